@@ -1,0 +1,188 @@
+//! Host and port, as a Host field or an absolute target names them (RFC 3986 §3.2, RFC 9110 §7.2).
+//!
+//! Stricter than the grammar where two readers could see two hosts: no userinfo, no percent
+//! encoding, no sub-delims (so no list), no empty label, no number that is not an address, a port
+//! without leading zeros.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::bytes::{decimal, is_host_byte};
+
+/// Longest host: what a domain name can have (RFC 1035 §2.3.4).
+const HOST_BYTES_MAX: usize = 255;
+
+/// A checked host, and the port if one was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authority<'a> {
+    /// Name, IPv4 address or bracketed IPv6 address as received, in any case.
+    pub host: &'a [u8],
+    /// 1 to 65535, or `None` where none was named.
+    pub port: Option<u16>,
+}
+
+impl<'a> Authority<'a> {
+    /// Parses `host [ ":" port ]`; `None` if it is anything else or empty.
+    pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
+        let host_len = match text.first() {
+            Some(b'[') => memchr::memchr(b']', text)? + 1,
+            _ => memchr::memchr(b':', text).unwrap_or(text.len()),
+        };
+        let (host, rest) = text.split_at_checked(host_len)?;
+        let valid = match host {
+            [b'[', inner @ .., b']'] => is_ipv6(inner),
+            name => is_name(name),
+        };
+        let port = match rest {
+            [] => None,
+            [b':', digits @ ..] => Some(parse_port(digits)?),
+            _ => return None,
+        };
+        valid.then_some(Authority { host, port })
+    }
+
+    /// The port, or the scheme's if none was named.
+    pub fn port_or(self, default_port: u16) -> u16 {
+        self.port.unwrap_or(default_port)
+    }
+
+    /// Do both name the same host, in any case, and port (RFC 9110 §4.2.3)?
+    pub fn is_same(self, other: Authority<'_>, default_port: u16) -> bool {
+        self.host.eq_ignore_ascii_case(other.host)
+            && self.port_or(default_port) == other.port_or(default_port)
+    }
+}
+
+/// A domain name, perhaps with the root's dot, or an IPv4 address.
+fn is_name(host: &[u8]) -> bool {
+    let labels = host.strip_suffix(b".").unwrap_or(host);
+    let (mut is_valid, mut follows_dot) = (true, true);
+    for byte in labels {
+        let is_dot = *byte == b'.';
+        is_valid &= is_host_byte(*byte) & !(is_dot & follows_dot);
+        follows_dot = is_dot;
+    }
+    if !is_valid || follows_dot || host.len() > HOST_BYTES_MAX {
+        return false;
+    }
+    // Resolvers take a name that ends in a number for an address, some of them in octal.
+    let is_number = || {
+        let last = labels
+            .rsplit(|byte| *byte == b'.')
+            .next()
+            .unwrap_or_default();
+        last.iter().all(u8::is_ascii_digit)
+    };
+    !(labels.last().is_some_and(u8::is_ascii_digit) && is_number()) || is_ipv4(host)
+}
+
+fn is_ipv4(host: &[u8]) -> bool {
+    str::from_utf8(host).is_ok_and(|host| host.parse::<Ipv4Addr>().is_ok())
+}
+
+fn is_ipv6(inner: &[u8]) -> bool {
+    str::from_utf8(inner).is_ok_and(|inner| inner.parse::<Ipv6Addr>().is_ok())
+}
+
+fn parse_port(digits: &[u8]) -> Option<u16> {
+    let port = decimal(digits).and_then(|port| u16::try_from(port).ok())?;
+    (digits.first() != Some(&b'0')).then_some(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_is_one_host_and_at_most_one_port() {
+        for (text, host, port) in [
+            ("example.com", "example.com", None),
+            ("Example.COM:8080", "Example.COM", Some(8080)),
+            ("example.com.", "example.com.", None),
+            ("localhost:1", "localhost", Some(1)),
+            ("a_b-c~d.e:65535", "a_b-c~d.e", Some(65535)),
+            ("127.0.0.1:80", "127.0.0.1", Some(80)),
+            ("1.2.3.4.example", "1.2.3.4.example", None),
+            ("[::1]", "[::1]", None),
+            ("[2001:DB8::1.2.3.4]:443", "[2001:DB8::1.2.3.4]", Some(443)),
+        ] {
+            let expected = Authority {
+                host: host.as_bytes(),
+                port,
+            };
+            assert_eq!(
+                Authority::parse(text.as_bytes()),
+                Some(expected),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_no_authority() {
+        let long = "a".repeat(HOST_BYTES_MAX + 1);
+        for text in [
+            "",
+            ".",
+            ":80",
+            "a:",
+            "a:0",
+            "a:080",
+            "a:65536",
+            "a:99999999999999999999",
+            "a:+1",
+            "a:8 0",
+            "a:b",
+            "a:1:2",
+            "a b",
+            "a,b",
+            "a, b",
+            "user@a",
+            "a/b",
+            "a\\b",
+            "a?b",
+            "a#b",
+            "a..b",
+            ".a",
+            "a..",
+            "a%41",
+            "a;b",
+            "a\u{e9}",
+            "a\0b",
+            "1.2.3",
+            "256.1.1.1",
+            "01.2.3.4",
+            "1.2.3.4.",
+            "2130706433",
+            "[::1",
+            "::1",
+            "[::1]x",
+            "[::1]:",
+            "[]",
+            "[1]",
+            "[::1%25eth0]",
+            "[v1.a]",
+            "[::g]",
+            "a]",
+            "a[",
+            "http://a",
+            &long,
+        ] {
+            assert_eq!(Authority::parse(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_compare_in_any_case_and_with_the_default_port() {
+        for (one, other, same) in [
+            ("a.b", "A.B:80", true),
+            ("a.b:80", "a.b:80", true),
+            ("a.b", "a.b:81", false),
+            ("a.b", "a.c", false),
+            ("[::A]", "[::a]:80", true),
+        ] {
+            let parse = |text: &'static str| Authority::parse(text.as_bytes()).expect(text);
+            assert_eq!(parse(one).is_same(parse(other), 80), same, "{one} {other}");
+        }
+    }
+}

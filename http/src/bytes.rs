@@ -1,0 +1,230 @@
+//! Byte classes and scans that every parser here shares.
+//!
+//! Reads bytes only; knows no message. Tables have 256 entries, so that an index made of a `u8`
+//! needs no check.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+/// `tchar` (RFC 9110 §5.6.2).
+const TOKEN: u8 = 1;
+/// What may stand in a request target: visible ASCII but no fragment. Browsers send `|`, `{` and
+/// the like unescaped, so the rest of RFC 3986 is not insisted on.
+const TARGET: u8 = 2;
+/// What may stand in a host name: RFC 3986's unreserved.
+const HOST: u8 = 4;
+
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::indexing_slicing, reason = "checked while compiling")]
+        {
+            classes[byte] = class_of(byte as u8);
+        }
+        byte += 1;
+    }
+    classes
+};
+
+const fn class_of(byte: u8) -> u8 {
+    let mut class = 0;
+    if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+        class |= TOKEN | HOST;
+    }
+    if matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'^' | b'`' | b'|') {
+        class |= TOKEN;
+    }
+    if byte.is_ascii_graphic() && byte != b'#' {
+        class |= TARGET;
+    }
+    class
+}
+
+fn is(byte: u8, class: u8) -> bool {
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a u8 is a valid index of 256 entries"
+    )]
+    let found = CLASSES[usize::from(byte)];
+    found & class != 0
+}
+
+/// Is this a `tchar`?
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    is(byte, TOKEN)
+}
+
+/// May this stand in a request target?
+pub(crate) fn is_target_byte(byte: u8) -> bool {
+    is(byte, TARGET)
+}
+
+/// May this stand in a host name?
+pub(crate) fn is_host_byte(byte: u8) -> bool {
+    is(byte, HOST)
+}
+
+/// RFC 9110 §5.6.2: is this a token?
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
+}
+
+/// Optional white space.
+pub(crate) fn is_space(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// A byte that no line may hold: a control character other than HTAB (RFC 9110 §5.5).
+pub(crate) fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && byte != b'\t'
+}
+
+/// Cuts optional white space off both ends (RFC 9110 §5.5).
+pub(crate) fn trim_space(mut bytes: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = bytes
+        && is_space(*first)
+    {
+        bytes = rest;
+    }
+    while let [rest @ .., last] = bytes
+        && is_space(*last)
+    {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// RFC 9110 §5.6.1: elements of a comma-separated list without quoted strings, empty ones left out.
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|byte| *byte == b',')
+        .map(trim_space)
+        .filter(|element| !element.is_empty())
+}
+
+/// RFC 9110 §8.6: `1*DIGIT`, neither sign nor space; `None` also when it does not fit.
+pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// Offset of the first control byte other than HTAB at or after `from`; `None` if there is none.
+///
+/// A line ends at such a byte, so one scan both finds its end and proves the rest of it clean.
+pub(crate) fn find_control(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    let (blocks, tail) = rest.as_chunks::<16>();
+    for (index, block) in blocks.iter().enumerate() {
+        // Without a way out of the loop, this becomes a handful of vector instructions.
+        let mut found = false;
+        for byte in block {
+            found |= is_control(*byte);
+        }
+        if found {
+            return find_word(block, control_flags).map(|at| from + index * 16 + at);
+        }
+    }
+    find_word(tail, control_flags).map(|at| from + blocks.len() * 16 + at)
+}
+
+/// Offset of the first colon. Field names are short: a call into wider code would cost more.
+pub(crate) fn find_colon(bytes: &[u8]) -> Option<usize> {
+    find_word(bytes, |word| zero_flags(word ^ (ONES * b':' as u64)))
+}
+
+/// Offset of the first byte whose top bit `flags` sets, eight bytes at a time.
+fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let found = flags(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = tail
+        .iter()
+        .position(|byte| flags(u64::from(*byte) | !0xff) & 0x80 != 0)?;
+    Some(words.len() * 8 + at)
+}
+
+const ONES: u64 = u64::MAX / 0xff;
+const HIGH: u64 = ONES * 0x80;
+
+/// Sets the top bit of each byte that is zero, exactly.
+const fn zero_flags(word: u64) -> u64 {
+    !(((word & !HIGH) + !HIGH) | word) & HIGH
+}
+
+/// Sets the top bit of each byte of `word` that is a control byte other than HTAB.
+///
+/// Works on the low seven bits, whose sums cannot carry into the next byte, so every flag is exact.
+const fn control_flags(word: u64) -> u64 {
+    let low = word & !HIGH;
+    let from_space = low + ONES * (0x80 - 0x20);
+    let not_tab = (low ^ (ONES * 0x09)) + ONES * 0x7f;
+    let delete = low + ONES;
+    ((!from_space & not_tab) | delete) & !word & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_byte_is_found_at_every_place_among_every_byte() {
+        for byte in 0..=255u8 {
+            for filler in [b'a', b'\t', b' ', 0x80, 0xff, b'~'] {
+                for place in 0..20 {
+                    let mut bytes = [filler; 20];
+                    bytes[place] = byte;
+                    let expected = is_control(byte).then_some(place);
+                    assert_eq!(
+                        find_control(&bytes, 0),
+                        expected,
+                        "{byte} at {place} in {filler}"
+                    );
+                }
+            }
+        }
+        assert_eq!(find_control(b"\r\ra", 1), Some(1));
+        assert_eq!(find_control(b"\r", 1), None);
+        assert_eq!(find_control(b"", 4), None);
+    }
+
+    #[test]
+    fn decimals_are_digits_that_fit() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("007", Some(7)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("", None),
+            ("+1", None),
+            ("-1", None),
+            ("1 ", None),
+            ("0x1", None),
+            ("1_0", None),
+        ] {
+            assert_eq!(decimal(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn classes_are_those_of_the_grammar() {
+        for byte in 0..=255u8 {
+            let token = byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            assert_eq!(is_token_byte(byte), token, "{byte}");
+            assert_eq!(
+                is_target_byte(byte),
+                (0x21..0x7f).contains(&byte) && byte != b'#'
+            );
+        }
+        assert_eq!(trim_space(b" \t a b\t "), b"a b");
+        assert_eq!(trim_space(b" \t"), b"");
+        assert!(list(b", a ,,b\t,").eq([&b"a"[..], b"b"]));
+    }
+}

@@ -1,0 +1,329 @@
+//! The chunked transfer coding (RFC 9112 §7.1): a strict decoder, and chunk heads for sending.
+//!
+//! The decoder takes a body in pieces of any size, consumes all it is given and copies no data.
+//! Invariants: the verdict and the data do not depend on how the body is cut into pieces; after an
+//! error every call returns that error. Nothing is allocated unless there are trailers.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use std::ops::Range;
+
+use crate::{
+    bytes::{is_control, is_space, is_token_byte},
+    error::{ChunkedError, LineError},
+    fields::{Field, FieldBlock, FieldId, FieldSet, Fields},
+    lines::{LineScan, parse_field_line},
+};
+
+/// Most hexadecimal digits of a chunk size: what 64 bits hold.
+const SIZE_DIGITS_MAX: u8 = 16;
+
+/// What a chunked body may carry besides data.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkedLimits {
+    /// Bytes of all chunk extensions together: nobody reads them, so they only cost.
+    pub extension_bytes_max: u32,
+    /// Bytes of the trailer section.
+    pub trailer_bytes_max: u32,
+    /// Trailer lines, dropped ones included.
+    pub trailer_count_max: u16,
+}
+
+/// What a step found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChunkedEvent {
+    /// Everything was consumed; the body goes on.
+    NeedMore,
+    /// These bytes of the input are data; never empty.
+    Data(Range<usize>),
+    /// The body is complete; what follows the consumed bytes is not part of it.
+    End,
+}
+
+/// Decodes one chunked body.
+#[derive(Debug)]
+pub struct ChunkedDecoder {
+    state: State,
+    limits: ChunkedLimits,
+    /// Data bytes left in this chunk, or its size as far as read.
+    size: u64,
+    size_digits: u8,
+    extension_bytes: u32,
+    trailer_bytes: u32,
+    trailer_count: u16,
+    /// The trailer line that is arriving.
+    line: Vec<u8>,
+    trailers: FieldBlock,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Size,
+    Extension(Extension),
+    /// Before the LF after a size or an extension.
+    SizeLf,
+    Data,
+    /// Before the CR after the data.
+    DataCr,
+    DataLf,
+    Trailers,
+    End,
+    Failed(ChunkedError),
+}
+
+/// Place in `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`. White space is
+/// allowed where the grammar has it, so never before the line end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    /// After white space that only a semicolon may follow.
+    Semicolon,
+    NameStart,
+    Name,
+    /// After a name and white space.
+    NameEnd,
+    ValueStart,
+    Token,
+    Quoted,
+    /// After a backslash.
+    Escaped,
+    QuotedEnd,
+}
+
+impl ChunkedDecoder {
+    /// A decoder that stands before the first chunk.
+    pub fn new(limits: ChunkedLimits) -> ChunkedDecoder {
+        ChunkedDecoder {
+            state: State::Size,
+            limits,
+            size: 0,
+            size_digits: 0,
+            extension_bytes: 0,
+            trailer_bytes: 0,
+            trailer_count: 0,
+            line: Vec::new(),
+            trailers: FieldBlock::new(),
+        }
+    }
+
+    /// Decodes up to the next event; returns how much of `input` is done with.
+    pub fn step(&mut self, input: &[u8]) -> Result<(usize, ChunkedEvent), ChunkedError> {
+        let mut at = 0;
+        loop {
+            let rest = input.get(at..).unwrap_or_default();
+            match self.state {
+                State::End => return Ok((at, ChunkedEvent::End)),
+                State::Failed(error) => return Err(error),
+                _ if rest.is_empty() => return Ok((at, ChunkedEvent::NeedMore)),
+                State::Data => {
+                    let len = self.take_data(rest.len());
+                    return Ok((at + len, ChunkedEvent::Data(at..at + len)));
+                }
+                State::Trailers => at += self.take_trailer_bytes(rest).map_err(|e| self.fail(e))?,
+                _ => {
+                    let byte = rest.first().copied().unwrap_or_default();
+                    self.state = self.after(byte).map_err(|e| self.fail(e))?;
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// The trailers; complete after [`ChunkedEvent::End`], without those that may not be merged
+    /// into a head.
+    pub fn trailers(&self) -> Fields<'_> {
+        self.trailers.fields()
+    }
+
+    /// The trailers as a block to send or to keep.
+    pub fn into_trailers(self) -> FieldBlock {
+        self.trailers
+    }
+
+    fn fail(&mut self, error: ChunkedError) -> ChunkedError {
+        self.state = State::Failed(error);
+        error
+    }
+
+    fn take_data(&mut self, available: usize) -> usize {
+        let len = usize::try_from(self.size).map_or(available, |size| size.min(available));
+        self.size -= len as u64;
+        if self.size == 0 {
+            self.state = State::DataCr;
+        }
+        len
+    }
+
+    /// The state after a byte that is neither data nor trailer.
+    fn after(&mut self, byte: u8) -> Result<State, ChunkedError> {
+        match (self.state, byte) {
+            (State::Size, _) => self.after_size(byte),
+            (State::Extension(place), _) => self.after_extension(place, byte),
+            (State::SizeLf, b'\n') if self.size == 0 => Ok(State::Trailers),
+            (State::SizeLf, b'\n') => Ok(State::Data),
+            (State::DataCr, b'\r') => Ok(State::DataLf),
+            (State::DataLf, b'\n') => {
+                self.size_digits = 0;
+                Ok(State::Size)
+            }
+            _ => Err(ChunkedError::MissingLineEnd),
+        }
+    }
+
+    fn after_size(&mut self, byte: u8) -> Result<State, ChunkedError> {
+        if let Some(digit) = char::from(byte).to_digit(16) {
+            self.size_digits += 1;
+            if self.size_digits > SIZE_DIGITS_MAX {
+                return Err(ChunkedError::SizeTooLarge);
+            }
+            self.size = self.size << 4 | u64::from(digit);
+            return Ok(State::Size);
+        }
+        match byte {
+            _ if self.size_digits == 0 => Err(ChunkedError::InvalidSize),
+            b'\r' => Ok(State::SizeLf),
+            b';' => self.count_extension(Extension::NameStart),
+            b' ' | b'\t' => self.count_extension(Extension::Semicolon),
+            _ => Err(ChunkedError::InvalidSize),
+        }
+    }
+
+    /// RFC 9112 §7.1.1.
+    fn after_extension(&mut self, place: Extension, byte: u8) -> Result<State, ChunkedError> {
+        use Extension::*;
+        let next = match (place, byte) {
+            (Name | Token | QuotedEnd, b'\r') => return Ok(State::SizeLf),
+            (Semicolon | Name | NameEnd | Token | QuotedEnd, b';') => NameStart,
+            (Name | NameEnd, b'=') => ValueStart,
+            (ValueStart, b'"') => Quoted,
+            (Quoted, b'"') => QuotedEnd,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, _) if !is_control(byte) => Quoted,
+            (Semicolon | NameStart | NameEnd | ValueStart, _) if is_space(byte) => place,
+            (Name, _) if is_space(byte) => NameEnd,
+            (Token | QuotedEnd, _) if is_space(byte) => Semicolon,
+            (NameStart | Name, _) if is_token_byte(byte) => Name,
+            (ValueStart | Token, _) if is_token_byte(byte) => Token,
+            _ => return Err(ChunkedError::InvalidExtension),
+        };
+        self.count_extension(next)
+    }
+
+    fn count_extension(&mut self, next: Extension) -> Result<State, ChunkedError> {
+        self.extension_bytes += 1;
+        if self.extension_bytes > self.limits.extension_bytes_max {
+            return Err(ChunkedError::ExtensionsTooLarge);
+        }
+        Ok(State::Extension(next))
+    }
+
+    /// RFC 9112 §7.1.2: takes the rest of a trailer line, or what is there of it.
+    fn take_trailer_bytes(&mut self, input: &[u8]) -> Result<usize, ChunkedError> {
+        let line_end = memchr::memchr(b'\n', input);
+        let len = line_end.map_or(input.len(), |at| at + 1);
+        let left = self
+            .limits
+            .trailer_bytes_max
+            .saturating_sub(self.trailer_bytes);
+        if len > left as usize {
+            return Err(ChunkedError::TrailersTooLarge);
+        }
+        self.trailer_bytes += len as u32;
+        self.line
+            .extend_from_slice(input.get(..len).unwrap_or_default());
+        if line_end.is_some() {
+            self.end_trailer_line()?;
+            self.line.clear();
+        }
+        Ok(len)
+    }
+
+    /// Parses the line that just ended with LF by the rules of a head's lines.
+    fn end_trailer_line(&mut self) -> Result<(), ChunkedError> {
+        let line = LineScan::default()
+            .next(&self.line)?
+            .ok_or(LineError::BareLf)?;
+        if line.is_empty() {
+            self.state = State::End;
+            return Ok(());
+        }
+        self.trailer_count += 1;
+        if self.trailer_count > self.limits.trailer_count_max {
+            return Err(ChunkedError::TooManyTrailers);
+        }
+        let parsed = [parse_field_line(&self.line, line)?];
+        let fields = Fields::new(&self.line, &parsed, FieldSet::EMPTY);
+        for field in fields.iter().filter(|field| is_allowed_trailer(*field)) {
+            self.trailers.push(field.name, field.value);
+        }
+        Ok(())
+    }
+}
+
+/// RFC 9110 §6.5.1: a field that frames, routes, authenticates, modifies a request, controls a
+/// response or describes content must not come after the content, where it would be merged into a
+/// head that others have already acted on. Such trailers are dropped.
+///
+/// Every well-known field is of that kind: Forebay acts on it when the head comes.
+pub fn is_allowed_trailer(field: Field<'_>) -> bool {
+    const PREFIXES: [&[u8]; 5] = [
+        b"content-",
+        b"if-",
+        b"proxy-",
+        b"x-forwarded-",
+        b"access-control-",
+    ];
+    const NAMES: [&[u8]; 8] = [
+        b"allow",
+        b"authentication-info",
+        b"cdn-cache-control",
+        b"forwarded",
+        b"retry-after",
+        b"surrogate-control",
+        b"www-authenticate",
+        b"x-real-ip",
+    ];
+    let begins = |prefix: &&[u8]| {
+        field
+            .name
+            .get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    field.id == FieldId::Other
+        && !PREFIXES.iter().any(begins)
+        && !NAMES
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(field.name))
+}
+
+/// Bytes of the longest chunk head.
+pub const CHUNK_HEAD_BYTES_MAX: usize = SIZE_DIGITS_MAX as usize + 2;
+
+/// Ends a chunk.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// The last chunk, before the trailers and the empty line.
+pub const LAST_CHUNK: &[u8] = b"0\r\n";
+
+/// Writes the head of a chunk with `size` bytes of data: the size and CRLF.
+pub fn write_chunk_head(size: u64, buffer: &mut [u8; CHUNK_HEAD_BYTES_MAX]) -> &[u8] {
+    let [digits @ .., cr, lf] = buffer;
+    (*cr, *lf) = (b'\r', b'\n');
+    let mut rest = size;
+    let mut start = digits.len();
+    for digit in digits.iter_mut().rev() {
+        let nibble = (rest & 0xf) as u8;
+        *digit = if nibble < 10 {
+            b'0' + nibble
+        } else {
+            b'a' + nibble - 10
+        };
+        start -= 1;
+        rest >>= 4;
+        if rest == 0 {
+            break;
+        }
+    }
+    buffer.get(start..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Why a message is refused: one variant for each cause, with a sentence for the one who asked.
+//!
+//! `reason` of these types never quotes the message: what was refused may be hostile.
+
+use std::fmt;
+
+macro_rules! reasons {
+    ($(#[$about:meta])* $name:ident { $( $variant:ident => $reason:literal ),* $(,)? }) => {
+        reasons!($(#[$about])* $name { $( $variant => $reason ),* ; });
+    };
+    ($(#[$about:meta])* $name:ident {
+        $( $variant:ident => $reason:literal ),* ;
+        $( $wrap:ident($inner:ident): $doc:literal ),* $(,)?
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $( #[doc = $doc] $wrap($inner), )*
+            $( #[doc = concat!($reason, ".")] $variant, )*
+        }
+
+        impl $name {
+            /// What is wrong, as a short sentence without a full stop.
+            pub const fn reason(self) -> &'static str {
+                match self {
+                    $( $name::$wrap(inner) => inner.reason(), )*
+                    $( $name::$variant => $reason, )*
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(self.reason())
+            }
+        }
+
+        impl std::error::Error for $name {}
+
+        $( impl From<$inner> for $name {
+            fn from(inner: $inner) -> $name { $name::$wrap(inner) }
+        } )*
+    };
+}
+
+reasons! {
+    /// A line of a head or of trailers breaks the grammar of RFC 9112 §2.2 and §5.
+    LineError {
+        BareCr => "a carriage return stands alone",
+        BareLf => "a line feed stands alone",
+        Control => "a control character stands in a line",
+        Folded => "a field line is folded or begins with white space",
+        MissingColon => "a field line has no colon",
+        EmptyName => "a field name is empty",
+        SpaceAfterName => "white space stands in or after a field name",
+        InvalidName => "a field name is not a token",
+        NameTooLong => "a field name is too long",
+    }
+}
+
+reasons! {
+    /// The length of a body is not certain (RFC 9112 §6).
+    FramingError {
+        LengthAndCoding => "Content-Length and Transfer-Encoding are both present",
+        SeveralLengths => "Content-Length occurs more than once",
+        InvalidLength => "Content-Length is not one decimal number",
+        SeveralCodings => "Transfer-Encoding occurs more than once",
+        InvalidCoding => "Transfer-Encoding does not end in one chunked",
+        UnknownCoding => "Transfer-Encoding names a coding other than chunked",
+        CodingInHttp10 => "Transfer-Encoding is present in an HTTP/1.0 message",
+    }
+}
+
+reasons! {
+    /// A request that is answered with an error and never forwarded.
+    RequestError {
+        LeadingLines => "more than one empty line stands before the request line",
+        InvalidRequestLine => "the request line is not a method, a target and a version",
+        InvalidMethod => "the method is not a token",
+        MethodTooLong => "the method is too long",
+        MethodNotImplemented => "the method is not implemented",
+        InvalidTarget => "the request target is malformed",
+        TargetTooLong => "the request target is too long",
+        InvalidVersion => "the HTTP version is malformed",
+        UnsupportedVersion => "the HTTP version is not supported",
+        HeadTooLarge => "the request head is too large",
+        TooManyFields => "the request head has too many fields",
+        MissingHost => "the Host field is missing",
+        SeveralHosts => "the Host field occurs more than once",
+        InvalidHost => "the Host field is not one host and port",
+        HostConflict => "the Host field and the request target name different hosts",
+        UnknownExpectation => "the expectation is not 100-continue",
+        TooManyOptions => "the Connection field names too many fields";
+        Line(LineError): "A line of the head is malformed.",
+        Framing(FramingError): "The length of the body is not certain.",
+    }
+}
+
+impl RequestError {
+    /// Status code of the answer (RFC 9110 §15.5, §15.6; RFC 6585 §5).
+    pub const fn status(self) -> u16 {
+        match self {
+            RequestError::TargetTooLong => 414,
+            RequestError::UnknownExpectation => 417,
+            RequestError::HeadTooLarge | RequestError::TooManyFields => 431,
+            RequestError::MethodTooLong
+            | RequestError::MethodNotImplemented
+            | RequestError::Framing(FramingError::UnknownCoding) => 501,
+            RequestError::UnsupportedVersion => 505,
+            _ => 400,
+        }
+    }
+}
+
+reasons! {
+    /// An origin's answer that is neither stored nor passed on: the client gets a 502.
+    OriginError {
+        InvalidStatusLine => "the status line is not a version, a status code and a reason",
+        UnsupportedVersion => "the origin's HTTP version is not supported",
+        InvalidStatus => "the status code is not between 100 and 599",
+        UnaskedUpgrade => "the origin switches protocols without being asked",
+        ForbiddenBody => "the origin frames a body where the status code allows none",
+        HeadTooLarge => "the response head is too large",
+        TooManyFields => "the response head has too many fields",
+        TooManyOptions => "the Connection field names too many fields";
+        Line(LineError): "A line of the head is malformed.",
+        Framing(FramingError): "The length of the body is not certain.",
+    }
+}
+
+reasons! {
+    /// A chunked body that does not decode (RFC 9112 §7.1).
+    ChunkedError {
+        InvalidSize => "a chunk size is not a hexadecimal number",
+        SizeTooLarge => "a chunk size is too large",
+        InvalidExtension => "a chunk extension is malformed",
+        ExtensionsTooLarge => "the chunk extensions are too large",
+        MissingLineEnd => "a chunk does not end in CR LF",
+        TrailersTooLarge => "the trailers are too large",
+        TooManyTrailers => "there are too many trailers";
+        Line(LineError): "A trailer line is malformed.",
+    }
+}

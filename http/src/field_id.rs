@@ -1,0 +1,283 @@
+//! Names of the fields that some part of Forebay acts on, and sets of them.
+
+macro_rules! field_ids {
+    ($( $id:ident = $name:literal ),* $(,)?) => {
+        /// Fields that some part of Forebay acts on; everything else is [`FieldId::Other`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum FieldId {
+            $( #[doc = concat!("`", $name, "`")] $id, )*
+            /// A field that Forebay only passes on.
+            Other,
+        }
+
+        impl FieldId {
+            /// Every well-known field, in the order of its bit in a [`FieldSet`].
+            pub const ALL: &'static [FieldId] = &[$( FieldId::$id ),*];
+
+            /// The name in lower case; empty for [`FieldId::Other`].
+            pub const fn name(self) -> &'static str {
+                match self { $( FieldId::$id => $name, )* FieldId::Other => "" }
+            }
+        }
+    };
+}
+
+field_ids! {
+    AcceptEncoding = "accept-encoding",
+    AcceptRanges = "accept-ranges",
+    Age = "age",
+    Authorization = "authorization",
+    CacheControl = "cache-control",
+    CacheStatus = "cache-status",
+    Connection = "connection",
+    ContentEncoding = "content-encoding",
+    ContentLength = "content-length",
+    ContentLocation = "content-location",
+    ContentRange = "content-range",
+    ContentType = "content-type",
+    Cookie = "cookie",
+    Date = "date",
+    Etag = "etag",
+    Expect = "expect",
+    Expires = "expires",
+    Host = "host",
+    IfMatch = "if-match",
+    IfModifiedSince = "if-modified-since",
+    IfNoneMatch = "if-none-match",
+    IfRange = "if-range",
+    IfUnmodifiedSince = "if-unmodified-since",
+    KeepAlive = "keep-alive",
+    LastModified = "last-modified",
+    Location = "location",
+    MaxForwards = "max-forwards",
+    Pragma = "pragma",
+    ProxyAuthenticate = "proxy-authenticate",
+    ProxyAuthorization = "proxy-authorization",
+    ProxyConnection = "proxy-connection",
+    Range = "range",
+    SetCookie = "set-cookie",
+    Te = "te",
+    Trailer = "trailer",
+    TransferEncoding = "transfer-encoding",
+    Upgrade = "upgrade",
+    Vary = "vary",
+    Via = "via",
+    Warning = "warning",
+    XForwardedFor = "x-forwarded-for",
+    XForwardedProto = "x-forwarded-proto",
+}
+
+const _: () = assert!(FieldId::ALL.len() < 64, "a FieldSet has one bit for each");
+
+impl FieldId {
+    /// Which well-known field has this name, in any case (RFC 9110 §5.1).
+    pub fn of(name: &[u8]) -> FieldId {
+        let print = Print::of(name);
+        let slot = &SLOTS[print.slot(SLOT_FACTOR)];
+        if slot.print == print {
+            slot.id
+        } else {
+            FieldId::Other
+        }
+    }
+}
+
+/// A name of up to 24 bytes in lower case, folded into words that overlap where it is short: two
+/// names with equal prints are equal. One lookup and one comparison then recognise a field, with
+/// no branch that depends on which field it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Print {
+    len: usize,
+    words: [u64; 3],
+}
+
+impl Print {
+    /// Longer names have the length 0: none is well known.
+    const NONE: Print = Print {
+        len: 0,
+        words: [0; 3],
+    };
+
+    const fn of(name: &[u8]) -> Print {
+        let words = match (name.first_chunk(), name.last_chunk()) {
+            _ if name.len() > 24 => return Print::NONE,
+            (Some(first), Some(last)) => {
+                // Begins at 0 to 8 and ends at 8 to 16: covers what first and last leave out.
+                let (_, from_middle) = name.split_at(name.len() / 2 - 4);
+                let middle = match from_middle.first_chunk() {
+                    Some(middle) => u64::from_le_bytes(*middle),
+                    None => 0,
+                };
+                [
+                    u64::from_le_bytes(*first),
+                    middle,
+                    u64::from_le_bytes(*last),
+                ]
+            }
+            _ => [short_word(name), 0, 0],
+        };
+        let words = [
+            lower_case(words[0]),
+            lower_case(words[1]),
+            lower_case(words[2]),
+        ];
+        Print {
+            len: name.len(),
+            words,
+        }
+    }
+
+    const fn slot(&self, factor: u64) -> usize {
+        let mixed = self.words[0] ^ self.words[2].rotate_left(29) ^ self.len as u64;
+        (mixed.wrapping_mul(factor) >> (64 - SLOT_BITS)) as usize
+    }
+}
+
+/// All bytes of a name of up to 7 bytes.
+const fn short_word(name: &[u8]) -> u64 {
+    match (name.first_chunk(), name.last_chunk()) {
+        (Some(first), Some(last)) => {
+            u32::from_le_bytes(*first) as u64 | (u32::from_le_bytes(*last) as u64) << 32
+        }
+        _ => match *name {
+            [a, b, c] => a as u64 | (b as u64) << 8 | (c as u64) << 16,
+            [a, b] => a as u64 | (b as u64) << 8,
+            [a] => a as u64,
+            _ => 0,
+        },
+    }
+}
+
+/// Sets bit 5 of each byte that is a capital letter. Sums of seven bits do not carry.
+const fn lower_case(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES * 0x80;
+    let low = word & !HIGH;
+    let from_a = low + ONES * (0x80 - b'A' as u64);
+    let after_z = low + ONES * (0x7f - b'Z' as u64);
+    word | (from_a & !after_z & !word & HIGH) >> 2
+}
+
+/// One place in the table of names.
+#[derive(Clone, Copy)]
+struct Slot {
+    print: Print,
+    id: FieldId,
+}
+
+const SLOT_BITS: u32 = 8;
+
+/// The first odd factor that gives each name a slot of its own.
+const SLOT_FACTOR: u64 = {
+    let mut factor = 0x9e37_79b9_7f4a_7c15;
+    while fill_slots(factor).is_none() {
+        factor += 2;
+    }
+    factor
+};
+
+static SLOTS: [Slot; 1 << SLOT_BITS] = match fill_slots(SLOT_FACTOR) {
+    Some(slots) => slots,
+    None => panic!("the factor was chosen so that they fit"),
+};
+
+const fn fill_slots(factor: u64) -> Option<[Slot; 1 << SLOT_BITS]> {
+    let mut slots = [Slot {
+        print: Print::NONE,
+        id: FieldId::Other,
+    }; 1 << SLOT_BITS];
+    let mut index = 0;
+    while index < FieldId::ALL.len() {
+        let id = FieldId::ALL[index];
+        let print = Print::of(id.name().as_bytes());
+        let slot = &mut slots[print.slot(factor)];
+        if slot.print.len != 0 {
+            return None;
+        }
+        *slot = Slot { print, id };
+        index += 1;
+    }
+    Some(slots)
+}
+
+/// A set of well-known fields, one bit each. [`FieldId::Other`] is never in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet(u64);
+
+impl FieldSet {
+    /// No field.
+    pub const EMPTY: FieldSet = FieldSet(0);
+
+    /// The set of these fields.
+    pub const fn of(ids: &[FieldId]) -> FieldSet {
+        let mut bits = 0;
+        let mut index = 0;
+        while index < ids.len() {
+            bits |= FieldSet::bit(ids[index]);
+            index += 1;
+        }
+        FieldSet(bits)
+    }
+
+    const fn bit(id: FieldId) -> u64 {
+        if matches!(id, FieldId::Other) {
+            0
+        } else {
+            1 << (id as u8)
+        }
+    }
+
+    /// Adds a field.
+    pub fn insert(&mut self, id: FieldId) {
+        self.0 |= FieldSet::bit(id);
+    }
+
+    /// Is this field in the set?
+    pub const fn contains(self, id: FieldId) -> bool {
+        self.0 & FieldSet::bit(id) != 0
+    }
+
+    /// Do the two sets share a field?
+    pub const fn intersects(self, other: FieldSet) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_well_known_name_is_found_in_any_case() {
+        for id in FieldId::ALL {
+            assert_eq!(FieldId::of(id.name().as_bytes()), *id, "{}", id.name());
+            let upper = id.name().to_ascii_uppercase();
+            assert_eq!(FieldId::of(upper.as_bytes()), *id, "{upper}");
+        }
+        for other in ["x", "hosts", "ages", "content-lengti", "x-forwarded-fur"] {
+            assert_eq!(FieldId::of(other.as_bytes()), FieldId::Other, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_any_byte_changed_is_another_name() {
+        for id in FieldId::ALL {
+            for place in 0..id.name().len() {
+                for byte in 0..=255 {
+                    let mut name = id.name().as_bytes().to_vec();
+                    name[place] = byte;
+                    let same = name.eq_ignore_ascii_case(id.name().as_bytes());
+                    assert_eq!(
+                        FieldId::of(&name) == *id,
+                        same,
+                        "{}, {place}, {byte}",
+                        id.name()
+                    );
+                }
+            }
+        }
+        assert_eq!(FieldId::of(b""), FieldId::Other);
+        assert_eq!(FieldId::of(&[b'a'; 25]), FieldId::Other);
+    }
+}

@@ -1,0 +1,201 @@
+//! Field lines of a message head, parsed once and then only pointed at.
+//!
+//! A head stays where it was received (or stored); a [`FieldLine`] says where in those bytes a
+//! name and its value lie, and which well-known field it is. [`Fields`] lends both together.
+//! Nothing here allocates on a request: the owner of the `Vec<FieldLine>` reuses it.
+
+pub use crate::field_id::{FieldId, FieldSet};
+
+/// Where one field line lies in the bytes of its head, in byte offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldLine {
+    /// Which well-known field this is, or [`FieldId::Other`].
+    pub id: FieldId,
+    /// First byte of the name.
+    pub name_start: u32,
+    /// Bytes in the name; never 0.
+    pub name_len: u16,
+    /// First byte of the value, optional white space already left out.
+    pub value_start: u32,
+    /// Bytes in the value; may be 0.
+    pub value_len: u32,
+}
+
+/// The field lines of one head, lent: the bytes, where each line lies, and which fields occur.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    lines: &'a [FieldLine],
+    seen: FieldSet,
+}
+
+/// One field line, lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Which well-known field this is.
+    pub id: FieldId,
+    /// The name as received, in any case.
+    pub name: &'a [u8],
+    /// The value without surrounding white space.
+    pub value: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// Lends `lines` of `bytes`; `seen` holds the well-known fields among them.
+    pub fn new(bytes: &'a [u8], lines: &'a [FieldLine], seen: FieldSet) -> Fields<'a> {
+        Fields { bytes, lines, seen }
+    }
+
+    /// Which well-known fields occur.
+    pub fn seen(self) -> FieldSet {
+        self.seen
+    }
+
+    /// Does this well-known field occur?
+    pub fn contains(self, id: FieldId) -> bool {
+        self.seen.contains(id)
+    }
+
+    /// Number of field lines.
+    pub fn count(self) -> usize {
+        self.lines.len()
+    }
+
+    /// Every line in the order received.
+    pub fn iter(self) -> impl Iterator<Item = Field<'a>> + Clone {
+        self.lines.iter().map(move |line| self.field(line))
+    }
+
+    /// Values of every line of one well-known field, in order.
+    pub fn all(self, id: FieldId) -> impl Iterator<Item = &'a [u8]> + Clone {
+        // A field that does not occur costs one test of a bit and no walk.
+        let lines = if self.contains(id) { self.lines } else { &[] };
+        lines
+            .iter()
+            .filter(move |line| line.id == id)
+            .map(move |line| self.field(line).value)
+    }
+
+    /// Value of the first line of one well-known field.
+    pub fn first(self, id: FieldId) -> Option<&'a [u8]> {
+        self.all(id).next()
+    }
+
+    /// Value of the only line of one well-known field; `None` if there are several or none.
+    pub fn only(self, id: FieldId) -> Option<&'a [u8]> {
+        let mut values = self.all(id);
+        let value = values.next()?;
+        values.next().is_none().then_some(value)
+    }
+
+    fn field(self, line: &FieldLine) -> Field<'a> {
+        let part = |start: u32, len: usize| {
+            let start = start as usize;
+            self.bytes.get(start..start + len).unwrap_or_default()
+        };
+        Field {
+            id: line.id,
+            name: part(line.name_start, usize::from(line.name_len)),
+            value: part(line.value_start, line.value_len as usize),
+        }
+    }
+}
+
+/// Field lines with bytes of their own, written as they go on the wire: `name: value CRLF` each.
+///
+/// Built from an origin's answer, stored in a record, sent by copying `bytes`.
+#[derive(Clone, Debug, Default)]
+pub struct FieldBlock {
+    bytes: Vec<u8>,
+    lines: Vec<FieldLine>,
+    seen: FieldSet,
+}
+
+impl FieldBlock {
+    /// An empty block.
+    pub fn new() -> FieldBlock {
+        FieldBlock::default()
+    }
+
+    /// An empty block with room for this many bytes and lines.
+    pub fn with_capacity(bytes: usize, line_count: usize) -> FieldBlock {
+        FieldBlock {
+            bytes: Vec::with_capacity(bytes),
+            lines: Vec::with_capacity(line_count),
+            seen: FieldSet::EMPTY,
+        }
+    }
+
+    /// Appends one line. The caller has parsed name and value: both are valid by RFC 9110 §5.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        let id = FieldId::of(name);
+        let name_start = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
+        let value_start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
+        self.seen.insert(id);
+        self.lines.push(FieldLine {
+            id,
+            name_start: name_start as u32,
+            name_len: name.len() as u16,
+            value_start: value_start as u32,
+            value_len: value.len() as u32,
+        });
+    }
+
+    /// Reads back a block that [`FieldBlock::push`] wrote; `None` if `bytes` is not such a block.
+    pub fn parse(bytes: &[u8]) -> Option<FieldBlock> {
+        let mut block = FieldBlock::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = memchr::memmem::find(rest, b"\r\n")?;
+            let (line, tail) = (rest.get(..end)?, rest.get(end + 2..)?);
+            let colon = memchr::memmem::find(line, b": ")?;
+            if colon == 0 {
+                return None;
+            }
+            block.push(line.get(..colon)?, line.get(colon + 2..)?);
+            rest = tail;
+        }
+        Some(block)
+    }
+
+    /// Lends the lines.
+    pub fn fields(&self) -> Fields<'_> {
+        Fields::new(&self.bytes, &self.lines, self.seen)
+    }
+
+    /// The lines as they go on the wire, without the empty line that ends a head.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// No line yet?
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_reads_back_as_it_was_written() {
+        let mut block = FieldBlock::new();
+        block.push(b"Vary", b"accept");
+        block.push(b"X-Empty", b"");
+        block.push(b"vary", b"cookie: x");
+        let read = FieldBlock::parse(block.bytes()).expect("it was just written");
+        assert_eq!(read.bytes(), block.bytes());
+        let vary: Vec<_> = read.fields().all(FieldId::Vary).collect();
+        assert_eq!(vary, [&b"accept"[..], b"cookie: x"]);
+        assert_eq!(read.fields().only(FieldId::Vary), None);
+        assert!(read.fields().contains(FieldId::Vary) && !read.fields().contains(FieldId::Age));
+        for broken in ["x", ": y\r\n", "name\r\n", "a: b\r"] {
+            assert!(FieldBlock::parse(broken.as_bytes()).is_none(), "{broken:?}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Fields that belong to one connection and are not forwarded (RFC 9110 §7.6.1).
+//!
+//! Two kinds go: a fixed list, and what the message's own Connection field names. The second is a
+//! known tool of abuse: a client names a field that somebody in front of us added (or that the
+//! origin decides by) to have us remove it. So Connection has no power over the well-known
+//! end-to-end fields, which RFC 9110 forbids it to name anyway; any other name is obeyed.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use crate::{
+    bytes::list,
+    fields::{Field, FieldId, FieldSet, Fields},
+};
+
+/// Fields that are never forwarded, named by Connection or not. `Proxy-Authenticate` and
+/// `Proxy-Authorization` speak to the next proxy only (RFC 9110 §11.7), `TE` and
+/// `Transfer-Encoding` to the next recipient.
+pub const HOP_BY_HOP: FieldSet = FieldSet::of(&[
+    FieldId::Connection,
+    FieldId::KeepAlive,
+    FieldId::ProxyAuthenticate,
+    FieldId::ProxyAuthorization,
+    FieldId::ProxyConnection,
+    FieldId::Te,
+    FieldId::TransferEncoding,
+    FieldId::Upgrade,
+]);
+
+/// Most names that a message's Connection fields may add to [`HOP_BY_HOP`]. Each of them is
+/// compared with each field, so this keeps the cost linear; real messages name one or two.
+pub const NAMED_MAX: usize = 16;
+
+/// Connection names more than [`NAMED_MAX`] fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyOptions;
+
+/// The connection-specific fields of one message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HopFields<'a> {
+    named: [&'a [u8]; NAMED_MAX],
+    named_count: usize,
+}
+
+impl<'a> HopFields<'a> {
+    /// Those of this message.
+    pub fn of(fields: Fields<'a>) -> Result<HopFields<'a>, TooManyOptions> {
+        let mut hop = HopFields::default();
+        for value in fields.all(FieldId::Connection) {
+            hop.add(value)?;
+        }
+        Ok(hop)
+    }
+
+    /// Adds what one Connection line names.
+    pub(crate) fn add(&mut self, connection: &'a [u8]) -> Result<(), TooManyOptions> {
+        for option in list(connection) {
+            if FieldId::of(option) != FieldId::Other || option.eq_ignore_ascii_case(b"close") {
+                continue;
+            }
+            *self.named.get_mut(self.named_count).ok_or(TooManyOptions)? = option;
+            self.named_count += 1;
+        }
+        Ok(())
+    }
+
+    /// Must this field stay on its connection?
+    pub fn contains(&self, field: Field<'_>) -> bool {
+        let named = self.named.get(..self.named_count).unwrap_or_default();
+        HOP_BY_HOP.contains(field.id)
+            || (field.id == FieldId::Other
+                && named
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(field.name)))
+    }
+}
+
+/// The fields that may be forwarded, in order.
+pub fn end_to_end<'a>(
+    fields: Fields<'a>,
+) -> Result<impl Iterator<Item = Field<'a>> + Clone, TooManyOptions> {
+    let hop = HopFields::of(fields)?;
+    Ok(fields.iter().filter(move |field| !hop.contains(*field)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::FieldBlock;
+
+    fn left(lines: &[(&str, &str)]) -> Result<String, TooManyOptions> {
+        let mut block = FieldBlock::new();
+        for (name, value) in lines {
+            block.push(name.as_bytes(), value.as_bytes());
+        }
+        let names = end_to_end(block.fields())?.map(|field| String::from_utf8_lossy(field.name));
+        Ok(names.collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn connection_removes_what_it_may_name_and_no_more() {
+        for (connection, expected) in [
+            ("", "Host X-A Cookie Trailer"),
+            ("close", "Host X-A Cookie Trailer"),
+            ("x-a", "Host Cookie Trailer"),
+            ("close, X-A ,, x-b", "Host Cookie Trailer"),
+            (
+                "Host, cookie, x-forwarded-for, trailer, cache-control",
+                "Host X-A Cookie Trailer",
+            ),
+            ("x-, \"x-a\", x a", "Host X-A Cookie Trailer"),
+        ] {
+            let lines = [
+                ("Host", "h"),
+                ("X-A", "1"),
+                ("Connection", connection),
+                ("Keep-Alive", "1"),
+                ("Cookie", "c"),
+                ("TE", "trailers"),
+                ("Upgrade", "h2c"),
+                ("Proxy-Authorization", "x"),
+                ("proxy-connection", "close"),
+                ("Trailer", "t"),
+            ];
+            assert_eq!(left(&lines).as_deref(), Ok(expected), "{connection:?}");
+        }
+    }
+
+    #[test]
+    fn connection_names_a_bounded_number_of_fields() {
+        let options = |count: usize| {
+            (0..count)
+                .map(|number| format!("x-{number}"))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let most = options(NAMED_MAX);
+        assert_eq!(
+            left(&[("Connection", &most), ("X-15", ""), ("b", "")]).as_deref(),
+            Ok("b")
+        );
+        assert_eq!(
+            left(&[("Connection", &most), ("Connection", "x-last")]),
+            Err(TooManyOptions)
+        );
+        assert!(left(&[("Connection", &most), ("Connection", "close, host")]).is_ok());
+    }
+}

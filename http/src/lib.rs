@@ -1,0 +1,25 @@
+//! HTTP as meaning: messages (RFC 9110, 9112) and caching policy (RFC 9111).
+//!
+//! Pure functions over bytes. This crate performs no I/O, starts no thread, reads no clock (time
+//! is an argument) and does not know that there is a cache.
+#![forbid(unsafe_code)]
+
+pub mod authority;
+mod bytes;
+pub mod chunked;
+pub mod date;
+pub mod error;
+mod field_id;
+pub mod fields;
+pub mod framing;
+pub mod hop;
+mod lines;
+pub mod policy;
+pub mod request;
+pub mod response;
+mod start_line;
+pub mod target;
+pub mod write;
+
+#[cfg(test)]
+mod testing;

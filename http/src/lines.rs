@@ -1,0 +1,100 @@
+//! Lines of a head: found, proved free of control bytes, and cut into name and value.
+//!
+//! Invariant: a byte is searched for the end of its line once, however the head arrives.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use std::ops::Range;
+
+use crate::{
+    bytes::{find_colon, find_control, is_space, is_token, trim_space},
+    error::LineError,
+    fields::{FieldId, FieldLine},
+};
+
+/// How far a head has been cut into lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LineScan {
+    line_start: usize,
+    searched: usize,
+}
+
+impl LineScan {
+    /// Where the next line starts.
+    pub(crate) fn line_start(&self) -> usize {
+        self.line_start
+    }
+
+    /// Up to where bytes were searched for the end of a line.
+    #[cfg(test)]
+    pub(crate) fn searched(&self) -> usize {
+        self.searched
+    }
+
+    /// The next whole line of `bytes` without its CRLF, or `None` until more bytes are there.
+    ///
+    /// RFC 9112 §2.2 lets a recipient take a bare LF for a line end; that is how requests are
+    /// smuggled past those who do not, so only CRLF ends a line here.
+    pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Option<Range<usize>>, LineError> {
+        let Some(end) = find_control(bytes, self.searched) else {
+            self.searched = bytes.len();
+            return Ok(None);
+        };
+        match (bytes.get(end), bytes.get(end + 1)) {
+            (Some(b'\r'), Some(b'\n')) => {}
+            (Some(b'\r'), None) => {
+                self.searched = end;
+                return Ok(None);
+            }
+            (Some(b'\r'), _) => return Err(LineError::BareCr),
+            (Some(b'\n'), _) => return Err(LineError::BareLf),
+            _ => return Err(LineError::Control),
+        }
+        let line = self.line_start..end;
+        self.line_start = end + 2;
+        self.searched = end + 2;
+        Ok(Some(line))
+    }
+}
+
+/// RFC 9112 §5: `field-name ":" OWS field-value OWS`.
+///
+/// `line` was found by [`LineScan`], so its value holds no control byte. Offsets count from the
+/// start of `bytes`, which the caller keeps below 4 GiB.
+pub(crate) fn parse_field_line(bytes: &[u8], line: Range<usize>) -> Result<FieldLine, LineError> {
+    let text = bytes.get(line.clone()).unwrap_or_default();
+    let name_len = find_colon(text).ok_or_else(|| colonless(text))?;
+    let (name, rest) = text.split_at_checked(name_len).unwrap_or_default();
+    let id = FieldId::of(name);
+    // A well-known name is a token, and found faster than it is checked.
+    if id == FieldId::Other && !is_token(name) {
+        return Err(name_error(name));
+    }
+    let rest = rest.get(1..).unwrap_or_default();
+    let space_len = rest.iter().take_while(|byte| is_space(**byte)).count();
+    Ok(FieldLine {
+        id,
+        name_start: line.start as u32,
+        name_len: u16::try_from(name_len).map_err(|_| LineError::NameTooLong)?,
+        value_start: (line.start + name_len + 1 + space_len) as u32,
+        value_len: trim_space(rest).len() as u32,
+    })
+}
+
+/// What is wrong with a line that has no colon.
+fn colonless(text: &[u8]) -> LineError {
+    if text.first().is_some_and(|byte| is_space(*byte)) {
+        LineError::Folded
+    } else {
+        LineError::MissingColon
+    }
+}
+
+/// What is wrong with a name that is not a token.
+fn name_error(name: &[u8]) -> LineError {
+    match name {
+        [] => LineError::EmptyName,
+        [b' ' | b'\t', ..] => LineError::Folded,
+        _ if name.iter().any(|byte| is_space(*byte)) => LineError::SpaceAfterName,
+        _ => LineError::InvalidName,
+    }
+}

@@ -1,0 +1,108 @@
+//! Cache-Status (RFC 9211): what the cache did, on every response.
+
+use crate::policy::reuse::ForwardReason;
+use crate::write::decimal;
+
+/// The name under which Forebay reports.
+const CACHE_NAME: &[u8] = b"forebay";
+
+/// Where the response came from (RFC 9211 §2.1, §2.2: one excludes the other).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// From the cache, without asking the origin.
+    Hit,
+    /// From the origin, or from the cache after asking it.
+    Forwarded(ForwardReason),
+    /// From neither: the cache refused the request before it looked.
+    Refused,
+}
+
+/// One member of Cache-Status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// `hit` or `fwd`.
+    pub outcome: Outcome,
+    /// Status of the origin's answer.
+    pub fwd_status: Option<u16>,
+    /// Freshness left, in seconds; negative if it was used stale.
+    pub ttl: Option<i64>,
+    /// The answer was stored.
+    pub stored: bool,
+    /// The request joined another one's fetch.
+    pub collapsed: bool,
+    /// More, as a token of RFC 8941 (letters, digits, `-`; a letter first).
+    pub detail: Option<&'static str>,
+}
+
+impl CacheStatus {
+    /// A request that was refused before anything was looked up.
+    pub const REFUSED: CacheStatus = CacheStatus {
+        outcome: Outcome::Refused,
+        fwd_status: None,
+        ttl: None,
+        stored: false,
+        collapsed: false,
+        detail: None,
+    };
+
+    /// A hit with this freshness left.
+    pub const fn hit(ttl: i64) -> CacheStatus {
+        CacheStatus {
+            outcome: Outcome::Hit,
+            fwd_status: None,
+            ttl: Some(ttl),
+            stored: false,
+            collapsed: false,
+            detail: None,
+        }
+    }
+
+    /// A forwarded request; the caller fills in what came of it.
+    pub const fn forwarded(reason: ForwardReason) -> CacheStatus {
+        CacheStatus {
+            outcome: Outcome::Forwarded(reason),
+            fwd_status: None,
+            ttl: None,
+            stored: false,
+            collapsed: false,
+            detail: None,
+        }
+    }
+
+    /// Appends the field value (RFC 9211 §2). Reserve 128 bytes and it does not allocate.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(CACHE_NAME);
+        match self.outcome {
+            Outcome::Refused => {}
+            Outcome::Hit => out.extend_from_slice(b"; hit"),
+            Outcome::Forwarded(reason) => {
+                out.extend_from_slice(b"; fwd=");
+                out.extend_from_slice(reason.token().as_bytes());
+            }
+        }
+        if let Some(status) = self.fwd_status {
+            out.extend_from_slice(b"; fwd-status=");
+            decimal(out, u64::from(status));
+        }
+        if let Some(ttl) = self.ttl {
+            write_ttl(ttl, out);
+        }
+        if self.stored {
+            out.extend_from_slice(b"; stored");
+        }
+        if self.collapsed {
+            out.extend_from_slice(b"; collapsed");
+        }
+        if let Some(detail) = self.detail {
+            out.extend_from_slice(b"; detail=");
+            out.extend_from_slice(detail.as_bytes());
+        }
+    }
+}
+
+/// RFC 8941 §3.3.1 limits an integer to 15 digits.
+fn write_ttl(ttl: i64, out: &mut Vec<u8>) {
+    const INTEGER_MAX: u64 = 999_999_999_999_999;
+    out.extend_from_slice(if ttl < 0 { b"; ttl=-" } else { b"; ttl=" });
+    decimal(out, ttl.unsigned_abs().min(INTEGER_MAX));
+}

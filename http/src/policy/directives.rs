@@ -1,0 +1,215 @@
+//! Cache-Control (RFC 9111 §5.2) and Pragma (§5.4).
+//!
+//! A directive that restricts counts with any argument; where directives contradict each other
+//! the most restrictive one counts. Unknown directives mean nothing.
+
+use crate::bytes::trim_space;
+use crate::fields::{FieldId, FieldSet, Fields};
+use crate::policy::lists;
+
+/// Largest delta-seconds; what is larger counts as this (RFC 9111 §1.2.2).
+pub const DELTA_S_MAX: u32 = 1 << 31;
+
+/// What a request says about the use of stored responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestDirectives {
+    /// Validate before use; also `Pragma: no-cache` without Cache-Control.
+    pub no_cache: bool,
+    /// Do not store the answer.
+    pub no_store: bool,
+    /// Do not contact the origin.
+    pub only_if_cached: bool,
+    /// The request carries Authorization, which RFC 9111 §3.5 makes a caching matter.
+    pub is_authorized: bool,
+    /// Greatest age wanted, in seconds.
+    pub max_age: Option<u32>,
+    /// Least freshness left, in seconds.
+    pub min_fresh: Option<u32>,
+    /// Greatest staleness accepted, in seconds; `u32::MAX` for any.
+    pub max_stale: Option<u32>,
+}
+
+impl RequestDirectives {
+    /// A request that says nothing.
+    pub const EMPTY: RequestDirectives = RequestDirectives {
+        no_cache: false,
+        no_store: false,
+        only_if_cached: false,
+        is_authorized: false,
+        max_age: None,
+        min_fresh: None,
+        max_stale: None,
+    };
+
+    /// RFC 9111 §5.2.1 and §5.4.
+    pub fn parse(fields: Fields<'_>) -> RequestDirectives {
+        use FieldId::{Authorization, CacheControl, Pragma};
+        const BEARING: FieldSet = FieldSet::of(&[CacheControl, Pragma, Authorization]);
+        let mut directives = RequestDirectives::EMPTY;
+        if !fields.seen().intersects(BEARING) {
+            return directives;
+        }
+        directives.is_authorized = fields.contains(Authorization);
+        for member in fields.all(CacheControl).flat_map(lists::members) {
+            directives.add(Directive::parse(member));
+        }
+        // Pragma is the older form: a request that has both means what Cache-Control says.
+        if !fields.contains(CacheControl) {
+            let mut pragma = fields.all(Pragma).flat_map(lists::members);
+            directives.no_cache = pragma.any(|member| Directive::parse(member).is(b"no-cache"));
+        }
+        directives
+    }
+
+    fn add(&mut self, directive: Directive<'_>) {
+        if directive.is(b"no-cache") {
+            self.no_cache = true;
+        } else if directive.is(b"no-store") {
+            self.no_store = true;
+        } else if directive.is(b"only-if-cached") {
+            self.only_if_cached = true;
+        } else if directive.is(b"max-age") {
+            self.max_age = Some(least(self.max_age, directive.delta_or_zero()));
+        } else if directive.is(b"min-fresh") {
+            self.min_fresh = self.min_fresh.max(directive.delta());
+        } else if directive.is(b"max-stale") {
+            self.add_max_stale(directive);
+        }
+    }
+
+    /// Without an argument any staleness will do; a malformed one asks for nothing.
+    fn add_max_stale(&mut self, directive: Directive<'_>) {
+        let limit = match directive.argument {
+            None => Some(u32::MAX),
+            Some(_) => directive.delta(),
+        };
+        if let Some(limit) = limit {
+            self.max_stale = Some(least(self.max_stale, limit));
+        }
+    }
+
+    /// Status to answer with where the request would otherwise be forwarded: 504 for
+    /// `only-if-cached` (RFC 9111 §5.2.1.7).
+    pub fn forward_refusal(&self) -> Option<u16> {
+        self.only_if_cached.then_some(504)
+    }
+}
+
+/// What a response says about its storage and use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResponseDirectives {
+    /// Do not store.
+    pub no_store: bool,
+    /// Validate before each use. A list of field names is not looked at: it covers everything.
+    pub no_cache: bool,
+    /// Not for a shared cache. A list of field names is not looked at: it covers everything.
+    pub private: bool,
+    /// For a shared cache, whatever else forbids it by default.
+    pub public: bool,
+    /// Never use stale.
+    pub must_revalidate: bool,
+    /// Never use stale in a shared cache.
+    pub proxy_revalidate: bool,
+    /// Store only with knowledge of the status code; then `no-store` does not count.
+    pub must_understand: bool,
+    /// Do not change the content.
+    pub no_transform: bool,
+    /// Seconds of freshness.
+    pub max_age: Option<u32>,
+    /// Seconds of freshness in a shared cache.
+    pub s_maxage: Option<u32>,
+}
+
+impl ResponseDirectives {
+    /// RFC 9111 §5.2.2.
+    pub fn parse(fields: Fields<'_>) -> ResponseDirectives {
+        let mut directives = ResponseDirectives::default();
+        for member in fields.all(FieldId::CacheControl).flat_map(lists::members) {
+            directives.add(Directive::parse(member));
+        }
+        directives
+    }
+
+    fn add(&mut self, directive: Directive<'_>) {
+        if directive.is(b"max-age") {
+            self.max_age = Some(least(self.max_age, directive.delta_or_zero()));
+        } else if directive.is(b"s-maxage") {
+            self.s_maxage = Some(least(self.s_maxage, directive.delta_or_zero()));
+        } else if let Some(flag) = self.flag(directive) {
+            *flag = true;
+        }
+    }
+
+    fn flag(&mut self, directive: Directive<'_>) -> Option<&mut bool> {
+        let flags: [(&[u8], &mut bool); 8] = [
+            (b"no-store", &mut self.no_store),
+            (b"no-cache", &mut self.no_cache),
+            (b"private", &mut self.private),
+            (b"public", &mut self.public),
+            (b"must-revalidate", &mut self.must_revalidate),
+            (b"proxy-revalidate", &mut self.proxy_revalidate),
+            (b"must-understand", &mut self.must_understand),
+            (b"no-transform", &mut self.no_transform),
+        ];
+        let mut flags = flags.into_iter();
+        flags.find_map(|(name, flag)| directive.is(name).then_some(flag))
+    }
+
+    /// RFC 9111 §4.2.4: may this never be used stale? `s-maxage` says so too (§5.2.2.10).
+    pub fn forbids_stale(&self) -> bool {
+        self.must_revalidate || self.proxy_revalidate || self.s_maxage.is_some()
+    }
+
+    /// RFC 9111 §3.5: may the answer to a request with Authorization be used for others?
+    pub fn permits_authorized(&self) -> bool {
+        self.public || self.must_revalidate || self.s_maxage.is_some()
+    }
+}
+
+/// One member of Cache-Control.
+#[derive(Clone, Copy)]
+struct Directive<'a> {
+    name: &'a [u8],
+    argument: Option<&'a [u8]>,
+}
+
+impl<'a> Directive<'a> {
+    /// White space around `=` is not allowed: the directive is still recognised, but a number
+    /// beside it is malformed.
+    fn parse(member: &'a [u8]) -> Directive<'a> {
+        let equals = memchr::memchr(b'=', member).unwrap_or(member.len());
+        let (name, rest) = member.split_at_checked(equals).unwrap_or_default();
+        let trimmed = trim_space(name);
+        let has_space = trimmed.len() != name.len();
+        let argument = rest.strip_prefix(b"=");
+        Directive {
+            name: trimmed,
+            argument: argument.map(|argument| if has_space { b"" } else { argument }),
+        }
+    }
+
+    fn is(self, name: &[u8]) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    fn delta(self) -> Option<u32> {
+        self.argument.and_then(parse_delta)
+    }
+
+    /// RFC 9111 §4.2.1: a response with malformed freshness ought to count as stale.
+    fn delta_or_zero(self) -> u32 {
+        self.delta().unwrap_or(0)
+    }
+}
+
+/// Delta-seconds (RFC 9111 §1.2.2), as a token or a quoted string (§5.2).
+pub(crate) fn parse_delta(argument: &[u8]) -> Option<u32> {
+    let inner = argument.strip_prefix(b"\"");
+    let inner = inner.and_then(|rest| rest.strip_suffix(b"\""));
+    let seconds = lists::saturating_decimal(inner.unwrap_or(argument))?;
+    Some(u32::try_from(seconds).map_or(DELTA_S_MAX, |seconds| seconds.min(DELTA_S_MAX)))
+}
+
+fn least(known: Option<u32>, new: u32) -> u32 {
+    known.map_or(new, |known| known.min(new))
+}

@@ -1,0 +1,123 @@
+//! How long a response is fresh and how old it is (RFC 9111 §4.2).
+
+use crate::fields::FieldId;
+use crate::policy::directives::DELTA_S_MAX;
+use crate::policy::exchange::date_field;
+use crate::policy::exchange::{Arrival, CacheRules, OriginResponse};
+
+/// Where a freshness lifetime comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifetimeSource {
+    /// `s-maxage`
+    SharedMaxAge,
+    /// `max-age`
+    MaxAge,
+    /// Expires, less Date
+    Expires,
+    /// A share of the time since Last-Modified
+    Heuristic,
+    /// The route's setting
+    Setting,
+    /// Nothing: stale from the start
+    Nothing,
+}
+
+/// Seconds that a response is fresh, counted from when the origin made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreshnessLifetime {
+    /// 0: stale from the start.
+    pub seconds: u32,
+    /// What said so.
+    pub source: LifetimeSource,
+}
+
+impl FreshnessLifetime {
+    fn new(seconds: u64, source: LifetimeSource) -> FreshnessLifetime {
+        let seconds = u32::try_from(seconds).map_or(DELTA_S_MAX, |seconds| seconds);
+        FreshnessLifetime {
+            seconds: seconds.min(DELTA_S_MAX),
+            source,
+        }
+    }
+
+    /// Did the origin say it, rather than a heuristic or a setting?
+    pub fn is_explicit(self) -> bool {
+        use LifetimeSource::{Expires, MaxAge, SharedMaxAge};
+        matches!(self.source, SharedMaxAge | MaxAge | Expires)
+    }
+}
+
+/// RFC 9111 §4.2.1: the first that is there of `s-maxage`, `max-age`, Expires, a heuristic, the
+/// route's default. What is there but malformed gives 0.
+pub fn freshness_lifetime(
+    response: &OriginResponse<'_>,
+    rules: &CacheRules,
+    response_time: u64,
+) -> FreshnessLifetime {
+    if let Some(seconds) = response.directives.s_maxage {
+        return FreshnessLifetime::new(u64::from(seconds), LifetimeSource::SharedMaxAge);
+    }
+    if let Some(seconds) = response.directives.max_age {
+        return FreshnessLifetime::new(u64::from(seconds), LifetimeSource::MaxAge);
+    }
+    // RFC 9110 §6.6.1: without a usable Date the time of arrival stands for it.
+    let date = date_field(response.fields, FieldId::Date).unwrap_or(response_time);
+    if response.fields.contains(FieldId::Expires) {
+        let expires = date_field(response.fields, FieldId::Expires).unwrap_or(0);
+        return FreshnessLifetime::new(expires.saturating_sub(date), LifetimeSource::Expires);
+    }
+    assumed_lifetime(response, rules, date)
+}
+
+/// RFC 9111 §4.2.2, then the route's default; both only where a heuristic is allowed.
+fn assumed_lifetime(
+    response: &OriginResponse<'_>,
+    rules: &CacheRules,
+    date: u64,
+) -> FreshnessLifetime {
+    let is_allowed = is_heuristically_cacheable(response.status) || response.directives.public;
+    // A response that sets a cookie is about one user unless the origin says that it is not.
+    if !is_allowed || response.fields.contains(FieldId::SetCookie) {
+        return FreshnessLifetime::new(0, LifetimeSource::Nothing);
+    }
+    let modified = date_field(response.fields, FieldId::LastModified).unwrap_or(date);
+    let unchanged_s = date.saturating_sub(modified);
+    let share = unchanged_s.saturating_mul(u64::from(rules.heuristic_percent)) / 100;
+    if share > 0 {
+        let seconds = share.min(u64::from(rules.heuristic_s_max));
+        return FreshnessLifetime::new(seconds, LifetimeSource::Heuristic);
+    }
+    if rules.default_freshness_s > 0 {
+        let seconds = u64::from(rules.default_freshness_s);
+        return FreshnessLifetime::new(seconds, LifetimeSource::Setting);
+    }
+    FreshnessLifetime::new(0, LifetimeSource::Nothing)
+}
+
+/// RFC 9110 §15.1, less 206, which is not stored here.
+pub fn is_heuristically_cacheable(status: u16) -> bool {
+    matches!(
+        status,
+        200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501
+    )
+}
+
+/// RFC 9111 §4.2.3, `corrected_initial_age`: age in seconds on arrival, the worse of what Date
+/// and what Age tell.
+pub fn initial_age(date: Option<u64>, arrival: &Arrival) -> u32 {
+    let response_time = arrival.response_time;
+    let apparent_age = response_time.saturating_sub(date.unwrap_or(response_time));
+    let response_delay = response_time.saturating_sub(arrival.request_time);
+    let corrected_age = u64::from(arrival.age_value).saturating_add(response_delay);
+    clamp_age(apparent_age.max(corrected_age))
+}
+
+/// RFC 9111 §4.2.3: age in seconds at `now`. A clock that ran backwards adds nothing.
+pub fn current_age(initial_age: u32, response_time: u64, now: u64) -> u32 {
+    let resident_time = now.saturating_sub(response_time);
+    clamp_age(u64::from(initial_age).saturating_add(resident_time))
+}
+
+fn clamp_age(seconds: u64) -> u32 {
+    u32::try_from(seconds).map_or(DELTA_S_MAX, |seconds| seconds.min(DELTA_S_MAX))
+}

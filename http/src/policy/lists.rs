@@ -1,0 +1,82 @@
+//! Comma-separated lists (RFC 9110 §5.6.1) whose members may contain quoted strings, and the
+//! numbers in them.
+//!
+//! Lines of one field are read one by one: a quoted string never reaches into the next line. A
+//! quote that is never closed is an ordinary character, so it cannot hide a directive behind it.
+//! The cost is linear in the length of the value, whatever it holds.
+
+use crate::bytes::{decimal, trim_space};
+
+/// The members of one line, trimmed, without the empty ones.
+pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    split(value).filter(|member| !member.is_empty())
+}
+
+/// The members of one line, trimmed, the empty ones included: at least one.
+pub(crate) fn split(value: &[u8]) -> Split<'_> {
+    Split {
+        rest: Some(value),
+        quotes: true,
+    }
+}
+
+/// Iterator of [`split`].
+#[derive(Clone, Debug)]
+pub(crate) struct Split<'a> {
+    rest: Option<&'a [u8]>,
+    /// False once a quote turned out to have no partner.
+    quotes: bool,
+}
+
+impl<'a> Iterator for Split<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        let (member, tail) = rest.split_at_checked(self.member_end(rest))?;
+        self.rest = tail.split_first().map(|(_comma, after)| after);
+        Some(trim_space(member))
+    }
+}
+
+impl Split<'_> {
+    fn member_end(&mut self, rest: &[u8]) -> usize {
+        let mut index = 0;
+        while let Some(byte) = rest.get(index) {
+            match byte {
+                b',' => return index,
+                b'"' if self.quotes => {
+                    match quoted_len(rest.get(index + 1..).unwrap_or_default()) {
+                        Some(len) => index += len,
+                        None => self.quotes = false,
+                    }
+                }
+                _ => {}
+            }
+            index += 1;
+        }
+        index
+    }
+}
+
+/// Bytes from behind an opening quote up to and with the closing one (RFC 9110 §5.6.4).
+fn quoted_len(rest: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    for (index, byte) in rest.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(index + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A number of digits only, too large a one as `u64::MAX`; `None` for anything else.
+///
+/// For numbers where "more than we can count" has a meaning, unlike a length.
+pub(crate) fn saturating_decimal(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| decimal(digits).unwrap_or(u64::MAX))
+}

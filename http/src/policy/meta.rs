@@ -1,0 +1,209 @@
+//! What a hit needs to know of a stored response, decided once when it is stored.
+//!
+//! 64 bytes, little-endian:
+//!
+//! | bytes | type | field |
+//! |---|---|---|
+//! | 0–1 | u16 | `status` |
+//! | 2–3 | u16 | `flags`; undefined bits are 0 |
+//! | 4–7 | u32 | `initial_age_s` |
+//! | 8–15 | u64 | `request_time`, Unix seconds |
+//! | 16–23 | u64 | `response_time`, Unix seconds |
+//! | 24–27 | u32 | `lifetime_s` |
+//! | 28–31 | u32 | offset of the ETag value in the field block |
+//! | 32–35 | u32 | bytes of the ETag value; 0: no ETag |
+//! | 36–39 | u32 | reserved, 0 |
+//! | 40–47 | u64 | `last_modified`, Unix seconds; all ones: none |
+//! | 48–55 | u64 | `body_bytes`; all ones: not known |
+//! | 56–63 | u64 | `date`, Unix seconds: Date, or the time of arrival without it |
+//!
+//! Decoding refuses another size, undefined flags and a reserved part that is not 0, so a later
+//! layout is not misread as this one.
+
+use crate::fields::{FieldBlock, FieldId};
+use crate::policy::directives::ResponseDirectives;
+use crate::policy::etag::EntityTag;
+use crate::policy::exchange::date_field;
+use crate::policy::exchange::{Arrival, CacheRules, OriginResponse};
+use crate::policy::freshness::{freshness_lifetime, initial_age};
+
+/// Bytes of an encoded [`StoredMeta`].
+pub const STORED_META_BYTES: usize = 64;
+
+const NO_CACHE: u16 = 1 << 0;
+const FORBIDS_STALE: u16 = 1 << 1;
+const PERMITS_AUTHORIZED: u16 = 1 << 2;
+const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED;
+
+const NONE: u64 = u64::MAX;
+
+/// Everything that a hit decides with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredMeta {
+    /// Status code.
+    pub status: u16,
+    /// Validate before each use.
+    pub no_cache: bool,
+    /// Never use stale, even if the client would accept it.
+    pub forbids_stale: bool,
+    /// May be used for requests with Authorization.
+    pub permits_authorized: bool,
+    /// Age on arrival, seconds.
+    pub initial_age_s: u32,
+    /// When the request was sent, Unix seconds.
+    pub request_time: u64,
+    /// When the response came, Unix seconds.
+    pub response_time: u64,
+    /// Freshness lifetime, seconds.
+    pub lifetime_s: u32,
+    /// Value of Last-Modified, Unix seconds.
+    pub last_modified: Option<u64>,
+    /// Value of Date, or the time of arrival, Unix seconds.
+    pub date: u64,
+    /// Bytes of the body; the storer sets it when it is known.
+    pub body_bytes: Option<u64>,
+    etag: Span,
+}
+
+/// A part of the stored field block, in bytes from its start; empty for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+impl StoredMeta {
+    /// Decides about a response with the fields that are going to be stored (without Age), or
+    /// that a 304 has just updated.
+    pub fn new(
+        status: u16,
+        block: &FieldBlock,
+        arrival: &Arrival,
+        rules: &CacheRules,
+    ) -> StoredMeta {
+        let response = OriginResponse::new(status, block.fields());
+        let ResponseDirectives { no_cache, .. } = response.directives;
+        let date = date_field(response.fields, FieldId::Date);
+        let lifetime = freshness_lifetime(&response, rules, arrival.response_time);
+        StoredMeta {
+            status,
+            no_cache,
+            forbids_stale: response.directives.forbids_stale(),
+            permits_authorized: response.directives.permits_authorized(),
+            initial_age_s: initial_age(date, arrival),
+            request_time: arrival.request_time,
+            response_time: arrival.response_time,
+            lifetime_s: lifetime.seconds,
+            last_modified: date_field(response.fields, FieldId::LastModified),
+            date: date.unwrap_or(arrival.response_time),
+            body_bytes: None,
+            etag: etag_span(block).unwrap_or_default(),
+        }
+    }
+
+    /// The value of ETag in the stored block's bytes.
+    pub fn etag_value<'a>(&self, block: &'a [u8]) -> Option<&'a [u8]> {
+        let start = self.etag.start as usize;
+        let end = start.checked_add(self.etag.len as usize)?;
+        block.get(start..end).filter(|value| !value.is_empty())
+    }
+
+    /// The stored entity tag, parsed.
+    pub fn etag<'a>(&self, block: &'a [u8]) -> Option<EntityTag<'a>> {
+        EntityTag::parse(self.etag_value(block)?)
+    }
+
+    /// Can it be validated?
+    pub fn has_validator(&self) -> bool {
+        self.etag.len > 0 || self.last_modified.is_some()
+    }
+
+    /// Unix seconds from which on it is stale.
+    pub fn stale_from(&self) -> u64 {
+        let made = self
+            .response_time
+            .saturating_sub(u64::from(self.initial_age_s));
+        made.saturating_add(u64::from(self.lifetime_s))
+    }
+
+    /// Appends the 64 bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let flag = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
+        let flags = flag(self.no_cache, NO_CACHE)
+            | flag(self.forbids_stale, FORBIDS_STALE)
+            | flag(self.permits_authorized, PERMITS_AUTHORIZED);
+        let start = out.len();
+        out.extend_from_slice(&self.status.to_le_bytes());
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&self.initial_age_s.to_le_bytes());
+        out.extend_from_slice(&self.request_time.to_le_bytes());
+        out.extend_from_slice(&self.response_time.to_le_bytes());
+        out.extend_from_slice(&self.lifetime_s.to_le_bytes());
+        out.extend_from_slice(&self.etag.start.to_le_bytes());
+        out.extend_from_slice(&self.etag.len.to_le_bytes());
+        out.extend_from_slice(&0u32.to_le_bytes());
+        out.extend_from_slice(&self.last_modified.unwrap_or(NONE).to_le_bytes());
+        out.extend_from_slice(&self.body_bytes.unwrap_or(NONE).to_le_bytes());
+        out.extend_from_slice(&self.date.to_le_bytes());
+        debug_assert_eq!(out.len() - start, STORED_META_BYTES);
+    }
+
+    /// Reads back what [`StoredMeta::encode`] wrote; `None` for anything else.
+    pub fn decode(bytes: &[u8]) -> Option<StoredMeta> {
+        let mut rest = bytes;
+        let status = u16::from_le_bytes(take(&mut rest)?);
+        let flags = u16::from_le_bytes(take(&mut rest)?);
+        let initial_age_s = u32::from_le_bytes(take(&mut rest)?);
+        let request_time = u64::from_le_bytes(take(&mut rest)?);
+        let response_time = u64::from_le_bytes(take(&mut rest)?);
+        let lifetime_s = u32::from_le_bytes(take(&mut rest)?);
+        let etag = Span {
+            start: u32::from_le_bytes(take(&mut rest)?),
+            len: u32::from_le_bytes(take(&mut rest)?),
+        };
+        let reserved = u32::from_le_bytes(take(&mut rest)?);
+        let last_modified = u64::from_le_bytes(take(&mut rest)?);
+        let body_bytes = u64::from_le_bytes(take(&mut rest)?);
+        let date = u64::from_le_bytes(take(&mut rest)?);
+        if !rest.is_empty() || reserved != 0 || flags & !FLAGS_ALL != 0 {
+            return None;
+        }
+        Some(StoredMeta {
+            status,
+            no_cache: flags & NO_CACHE != 0,
+            forbids_stale: flags & FORBIDS_STALE != 0,
+            permits_authorized: flags & PERMITS_AUTHORIZED != 0,
+            initial_age_s,
+            request_time,
+            response_time,
+            lifetime_s,
+            last_modified: (last_modified != NONE).then_some(last_modified),
+            date,
+            body_bytes: (body_bytes != NONE).then_some(body_bytes),
+            etag,
+        })
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, tail) = rest.split_first_chunk::<N>()?;
+    *rest = tail;
+    Some(*bytes)
+}
+
+/// Where the only, well-formed ETag of a block stands. A block is `name: value CRLF` per line.
+fn etag_span(block: &FieldBlock) -> Option<Span> {
+    EntityTag::parse(block.fields().only(FieldId::Etag)?)?;
+    let mut offset = 0;
+    for field in block.fields().iter() {
+        let value_start = offset + field.name.len() + ": ".len();
+        if field.id == FieldId::Etag {
+            return Some(Span {
+                start: u32::try_from(value_start).ok()?,
+                len: u32::try_from(field.value.len()).ok()?,
+            });
+        }
+        offset = value_start + field.value.len() + "\r\n".len();
+    }
+    None
+}

@@ -1,0 +1,138 @@
+//! Single byte ranges of a complete stored response (RFC 9110 §14).
+//!
+//! A server may ignore Range. So everything but one well-formed byte range gets the whole
+//! response: several ranges, other units, malformed values.
+
+use crate::bytes::trim_space;
+use crate::fields::{FieldId, Fields};
+use crate::policy::etag::EntityTag;
+use crate::policy::exchange::date_field;
+use crate::policy::lists;
+use crate::policy::meta::StoredMeta;
+use crate::write::decimal;
+
+/// What of the body to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeDecision {
+    /// All of it, with 200.
+    Whole,
+    /// These bytes, both ends included, with 206.
+    Part {
+        /// Offset of the first byte.
+        first: u64,
+        /// Offset of the last byte; at least `first`, less than the body's length.
+        last: u64,
+    },
+    /// None of it, with 416.
+    Unsatisfiable,
+}
+
+/// RFC 9110 §14.2, for a GET whose other preconditions let the stored response be sent; on other
+/// methods Range means nothing. `block` is the stored field block.
+pub fn range(
+    request: Fields<'_>,
+    meta: &StoredMeta,
+    block: &[u8],
+    body_bytes: u64,
+) -> RangeDecision {
+    if !request.contains(FieldId::Range) || meta.status != 200 {
+        return RangeDecision::Whole;
+    }
+    let Some(spec) = request.only(FieldId::Range).and_then(single_spec) else {
+        return RangeDecision::Whole;
+    };
+    if !if_range_holds(request, meta, block) {
+        return RangeDecision::Whole;
+    }
+    resolve(spec, body_bytes)
+}
+
+/// `first-last`, `first-` or `-suffix`; what is too large counts as `u64::MAX`.
+#[derive(Clone, Copy)]
+enum RangeSpec {
+    From { first: u64, last: u64 },
+    Suffix { bytes: u64 },
+}
+
+/// RFC 9110 §14.1.1: the unit in any case, and one range among possibly empty list members.
+fn single_spec(value: &[u8]) -> Option<RangeSpec> {
+    let (unit, set) = value.split_at_checked(memchr::memchr(b'=', value)?)?;
+    let set = set.strip_prefix(b"=")?;
+    // White space belongs around commas, not behind `=`.
+    if !unit.eq_ignore_ascii_case(b"bytes") || trim_space(set).len() != set.len() {
+        return None;
+    }
+    let mut members = lists::members(set);
+    let spec = members.next()?;
+    if members.next().is_some() {
+        return None;
+    }
+    let (first, last) = spec.split_at_checked(memchr::memchr(b'-', spec)?)?;
+    parse_spec(first, last.strip_prefix(b"-")?)
+}
+
+fn parse_spec(first: &[u8], last: &[u8]) -> Option<RangeSpec> {
+    if first.is_empty() {
+        let bytes = lists::saturating_decimal(last)?;
+        return Some(RangeSpec::Suffix { bytes });
+    }
+    let first = lists::saturating_decimal(first)?;
+    let last = if last.is_empty() {
+        u64::MAX
+    } else {
+        lists::saturating_decimal(last)?
+    };
+    (first <= last).then_some(RangeSpec::From { first, last })
+}
+
+/// RFC 9110 §14.1.2.
+fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
+    let end = body_bytes.saturating_sub(1);
+    match spec {
+        RangeSpec::Suffix { bytes: 0 } => RangeDecision::Unsatisfiable,
+        // A suffix of nothing is satisfiable, but no Content-Range can say so.
+        RangeSpec::Suffix { .. } if body_bytes == 0 => RangeDecision::Whole,
+        RangeSpec::Suffix { bytes } => RangeDecision::Part {
+            first: body_bytes.saturating_sub(bytes),
+            last: end,
+        },
+        RangeSpec::From { first, .. } if first >= body_bytes => RangeDecision::Unsatisfiable,
+        RangeSpec::From { first, last } => RangeDecision::Part {
+            first,
+            last: last.min(end),
+        },
+    }
+}
+
+/// RFC 9110 §13.1.5: without If-Range, or if it names what is stored, and strongly.
+fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
+    if !request.contains(FieldId::IfRange) {
+        return true;
+    }
+    let tag = request.only(FieldId::IfRange).and_then(EntityTag::parse);
+    if let Some(tag) = tag {
+        return meta
+            .etag(block)
+            .is_some_and(|stored| tag.matches_strongly(stored));
+    }
+    let date = date_field(request, FieldId::IfRange);
+    // §8.8.2.2: a date is strong if the resource could not change again within its second.
+    let is_strong = |modified: u64| modified < meta.date;
+    date.is_some_and(|date| meta.last_modified == Some(date) && is_strong(date))
+}
+
+/// Appends the value of Content-Range (RFC 9110 §14.4); nothing for [`RangeDecision::Whole`].
+pub fn write_content_range(decision: RangeDecision, body_bytes: u64, out: &mut Vec<u8>) {
+    match decision {
+        RangeDecision::Whole => return,
+        RangeDecision::Unsatisfiable => out.extend_from_slice(b"bytes *"),
+        RangeDecision::Part { first, last } => {
+            out.extend_from_slice(b"bytes ");
+            decimal(out, first);
+            out.push(b'-');
+            decimal(out, last);
+        }
+    }
+    out.push(b'/');
+    decimal(out, body_bytes);
+}

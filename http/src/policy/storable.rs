@@ -1,0 +1,152 @@
+//! May a response be kept, and is it worth keeping (RFC 9111 §3)?
+
+use crate::fields::FieldId;
+use crate::policy::etag::EntityTag;
+use crate::policy::exchange::date_field;
+use crate::policy::exchange::{CacheRules, ClientRequest, OriginResponse};
+use crate::policy::freshness::freshness_lifetime;
+use crate::policy::vary::{Vary, vary_names};
+
+/// Why a response is not kept; the first reason found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotStorable {
+    /// Not a GET.
+    Method,
+    /// The request has content, and the key does not cover it.
+    RequestBody,
+    /// The request asked for a range.
+    Range,
+    /// The request said `no-store`.
+    RequestNoStore,
+    /// Not final, partial, or an answer to a precondition or to a range.
+    Status,
+    /// `must-understand` with a status that has no meaning here.
+    MustUnderstand,
+    /// The response said `no-store`.
+    NoStore,
+    /// The response said `private`.
+    Private,
+    /// The request had Authorization and the response does not open it to others.
+    Authorization,
+    /// `Vary: *`, or a Vary that cannot be understood.
+    Vary,
+    /// Set-Cookie in a response that the origin did not declare to be for everybody.
+    SetCookie,
+    /// Neither fresh nor possible to validate, so it could never be used.
+    NoFreshness,
+}
+
+impl NotStorable {
+    /// The `detail` of Cache-Status; a token.
+    pub const fn detail(self) -> &'static str {
+        match self {
+            NotStorable::Method => "method",
+            NotStorable::RequestBody => "request-body",
+            NotStorable::Range => "range",
+            NotStorable::RequestNoStore => "request-no-store",
+            NotStorable::Status => "status",
+            NotStorable::MustUnderstand => "must-understand",
+            NotStorable::NoStore => "no-store",
+            NotStorable::Private => "private",
+            NotStorable::Authorization => "authorization",
+            NotStorable::Vary => "vary",
+            NotStorable::SetCookie => "set-cookie",
+            NotStorable::NoFreshness => "no-freshness",
+        }
+    }
+}
+
+/// RFC 9111 §3, narrowed to complete answers to GET that a later request could use.
+pub fn storable(
+    request: &ClientRequest<'_>,
+    response: &OriginResponse<'_>,
+    rules: &CacheRules,
+    response_time: u64,
+) -> Result<(), NotStorable> {
+    check_request(request)?;
+    check_status(response)?;
+    check_directives(request, response)?;
+    if vary_names(response.fields) == Vary::Any {
+        return Err(NotStorable::Vary);
+    }
+    check_use(response, rules, response_time)
+}
+
+fn check_request(request: &ClientRequest<'_>) -> Result<(), NotStorable> {
+    if !request.is_get {
+        return Err(NotStorable::Method);
+    }
+    if request.has_body {
+        return Err(NotStorable::RequestBody);
+    }
+    if request.fields.contains(FieldId::Range) {
+        return Err(NotStorable::Range);
+    }
+    if request.directives.no_store {
+        return Err(NotStorable::RequestNoStore);
+    }
+    Ok(())
+}
+
+fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
+    // 206, 304, 412 and 416 answer a range or a precondition of one request, not the resource;
+    // from 600 on a code is invalid (RFC 9110 §15).
+    if !matches!(response.status, 200..=599) || matches!(response.status, 206 | 304 | 412 | 416) {
+        return Err(NotStorable::Status);
+    }
+    if response.directives.must_understand && !is_understood(response.status) {
+        return Err(NotStorable::MustUnderstand);
+    }
+    Ok(())
+}
+
+/// Status codes of RFC 9110 §15 whose caching asks for nothing beyond RFC 9111.
+fn is_understood(status: u16) -> bool {
+    matches!(
+        status,
+        200 | 203 | 204 | 300..=303 | 307 | 308 | 404 | 405 | 410 | 414 | 501
+    )
+}
+
+fn check_directives(
+    request: &ClientRequest<'_>,
+    response: &OriginResponse<'_>,
+) -> Result<(), NotStorable> {
+    let directives = &response.directives;
+    // RFC 9111 §5.2.2.3: `no-store` beside `must-understand` is for caches that do not.
+    if directives.no_store && !directives.must_understand {
+        return Err(NotStorable::NoStore);
+    }
+    if directives.private {
+        return Err(NotStorable::Private);
+    }
+    if request.fields.contains(FieldId::Authorization) && !directives.permits_authorized() {
+        return Err(NotStorable::Authorization);
+    }
+    Ok(())
+}
+
+fn check_use(
+    response: &OriginResponse<'_>,
+    rules: &CacheRules,
+    response_time: u64,
+) -> Result<(), NotStorable> {
+    let lifetime = freshness_lifetime(response, rules, response_time);
+    let is_for_all = response.directives.public || lifetime.is_explicit() && lifetime.seconds > 0;
+    // RFC 9111 §7.3 leaves this to us: a validated response would hand one user's cookie to the
+    // next, and most origins that send one with a bare ETag do not mean that.
+    if response.fields.contains(FieldId::SetCookie) && !is_for_all {
+        return Err(NotStorable::SetCookie);
+    }
+    let is_usable = lifetime.seconds > 0 && !response.directives.no_cache;
+    if !is_usable && !has_validator(response) {
+        return Err(NotStorable::NoFreshness);
+    }
+    Ok(())
+}
+
+fn has_validator(response: &OriginResponse<'_>) -> bool {
+    let etag = response.fields.only(FieldId::Etag);
+    etag.and_then(EntityTag::parse).is_some()
+        || date_field(response.fields, FieldId::LastModified).is_some()
+}

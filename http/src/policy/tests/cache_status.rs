@@ -1,0 +1,83 @@
+use crate::policy::cache_status::CacheStatus;
+use crate::policy::reuse::ForwardReason;
+use crate::policy::storable::NotStorable;
+
+#[test]
+fn cache_status_is_written_by_rfc_9211() {
+    let miss = CacheStatus::forwarded(ForwardReason::UriMiss);
+    let stale = CacheStatus::forwarded(ForwardReason::Stale);
+    let cases = [
+        (CacheStatus::hit(376), "forebay; hit; ttl=376"),
+        (CacheStatus::hit(-412), "forebay; hit; ttl=-412"),
+        (CacheStatus::hit(0), "forebay; hit; ttl=0"),
+        (
+            CacheStatus::hit(i64::MIN),
+            "forebay; hit; ttl=-999999999999999",
+        ),
+        (miss, "forebay; fwd=uri-miss"),
+        (
+            CacheStatus {
+                stored: true,
+                fwd_status: Some(200),
+                ..miss
+            },
+            "forebay; fwd=uri-miss; fwd-status=200; stored",
+        ),
+        (
+            CacheStatus {
+                collapsed: true,
+                ..miss
+            },
+            "forebay; fwd=uri-miss; collapsed",
+        ),
+        (
+            CacheStatus {
+                fwd_status: Some(304),
+                ttl: Some(60),
+                ..stale
+            },
+            "forebay; fwd=stale; fwd-status=304; ttl=60",
+        ),
+        (
+            CacheStatus {
+                detail: Some(NotStorable::SetCookie.detail()),
+                ..miss
+            },
+            "forebay; fwd=uri-miss; detail=set-cookie",
+        ),
+    ];
+    for (status, expected) in cases {
+        let mut out = Vec::new();
+        status.write(&mut out);
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+}
+
+#[test]
+fn every_detail_is_a_token() {
+    use NotStorable::*;
+    let all = [
+        Method,
+        RequestBody,
+        Range,
+        RequestNoStore,
+        Status,
+        MustUnderstand,
+        NoStore,
+        Private,
+        Authorization,
+        Vary,
+        SetCookie,
+        NoFreshness,
+    ];
+    for reason in all {
+        let detail = reason.detail().as_bytes();
+        assert!(detail[0].is_ascii_lowercase(), "{reason:?}");
+        assert!(
+            detail
+                .iter()
+                .all(|byte| byte.is_ascii_lowercase() || *byte == b'-'),
+            "{reason:?}"
+        );
+    }
+}

@@ -1,0 +1,229 @@
+use super::{block, date, stored};
+use crate::policy::conditional::Conditional::{self, NotModified, Send};
+use crate::policy::conditional::{
+    ValidatorFields, conditional, needs_origin, validator_fields, write_fields_of_304,
+};
+
+fn answer(stored_text: &str, request: &str) -> Conditional {
+    let (meta, stored) = stored(stored_text);
+    conditional(block(request).fields(), &meta, stored.bytes())
+}
+
+#[test]
+fn if_none_match_compares_weakly_and_goes_first() {
+    const TAG: &str = "ETag: \"a\"";
+    let modified = format!("ETag: \"a\"\nLast-Modified: {}", date(-60));
+    let newer = format!("If-None-Match: \"x\"\nIf-Modified-Since: {}", date(0));
+    let cases = [
+        ("no precondition", TAG, "Host: h", Send),
+        ("the same tag", TAG, "If-None-Match: \"a\"", NotModified),
+        ("another tag", TAG, "If-None-Match: \"b\"", Send),
+        ("tags have case", TAG, "If-None-Match: \"A\"", Send),
+        ("a weak request", TAG, "If-None-Match: W/\"a\"", NotModified),
+        (
+            "a weak response",
+            "ETag: W/\"a\"",
+            "If-None-Match: \"a\"",
+            NotModified,
+        ),
+        (
+            "both weak",
+            "ETag: W/\"a\"",
+            "If-None-Match: W/\"a\"",
+            NotModified,
+        ),
+        ("in a list", TAG, "If-None-Match: \"b\", \"a\"", NotModified),
+        (
+            "in a list without spaces",
+            TAG,
+            "If-None-Match: \"b\",W/\"c\",\"a\"",
+            NotModified,
+        ),
+        (
+            "in a list with empty members",
+            TAG,
+            "If-None-Match: , ,\"a\",",
+            NotModified,
+        ),
+        (
+            "in a second line",
+            TAG,
+            "If-None-Match: \"b\"\nIf-None-Match: \"a\"",
+            NotModified,
+        ),
+        (
+            "a comma within a tag",
+            "ETag: \"a,b\"",
+            "If-None-Match: \"a,b\"",
+            NotModified,
+        ),
+        (
+            "half of a tag with a comma",
+            "ETag: \"a\"",
+            "If-None-Match: \"a,b\"",
+            Send,
+        ),
+        (
+            "a backslash escapes nothing",
+            "ETag: \"a\\\"",
+            "If-None-Match: \"a\\\", \"b\"",
+            NotModified,
+        ),
+        ("anything", TAG, "If-None-Match: *", NotModified),
+        (
+            "anything, without a tag stored",
+            "X: y",
+            "If-None-Match: *",
+            NotModified,
+        ),
+        (
+            "a star among tags means nothing",
+            TAG,
+            "If-None-Match: \"b\", *",
+            Send,
+        ),
+        ("a tag without quotes", TAG, "If-None-Match: a", Send),
+        (
+            "tags without a comma between",
+            TAG,
+            "If-None-Match: \"a\" \"b\"",
+            Send,
+        ),
+        ("an empty value", TAG, "If-None-Match:", Send),
+        ("no tag stored", "X: y", "If-None-Match: \"a\"", Send),
+        (
+            "If-Modified-Since is not looked at",
+            &modified,
+            &newer,
+            Send,
+        ),
+    ];
+    for (name, stored, request, expected) in cases {
+        assert_eq!(answer(stored, request), expected, "{name}");
+    }
+}
+
+#[test]
+fn if_modified_since_compares_with_last_modified_or_date() {
+    let modified = format!("Last-Modified: {}\nDate: {}", date(-60), date(0));
+    let only_date = format!("Date: {}", date(-30));
+    let since = |seconds| format!("If-Modified-Since: {}", date(seconds));
+    let doubled = format!("{}\n{}", since(0), since(0));
+    let cases = [
+        ("the same time", &modified, since(-60), NotModified),
+        ("a later time", &modified, since(-59), NotModified),
+        ("an earlier time", &modified, since(-61), Send),
+        ("a time to come", &modified, since(9999), NotModified),
+        (
+            "a malformed time",
+            &modified,
+            "If-Modified-Since: now".to_owned(),
+            Send,
+        ),
+        (
+            "a time in another zone",
+            &modified,
+            since(0).replace("GMT", "CET"),
+            Send,
+        ),
+        ("two times", &modified, doubled, Send),
+        (
+            "Date in place of Last-Modified",
+            &only_date,
+            since(-30),
+            NotModified,
+        ),
+        ("earlier than Date", &only_date, since(-31), Send),
+        (
+            "RFC 850 form",
+            &modified,
+            "If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT".into(),
+            NotModified,
+        ),
+        (
+            "asctime form",
+            &modified,
+            "If-Modified-Since: Sun Nov  6 08:49:37 1994".into(),
+            NotModified,
+        ),
+    ];
+    for (name, stored, request, expected) in cases {
+        assert_eq!(answer(stored, &request), expected, "{name}");
+    }
+}
+
+#[test]
+fn only_a_stored_200_is_compared() {
+    let (mut meta, stored) = stored("ETag: \"a\"");
+    let request = block("If-None-Match: \"a\"");
+    for (status, expected) in [(200, NotModified), (404, Send), (301, Send)] {
+        meta.status = status;
+        assert_eq!(
+            conditional(request.fields(), &meta, stored.bytes()),
+            expected,
+            "{status}"
+        );
+    }
+}
+
+#[test]
+fn preconditions_about_the_current_state_go_to_the_origin() {
+    let cases = [
+        ("If-Match: \"a\"", true),
+        ("If-Match: *", true),
+        ("If-Unmodified-Since: x", true),
+        ("If-None-Match: \"a\"", false),
+        ("If-Range: \"a\"", false),
+        ("X: y", false),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(needs_origin(block(text).fields()), expected, "{text}");
+    }
+}
+
+#[test]
+fn validation_sends_every_validator_that_is_stored() {
+    let both = format!("X: y\nETag: W/\"a\"\nLast-Modified: {}", date(-60));
+    let tag: Option<&[u8]> = Some(b"W/\"a\"");
+    let time = Some(super::NOW - 60);
+    let cases = [
+        ("both", both.as_str(), tag, time),
+        ("a tag", "ETag: W/\"a\"", tag, None),
+        ("none", "X: y", None, None),
+        ("malformed ones", "ETag: a\nLast-Modified: b", None, None),
+    ];
+    for (name, text, if_none_match, if_modified_since) in cases {
+        let (meta, stored) = stored(text);
+        let expected = ValidatorFields {
+            if_none_match,
+            if_modified_since,
+        };
+        assert_eq!(validator_fields(&meta, stored.bytes()), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_generated_304_carries_what_guides_caches() {
+    let kept = "cache-control: max-age=5\r\nContent-Location: /a\r\nVary: b\r\nExpires: 0\r\n";
+    let text = "Content-Type: text/html\ncache-control: max-age=5\nContent-Location: /a\nVary: b\n\
+                Expires: 0\nContent-Length: 5\nSet-Cookie: c\nContent-Encoding: br\nX: y\n";
+    let modified = format!("Last-Modified: {}", date(-60));
+    let cases = [
+        (
+            "Last-Modified without a tag",
+            format!("{text}{modified}"),
+            format!("{kept}{modified}\r\n"),
+        ),
+        (
+            "no Last-Modified with a tag",
+            format!("{text}{modified}\nETag: \"a\""),
+            format!("{kept}ETag: \"a\"\r\n"),
+        ),
+    ];
+    for (name, text, expected) in cases {
+        let (meta, stored) = stored(&text);
+        let mut out = Vec::new();
+        write_fields_of_304(stored.bytes(), &meta, &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), expected, "{name}");
+    }
+}

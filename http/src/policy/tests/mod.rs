@@ -1,0 +1,46 @@
+//! Tables of cases. A row is a sentence, what goes in, and what must come out; field lines are
+//! written as text, one per line.
+
+use crate::fields::FieldBlock;
+use crate::policy::exchange::{Arrival, CacheRules};
+use crate::policy::meta::StoredMeta;
+
+mod cache_status;
+mod conditional;
+mod directives;
+mod freshness;
+mod invalidate;
+mod meta;
+mod oracle;
+mod range;
+mod reuse;
+mod storable;
+mod update;
+mod vary;
+
+/// Sun, 06 Nov 1994 08:49:37 GMT, the date of RFC 9110's examples.
+const NOW: u64 = 784_111_777;
+
+/// A block of the lines of `text`.
+fn block(text: &str) -> FieldBlock {
+    let mut block = FieldBlock::new();
+    for line in text.lines() {
+        let (name, value) = line.split_once(':').expect("a row's line has a colon");
+        block.push(name.trim().as_bytes(), value.trim().as_bytes());
+    }
+    block
+}
+
+/// `NOW` plus `seconds`, as a field value.
+fn date(seconds: i64) -> String {
+    let at = NOW.checked_add_signed(seconds).expect("near NOW");
+    httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(at))
+}
+
+/// Decides about a stored 200 that was asked for and came at `NOW`.
+fn stored(text: &str) -> (StoredMeta, FieldBlock) {
+    let block = block(text);
+    let arrival = Arrival::new(block.fields(), NOW, NOW);
+    let meta = StoredMeta::new(200, &block, &arrival, &CacheRules::default());
+    (meta, block)
+}

@@ -1,0 +1,143 @@
+use super::block;
+use crate::policy::vary::{FieldNames, VARY_NAMES_MAX, Vary, secondary_key, vary_names};
+
+fn names(text: &str) -> Vary {
+    vary_names(block(text).fields())
+}
+
+#[test]
+fn vary_names_are_collected_from_every_line() {
+    let some = |text: &str| Vary::Names(text.into());
+    let many: Vec<_> = (0..=VARY_NAMES_MAX)
+        .map(|index| format!("x{index}"))
+        .collect();
+    let too_many = format!("Vary: {}", many.join(","));
+    let cases = [
+        ("no Vary", "X: y", Vary::None),
+        ("an empty Vary", "Vary:", Vary::None),
+        ("only empty members", "Vary: , ,,", Vary::None),
+        ("one name", "Vary: accept", some("accept")),
+        (
+            "names have no case",
+            "Vary: Accept-Encoding",
+            some("accept-encoding"),
+        ),
+        ("names are sorted", "Vary: b, a", some("a,b")),
+        ("names count once", "Vary: a, A,a", some("a")),
+        ("empty members do not count", "Vary: , a,, b ,", some("a,b")),
+        ("several lines", "Vary: b\nVary: a", some("a,b")),
+        ("unknown names", "Vary: X-Own", some("x-own")),
+        ("a star", "Vary: *", Vary::Any),
+        ("a star in a list", "Vary: a, *", Vary::Any),
+        ("a star at the start of a list", "Vary: *, a", Vary::Any),
+        ("a star behind empty members", "Vary: ,, *", Vary::Any),
+        ("a star in a second line", "Vary: a\nVary: *", Vary::Any),
+        ("a star within a name is a letter", "Vary: a*", some("a*")),
+        ("a name with a space", "Vary: a b", Vary::Any),
+        ("a quoted name", "Vary: \"a\"", Vary::Any),
+        ("too many names", &too_many, Vary::Any),
+    ];
+    for (name, text, expected) in cases {
+        assert_eq!(names(text), expected, "{name}");
+    }
+}
+
+#[test]
+fn only_encoded_names_are_decoded() {
+    let cases: &[(&str, bool)] = &[
+        ("accept", true),
+        ("accept,cookie", true),
+        ("", false),
+        (",", false),
+        ("a,", false),
+        ("b,a", false),
+        ("a,a", false),
+        ("A", false),
+        ("a b", false),
+        ("a\0", false),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(
+            FieldNames::decode(text.as_bytes()).is_some(),
+            *expected,
+            "{text:?}"
+        );
+    }
+    let Vary::Names(encoded) = names("Vary: C, a, B") else {
+        panic!("three names")
+    };
+    let read = FieldNames::decode(&encoded).expect("just encoded");
+    assert_eq!(read.iter().collect::<Vec<_>>(), [b"a", b"b", b"c"]);
+}
+
+#[test]
+fn requests_share_a_key_only_if_their_fields_mean_the_same() {
+    let cases = [
+        ("the same value", "A: 1", "A: 1", true),
+        ("another value", "A: 1", "A: 2", false),
+        ("names have no case", "A: 1", "a: 1", true),
+        ("values have case", "A: x", "A: X", false),
+        ("order of members matters", "A: x, y", "A: y, x", false),
+        ("space around a comma", "A: x,y", "A: x \t,  y", true),
+        ("two lines are a list", "A: x\nA: y", "A: x, y", true),
+        ("order of lines matters", "A: x\nA: y", "A: y\nA: x", false),
+        ("space within a member matters", "A: x y", "A: x  y", false),
+        (
+            "space within quotes matters",
+            "A: \"x, y\"",
+            "A: \"x,y\"",
+            false,
+        ),
+        ("an empty field is not an absent one", "A:", "C: 1", false),
+        (
+            "an empty member is not an absent one",
+            "A: x,,y",
+            "A: x,y",
+            false,
+        ),
+        ("absent on both sides", "C: 1", "C: 2", true),
+        (
+            "other fields do not matter",
+            "A: 1\nC: 1",
+            "A: 1\nD: 2",
+            true,
+        ),
+        (
+            "order of fields does not matter",
+            "A: 1\nB: 2",
+            "B: 2\nA: 1",
+            true,
+        ),
+        (
+            "values do not move between fields",
+            "A: 12\nB: 3",
+            "A: 1\nB: 23",
+            false,
+        ),
+        ("values do not swap fields", "A: 1", "B: 1", false),
+        ("a well-known field", "Cookie: a", "cookie: a", true),
+        (
+            "a well-known field with another value",
+            "Cookie: a",
+            "Cookie: b",
+            false,
+        ),
+    ];
+    let names = FieldNames::decode(b"a,b,cookie").expect("sorted tokens");
+    let key = |text: &str| {
+        let mut out = Vec::new();
+        secondary_key(names, block(text).fields(), &mut out);
+        out
+    };
+    for (name, left, right, expected) in cases {
+        assert_eq!(key(left) == key(right), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_key_is_appended_with_lengths_first() {
+    let names = FieldNames::decode(b"a,b,c").expect("sorted tokens");
+    let mut out = b"=".to_vec();
+    secondary_key(names, block("A: x,y\nC:").fields(), &mut out);
+    assert_eq!(out, b"=\x04\0\0\0x, y\xff\xff\xff\xff\0\0\0\0");
+}

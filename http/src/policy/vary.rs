@@ -1,0 +1,119 @@
+//! Vary (RFC 9110 §12.5.5) and the secondary key made of the fields that it names
+//! (RFC 9111 §4.1).
+//!
+//! Names are kept as bytes: lower case, sorted, each once, separated by commas. So the base
+//! record of a resource can hold them, and a hit reads them where they lie.
+
+use std::collections::BTreeSet;
+
+use crate::bytes::is_token;
+use crate::fields::{FieldId, Fields};
+use crate::policy::lists;
+
+/// Most names of one Vary. A response that varies by more is not stored: it would hardly ever
+/// match, and each name costs a search on every lookup.
+pub const VARY_NAMES_MAX: usize = 32;
+
+/// By which request fields a response varies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// By none.
+    None,
+    /// By something that no key can hold: `*`, a malformed name, too many names.
+    Any,
+    /// By these, encoded for [`FieldNames::decode`].
+    Names(Vec<u8>),
+}
+
+/// RFC 9110 §12.5.5: the names of every line; `*` anywhere stands for anything.
+pub fn vary_names(response: Fields<'_>) -> Vary {
+    let mut names = BTreeSet::new();
+    for member in response.all(FieldId::Vary).flat_map(lists::members) {
+        if member == b"*" || !is_token(member) {
+            return Vary::Any;
+        }
+        names.insert(member.to_ascii_lowercase());
+        if names.len() > VARY_NAMES_MAX {
+            return Vary::Any;
+        }
+    }
+    if names.is_empty() {
+        return Vary::None;
+    }
+    let names: Vec<_> = names.into_iter().collect();
+    Vary::Names(names.join(&b','))
+}
+
+/// Encoded field names, checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldNames<'a>(&'a [u8]);
+
+impl<'a> FieldNames<'a> {
+    /// Accepts what [`vary_names`] encodes and nothing else.
+    pub fn decode(bytes: &'a [u8]) -> Option<FieldNames<'a>> {
+        let names = FieldNames(bytes);
+        let is_lower_token =
+            |name: &[u8]| is_token(name) && !name.iter().any(u8::is_ascii_uppercase);
+        let is_valid = names.iter().all(is_lower_token)
+            && names.iter().is_sorted_by(|left, right| left < right)
+            && names.iter().count() <= VARY_NAMES_MAX;
+        is_valid.then_some(names)
+    }
+
+    /// The names in their order.
+    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + Clone {
+        self.0.split(|byte| *byte == b',')
+    }
+}
+
+/// Bytes that precede each value in a secondary key: its length, little-endian.
+const LEN_BYTES: usize = 4;
+/// The length of a field that is absent, which is not the same as an empty one.
+const ABSENT: u32 = u32::MAX;
+
+/// Appends the secondary key of a request: for each name the normalised value, its length first.
+///
+/// RFC 9111 §4.1 allows to combine the lines of a field and to change white space around commas.
+/// Nothing more is normalised, since case and order matter in some fields.
+pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u8>) {
+    for name in names.iter() {
+        let len_at = out.len();
+        out.extend_from_slice(&ABSENT.to_le_bytes());
+        let mut is_present = false;
+        let id = FieldId::of(name);
+        for field in request.iter() {
+            let is_other =
+                field.id != id || id == FieldId::Other && !field.name.eq_ignore_ascii_case(name);
+            if is_other {
+                continue;
+            }
+            if is_present {
+                out.extend_from_slice(b", ");
+            }
+            is_present = true;
+            write_normalised(field.value, out);
+        }
+        if is_present {
+            write_len(len_at, out);
+        }
+    }
+}
+
+/// The value with one space behind each comma and none before it, quoted strings untouched.
+fn write_normalised(value: &[u8], out: &mut Vec<u8>) {
+    for (index, member) in lists::split(value).enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(member);
+    }
+}
+
+fn write_len(len_at: usize, out: &mut [u8]) {
+    let len = out.len() - len_at - LEN_BYTES;
+    // A head is limited far below 4 GiB; ABSENT itself must not come out as a length.
+    let len = u32::try_from(len).map_or(ABSENT - 1, |len| len.min(ABSENT - 1));
+    if let Some(place) = out.get_mut(len_at..len_at + LEN_BYTES) {
+        place.copy_from_slice(&len.to_le_bytes());
+    }
+}

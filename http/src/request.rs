@@ -1,0 +1,239 @@
+//! Request heads: found, checked and cut into parts in one pass (RFC 9112 §2, §3, §5).
+//!
+//! What is accepted is exact: CRLF line ends, single spaces in the request line, token names, no
+//! control bytes. The verdict on a head does not depend on how its bytes arrive: every limit is a
+//! bound on the bytes looked at. Target and framing are decided by `target` and `framing`.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use std::ops::Range;
+
+pub use crate::start_line::{Method, Version};
+use crate::{
+    bytes::{is_target_byte, is_token_byte},
+    error::RequestError,
+    fields::{FieldLine, FieldSet, Fields},
+    lines::{LineScan, parse_field_line},
+    start_line::{VersionError, parse_version},
+};
+
+/// Longest method: registered ones have up to 17 bytes (`UPDATEREDIRECTREF`).
+pub const METHOD_BYTES_MAX: usize = 32;
+
+/// How much of a head is read before it is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadLimits {
+    /// Bytes of the whole head, the empty line at its end included.
+    pub head_bytes_max: u32,
+    /// Field lines.
+    pub field_count_max: u16,
+    /// Bytes of the request target.
+    pub target_bytes_max: u32,
+}
+
+/// What a head consists of, as offsets into its bytes; reused from request to request.
+///
+/// One of these belongs to one connection: it remembers how far a head that is still arriving
+/// was looked at. It starts over by itself after each verdict.
+#[derive(Debug, Default)]
+pub struct RequestParts {
+    stage: Stage,
+    scan: LineScan,
+    method: Range<usize>,
+    target: Range<usize>,
+    version: Version,
+    lines: Vec<FieldLine>,
+    seen: FieldSet,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// The last head got its verdict: start over.
+    #[default]
+    Done,
+    /// Before the request line.
+    Start,
+    /// Before the request line, after one empty line.
+    Skipped,
+    /// Among the field lines.
+    Fields,
+}
+
+/// Parses the request head at the start of `bytes`; `Some` is its length, the empty line at its end
+/// included, `None` asks for more bytes.
+///
+/// After `None` the next call must bring the same bytes with more behind them; only these are
+/// looked at. A head that can no longer become valid is refused before it is whole.
+pub fn parse_request(
+    bytes: &[u8],
+    limits: &HeadLimits,
+    parts: &mut RequestParts,
+) -> Result<Option<usize>, RequestError> {
+    if parts.stage == Stage::Done {
+        parts.clear();
+    }
+    let verdict = parts.advance(bytes, limits);
+    if !matches!(verdict, Ok(None)) {
+        parts.stage = Stage::Done;
+    }
+    verdict
+}
+
+impl RequestParts {
+    /// Forgets a head that was not read to its end, for use with another connection.
+    pub fn clear(&mut self) {
+        self.stage = Stage::Start;
+        self.scan = LineScan::default();
+        self.lines.clear();
+        self.seen = FieldSet::EMPTY;
+    }
+
+    /// Lends the parsed head. `bytes` are those of the call that returned `Some`.
+    pub fn head<'a>(&'a self, bytes: &'a [u8]) -> RequestHead<'a> {
+        RequestHead {
+            method: Method::of(bytes.get(self.method.clone()).unwrap_or_default()),
+            target: bytes.get(self.target.clone()).unwrap_or_default(),
+            version: self.version,
+            fields: Fields::new(bytes, &self.lines, self.seen),
+        }
+    }
+
+    fn advance(
+        &mut self,
+        bytes: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<Option<usize>, RequestError> {
+        if self.stage != Stage::Fields && !self.start(bytes, limits)? {
+            return Ok(None);
+        }
+        let head_max = limits.head_bytes_max as usize;
+        let window = bytes.get(..head_max).unwrap_or(bytes);
+        while let Some(line) = self.scan.next(window)? {
+            if line.is_empty() {
+                return Ok(Some(line.end + 2));
+            }
+            if self.lines.len() >= usize::from(limits.field_count_max) {
+                return Err(RequestError::TooManyFields);
+            }
+            let line = parse_field_line(window, line)?;
+            self.seen.insert(line.id);
+            self.lines.push(line);
+        }
+        if bytes.len() >= head_max {
+            Err(RequestError::HeadTooLarge)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Takes the request line; false if it has not arrived yet.
+    ///
+    /// RFC 9112 §2.2: one empty line before it is skipped, for the sake of old clients that end a
+    /// body with one.
+    fn start(&mut self, bytes: &[u8], limits: &HeadLimits) -> Result<bool, RequestError> {
+        loop {
+            let head_max = limits.head_bytes_max as usize;
+            let line_max =
+                METHOD_BYTES_MAX + limits.target_bytes_max as usize + "  HTTP/1.1\r\n".len();
+            let line_end_max = self.scan.line_start() + line_max;
+            let window = bytes.get(..line_end_max.min(head_max)).unwrap_or(bytes);
+            let Some(line) = self.scan.next(window)? else {
+                return match window.len() {
+                    len if len >= line_end_max => Err(RequestError::TargetTooLong),
+                    len if len >= head_max => Err(RequestError::HeadTooLarge),
+                    _ => Ok(false),
+                };
+            };
+            if !line.is_empty() {
+                self.request_line(window, line, limits)?;
+                self.stage = Stage::Fields;
+                return Ok(true);
+            }
+            if self.stage == Stage::Skipped {
+                return Err(RequestError::LeadingLines);
+            }
+            self.stage = Stage::Skipped;
+        }
+    }
+
+    /// RFC 9112 §3: `method SP request-target SP HTTP-version`.
+    fn request_line(
+        &mut self,
+        bytes: &[u8],
+        line: Range<usize>,
+        limits: &HeadLimits,
+    ) -> Result<(), RequestError> {
+        let text = bytes.get(line.clone()).unwrap_or_default();
+        let method_len = run_before_space(text, is_token_byte, RequestError::InvalidMethod)?;
+        if method_len > METHOD_BYTES_MAX {
+            return Err(RequestError::MethodTooLong);
+        }
+        let rest = text.get(method_len + 1..).unwrap_or_default();
+        let target_len = run_before_space(rest, is_target_byte, RequestError::InvalidTarget)?;
+        if target_len > limits.target_bytes_max as usize {
+            return Err(RequestError::TargetTooLong);
+        }
+        let version = rest.get(target_len + 1..).unwrap_or_default();
+        self.version = parse_version(version).map_err(|error| match error {
+            VersionError::Invalid if version.contains(&b' ') => RequestError::InvalidRequestLine,
+            VersionError::Invalid => RequestError::InvalidVersion,
+            VersionError::Unsupported => RequestError::UnsupportedVersion,
+        })?;
+        let target_start = line.start + method_len + 1;
+        self.method = line.start..line.start + method_len;
+        self.target = target_start..target_start + target_len;
+        Ok(())
+    }
+}
+
+/// Length of the run of `allowed` bytes at the start of `text`, which one space must follow.
+fn run_before_space(
+    text: &[u8],
+    allowed: impl Fn(u8) -> bool,
+    otherwise: RequestError,
+) -> Result<usize, RequestError> {
+    let len = text
+        .iter()
+        .position(|byte| !allowed(*byte))
+        .unwrap_or(text.len());
+    match text.get(len) {
+        Some(b' ') if len > 0 => Ok(len),
+        Some(b' ') | None => Err(RequestError::InvalidRequestLine),
+        Some(_) => Err(otherwise),
+    }
+}
+
+/// A request head, lent by [`RequestParts`].
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    method: Method<'a>,
+    target: &'a [u8],
+    version: Version,
+    fields: Fields<'a>,
+}
+
+impl<'a> RequestHead<'a> {
+    /// The method.
+    pub fn method(self) -> Method<'a> {
+        self.method
+    }
+
+    /// The request target as received; `target::request_target` tells what it means.
+    pub fn target(self) -> &'a [u8] {
+        self.target
+    }
+
+    /// The version.
+    pub fn version(self) -> Version {
+        self.version
+    }
+
+    /// The field lines.
+    pub fn fields(self) -> Fields<'a> {
+        self.fields
+    }
+}
+
+#[cfg(test)]
+mod oracle_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Response heads of origins, which are as little trusted as clients (RFC 9112 §4, §6.3).
+//!
+//! A client library may have parsed the bytes already; [`origin_head`] checks what it hands over
+//! by our own rules. [`parse_response`] does the same from raw bytes. Either way the result is a
+//! head that is safe to store and to send: framing decided, connection-specific fields gone.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use crate::{
+    bytes::{find_control, is_token, trim_space},
+    error::{LineError, OriginError},
+    fields::{Field, FieldBlock, FieldId, FieldSet, Fields},
+    framing::{BodyFraming, FramingLines},
+    hop::{HopFields, TooManyOptions},
+    lines::{LineScan, parse_field_line},
+    request::{Method, Version},
+    start_line::parse_version,
+};
+
+/// How much of a head an origin may send.
+#[derive(Clone, Copy, Debug)]
+pub struct OriginLimits {
+    /// Bytes of the whole head; names and values count alone where a library has parsed them.
+    pub head_bytes_max: u32,
+    /// Field lines.
+    pub field_count_max: u16,
+}
+
+/// A checked response head.
+#[derive(Clone, Debug)]
+pub struct ResponseHead {
+    /// Status code, 100 to 599 but never 101.
+    pub status: u16,
+    /// Where the body that follows on this connection ends.
+    pub framing: BodyFraming,
+    /// Content-Length as declared: also that of the body a HEAD or 304 does not have.
+    pub content_length: Option<u64>,
+    /// The end-to-end fields in order, without Content-Length, which the sender writes.
+    pub block: FieldBlock,
+}
+
+/// Checks an origin's answer to a request with `method`. `lines` are names and values in order;
+/// they are walked twice.
+///
+/// An interim answer (1xx) is a head like any other, without a body. Date and everything else that
+/// is not about the connection stays as it is.
+pub fn origin_head<'a>(
+    status: u16,
+    version: Version,
+    method: Method<'_>,
+    limits: &OriginLimits,
+    lines: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+) -> Result<ResponseHead, OriginError> {
+    check_status(status)?;
+    let facts = Facts::collect(limits, lines.clone())?;
+    let declared = facts.framing.declared(version)?;
+    let content_length = match declared {
+        Some(BodyFraming::Length(length)) => Some(length),
+        _ => None,
+    };
+    let mut block = FieldBlock::with_capacity(facts.wire_bytes, facts.field_count);
+    for (name, value) in lines {
+        let field = Field {
+            id: FieldId::of(name),
+            name,
+            value: trim_space(value),
+        };
+        if field.id != FieldId::ContentLength && !facts.hop.contains(field) {
+            block.push(field.name, field.value);
+        }
+    }
+    let framing = body_framing(status, method, declared)?;
+    Ok(ResponseHead {
+        status,
+        framing,
+        content_length,
+        block,
+    })
+}
+
+fn check_status(status: u16) -> Result<(), OriginError> {
+    match status {
+        // Upgrade is never forwarded, so nobody asked for it (RFC 9110 §15.2.2).
+        101 => Err(OriginError::UnaskedUpgrade),
+        100..=599 => Ok(()),
+        _ => Err(OriginError::InvalidStatus),
+    }
+}
+
+/// RFC 9112 §6.3. Where no body can follow, §6.1 and RFC 9110 §8.6 forbid to frame one: an origin
+/// that does so means to send it. A length of 0 in a 204 is common and harmless.
+fn body_framing(
+    status: u16,
+    method: Method<'_>,
+    declared: Option<BodyFraming>,
+) -> Result<BodyFraming, OriginError> {
+    match (status, declared) {
+        (100..=199 | 204, None | Some(BodyFraming::Length(0))) => Ok(BodyFraming::None),
+        (100..=199 | 204, Some(_)) => Err(OriginError::ForbiddenBody),
+        (304, _) => Ok(BodyFraming::None),
+        _ if method == Method::Head => Ok(BodyFraming::None),
+        (_, declared) => Ok(declared.unwrap_or(BodyFraming::UntilClose)),
+    }
+}
+
+/// What the first walk over the lines finds.
+#[derive(Default)]
+struct Facts<'a> {
+    framing: FramingLines<'a>,
+    hop: HopFields<'a>,
+    field_count: usize,
+    wire_bytes: usize,
+}
+
+impl<'a> Facts<'a> {
+    fn collect(
+        limits: &OriginLimits,
+        lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<Facts<'a>, OriginError> {
+        let mut facts = Facts::default();
+        for (name, value) in lines {
+            facts.field_count += 1;
+            if facts.field_count > usize::from(limits.field_count_max) {
+                return Err(OriginError::TooManyFields);
+            }
+            facts.wire_bytes += name.len() + value.len() + ": \r\n".len();
+            if facts.wire_bytes > limits.head_bytes_max as usize {
+                return Err(OriginError::HeadTooLarge);
+            }
+            facts.add(name, trim_space(value))?;
+        }
+        Ok(facts)
+    }
+
+    fn add(&mut self, name: &'a [u8], value: &'a [u8]) -> Result<(), OriginError> {
+        check_line(name, value)?;
+        let id = FieldId::of(name);
+        self.framing.add(id, value);
+        if id == FieldId::Connection {
+            self.hop
+                .add(value)
+                .map_err(|TooManyOptions| OriginError::TooManyOptions)?;
+        }
+        Ok(())
+    }
+}
+
+/// RFC 9110 §5.1, §5.5.
+fn check_line(name: &[u8], value: &[u8]) -> Result<(), LineError> {
+    if name.is_empty() {
+        return Err(LineError::EmptyName);
+    }
+    if name.len() > usize::from(u16::MAX) {
+        return Err(LineError::NameTooLong);
+    }
+    if !is_token(name) {
+        return Err(LineError::InvalidName);
+    }
+    match find_control(value, 0) {
+        Some(_) => Err(LineError::Control),
+        None => Ok(()),
+    }
+}
+
+/// Parses the response head at the start of `bytes`, answer to a request with `method`: its length
+/// and the checked head, or `None` if it is not whole yet.
+///
+/// Keeps nothing between calls: made for whole heads, as tools and tests have them.
+pub fn parse_response(
+    bytes: &[u8],
+    method: Method<'_>,
+    limits: &OriginLimits,
+) -> Result<Option<(usize, ResponseHead)>, OriginError> {
+    let head_max = limits.head_bytes_max as usize;
+    let window = bytes.get(..head_max).unwrap_or(bytes);
+    let incomplete = || {
+        if bytes.len() >= head_max {
+            Err(OriginError::HeadTooLarge)
+        } else {
+            Ok(None)
+        }
+    };
+    let mut scan = LineScan::default();
+    let Some(line) = scan.next(window)? else {
+        return incomplete();
+    };
+    let (version, status) = parse_status_line(window.get(line).unwrap_or_default())?;
+    let mut lines = Vec::new();
+    while let Some(line) = scan.next(window)? {
+        if line.is_empty() {
+            let fields = Fields::new(window, &lines, FieldSet::EMPTY);
+            let pairs = fields.iter().map(|field| (field.name, field.value));
+            let head = origin_head(status, version, method, limits, pairs)?;
+            return Ok(Some((line.end + 2, head)));
+        }
+        if lines.len() >= usize::from(limits.field_count_max) {
+            return Err(OriginError::TooManyFields);
+        }
+        lines.push(parse_field_line(window, line)?);
+    }
+    incomplete()
+}
+
+/// RFC 9112 §4: `HTTP-version SP 3DIGIT SP [ reason-phrase ]`; the second space is not optional.
+fn parse_status_line(line: &[u8]) -> Result<(Version, u16), OriginError> {
+    let (version, rest) = line
+        .split_at_checked(8)
+        .ok_or(OriginError::InvalidStatusLine)?;
+    let [b' ', code @ .., b' '] = rest.get(..5).unwrap_or_default() else {
+        return Err(OriginError::InvalidStatusLine);
+    };
+    let version = parse_version(version).map_err(|error| match error {
+        crate::start_line::VersionError::Invalid => OriginError::InvalidStatusLine,
+        crate::start_line::VersionError::Unsupported => OriginError::UnsupportedVersion,
+    })?;
+    let status = crate::bytes::decimal(code).and_then(|status| u16::try_from(status).ok());
+    let status = status.ok_or(OriginError::InvalidStatusLine)?;
+    check_status(status)?;
+    Ok((version, status))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! What a request is for: the four forms of a request target, and the Host field (RFC 9112 §3.2,
+//! §3.3; RFC 9110 §7.2).
+//!
+//! Invariant: an accepted request names at most one authority, and names it the same way wherever
+//! it does. Nothing is decoded or rewritten here.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use crate::{
+    authority::Authority,
+    error::RequestError,
+    fields::FieldId,
+    request::{Method, RequestHead, Version},
+};
+
+/// Scheme of a target in absolute form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `http`
+    Http,
+    /// `https`
+    Https,
+}
+
+impl Scheme {
+    /// Port that is meant where none is named (RFC 9110 §4.2).
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
+
+/// The form a target came in. Authority form belongs to CONNECT, which is not implemented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetForm {
+    /// `/path?query`
+    Origin,
+    /// `http://host/path?query`
+    Absolute(Scheme),
+    /// `*`
+    Asterisk,
+}
+
+/// A checked request target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The form it came in.
+    pub form: TargetForm,
+    /// Host and port, from the target or the Host field; `None` only in HTTP/1.0.
+    pub authority: Option<Authority<'a>>,
+    /// Path and query as received; begins with `/`, or is `*` for OPTIONS on the whole server.
+    pub path_query: &'a [u8],
+}
+
+/// RFC 9112 §3.2, §3.3: tells form, authority, path and query of an accepted head.
+///
+/// Host must occur once in HTTP/1.1 and must not be empty: an `http` URI has a host (RFC 9110
+/// §4.2.1). In absolute form RFC 9112 §3.2.2 lets the target win over Host; a request where they
+/// differ is refused instead, since whoever is behind us may believe the other one.
+pub fn request_target<'a>(head: RequestHead<'a>) -> Result<Target<'a>, RequestError> {
+    if matches!(head.method(), Method::Connect | Method::Trace) {
+        return Err(RequestError::MethodNotImplemented);
+    }
+    let host = host_field(head)?;
+    match head.target() {
+        path_query @ [b'/', ..] => {
+            check_path(path_query)?;
+            Ok(Target {
+                form: TargetForm::Origin,
+                authority: host,
+                path_query,
+            })
+        }
+        path_query @ b"*" if head.method() == Method::Options => Ok(Target {
+            form: TargetForm::Asterisk,
+            authority: host,
+            path_query,
+        }),
+        target => absolute_form(head.method(), target, host),
+    }
+}
+
+/// RFC 9112 §3.2: one Host line, valid; HTTP/1.0 may leave it out.
+fn host_field<'a>(head: RequestHead<'a>) -> Result<Option<Authority<'a>>, RequestError> {
+    let mut lines = head.fields().all(FieldId::Host);
+    let Some(value) = lines.next() else {
+        return match head.version() {
+            Version::Http10 => Ok(None),
+            Version::Http11 => Err(RequestError::MissingHost),
+        };
+    };
+    if lines.next().is_some() {
+        return Err(RequestError::SeveralHosts);
+    }
+    Authority::parse(value)
+        .map(Some)
+        .ok_or(RequestError::InvalidHost)
+}
+
+/// RFC 9112 §3.2.2: `scheme "://" authority path-abempty [ "?" query ]`.
+///
+/// An empty path with a query (`http://host?q`) is refused: it would have to be rewritten.
+fn absolute_form<'a>(
+    method: Method<'_>,
+    target: &'a [u8],
+    host: Option<Authority<'a>>,
+) -> Result<Target<'a>, RequestError> {
+    let (scheme, rest) = strip_scheme(target).ok_or(RequestError::InvalidTarget)?;
+    let authority_len = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
+    let (authority, path_query) = rest
+        .split_at_checked(authority_len.unwrap_or(rest.len()))
+        .unwrap_or_default();
+    let authority = Authority::parse(authority).ok_or(RequestError::InvalidTarget)?;
+    if host.is_some_and(|host| !host.is_same(authority, scheme.default_port())) {
+        return Err(RequestError::HostConflict);
+    }
+    let path_query = match path_query {
+        // RFC 9112 §3.2.4: OPTIONS without a path asks about the whole server.
+        [] if method == Method::Options => b"*",
+        [] => b"/",
+        [b'?', ..] => return Err(RequestError::InvalidTarget),
+        path_query => path_query,
+    };
+    check_path(path_query)?;
+    Ok(Target {
+        form: TargetForm::Absolute(scheme),
+        authority: Some(authority),
+        path_query,
+    })
+}
+
+fn strip_scheme(target: &[u8]) -> Option<(Scheme, &[u8])> {
+    [
+        (Scheme::Http, &b"http://"[..]),
+        (Scheme::Https, b"https://"),
+    ]
+    .into_iter()
+    .find_map(|(scheme, prefix)| {
+        let (start, rest) = target.split_at_checked(prefix.len())?;
+        start.eq_ignore_ascii_case(prefix).then_some((scheme, rest))
+    })
+}
+
+/// RFC 3986 §2.1: a percent sign in a path is followed by two hexadecimal digits.
+///
+/// In a query it is left alone: sites in use send `?off=50%`, and nobody decodes a query to find
+/// a resource.
+fn check_path(path_query: &[u8]) -> Result<(), RequestError> {
+    let mut rest = path_query;
+    while let Some(at) = memchr::memchr2(b'%', b'?', rest) {
+        match rest.get(at..) {
+            Some([b'%', high, low, tail @ ..])
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                rest = tail;
+            }
+            Some([b'?', ..]) => return Ok(()),
+            _ => return Err(RequestError::InvalidTarget),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
