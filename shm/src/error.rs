@@ -1,0 +1,148 @@
+//! What can go wrong with a counter file, and whose fault it is.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A counter file could not be made or opened.
+#[derive(Debug)]
+pub struct CounterError {
+    /// The file or directory it is about; `None` for memory without a file.
+    pub path: Option<PathBuf>,
+    /// What went wrong.
+    pub kind: CounterErrorKind,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum CounterErrorKind {
+    /// The system refused; trying again may help.
+    Io {
+        /// What was being done, as the words after "cannot".
+        doing: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file system has no room for the whole file.
+    NoSpace {
+        /// Bytes that the file needs.
+        bytes: u64,
+    },
+    /// Another user owns the file or the directory.
+    NotOurs {
+        /// The owner's user id.
+        owner: u32,
+    },
+    /// The directory lets other users in.
+    NotPrivate {
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The path has no file name, or names something that is not a plain file.
+    NotAFile,
+    /// The file does not begin as a counter file does.
+    NotCounters,
+    /// A newer Forebay wrote the file.
+    NewerLayout {
+        /// The layout version in the file.
+        found: u32,
+        /// The newest version that this program reads.
+        known: u32,
+    },
+    /// The file ends before its contents do.
+    Truncated {
+        /// Bytes that should be there.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// The header or the name table contradicts itself.
+    Damaged {
+        /// Which part.
+        what: &'static str,
+    },
+    /// The caller's definitions do not fit the format.
+    Definition {
+        /// Which rule is broken.
+        what: String,
+    },
+}
+
+impl CounterError {
+    pub(crate) fn at(path: &Path, kind: CounterErrorKind) -> Self {
+        CounterError {
+            path: Some(path.to_owned()),
+            kind,
+        }
+    }
+
+    pub(crate) fn definition(what: impl Into<String>) -> Self {
+        CounterError {
+            path: None,
+            kind: CounterErrorKind::Definition { what: what.into() },
+        }
+    }
+
+    pub(crate) fn io(path: &Path, doing: &'static str, source: impl Into<io::Error>) -> Self {
+        CounterError::at(
+            path,
+            CounterErrorKind::Io {
+                doing,
+                source: source.into(),
+            },
+        )
+    }
+}
+
+impl fmt::Display for CounterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{}: {}", path.display(), self.kind),
+            None => write!(f, "counters: {}", self.kind),
+        }
+    }
+}
+
+impl fmt::Display for CounterErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use CounterErrorKind::*;
+        match self {
+            Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+            NoSpace { bytes } => {
+                write!(
+                    f,
+                    "no room for {bytes} bytes; free some space or choose another directory"
+                )
+            }
+            NotOurs { owner } => write!(f, "belongs to user {owner}, not to us"),
+            NotPrivate { mode } => {
+                write!(
+                    f,
+                    "has mode {mode:04o}; other users must be kept out: chmod 0700"
+                )
+            }
+            NotAFile => f.write_str("is not a plain file"),
+            NotCounters => f.write_str("is not a counter file"),
+            NewerLayout { found, known } => {
+                write!(
+                    f,
+                    "has layout {found}, this program reads up to {known}: use a newer one"
+                )
+            }
+            Truncated { expected, found } => {
+                write!(f, "is cut off: {found} of {expected} bytes are there")
+            }
+            Damaged { what } => write!(f, "is damaged: {what}"),
+            Definition { what } => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for CounterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            CounterErrorKind::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Making and opening the file, so that no other user can put one of theirs in its place.
+//!
+//! Everything happens relative to a directory that was opened once and checked: links are not
+//! followed, and a rename of the directory meanwhile changes nothing.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::error::{CounterError, CounterErrorKind};
+use crate::map::Words;
+
+/// Makes the last directory of `path` with mode 0700 unless it is there, and checks that it belongs
+/// to us and keeps others out.
+///
+/// # Errors
+/// It cannot be made, is a link, belongs to another user, or others may enter it.
+pub fn create_private_dir(path: &Path) -> Result<(), CounterError> {
+    open_private_dir(path).map(drop)
+}
+
+fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
+    match rustix::fs::mkdir(path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(CounterError::io(path, "make the directory", error)),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|error| CounterError::io(path, "open the directory", error))?;
+    let stat = rustix::fs::fstat(&dir)
+        .map_err(|error| CounterError::io(path, "look at the directory", error))?;
+    if stat.st_uid != geteuid().as_raw() {
+        return Err(CounterError::at(
+            path,
+            CounterErrorKind::NotOurs { owner: stat.st_uid },
+        ));
+    }
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(CounterError::at(
+            path,
+            CounterErrorKind::NotPrivate { mode },
+        ));
+    }
+    Ok(dir)
+}
+
+/// Makes a file that begins with `head`, has `bytes` bytes, and is mapped to read and write.
+pub(crate) fn create(path: &Path, head: &[u8], bytes: usize) -> Result<Words, CounterError> {
+    let Some(name) = path.file_name() else {
+        return Err(CounterError::at(path, CounterErrorKind::NotAFile));
+    };
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let dir = open_private_dir(parent)?;
+    let mut temp_name = name.to_owned();
+    temp_name.push(format!(".{}.new", std::process::id()));
+    let made = make_temp(&dir, Path::new(&temp_name))
+        .map_err(|error| CounterError::io(path, "make the file", error))
+        .and_then(|file| fill(path, file, head, bytes));
+    let renamed = made.and_then(|words| {
+        rustix::fs::renameat(&dir, &temp_name, &dir, name)
+            .map_err(|error| CounterError::io(path, "give the file its name", error))?;
+        Ok(words)
+    });
+    if renamed.is_err() {
+        // It may not have been made at all; there is nothing better to do if this fails.
+        let _ = rustix::fs::unlinkat(&dir, &temp_name, AtFlags::empty());
+    }
+    renamed
+}
+
+/// A file of that name was left by a process that died while it made it, and had our number: the
+/// directory is ours alone.
+fn make_temp(dir: &OwnedFd, temp_name: &Path) -> Result<File, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let make = || rustix::fs::openat(dir, temp_name, flags, Mode::RUSR | Mode::WUSR);
+    let made = match make() {
+        Err(Errno::EXIST) => {
+            rustix::fs::unlinkat(dir, temp_name, AtFlags::empty())?;
+            make()
+        }
+        other => other,
+    };
+    made.map(File::from)
+}
+
+fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words, CounterError> {
+    // A sparse file would end this process with SIGBUS when the disk is full, at the first count.
+    allocate(&file, bytes as u64).map_err(|error| match error {
+        Errno::NOSPC | Errno::DQUOT => CounterError::at(
+            path,
+            CounterErrorKind::NoSpace {
+                bytes: bytes as u64,
+            },
+        ),
+        other => CounterError::io(path, "allocate the file", other),
+    })?;
+    file.write_all(head)
+        .map_err(|error| CounterError::io(path, "write the file", error))?;
+    Words::of_file(&file, bytes).map_err(|error| CounterError::io(path, "map the file", error))
+}
+
+fn allocate(file: &File, bytes: u64) -> Result<(), Errno> {
+    loop {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::INTR) => continue,
+            other => return other,
+        }
+    }
+}
+
+/// Opens a file to read; gives its length too. The superuser may look at everyone's.
+pub(crate) fn open(path: &Path) -> Result<(File, u64), CounterError> {
+    // NONBLOCK: a pipe in the file's place must not keep us waiting for its other end.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|error| CounterError::io(path, "open the file", error))?;
+    let stat = rustix::fs::fstat(&fd)
+        .map_err(|error| CounterError::io(path, "look at the file", error))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(CounterError::at(path, CounterErrorKind::NotAFile));
+    }
+    let us = geteuid();
+    if stat.st_uid != us.as_raw() && !us.is_root() {
+        return Err(CounterError::at(
+            path,
+            CounterErrorKind::NotOurs { owner: stat.st_uid },
+        ));
+    }
+    Ok((File::from(fd), u64::try_from(stat.st_size).unwrap_or(0)))
+}

@@ -1,0 +1,333 @@
+//! The bytes of a counter file: header, name table, slots. `docs/format/counters.md` describes them
+//! for other programs; a test keeps the two equal.
+//!
+//! All numbers are little-endian. Decoding trusts nothing: each count, size and offset is checked
+//! against its limit and against the length of the file before it is used.
+
+use crate::counters::{CounterDef, CounterKind};
+use crate::error::{CounterError, CounterErrorKind};
+use crate::process::Writer;
+
+/// How a counter file begins.
+pub(crate) const MAGIC: [u8; 8] = *b"FBYCOUNT";
+/// Changes whenever an older reader would misread the file.
+pub(crate) const LAYOUT_VERSION: u32 = 1;
+/// The name table begins here.
+pub(crate) const HEADER_BYTES: usize = 128;
+/// Two cache lines: processors fetch lines in pairs, so slots one line apart would still disturb
+/// each other.
+pub(crate) const SLOT_ALIGN_BYTES: usize = 128;
+/// Name length, help length, kind, one zero byte.
+pub(crate) const NAME_ENTRY_HEAD_BYTES: usize = 6;
+
+/// More counters than anyone reads; bounds what a reader allocates.
+pub const COUNTERS_MAX: usize = 4096;
+/// More workers than machines have processors.
+pub const SLOTS_MAX: usize = 4096;
+/// A name must fit on a line of a terminal.
+pub const NAME_BYTES_MAX: usize = 96;
+/// One or two sentences.
+pub const HELP_BYTES_MAX: usize = 512;
+
+/// Where each field of the header lies: name, offset, bytes.
+#[cfg(test)]
+pub(crate) const HEADER_FIELDS: &[(&str, usize, usize)] = &[
+    ("magic", offset::MAGIC, 8),
+    ("layout_version", offset::LAYOUT_VERSION, 4),
+    ("header_bytes", offset::HEADER_BYTES, 4),
+    ("pid", offset::PID, 4),
+    ("slot_count", offset::SLOT_COUNT, 4),
+    ("counter_count", offset::COUNTER_COUNT, 4),
+    ("slot_stride_bytes", offset::SLOT_STRIDE_BYTES, 4),
+    ("start_ticks", offset::START_TICKS, 8),
+    ("boot_id", offset::BOOT_ID, 16),
+    ("names_offset", offset::NAMES_OFFSET, 8),
+    ("names_bytes", offset::NAMES_BYTES, 8),
+    ("slots_offset", offset::SLOTS_OFFSET, 8),
+    ("file_bytes", offset::FILE_BYTES, 8),
+    ("reserved", offset::RESERVED, 40),
+];
+
+mod offset {
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const LAYOUT_VERSION: usize = 8;
+    pub(super) const HEADER_BYTES: usize = 12;
+    pub(super) const PID: usize = 16;
+    pub(super) const SLOT_COUNT: usize = 20;
+    pub(super) const COUNTER_COUNT: usize = 24;
+    pub(super) const SLOT_STRIDE_BYTES: usize = 28;
+    pub(super) const START_TICKS: usize = 32;
+    pub(super) const BOOT_ID: usize = 40;
+    pub(super) const NAMES_OFFSET: usize = 56;
+    pub(super) const NAMES_BYTES: usize = 64;
+    pub(super) const SLOTS_OFFSET: usize = 72;
+    pub(super) const FILE_BYTES: usize = 80;
+    #[cfg(test)]
+    pub(super) const RESERVED: usize = 88;
+}
+
+/// The header, with every size and offset known to fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) writer: Writer,
+    pub(crate) slot_count: usize,
+    pub(crate) counter_count: usize,
+    pub(crate) slot_stride_bytes: usize,
+    pub(crate) names_offset: usize,
+    pub(crate) names_bytes: usize,
+    pub(crate) slots_offset: usize,
+    pub(crate) file_bytes: usize,
+}
+
+impl Header {
+    /// Lays out a file for these counters; `names_bytes` is the size of their encoded name table.
+    pub(crate) fn plan(slot_count: usize, counter_count: usize, names_bytes: usize) -> Header {
+        let slots_offset = (HEADER_BYTES + names_bytes).next_multiple_of(SLOT_ALIGN_BYTES);
+        let slot_stride_bytes =
+            (counter_count * size_of::<u64>()).next_multiple_of(SLOT_ALIGN_BYTES);
+        Header {
+            writer: Writer::this_process(),
+            slot_count,
+            counter_count,
+            slot_stride_bytes,
+            names_offset: HEADER_BYTES,
+            names_bytes,
+            slots_offset,
+            file_bytes: slots_offset + slot_count * slot_stride_bytes,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(offset::MAGIC, &MAGIC);
+        put(offset::LAYOUT_VERSION, &LAYOUT_VERSION.to_le_bytes());
+        put(offset::HEADER_BYTES, &(HEADER_BYTES as u32).to_le_bytes());
+        put(offset::PID, &self.writer.pid.to_le_bytes());
+        put(offset::SLOT_COUNT, &(self.slot_count as u32).to_le_bytes());
+        put(
+            offset::COUNTER_COUNT,
+            &(self.counter_count as u32).to_le_bytes(),
+        );
+        put(
+            offset::SLOT_STRIDE_BYTES,
+            &(self.slot_stride_bytes as u32).to_le_bytes(),
+        );
+        put(offset::START_TICKS, &self.writer.start_ticks.to_le_bytes());
+        put(offset::BOOT_ID, &self.writer.boot_id);
+        put(
+            offset::NAMES_OFFSET,
+            &(self.names_offset as u64).to_le_bytes(),
+        );
+        put(
+            offset::NAMES_BYTES,
+            &(self.names_bytes as u64).to_le_bytes(),
+        );
+        put(
+            offset::SLOTS_OFFSET,
+            &(self.slots_offset as u64).to_le_bytes(),
+        );
+        put(offset::FILE_BYTES, &(self.file_bytes as u64).to_le_bytes());
+        out
+    }
+
+    /// Reads a header from the first bytes of a file of `file_bytes` bytes.
+    pub(crate) fn decode(bytes: &[u8], file_bytes: u64) -> Result<Header, CounterErrorKind> {
+        if bytes.get(..MAGIC.len()) != Some(&MAGIC[..]) {
+            return Err(CounterErrorKind::NotCounters);
+        }
+        let fields = Bytes(bytes);
+        let found = fields.u32(offset::LAYOUT_VERSION)?;
+        if found > LAYOUT_VERSION {
+            return Err(CounterErrorKind::NewerLayout {
+                found,
+                known: LAYOUT_VERSION,
+            });
+        }
+        let header = Header {
+            writer: Writer {
+                pid: fields.u32(offset::PID)?,
+                start_ticks: fields.u64(offset::START_TICKS)?,
+                boot_id: fields.array(offset::BOOT_ID)?,
+            },
+            slot_count: fields.u32(offset::SLOT_COUNT)? as usize,
+            counter_count: fields.u32(offset::COUNTER_COUNT)? as usize,
+            slot_stride_bytes: fields.u32(offset::SLOT_STRIDE_BYTES)? as usize,
+            names_offset: fields.size(offset::NAMES_OFFSET)?,
+            names_bytes: fields.size(offset::NAMES_BYTES)?,
+            slots_offset: fields.size(offset::SLOTS_OFFSET)?,
+            file_bytes: fields.size(offset::FILE_BYTES)?,
+        };
+        let header_bytes = fields.u32(offset::HEADER_BYTES)? as usize;
+        ensure(found == LAYOUT_VERSION, "the layout version")?;
+        ensure(header_bytes == HEADER_BYTES, "the header's size")?;
+        header.check()?;
+        if (header.file_bytes as u64) > file_bytes {
+            let expected = header.file_bytes as u64;
+            return Err(CounterErrorKind::Truncated {
+                expected,
+                found: file_bytes,
+            });
+        }
+        Ok(header)
+    }
+
+    /// The name table lies behind the header, the slots behind the name table, and the file ends
+    /// behind the last slot.
+    fn check(&self) -> Result<(), CounterErrorKind> {
+        ensure((1..=SLOTS_MAX).contains(&self.slot_count), "the slot count")?;
+        ensure(
+            (1..=COUNTERS_MAX).contains(&self.counter_count),
+            "the counter count",
+        )?;
+        let stride = self.slot_stride_bytes;
+        let stride_max = COUNTERS_MAX * size_of::<u64>();
+        ensure(
+            stride.is_multiple_of(SLOT_ALIGN_BYTES) && stride <= stride_max,
+            "the slot stride",
+        )?;
+        ensure(
+            self.counter_count * size_of::<u64>() <= stride,
+            "the slot stride",
+        )?;
+        ensure(
+            self.names_bytes <= names_bytes_max(self.counter_count),
+            "the name table's size",
+        )?;
+        ensure(self.names_offset == HEADER_BYTES, "the name table's offset")?;
+        let names_end = self.names_offset + self.names_bytes;
+        let slots_offset = names_end.next_multiple_of(SLOT_ALIGN_BYTES);
+        ensure(self.slots_offset == slots_offset, "the slots' offset")?;
+        let slots_end = slots_offset + self.slot_count * stride;
+        ensure(self.file_bytes == slots_end, "the file's size")
+    }
+}
+
+fn names_bytes_max(counter_count: usize) -> usize {
+    counter_count * (NAME_ENTRY_HEAD_BYTES + NAME_BYTES_MAX + HELP_BYTES_MAX)
+}
+
+fn ensure(holds: bool, what: &'static str) -> Result<(), CounterErrorKind> {
+    if holds {
+        Ok(())
+    } else {
+        Err(CounterErrorKind::Damaged { what })
+    }
+}
+
+/// Bytes of unknown length, read by offset.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn array<const N: usize>(&self, offset: usize) -> Result<[u8; N], CounterErrorKind> {
+        let rest = self
+            .0
+            .get(offset..)
+            .and_then(|rest| rest.first_chunk::<N>());
+        rest.copied().ok_or(CounterErrorKind::Truncated {
+            expected: HEADER_BYTES as u64,
+            found: self.0.len() as u64,
+        })
+    }
+
+    fn u32(&self, offset: usize) -> Result<u32, CounterErrorKind> {
+        self.array(offset).map(u32::from_le_bytes)
+    }
+
+    fn u64(&self, offset: usize) -> Result<u64, CounterErrorKind> {
+        self.array(offset).map(u64::from_le_bytes)
+    }
+
+    fn size(&self, offset: usize) -> Result<usize, CounterErrorKind> {
+        let value = self.u64(offset)?;
+        usize::try_from(value).map_err(|_| CounterErrorKind::Damaged { what: "a size" })
+    }
+}
+
+/// Writes the name table; the caller's names and help texts are checked here.
+pub(crate) fn encode_names(defs: &[CounterDef]) -> Result<Vec<u8>, CounterError> {
+    let mut out = Vec::new();
+    for (index, def) in defs.iter().enumerate() {
+        if !name_is_valid(def.name) {
+            return Err(CounterError::definition(format!(
+                "{:?} is not a counter name",
+                def.name
+            )));
+        }
+        if !help_is_valid(def.help) {
+            return Err(CounterError::definition(format!(
+                "the help of {} is too long",
+                def.name
+            )));
+        }
+        if defs[..index].iter().any(|earlier| earlier.name == def.name) {
+            return Err(CounterError::definition(format!(
+                "{} is defined twice",
+                def.name
+            )));
+        }
+        out.extend_from_slice(&(def.name.len() as u16).to_le_bytes());
+        out.extend_from_slice(&(def.help.len() as u16).to_le_bytes());
+        out.extend_from_slice(&[def.kind as u8, 0]);
+        out.extend_from_slice(def.name.as_bytes());
+        out.extend_from_slice(def.help.as_bytes());
+    }
+    Ok(out)
+}
+
+/// Reads the name table of `counter_count` counters.
+pub(crate) fn decode_names(
+    mut rest: &[u8],
+    counter_count: usize,
+) -> Result<Vec<CounterDef<String>>, CounterErrorKind> {
+    let mut defs = Vec::with_capacity(counter_count.min(COUNTERS_MAX));
+    for _ in 0..counter_count {
+        let damaged = CounterErrorKind::Damaged {
+            what: "the name table",
+        };
+        let Some((def, behind)) = decode_name(rest) else {
+            return Err(damaged);
+        };
+        defs.push(def);
+        rest = behind;
+    }
+    Ok(defs)
+}
+
+fn decode_name(entry: &[u8]) -> Option<(CounterDef<String>, &[u8])> {
+    let (head, rest) = entry.split_first_chunk::<NAME_ENTRY_HEAD_BYTES>()?;
+    let [name_low, name_high, help_low, help_high, kind, _] = *head;
+    let (name, rest) = rest.split_at_checked(u16::from_le_bytes([name_low, name_high]).into())?;
+    let (help, rest) = rest.split_at_checked(u16::from_le_bytes([help_low, help_high]).into())?;
+    let name = std::str::from_utf8(name)
+        .ok()
+        .filter(|name| name_is_valid(name))?;
+    let help = std::str::from_utf8(help)
+        .ok()
+        .filter(|help| help_is_valid(help))?;
+    let kind = CounterKind::decode(kind)?;
+    Some((
+        CounterDef {
+            name: name.to_owned(),
+            kind,
+            help: help.to_owned(),
+        },
+        rest,
+    ))
+}
+
+/// Lower-case letters, digits and `_`, as monitoring systems want them.
+fn name_is_valid(name: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.len() <= NAME_BYTES_MAX
+        && name.bytes().all(word)
+        && name
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_lowercase())
+}
+
+/// One line of text: it is shown on terminals, so no control characters.
+fn help_is_valid(help: &str) -> bool {
+    help.len() <= HELP_BYTES_MAX && !help.chars().any(char::is_control)
+}

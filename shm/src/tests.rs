@@ -1,0 +1,425 @@
+//! The file as its writer and its readers see it, and what becomes of damaged ones.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::layout::{self, HEADER_BYTES, HEADER_FIELDS, SLOT_ALIGN_BYTES};
+
+const DEFS: &[CounterDef] = &[
+    CounterDef {
+        name: "requests_total",
+        kind: CounterKind::Counter,
+        help: "Requests answered.",
+    },
+    CounterDef {
+        name: "connections",
+        kind: CounterKind::Gauge,
+        help: "Open connections – now.",
+    },
+    CounterDef {
+        name: "no_help",
+        kind: CounterKind::Counter,
+        help: "",
+    },
+];
+
+fn fresh() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run/counters");
+    (dir, path)
+}
+
+fn open_error(path: &Path) -> CounterErrorKind {
+    match CounterReader::open(path) {
+        Ok(_) => panic!("{} was opened", path.display()),
+        Err(error) => error.kind,
+    }
+}
+
+#[test]
+fn a_second_mapping_sees_names_and_values_while_they_change() {
+    let (_dir, path) = fresh();
+    let file = CounterFile::create(Some(&path), DEFS, 3).unwrap();
+    let reader = CounterReader::open(&path).unwrap();
+    assert_eq!(reader.slot_count(), 3);
+    assert!(reader.writer().is_alive());
+    assert_eq!(reader.writer(), Writer::this_process());
+    for (read, written) in reader.defs().iter().zip(DEFS) {
+        assert_eq!(
+            (&*read.name, read.kind, &*read.help),
+            (written.name, written.kind, written.help)
+        );
+    }
+
+    let (first, last) = (file.slot(0), file.slot(2));
+    first.add(0, 5);
+    last.add(0, 7);
+    first.set(1, 3);
+    last.sub(1, 1);
+    assert_eq!((first.get(0), last.get(0)), (5, 7));
+    assert_eq!((file.sum(0), reader.sum(0)), (12, 12));
+    assert_eq!(
+        (file.sum(1), reader.sum(1)),
+        (2, 2),
+        "a slot below zero, the sum right"
+    );
+    assert_eq!((file.slot_value(1, 0), reader.slot_value(2, 0)), (0, 7));
+    assert_eq!(
+        (reader.index_of("no_help"), reader.index_of("other")),
+        (Some(2), None)
+    );
+}
+
+#[test]
+fn counters_work_without_a_file() {
+    let file = CounterFile::create(None, DEFS, 2).unwrap();
+    std::thread::scope(|scope| {
+        for index in 0..2 {
+            let slot = file.slot(index);
+            scope.spawn(move || (0..1000).for_each(|_| slot.add(0, 1)));
+        }
+    });
+    assert_eq!(file.sum(0), 2000);
+}
+
+#[test]
+fn a_slot_has_one_writer_at_a_time_and_keeps_its_counts() {
+    let file = CounterFile::create(None, DEFS, 1).unwrap();
+    let slot = file.slot(0);
+    slot.add(0, 4);
+    let second = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.slot(0)));
+    assert!(second.is_err(), "two writers of one slot");
+    drop(slot);
+    assert_eq!(file.slot(0).get(0), 4);
+}
+
+#[test]
+fn slots_share_no_line_and_the_file_is_private_and_allocated() {
+    use std::os::unix::fs::MetadataExt;
+    let (_dir, path) = fresh();
+    let file = CounterFile::create(Some(&path), DEFS, 4).unwrap();
+    file.slot(3).set(2, 0x0102_0304_0506_0708);
+    let bytes = fs::read(&path).unwrap();
+    let names = layout::encode_names(DEFS).unwrap();
+    let header = layout::Header::plan(4, DEFS.len(), names.len());
+    assert_eq!(header.slot_stride_bytes % SLOT_ALIGN_BYTES, 0);
+    assert_eq!(header.slots_offset % SLOT_ALIGN_BYTES, 0);
+    let at = header.slots_offset + 3 * header.slot_stride_bytes + 2 * 8;
+    assert_eq!(bytes[at..at + 8], [8, 7, 6, 5, 4, 3, 2, 1]);
+
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!(meta.permissions().mode() & 0o7777, 0o600);
+    assert_eq!(
+        fs::metadata(path.parent().unwrap())
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o7777,
+        0o700
+    );
+    assert!(
+        meta.blocks() * 512 >= meta.len(),
+        "sparse: {} blocks",
+        meta.blocks()
+    );
+    let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 1, "the temporary name is gone");
+}
+
+#[test]
+fn a_new_file_replaces_the_old_one_under_its_readers() {
+    let (_dir, path) = fresh();
+    let old = CounterFile::create(Some(&path), DEFS, 1).unwrap();
+    old.slot(0).add(0, 1);
+    let old_reader = CounterReader::open(&path).unwrap();
+    // Left behind by a process of our number that died halfway.
+    let temp = format!("counters.{}.new", std::process::id());
+    fs::write(path.with_file_name(temp), "half").unwrap();
+    let new = CounterFile::create(Some(&path), &DEFS[..1], 2).unwrap();
+    new.slot(1).add(0, 9);
+    assert_eq!(old_reader.sum(0), 1);
+    assert_eq!(CounterReader::open(&path).unwrap().sum(0), 9);
+}
+
+/// This test runs twice: the second process, started by the first, only reads.
+#[test]
+fn a_second_process_reads_while_this_one_writes() {
+    const NAME: &str = "tests::a_second_process_reads_while_this_one_writes";
+    if let Some(path) = std::env::var_os("FOREBAY_SHM_TEST_FILE") {
+        let reader = CounterReader::open(Path::new(&path)).unwrap();
+        assert!(reader.writer().is_alive());
+        let (mut last, mut changes) = (reader.sum(0), 0);
+        while changes < 100 {
+            let now = reader.sum(0);
+            assert!(now >= last, "a counter went back from {last} to {now}");
+            changes += u32::from(now != last);
+            last = now;
+        }
+        return;
+    }
+    let (_dir, path) = fresh();
+    let file = CounterFile::create(Some(&path), DEFS, 1).unwrap();
+    let slot = file.slot(0);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME])
+        .env("FOREBAY_SHM_TEST_FILE", &path)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let status = loop {
+        (0..1000).for_each(|_| slot.add(0, 1));
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::yield_now();
+    };
+    assert!(status.success(), "the reading process failed: {status}");
+}
+
+#[test]
+fn definitions_that_do_not_fit_are_refused() {
+    let def = |name, help| CounterDef {
+        name,
+        kind: CounterKind::Counter,
+        help,
+    };
+    let long: &'static str = "a".repeat(600).leak();
+    let cases: &[(&str, Vec<CounterDef>, usize, &str)] = &[
+        ("no counters", vec![], 1, "counters fit"),
+        (
+            "too many counters",
+            vec![def("a", ""); COUNTERS_MAX + 1],
+            1,
+            "counters fit",
+        ),
+        ("no slots", vec![def("a", "")], 0, "slots fit"),
+        (
+            "too many slots",
+            vec![def("a", "")],
+            SLOTS_MAX + 1,
+            "slots fit",
+        ),
+        ("empty name", vec![def("", "")], 1, "not a counter name"),
+        (
+            "capital",
+            vec![def("Requests", "")],
+            1,
+            "not a counter name",
+        ),
+        (
+            "digit first",
+            vec![def("9lives", "")],
+            1,
+            "not a counter name",
+        ),
+        ("long name", vec![def(long, "")], 1, "not a counter name"),
+        ("long help", vec![def("a", long)], 1, "the help of a"),
+        ("two lines", vec![def("a", "x\ny")], 1, "the help of a"),
+        (
+            "twice",
+            vec![def("a", ""), def("a", "")],
+            1,
+            "a is defined twice",
+        ),
+    ];
+    for (case, defs, slots, expected) in cases {
+        let error = CounterFile::create(None, defs, *slots)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains(expected), "{case}: {error}");
+    }
+}
+
+#[test]
+fn directories_and_files_that_others_control_are_refused() {
+    use CounterErrorKind::*;
+    let (dir, path) = fresh();
+    let parent = path.parent().unwrap();
+    fs::create_dir(parent).unwrap();
+    fs::set_permissions(parent, fs::Permissions::from_mode(0o755)).unwrap();
+    let error = CounterFile::create(Some(&path), DEFS, 1).err().unwrap();
+    assert!(matches!(error.kind, NotPrivate { mode: 0o755 }), "{error}");
+    fs::set_permissions(parent, fs::Permissions::from_mode(0o700)).unwrap();
+    let _file = CounterFile::create(Some(&path), DEFS, 1).unwrap();
+
+    let link = dir.path().join("link");
+    symlink(parent, &link).unwrap();
+    let error = CounterFile::create(Some(&link.join("counters")), DEFS, 1)
+        .err()
+        .unwrap();
+    assert!(
+        matches!(
+            error.kind,
+            Io {
+                doing: "open the directory",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    symlink(&path, parent.join("alias")).unwrap();
+    assert!(matches!(
+        open_error(&parent.join("alias")),
+        Io {
+            doing: "open the file",
+            ..
+        }
+    ));
+    assert!(matches!(open_error(parent), NotAFile));
+    assert!(matches!(
+        open_error(&parent.join("none")),
+        Io {
+            doing: "open the file",
+            ..
+        }
+    ));
+    assert!(CounterFile::create(Some(Path::new("/")), DEFS, 1).is_err());
+}
+
+#[test]
+fn files_that_are_something_else_say_what_they_are() {
+    use CounterErrorKind::*;
+    let (_dir, path) = fresh();
+    drop(CounterFile::create(Some(&path), DEFS, 2).unwrap());
+    let whole = fs::read(&path).unwrap();
+    let write = |at: usize, bytes: &[u8]| {
+        let mut damaged = whole.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        fs::write(&path, damaged).unwrap();
+        open_error(&path)
+    };
+    assert!(matches!(write(0, b"GIF89a"), NotCounters));
+    assert!(matches!(
+        write(8, &[2, 0, 0, 0]),
+        NewerLayout { found: 2, known: 1 }
+    ));
+    assert!(matches!(
+        write(8, &[0, 0, 0, 0]),
+        Damaged {
+            what: "the layout version"
+        }
+    ));
+    assert!(matches!(
+        write(20, &[0xff; 4]),
+        Damaged {
+            what: "the slot count"
+        }
+    ));
+    assert!(matches!(
+        write(24, &[0; 4]),
+        Damaged {
+            what: "the counter count"
+        }
+    ));
+    assert!(matches!(
+        write(28, &[64, 0, 0, 0]),
+        Damaged {
+            what: "the slot stride"
+        }
+    ));
+    assert!(matches!(write(64, &[0xff; 8]), Damaged { .. }));
+    assert!(matches!(
+        write(72, &[0xff; 8]),
+        Damaged {
+            what: "the slots' offset"
+        }
+    ));
+    assert!(matches!(
+        write(80, &[0xff; 8]),
+        Damaged {
+            what: "the file's size"
+        }
+    ));
+    assert!(matches!(
+        write(HEADER_BYTES, &[0xff]),
+        Damaged {
+            what: "the name table"
+        }
+    ));
+    assert!(matches!(
+        write(HEADER_BYTES + 4, &[9]),
+        Damaged {
+            what: "the name table"
+        }
+    ));
+}
+
+#[test]
+fn a_file_cut_anywhere_is_refused_and_never_panics() {
+    let (_dir, path) = fresh();
+    drop(CounterFile::create(Some(&path), DEFS, 2).unwrap());
+    let whole = fs::read(&path).unwrap();
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        let error = open_error(&path);
+        match length {
+            0..8 => assert!(
+                matches!(error, CounterErrorKind::NotCounters),
+                "{length}: {error}"
+            ),
+            _ => assert!(
+                matches!(error, CounterErrorKind::Truncated { .. }),
+                "{length}: {error}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn no_changed_byte_of_header_or_names_causes_a_panic() {
+    let (_dir, path) = fresh();
+    drop(CounterFile::create(Some(&path), DEFS, 2).unwrap());
+    let whole = fs::read(&path).unwrap();
+    let names = layout::encode_names(DEFS).unwrap();
+    for at in 0..HEADER_BYTES + names.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= flip;
+            fs::write(&path, &damaged).unwrap();
+            let Ok(reader) = CounterReader::open(&path) else {
+                continue;
+            };
+            for index in 0..reader.defs().len() {
+                assert_eq!(reader.sum(index), 0, "byte {at} changed by {flip:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_document_describes_the_header_that_the_code_writes() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/counters.md");
+    let text = fs::read_to_string(page).unwrap();
+    let mut end = 0;
+    for (name, offset, bytes) in HEADER_FIELDS {
+        assert_eq!(*offset, end, "{name} leaves a gap");
+        end = offset + bytes;
+        let row = format!("| `{name}` | {offset} | {bytes} |");
+        assert!(text.contains(&row), "docs/format/counters.md lacks {row}");
+    }
+    assert_eq!(end, HEADER_BYTES);
+    let sentences = [
+        format!("Layout version {}.", layout::LAYOUT_VERSION),
+        format!(
+            "the ASCII letters `{}`",
+            std::str::from_utf8(&layout::MAGIC).unwrap()
+        ),
+        format!("a multiple of {SLOT_ALIGN_BYTES}"),
+        format!("| `name` | {} |", layout::NAME_ENTRY_HEAD_BYTES),
+        format!("| 1 to {NAME_BYTES_MAX} |"),
+        format!("| 0 to {HELP_BYTES_MAX} |"),
+        format!("Limits: {COUNTERS_MAX} counters, {SLOTS_MAX} slots."),
+    ];
+    for sentence in sentences {
+        assert!(
+            text.contains(&sentence),
+            "docs/format/counters.md lacks {sentence:?}"
+        );
+    }
+}
