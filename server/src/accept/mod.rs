@@ -1,0 +1,9 @@
+//! Step one: connections are accepted, counted, limited, and given a ticket.
+
+mod client;
+mod listen;
+mod registry;
+
+pub(crate) use client::{Client, Pace};
+pub(crate) use listen::{Admitted, Listeners, accept_connections};
+pub(crate) use registry::Registry;

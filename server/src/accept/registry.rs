@@ -1,0 +1,209 @@
+//! The table of a worker's connections: who is there, until when it may wait, how to wake it.
+//!
+//! A connection's deadline is one cell that it sets as it goes; nothing is registered or
+//! cancelled per request. A sweep walks the table in slices and wakes whoever is overdue; the
+//! connection then sees for itself what it has waited for in vain.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::Waker;
+
+use slab::Slab;
+
+use crate::clock;
+use crate::limits::SWEEP_SLICES;
+
+/// What a connection shows of itself to its worker.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    /// When the present wait ends, in [`clock::monotonic_ms`]; 0 while nothing is waited for.
+    deadline_ms: Cell<u64>,
+    /// Between two requests, with nothing read and nothing to write.
+    idle: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Ticket {
+    /// The present wait ends `wait_ms` from now.
+    pub(crate) fn arm(&self, wait_ms: u64) {
+        self.deadline_ms.set(clock::monotonic_ms().saturating_add(wait_ms));
+    }
+
+    /// Nothing is waited for.
+    pub(crate) fn disarm(&self) {
+        self.deadline_ms.set(0);
+    }
+
+    /// Is a wait running?
+    pub(crate) fn armed(&self) -> bool {
+        self.deadline_ms.get() != 0
+    }
+
+    /// Has the present wait ended in vain?
+    pub(crate) fn overdue(&self) -> bool {
+        self.armed() && self.deadline_ms.get() <= clock::monotonic_ms()
+    }
+
+    /// Marks the time between two requests.
+    pub(crate) fn set_idle(&self, idle: bool) {
+        self.idle.set(idle);
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// All connections of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    tickets: RefCell<Slab<Rc<Ticket>>>,
+    per_address: RefCell<HashMap<IpAddr, u32>>,
+    sweep_from: Cell<usize>,
+}
+
+/// A place in the table, given back when the connection ends in whatever way.
+pub(crate) struct Registered {
+    registry: Rc<Registry>,
+    ticket: Rc<Ticket>,
+    place: usize,
+    address: IpAddr,
+}
+
+impl Registry {
+    /// Number of connections.
+    pub(crate) fn count(&self) -> usize {
+        self.tickets.borrow().len()
+    }
+
+    /// Number of connections from one address.
+    pub(crate) fn count_of(&self, address: IpAddr) -> u32 {
+        self.per_address.borrow().get(&address).copied().unwrap_or(0)
+    }
+
+    /// Enters a connection from `address`.
+    pub(crate) fn enter(self: &Rc<Self>, address: IpAddr) -> Registered {
+        let ticket = Rc::new(Ticket {
+            deadline_ms: Cell::new(0),
+            idle: Cell::new(false),
+            waker: RefCell::new(None),
+        });
+        let place = self.tickets.borrow_mut().insert(Rc::clone(&ticket));
+        *self.per_address.borrow_mut().entry(address).or_insert(0) += 1;
+        Registered { registry: Rc::clone(self), ticket, place, address }
+    }
+
+    /// Wakes the overdue connections of the next slice of the table.
+    ///
+    /// All of the table is seen once in [`SWEEP_SLICES`] calls, so that one call stays short
+    /// with any number of connections.
+    pub(crate) fn sweep(&self) {
+        let tickets = self.tickets.borrow();
+        let end = tickets.capacity();
+        let from = self.sweep_from.get().min(end);
+        let to = (from + end / SWEEP_SLICES + 1).min(end);
+        let now_ms = clock::monotonic_ms();
+        for ticket in (from..to).filter_map(|place| tickets.get(place)) {
+            let deadline_ms = ticket.deadline_ms.get();
+            if deadline_ms != 0 && deadline_ms <= now_ms {
+                ticket.wake();
+            }
+        }
+        self.sweep_from.set(if to == end { 0 } else { to });
+    }
+
+    /// Wakes every idle connection, so that it sees that the server stops.
+    pub(crate) fn wake_idle(&self) {
+        for (_, ticket) in &*self.tickets.borrow() {
+            if ticket.idle.get() {
+                ticket.wake();
+            }
+        }
+    }
+}
+
+impl Registered {
+    /// The ticket, with the waker of the task that polls this connection.
+    pub(crate) fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Remembers how to wake the connection's task.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        *self.ticket.waker.borrow_mut() = Some(waker);
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.registry.tickets.borrow_mut().remove(self.place);
+        let mut per_address = self.registry.per_address.borrow_mut();
+        if let Some(count) = per_address.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                per_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_dropped_connection_leaves_nothing_behind() {
+        let registry = Rc::new(Registry::default());
+        let (one, two) = (registry.enter(HOME), registry.enter(HOME));
+        assert_eq!((registry.count(), registry.count_of(HOME)), (2, 2));
+        drop(one);
+        assert_eq!((registry.count(), registry.count_of(HOME)), (1, 1));
+        drop(two);
+        assert_eq!((registry.count(), registry.count_of(HOME)), (0, 0));
+        assert!(registry.per_address.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_round_of_sweeps_wakes_the_overdue_and_nobody_else() {
+        let registry = Rc::new(Registry::default());
+        let woken: Vec<_> = (0..100).map(|_| Arc::new(Count(AtomicUsize::new(0)))).collect();
+        let entered: Vec<_> = woken
+            .iter()
+            .enumerate()
+            .map(|(index, count)| {
+                let registered = registry.enter(HOME);
+                registered.set_waker(Arc::clone(count).into());
+                match index % 3 {
+                    0 => registered.ticket().arm(0),
+                    1 => registered.ticket().arm(3_600_000),
+                    _ => registered.ticket().disarm(),
+                }
+                registered
+            })
+            .collect();
+        (0..=SWEEP_SLICES).for_each(|_| registry.sweep());
+        for (index, count) in woken.iter().enumerate() {
+            let overdue = index % 3 == 0;
+            assert_eq!(count.0.load(Ordering::Relaxed) > 0, overdue, "connection {index}");
+            assert_eq!(entered[index].ticket().overdue(), overdue, "connection {index}");
+        }
+    }
+}

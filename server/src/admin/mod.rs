@@ -1,0 +1,61 @@
+//! The admin interface: HTTP on a Unix socket or a loopback port.
+//!
+//! It is served by the control thread through hyper; no worker waits for it. On TCP a request
+//! must name a loopback host and must not come from a page of another site, so that a browser
+//! on the same machine can't be made to purge (DNS rebinding, cross-site requests).
+
+mod metrics;
+mod routes;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::engine::{AdminAcceptor, Control};
+use crate::events::Event;
+use crate::limits::{ADMIN_CONNECTIONS_MAX, ADMIN_IDLE_MS_MAX};
+
+/// Accepts and serves admin connections for as long as the control thread runs.
+pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
+    // Each connection holds a clone; the count is the number of connections and one.
+    let places = Rc::new(());
+    loop {
+        let free = Rc::strong_count(&places) <= ADMIN_CONNECTIONS_MAX;
+        let accepted = match &acceptor {
+            AdminAcceptor::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
+                free.then(|| spawn(&control, TokioIo::new(stream), true, Rc::clone(&places)))
+            }),
+            AdminAcceptor::Unix(listener) => listener.accept().await.map(|(stream, _)| {
+                free.then(|| spawn(&control, TokioIo::new(stream), false, Rc::clone(&places)))
+            }),
+        };
+        if let Err(error) = accepted {
+            Event::AdminFailed.log(&error);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+fn spawn<T>(control: &Rc<Control>, stream: TokioIo<T>, is_tcp: bool, place: Rc<()>)
+where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let control = Rc::clone(control);
+    tokio::task::spawn_local(async move {
+        let service = service_fn(move |request| {
+            let control = Rc::clone(&control);
+            async move { routes::answer(&control, request, is_tcp).await }
+        });
+        // A client that breaks off, or is not HTTP, is its own affair.
+        let _ = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(Duration::from_millis(ADMIN_IDLE_MS_MAX))
+            .serve_connection(stream, service)
+            .await;
+        drop(place);
+    });
+}

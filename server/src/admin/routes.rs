@@ -1,0 +1,127 @@
+//! What the admin interface answers.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use forebay_http::authority::Authority;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::metrics;
+use crate::clock;
+use crate::counters::{COUNTERS, Counter};
+use crate::engine::Control;
+use crate::key::url_key;
+use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX};
+
+type Answer = Response<Full<Bytes>>;
+
+/// Answers one request.
+pub(super) async fn answer(
+    control: &Control,
+    request: Request<Incoming>,
+    is_tcp: bool,
+) -> Result<Answer, Infallible> {
+    if is_tcp && !is_local(request.headers()) {
+        let text = "admin requests come from this machine and not from another site's page\n";
+        return Ok(plain(StatusCode::FORBIDDEN, text));
+    }
+    let path = request.uri().path().to_owned();
+    Ok(match (request.method(), path.as_str()) {
+        (&Method::GET, "/healthz") => plain(StatusCode::OK, "ok\n"),
+        (&Method::GET, "/metrics") => prometheus(control),
+        (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
+        (&Method::POST, "/purge") => purge(control, request).await,
+        (&Method::POST, "/reload") => reload(control).await,
+        (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
+        (_, "/healthz" | "/metrics" | "/stats" | "/purge" | "/reload" | "/") => {
+            plain(StatusCode::METHOD_NOT_ALLOWED, "another method is needed here\n")
+        }
+        _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
+    })
+}
+
+const INDEX: &str = "GET  /healthz  is the server alive
+GET  /metrics  all counters, for Prometheus
+GET  /stats    all counters and the cache, as JSON
+POST /purge    drops the stored responses of the URL in the body
+POST /reload   reads the configuration again
+";
+
+/// A browser names the site that it means and the page that asks.
+fn is_local(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(|host| host.as_bytes());
+    let host = host.and_then(Authority::parse).map(|authority| authority.host);
+    let is_loopback = host.is_some_and(|host| {
+        host.eq_ignore_ascii_case(b"localhost") || host.starts_with(b"127.") || host == b"[::1]"
+    });
+    is_loopback && !headers.contains_key(header::ORIGIN)
+}
+
+fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    typed(status, "text/plain; charset=utf-8", text.into())
+}
+
+fn json_answer(status: StatusCode, value: &Value) -> Answer {
+    typed(status, "application/json", format!("{value}\n").into())
+}
+
+fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer {
+    let mut answer = Response::new(Full::new(body));
+    *answer.status_mut() = status;
+    let value = header::HeaderValue::from_static(content_type);
+    answer.headers_mut().insert(header::CONTENT_TYPE, value);
+    answer
+}
+
+fn prometheus(control: &Control) -> Answer {
+    let text = metrics::prometheus(&control.counters, &control.store.stats());
+    typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
+}
+
+fn stats(control: &Control) -> Value {
+    let mut values = serde_json::Map::new();
+    values.insert("workers".to_owned(), json!(control.worker_count()));
+    let uptime_ms = clock::monotonic_ms().saturating_sub(control.started_ms);
+    values.insert("uptime_ms".to_owned(), json!(uptime_ms));
+    for (index, def) in COUNTERS.iter().enumerate() {
+        values.insert(def.name.to_owned(), json!(control.counters.sum(index)));
+    }
+    for gauge in metrics::store_gauges(&control.store.stats()) {
+        values.insert(gauge.name.to_owned(), json!(gauge.value));
+    }
+    Value::Object(values)
+}
+
+async fn reload(control: &Control) -> Answer {
+    match control.reload().await {
+        Ok(()) => json_answer(StatusCode::OK, &json!({ "reloaded": true })),
+        Err(error) => {
+            let text = error.to_string();
+            json_answer(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "error": text }))
+        }
+    }
+}
+
+async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
+    let refused = |text: &str| json_answer(StatusCode::BAD_REQUEST, &json!({ "error": text }));
+    let body = Limited::new(request.into_body(), ADMIN_BODY_BYTES_MAX).collect();
+    let limit = Duration::from_millis(ADMIN_IDLE_MS_MAX);
+    let Ok(Ok(body)) = tokio::time::timeout(limit, body).await else {
+        return refused("the URL did not arrive whole");
+    };
+    let body = body.to_bytes();
+    let url = body.trim_ascii();
+    match control.with_config(|config| url_key(config, url)) {
+        Ok(key) => {
+            let purged = control.store.purge(&key);
+            control.count(Counter::Purged, purged.records);
+            let (records, fetches) = (purged.records, purged.flights);
+            json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
+        }
+        Err(text) => refused(text),
+    }
+}

@@ -1,0 +1,33 @@
+//! The only place that reads a clock.
+//!
+//! Decisions take time as an argument; whoever needs the time of day or a deadline asks here.
+//! The coarse clocks of Linux are read without a system call and cost a few nanoseconds; they
+//! step with the kernel's tick (1–10 ms), which is finer than anything that HTTP counts in.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Seconds since 1970, as HTTP dates count them.
+pub fn unix_seconds() -> u64 {
+    u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)
+}
+
+/// Milliseconds since 1970, for log lines.
+pub fn unix_ms() -> u64 {
+    let time = clock_gettime(ClockId::RealtimeCoarse);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+/// Milliseconds on a clock that never goes back, for deadlines; at least 1.
+pub fn monotonic_ms() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    (seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000).max(1)
+}
+
+/// Microseconds on a clock that never goes back, for durations in the access log.
+pub fn monotonic_us() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+}

@@ -1,0 +1,150 @@
+//! What people read about settings, made from the table.
+
+use std::fmt::Write;
+
+use super::setting::{Kind, Setting};
+use super::table::{self, ROUTE, SERVER, SITE};
+
+/// A flag of `serve`, as a command-line parser wants it.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// Without the dashes in front.
+    pub name: String,
+    /// Place-holder for the value.
+    pub value_hint: String,
+    /// One sentence, and the default.
+    pub help: String,
+    /// The setting that it sets.
+    pub setting: &'static Setting,
+}
+
+/// A flag for each setting that may stand at the top of a file.
+pub fn flags() -> Vec<Flag> {
+    let flag = |setting: &'static Setting| Flag {
+        name: setting.flag(),
+        value_hint: setting.kind.value_hint(),
+        help: format!(
+            "{} [default: {}]",
+            setting.doc,
+            setting.default.unwrap_or_default()
+        ),
+        setting,
+    };
+    table::top_level().map(flag).collect()
+}
+
+/// A configuration file with every setting at its default, and one site as an example.
+pub fn defaults_toml() -> String {
+    let mut out = String::from(
+        "# Every setting of Forebay with its default. Leave out what you do not change.\n",
+    );
+    table::top_level().for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
+    out.push_str("\n# What is served: one section for each site.\n[[site]]\n");
+    for setting in SITE {
+        write_setting(&mut out, setting, example(setting).to_owned());
+    }
+    out.push_str(
+        "\n# Settings for some paths of the site above; what is not given here is as in the site.\n\
+         [[site.route]]\n",
+    );
+    write_setting(
+        &mut out,
+        &table::PATH_PREFIX,
+        example(&table::PATH_PREFIX).to_owned(),
+    );
+    ROUTE
+        .iter()
+        .for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
+    out
+}
+
+fn write_setting(out: &mut String, setting: &Setting, value: String) {
+    let _ = writeln!(
+        out,
+        "\n# {}\n# {}.",
+        setting.doc,
+        upper_first(&setting.kind.expected())
+    );
+    let _ = writeln!(out, "{} = {value}", setting.name);
+}
+
+fn toml_default(setting: &Setting) -> String {
+    let default = setting.default.unwrap_or_default();
+    // A bare 0 needs no unit.
+    match setting.kind.is_quoted() && default != "0" {
+        true => format!("{default:?}"),
+        false => default.to_owned(),
+    }
+}
+
+fn example(setting: &Setting) -> &'static str {
+    match setting.name {
+        "name" => "\"example\"",
+        "names" => "[\"example.org\", \"*.example.org\"]",
+        "origin" => "\"http://127.0.0.1:3000\"",
+        _ => "\"/static/\"",
+    }
+}
+
+fn upper_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}
+
+/// What stands above the tables of the page.
+const INTRODUCTION: &str = include_str!("settings_intro.md");
+
+/// The page `docs/settings.md`.
+pub fn settings_markdown() -> String {
+    let mut out = INTRODUCTION.to_owned();
+    markdown_table(&mut out, "The server: at the top of the file", SERVER);
+    markdown_table(
+        &mut out,
+        "Caching: at the top, in `[[site]]` or in `[[site.route]]`",
+        ROUTE,
+    );
+    markdown_table(&mut out, "Sites: in `[[site]]`", SITE);
+    markdown_table(
+        &mut out,
+        "Routes: in `[[site.route]]`",
+        &[table::PATH_PREFIX],
+    );
+    out
+}
+
+fn markdown_table(out: &mut String, title: &str, settings: &[Setting]) {
+    let _ = writeln!(out, "\n## {title}\n");
+    out.push_str("| setting | default | value | what it is | why so |\n|---|---|---|---|---|\n");
+    for setting in settings {
+        let default = setting
+            .default
+            .map_or("needed".to_owned(), |text| format!("`{text}`"));
+        let restart = if setting.reloads { "" } else { " *restart*" };
+        let Setting {
+            name,
+            kind,
+            doc,
+            reason,
+            ..
+        } = setting;
+        let value = value_column(kind);
+        let _ = writeln!(
+            out,
+            "| `{name}`{restart} | {default} | {value} | {doc} | {reason} |"
+        );
+    }
+}
+
+fn value_column(kind: &Kind) -> String {
+    match kind {
+        Kind::Choice(words) => format!("`{}`", words.join("`, `")),
+        Kind::Bool => "`true`, `false`".to_owned(),
+        Kind::Count { unit, .. } => {
+            let (min, max) = kind.range().unwrap_or_default();
+            format!("{min} to {max} {unit}")
+        }
+        _ => kind.expected(),
+    }
+}

@@ -1,0 +1,281 @@
+//! What is wrong with a configuration: every error at once, each with its place.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::setting::Problem;
+use crate::limits::{CONFIG_ERRORS_MAX, CONFIG_LINE_CHARS_MAX};
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub message: String,
+    /// What would be right.
+    pub expected: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+/// Where an error is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a file.
+    Text {
+        /// The file's name.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Character in the line, from 1.
+        column: usize,
+        /// The line.
+        text: String,
+        /// How many characters of it are meant.
+        width: usize,
+    },
+    /// A file as a whole.
+    File(String),
+    /// A flag, with its dashes.
+    Flag(String),
+}
+
+/// The errors of a configuration, in the order of their places; never empty. Of very many only the
+/// first are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigErrors {
+    count: usize,
+    errors: Vec<ConfigError>,
+}
+
+/// Where a problem is while the file is read; a [`Place`] costs more and is made for few.
+#[derive(Clone, Debug)]
+pub(crate) enum At {
+    /// These bytes of the file.
+    Span(Range<usize>),
+    /// The file as a whole.
+    File,
+    /// A flag, with its dashes.
+    Flag(String),
+}
+
+/// The text of a file and its name.
+pub(crate) struct FileText<'a> {
+    name: &'a str,
+    text: &'a str,
+    /// Offset of the first byte of each line.
+    line_starts: Vec<usize>,
+}
+
+impl<'a> FileText<'a> {
+    pub(crate) fn new(name: &'a str, text: &'a str) -> Self {
+        let behind_breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        FileText {
+            name,
+            text,
+            line_starts: std::iter::once(0).chain(behind_breaks).collect(),
+        }
+    }
+
+    /// `file:line:column` of a byte of the text.
+    pub(crate) fn position(&self, offset: usize) -> String {
+        let (line, column, _) = self.line_of(offset);
+        format!("{}:{line}:{column}", self.name)
+    }
+
+    /// What stands before a byte, in its line.
+    pub(crate) fn line_before(&self, offset: usize) -> &'a str {
+        let (_, _, line_start) = self.line_of(offset);
+        &self.text[line_start..floor(self.text, offset)]
+    }
+
+    /// Line and column from 1, and where the line begins.
+    fn line_of(&self, offset: usize) -> (usize, usize, usize) {
+        let offset = floor(self.text, offset);
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let line_start = self.line_starts[line - 1];
+        (
+            line,
+            self.text[line_start..offset].chars().count() + 1,
+            line_start,
+        )
+    }
+
+    fn place(&self, at: At) -> Place {
+        match at {
+            At::Span(span) => self.text_place(span),
+            At::File => Place::File(self.name.to_owned()),
+            At::Flag(flag) => Place::Flag(flag),
+        }
+    }
+
+    fn text_place(&self, span: Range<usize>) -> Place {
+        let (line, column, line_start) = self.line_of(span.start);
+        let start = floor(self.text, span.start);
+        let line_end = self.text[start..]
+            .find('\n')
+            .map_or(self.text.len(), |at| start + at);
+        let end = floor(self.text, span.end).clamp(start, line_end);
+        Place::Text {
+            file: self.name.to_owned(),
+            line,
+            column,
+            text: self.text[line_start..line_end]
+                .trim_end_matches('\r')
+                .to_owned(),
+            width: self.text[start..end].trim_end().chars().count().max(1),
+        }
+    }
+}
+
+/// The last character boundary at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at.min(text.len()))
+}
+
+impl ConfigError {
+    pub(crate) fn new(place: Place, problem: Problem) -> ConfigError {
+        let Problem {
+            message,
+            expected,
+            hint,
+        } = problem;
+        ConfigError {
+            place,
+            message,
+            expected,
+            hint,
+        }
+    }
+}
+
+impl ConfigErrors {
+    /// `Ok` if there are no problems.
+    pub(crate) fn check(
+        file: &FileText<'_>,
+        mut problems: Vec<(At, Problem)>,
+    ) -> Result<(), ConfigErrors> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        problems.sort_by_key(|(at, _)| match at {
+            At::Span(span) => span.start,
+            At::File | At::Flag(_) => 0,
+        });
+        let count = problems.len();
+        problems.truncate(CONFIG_ERRORS_MAX);
+        let error = |(at, problem)| ConfigError::new(file.place(at), problem);
+        Err(ConfigErrors {
+            count,
+            errors: problems.into_iter().map(error).collect(),
+        })
+    }
+
+    /// The first errors, in the order of their places.
+    pub fn iter(&self) -> std::slice::Iter<'_, ConfigError> {
+        self.errors.iter()
+    }
+
+    /// How many there are in all.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl From<ConfigError> for ConfigErrors {
+    fn from(error: ConfigError) -> Self {
+        ConfigErrors {
+            count: 1,
+            errors: vec![error],
+        }
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for error in &self.errors {
+            writeln!(f, "{error}")?;
+        }
+        match self.count {
+            1 => f.write_str("1 error"),
+            count if count > self.errors.len() => {
+                write!(
+                    f,
+                    "{count} errors; the first {} are shown",
+                    self.errors.len()
+                )
+            }
+            count => write!(f, "{count} errors"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Text {
+                file, line, column, ..
+            } => write!(f, "{file}:{line}:{column}"),
+            Place::File(name) | Place::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.place, self.message)?;
+        if let Place::Text {
+            line,
+            column,
+            text,
+            width,
+            ..
+        } = &self.place
+        {
+            write_line(f, *line, text, *column..*column + *width)?;
+        }
+        if let Some(expected) = &self.expected {
+            writeln!(f, "  expected: {expected}")?;
+        }
+        if let Some(hint) = &self.hint {
+            writeln!(f, "  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The line with carets under the columns that are meant. The file may hold anything: control
+/// characters become spaces, and a very long line is cut.
+fn write_line(
+    f: &mut fmt::Formatter<'_>,
+    number: usize,
+    text: &str,
+    columns: Range<usize>,
+) -> fmt::Result {
+    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    let line: String = text
+        .chars()
+        .take(CONFIG_LINE_CHARS_MAX)
+        .map(shown)
+        .collect();
+    let number = number.to_string();
+    writeln!(f, "  {number} | {}", line.trim_end())?;
+    if columns.start > CONFIG_LINE_CHARS_MAX {
+        return Ok(());
+    }
+    let width = columns
+        .len()
+        .min(CONFIG_LINE_CHARS_MAX + 1 - columns.start)
+        .max(1);
+    let before = " ".repeat(columns.start - 1);
+    writeln!(
+        f,
+        "  {:pad$} | {before}{}",
+        "",
+        "^".repeat(width),
+        pad = number.len()
+    )
+}
+
+impl std::error::Error for ConfigErrors {}

@@ -1,0 +1,125 @@
+//! Configuration: read once, checked whole, never changed.
+//!
+//! Every setting stands in one table (`table.rs`). A [`Config`] comes from a file or from the URL
+//! of an origin, with flags on top; it is correct in all its parts or does not exist, and all
+//! errors are reported together, each with its line, column and a hint.
+//!
+//! The innermost value of a route setting wins: `[[site.route]]`, `[[site]]`, the top of the file
+//! (or a flag, which stands for the top of the file), the default.
+
+mod docs;
+mod error;
+mod near;
+mod read;
+mod read_sites;
+mod setting;
+mod site;
+mod sites;
+mod table;
+mod units;
+mod value;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+pub use docs::{Flag, defaults_toml, flags, settings_markdown};
+pub use error::{ConfigError, ConfigErrors, Place};
+pub use setting::{Kind, Scope, Setting};
+pub use site::{HostPattern, OriginAddress, Route, Site};
+pub use sites::Sites;
+pub use table::{RouteSettings, ServerSettings, all as all_settings};
+pub use value::{AccessLog, AccessLogFormat, AdminAddress, LogLevel, RuntimeDir};
+
+use crate::limits::CONFIG_BYTES_MAX;
+use setting::Problem;
+use table::Settings;
+
+/// A whole configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Settings of the server.
+    pub server: ServerSettings,
+    /// What it serves.
+    pub sites: Sites,
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// The text of a TOML file, and the name that errors call it.
+    Toml {
+        /// The text.
+        text: &'a str,
+        /// The name.
+        file: &'a str,
+    },
+    /// No file: one site that serves every host from the origin with this URL.
+    Origin(&'a str),
+}
+
+/// A flag that was given: the name of its setting or of the flag (without dashes), and its value.
+#[derive(Clone, Copy, Debug)]
+pub struct FlagValue<'a> {
+    /// `cache_size` or `cache-size`.
+    pub name: &'a str,
+    /// As it was typed.
+    pub value: &'a str,
+}
+
+impl Config {
+    /// Reads a TOML file's text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn from_toml(text: &str, file: &str) -> Result<Config, ConfigErrors> {
+        Config::load(Source::Toml { text, file }, &[])
+    }
+
+    /// Reads a source, then flags: a flag wins over the same setting at the top of a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with either.
+    pub fn load(source: Source<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
+        read::read(source, flags)
+    }
+
+    /// The settings that differ and that a reload cannot change: they need a restart.
+    pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
+        let differences = self.server.differences(&new.server);
+        differences
+            .into_iter()
+            .filter(|setting| !setting.reloads)
+            .collect()
+    }
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// It cannot be read, is not UTF-8, or is larger than any configuration.
+pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
+    let failed = |message: String| {
+        let place = Place::File(path.display().to_string());
+        ConfigErrors::from(ConfigError::new(place, Problem::new(message)))
+    };
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| {
+            file.take(CONFIG_BYTES_MAX as u64 + 1)
+                .read_to_end(&mut bytes)
+        })
+        .map_err(|error| failed(format!("cannot read the file: {error}")))?;
+    if bytes.len() > CONFIG_BYTES_MAX {
+        return Err(failed(format!("is larger than {CONFIG_BYTES_MAX} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        failed(format!(
+            "is not UTF-8: see byte {}",
+            error.utf8_error().valid_up_to()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

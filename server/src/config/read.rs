@@ -1,0 +1,254 @@
+//! From the text of a file, or the URL of an origin, and flags to a [`Config`].
+//!
+//! Reading goes on after an error, so that all of them are reported; what depends on a value that
+//! could not be read uses the default meanwhile, and the result is thrown away at the end.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::error::{At, ConfigErrors, FileText};
+use super::near::nearest;
+use super::setting::{Problem, Raw, Readable, Setting};
+use super::site::{OriginAddress, Site};
+use super::table::{self, ORIGIN, RouteSettings, SERVER, Settings};
+use super::{AdminAddress, Config, FlagValue, Scope, ServerSettings, Sites, Source};
+
+pub(crate) type Key<'a> = Spanned<DeString<'a>>;
+pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
+
+/// Reads everything; see [`Config::load`].
+pub(crate) fn read(source: Source<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
+    match source {
+        Source::Toml { text, file } => read_toml(FileText::new(file, text), text, flags),
+        Source::Origin(url) => read_origin(url, flags),
+    }
+}
+
+fn read_toml(
+    file: FileText<'_>,
+    text: &str,
+    flags: &[FlagValue<'_>],
+) -> Result<Config, ConfigErrors> {
+    let (document, syntax_errors) = DeTable::parse_recoverable(text);
+    let problems = syntax_errors
+        .iter()
+        .map(|error| syntax_problem(&file, error))
+        .collect();
+    // The rest of a broken document is a guess, and would be blamed for what is not its fault.
+    ConfigErrors::check(&file, problems)?;
+    let mut reader = Reader {
+        file,
+        problems: Vec::new(),
+    };
+    let mut top = Top::default();
+    for (key, value) in document
+        .get_ref()
+        .iter()
+        .filter(|(key, _)| key.get_ref() != "site")
+    {
+        reader.top_value(&mut top, key, value);
+    }
+    reader.flags(&mut top, flags);
+    let sites = reader.sites(document.get_ref().get("site"), &top.route);
+    reader.finish(top, sites)
+}
+
+fn read_origin(url: &str, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
+    let mut reader = Reader {
+        file: FileText::new("", ""),
+        problems: Vec::new(),
+    };
+    let mut top = Top::default();
+    reader.flags(&mut top, flags);
+    let read = OriginAddress::read(Raw::Flag(url), &ORIGIN);
+    let origin = reader.keep(At::Flag("--origin".to_owned()), read);
+    let site = origin.map(|origin| Site::of_origin(origin, top.route.clone()));
+    reader.finish(top, site.into_iter().collect())
+}
+
+fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (At, Problem) {
+    let span = error.span().unwrap_or_default();
+    let problem = Problem::new(error.message());
+    let before = file.line_before(span.start);
+    let is_value = before.contains('=') && !before.trim_end().ends_with('"');
+    let problem = match is_value {
+        true => problem.hint("text stands in double quotes, also a number with a unit: \"64KiB\""),
+        false => problem,
+    };
+    (At::Span(span), problem)
+}
+
+/// What stands before the first section, and where each value of it was given.
+#[derive(Default)]
+struct Top {
+    server: ServerSettings,
+    route: RouteSettings,
+    places: HashMap<&'static str, At>,
+}
+
+impl Top {
+    fn set(&mut self, setting: &'static Setting, raw: Raw<'_>, at: At) -> Result<(), Problem> {
+        self.places.insert(setting.name, at);
+        match setting.scope {
+            Scope::Server => self.server.set(setting, raw),
+            _ => self.route.set(setting, raw),
+        }
+    }
+}
+
+/// Collects problems while it reads.
+pub(crate) struct Reader<'a> {
+    pub(crate) file: FileText<'a>,
+    problems: Vec<(At, Problem)>,
+}
+
+impl Reader<'_> {
+    pub(crate) fn problem(&mut self, at: At, problem: Problem) {
+        self.problems.push((at, problem));
+    }
+
+    fn keep<T>(&mut self, at: At, read: Result<T, Problem>) -> Option<T> {
+        read.map_err(|problem| self.problem(at, problem)).ok()
+    }
+
+    pub(crate) fn keep_at<T>(&mut self, span: Range<usize>, read: Result<T, Problem>) -> Option<T> {
+        self.keep(At::Span(span), read)
+    }
+
+    fn finish(mut self, top: Top, sites: Vec<Site>) -> Result<Config, ConfigErrors> {
+        for (name, problem) in contradictions(&top) {
+            self.problem(top.places.get(name).cloned().unwrap_or(At::File), problem);
+        }
+        ConfigErrors::check(&self.file, self.problems)?;
+        Ok(Config {
+            server: top.server,
+            sites: Sites::new(sites),
+        })
+    }
+
+    fn top_value(&mut self, top: &mut Top, key: &Key<'_>, value: &Value<'_>) {
+        let Some(setting) = find(table::top_level(), key.get_ref()) else {
+            let known = table::top_level()
+                .map(|setting| setting.name)
+                .chain(["site"]);
+            return self.unknown(key, value, "at the top of the file", known);
+        };
+        let read = top.set(setting, raw(value.get_ref()), At::Span(value.span()));
+        self.keep_at(value.span(), read);
+    }
+
+    fn flags(&mut self, top: &mut Top, flags: &[FlagValue<'_>]) {
+        for flag in flags {
+            let name = flag.name.replace('-', "_");
+            let at = At::Flag(format!("--{}", name.replace('_', "-")));
+            let read = match find(table::top_level(), &name) {
+                Some(setting) => top.set(setting, Raw::Flag(flag.value), at.clone()),
+                None => Err(Problem::new("is not the flag of a setting")),
+            };
+            self.keep(at, read);
+        }
+    }
+
+    /// `known` are the words that may stand here.
+    pub(crate) fn unknown<'k>(
+        &mut self,
+        key: &Key<'_>,
+        value: &Value<'_>,
+        here: &str,
+        known: impl Iterator<Item = &'k str>,
+    ) {
+        let word: &str = key.get_ref();
+        let hint = match (
+            find(table::all(), word),
+            nearest(&word.replace('-', "_"), known),
+        ) {
+            (Some(setting), _) => belongs(setting).to_owned(),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) if word == "route" => "a route belongs to a site: [[site.route]]".into(),
+            (None, None) if value.get_ref().is_table() => {
+                "sections are [[site]] and [[site.route]]; settings of the server stand before the \
+                 first of them, without a section"
+                    .to_owned()
+            }
+            (None, None) => "`forebay config --defaults` lists every setting".to_owned(),
+        };
+        let problem = Problem::new(format!("`{}` is not a setting {here}", word.escape_debug()));
+        self.problem(At::Span(key.span()), problem.hint(hint));
+    }
+}
+
+pub(crate) fn find(
+    mut settings: impl Iterator<Item = &'static Setting>,
+    name: &str,
+) -> Option<&'static Setting> {
+    settings.find(|setting| setting.name == name)
+}
+
+/// Where a setting belongs, for who wrote it elsewhere.
+fn belongs(setting: &Setting) -> &'static str {
+    match setting.scope {
+        Scope::Server => "it is a setting of the server: write it before the first section",
+        Scope::Site => "it belongs in [[site]]",
+        Scope::Route => "it belongs before the first section, in [[site]] or in [[site.route]]",
+        Scope::OneRoute => "it belongs in [[site.route]]",
+    }
+}
+
+pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> Raw<'v> {
+    match value {
+        DeValue::String(text) => Raw::Text(text),
+        DeValue::Integer(number) => {
+            let parsed = i128::from_str_radix(number.as_str(), number.radix());
+            Raw::Integer(parsed.unwrap_or(i128::MAX))
+        }
+        DeValue::Boolean(value) => Raw::Bool(*value),
+        DeValue::Float(_) => Raw::Other("a number with a point"),
+        DeValue::Datetime(_) => Raw::Other("a date"),
+        DeValue::Array(_) => Raw::Other("an array"),
+        DeValue::Table(_) => Raw::Other("a section"),
+    }
+}
+
+/// Values that are right alone and wrong together, by the setting that is to blame. A default never
+/// is, where the other value simply limits it.
+fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
+    let server = &top.server;
+    let given = |name: &str| top.places.contains_key(name);
+    let mut found = Vec::new();
+    if given("target_bytes_max") && server.target_bytes_max > server.head_bytes_max {
+        let problem = Problem::new("`target_bytes_max` is larger than `head_bytes_max`")
+            .hint("the target is part of the head");
+        found.push(("target_bytes_max", problem));
+    }
+    if server.connection_bytes_max / 2 < server.head_bytes_max {
+        let needed = kind_of("head_bytes_max").show(u64::from(server.head_bytes_max) * 2);
+        let to_blame = match given("connection_bytes_max") {
+            true => "connection_bytes_max",
+            false => "head_bytes_max",
+        };
+        let problem = Problem::new("`connection_bytes_max` is less than twice `head_bytes_max`")
+            .hint(format!("set `connection_bytes_max` to {needed:?} or more"));
+        found.push((to_blame, problem));
+    }
+    if given("origin_pool_idle_count_max")
+        && server.origin_pool_idle_count_max > server.origin_connections_max
+    {
+        let problem =
+            Problem::new("`origin_pool_idle_count_max` is larger than `origin_connections_max`");
+        found.push(("origin_pool_idle_count_max", problem));
+    }
+    if server.admin == AdminAddress::Loopback(server.listen) && server.listen.port() != 0 {
+        found.push((
+            "admin",
+            Problem::new("`admin` and `listen` are the same address"),
+        ));
+    }
+    found
+}
+
+fn kind_of(name: &str) -> super::Kind {
+    find(SERVER.iter(), name).expect("it is in the table").kind
+}

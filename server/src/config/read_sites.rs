@@ -1,0 +1,229 @@
+//! The `[[site]]` and `[[site.route]]` sections of a file.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::At;
+use super::read::{Reader, Value, find, raw};
+use super::setting::{Problem, Readable, Setting};
+use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefix};
+use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RouteSettings, Settings};
+use crate::limits::ROUTES_PER_SITE_MAX;
+
+/// Where names were given first, over all sites, as offsets in the file.
+#[derive(Default)]
+struct Seen {
+    site_names: HashMap<String, usize>,
+    hosts: HashMap<HostPattern, usize>,
+}
+
+impl Reader<'_> {
+    pub(crate) fn sites(
+        &mut self,
+        value: Option<&Value<'_>>,
+        defaults: &RouteSettings,
+    ) -> Vec<Site> {
+        let Some(value) = value else {
+            let problem = Problem::new("there is no [[site]], so nothing to serve")
+                .hint("`forebay config --defaults` shows one");
+            self.problem(At::File, problem);
+            return Vec::new();
+        };
+        let mut seen = Seen::default();
+        let tables = self.tables(value, "[[site]]");
+        tables
+            .into_iter()
+            .filter_map(|(span, table)| self.site(span, table, defaults, &mut seen))
+            .collect()
+    }
+
+    /// The tables of a `[[section]]`.
+    fn tables<'v, 'i>(
+        &mut self,
+        value: &'v Value<'i>,
+        section: &str,
+    ) -> Vec<(Range<usize>, &'v DeTable<'i>)> {
+        let Some(array) = value.get_ref().as_array() else {
+            let problem = Problem::new(format!("this has to be a {section} section"))
+                .hint(format!("write {section}, with two brackets on each side"));
+            self.problem(At::Span(value.span()), problem);
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for element in array.iter() {
+            match element.get_ref().as_table() {
+                Some(table) => tables.push((element.span(), table)),
+                None => self.problem(
+                    At::Span(element.span()),
+                    Problem::new(format!("this has to be a {section} section")),
+                ),
+            }
+        }
+        tables
+    }
+
+    fn site(
+        &mut self,
+        header: Range<usize>,
+        table: &DeTable<'_>,
+        defaults: &RouteSettings,
+        seen: &mut Seen,
+    ) -> Option<Site> {
+        let mut settings = defaults.clone();
+        for (key, value) in table.iter() {
+            match (find(ROUTE.iter(), key.get_ref()), &**key.get_ref()) {
+                (Some(setting), _) => {
+                    let read = settings.set(setting, raw(value.get_ref()));
+                    self.keep_at(value.span(), read);
+                }
+                (None, "name" | "names" | "origin" | "route") => {}
+                (None, _) => {
+                    let own = table::SITE.iter().chain(ROUTE).map(|setting| setting.name);
+                    self.unknown(key, value, "of a site", own.chain(["route"]));
+                }
+            }
+        }
+        let name = self
+            .needed(table, &NAME, &header)
+            .and_then(|value| self.name(value, seen));
+        let names = self
+            .needed(table, &NAMES, &header)
+            .map(|value| self.names(value, seen));
+        let origin = self.needed(table, &ORIGIN, &header).and_then(|value| {
+            self.keep_at(
+                value.span(),
+                OriginAddress::read(raw(value.get_ref()), &ORIGIN),
+            )
+        });
+        let routes = table
+            .get("route")
+            .map(|value| self.routes(value, &settings));
+        Some(Site::new(
+            name?,
+            names?,
+            origin?,
+            routes.unwrap_or_default(),
+            settings,
+        ))
+    }
+
+    /// A value without which the section that begins at `header` means nothing.
+    fn needed<'v, 'i>(
+        &mut self,
+        table: &'v DeTable<'i>,
+        setting: &Setting,
+        header: &Range<usize>,
+    ) -> Option<&'v Value<'i>> {
+        let value = table.get(setting.name);
+        if value.is_none() {
+            let problem = Problem::new(format!("`{}` is missing here", setting.name));
+            self.problem(
+                At::Span(header.clone()),
+                problem.expected(setting.kind.expected()),
+            );
+        }
+        value
+    }
+
+    fn name(&mut self, value: &Value<'_>, seen: &mut Seen) -> Option<String> {
+        let name = self.keep_at(value.span(), read_name(raw(value.get_ref()), &NAME))?;
+        if let Some(first) = seen.site_names.get(&name) {
+            self.clash(value, *first, format!("two sites have the name {name:?}"));
+            return None;
+        }
+        seen.site_names.insert(name.clone(), value.span().start);
+        Some(name)
+    }
+
+    /// A value that was given before, at the offset `first`.
+    fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
+        let hint = format!("the other one is at {}", self.file.position(first));
+        self.problem(At::Span(value.span()), Problem::new(message).hint(hint));
+    }
+
+    fn names(&mut self, value: &Value<'_>, seen: &mut Seen) -> Vec<HostPattern> {
+        let Some(array) = value.get_ref().as_array().filter(|array| !array.is_empty()) else {
+            let problem = match value.get_ref() {
+                DeValue::Array(_) => NAMES.problem("is empty: the site would never be used"),
+                DeValue::String(name) => NAMES
+                    .problem("is not an array")
+                    .hint(format!("write [{:?}]", &**name)),
+                _ => NAMES.problem("is not an array"),
+            };
+            self.problem(At::Span(value.span()), problem);
+            return Vec::new();
+        };
+        let elements = array.iter();
+        elements
+            .filter_map(|element| self.host(element, seen))
+            .collect()
+    }
+
+    fn host(&mut self, value: &Value<'_>, seen: &mut Seen) -> Option<HostPattern> {
+        let text = NAMES.text(raw(value.get_ref()));
+        let pattern = self.keep_at(value.span(), text.and_then(HostPattern::parse))?;
+        if let Some(first) = seen.hosts.get(&pattern) {
+            self.clash(value, *first, format!("`{pattern}` is served already"));
+            return None;
+        }
+        seen.hosts.insert(pattern.clone(), value.span().start);
+        Some(pattern)
+    }
+
+    fn routes(&mut self, value: &Value<'_>, defaults: &RouteSettings) -> Vec<Route> {
+        let tables = self.tables(value, "[[site.route]]");
+        if let Some((span, _)) = tables.get(ROUTES_PER_SITE_MAX) {
+            let problem = format!("a site has at most {ROUTES_PER_SITE_MAX} routes");
+            self.problem(At::Span(span.clone()), Problem::new(problem));
+        }
+        let mut seen = HashMap::new();
+        tables
+            .into_iter()
+            .take(ROUTES_PER_SITE_MAX)
+            .filter_map(|(span, table)| self.route(span, table, defaults, &mut seen))
+            .collect()
+    }
+
+    fn route(
+        &mut self,
+        header: Range<usize>,
+        table: &DeTable<'_>,
+        defaults: &RouteSettings,
+        seen: &mut HashMap<String, usize>,
+    ) -> Option<Route> {
+        let mut settings = defaults.clone();
+        for (key, value) in table
+            .iter()
+            .filter(|(key, _)| key.get_ref() != PATH_PREFIX.name)
+        {
+            let Some(setting) = find(ROUTE.iter(), key.get_ref()) else {
+                let own = ROUTE
+                    .iter()
+                    .chain([&PATH_PREFIX])
+                    .map(|setting| setting.name);
+                self.unknown(key, value, "of a route", own);
+                continue;
+            };
+            let read = settings.set(setting, raw(value.get_ref()));
+            self.keep_at(value.span(), read);
+        }
+        let value = self.needed(table, &PATH_PREFIX, &header)?;
+        let read = read_prefix(raw(value.get_ref()), &PATH_PREFIX);
+        let path_prefix = self.keep_at(value.span(), read)?;
+        if let Some(first) = seen.get(&path_prefix) {
+            self.clash(
+                value,
+                *first,
+                format!("the site has two routes for {path_prefix:?}"),
+            );
+            return None;
+        }
+        seen.insert(path_prefix.clone(), value.span().start);
+        Some(Route {
+            path_prefix,
+            settings,
+        })
+    }
+}

@@ -1,0 +1,345 @@
+//! What a setting is, and how its value is read from TOML or from a flag.
+
+use super::near::nearest;
+use super::units::{self, UnitError};
+
+/// One setting: everything that `--help`, `docs/settings.md`, `config --defaults` and the reader of
+/// configuration files know about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Name in the file; carries the unit.
+    pub name: &'static str,
+    /// Type and limits.
+    pub kind: Kind,
+    /// As it would be given to the flag; `None` where there is no default and a value is needed.
+    pub default: Option<&'static str>,
+    /// Where it may stand.
+    pub scope: Scope,
+    /// Whether a reload applies it; otherwise it needs a restart.
+    pub reloads: bool,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Why the default or the limit is what it is.
+    pub reason: &'static str,
+}
+
+/// Where a setting may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Before the first section.
+    Server,
+    /// In `[[site]]`.
+    Site,
+    /// In `[[site.route]]`; before the first section and in `[[site]]` as the default for the
+    /// routes in it.
+    Route,
+    /// In `[[site.route]]` only.
+    OneRoute,
+}
+
+/// Type of a value, with its limits.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// `"64KiB"` or a number of bytes.
+    Bytes {
+        /// Smallest allowed.
+        min: u64,
+        /// Largest allowed.
+        max: u64,
+    },
+    /// `"250ms"` or a number of milliseconds.
+    Milliseconds {
+        /// Smallest allowed.
+        min: u64,
+        /// Largest allowed.
+        max: u64,
+    },
+    /// `"10s"` or a number of seconds.
+    Seconds {
+        /// Smallest allowed.
+        min: u64,
+        /// Largest allowed.
+        max: u64,
+    },
+    /// A whole number.
+    Count {
+        /// Smallest allowed.
+        min: u64,
+        /// Largest allowed.
+        max: u64,
+        /// What is counted.
+        unit: &'static str,
+    },
+    /// `true` or `false`.
+    Bool,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Text that the setting's own type reads.
+    Text {
+        /// Short form for `--help`, such as `IP:PORT`.
+        hint: &'static str,
+        /// What it must be, for a message.
+        expected: &'static str,
+    },
+    /// An array of texts.
+    Texts {
+        /// What it must be, for a message.
+        expected: &'static str,
+    },
+}
+
+/// A value as it was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Raw<'a> {
+    /// Argument of a flag: text, whatever the type.
+    Flag(&'a str),
+    /// TOML string.
+    Text(&'a str),
+    /// TOML integer; larger ones are cut to this.
+    Integer(i128),
+    /// TOML boolean.
+    Bool(bool),
+    /// Anything else, by its name with article.
+    Other(&'static str),
+}
+
+/// What is wrong with a value; the place is added by who knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    pub(crate) expected: Option<String>,
+    pub(crate) hint: Option<String>,
+}
+
+/// A type that a setting can have.
+pub(crate) trait Readable: Sized {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem>;
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>) -> Problem {
+        Problem {
+            message: message.into(),
+            expected: None,
+            hint: None,
+        }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Problem {
+        Problem {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    pub(crate) fn expected(self, expected: impl Into<String>) -> Problem {
+        Problem {
+            expected: Some(expected.into()),
+            ..self
+        }
+    }
+}
+
+impl Setting {
+    /// Name of the flag, without the dashes in front.
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// A problem with this setting's value, with what was expected.
+    pub(crate) fn problem(&self, what: impl std::fmt::Display) -> Problem {
+        Problem::new(format!("`{}` {what}", self.name)).expected(self.kind.expected())
+    }
+
+    fn wrong_type(&self, raw: Raw<'_>) -> Problem {
+        let found = match raw {
+            Raw::Flag(_) | Raw::Text(_) => "text",
+            Raw::Integer(_) => "a number",
+            Raw::Bool(_) => "a boolean",
+            Raw::Other(name) => name,
+        };
+        self.problem(format_args!("cannot be {found}"))
+    }
+
+    /// The text of a value that has to be text.
+    pub(crate) fn text<'a>(&self, raw: Raw<'a>) -> Result<&'a str, Problem> {
+        match raw {
+            Raw::Flag("") | Raw::Text("") => Err(self.problem("is empty")),
+            Raw::Flag(text) | Raw::Text(text) => Ok(text),
+            Raw::Integer(_) | Raw::Bool(_) => {
+                Err(self.wrong_type(raw).hint("put the value in double quotes"))
+            }
+            Raw::Other(_) => Err(self.wrong_type(raw)),
+        }
+    }
+
+    /// One of the words of a [`Kind::Choice`], by its place among them.
+    pub(crate) fn choice(&self, raw: Raw<'_>) -> Result<usize, Problem> {
+        let Kind::Choice(words) = self.kind else {
+            return Err(self.wrong_type(raw));
+        };
+        let text = self.text(raw)?;
+        words.iter().position(|word| *word == text).ok_or_else(|| {
+            let problem = self.problem(format_args!("cannot be {text:?}"));
+            match nearest(&text.to_ascii_lowercase(), words.iter().copied()) {
+                Some(word) => problem.hint(format!("did you mean {word:?}?")),
+                None => problem,
+            }
+        })
+    }
+
+    fn number(&self, raw: Raw<'_>) -> Result<u64, Problem> {
+        let Some((min, max)) = self.kind.range() else {
+            return Err(self.wrong_type(raw));
+        };
+        let (value, shown) = match raw {
+            Raw::Integer(number) => (number, number.to_string()),
+            Raw::Text(text) | Raw::Flag(text) => {
+                (self.quantity(text, raw)?.into(), text.to_owned())
+            }
+            Raw::Bool(_) | Raw::Other(_) => return Err(self.wrong_type(raw)),
+        };
+        match u64::try_from(value) {
+            Ok(value) if (min..=max).contains(&value) => Ok(value),
+            _ if value < i128::from(min) => {
+                Err(self.problem(format_args!("is too small: {shown}")))
+            }
+            _ => Err(self.problem(format_args!("is too large: {shown}"))),
+        }
+    }
+
+    fn quantity(&self, text: &str, raw: Raw<'_>) -> Result<u64, Problem> {
+        let parsed = match self.kind {
+            Kind::Bytes { .. } => units::parse_bytes(text),
+            Kind::Milliseconds { .. } => units::parse_duration(text, "ms"),
+            Kind::Seconds { .. } => match units::parse_duration(text, "s") {
+                Ok(ms) if ms % 1000 != 0 => {
+                    return Err(self.problem(format_args!("has whole seconds only: {text:?}")));
+                }
+                parsed => parsed.map(|ms| ms / 1000),
+            },
+            _ => match (text.parse::<u64>(), raw) {
+                (Ok(_), Raw::Text(_)) => {
+                    let hint = format!("write {text} without quotes");
+                    return Err(self.wrong_type(raw).hint(hint));
+                }
+                (parsed, _) => parsed.map_err(|_| UnitError::NotANumber),
+            },
+        };
+        parsed.map_err(|error| self.unit_problem(text, error))
+    }
+
+    fn unit_problem(&self, text: &str, error: UnitError) -> Problem {
+        match error {
+            UnitError::TooLarge => self.problem(format_args!("is too large: {text}")),
+            UnitError::Unit(Some(meant)) => self
+                .problem(format_args!("has an unknown unit: {text:?}"))
+                .hint(format!("did you mean {meant:?}?")),
+            UnitError::Unit(None) => self
+                .problem(format_args!("has an unknown unit: {text:?}"))
+                .hint(self.kind.units()),
+            UnitError::NotANumber => {
+                let problem = self.problem(format_args!("is not a whole number: {text:?}"));
+                match self.kind {
+                    Kind::Count { .. } => problem,
+                    _ => problem.hint(self.kind.units()),
+                }
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// Smallest and largest allowed number.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        match *self {
+            Kind::Bytes { min, max }
+            | Kind::Milliseconds { min, max }
+            | Kind::Seconds { min, max }
+            | Kind::Count { min, max, .. } => Some((min, max)),
+            _ => None,
+        }
+    }
+
+    /// A number of this kind as people write it.
+    pub(crate) fn show(&self, value: u64) -> String {
+        match self {
+            Kind::Bytes { .. } => units::format_bytes(value),
+            Kind::Milliseconds { .. } => units::format_duration(value),
+            Kind::Seconds { .. } => units::format_duration(value.saturating_mul(1000)),
+            _ => value.to_string(),
+        }
+    }
+
+    /// The place-holder of `--help`.
+    pub fn value_hint(&self) -> String {
+        match self {
+            Kind::Bytes { .. } => "SIZE".to_owned(),
+            Kind::Milliseconds { .. } | Kind::Seconds { .. } => "DURATION".to_owned(),
+            Kind::Count { .. } => "N".to_owned(),
+            Kind::Bool => "true|false".to_owned(),
+            Kind::Choice(words) => words.join("|"),
+            Kind::Text { hint, .. } => (*hint).to_owned(),
+            Kind::Texts { .. } => "TEXT,…".to_owned(),
+        }
+    }
+
+    /// What a value must be, as the words after "expected".
+    pub(crate) fn expected(&self) -> String {
+        let what = match self {
+            Kind::Bytes { .. } => "a size",
+            Kind::Milliseconds { .. } | Kind::Seconds { .. } => "a duration",
+            Kind::Count { unit, .. } => unit,
+            Kind::Bool => return "true or false".to_owned(),
+            Kind::Choice(words) => return format!("one of {}", words.join(", ")),
+            Kind::Text { expected, .. } | Kind::Texts { expected } => {
+                return (*expected).to_owned();
+            }
+        };
+        let (min, max) = self.range().unwrap_or_default();
+        match self {
+            Kind::Count { .. } => format!("{min} to {max} {what}"),
+            _ => format!("{what} from {} to {}", self.show(min), self.show(max)),
+        }
+    }
+
+    fn units(&self) -> &'static str {
+        match self {
+            Kind::Bytes { .. } => "a whole number and B, KiB, MiB, GiB or TiB, such as \"64KiB\"",
+            _ => "a whole number and ms, s, m, h or d, such as \"10s\"",
+        }
+    }
+
+    /// Whether TOML wants quotes around a value written with its unit.
+    pub(crate) fn is_quoted(&self) -> bool {
+        !matches!(self, Kind::Count { .. } | Kind::Bool | Kind::Texts { .. })
+    }
+}
+
+macro_rules! readable_numbers {
+    ($($type:ty),*) => {$(
+        impl Readable for $type {
+            fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+                let value = setting.number(raw)?;
+                <$type>::try_from(value).map_err(|_| setting.problem("is too large"))
+            }
+        }
+    )*};
+}
+
+readable_numbers!(u8, u16, u32, u64, usize);
+
+impl Readable for bool {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        match raw {
+            Raw::Bool(value) => Ok(value),
+            Raw::Flag("true") => Ok(true),
+            Raw::Flag("false") => Ok(false),
+            Raw::Text("true" | "false") => {
+                Err(setting.wrong_type(raw).hint("write it without quotes"))
+            }
+            Raw::Flag(text) => Err(setting.problem(format_args!("cannot be {text:?}"))),
+            _ => Err(setting.wrong_type(raw)),
+        }
+    }
+}

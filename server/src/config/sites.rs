@@ -1,0 +1,109 @@
+//! All sites, found by the host of a request without allocating.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::site::{HostPattern, Site};
+use crate::limits::HOST_BYTES_MAX;
+
+/// The sites of a configuration, with an index of their names.
+#[derive(Clone, Debug, Default)]
+pub struct Sites {
+    sites: Vec<Site>,
+    exact: HashMap<Box<[u8]>, usize, RandomState>,
+    below: HashMap<Box<[u8]>, usize, RandomState>,
+    /// Most labels of a key of `below`: longer suffixes of a host need no look.
+    below_labels_max: usize,
+    any: Option<usize>,
+}
+
+impl Sites {
+    /// Where two sites have the same name, the first has it; the reader refuses that before.
+    pub(crate) fn new(sites: Vec<Site>) -> Sites {
+        let mut index = Sites::default();
+        for (number, site) in sites.iter().enumerate() {
+            for name in &site.names {
+                index.put(name, number);
+            }
+        }
+        Sites { sites, ..index }
+    }
+
+    fn put(&mut self, name: &HostPattern, number: usize) {
+        match name {
+            HostPattern::Exact(host) => {
+                self.exact.entry(host.as_bytes().into()).or_insert(number);
+            }
+            HostPattern::Below(host) => {
+                self.below.entry(host.as_bytes().into()).or_insert(number);
+                self.below_labels_max = self.below_labels_max.max(host.split('.').count());
+            }
+            HostPattern::Any => {
+                self.any.get_or_insert(number);
+            }
+        }
+    }
+
+    /// The site that serves a host (in any case, without port): the one with exactly that name,
+    /// else with the longest `*.` name, else with `*`.
+    pub fn lookup(&self, host: &[u8]) -> Option<&Site> {
+        let named = match self.exact.is_empty() && self.below.is_empty() {
+            true => None,
+            false => self.lookup_named(host),
+        };
+        self.sites.get(named.or(self.any)?)
+    }
+
+    fn lookup_named(&self, host: &[u8]) -> Option<usize> {
+        let mut lower = [0; HOST_BYTES_MAX];
+        let lower = lower.get_mut(..host.len())?;
+        lower.copy_from_slice(host);
+        lower.make_ascii_lowercase();
+        self.exact
+            .get(&*lower)
+            .copied()
+            .or_else(|| self.lookup_below(lower))
+    }
+
+    /// Walks from the last label to the front, so that a host of many labels costs no more than the
+    /// longest configured name has.
+    fn lookup_below(&self, lower: &[u8]) -> Option<usize> {
+        let mut found = None;
+        let mut rest = lower;
+        for _ in 0..self.below_labels_max {
+            let Some(dot) = rest
+                .iter()
+                .rposition(|byte| *byte == b'.')
+                .filter(|dot| *dot > 0)
+            else {
+                break;
+            };
+            let (front, _) = rest.split_at(dot);
+            let suffix = lower.get(dot + 1..).unwrap_or_default();
+            found = self.below.get(suffix).copied().or(found);
+            rest = front;
+        }
+        found
+    }
+
+    /// The sites in the order of the file.
+    pub fn iter(&self) -> std::slice::Iter<'_, Site> {
+        self.sites.iter()
+    }
+}
+
+impl PartialEq for Sites {
+    fn eq(&self, other: &Sites) -> bool {
+        self.sites == other.sites
+    }
+}
+
+impl<'a> IntoIterator for &'a Sites {
+    type Item = &'a Site;
+    type IntoIter = std::slice::Iter<'a, Site>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,300 @@
+//! Configurations with an error: where it is found, and what is said.
+
+use super::super::*;
+
+/// What is written, where the error is found, parts of what is said.
+type Case = (&'static str, &'static str, &'static [&'static str]);
+
+/// Lines at the top of a file that is right otherwise.
+#[rustfmt::skip]
+const TOP: &[Case] = &[
+    ("listne = \"127.0.0.1:80\"", "1:1", &["`listne` is not a setting", "mean `listen`?"]),
+    ("cache-size = \"1GiB\"", "1:1", &["did you mean `cache_size`?"]),
+    ("colour = 1", "1:1", &["`colour`", "config --defaults"]),
+    ("origin = \"http://a\"", "1:1", &["belongs in [[site]]"]),
+    ("path_prefix = \"/\"", "1:1", &["belongs in [[site.route]]"]),
+    ("route = []", "1:1", &["a route belongs to a site"]),
+    ("\"a\\nb\" = 1", "1:1", &["`a\\nb`"]),
+    ("\"ä\" = 1", "1:1", &["`ä`"]),
+    ("[server]\nworkers = 1", "1:2", &["sections are [[site]] and [[site.route]]"]),
+    ("[[sites]]", "1:3", &["did you mean `site`?"]),
+    ("cache_size = \"64kb\"", "1:14", &["unknown unit", "did you mean \"64KiB\"?"]),
+    ("cache_size = \"1 GiB\"", "1:14", &["did you mean \"1GiB\"?"]),
+    ("cache_size = \"10s\"", "1:14", &["unknown unit", "KiB, MiB, GiB"]),
+    ("cache_size = \"1.5GiB\"", "1:14", &["not a whole number", "\"64KiB\""]),
+    ("cache_size = 1.5", "1:14", &["cannot be a number with a point"]),
+    ("cache_size = \"1MiB\"", "1:14", &["too small: 1MiB", "from 4MiB to 64TiB"]),
+    ("cache_size = -1", "1:14", &["too small: -1"]),
+    ("cache_size = \"65TiB\"", "1:14", &["too large: 65TiB"]),
+    ("cache_size = \"99999999999TiB\"", "1:14", &["too large"]),
+    ("cache_size = 99999999999999999999", "1:14", &["too large: 99999999999999999999"]),
+    ("cache_size = []", "1:14", &["cannot be an array", "expected: a size"]),
+    ("cache_size = 2026-01-01", "1:14", &["cannot be a date"]),
+    ("cache_size = \"\"", "1:14", &["not a whole number"]),
+    ("head_ms_max = \"10sec\"", "1:15", &["did you mean \"10s\"?"]),
+    ("head_ms_max = \"10KiB\"", "1:15", &["ms, s, m, h or d"]),
+    ("head_ms_max = \"0s\"", "1:15", &["too small", "a duration from 1ms to 1d"]),
+    ("head_ms_max = \"25h\"", "1:15", &["too large: 25h"]),
+    ("default_freshness_s = \"250ms\"", "1:23", &["whole seconds only"]),
+    ("workers = \"4\"", "1:11", &["cannot be text", "write 4 without quotes"]),
+    ("workers = \"many\"", "1:11", &["not a whole number", "0 to 1024 threads"]),
+    ("workers = 2000", "1:11", &["too large: 2000"]),
+    ("workers = true", "1:11", &["cannot be a boolean"]),
+    ("cache = \"false\"", "1:9", &["without quotes", "true or false"]),
+    ("cache = 0", "1:9", &["cannot be a number", "true or false"]),
+    ("listen = \":8080\"", "1:10", &["write \"0.0.0.0:8080\""]),
+    ("listen = \"localhost:8080\"", "1:10", &["write \"127.0.0.1:8080\""]),
+    ("listen = \"8080\"", "1:10", &["\"127.0.0.1:8080\" or \"0.0.0.0:8080\""]),
+    ("listen = \"127.0.0.1\"", "1:10", &["add the port", "\"127.0.0.1:8080\""]),
+    ("listen = 8080", "1:10", &["cannot be a number", "in double quotes"]),
+    ("listen = \"\"", "1:10", &["is empty"]),
+    ("admin = \"0.0.0.0:9000\"", "1:9", &["loopback or a Unix socket only"]),
+    ("admin = \"admin\"", "1:9", &["./admin"]),
+    ("admin = \"127.0.0.1:8080\"", "1:9", &["same address"]),
+    ("access_log = \"on\"", "1:14", &["write \"./\" in front"]),
+    ("access_log = false", "1:14", &["in double quotes", "a file, \"-\" or \"off\""]),
+    ("access_log_format = \"jsn\"", "1:21", &["did you mean \"json\"?", "json, combined"]),
+    ("log_level = \"verbose\"", "1:13", &["one of error, warn, info, debug, trace"]),
+    ("log_level = \"INFO\"", "1:13", &["did you mean \"info\"?"]),
+    ("target_bytes_max = \"64KiB\"", "1:20", &["larger than `head_bytes_max`"]),
+    ("head_bytes_max = \"1MiB\"", "1:18", &["`connection_bytes_max` to \"2MiB\" or more"]),
+    ("connection_bytes_max = \"16KiB\"", "1:24", &["less than twice `head_bytes_max`"]),
+    ("origin_pool_idle_count_max = 300", "1:30", &["than `origin_connections_max`"]),
+    ("workers = 1\nworkers = 2", "2:1", &["duplicate key"]),
+    ("cache_size = 64KiB", "1:14", &["in double quotes"]),
+    ("listen = \"127.0.0.1:80", "1:23", &["invalid basic string"]),
+    ("ä = 1", "1:1", &["invalid unquoted key"]),
+    ("\t listen = \"ü\" # ü", "1:12", &["add the port"]),
+];
+
+/// Values of a second site on lines 5 to 8 (`name`, `names` and `origin` in this order), that is
+/// right otherwise.
+#[rustfmt::skip]
+const SITE_VALUES: &[Case] = &[
+    ("name = \"a\"", "6:8", &["two sites have the name \"a\"", "at f.toml:2:8"]),
+    ("name = \"a b\"", "6:8", &["cannot be \"a b\"", "printable ASCII"]),
+    ("name = 7", "6:8", &["in double quotes"]),
+    ("names = [\"b.org\", \"A.org\"]", "7:19", &["`a.org` is served already", "f.toml:3:10"]),
+    ("names = [\"b.org\", \"b.org\"]", "7:19", &["`b.org` is served already", "f.toml:7:10"]),
+    ("names = []", "7:9", &["is empty"]),
+    ("names = \"b.org\"", "7:9", &["is not an array", "write [\"b.org\"]"]),
+    ("names = [1]", "7:10", &["in double quotes"]),
+    ("names = [\"b.org:80\"]", "7:10", &["without port"]),
+    ("names = [\"http://b.org\"]", "7:10", &["without scheme and path"]),
+    ("names = [\"b..org\"]", "7:10", &["between single dots"]),
+    ("names = [\"b.*.org\"]", "7:10", &["\"*.example.org\""]),
+    ("names = [\"bücher.de\"]", "7:10", &["xn--"]),
+    ("names = [\"[::g]\"]", "7:10", &["IPv6"]),
+    ("origin = \"https://b\"", "8:10", &["TLS to origins is not there yet"]),
+    ("origin = \"127.0.0.1:3000\"", "8:10", &["write \"http://127.0.0.1:3000\""]),
+    ("origin = \"ftp://b\"", "8:10", &["has to speak HTTP"]),
+    ("origin = \"http://b/app\"", "8:10", &["leave out the path"]),
+    ("origin = \"http://b?x\"", "8:10", &["leave out the path"]),
+    ("origin = \"http://u:p@b\"", "8:10", &["user name or password"]),
+    ("origin = \"http://b:0\"", "8:10", &["1 to 65535"]),
+    ("origin = \"http://b:65536\"", "8:10", &["1 to 65535"]),
+    ("origin = \"http://b:\"", "8:10", &["1 to 65535"]),
+    ("origin = \"http://b:+1\"", "8:10", &["1 to 65535"]),
+    ("origin = \"http://\"", "8:10", &["1 to 255 letters"]),
+    ("origin = \"http://[::1\"", "8:10", &["in brackets"]),
+    ("origin = \"http://*.b\"", "8:10", &["a star"]),
+];
+
+/// Lines from line 5 on, behind a site that is right.
+#[rustfmt::skip]
+const BEHIND: &[Case] = &[
+    ("orgin = 1", "5:1", &["`orgin` is not a setting of a site", "mean `origin`?"]),
+    ("listen = \"x\"", "5:1", &["before the first section"]),
+    ("path_prefix = \"/\"", "5:1", &["belongs in [[site.route]]"]),
+    ("heuristic_percent = 101", "5:21", &["too large: 101", "0 to 100 percent"]),
+    ("[site.route]\npath_prefix = \"/\"", "5:1", &["write [[site.route]]"]),
+    ("[[site.route]]\ncache = false", "5:1", &["`path_prefix` is missing"]),
+    ("[[site.route]]\npath_prefix = \"x\"", "6:15", &["write \"/x\""]),
+    ("[[site.route]]\npath_prefix = \"/x*\"", "6:15", &["without patterns"]),
+    ("[[site.route]]\npath_prefix = \"/ä\"", "6:15", &["percent-encoded"]),
+    ("[[site.route]]\npath_prefix = 1", "6:15", &["in double quotes"]),
+    ("[[site.route]]\npath_prefix = \"/x\"\n[[site.route]]\npath_prefix = \"/x\"", "8:15",
+        &["two routes for \"/x\"", "at f.toml:6:15"]),
+    ("[[site.route]]\npath_prefix = \"/x\"\nname = \"x\"", "7:1",
+        &["not a setting of a route", "belongs in [[site]]"]),
+    ("[[site]]\nname = \"b\"\nnames = [\"b.org\"]", "5:1", &["`origin` is missing"]),
+    ("[[site]]\nname = \"b\"\norigin = \"http://b\"", "5:1", &["`names` is missing"]),
+    ("[[site]]\nnames = [\"b.org\"]\norigin = \"http://b\"", "5:1", &["`name` is missing"]),
+];
+
+/// A site that is right, on four lines.
+const SITE: &str = "[[site]]\nname = \"a\"\nnames = [\"a.org\"]\norigin = \"http://a\"\n";
+
+fn errors(text: &str) -> ConfigErrors {
+    match Config::from_toml(text, "f.toml") {
+        Ok(_) => panic!("no error was found in\n{text}"),
+        Err(errors) => errors,
+    }
+}
+
+/// Exactly one error, at that place; its text has all these parts.
+fn check(text: &str, place: &str, parts: &[&str]) {
+    let errors = errors(text);
+    let shown = errors.to_string();
+    assert_eq!(errors.count(), 1, "{text}\n{shown}");
+    assert!(
+        shown.starts_with(&format!("f.toml:{place}: ")),
+        "{text}\n{shown}"
+    );
+    for part in parts {
+        assert!(
+            shown.contains(part),
+            "no {part:?} in the answer to\n{text}\n{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_bad_line_at_the_top_is_refused_with_its_place_and_a_hint() {
+    for (line, place, parts) in TOP {
+        check(&format!("{line}\n{SITE}"), place, parts);
+    }
+}
+
+#[test]
+fn a_bad_site_is_refused_with_its_place_and_a_hint() {
+    for (line, place, parts) in SITE_VALUES {
+        let right = [
+            "name = \"b\"",
+            "names = [\"b.org\"]",
+            "origin = \"http://b\"",
+        ];
+        let key = |line: &str| line.split(' ').next().map(str::to_owned);
+        let second = right.map(|other| {
+            if key(other) == key(line) {
+                *line
+            } else {
+                other
+            }
+        });
+        check(
+            &format!("{SITE}[[site]]\n{}\n", second.join("\n")),
+            place,
+            parts,
+        );
+    }
+    for (lines, place, parts) in BEHIND {
+        check(&format!("{SITE}{lines}\n"), place, parts);
+    }
+    check("[site]\nname = \"a\"", "1:1", &["write [[site]]"]);
+    check("site = [1]", "1:9", &["has to be a [[site]] section"]);
+}
+
+#[test]
+fn a_file_without_sites_has_nothing_to_serve() {
+    let shown = errors("workers = 1").to_string();
+    assert!(shown.starts_with("f.toml: there is no [[site]]"), "{shown}");
+}
+
+#[test]
+fn too_many_routes_are_refused() {
+    let routes: String = (0..=crate::limits::ROUTES_PER_SITE_MAX)
+        .map(|i| format!("[[site.route]]\npath_prefix = \"/{i}\"\n"))
+        .collect();
+    let line = 5 + 2 * crate::limits::ROUTES_PER_SITE_MAX;
+    check(
+        &format!("{SITE}{routes}"),
+        &format!("{line}:1"),
+        &["at most 256 routes"],
+    );
+}
+
+#[test]
+fn all_errors_are_reported_in_the_order_of_the_file() {
+    let text = "workers = -1\nlisen = \"x\"\nlog_level = \"loud\"\n\
+                [[site]]\nnames = [\"a b\", \"c:1\"]\norigin = \"c\"\n[[site]]\n";
+    let found = errors(text);
+    let places: Vec<String> = found.iter().map(|error| error.place.to_string()).collect();
+    let expected = [
+        "1:11", "2:1", "3:13", "4:1", "5:10", "5:17", "6:10", "7:1", "7:1", "7:1",
+    ];
+    assert_eq!(
+        places,
+        expected.map(|place| format!("f.toml:{place}")),
+        "{found}"
+    );
+    assert!(found.to_string().ends_with("10 errors"), "{found}");
+    let many = errors(&"[[site]]\n".repeat(1000)).to_string();
+    assert!(
+        many.ends_with("3000 errors; the first 50 are shown"),
+        "{many}"
+    );
+}
+
+#[test]
+fn an_error_shows_the_line_and_marks_the_value() {
+    let text = format!("workers = 1\n\tcache_size = \"64kb\" # small\r\n{SITE}");
+    let expected = "\
+f.toml:2:15: `cache_size` has an unknown unit: \"64kb\"
+  2 |  cache_size = \"64kb\" # small
+    |               ^^^^^^
+  expected: a size from 4MiB to 64TiB
+  hint: did you mean \"64KiB\"?
+
+1 error";
+    assert_eq!(errors(&text).to_string(), expected);
+    // A line that is too long for a terminal is cut, and so are the carets.
+    let long = format!("log_level = \"{}\"\n{SITE}", "x".repeat(1000));
+    assert!(
+        errors(&long)
+            .to_string()
+            .lines()
+            .all(|line| line.len() < 1100)
+    );
+}
+
+#[test]
+fn flags_are_named_in_their_errors() {
+    let cases = [
+        (
+            "workers",
+            "many",
+            "--workers: `workers` is not a whole number",
+        ),
+        (
+            "cache-size",
+            "1kb",
+            "--cache-size: `cache_size` has an unknown unit",
+        ),
+        ("cache", "maybe", "--cache: `cache` cannot be \"maybe\""),
+        ("listen", "", "--listen: `listen` is empty"),
+        ("colour", "red", "--colour: is not the flag of a setting"),
+    ];
+    for (name, value, expected) in cases {
+        let flags = [FlagValue { name, value }];
+        let shown = Config::load(Source::Origin("http://a"), &flags)
+            .unwrap_err()
+            .to_string();
+        assert!(shown.starts_with(expected), "{shown}");
+    }
+    let shown = Config::load(Source::Origin("a:1"), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        shown.starts_with("--origin: ") && shown.contains("\"http://a:1\""),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_file_cut_anywhere_causes_no_panic() {
+    let text = defaults_toml();
+    for (end, _) in text.char_indices().step_by(5) {
+        let _ = Config::from_toml(&text[..end], "f");
+    }
+    for text in [
+        "\u{feff}",
+        "=",
+        "[[",
+        "[[site",
+        "[[site]]\n[[site.route]]\n[site.route.x]",
+        "\0",
+    ] {
+        let _ = Config::from_toml(text, "f").map_err(|errors| errors.to_string());
+    }
+}

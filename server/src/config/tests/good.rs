@@ -1,0 +1,302 @@
+//! What good configurations mean, and the documents that the table gives.
+
+use super::super::setting::Raw;
+use super::super::table::{self, Settings};
+use super::super::*;
+
+const SITE: &str =
+    "[[site]]\nname = \"a\"\nnames = [\"a.org\"]\norigin = \"http://127.0.0.1:3000\"\n";
+
+fn read(text: &str) -> Config {
+    Config::from_toml(text, "test.toml").unwrap_or_else(|errors| panic!("{text}\n{errors}"))
+}
+
+fn top(text: &str) -> ServerSettings {
+    read(&format!("{text}\n{SITE}")).server
+}
+
+#[test]
+fn values_are_read_in_every_form() {
+    assert_eq!(top(""), ServerSettings::default());
+    assert_eq!(top("cache_size = \"1GiB\"").cache_size, 1 << 30);
+    assert_eq!(top("cache_size = 8388608").cache_size, 8 << 20);
+    assert_eq!(top("cache_size = 0x80_0000").cache_size, 8 << 20);
+    assert_eq!(top("cache_size = '8388608'").cache_size, 8 << 20);
+    assert_eq!(top("head_ms_max = \"1m\"").head_ms_max, 60_000);
+    assert_eq!(top("head_ms_max = 250").head_ms_max, 250);
+    assert_eq!(top("workers = 4").workers, 4);
+    assert_eq!(top("body_bytes_max = 0").body_bytes_max, 0);
+    assert_eq!(
+        top("listen = \"[::]:80\"").listen,
+        "[::]:80".parse().unwrap()
+    );
+    assert_eq!(
+        top("admin = \"/run/a\"").admin,
+        AdminAddress::Path("/run/a".into())
+    );
+    assert_eq!(
+        top("runtime_dir = \"/run/x\"").runtime_dir,
+        RuntimeDir::Path("/run/x".into())
+    );
+    assert_eq!(top("access_log = \"-\"").access_log, AccessLog::Stdout);
+    assert_eq!(
+        top("access_log = \"a.log\"").access_log,
+        AccessLog::File("a.log".into())
+    );
+    assert_eq!(
+        top("access_log_format = \"combined\"").access_log_format,
+        AccessLogFormat::Combined
+    );
+    for (index, level) in ["error", "warn", "info", "debug", "trace"]
+        .iter()
+        .enumerate()
+    {
+        let read = top(&format!("log_level = {level:?}")).log_level;
+        assert_eq!(read as usize, index, "{level}");
+    }
+    // A small head limits the target without a word about it, and so for the pool.
+    assert_eq!(top("head_bytes_max = 2048").target_bytes_max, 8192);
+    assert_eq!(
+        top("origin_connections_max = 2").origin_pool_idle_count_max,
+        64
+    );
+}
+
+#[test]
+fn defaults_are_the_ones_that_are_documented() {
+    let server = ServerSettings::default();
+    assert_eq!(server.listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(server.cache_size, 256 << 20);
+    assert_eq!(
+        (server.head_bytes_max, server.field_count_max),
+        (32 << 10, 100)
+    );
+    assert_eq!((server.head_ms_max, server.idle_ms_max), (10_000, 60_000));
+    assert_eq!(server.admin, AdminAddress::Auto);
+    assert_eq!(server.access_log, AccessLog::Off);
+    assert!(server.connections_per_address_max >= 1024);
+    assert_eq!(
+        RouteSettings::default(),
+        RouteSettings {
+            cache: true,
+            default_freshness_s: 0,
+            heuristic_percent: 10,
+            heuristic_s_max: 86_400,
+            object_bytes_max: 32 << 20,
+        }
+    );
+}
+
+#[test]
+fn the_innermost_value_of_a_route_setting_wins() {
+    let config = read(
+        "object_bytes_max = \"1MiB\"\ndefault_freshness_s = 5\n\
+         [[site]]\nname = \"a\"\nnames = [\"a.org\"]\norigin = \"http://[::1]/\"\n\
+         default_freshness_s = \"1m\"\n\
+         [[site.route]]\npath_prefix = \"/x\"\ncache = false\ndefault_freshness_s = \"2m\"\n\
+         [[site]]\nname = \"b\"\nnames = [\"*\"]\norigin = \"HTTP://Origin.Example:80\"\n",
+    );
+    let [a, b] = config.sites.iter().collect::<Vec<_>>()[..] else {
+        panic!("two sites")
+    };
+    let x = &a.route(b"/x/1").settings;
+    assert_eq!(
+        (x.cache, x.default_freshness_s, x.object_bytes_max),
+        (false, 120, 1 << 20)
+    );
+    let rest = &a.route(b"/").settings;
+    assert_eq!(
+        (rest.cache, rest.default_freshness_s, rest.object_bytes_max),
+        (true, 60, 1 << 20)
+    );
+    assert_eq!(b.route(b"/").settings.default_freshness_s, 5);
+    let origin = |host: &str, port, authority: &str| OriginAddress {
+        host: host.to_owned(),
+        port,
+        authority: authority.to_owned(),
+    };
+    assert_eq!(a.origin, origin("::1", 80, "[::1]"));
+    assert_eq!(b.origin, origin("origin.example", 80, "origin.example"));
+}
+
+#[test]
+fn an_origin_alone_serves_every_host() {
+    let flags = [
+        FlagValue {
+            name: "cache-size",
+            value: "16MiB",
+        },
+        FlagValue {
+            name: "workers",
+            value: "2",
+        },
+        FlagValue {
+            name: "cache",
+            value: "false",
+        },
+    ];
+    let config = Config::load(Source::Origin("http://127.0.0.1:3000"), &flags).unwrap();
+    assert_eq!(
+        (config.server.cache_size, config.server.workers),
+        (16 << 20, 2)
+    );
+    let site = config.sites.lookup(b"any.example").unwrap();
+    assert_eq!((&*site.name, site.origin.port), ("127.0.0.1:3000", 3000));
+    assert!(!site.route(b"/").settings.cache);
+}
+
+#[test]
+fn a_flag_wins_over_the_file() {
+    let text = format!("workers = 1\nidle_ms_max = 5\n{SITE}");
+    let flags = [FlagValue {
+        name: "workers",
+        value: "3",
+    }];
+    let config = Config::load(
+        Source::Toml {
+            text: &text,
+            file: "f",
+        },
+        &flags,
+    )
+    .unwrap();
+    assert_eq!((config.server.workers, config.server.idle_ms_max), (3, 5));
+}
+
+#[test]
+fn a_reload_names_what_needs_a_restart() {
+    let old = read(SITE);
+    let new = read(&format!(
+        "listen = \"127.0.0.1:1\"\nadmin = \"/a\"\nworkers = 2\ncache_size = \"8MiB\"\n\
+         runtime_dir = \"/r\"\nidle_ms_max = 1\nlog_level = \"warn\"\n{SITE}cache = false\n"
+    ));
+    let names: Vec<_> = old
+        .reload_conflicts(&new)
+        .iter()
+        .map(|setting| setting.name)
+        .collect();
+    assert_eq!(
+        names,
+        ["listen", "admin", "runtime_dir", "workers", "cache_size"]
+    );
+    assert!(new.reload_conflicts(&new.clone()).is_empty());
+}
+
+#[test]
+fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
+    let mut names = std::collections::HashSet::new();
+    for setting in all_settings() {
+        assert!(
+            names.insert(setting.name),
+            "{} stands there twice",
+            setting.name
+        );
+        assert!(
+            setting.doc.ends_with('.') && !setting.doc.contains('|'),
+            "{}",
+            setting.name
+        );
+        assert!(
+            setting.reason.ends_with('.') && !setting.reason.contains('|'),
+            "{}",
+            setting.name
+        );
+        if let Some((min, max)) = setting.kind.range() {
+            assert!(min < max, "{}", setting.name);
+        }
+    }
+    let (mut server, mut route) = (ServerSettings::default(), RouteSettings::default());
+    for setting in table::top_level() {
+        let flag = Raw::Flag(setting.default.unwrap());
+        let set = match setting.scope {
+            Scope::Server => server.set(setting, flag),
+            _ => route.set(setting, flag),
+        };
+        assert_eq!(set, Ok(()), "{}", setting.name);
+        // The largest allowed value has to fit the type of the field.
+        if let Some((min, max)) = setting.kind.range() {
+            for limit in [min, max] {
+                let limit = Raw::Integer(limit.into());
+                let set = match setting.scope {
+                    Scope::Server => ServerSettings::default().set(setting, limit),
+                    _ => RouteSettings::default().set(setting, limit),
+                };
+                assert_eq!(set, Ok(()), "{} {limit:?}", setting.name);
+            }
+        }
+    }
+    assert_eq!(
+        (server, route),
+        (ServerSettings::default(), RouteSettings::default())
+    );
+}
+
+#[test]
+fn the_printed_defaults_are_a_configuration_with_every_setting() {
+    let text = defaults_toml();
+    let config = read(&text);
+    assert_eq!(config.server, ServerSettings::default());
+    let site = config.sites.lookup(b"www.example.org").unwrap();
+    assert_eq!(site.routes().len(), 2);
+    assert!(
+        site.routes()
+            .iter()
+            .all(|route| route.settings == RouteSettings::default())
+    );
+    for setting in all_settings() {
+        assert!(
+            text.contains(&format!("\n{} = ", setting.name)),
+            "{} is missing",
+            setting.name
+        );
+        assert!(
+            text.contains(&format!("# {}", setting.doc)),
+            "{} has no sentence",
+            setting.name
+        );
+    }
+}
+
+#[test]
+fn flags_are_named_after_their_settings() {
+    let flags = flags();
+    assert_eq!(flags.len(), table::top_level().count());
+    let flag = flags
+        .iter()
+        .find(|flag| flag.setting.name == "cache_size")
+        .unwrap();
+    assert_eq!((&*flag.name, &*flag.value_hint), ("cache-size", "SIZE"));
+    assert!(flag.help.ends_with("[default: 256MiB]"), "{}", flag.help);
+}
+
+#[test]
+fn the_page_of_settings_is_the_one_that_the_table_gives() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+    let wanted = settings_markdown();
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        std::fs::write(path, &wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        found == wanted,
+        "docs/settings.md is out of date: run the tests with UPDATE_DOCS=1"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_why() {
+    let missing = read_file(Path::new("/nonexistent/forebay.toml"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.contains("/nonexistent/forebay.toml: cannot read the file"),
+        "{missing}"
+    );
+    let endless = read_file(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(endless.contains("is larger than"), "{endless}");
+    let ours = read_file(Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/Cargo.toml"
+    )));
+    assert!(ours.unwrap().contains("[package]"));
+}

@@ -1,0 +1,5 @@
+//! Configurations, good and bad, as tables; lookups; the documents against the table.
+
+mod bad;
+mod good;
+mod lookup;

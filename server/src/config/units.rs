@@ -1,0 +1,163 @@
+//! Sizes and durations as people write them: `64KiB`, `1GiB`, `250ms`, `10s`, or a plain number.
+
+/// Factor of each size unit, the largest first.
+const SIZE_UNITS: &[(&str, u64)] = &[
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
+
+/// Milliseconds in each unit of time, the largest first.
+const TIME_UNITS: &[(&str, u64)] = &[
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1000),
+    ("ms", 1),
+];
+
+/// Why a text is not a quantity.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum UnitError {
+    /// It does not begin with a digit, or has more than digits and a unit.
+    NotANumber,
+    /// The unit is unknown; perhaps this was meant.
+    Unit(Option<String>),
+    /// More than 64 bits hold.
+    TooLarge,
+}
+
+/// `64KiB` or `65536` to bytes.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    parse(text, SIZE_UNITS, "B")
+}
+
+/// `10s` to milliseconds; a number without unit counts `plain_unit`.
+pub(crate) fn parse_duration(text: &str, plain_unit: &str) -> Result<u64, UnitError> {
+    parse(text, TIME_UNITS, plain_unit)
+}
+
+/// Bytes in the largest unit that gives a whole number.
+pub(crate) fn format_bytes(bytes: u64) -> String {
+    format(bytes, SIZE_UNITS)
+}
+
+/// Milliseconds in the largest unit that gives a whole number.
+pub(crate) fn format_duration(ms: u64) -> String {
+    format(ms, TIME_UNITS)
+}
+
+fn parse(text: &str, units: &[(&str, u64)], plain_unit: &str) -> Result<u64, UnitError> {
+    let digit_count = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, unit) = text.split_at(digit_count);
+    if digits.is_empty() || unit.contains(|c: char| !c.is_ascii_alphabetic() && c != ' ') {
+        return Err(UnitError::NotANumber);
+    }
+    let unit = if unit.is_empty() { plain_unit } else { unit };
+    let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
+        return Err(UnitError::Unit(
+            meant(unit, units).map(|name| format!("{digits}{name}")),
+        ));
+    };
+    let number: u64 = digits.parse().map_err(|_| UnitError::TooLarge)?;
+    number.checked_mul(*factor).ok_or(UnitError::TooLarge)
+}
+
+/// `kb`, `K`, ` MiB`, `sec`: the unit with the same first letter, in either case. Of `m` and `ms`
+/// the first letter tells nothing, so there a whole word has to.
+fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
+    let unit = unit.trim().to_ascii_lowercase();
+    let same = |name: &&(&str, u64)| name.0.to_ascii_lowercase() == unit;
+    let first = |name: &&(&str, u64)| {
+        name.0.bytes().next().map(|byte| byte.to_ascii_lowercase()) == unit.bytes().next()
+    };
+    let milli = unit.starts_with("mil").then_some("ms");
+    let by_name = units.iter().find(same).or_else(|| units.iter().find(first));
+    milli
+        .filter(|ms| units.iter().any(|(name, _)| name == ms))
+        .or(by_name.map(|(name, _)| *name))
+}
+
+fn format(value: u64, units: &[(&str, u64)]) -> String {
+    let whole = |(_, factor): &&(&str, u64)| value != 0 && value.is_multiple_of(*factor);
+    match units.iter().find(whole) {
+        Some((name, factor)) => format!("{}{name}", value / factor),
+        None => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_with_and_without_unit() {
+        let unit = |text: &str| Err(UnitError::Unit(Some(text.to_owned())));
+        let sizes = [
+            ("0", Ok(0)),
+            ("4096", Ok(4096)),
+            ("1B", Ok(1)),
+            ("64KiB", Ok(65_536)),
+            ("1GiB", Ok(1 << 30)),
+            ("16777215TiB", Ok(16_777_215 << 40)),
+            ("16777216TiB", Err(UnitError::TooLarge)),
+            ("99999999999999999999", Err(UnitError::TooLarge)),
+            ("", Err(UnitError::NotANumber)),
+            ("KiB", Err(UnitError::NotANumber)),
+            ("-1", Err(UnitError::NotANumber)),
+            ("1.5GiB", Err(UnitError::NotANumber)),
+            ("1_000", Err(UnitError::NotANumber)),
+            ("64kb", unit("64KiB")),
+            ("64 KiB", unit("64KiB")),
+            ("1G", unit("1GiB")),
+            ("10s", Err(UnitError::Unit(None))),
+        ];
+        for (text, expected) in sizes {
+            assert_eq!(parse_bytes(text), expected, "{text:?}");
+        }
+        let durations = [
+            ("250", Ok(250)),
+            ("250ms", Ok(250)),
+            ("10s", Ok(10_000)),
+            ("1m", Ok(60_000)),
+            ("2d", Ok(172_800_000)),
+            ("10sec", unit("10s")),
+            ("5 minutes", unit("5m")),
+            ("5 millis", unit("5ms")),
+            ("5MS", unit("5ms")),
+            ("1KiB", Err(UnitError::Unit(None))),
+        ];
+        for (text, expected) in durations {
+            assert_eq!(parse_duration(text, "ms"), expected, "{text:?}");
+        }
+        assert_eq!(parse_duration("3", "s"), Ok(3000));
+    }
+
+    #[test]
+    fn quantities_are_shown_in_the_largest_whole_unit() {
+        let cases = [
+            (0, "0"),
+            (1, "1B"),
+            (1025, "1025B"),
+            (65_536, "64KiB"),
+            (3 << 40, "3TiB"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(format_bytes(value), expected);
+            assert_eq!(parse_bytes(expected), Ok(value));
+        }
+        let cases = [
+            (0, "0"),
+            (250, "250ms"),
+            (10_000, "10s"),
+            (60_000, "1m"),
+            (90_000, "90s"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(format_duration(value), expected);
+            assert_eq!(parse_duration(expected, "ms"), Ok(value));
+        }
+    }
+}

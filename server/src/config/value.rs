@@ -1,0 +1,257 @@
+//! Types of settings that are more than a number or a truth value.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::setting::{Problem, Raw, Readable, Setting};
+
+/// A Unix socket's path has 108 bytes in the kernel's structure, and ends with a zero byte.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Where the admin interface listens, or is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminAddress {
+    /// A Unix socket that the server makes in its runtime directory.
+    Auto,
+    /// A port of this machine; no other can reach it.
+    Loopback(SocketAddr),
+    /// A Unix socket.
+    Path(PathBuf),
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// Appended to this file.
+    File(PathBuf),
+}
+
+/// How a line of the access log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessLogFormat {
+    /// One JSON object a line.
+    Json,
+    /// The combined log format.
+    Combined,
+}
+
+/// Least important event that is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Something failed and needs someone.
+    Error,
+    /// Something is odd.
+    Warn,
+    /// The server's own life.
+    Info,
+    /// What it does, for who looks for a fault.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// Where the server keeps what lives as long as it does: counters, the admin socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuntimeDir {
+    /// `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without one.
+    Auto,
+    /// This directory.
+    Path(PathBuf),
+}
+
+/// The words of `access_log_format`, in the order of [`AccessLogFormat`].
+pub(crate) const FORMAT_WORDS: &[&str] = &["json", "combined"];
+/// The words of `log_level`, in the order of [`LogLevel`].
+pub(crate) const LEVEL_WORDS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+
+impl AdminAddress {
+    /// Reads `auto`, `127.0.0.1:9000` or a path; what has a `/` is a path.
+    ///
+    /// # Errors
+    /// One sentence that says what is wrong.
+    pub fn parse(text: &str) -> Result<AdminAddress, String> {
+        if text == "auto" {
+            return Ok(AdminAddress::Auto);
+        }
+        if text.contains('/') {
+            return match text.len() {
+                0..=SOCKET_PATH_BYTES_MAX if !text.contains('\0') => {
+                    Ok(AdminAddress::Path(text.into()))
+                }
+                _ => Err(format!(
+                    "a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes"
+                )),
+            };
+        }
+        match text.parse::<SocketAddr>() {
+            Ok(address) if address.ip().is_loopback() => Ok(AdminAddress::Loopback(address)),
+            Ok(_) => Err(
+                "who reaches the admin interface controls the server, so it listens on \
+                          loopback or a Unix socket only"
+                    .to_owned(),
+            ),
+            Err(_) => Err(
+                "for a socket in this directory write \"./admin\", for a port \
+                           \"127.0.0.1:9000\""
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for AdminAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            AdminAddress::Auto => f.write_str("auto"),
+            AdminAddress::Loopback(address) => address.fmt(f),
+            AdminAddress::Path(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl RuntimeDir {
+    /// The directory, given `$XDG_RUNTIME_DIR` and the number of the user.
+    pub fn resolve(&self, xdg_runtime_dir: Option<&Path>, uid: u32) -> PathBuf {
+        match (self, xdg_runtime_dir) {
+            (RuntimeDir::Path(path), _) => path.clone(),
+            // The specification says to ignore a relative one.
+            (RuntimeDir::Auto, Some(dir)) if dir.is_absolute() => dir.join("forebay"),
+            (RuntimeDir::Auto, _) => PathBuf::from(format!("/tmp/forebay-{uid}")),
+        }
+    }
+}
+
+impl Readable for SocketAddr {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        let text = setting.text(raw)?;
+        text.parse().map_err(|_| {
+            let problem = setting.problem(format_args!("is not an address: {text:?}"));
+            match text.rsplit_once(':') {
+                Some(("" | "*", port)) => problem.hint(format!(
+                    "for every address of this machine write \"0.0.0.0:{port}\""
+                )),
+                Some(("localhost", port)) => problem.hint(format!("write \"127.0.0.1:{port}\"")),
+                None if text.parse::<u16>().is_ok() => {
+                    problem.hint(format!("write \"127.0.0.1:{text}\" or \"0.0.0.0:{text}\""))
+                }
+                None => problem.hint(format!("add the port, such as \"{text}:8080\"")),
+                _ => problem,
+            }
+        })
+    }
+}
+
+impl Readable for AdminAddress {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        let text = setting.text(raw)?;
+        AdminAddress::parse(text).map_err(|why| {
+            setting
+                .problem(format_args!("cannot be {text:?}"))
+                .hint(why)
+        })
+    }
+}
+
+impl Readable for AccessLog {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        match setting.text(raw)? {
+            "off" => Ok(AccessLog::Off),
+            "-" => Ok(AccessLog::Stdout),
+            text @ ("on" | "true" | "false" | "stdout" | "stderr") => Err(setting
+                .problem(format_args!("cannot be {text:?}"))
+                .hint("for a file of that name write \"./\" in front")),
+            path => Ok(AccessLog::File(path.into())),
+        }
+    }
+}
+
+impl Readable for RuntimeDir {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        match setting.text(raw)? {
+            "auto" => Ok(RuntimeDir::Auto),
+            path => Ok(RuntimeDir::Path(path.into())),
+        }
+    }
+}
+
+impl Readable for AccessLogFormat {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        Ok(match setting.choice(raw)? {
+            0 => AccessLogFormat::Json,
+            _ => AccessLogFormat::Combined,
+        })
+    }
+}
+
+impl Readable for LogLevel {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        Ok(match setting.choice(raw)? {
+            0 => LogLevel::Error,
+            1 => LogLevel::Warn,
+            2 => LogLevel::Info,
+            3 => LogLevel::Debug,
+            _ => LogLevel::Trace,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_directory_is_the_users_own() {
+        let cases = [
+            (RuntimeDir::Auto, Some("/run/user/7"), "/run/user/7/forebay"),
+            (RuntimeDir::Auto, Some("relative"), "/tmp/forebay-7"),
+            (RuntimeDir::Auto, None, "/tmp/forebay-7"),
+            (
+                RuntimeDir::Path("/srv/run".into()),
+                Some("/run/user/7"),
+                "/srv/run",
+            ),
+        ];
+        for (dir, xdg, expected) in cases {
+            assert_eq!(
+                dir.resolve(xdg.map(Path::new), 7),
+                Path::new(expected),
+                "{dir:?} {xdg:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn admin_addresses_are_paths_or_ports_of_this_machine() {
+        let long = format!("/{}", "a".repeat(107));
+        let cases = [
+            ("auto", Ok(AdminAddress::Auto)),
+            (
+                "/run/forebay/admin",
+                Ok(AdminAddress::Path("/run/forebay/admin".into())),
+            ),
+            (
+                "127.0.0.1:9000",
+                Ok(AdminAddress::Loopback(([127, 0, 0, 1], 9000).into())),
+            ),
+            (
+                "[::1]:0",
+                Ok(AdminAddress::Loopback("[::1]:0".parse().unwrap())),
+            ),
+            ("0.0.0.0:9000", Err("loopback or a Unix socket")),
+            ("admin", Err("./admin")),
+            ("localhost:9000", Err("127.0.0.1:9000")),
+            (&long, Err("at most 107 bytes")),
+        ];
+        for (text, expected) in cases {
+            match (AdminAddress::parse(text), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{text}: {why}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+    }
+}

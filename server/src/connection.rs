@@ -1,0 +1,142 @@
+//! The life of one connection: request after request, and how it ends.
+
+use std::rc::Rc;
+
+use forebay_http::policy::cache_status::CacheStatus;
+
+use crate::accept::{Admitted, Client};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::Fault;
+use crate::flow;
+use crate::limits::OUT_BYTES_MAX;
+use crate::log::AccessEntry;
+use crate::parse::{Buffers, ReplyForm, Request, next_head};
+use crate::serve::{Answered, serve_fault};
+use crate::worker::Worker;
+
+/// Serves a connection that was let in, in a task of its own.
+pub(crate) fn spawn(worker: Rc<Worker>, admitted: Admitted) {
+    tokio::task::spawn_local(run(worker, admitted));
+}
+
+async fn run(worker: Rc<Worker>, admitted: Admitted) {
+    let _open = Open { worker: Rc::clone(&worker) };
+    let client = admitted.into_client(Rc::clone(&worker)).await;
+    let mut slot = None;
+    match requests(&client, &mut slot).await {
+        End::Close => {}
+        End::Linger => {
+            let mut input = slot.take().map(|buffers| buffers.input).unwrap_or_default();
+            client.linger(&mut input).await;
+        }
+        End::Reset => {
+            worker.count(Counter::ResponsesCut);
+            client.socket.reset_on_close();
+        }
+    }
+    if let Some(buffers) = slot {
+        worker.buffers.give(buffers);
+    }
+}
+
+/// How a connection ends.
+enum End {
+    /// Nothing is under way.
+    Close,
+    /// The last answer has to arrive.
+    Linger,
+    /// An answer was cut short, and the client must see it.
+    Reset,
+}
+
+async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
+    for served in 1u32.. {
+        let config = client.worker.config();
+        let head_bytes = match next_head(client, slot, &config.server).await {
+            Ok(Some(head_bytes)) => head_bytes,
+            Ok(None) => return End::Close,
+            Err(fault) => return refuse(client, slot, fault).await,
+        };
+        let Some(buffers) = slot else { return End::Close };
+        client.worker.count(Counter::Requests);
+        let full = served >= config.server.requests_per_connection_max;
+        if full {
+            client.worker.count(Counter::RequestsPerConnectionReached);
+        }
+        let last = full || client.worker.draining();
+        match flow::answer(client, &config, buffers, head_bytes, last).await {
+            Err(_) => return End::Reset,
+            Ok(false) => return flushed(client, buffers, End::Linger).await,
+            Ok(true) if buffers.out.pending_bytes() > OUT_BYTES_MAX => {
+                if client.flush(&mut buffers.out).await.is_err() {
+                    return End::Reset;
+                }
+            }
+            Ok(true) => {}
+        }
+    }
+    End::Close
+}
+
+async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {
+    match client.flush(&mut buffers.out).await {
+        Ok(()) => end,
+        Err(fault) => {
+            client.worker.fault(fault, client.peer.ip());
+            End::Reset
+        }
+    }
+}
+
+/// Answers a head that can't be parsed or did not come in time.
+async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) -> End {
+    client.worker.fault(fault, client.peer.ip());
+    match fault {
+        Fault::ClientGone => return End::Close,
+        Fault::TooSlow => return End::Reset,
+        _ => {}
+    }
+    let buffers = slot.get_or_insert_with(|| client.worker.buffers.take());
+    serve_fault(&mut buffers.out, fault, ReplyForm::UNKNOWN, &CacheStatus::REFUSED);
+    flushed(client, buffers, End::Linger).await
+}
+
+/// Counts a connection as open, and sees it end in whatever way.
+struct Open {
+    worker: Rc<Worker>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let worker = &self.worker;
+        worker.gauge(Counter::ConnectionsOpen, worker.registry.count() as u64);
+        if std::thread::panicking() {
+            worker.count(Counter::Panics);
+            worker.event(Event::Panicked, &"the worker goes on");
+        }
+    }
+}
+
+/// The access log's view of one answer; empty unless it is logged.
+#[derive(Default)]
+pub(crate) struct Access(Option<Box<AccessEntry>>);
+
+impl Access {
+    /// The request is known.
+    pub(crate) fn begin(&mut self, client: &Client, request: &Request<'_>) {
+        client.worker.with_access_log(|log| {
+            if log.samples() {
+                self.0 = Some(Box::new(AccessEntry::begin(request, client.peer.ip())));
+            }
+        });
+    }
+
+    /// The answer is complete, or has broken off.
+    pub(crate) fn end(self, client: &Client, answered: &Answered, cache: &CacheStatus) {
+        let Some(mut entry) = self.0 else { return };
+        entry.end(answered.status, answered.body_bytes, cache);
+        client.worker.with_access_log(|log| log.log(&entry));
+    }
+}
+

@@ -1,0 +1,139 @@
+//! The table of counters: every number that Forebay keeps, with its name and its meaning.
+//!
+//! A worker counts in a slot of its own, which nobody else writes; readers add the slots up.
+
+use forebay_shm::{CounterDef, CounterKind};
+
+macro_rules! counters {
+    ($( $id:ident, $kind:ident, $name:literal, $help:literal; )*) => {
+        /// One counter; its number is its place in a slot.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u16)]
+        pub enum Counter {
+            $( #[doc = $help] $id, )*
+        }
+
+        /// Name, kind and help of every counter, in the order of [`Counter`].
+        pub const COUNTERS: &[CounterDef] = &[
+            $( CounterDef { name: $name, kind: CounterKind::$kind, help: $help }, )*
+        ];
+    };
+}
+
+impl Counter {
+    /// The counter's place in a slot.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+counters! {
+    ConnectionsAccepted, Counter, "connections_accepted_total",
+        "Client connections accepted.";
+    ConnectionsOpen, Gauge, "connections_open",
+        "Client connections open now.";
+    ConnectionsRefused, Counter, "connections_refused_total",
+        "Client connections closed at once because a worker or an address had too many.";
+    AcceptErrors, Counter, "accept_errors_total",
+        "Times that accepting a connection failed, mostly for want of file descriptors.";
+    Requests, Counter, "requests_total",
+        "Requests whose head was parsed.";
+    RequestsRefused, Counter, "requests_refused_total",
+        "Requests refused for their form (400, 413, 414, 417, 421, 431, 501, 505).";
+    HeadTimeouts, Counter, "head_timeouts_total",
+        "Requests whose head did not arrive in time (408).";
+    IdleTimeouts, Counter, "idle_timeouts_total",
+        "Idle connections closed after their time.";
+    SlowClients, Counter, "slow_clients_total",
+        "Connections closed because a body moved slower than the least rate.";
+    BodiesTooLarge, Counter, "bodies_too_large_total",
+        "Request bodies over the limit (413).";
+    RequestsPerConnectionReached, Counter, "requests_per_connection_reached_total",
+        "Connections closed after their last permitted request.";
+    Hits, Counter, "hits_total",
+        "Requests answered from the cache.";
+    HitsNotModified, Counter, "hits_not_modified_total",
+        "Hits answered with 304 because the client's copy was current.";
+    HitsRange, Counter, "hits_range_total",
+        "Hits answered with 206 from a complete stored response.";
+    Misses, Counter, "misses_total",
+        "Requests that found nothing stored.";
+    Stale, Counter, "stale_total",
+        "Requests that found a stored response which had to be validated.";
+    Bypasses, Counter, "bypasses_total",
+        "Requests that the cache does not answer: method, body, route or directive.";
+    Collapsed, Counter, "collapsed_total",
+        "Requests answered from the fetch of another request.";
+    CollapseTimeouts, Counter, "collapse_timeouts_total",
+        "Followers that waited too long and fetched for themselves.";
+    Stored, Counter, "stored_total",
+        "Responses stored.";
+    NotStored, Counter, "not_stored_total",
+        "Fetches of cacheable form whose response could not be stored.";
+    Validated, Counter, "validated_total",
+        "Stored responses that the origin confirmed with 304.";
+    FillsAborted, Counter, "fills_aborted_total",
+        "Responses that broke off while they were being stored.";
+    Invalidated, Counter, "invalidated_total",
+        "Stored responses dropped because of an unsafe request.";
+    Purged, Counter, "purged_total",
+        "Stored responses dropped by an operator.";
+    OriginRequests, Counter, "origin_requests_total",
+        "Requests sent to an origin.";
+    OriginConnections, Counter, "origin_connections_total",
+        "Connections opened to an origin.";
+    OriginConnectionsOpen, Gauge, "origin_connections_open",
+        "Connections to origins open now.";
+    OriginReused, Counter, "origin_reused_total",
+        "Requests sent on a pooled connection.";
+    OriginRetries, Counter, "origin_retries_total",
+        "Requests sent again because a pooled connection was dead.";
+    OriginConnectErrors, Counter, "origin_connect_errors_total",
+        "Connections to an origin that failed or took too long.";
+    OriginTimeouts, Counter, "origin_timeouts_total",
+        "Origin answers that did not begin or go on in time.";
+    OriginBadAnswers, Counter, "origin_bad_answers_total",
+        "Origin answers refused: unparsable, doubly framed, truncated, overlong.";
+    OriginBusy, Counter, "origin_busy_total",
+        "Requests that found every permitted connection to the origin in use (503).";
+    OriginUnasked, Counter, "origin_unasked_total",
+        "Origin connections closed because of bytes that nobody asked for.";
+    FaultsSent, Counter, "faults_sent_total",
+        "Error responses of Forebay's own sent to clients.";
+    ResponsesCut, Counter, "responses_cut_total",
+        "Connections reset in the middle of a response, so that it can't be taken for whole.";
+    BytesIn, Counter, "bytes_in_total",
+        "Bytes read from clients.";
+    BytesOut, Counter, "bytes_out_total",
+        "Bytes written to clients.";
+    OriginBytesIn, Counter, "origin_bytes_in_total",
+        "Body bytes read from origins.";
+    Panics, Counter, "panics_total",
+        "Connections that ended in a panic; each is a bug.";
+    LogLinesDropped, Counter, "log_lines_dropped_total",
+        "Access-log lines dropped because the writer was behind.";
+    Reloads, Counter, "reloads_total",
+        "Configurations applied while running.";
+    ReloadsRefused, Counter, "reloads_refused_total",
+        "Configurations refused; the running one stayed.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_in_the_form_of_prometheus() {
+        let mut names: Vec<_> = COUNTERS.iter().map(|def| def.name).collect();
+        for def in COUNTERS {
+            let valid = def.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            assert!(valid, "{}", def.name);
+            let counter = matches!(def.kind, CounterKind::Counter);
+            assert_eq!(counter, def.name.ends_with("_total"), "{}", def.name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COUNTERS.len());
+        assert_eq!(Counter::ReloadsRefused.index() + 1, COUNTERS.len());
+    }
+}

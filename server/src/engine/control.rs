@@ -1,0 +1,221 @@
+//! The control thread: signals, reloads, purges, and the end.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use forebay_cache::Store;
+use forebay_shm::{CounterFile, CounterSlot};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::LocalSet;
+
+use super::places::AdminListener;
+use super::start::{Hooks, STOP_POLL};
+use super::worker_thread::{Command, WorkerThread};
+use crate::admin;
+use crate::clock;
+use crate::config::{Config, ConfigErrors};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::log::LogWriter;
+
+/// What the control thread knows.
+pub(crate) struct Control {
+    config: RefCell<Config>,
+    hooks: Hooks,
+    workers: RefCell<Vec<WorkerThread>>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) counters: CounterFile,
+    slot: CounterSlot,
+    log_writer: RefCell<Option<LogWriter>>,
+    leftovers: Vec<PathBuf>,
+    pub(crate) started_ms: u64,
+}
+
+/// What a [`Control`] is made of.
+pub(crate) struct ControlParts {
+    pub(crate) config: Config,
+    pub(crate) hooks: Hooks,
+    pub(crate) workers: Vec<WorkerThread>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) counters: CounterFile,
+    pub(crate) slot: CounterSlot,
+    pub(crate) log_writer: Option<LogWriter>,
+    pub(crate) leftovers: Vec<PathBuf>,
+}
+
+/// Why a new configuration is not in use.
+#[derive(Debug)]
+pub(crate) enum ReloadError {
+    /// It has errors.
+    Config(ConfigErrors),
+    /// These settings can't change while the server runs.
+    NeedsRestart(Vec<&'static str>),
+    /// Its access log can't be opened.
+    AccessLog(io::Error),
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReloadError::Config(errors) => errors.fmt(f),
+            ReloadError::NeedsRestart(names) => {
+                write!(f, "needs a restart to change: {}", names.join(", "))
+            }
+            ReloadError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
+        }
+    }
+}
+
+impl Control {
+    pub(crate) fn new(parts: ControlParts) -> Control {
+        Control {
+            config: RefCell::new(parts.config),
+            hooks: parts.hooks,
+            workers: RefCell::new(parts.workers),
+            store: parts.store,
+            counters: parts.counters,
+            slot: parts.slot,
+            log_writer: RefCell::new(parts.log_writer),
+            leftovers: parts.leftovers,
+            started_ms: clock::monotonic_ms(),
+        }
+    }
+
+    /// Number of workers.
+    pub(crate) fn worker_count(&self) -> usize {
+        self.workers.borrow().len()
+    }
+
+    /// Calls `read` with the settings that hold now.
+    pub(crate) fn with_config<T>(&self, read: impl FnOnce(&Config) -> T) -> T {
+        read(&self.config.borrow())
+    }
+
+    /// Counts something that no worker does.
+    pub(crate) fn count(&self, counter: Counter, amount: u64) {
+        self.slot.add(counter.index(), amount);
+    }
+
+    /// Runs until told to stop, then stops the workers. True if all requests finished in time.
+    pub(super) fn run(
+        self,
+        admin_listener: AdminListener,
+        stop: mpsc::UnboundedReceiver<()>,
+    ) -> io::Result<bool> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let control = Rc::new(self);
+        let serving = Rc::clone(&control);
+        let finished =
+            LocalSet::new().block_on(&runtime, serving.serve(admin_listener, stop));
+        drop(runtime);
+        for path in &control.leftovers {
+            // Whoever removed it already has done our work.
+            let _ = std::fs::remove_file(path);
+        }
+        if let Some(writer) = control.log_writer.take() {
+            writer.finish();
+        }
+        finished
+    }
+
+    async fn serve(
+        self: Rc<Self>,
+        admin_listener: AdminListener,
+        mut stop: mpsc::UnboundedReceiver<()>,
+    ) -> io::Result<bool> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let acceptor = admin_listener.enter()?;
+        tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
+        Event::Started.log(&format_args!("{} workers", self.worker_count()));
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = stop.recv() => break,
+                _ = hang_up.recv() => {
+                    // The event and the counters tell how it went.
+                    let _ = self.reload().await;
+                }
+            }
+        }
+        Ok(self.stop().await)
+    }
+
+    /// Checks the configuration anew and hands it to every worker; a bad one changes nothing.
+    ///
+    /// # Errors
+    /// See [`ReloadError`].
+    pub(crate) async fn reload(&self) -> Result<(), ReloadError> {
+        let applied = self.apply_reload().await;
+        match &applied {
+            Ok(()) => {
+                self.count(Counter::Reloads, 1);
+                Event::Reloaded.log(&"every worker has it");
+            }
+            Err(error) => {
+                self.count(Counter::ReloadsRefused, 1);
+                Event::ReloadRefused.log(error);
+            }
+        }
+        applied
+    }
+
+    async fn apply_reload(&self) -> Result<(), ReloadError> {
+        let config = (self.hooks.load)().map_err(ReloadError::Config)?;
+        let conflicts = self.config.borrow().reload_conflicts(&config);
+        if !conflicts.is_empty() {
+            let names = conflicts.iter().map(|setting| setting.name).collect();
+            return Err(ReloadError::NeedsRestart(names));
+        }
+        // Opened anew even if nothing changed: log rotation renames the file and then reloads.
+        let writer = LogWriter::open(&config.server).map_err(ReloadError::AccessLog)?;
+        let mut taken = Vec::new();
+        for worker in &*self.workers.borrow() {
+            let (done, applied) = oneshot::channel();
+            let access_log = writer.as_ref().map(LogWriter::sender);
+            let config = Box::new(config.clone());
+            let command = Command::Reconfigure { config, access_log, done };
+            if worker.commands.send(command).is_ok() {
+                taken.push(applied);
+            }
+        }
+        for applied in taken {
+            // A worker that ended meanwhile serves nothing by the old settings either.
+            let _ = applied.await;
+        }
+        (self.hooks.applied)(&config);
+        *self.config.borrow_mut() = config;
+        if let Some(old) = self.log_writer.replace(writer) {
+            old.finish();
+        }
+        Ok(())
+    }
+
+    async fn stop(&self) -> bool {
+        let limit_ms = u64::from(self.config.borrow().server.shutdown_ms_max);
+        Event::Stopping.log(&format_args!("at most {limit_ms} ms"));
+        let deadline_ms = clock::monotonic_ms() + limit_ms;
+        let workers = self.workers.take();
+        for worker in &workers {
+            // A worker that ended already has nothing under way.
+            let _ = worker.commands.send(Command::Drain { deadline_ms });
+        }
+        let mut finished = true;
+        for worker in workers {
+            while !worker.thread.is_finished() {
+                tokio::time::sleep(STOP_POLL).await;
+            }
+            finished &= worker.thread.join().unwrap_or(false);
+        }
+        let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
+        event.log(&"all workers ended");
+        finished
+    }
+}

@@ -1,0 +1,17 @@
+//! Threads and their life: start, reload, stop.
+//!
+//! One pinned thread per worker, each with its own event loop, listener, origin connections and
+//! counters; one more, the control thread, which hears signals and serves the admin interface.
+//! The control thread talks to a worker only by commands that the worker takes between two turns
+//! of its loop.
+
+mod control;
+mod cpus;
+mod places;
+mod start;
+mod worker_thread;
+
+pub(crate) use control::Control;
+pub(crate) use places::AdminAcceptor;
+pub use places::{AdminPlace, admin_socket, runtime_dir};
+pub use start::{Hooks, Running, StartError, Stopper, start};

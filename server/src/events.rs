@@ -1,0 +1,98 @@
+//! The table of events: what Forebay tells its operator, in one place.
+//!
+//! An event has a level and a text here and nowhere else; those that say how often something
+//! happened have a counter beside it. What a client can cause is limited per worker and second,
+//! so that nobody fills the disk through the log; the counters go on counting.
+
+use std::cell::Cell;
+use std::fmt;
+
+use crate::clock;
+use crate::limits::EVENTS_PER_SECOND_MAX;
+
+macro_rules! events {
+    ($( $id:ident, $level:ident, $name:literal, $text:literal; )*) => {
+        /// Something worth a line in the log.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event {
+            $( #[doc = $text] $id, )*
+        }
+
+        impl Event {
+            /// Every event, for the documentation and its test.
+            pub const ALL: &'static [Event] = &[$( Event::$id ),*];
+
+            /// Name, level and text.
+            pub const fn describe(self) -> (&'static str, &'static str, &'static str) {
+                match self { $( Event::$id => ($name, stringify!($level), $text), )* }
+            }
+
+            /// Writes the event to the log, with what belongs to it.
+            pub fn log(self, detail: &dyn fmt::Display) {
+                match self {
+                    $( Event::$id => tracing::$level!(event = $name, %detail, $text), )*
+                }
+            }
+        }
+    };
+}
+
+events! {
+    Started, info, "started", "Forebay serves";
+    Stopping, info, "stopping", "told to stop; requests in flight are finished";
+    Stopped, info, "stopped", "stopped";
+    DrainTimedOut, warn, "drain_timed_out", "requests in flight were cut: the time to stop is over";
+    Reloaded, info, "reloaded", "a new configuration is in use";
+    ReloadRefused, error, "reload_refused", "the new configuration is refused; the old one stays";
+    NotPinned, warn, "not_pinned", "a worker could not be pinned to its CPU";
+    AcceptFailed, error, "accept_failed", "a connection could not be accepted";
+    ConnectionRefused, warn, "connection_refused", "a connection was closed: a limit is reached";
+    RequestRefused, debug, "request_refused", "a request was refused for its form";
+    Panicked, error, "panicked", "a connection ended in a panic; please report this";
+    OriginUnreachable, warn, "origin_unreachable", "no connection to the origin";
+    OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
+    OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
+    OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";
+    LogFailed, error, "log_failed", "the access log can't be written";
+    AdminFailed, error, "admin_failed", "an admin request failed";
+}
+
+/// Lets through a bounded number of events each second.
+#[derive(Debug, Default)]
+pub(crate) struct EventBudget {
+    second: Cell<u64>,
+    count: Cell<u32>,
+}
+
+impl EventBudget {
+    /// May one more event be logged in this second?
+    pub(crate) fn take(&self) -> bool {
+        let second = clock::monotonic_ms() / 1000;
+        if self.second.replace(second) != second {
+            self.count.set(0);
+        }
+        self.count.set(self.count.get().saturating_add(1));
+        self.count.get() <= EVENTS_PER_SECOND_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_names_are_unique() {
+        let mut names: Vec<_> = Event::ALL.iter().map(|event| event.describe().0).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Event::ALL.len());
+    }
+
+    #[test]
+    fn a_budget_ends_within_a_second() {
+        let budget = EventBudget::default();
+        let taken = (0..EVENTS_PER_SECOND_MAX * 3).filter(|_| budget.take()).count();
+        assert!(taken < EVENTS_PER_SECOND_MAX as usize * 3, "{taken}");
+        assert!(taken >= EVENTS_PER_SECOND_MAX as usize, "{taken}");
+    }
+}

@@ -1,0 +1,118 @@
+//! What an origin answers: a checked head, and a body that comes in pieces.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use forebay_http::chunked::is_allowed_trailer;
+use forebay_http::fields::{Field, FieldBlock, FieldId};
+use forebay_http::response::ResponseHead;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use super::connect::Connection;
+use super::origins::OriginPool;
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::worker::Worker;
+
+/// An origin's answer.
+pub(crate) struct OriginAnswer {
+    pub(crate) head: ResponseHead,
+    pub(crate) body: OriginBody,
+    /// When the request was sent, and when its answer's head was here, in unix seconds.
+    pub(crate) request_time: u64,
+    pub(crate) response_time: u64,
+}
+
+/// A piece of an origin's body.
+pub(crate) enum OriginPart {
+    Data(Bytes),
+    /// The body is whole; with its trailers, if it had any.
+    End(Option<FieldBlock>),
+}
+
+/// The body of an origin's answer. Dropped before its end, it closes the connection.
+pub(crate) struct OriginBody {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) incoming: Incoming,
+    /// Given back to the pool at the end of the body.
+    pub(crate) lease: Option<Lease>,
+    pub(crate) idle_ms_max: u64,
+}
+
+/// The connection that an answer comes on, and the leave for its exchange.
+pub(crate) struct Lease {
+    pub(crate) connection: Connection,
+    pub(crate) pool: Rc<OriginPool>,
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+impl OriginBody {
+    /// The next piece.
+    ///
+    /// # Errors
+    /// The origin stopped sending, closed too early, broke its framing, or sent more than it
+    /// announced: in each case what came before is not a whole body.
+    pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
+        let limit = Duration::from_millis(self.idle_ms_max);
+        loop {
+            let Ok(frame) = timeout(limit, self.incoming.frame()).await else {
+                return Err(Fault::OriginIdleTimeout);
+            };
+            let Some(frame) = frame else { return self.end(None) };
+            let frame = frame.map_err(|error| body_fault(&error))?;
+            match frame.into_data() {
+                Ok(data) if data.is_empty() => {}
+                Ok(data) => {
+                    self.worker.count_many(Counter::OriginBytesIn, data.len() as u64);
+                    return Ok(OriginPart::Data(data));
+                }
+                Err(frame) => {
+                    let trailers = frame.into_trailers().ok().map(|fields| trailer_block(&fields));
+                    return self.end(trailers);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, trailers: Option<FieldBlock>) -> Result<OriginPart, Fault> {
+        if let Some(lease) = self.lease.take() {
+            // The task that drives the connection has read past the end of this body before we
+            // could see that end, so more bytes in the same read are known by now.
+            if lease.connection.link.unasked() {
+                return Err(Fault::OriginAnswer("the origin sent more than it announced"));
+            }
+            lease.pool.give(lease.connection);
+            drop(lease.permit);
+        }
+        Ok(OriginPart::End(trailers))
+    }
+}
+
+fn body_fault(error: &hyper::Error) -> Fault {
+    if error.is_incomplete_message() {
+        return Fault::OriginBroke;
+    }
+    let source = std::error::Error::source(error);
+    let broken = source
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .is_some_and(|error| error.kind() != std::io::ErrorKind::InvalidInput
+            && error.kind() != std::io::ErrorKind::InvalidData);
+    if broken { Fault::OriginBroke } else { Fault::OriginAnswer("the origin's body is malformed") }
+}
+
+/// Trailers with a meaning of their own in a head are dropped (RFC 9110 §6.5.1).
+fn trailer_block(fields: &http::HeaderMap) -> FieldBlock {
+    let mut block = FieldBlock::new();
+    for (name, value) in fields {
+        let name = name.as_str().as_bytes();
+        let field = Field { id: FieldId::of(name), name, value: value.as_bytes() };
+        if is_allowed_trailer(field) {
+            block.push(field.name, field.value);
+        }
+    }
+    block
+}

@@ -1,0 +1,125 @@
+//! A new connection to an origin: resolve, connect, hand it to hyper.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::upload::Upload;
+use crate::config::{OriginAddress, ServerSettings};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::Fault;
+use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, ORIGIN_LIMITS};
+use crate::worker::Worker;
+
+/// What is known of a connection by the task that drives it.
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    unasked: Cell<bool>,
+}
+
+impl Link {
+    /// Did the origin send bytes beyond the answers it was asked for?
+    pub(crate) fn unasked(&self) -> bool {
+        self.unasked.get()
+    }
+}
+
+/// A connection that can take a request.
+pub(crate) struct Connection {
+    pub(crate) sender: http1::SendRequest<Upload>,
+    pub(crate) link: Rc<Link>,
+}
+
+/// Opens a connection to `origin`.
+///
+/// # Errors
+/// The name has no address, nobody listens, or it takes too long.
+pub(crate) async fn connect(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    settings: &ServerSettings,
+) -> Result<Connection, Fault> {
+    let limit = Duration::from_millis(u64::from(settings.origin_connect_ms_max));
+    let opened = timeout(limit, open(origin)).await;
+    let stream = match opened {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(fault)) => return Err(report(worker, origin, fault)),
+        Err(_) => return Err(report(worker, origin, Fault::OriginConnectTimeout)),
+    };
+    let (sender, connection) = http1::Builder::new()
+        .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
+        .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|_| Fault::OriginConnect)?;
+    let link = Rc::new(Link::default());
+    worker.count(Counter::OriginConnections);
+    drive(worker, connection, Rc::clone(&link), origin.authority.clone());
+    Ok(Connection { sender, link })
+}
+
+async fn open(origin: &OriginAddress) -> Result<TcpStream, Fault> {
+    let addresses = tokio::net::lookup_host((origin.host.as_str(), origin.port))
+        .await
+        .map_err(|_| Fault::OriginName)?;
+    let mut fault = Fault::OriginName;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                // Without it a small request may wait for the acknowledgement of the last one.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(_) => fault = Fault::OriginConnect,
+        }
+    }
+    Err(fault)
+}
+
+fn report(worker: &Worker, origin: &OriginAddress, fault: Fault) -> Fault {
+    let detail = format_args!("{}: {}", origin.authority, fault.reason());
+    worker.event(Event::OriginUnreachable, &detail);
+    fault
+}
+
+/// Drives the connection until it ends, and notes how it ended.
+fn drive(
+    worker: &Rc<Worker>,
+    connection: http1::Connection<TokioIo<TcpStream>, Upload>,
+    link: Rc<Link>,
+    authority: String,
+) {
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        let open = worker.origins.open_guard(&worker);
+        if let Err(error) = connection.await
+            && is_unasked(&error)
+        {
+            link.unasked.set(true);
+            worker.count(Counter::OriginUnasked);
+            worker.event(Event::OriginUnasked, &authority);
+        }
+        drop(open);
+    });
+}
+
+/// hyper names this kind of error in its text only; every other kind can be asked for.
+fn is_unasked(error: &hyper::Error) -> bool {
+    let other = error.is_incomplete_message()
+        || error.is_canceled()
+        || error.is_closed()
+        || error.is_parse()
+        || error.is_user()
+        || error.is_timeout()
+        || error.is_body_write_aborted();
+    let broken = error.source().is_some_and(|source| source.is::<io::Error>());
+    !other && !broken
+}

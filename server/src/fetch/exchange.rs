@@ -1,0 +1,256 @@
+//! One exchange with an origin: a connection, the request, the checked head of its answer.
+
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use forebay_http::request::{Method as AskedMethod, Version};
+use forebay_http::response::{ResponseHead, origin_head};
+use http::{HeaderMap, Method, Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+
+use super::answer::{Lease, OriginAnswer, OriginBody};
+use super::connect::{Connection, connect};
+use super::origins::OriginPool;
+use super::outbound::Outbound;
+use super::upload::{Progress, Upload};
+use crate::clock;
+use crate::config::{OriginAddress, ServerSettings};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::Fault;
+use crate::limits::{INTERIM_COUNT_MAX, ORIGIN_LIMITS};
+use crate::worker::Worker;
+
+/// Everything that one exchange needs.
+pub(crate) struct Exchange<'a> {
+    pub(crate) worker: &'a Rc<Worker>,
+    pub(crate) origin: &'a OriginAddress,
+    pub(crate) settings: &'a ServerSettings,
+    pub(crate) outbound: Outbound<'a>,
+    /// Where the status and fields of interim answers (1xx) go.
+    pub(crate) interim: Option<UnboundedSender<ResponseHead>>,
+}
+
+/// Sends the request and waits for the head of the final answer.
+///
+/// A request that may be repeated is sent once more if the pooled connection that it went out on
+/// turns out dead (RFC 9112 §9.3.1).
+///
+/// # Errors
+/// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
+pub(crate) async fn exchange(
+    exchange: &Exchange<'_>,
+    upload: Option<(Upload, Progress)>,
+) -> Result<OriginAnswer, Fault> {
+    let pool = exchange.worker.origins.pool(exchange.origin, exchange.settings);
+    let permit = exchange.permit(&pool).await?;
+    let answered = match (pool.take(), upload) {
+        (Some(pooled), None) => {
+            exchange.worker.count(Counter::OriginReused);
+            match exchange.send(pooled, Upload::None, None).await {
+                Err(Failed::Dead) => exchange.send_again().await,
+                answered => answered,
+            }
+        }
+        (Some(pooled), Some((upload, progress))) => {
+            exchange.worker.count(Counter::OriginReused);
+            match exchange.send(pooled, upload, Some(&progress)).await {
+                Err(Failed::Unsent(upload)) => {
+                    let fresh = exchange.connect().await?;
+                    exchange.send(fresh, upload, Some(&progress)).await
+                }
+                answered => answered,
+            }
+        }
+        (None, upload) => {
+            let fresh = exchange.connect().await?;
+            let (upload, progress) = upload.map_or((Upload::None, None), |(u, p)| (u, Some(p)));
+            exchange.send(fresh, upload, progress.as_ref()).await
+        }
+    };
+    match answered {
+        Ok(answered) => exchange.check(answered, pool, permit),
+        Err(failed) => Err(exchange.report(failed.fault())),
+    }
+}
+
+/// An answer whose head hyper has parsed.
+struct Answered {
+    response: Response<Incoming>,
+    connection: Connection,
+    request_time: u64,
+}
+
+/// Why there is no answer.
+enum Failed {
+    /// The connection was closed before a byte of the request went out.
+    Unsent(Upload),
+    /// The connection was closed before a byte of an answer came.
+    Dead,
+    Fault(Fault),
+}
+
+impl Failed {
+    fn fault(self) -> Fault {
+        match self {
+            Failed::Unsent(_) | Failed::Dead => Fault::OriginBroke,
+            Failed::Fault(fault) => fault,
+        }
+    }
+}
+
+impl Exchange<'_> {
+    async fn permit(&self, pool: &OriginPool) -> Result<OwnedSemaphorePermit, Fault> {
+        let limit = Duration::from_millis(u64::from(self.settings.origin_connect_ms_max));
+        let permit = timeout(limit, pool.permit()).await;
+        permit.ok().flatten().ok_or(Fault::OriginBusy)
+    }
+
+    async fn connect(&self) -> Result<Connection, Fault> {
+        connect(self.worker, self.origin, self.settings).await
+    }
+
+    async fn send_again(&self) -> Result<Answered, Failed> {
+        if !self.outbound.asked.repeatable() {
+            return Err(Failed::Dead);
+        }
+        self.worker.count(Counter::OriginRetries);
+        let fresh = self.connect().await.map_err(Failed::Fault)?;
+        self.send(fresh, Upload::None, None).await
+    }
+
+    async fn send(
+        &self,
+        mut connection: Connection,
+        upload: Upload,
+        progress: Option<&Progress>,
+    ) -> Result<Answered, Failed> {
+        let mut request = self.outbound.request(&self.origin.authority, upload);
+        if let Some(interim) = &self.interim {
+            forward_interim(&mut request, interim.clone());
+        }
+        self.worker.count(Counter::OriginRequests);
+        let request_time = clock::unix_seconds();
+        let sent = connection.sender.try_send_request(request);
+        let response = self.first_byte(sent, progress).await.map_err(Failed::Fault)?;
+        match response {
+            Ok(response) => Ok(Answered { response, connection, request_time }),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Waits for the head; the time starts anew as long as an upload moves.
+    async fn first_byte<T>(
+        &self,
+        sent: impl Future<Output = T>,
+        progress: Option<&Progress>,
+    ) -> Result<T, Fault> {
+        let limit_ms = u64::from(self.settings.origin_first_byte_ms_max);
+        let mut sent = std::pin::pin!(sent);
+        let mut wait_ms = limit_ms;
+        loop {
+            if let Ok(response) = timeout(Duration::from_millis(wait_ms), &mut sent).await {
+                return Ok(response);
+            }
+            let quiet_ms = progress.map_or(limit_ms, Progress::quiet_ms);
+            if quiet_ms >= limit_ms {
+                return Err(Fault::OriginFirstByteTimeout);
+            }
+            wait_ms = limit_ms - quiet_ms;
+        }
+    }
+
+    /// Checks the head by our own rules.
+    fn check(
+        &self,
+        answered: Answered,
+        pool: Rc<OriginPool>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<OriginAnswer, Fault> {
+        let Answered { response, connection, request_time } = answered;
+        let head = checked_head(&response, self.outbound.asked.method())
+            .map_err(|fault| self.report(fault))?;
+        Ok(OriginAnswer {
+            head,
+            body: OriginBody {
+                worker: Rc::clone(self.worker),
+                incoming: response.into_body(),
+                lease: Some(Lease { connection, pool, permit }),
+                idle_ms_max: u64::from(self.settings.origin_idle_ms_max),
+            },
+            request_time,
+            response_time: clock::unix_seconds(),
+        })
+    }
+
+    fn report(&self, fault: Fault) -> Fault {
+        let event = match fault {
+            Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => Event::OriginTimedOut,
+            Fault::OriginAnswer(_) | Fault::OriginBroke => Event::OriginBadAnswer,
+            _ => return fault,
+        };
+        let detail = format_args!("{}: {}", self.origin.authority, fault.reason());
+        self.worker.event(event, &detail);
+        fault
+    }
+}
+
+fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<ResponseHead, Fault> {
+    let version = match response.version() {
+        http::Version::HTTP_10 => Version::Http10,
+        http::Version::HTTP_11 => Version::Http11,
+        _ => return Err(Fault::OriginAnswer("the origin speaks another version of HTTP")),
+    };
+    let lines = lines(response.headers());
+    let method = AskedMethod::of(method.as_str().as_bytes());
+    origin_head(response.status().as_u16(), version, method, &ORIGIN_LIMITS, lines.iter().copied())
+        .map_err(|error| Fault::OriginAnswer(error.reason()))
+}
+
+/// Names and values as they came.
+fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
+    headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
+}
+
+fn failed(mut error: TrySendError<Request<Upload>>) -> Failed {
+    if let Some(request) = error.take_message() {
+        return Failed::Unsent(request.into_body());
+    }
+    let error = error.into_error();
+    let broken = std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>());
+    if error.is_incomplete_message() || error.is_canceled() || error.is_closed() || broken {
+        return Failed::Dead;
+    }
+    if error.is_user() || error.is_body_write_aborted() {
+        return Failed::Fault(Fault::RequestBody);
+    }
+    Failed::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
+}
+
+/// Passes interim answers on (RFC 9110 §15.2), a bounded number of them; a 101 that nobody asked
+/// for is no interim answer and comes out as the final one.
+fn forward_interim(request: &mut Request<Upload>, interim: UnboundedSender<ResponseHead>) {
+    let left = std::sync::atomic::AtomicU32::new(INTERIM_COUNT_MAX);
+    hyper::ext::on_informational(request, move |response| {
+        use std::sync::atomic::Ordering::Relaxed;
+        let taken = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        if taken.is_err() {
+            return;
+        }
+        let lines = lines(response.headers());
+        let status = response.status().as_u16();
+        let method = AskedMethod::Get;
+        if let Ok(head) =
+            origin_head(status, Version::Http11, method, &ORIGIN_LIMITS, lines.iter().copied())
+        {
+            // The client may be gone; then there is nobody to pass it on to.
+            let _ = interim.send(head);
+        }
+    });
+}
+

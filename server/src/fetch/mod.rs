@@ -1,0 +1,17 @@
+//! Step five: ask the origin.
+//!
+//! Connections are pooled per worker over hyper's HTTP/1.1 client. An origin is hostile too: what
+//! it sends is checked again by our own rules before any of it is stored or passed on.
+
+mod answer;
+mod connect;
+mod exchange;
+mod origins;
+mod outbound;
+mod upload;
+
+pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
+pub(crate) use exchange::{Exchange, exchange};
+pub(crate) use origins::Origins;
+pub(crate) use outbound::{Asked, Outbound, Purpose};
+pub(crate) use upload::{Progress, Upload, UploadSource};

@@ -1,0 +1,154 @@
+//! A worker's connections to origins: idle ones in a pool, busy ones counted.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::connect::Connection;
+use crate::clock;
+use crate::config::{OriginAddress, ServerSettings};
+use crate::counters::Counter;
+use crate::worker::Worker;
+
+/// All origins that this worker has asked.
+#[derive(Default)]
+pub(crate) struct Origins {
+    pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
+    open_count: Cell<u64>,
+}
+
+/// Connections to one origin.
+pub(crate) struct OriginPool {
+    idle: RefCell<Vec<Idle>>,
+    /// One permit for each exchange under way.
+    permits: Arc<Semaphore>,
+    exchanges_max: u32,
+    idle_count_max: usize,
+    idle_ms_max: u64,
+}
+
+struct Idle {
+    connection: Connection,
+    since_ms: u64,
+}
+
+/// Counts an open connection until it is dropped.
+pub(crate) struct OpenGuard {
+    worker: Rc<Worker>,
+}
+
+impl Origins {
+    /// The pool of one origin, made anew when the settings that shape it have changed.
+    pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
+        let mut pools = self.pools.borrow_mut();
+        if let Some(pool) = pools.get(origin.authority.as_str())
+            && pool.fits(settings)
+        {
+            return Rc::clone(pool);
+        }
+        let pool = Rc::new(OriginPool::new(settings));
+        pools.insert(origin.authority.as_str().into(), Rc::clone(&pool));
+        pool
+    }
+
+    /// Closes idle connections that are dead or too old.
+    pub(crate) fn sweep(&self) {
+        for pool in self.pools.borrow().values() {
+            pool.sweep();
+        }
+    }
+
+    /// Closes every idle connection.
+    pub(crate) fn close_idle(&self) {
+        for pool in self.pools.borrow().values() {
+            pool.idle.borrow_mut().clear();
+        }
+    }
+
+    /// Counts a connection that was just opened, until the guard is dropped.
+    pub(crate) fn open_guard(&self, worker: &Rc<Worker>) -> OpenGuard {
+        self.open_count.set(self.open_count.get() + 1);
+        worker.gauge(Counter::OriginConnectionsOpen, self.open_count.get());
+        OpenGuard { worker: Rc::clone(worker) }
+    }
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        let origins = &self.worker.origins;
+        origins.open_count.set(origins.open_count.get() - 1);
+        self.worker.gauge(Counter::OriginConnectionsOpen, origins.open_count.get());
+    }
+}
+
+impl OriginPool {
+    fn new(settings: &ServerSettings) -> OriginPool {
+        OriginPool {
+            idle: RefCell::default(),
+            permits: Arc::new(Semaphore::new(settings.origin_connections_max as usize)),
+            exchanges_max: settings.origin_connections_max,
+            idle_count_max: settings.origin_pool_idle_count_max as usize,
+            idle_ms_max: u64::from(settings.origin_pool_idle_ms_max),
+        }
+    }
+
+    fn fits(&self, settings: &ServerSettings) -> bool {
+        self.exchanges_max == settings.origin_connections_max
+            && self.idle_count_max == settings.origin_pool_idle_count_max as usize
+            && self.idle_ms_max == u64::from(settings.origin_pool_idle_ms_max)
+    }
+
+    /// Leave for one exchange; waits while all permitted ones are under way.
+    pub(crate) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).acquire_owned().await.ok()
+    }
+
+    /// The idle connection that was used last, if there is one that can take a request.
+    pub(crate) fn take(&self) -> Option<Connection> {
+        let oldest_ms = clock::monotonic_ms().saturating_sub(self.idle_ms_max);
+        let mut idle = self.idle.borrow_mut();
+        while let Some(last) = idle.pop() {
+            let usable = last.connection.sender.is_ready() && !last.connection.link.unasked();
+            if usable && last.since_ms >= oldest_ms {
+                return Some(last.connection);
+            }
+        }
+        None
+    }
+
+    /// Takes back a connection whose exchange is complete.
+    pub(crate) fn give(self: &Rc<Self>, mut connection: Connection) {
+        if connection.sender.is_closed() || connection.link.unasked() {
+            return;
+        }
+        if connection.sender.is_ready() {
+            self.keep(connection);
+            return;
+        }
+        // hyper has yet to see that its side is done, which is a turn of the loop away.
+        let pool = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if connection.sender.ready().await.is_ok() && !connection.link.unasked() {
+                pool.keep(connection);
+            }
+        });
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < self.idle_count_max {
+            idle.push(Idle { connection, since_ms: clock::monotonic_ms() });
+        }
+    }
+
+    fn sweep(&self) {
+        let oldest_ms = clock::monotonic_ms().saturating_sub(self.idle_ms_max);
+        self.idle.borrow_mut().retain(|idle| {
+            let sender = &idle.connection.sender;
+            idle.since_ms >= oldest_ms && !sender.is_closed() && !idle.connection.link.unasked()
+        });
+    }
+}

@@ -1,0 +1,164 @@
+//! The request that goes to the origin, made from the one that came.
+
+use std::net::IpAddr;
+
+use forebay_http::error::RequestError;
+use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet};
+use forebay_http::hop::HopFields;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Uri, Version};
+
+use super::upload::Upload;
+use crate::fault::Fault;
+use crate::parse::Request as Received;
+
+/// What a client asked, copied from its buffer: it outlives the client where a fetch does.
+pub(crate) struct Asked {
+    method: Method,
+    target: Uri,
+    host: Option<HeaderValue>,
+    fields: FieldBlock,
+    peer: IpAddr,
+    pub(crate) has_body: bool,
+}
+
+/// Why the origin is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose<'a> {
+    /// The client's own exchange, forwarded as it stands.
+    Forward,
+    /// To store a whole response: the client's conditions and ranges stay behind.
+    Fill,
+    /// To validate a stored response with these fields (RFC 9111 §4.3.1).
+    Validate(&'a FieldBlock),
+}
+
+/// A request that is ready to be sent, as often as it takes.
+pub(crate) struct Outbound<'a> {
+    pub(crate) asked: &'a Asked,
+    pub(crate) purpose: Purpose<'a>,
+    pub(crate) via: &'a str,
+}
+
+/// Fields that never go from the received head as they are: each is written anew, or left out.
+const REWRITTEN: FieldSet =
+    FieldSet::of(&[FieldId::Host, FieldId::ContentLength, FieldId::XForwardedFor]);
+
+/// Fields that would make the origin answer less than a whole response.
+const CONDITIONS: FieldSet = FieldSet::of(&[
+    FieldId::IfNoneMatch,
+    FieldId::IfModifiedSince,
+    FieldId::IfRange,
+    FieldId::Range,
+    FieldId::Expect,
+]);
+
+impl Asked {
+    /// Copies a received request.
+    ///
+    /// # Errors
+    /// [`Fault::TargetNotForwardable`]: the target can't be written as a URI.
+    pub(crate) fn copy(request: &Received<'_>, peer: IpAddr) -> Result<Asked, Fault> {
+        let refused = |_| Fault::TargetNotForwardable;
+        HopFields::of(request.head.fields())
+            .map_err(|_| Fault::Request(RequestError::TooManyOptions))?;
+        let mut fields = FieldBlock::new();
+        for field in request.head.fields().iter() {
+            fields.push(field.name, field.value);
+        }
+        let mut host = Vec::new();
+        let host = request.write_host(&mut host).then(|| HeaderValue::from_bytes(&host));
+        Ok(Asked {
+            method: Method::from_bytes(request.head.method().as_bytes())
+                .map_err(|_| Fault::TargetNotForwardable)?,
+            target: Uri::try_from(request.target.path_query).map_err(refused)?,
+            host: host.transpose().map_err(|_| Fault::TargetNotForwardable)?,
+            fields,
+            peer,
+            has_body: request.has_body(),
+        })
+    }
+
+    /// The fields as received.
+    pub(crate) fn fields(&self) -> &FieldBlock {
+        &self.fields
+    }
+
+    /// May the request be sent again if a pooled connection turns out dead (RFC 9110 §9.2.2)?
+    pub(crate) fn repeatable(&self) -> bool {
+        self.method.is_idempotent() && !self.has_body
+    }
+
+    /// The method, as hyper names it.
+    pub(crate) fn method(&self) -> &Method {
+        &self.method
+    }
+}
+
+impl Outbound<'_> {
+    /// The request for hyper; `authority` is the origin's, for a client that named no host.
+    pub(crate) fn request(&self, authority: &str, upload: Upload) -> Request<Upload> {
+        let mut request = Request::new(upload);
+        *request.method_mut() = self.asked.method.clone();
+        *request.uri_mut() = self.asked.target.clone();
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = self.headers(authority);
+        if let Upload::Stream { length: Some(length), .. } = *request.body() {
+            request.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+        }
+        request
+    }
+
+    fn headers(&self, authority: &str) -> HeaderMap {
+        let fields = self.asked.fields.fields();
+        let mut headers = HeaderMap::with_capacity(fields.count() + 6);
+        let host = self.asked.host.clone().or_else(|| HeaderValue::from_str(authority).ok());
+        headers.extend(host.map(|host| (header::HOST, host)));
+        // `Asked::copy` has seen that Connection names no more than it may.
+        let hop = HopFields::of(fields).unwrap_or_default();
+        for field in fields.iter().filter(|field| !hop.contains(*field) && self.forwards(field)) {
+            append(&mut headers, field);
+        }
+        if let Purpose::Validate(conditions) = self.purpose {
+            conditions.fields().iter().for_each(|field| append(&mut headers, field));
+        }
+        self.append_path(&mut headers);
+        headers
+    }
+
+    fn forwards(&self, field: &Field<'_>) -> bool {
+        let conditional = CONDITIONS.contains(field.id);
+        let forward = matches!(self.purpose, Purpose::Forward);
+        !REWRITTEN.contains(field.id) && (forward || !conditional)
+    }
+
+    /// Where the request has been: `Via` (RFC 9110 §7.6.3) and the customary address list.
+    fn append_path(&self, headers: &mut HeaderMap) {
+        if let Ok(via) = HeaderValue::from_str(&format!("1.1 {}", self.via)) {
+            headers.append(header::VIA, via);
+        }
+        let mut addresses = String::new();
+        for value in self.asked.fields.fields().all(FieldId::XForwardedFor) {
+            addresses.push_str(&String::from_utf8_lossy(value));
+            addresses.push_str(", ");
+        }
+        addresses.push_str(&self.asked.peer.to_string());
+        if let Ok(value) = HeaderValue::from_str(&addresses) {
+            headers.insert(X_FORWARDED_FOR, value);
+        }
+        headers.entry(X_FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
+    }
+}
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Both sides' rules for names and values are the same RFC's, so nothing is lost here; if hyper
+/// were stricter than our parser, the field would be left out rather than forwarded wrong.
+fn append(headers: &mut HeaderMap, field: Field<'_>) {
+    let name = HeaderName::from_bytes(field.name);
+    let value = HeaderValue::from_bytes(field.value);
+    if let (Ok(name), Ok(value)) = (name, value) {
+        headers.append(name, value);
+    }
+}

@@ -1,0 +1,194 @@
+//! The way of a request. This file is read first.
+//!
+//! ```text
+//! accept → parse → key → lookup ─┬─ hit ───────────────────────────► serve
+//!                                └─ miss → fetch (or follow) → store → serve
+//! ```
+//!
+//! Each step is a folder of its name. A hit runs from `parse` to `serve` without waiting and
+//! without a heap allocation; only what goes to the origin waits.
+
+use std::rc::Rc;
+
+use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::reuse::ForwardReason;
+
+use crate::accept::Client;
+use crate::clock;
+use crate::config::Config;
+use crate::connection::Access;
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::key::{is_back_again, place, write_key};
+use crate::lookup::{Forward, Found, Hit, Wanted, lookup};
+use crate::out::Out;
+use crate::parse::{Buffers, ReplyForm, Request};
+use crate::serve::{
+    Answered, Broken, Own, Passed, Relay, Reply, serve_fault, serve_growing, serve_own,
+    serve_pass, serve_stored,
+};
+use crate::store::{Needs, Source, obtain};
+
+/// Answers the request whose head of `head_bytes` stands at the start of the input.
+///
+/// `last`: the connection ends with it. True if it goes on.
+///
+/// # Errors
+/// A fault in the middle of the answer: the connection must be reset.
+pub(crate) async fn answer(
+    client: &Client,
+    config: &Rc<Config>,
+    buffers: &mut Buffers,
+    head_bytes: usize,
+    last: bool,
+) -> Result<bool, Fault> {
+    let Buffers { input, parts, key, variant, out } = buffers;
+    let mut cache = CacheStatus::REFUSED;
+    let mut access = Access::default();
+    let mut form = ReplyForm::UNKNOWN;
+    let head = parts.head(input.bytes().get(..head_bytes).unwrap_or_default());
+    let taken = match Request::check(head) {
+        Err(fault) => Err(Broken::Before(fault)),
+        Ok(mut request) => {
+            request.form.keep_alive &= !last;
+            form = request.form;
+            access.begin(client, &request);
+            let scratch = Scratch { key, variant, out };
+            steps(client, config, &request, scratch, &mut cache).await
+        }
+    };
+    input.consume(head_bytes);
+    let answered = match taken {
+        Ok(Taken::Answered(answered)) => Ok(answered),
+        Ok(Taken::Own(own)) => serve_own(client, config, *own, (input, out), &mut cache).await,
+        Err(broken) => Err(broken),
+    };
+    let answered = match answered {
+        Ok(answered) => answered,
+        Err(Broken::Before(Fault::ClientGone)) => return Err(Fault::ClientGone),
+        Err(Broken::Before(fault)) => refuse(client, out, fault, form, &cache),
+        Err(Broken::Midway(fault)) => {
+            access.end(client, &Answered::BROKEN, &cache);
+            return Err(fault);
+        }
+    };
+    access.end(client, &answered, &cache);
+    Ok(answered.keep_alive)
+}
+
+/// Buffers that the steps write to.
+struct Scratch<'a> {
+    key: &'a mut Vec<u8>,
+    variant: &'a mut Vec<u8>,
+    out: &'a mut Out,
+}
+
+/// How far the steps have come.
+enum Taken<'c> {
+    Answered(Answered),
+    /// The exchange is this client's own: its body is still to be read from the input.
+    Own(Box<Own<'c>>),
+}
+
+/// The steps from a checked request to its answer.
+async fn steps<'c>(
+    client: &Client,
+    config: &'c Rc<Config>,
+    request: &Request<'_>,
+    scratch: Scratch<'_>,
+    cache: &mut CacheStatus,
+) -> Result<Taken<'c>, Broken> {
+    let Scratch { key, variant, out } = scratch;
+    if is_back_again(request, &client.worker.via) {
+        return Err(Broken::Before(Fault::Loop));
+    }
+    let place = place(config, request).map_err(Broken::Before)?;
+    write_key(key, place.site, request.target.authority, request.target.path_query);
+    let now = clock::unix_seconds();
+    let wanted = Wanted { store: &client.worker.store, route: place.route, key, now };
+    let forward = match lookup(&wanted, request, variant) {
+        Found::Hit(hit) => return Ok(Taken::Answered(hit_answer(client, out, request, &hit, cache))),
+        Found::Forward(forward) => forward,
+    };
+    *cache = CacheStatus::forwarded(forward.reason);
+    count_forward(client, forward.reason);
+    if request.directives.only_if_cached {
+        return Err(Broken::Before(Fault::OnlyIfCached));
+    }
+    if forward.fills {
+        let needs = Needs { client, config, place, request, key };
+        if let Some(answered) = miss_answer(&needs, forward, variant, out, cache).await? {
+            return Ok(Taken::Answered(answered));
+        }
+    }
+    let own = Own::copy(client, request, place).map_err(Broken::Before)?;
+    Ok(Taken::Own(Box::new(own)))
+}
+
+/// From lookup straight to serve.
+fn hit_answer(
+    client: &Client,
+    out: &mut Out,
+    request: &Request<'_>,
+    hit: &Hit,
+    cache: &mut CacheStatus,
+) -> Answered {
+    *cache = CacheStatus::hit(hit.ttl);
+    let answered = serve_stored(out, request, &hit.stored, hit.age, cache);
+    client.worker.count(Counter::Hits);
+    match answered.status {
+        304 => client.worker.count(Counter::HitsNotModified),
+        206 => client.worker.count(Counter::HitsRange),
+        _ => {}
+    }
+    answered
+}
+
+/// From lookup through fetch and store to serve; `None` if the request has to go alone.
+async fn miss_answer(
+    needs: &Needs<'_>,
+    forward: Forward,
+    variant: &mut Vec<u8>,
+    out: &mut Out,
+    cache: &mut CacheStatus,
+) -> Result<Option<Answered>, Broken> {
+    let (client, request) = (needs.client, needs.request);
+    let mut relay = Relay::new(client, request.form);
+    let interim = relay.sender();
+    let obtained = relay.until(out, obtain(needs, forward, variant, &interim)).await?;
+    let obtained = obtained.map_err(Broken::Before)?;
+    *cache = obtained.cache;
+    let reply = Reply { client, form: request.form, cache };
+    match obtained.source {
+        Source::Alone => Ok(None),
+        Source::Stored(stored) => {
+            let age = stored.age(clock::unix_seconds());
+            Ok(Some(serve_stored(out, request, &stored, age, cache)))
+        }
+        Source::Growing(reader, meta) => {
+            serve_growing(&reply, out, request.head.fields(), reader, &meta).await.map(Some)
+        }
+        Source::Pass(answer) => serve_pass(&reply, out, Passed { answer }).await.map(Some),
+    }
+}
+
+/// An answer of our own in place of the one that was asked for.
+fn refuse(
+    client: &Client,
+    out: &mut Out,
+    fault: Fault,
+    form: ReplyForm,
+    cache: &CacheStatus,
+) -> Answered {
+    client.worker.fault(fault, client.peer.ip());
+    serve_fault(out, fault, form, cache)
+}
+
+fn count_forward(client: &Client, reason: ForwardReason) {
+    client.worker.count(match reason {
+        ForwardReason::Bypass | ForwardReason::Method => Counter::Bypasses,
+        ForwardReason::Stale | ForwardReason::Request => Counter::Stale,
+        _ => Counter::Misses,
+    });
+}
+

@@ -1,0 +1,29 @@
+//! The server: connections in, answers out, with a cache between.
+//!
+//! `flow.rs` is read first: it names the seven steps that a request takes, and each step is a
+//! folder of that name. A step uses only what earlier steps produce. Around them stand the engine
+//! (threads, start, reload, stop), the admin interface, the access log, and one table each for
+//! settings, counters and events.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod admin;
+pub mod clock;
+pub mod config;
+mod connection;
+pub mod counters;
+pub mod engine;
+pub mod events;
+mod fault;
+mod fetch;
+mod flow;
+mod key;
+mod limits;
+mod log;
+mod lookup;
+mod out;
+mod parse;
+mod serve;
+mod socket;
+mod store;
+mod worker;

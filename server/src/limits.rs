@@ -1,0 +1,105 @@
+//! Limits that are not settings, each with its reason. Those that are settings stand in
+//! `config/table.rs`.
+
+use forebay_http::chunked::ChunkedLimits;
+use forebay_http::response::OriginLimits;
+
+/// A DNS name has at most 253 letters; `Host` values beyond this match no site.
+pub(crate) const HOST_BYTES_MAX: usize = 255;
+
+/// Ten thousand sites fit; a larger file is some other file given by mistake.
+pub(crate) const CONFIG_BYTES_MAX: usize = 16 << 20;
+
+/// More errors than anyone reads at once; the count names the rest.
+pub(crate) const CONFIG_ERRORS_MAX: usize = 50;
+
+/// What fits on a terminal; the rest of a line is not shown.
+pub(crate) const CONFIG_LINE_CHARS_MAX: usize = 160;
+
+/// Routes are tried one after the other for every request.
+pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
+
+/// Bytes of a connection's first input buffer: a request with many cookies, and one page of most
+/// uploads, in one read.
+pub(crate) const INPUT_BYTES: usize = 16 << 10;
+
+/// A buffer that grew beyond this for one large head is not kept for the next connection.
+pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
+
+/// Sets of buffers that a worker keeps: about 40 MiB if each was in use, far less usually.
+pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
+
+/// Bodies up to this size are copied behind their head. One more piece of a vectored write costs
+/// about what copying this many bytes does (docs/performance.md).
+pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
+
+/// Pieces of one vectored write; more go in the next.
+pub(crate) const OUT_SLICES_MAX: usize = 16;
+
+/// Answers to pipelined requests gather up to this before they are sent.
+pub(crate) const OUT_BYTES_MAX: usize = 256 << 10;
+
+/// Connections that the kernel queues for one listener. `net.core.somaxconn` may hold it lower.
+pub(crate) const LISTEN_BACKLOG: i32 = 4096;
+
+/// Pause after running out of file descriptors, in which some connection may end.
+pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
+
+/// One call of the sweep sees this part of the connections, so that no turn of the loop grows
+/// with their number.
+pub(crate) const SWEEP_SLICES: usize = 10;
+
+/// Time between two slices; deadlines are kept to `SWEEP_SLICES` times this.
+pub(crate) const SWEEP_MS: u64 = 50;
+
+/// After its last answer a connection reads and drops what the client still sends, up to this.
+pub(crate) const LINGER_BYTES_MAX: usize = 1 << 20;
+
+/// And for this long.
+pub(crate) const LINGER_MS_MAX: u64 = 2_000;
+
+/// Events that one worker logs in a second; the counters go on.
+pub(crate) const EVENTS_PER_SECOND_MAX: u32 = 20;
+
+/// The head of an origin's answer: real ones have about 20 fields and 2 KiB; more are refused.
+pub(crate) const ORIGIN_LIMITS: OriginLimits =
+    OriginLimits { head_bytes_max: 64 << 10, field_count_max: 200 };
+
+/// What a chunked request body may carry besides data. Nobody uses extensions, and few trailers.
+pub(crate) const CHUNKED_LIMITS: ChunkedLimits =
+    ChunkedLimits { extension_bytes_max: 4 << 10, trailer_bytes_max: 8 << 10, trailer_count_max: 32 };
+
+/// Read buffer of an origin connection: large bodies move in pieces of up to this.
+pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
+
+/// Interim answers (1xx) passed on for one request; more are dropped.
+pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
+
+/// Times that one request joins a fetch before it goes to the origin by itself: once for the
+/// resource, once for its variant, once more if that was replaced meanwhile.
+pub(crate) const JOINS_MAX: usize = 3;
+
+/// Time for which a URL whose answer could not be stored is fetched by each request for itself.
+/// Within it a URL that has become storable is noticed at its next answer.
+pub(crate) const DECLINED_MS: u64 = 10_000;
+
+/// Lines of the access log gather up to this before the writer gets them.
+pub(crate) const LOG_BATCH_BYTES: usize = 32 << 10;
+
+/// Batches that wait for the writer, of all workers together: 8 MiB.
+pub(crate) const LOG_BATCHES_MAX: usize = 256;
+
+/// A quiet server's log is at most this far behind.
+pub(crate) const LOG_FLUSH_MS: u64 = 200;
+
+/// Bytes of an admin request's body: a URL.
+pub(crate) const ADMIN_BODY_BYTES_MAX: usize = 64 << 10;
+
+/// Admin connections at once.
+pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+/// An admin client that sends nothing for this long is closed.
+pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
+
+/// A sliding window asks this often whether its slowest reader holds up the others for too long.
+pub(crate) const WINDOW_ASK_MS: u64 = 500;

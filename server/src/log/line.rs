@@ -1,0 +1,210 @@
+//! One line of the access log, as JSON or in the combined format.
+
+use std::io::Write;
+use std::net::IpAddr;
+
+use forebay_http::fields::{FieldId, Fields};
+use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::request::Version;
+
+use crate::clock;
+use crate::parse::Request;
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineFormat {
+    Json,
+    /// The format of Apache's and nginx's `combined`, with duration and Cache-Status behind it.
+    Combined,
+}
+
+/// What the log says of one answer. Made only for answers that are logged.
+#[derive(Debug)]
+pub(crate) struct AccessEntry {
+    time_ms: u64,
+    started_us: u64,
+    client: IpAddr,
+    method: String,
+    host: String,
+    target: String,
+    version: &'static str,
+    referer: String,
+    user_agent: String,
+    status: u16,
+    body_bytes: u64,
+    cache: String,
+    duration_us: u64,
+}
+
+impl AccessEntry {
+    /// Notes what the request says.
+    pub(crate) fn begin(request: &Request<'_>, client: IpAddr) -> AccessEntry {
+        let fields = request.head.fields();
+        let mut host = Vec::new();
+        request.write_host(&mut host);
+        AccessEntry {
+            time_ms: clock::unix_ms(),
+            started_us: clock::monotonic_us(),
+            client,
+            method: text(request.head.method().as_bytes()),
+            host: text(&host),
+            target: text(request.head.target()),
+            version: match request.form.version {
+                Version::Http10 => "HTTP/1.0",
+                Version::Http11 => "HTTP/1.1",
+            },
+            referer: named(fields, b"referer"),
+            user_agent: named(fields, b"user-agent"),
+            status: 0,
+            body_bytes: 0,
+            cache: String::new(),
+            duration_us: 0,
+        }
+    }
+
+    /// Notes what was answered.
+    pub(crate) fn end(&mut self, status: u16, body_bytes: u64, cache: &CacheStatus) {
+        (self.status, self.body_bytes) = (status, body_bytes);
+        let mut value = Vec::new();
+        cache.write(&mut value);
+        self.cache = text(&value);
+        self.duration_us = clock::monotonic_us().saturating_sub(self.started_us);
+    }
+
+    /// Appends the line. What came from outside is escaped: a client can't forge a line.
+    pub(crate) fn write(&self, format: LineFormat, lines: &mut Vec<u8>) {
+        match format {
+            LineFormat::Json => self.write_json(lines),
+            LineFormat::Combined => self.write_combined(lines),
+        }
+        lines.push(b'\n');
+    }
+
+    fn write_json(&self, lines: &mut Vec<u8>) {
+        let value = serde_json::json!({
+            "time_ms": self.time_ms,
+            "client": self.client.to_string(),
+            "method": self.method,
+            "host": self.host,
+            "target": self.target,
+            "version": self.version,
+            "status": self.status,
+            "body_bytes": self.body_bytes,
+            "duration_us": self.duration_us,
+            "cache": self.cache,
+            "referer": self.referer,
+            "user_agent": self.user_agent,
+        });
+        // Writing to a vector does not fail.
+        let _ = serde_json::to_writer(&mut *lines, &value);
+    }
+
+    fn write_combined(&self, lines: &mut Vec<u8>) {
+        let _ = write!(
+            lines,
+            "{} - - [{}] \"{} {} {}\" {} {} \"{}\" \"{}\" {} \"{}\"",
+            self.client,
+            common_log_date(self.time_ms / 1000),
+            escaped(&self.method),
+            escaped(&self.target),
+            self.version,
+            self.status,
+            self.body_bytes,
+            or_dash(&escaped(&self.referer)),
+            or_dash(&escaped(&self.user_agent)),
+            self.duration_us,
+            escaped(&self.cache),
+        );
+    }
+}
+
+fn named(fields: Fields<'_>, name: &[u8]) -> String {
+    let is_named = |id: FieldId, field: &[u8]| {
+        id == FieldId::Other && field.eq_ignore_ascii_case(name)
+    };
+    let mut found = fields.iter().filter(|field| is_named(field.id, field.name));
+    found.next().map(|field| text(field.value)).unwrap_or_default()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+/// Quotes, backslashes and control characters as `\xNN`, like Apache and nginx.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character == '"' || character == '\\' || character.is_control() {
+            escaped.push_str(&format!("\\x{:02X}", u32::from(character)));
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
+/// `10/Oct/2000:13:55:36 +0000`, always in UTC.
+fn common_log_date(unix_seconds: u64) -> String {
+    let date = forebay_http::date::write_date(unix_seconds);
+    let date = String::from_utf8_lossy(&date);
+    // IMF-fixdate has every part at a fixed place: `Tue, 10 Oct 2000 13:55:36 GMT`.
+    let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or_default().to_owned();
+    format!("{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> AccessEntry {
+        AccessEntry {
+            time_ms: 971_186_136_123,
+            started_us: 0,
+            client: [127, 0, 0, 1].into(),
+            method: "GET".to_owned(),
+            host: "example.org".to_owned(),
+            target: "/a\"b\\c".to_owned(),
+            version: "HTTP/1.1",
+            referer: String::new(),
+            user_agent: "evil\n127.0.0.1 - - forged".to_owned(),
+            status: 200,
+            body_bytes: 12,
+            cache: "forebay; hit; ttl=3".to_owned(),
+            duration_us: 42,
+        }
+    }
+
+    #[test]
+    fn no_input_can_forge_a_line() {
+        for format in [LineFormat::Json, LineFormat::Combined] {
+            let mut lines = Vec::new();
+            entry().write(format, &mut lines);
+            let newlines = lines.iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(newlines, 1, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn the_combined_line_is_what_log_readers_expect() {
+        let mut lines = Vec::new();
+        entry().write(LineFormat::Combined, &mut lines);
+        assert_eq!(
+            String::from_utf8_lossy(&lines),
+            "127.0.0.1 - - [10/Oct/2000:13:55:36 +0000] \"GET /a\\x22b\\x5Cc HTTP/1.1\" 200 12 \
+             \"-\" \"evil\\x0A127.0.0.1 - - forged\" 42 \"forebay; hit; ttl=3\"\n"
+        );
+    }
+
+    #[test]
+    fn the_json_line_reads_back() {
+        let mut lines = Vec::new();
+        entry().write(LineFormat::Json, &mut lines);
+        let value: serde_json::Value = serde_json::from_slice(&lines).expect("valid JSON");
+        assert_eq!(value["target"], "/a\"b\\c");
+        assert_eq!(value["status"], 200);
+    }
+}

@@ -1,0 +1,155 @@
+//! The thread that writes the access log, and the workers' way to it.
+
+use std::cell::{Cell, RefCell};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::line::{AccessEntry, LineFormat};
+use crate::config::{AccessLog, AccessLogFormat, ServerSettings};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FLUSH_MS};
+use crate::worker::Worker;
+
+/// Batches of whole lines.
+type Batch = Vec<u8>;
+
+/// One worker's way into the access log.
+pub(crate) struct LogSender {
+    batches: SyncSender<Batch>,
+    lines: RefCell<Batch>,
+    format: LineFormat,
+    /// One line for this many answers.
+    sample: u32,
+    countdown: Cell<u32>,
+    dropped: Cell<u64>,
+}
+
+/// The writing thread; it ends when the last sender is gone.
+pub(crate) struct LogWriter {
+    batches: SyncSender<Batch>,
+    format: LineFormat,
+    sample: u32,
+    thread: JoinHandle<()>,
+}
+
+impl LogWriter {
+    /// Opens the access log of these settings, if they want one.
+    ///
+    /// # Errors
+    /// The file can't be opened for appending.
+    pub(crate) fn open(settings: &ServerSettings) -> io::Result<Option<LogWriter>> {
+        let target: Box<dyn Write + Send> = match &settings.access_log {
+            AccessLog::Off => return Ok(None),
+            AccessLog::Stdout => Box::new(io::stdout()),
+            AccessLog::File(path) => {
+                let open = OpenOptions::new().create(true).append(true).mode(0o640).open(path);
+                let named = |error| io::Error::other(format!("{}: {error}", path.display()));
+                Box::new(open.map_err(named)?)
+            }
+        };
+        let (batches, received) = sync_channel(LOG_BATCHES_MAX);
+        let thread = std::thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || write_batches(&received, target))?;
+        let format = match settings.access_log_format {
+            AccessLogFormat::Json => LineFormat::Json,
+            AccessLogFormat::Combined => LineFormat::Combined,
+        };
+        let sample = settings.access_log_sample.max(1);
+        Ok(Some(LogWriter { batches, format, sample, thread }))
+    }
+
+    /// A worker's way into this log.
+    pub(crate) fn sender(&self) -> LogSender {
+        LogSender {
+            batches: self.batches.clone(),
+            lines: RefCell::default(),
+            format: self.format,
+            sample: self.sample,
+            countdown: Cell::new(0),
+            dropped: Cell::new(0),
+        }
+    }
+
+    /// Waits until everything that was handed over is written; the senders are gone by then.
+    pub(crate) fn finish(self) {
+        drop(self.batches);
+        // The thread neither panics nor is there anything to do if it did.
+        let _ = self.thread.join();
+    }
+}
+
+fn write_batches(batches: &Receiver<Batch>, mut target: Box<dyn Write + Send>) {
+    let mut failing = false;
+    while let Ok(batch) = batches.recv() {
+        match target.write_all(&batch).and_then(|()| target.flush()) {
+            Ok(()) => failing = false,
+            // Said once for each time that it begins to fail: a full disk is no reason to fill
+            // another log.
+            Err(error) if !failing => {
+                failing = true;
+                Event::LogFailed.log(&error);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl LogSender {
+    /// Is the answer that begins now one of those that are logged?
+    pub(crate) fn samples(&self) -> bool {
+        let left = self.countdown.get();
+        self.countdown.set(if left == 0 { self.sample - 1 } else { left - 1 });
+        left == 0
+    }
+
+    /// Appends one line.
+    pub(crate) fn log(&self, entry: &AccessEntry) {
+        let mut lines = self.lines.borrow_mut();
+        entry.write(self.format, &mut lines);
+        if lines.len() >= LOG_BATCH_BYTES {
+            self.hand_over(&mut lines);
+        }
+    }
+
+    /// Hands over what has gathered; tells how many lines were dropped since the last time.
+    pub(crate) fn flush(&self) -> u64 {
+        self.hand_over(&mut self.lines.borrow_mut());
+        self.dropped.replace(0)
+    }
+
+    fn hand_over(&self, lines: &mut Batch) {
+        if lines.is_empty() {
+            return;
+        }
+        let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
+        let count = batch.iter().filter(|byte| **byte == b'\n').count() as u64;
+        if self.batches.try_send(batch).is_err() {
+            self.dropped.set(self.dropped.get() + count);
+        }
+    }
+}
+
+impl Drop for LogSender {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+/// Hands a worker's lines over from time to time, so that a quiet server's log is current.
+pub(crate) async fn flush_periodically(worker: Rc<Worker>) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(LOG_FLUSH_MS));
+    loop {
+        ticks.tick().await;
+        worker.with_access_log(|log| {
+            let dropped = log.flush();
+            worker.count_many(Counter::LogLinesDropped, dropped);
+        });
+    }
+}

@@ -1,0 +1,202 @@
+//! What a connection has still to send: heads that are written here, bodies that stay where they
+//! lie.
+//!
+//! Answers are appended; a flush sends everything in as few writes as possible and takes away
+//! what went. A small body is copied behind its head: one more piece costs the kernel more than
+//! the copy ([`INLINE_BODY_BYTES_MAX`]).
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use bytes::{Buf, Bytes};
+
+use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX};
+
+/// Bytes to send, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Out {
+    /// Bytes written here; `pieces` says which of them go where.
+    text: Vec<u8>,
+    pieces: VecDeque<Piece>,
+    /// Bytes of `text` that belong to a piece already, or have been sent.
+    assigned: usize,
+    pending_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// A range of `text`.
+    Text { start: usize, end: usize },
+    Body(Bytes),
+}
+
+impl Out {
+    /// Nothing to send?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.assigned == self.text.len()
+    }
+
+    /// Bytes that wait to be sent.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending_bytes + (self.text.len() - self.assigned)
+    }
+
+    /// Appends text: the caller writes to the end of the vector and changes nothing before it.
+    pub(crate) fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// Appends body bytes: a few are copied, more are sent from where they lie.
+    pub(crate) fn body(&mut self, body: Bytes) {
+        if body.len() <= INLINE_BODY_BYTES_MAX {
+            self.text.extend_from_slice(&body);
+            return;
+        }
+        self.assign_text();
+        self.pending_bytes += body.len();
+        self.pieces.push_back(Piece::Body(body));
+    }
+
+    /// Forgets what was appended since `mark` was taken, none of which has been sent.
+    pub(crate) fn truncate(&mut self, mark: Mark) {
+        self.assign_text();
+        while self.pieces.len() > mark.pieces {
+            if let Some(piece) = self.pieces.pop_back() {
+                self.pending_bytes -= piece.len();
+            }
+        }
+        self.text.truncate(mark.text);
+        self.assigned = mark.text;
+    }
+
+    /// A place to come back to before the next flush.
+    pub(crate) fn mark(&mut self) -> Mark {
+        self.assign_text();
+        Mark { pieces: self.pieces.len(), text: self.text.len() }
+    }
+
+    fn assign_text(&mut self) {
+        let (start, end) = (self.assigned, self.text.len());
+        if start < end {
+            self.pieces.push_back(Piece::Text { start, end });
+            self.pending_bytes += end - start;
+            self.assigned = end;
+        }
+    }
+
+    /// Lends the next pieces for a vectored write; says how many of `slices` were filled.
+    pub(crate) fn slices<'a>(&'a mut self, slices: &mut [IoSlice<'a>; OUT_SLICES_MAX]) -> usize {
+        self.assign_text();
+        let count = self.pieces.len().min(OUT_SLICES_MAX);
+        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+            *slice = IoSlice::new(match piece {
+                Piece::Text { start, end } => self.text.get(*start..*end).unwrap_or_default(),
+                Piece::Body(body) => body,
+            });
+        }
+        count
+    }
+
+    /// Takes away the first `sent` bytes.
+    pub(crate) fn consume(&mut self, mut sent: usize) {
+        self.pending_bytes -= sent;
+        while sent > 0 {
+            let Some(piece) = self.pieces.front_mut() else { break };
+            if sent < piece.len() {
+                piece.advance(sent);
+                return;
+            }
+            sent -= piece.len();
+            self.pieces.pop_front();
+        }
+        if self.pieces.is_empty() && self.assigned == self.text.len() {
+            self.text.clear();
+            self.assigned = 0;
+        }
+    }
+
+    /// Drops everything and returns memory beyond what a usual answer needs.
+    pub(crate) fn reset(&mut self) {
+        self.pieces.clear();
+        self.pieces.shrink_to(OUT_SLICES_MAX);
+        self.text.clear();
+        self.text.shrink_to(BUFFER_BYTES_KEPT_MAX);
+        self.assigned = 0;
+        self.pending_bytes = 0;
+    }
+}
+
+/// See [`Out::mark`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pieces: usize,
+    text: usize,
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Text { start, end } => end - start,
+            Piece::Body(body) => body.len(),
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        match self {
+            Piece::Text { start, .. } => *start += bytes,
+            Piece::Body(body) => body.advance(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends everything, at most `step` bytes at a time.
+    fn drain(out: &mut Out, step: usize) -> Vec<u8> {
+        let mut sent = Vec::new();
+        while !out.is_empty() {
+            let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
+            let count = out.slices(&mut slices);
+            let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
+            let part = all.len().min(step);
+            sent.extend_from_slice(&all[..part]);
+            out.consume(part);
+        }
+        assert_eq!(out.pending_bytes(), 0);
+        sent
+    }
+
+    #[test]
+    fn bytes_leave_in_the_order_in_which_they_came_whatever_a_write_takes() {
+        let large = Bytes::from(vec![b'L'; INLINE_BODY_BYTES_MAX + 1]);
+        for step in [1, 2, 3, 7, 4096, usize::MAX] {
+            let mut out = Out::default();
+            let mut expected = Vec::new();
+            for round in 0..20 {
+                out.text().extend_from_slice(format!("head {round}\n").as_bytes());
+                expected.extend_from_slice(format!("head {round}\n").as_bytes());
+                let body = if round % 3 == 0 { large.clone() } else { Bytes::from_static(b"small") };
+                expected.extend_from_slice(&body);
+                out.body(body);
+            }
+            assert_eq!(out.pending_bytes(), expected.len());
+            assert!(drain(&mut out, step) == expected, "step {step}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_mark_can_be_taken_back() {
+        let mut out = Out::default();
+        out.text().extend_from_slice(b"kept");
+        let mark = out.mark();
+        out.text().extend_from_slice(b"dropped");
+        out.body(Bytes::from(vec![b'd'; 2 * INLINE_BODY_BYTES_MAX]));
+        out.text().extend_from_slice(b"and this");
+        out.truncate(mark);
+        out.text().extend_from_slice(b", and more");
+        assert_eq!(out.pending_bytes(), 14);
+        assert_eq!(drain(&mut out, 5), b"kept, and more");
+    }
+}

@@ -1,0 +1,99 @@
+//! Reads until the next request head is whole.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use forebay_http::request::{HeadLimits, parse_request};
+
+use super::Buffers;
+use crate::accept::Client;
+use crate::config::ServerSettings;
+use crate::counters::Counter;
+use crate::fault::Fault;
+
+/// The length of the next request head, which then stands at the start of the input; `None` when
+/// the connection ends between two requests.
+///
+/// A head that is in the buffer already is taken before anything is read, and what is ready to be
+/// sent leaves in one write before the connection waits. While it waits with nothing read, the
+/// buffers are with the worker.
+///
+/// # Errors
+/// The head is malformed or late, or the client is gone.
+pub(crate) async fn next_head(
+    client: &Client,
+    slot: &mut Option<Box<Buffers>>,
+    settings: &ServerSettings,
+) -> Result<Option<usize>, Fault> {
+    let limits = head_limits(settings);
+    let mut waits_for_head = false;
+    loop {
+        if let Some(buffers) = slot {
+            let parsed = parse_request(buffers.input.bytes(), &limits, &mut buffers.parts)?;
+            if let Some(head_bytes) = parsed {
+                client.ticket().disarm();
+                return Ok(Some(head_bytes));
+            }
+            client.flush(&mut buffers.out).await?;
+        }
+        if read(client, slot, settings, &mut waits_for_head).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+fn head_limits(settings: &ServerSettings) -> HeadLimits {
+    HeadLimits {
+        head_bytes_max: settings.head_bytes_max,
+        field_count_max: settings.field_count_max,
+        target_bytes_max: settings.target_bytes_max,
+    }
+}
+
+/// One read; 0 when the client has closed, was idle too long, or the server stops.
+async fn read(
+    client: &Client,
+    slot: &mut Option<Box<Buffers>>,
+    settings: &ServerSettings,
+    waits_for_head: &mut bool,
+) -> Result<usize, Fault> {
+    let ticket = client.ticket();
+    let worker = &client.worker;
+    poll_fn(|cx| {
+        let buffers = slot.get_or_insert_with(|| worker.buffers.take());
+        // One byte more than a head may have, so that the parser sees that it is too long.
+        let bytes_max = settings.head_bytes_max as usize + 1;
+        if let Poll::Ready(read) = client.poll_read(cx, &mut buffers.input, bytes_max) {
+            ticket.set_idle(false);
+            return Poll::Ready(read);
+        }
+        let idle = buffers.is_idle();
+        if idle && let Some(buffers) = slot.take() {
+            worker.buffers.give(buffers);
+        }
+        if idle && worker.draining() {
+            return Poll::Ready(Ok(0));
+        }
+        if ticket.overdue() {
+            return Poll::Ready(overdue(client, idle));
+        }
+        if idle && !ticket.armed() {
+            ticket.arm(u64::from(settings.idle_ms_max));
+        }
+        if !idle && !*waits_for_head {
+            *waits_for_head = true;
+            ticket.arm(u64::from(settings.head_ms_max));
+        }
+        ticket.set_idle(idle);
+        Poll::Pending
+    })
+    .await
+}
+
+fn overdue(client: &Client, idle: bool) -> Result<usize, Fault> {
+    if !idle {
+        return Err(Fault::HeadTimeout);
+    }
+    client.worker.count(Counter::IdleTimeouts);
+    Ok(0)
+}

@@ -1,0 +1,95 @@
+//! A request head with everything that its form says, and nothing that needs settings or a cache.
+
+use forebay_http::authority::Authority;
+use forebay_http::fields::FieldId;
+use forebay_http::framing::{BodyFraming, expects_continue, keeps_alive, request_framing};
+use forebay_http::policy::directives::RequestDirectives;
+use forebay_http::request::{Method, RequestHead, Version};
+use forebay_http::target::{Scheme, Target, TargetForm, request_target};
+
+use crate::fault::Fault;
+
+/// A checked request.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) head: RequestHead<'a>,
+    pub(crate) target: Target<'a>,
+    pub(crate) framing: BodyFraming,
+    pub(crate) directives: RequestDirectives,
+    pub(crate) form: ReplyForm,
+}
+
+/// What the form of an answer depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyForm {
+    /// HEAD: the head of an answer and no body.
+    pub(crate) head_only: bool,
+    pub(crate) version: Version,
+    /// The client would go on with this connection (RFC 9112 §9.3).
+    pub(crate) keep_alive: bool,
+    /// The client takes trailers (RFC 9110 §10.1.4).
+    pub(crate) trailers: bool,
+}
+
+impl ReplyForm {
+    /// For a request that could not even be parsed.
+    pub(crate) const UNKNOWN: ReplyForm = ReplyForm {
+        head_only: false,
+        version: Version::Http11,
+        keep_alive: false,
+        trailers: false,
+    };
+}
+
+impl<'a> Request<'a> {
+    /// Checks target, framing and expectation of a parsed head.
+    ///
+    /// # Errors
+    /// Whatever makes the request ambiguous or asks for what is not there.
+    pub(crate) fn check(head: RequestHead<'a>) -> Result<Request<'a>, Fault> {
+        let target = request_target(head)?;
+        if target.form == TargetForm::Absolute(Scheme::Https) {
+            // The answer would go out in clear for a URI that promises it does not.
+            return Err(Fault::NoSite);
+        }
+        let framing = request_framing(head)?;
+        expects_continue(head)?;
+        let fields = head.fields();
+        let form = ReplyForm {
+            head_only: head.method() == Method::Head,
+            version: head.version(),
+            keep_alive: keeps_alive(head.version(), fields),
+            trailers: fields.contains(FieldId::Te) && accepts_trailers(fields.first(FieldId::Te)),
+        };
+        let directives = RequestDirectives::parse(fields);
+        Ok(Request { head, target, framing, directives, form })
+    }
+
+    /// Does the request announce a body that has bytes, or may have some?
+    pub(crate) fn has_body(&self) -> bool {
+        !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
+    }
+
+    /// Appends host and port as they are keyed and forwarded: host in lower case, the default
+    /// port left out. False if the client named none (HTTP/1.0).
+    pub(crate) fn write_host(&self, out: &mut Vec<u8>) -> bool {
+        let Some(authority) = self.target.authority else { return false };
+        out.extend(authority.host.iter().map(u8::to_ascii_lowercase));
+        if let Some(port) = explicit_port(authority) {
+            out.push(b':');
+            forebay_http::write::decimal(out, u64::from(port));
+        }
+        true
+    }
+}
+
+/// The port, unless it is the scheme's own.
+pub(crate) fn explicit_port(authority: Authority<'_>) -> Option<u16> {
+    authority.port.filter(|port| *port != Scheme::Http.default_port())
+}
+
+fn accepts_trailers(te: Option<&[u8]>) -> bool {
+    te.unwrap_or_default()
+        .split(|byte| *byte == b',')
+        .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}

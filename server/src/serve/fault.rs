@@ -1,0 +1,43 @@
+//! Answers of our own to requests that are not answered as asked.
+
+use forebay_http::date::write_date;
+use forebay_http::framing::BodyFraming;
+use forebay_http::policy::cache_status::CacheStatus;
+
+use super::Answered;
+use super::head::Head;
+use crate::clock;
+use crate::fault::Fault;
+use crate::out::Out;
+use crate::parse::ReplyForm;
+
+/// Appends an answer with the fault's status and one sentence that says what is wrong.
+pub(crate) fn serve_fault(
+    out: &mut Out,
+    fault: Fault,
+    mut form: ReplyForm,
+    cache: &CacheStatus,
+) -> Answered {
+    form.keep_alive &= !fault.closes();
+    let (status, reason) = (fault.status(), fault.reason());
+    let body_bytes = reason.len() as u64 + 1;
+    let head = Head {
+        status,
+        block: b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\n",
+        age: None,
+        framing: BodyFraming::Length(body_bytes),
+        cache,
+    };
+    let text = out.text();
+    let keep_alive = head.write_with(text, form, |text| {
+        text.extend_from_slice(b"date: ");
+        text.extend_from_slice(&write_date(clock::unix_seconds()));
+        text.extend_from_slice(b"\r\n");
+    });
+    if form.head_only {
+        return Answered { status, body_bytes: 0, keep_alive };
+    }
+    text.extend_from_slice(reason.as_bytes());
+    text.push(b'\n');
+    Answered { status, body_bytes, keep_alive }
+}

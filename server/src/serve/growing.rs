@@ -1,0 +1,127 @@
+//! A response that is still arriving, as an answer: sent as it comes.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use bytes::Bytes;
+use forebay_cache::{ReadEvent, Reader};
+use forebay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, write_chunk_head};
+use forebay_http::fields::{FieldBlock, Fields};
+use forebay_http::framing::BodyFraming;
+use forebay_http::policy::conditional::{Conditional, conditional};
+use forebay_http::policy::freshness::current_age;
+use forebay_http::policy::meta::StoredMeta;
+
+use super::head::{Head, can_chunk};
+use super::stored::not_modified;
+use super::{Answered, Broken, Reply};
+use crate::accept::Client;
+use crate::clock;
+use crate::fault::Fault;
+use crate::limits::OUT_BYTES_MAX;
+use crate::lookup::stored_block;
+use crate::out::Out;
+
+/// Sends the growing record to its end.
+///
+/// # Errors
+/// The fetch broke off, or the client is gone or too slow.
+pub(crate) async fn serve_growing(
+    reply: &Reply<'_>,
+    out: &mut Out,
+    asked: Fields<'_>,
+    mut reader: Reader,
+    meta: &StoredMeta,
+) -> Result<Answered, Broken> {
+    let Reply { client, form, cache } = *reply;
+    let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
+    let block = stored_block(reader.head());
+    if conditional(asked, meta, block) == Conditional::NotModified {
+        return Ok(not_modified(out, form, (meta, block), age, cache));
+    }
+    let begin = out.mark();
+    let framing = match (meta.status, reader.body_bytes()) {
+        (204, _) => BodyFraming::None,
+        (_, Some(length)) => BodyFraming::Length(length),
+        (_, None) => BodyFraming::Chunked,
+    };
+    let head = Head { status: meta.status, block, age: Some(age), framing, cache };
+    let keep_alive = head.write(out.text(), form);
+    let chunked = framing == BodyFraming::Chunked && can_chunk(form);
+    let mut answered = Answered { status: meta.status, body_bytes: 0, keep_alive };
+    let mut fragments = Vec::new();
+    let mut begun = false;
+    loop {
+        let event = read_or_flush(client, out, &mut reader, &mut fragments, &mut begun).await?;
+        for fragment in fragments.drain(..) {
+            answered.body_bytes += fragment.len() as u64;
+            append(out, fragment, chunked);
+        }
+        match event {
+            ReadEvent::Data => {}
+            ReadEvent::Done => break,
+            ReadEvent::Aborted if begun => return Err(Broken::Midway(Fault::OriginBroke)),
+            ReadEvent::Aborted => {
+                out.truncate(begin);
+                return Err(Broken::Before(Fault::OriginBroke));
+            }
+        }
+        if out.pending_bytes() > OUT_BYTES_MAX {
+            flush(client, out, &mut begun).await?;
+        }
+    }
+    if chunked {
+        end_chunks(out, None);
+    }
+    Ok(answered)
+}
+
+/// What has arrived; if that is nothing, what is ready to be sent goes out before the wait.
+async fn read_or_flush(
+    client: &Client,
+    out: &mut Out,
+    reader: &mut Reader,
+    fragments: &mut Vec<Bytes>,
+    begun: &mut bool,
+) -> Result<ReadEvent, Broken> {
+    let bytes_max = OUT_BYTES_MAX as u64;
+    let ready = poll_fn(|cx| match reader.poll_fragments(cx, bytes_max, fragments) {
+        Poll::Ready(event) => Poll::Ready(Some(event)),
+        Poll::Pending => Poll::Ready(None),
+    });
+    if let Some(event) = ready.await {
+        return Ok(event);
+    }
+    flush(client, out, begun).await?;
+    Ok(poll_fn(|cx| reader.poll_fragments(cx, bytes_max, fragments)).await)
+}
+
+async fn flush(client: &Client, out: &mut Out, begun: &mut bool) -> Result<(), Broken> {
+    *begun = true;
+    client.flush(out).await.map_err(Broken::Midway)
+}
+
+/// Appends a piece of a body, in a chunk of its own if the body is chunked (RFC 9112 §7.1).
+pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool) {
+    if piece.is_empty() {
+        return;
+    }
+    if chunked {
+        let mut space = [0; CHUNK_HEAD_BYTES_MAX];
+        out.text().extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
+    }
+    out.body(piece);
+    if chunked {
+        out.text().extend_from_slice(CHUNK_END);
+    }
+}
+
+/// Appends the last chunk and the trailers (RFC 9112 §7.1.2).
+pub(super) fn end_chunks(out: &mut Out, trailers: Option<FieldBlock>) {
+    let text = out.text();
+    text.extend_from_slice(LAST_CHUNK);
+    if let Some(trailers) = trailers {
+        text.extend_from_slice(trailers.bytes());
+    }
+    text.extend_from_slice(CHUNK_END);
+}

@@ -1,0 +1,52 @@
+//! Step seven: the answer goes to the client.
+
+mod fault;
+mod growing;
+mod head;
+mod own;
+mod pass;
+mod relay;
+mod stored;
+
+pub(crate) use fault::serve_fault;
+pub(crate) use growing::serve_growing;
+pub(crate) use own::{Own, serve_own};
+pub(crate) use pass::{Passed, serve_pass};
+pub(crate) use relay::Relay;
+pub(crate) use stored::serve_stored;
+
+use forebay_http::policy::cache_status::CacheStatus;
+
+use crate::accept::Client;
+use crate::fault::Fault;
+use crate::parse::ReplyForm;
+
+/// To whom and how an answer goes.
+pub(crate) struct Reply<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) form: ReplyForm,
+    pub(crate) cache: &'a CacheStatus,
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    /// Does the client's connection go on?
+    pub(crate) keep_alive: bool,
+}
+
+impl Answered {
+    /// An answer that broke off; 499 is what other servers' logs have for it.
+    pub(crate) const BROKEN: Answered = Answered { status: 499, body_bytes: 0, keep_alive: false };
+}
+
+/// Why an answer is not whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Broken {
+    /// Nothing of it has been sent: another answer can take its place.
+    Before(Fault),
+    /// Part of it has been sent: the connection must be reset.
+    Midway(Fault),
+}

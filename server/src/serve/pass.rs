@@ -1,0 +1,99 @@
+//! An origin's answer that is not stored, passed on as it comes.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use forebay_http::framing::BodyFraming;
+
+use super::growing::{append, end_chunks};
+use super::head::{Head, can_chunk};
+use super::{Answered, Broken, Reply};
+use crate::accept::Client;
+use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
+use crate::limits::OUT_BYTES_MAX;
+use crate::out::Out;
+
+/// An answer to pass on.
+pub(crate) struct Passed {
+    pub(crate) answer: OriginAnswer,
+}
+
+/// Sends the answer to its end.
+///
+/// A piece is sent only once the origin's next piece, end or fault is known or has to be waited
+/// for: an answer that turns out broken in the same read is not sent at all.
+///
+/// # Errors
+/// The origin's answer is not whole, or the client is gone or too slow.
+pub(crate) async fn serve_pass(
+    reply: &Reply<'_>,
+    out: &mut Out,
+    passed: Passed,
+) -> Result<Answered, Broken> {
+    let Reply { client, form, cache } = *reply;
+    let Passed { mut answer } = passed;
+    let begin = out.mark();
+    let status = answer.head.status;
+    let framing = framing(&answer);
+    let head = Head { status, block: answer.head.block.bytes(), age: None, framing, cache };
+    let keep_alive = head.write(out.text(), form);
+    let chunked = framing == BodyFraming::Chunked && can_chunk(form) && !form.head_only;
+    let mut answered = Answered { status, body_bytes: 0, keep_alive };
+    let mut begun = false;
+    loop {
+        match next_or_flush(client, out, &mut answer.body, &mut begun).await {
+            Ok(OriginPart::Data(piece)) => {
+                answered.body_bytes += piece.len() as u64;
+                append(out, piece, chunked);
+            }
+            Ok(OriginPart::End(trailers)) => {
+                if chunked {
+                    end_chunks(out, trailers.filter(|_| form.trailers));
+                }
+                return Ok(answered);
+            }
+            Err(Broken::Before(fault)) if !begun => {
+                out.truncate(begin);
+                return Err(Broken::Before(fault));
+            }
+            Err(Broken::Before(fault) | Broken::Midway(fault)) => {
+                return Err(Broken::Midway(fault));
+            }
+        }
+        if out.pending_bytes() > OUT_BYTES_MAX {
+            begun = true;
+            client.flush(out).await.map_err(Broken::Midway)?;
+        }
+    }
+}
+
+/// The framing towards the client: a known length, else chunks.
+fn framing(answer: &OriginAnswer) -> BodyFraming {
+    match (answer.head.framing, answer.head.content_length) {
+        // For HEAD and 304 the length is that of the GET; a body does not come.
+        (BodyFraming::None, Some(length)) => BodyFraming::Length(length),
+        (BodyFraming::None, None) => BodyFraming::None,
+        (BodyFraming::Length(length), _) => BodyFraming::Length(length),
+        (BodyFraming::Chunked | BodyFraming::UntilClose, _) => BodyFraming::Chunked,
+    }
+}
+
+async fn next_or_flush(
+    client: &Client,
+    out: &mut Out,
+    body: &mut OriginBody,
+    begun: &mut bool,
+) -> Result<OriginPart, Broken> {
+    let mut next = pin!(body.next());
+    let ready = poll_fn(|cx| match next.as_mut().poll(cx) {
+        Poll::Ready(part) => Poll::Ready(Some(part)),
+        Poll::Pending => Poll::Ready(None),
+    });
+    if let Some(part) = ready.await {
+        return part.map_err(Broken::Before);
+    }
+    *begun = true;
+    client.flush(out).await.map_err(Broken::Midway)?;
+    next.await.map_err(Broken::Before)
+}

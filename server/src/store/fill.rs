@@ -1,0 +1,101 @@
+//! An origin's body becomes a growing record.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use forebay_cache::{Filling, NobodyListens};
+use tokio::time::timeout;
+
+use crate::clock;
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::fetch::{OriginBody, OriginPart};
+use crate::limits::WINDOW_ASK_MS;
+
+/// How a fill ended, if not stored.
+enum Unstored {
+    Broken(Fault),
+    NobodyListens,
+}
+
+/// Appends the body to the record until it is whole, and counts what became of it.
+///
+/// A piece is published only once the next one, the end or a fault is known or has to be waited
+/// for, so that an overlong answer is seen before its last piece is shown to anybody.
+pub(super) async fn fill(filling: Filling, mut body: OriginBody, bytes_max: u64) {
+    let worker = std::rc::Rc::clone(&body.worker);
+    match append_all(filling, &mut body, bytes_max).await {
+        Ok(true) => worker.count(Counter::Stored),
+        Ok(false) | Err(Unstored::NobodyListens) => worker.count(Counter::NotStored),
+        Err(Unstored::Broken(fault)) => {
+            worker.count(Counter::FillsAborted);
+            if let Some(counter) = fault.counter() {
+                worker.count(counter);
+            }
+        }
+    }
+}
+
+async fn append_all(
+    mut filling: Filling,
+    body: &mut OriginBody,
+    bytes_max: u64,
+) -> Result<bool, Unstored> {
+    let mut held = Bytes::new();
+    loop {
+        let part = {
+            let mut next = pin!(body.next());
+            let ready = poll_fn(|cx| match next.as_mut().poll(cx) {
+                Poll::Ready(part) => Poll::Ready(Some(part)),
+                Poll::Pending => Poll::Ready(None),
+            });
+            match ready.await {
+                Some(part) => part,
+                None => {
+                    append(&mut filling, &mut held, bytes_max).await?;
+                    next.await
+                }
+            }
+        };
+        match part.map_err(Unstored::Broken)? {
+            OriginPart::Data(piece) => {
+                append(&mut filling, &mut held, bytes_max).await?;
+                held = piece;
+            }
+            OriginPart::End(_) => {
+                append(&mut filling, &mut held, bytes_max).await?;
+                return Ok(filling.finish());
+            }
+        }
+    }
+}
+
+async fn append(
+    filling: &mut Filling,
+    held: &mut Bytes,
+    bytes_max: u64,
+) -> Result<(), Unstored> {
+    let piece = std::mem::take(held);
+    if piece.is_empty() {
+        return Ok(());
+    }
+    if filling.bytes() + piece.len() as u64 > bytes_max {
+        filling.give_up_storing(clock::monotonic_ms());
+    }
+    let nobody = |NobodyListens| Unstored::NobodyListens;
+    room(filling).await.map_err(nobody)?;
+    filling.append(&piece).map_err(nobody)
+}
+
+/// Waits for room; asked again at times, since the store has no clock to see who is too slow.
+async fn room(filling: &mut Filling) -> Result<(), NobodyListens> {
+    loop {
+        let room = poll_fn(|cx| filling.poll_room(cx, clock::monotonic_ms()));
+        if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
+            return room;
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Step six: a fetch whose answer may be stored, shared by all who wait for it.
+//!
+//! One request leads: a task of its own fetches and stores, and goes on if its client leaves. All
+//! others follow the same growing record. Whoever can't use what the leader brings asks the
+//! origin for itself.
+
+mod fill;
+mod lead;
+mod obtain;
+
+pub(crate) use obtain::{Needs, Source, obtain};

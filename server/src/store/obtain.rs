@@ -1,0 +1,235 @@
+//! How a request that is not a hit gets its answer: by leading a fetch, by following one, or by
+//! asking the origin for itself.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::time::Duration;
+
+use forebay_cache::{Follower, Join, Leader, Outcome, Reader};
+use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
+use forebay_http::policy::reuse::{Reuse, judge};
+use forebay_http::policy::vary::{FieldNames, secondary_key};
+use forebay_http::response::ResponseHead;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::lead::{Errand, Told, lead};
+use crate::accept::Client;
+use crate::clock;
+use crate::config::Config;
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::fetch::{Asked, OriginAnswer};
+use crate::key::Place;
+use crate::limits::JOINS_MAX;
+use crate::lookup::{Forward, Found, StoredResponse, Wanted, lookup};
+use crate::parse::Request;
+
+/// Where the answer comes from.
+pub(crate) enum Source {
+    Stored(StoredResponse),
+    Growing(Reader, StoredMeta),
+    Pass(OriginAnswer),
+    /// Nobody else's fetch will do: ask the origin for this request alone.
+    Alone,
+}
+
+/// An answer's source, and what Cache-Status says of it.
+pub(crate) struct Obtained {
+    pub(crate) source: Source,
+    pub(crate) cache: CacheStatus,
+}
+
+/// What an answer is needed for.
+pub(crate) struct Needs<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) config: &'a Rc<Config>,
+    pub(crate) place: Place<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) key: &'a [u8],
+}
+
+/// Obtains an answer for a request that `forward` speaks of. `variant` holds its secondary key if
+/// the resource is known to have variants; `interim` gets what comes before the answer.
+///
+/// # Errors
+/// The fetch that this request leads has failed.
+pub(crate) async fn obtain(
+    needs: &Needs<'_>,
+    mut forward: Forward,
+    variant: &mut Vec<u8>,
+    interim: &UnboundedSender<ResponseHead>,
+) -> Result<Obtained, Fault> {
+    let mut cache = CacheStatus::forwarded(forward.reason);
+    for _ in 0..JOINS_MAX {
+        match needs.join(&forward, variant) {
+            Join::Declined => {
+                cache.detail = Some("declined");
+                break;
+            }
+            Join::Stored => match needs.look_again(variant) {
+                Found::Hit(hit) => {
+                    cache.collapsed = true;
+                    cache.ttl = Some(hit.ttl);
+                    return Ok(Obtained { source: Source::Stored(hit.stored), cache });
+                }
+                Found::Forward(again) => forward = again,
+            },
+            Join::Leader(leader, follower) => {
+                return needs.lead(leader, follower, forward.stale, cache, interim).await;
+            }
+            Join::Follower(follower) => match needs.follow(follower, variant).await {
+                Followed::Source(source, ttl) => {
+                    cache.collapsed = true;
+                    cache.ttl = Some(ttl);
+                    needs.client.worker.count(Counter::Collapsed);
+                    return Ok(Obtained { source, cache });
+                }
+                Followed::OtherVariant => forward.varies = true,
+                Followed::Nothing(detail) => {
+                    cache.detail = Some(detail);
+                    break;
+                }
+            },
+        }
+    }
+    Ok(Obtained { source: Source::Alone, cache })
+}
+
+/// What following brought.
+enum Followed {
+    /// An answer, and how long it stays fresh.
+    Source(Source, i64),
+    /// The answer is for other request fields; the own secondary key is known now.
+    OtherVariant,
+    /// Nothing that this request may use.
+    Nothing(&'static str),
+}
+
+impl Needs<'_> {
+    fn join(&self, forward: &Forward, variant: &[u8]) -> Join {
+        let variant = forward.varies.then_some(variant);
+        let known = forward.stale.as_ref().map(|stale| &stale.record);
+        self.client.worker.store.join(self.key, variant, known, clock::monotonic_ms())
+    }
+
+    fn look_again(&self, variant: &mut Vec<u8>) -> Found {
+        let wanted = Wanted {
+            store: &self.client.worker.store,
+            route: self.place.route,
+            key: self.key,
+            now: clock::unix_seconds(),
+        };
+        lookup(&wanted, self.request, variant)
+    }
+
+    async fn lead(
+        &self,
+        leader: Leader,
+        follower: Follower,
+        stale: Option<StoredResponse>,
+        mut cache: CacheStatus,
+        interim: &UnboundedSender<ResponseHead>,
+    ) -> Result<Obtained, Fault> {
+        let asked = Asked::copy(self.request, self.client.peer.ip())?;
+        let errand = Errand {
+            worker: Rc::clone(&self.client.worker),
+            config: Rc::clone(self.config),
+            origin: self.place.site.origin.clone(),
+            route: self.place.route.settings.clone(),
+            asked,
+            stale,
+            interim: Some(interim.clone()),
+        };
+        let (own, told) = oneshot::channel();
+        tokio::task::spawn_local(lead(errand, leader, own));
+        match told.await {
+            Ok(Told::Follow { fwd_status }) => {
+                cache.fwd_status = Some(fwd_status);
+                cache.stored = true;
+                let source = own_source(follower).await.ok_or(Fault::OriginBroke)?;
+                Ok(Obtained { source, cache })
+            }
+            Ok(Told::Pass { answer, detail }) => {
+                cache.fwd_status = Some(answer.head.status);
+                cache.detail = Some(detail);
+                Ok(Obtained { source: Source::Pass(answer), cache })
+            }
+            Ok(Told::Failed(fault)) => Err(fault),
+            // The task ended in a panic, which it has counted.
+            Err(_) => Err(Fault::Internal),
+        }
+    }
+
+    /// Waits for another request's fetch, and checks that its answer may be used for this one.
+    async fn follow(&self, mut follower: Follower, variant: &mut Vec<u8>) -> Followed {
+        let directives = &self.request.directives;
+        if directives.no_cache || directives.max_age == Some(0) {
+            // It asks for an answer that is newer than itself.
+            return Followed::Nothing("not-followed");
+        }
+        let wait_ms = u64::from(self.config.server.collapse_wait_ms_max);
+        let outcome = poll_fn(|cx| follower.poll_outcome(cx));
+        match timeout(Duration::from_millis(wait_ms), outcome).await {
+            Err(_) => {
+                self.client.worker.count(Counter::CollapseTimeouts);
+                Followed::Nothing("collapse-timeout")
+            }
+            Ok(Outcome::Growing(reader)) => self.follow_growing(reader, variant),
+            Ok(Outcome::Validated(record)) => {
+                let usable = StoredResponse::new(record)
+                    .and_then(|stored| Some((self.usable(&stored.meta)?, stored)));
+                match usable {
+                    Some((ttl, stored)) => Followed::Source(Source::Stored(stored), ttl),
+                    None => Followed::Nothing("not-reusable"),
+                }
+            }
+            Ok(Outcome::Declined) => Followed::Nothing("not-storable"),
+            Ok(Outcome::Failed) => Followed::Nothing("leader-failed"),
+        }
+    }
+
+    fn follow_growing(&self, reader: Reader, variant: &mut Vec<u8>) -> Followed {
+        if let Some(base) = reader.base() {
+            variant.clear();
+            let Some(names) = FieldNames::decode(&base.names) else {
+                return Followed::Nothing("not-reusable");
+            };
+            secondary_key(names, self.request.head.fields(), variant);
+            if *variant != base.variant {
+                return Followed::OtherVariant;
+            }
+        }
+        let usable = growing_meta(&reader).and_then(|meta| Some((self.usable(&meta)?, meta)));
+        match usable {
+            Some((ttl, meta)) => Followed::Source(Source::Growing(reader, meta), ttl),
+            None => Followed::Nothing("not-reusable"),
+        }
+    }
+
+    /// Freshness left, if this request may use the response (RFC 9111 §4).
+    fn usable(&self, meta: &StoredMeta) -> Option<i64> {
+        match judge(meta, &self.request.directives, clock::unix_seconds()) {
+            Reuse::Serve { ttl, .. } => Some(ttl),
+            Reuse::Validate(_) => None,
+        }
+    }
+}
+
+/// What the leader's own client follows; it may use the answer whatever its freshness.
+async fn own_source(mut follower: Follower) -> Option<Source> {
+    match poll_fn(|cx| follower.poll_outcome(cx)).await {
+        Outcome::Growing(reader) => {
+            let meta = growing_meta(&reader)?;
+            Some(Source::Growing(reader, meta))
+        }
+        Outcome::Validated(record) => StoredResponse::new(record).map(Source::Stored),
+        Outcome::Declined | Outcome::Failed => None,
+    }
+}
+
+fn growing_meta(reader: &Reader) -> Option<StoredMeta> {
+    StoredMeta::decode(reader.head().get(..STORED_META_BYTES)?)
+}
