@@ -1,0 +1,171 @@
+//! The command line. The flags of `serve` come from the table of settings.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command};
+use forebay_server::config;
+
+/// All commands with their arguments.
+pub(crate) fn command() -> Command {
+    Command::new("forebay")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A caching HTTP proxy: the pool held ready in front of an origin")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .after_help(
+            "Examples:\n  \
+             forebay try\n  \
+             forebay serve --origin http://127.0.0.1:3000\n  \
+             forebay serve --config forebay.toml\n  \
+             forebay purge http://127.0.0.1:8080/news",
+        )
+        .subcommand(try_command())
+        .subcommand(serve())
+        .subcommand(check())
+        .subcommand(config_command())
+        .subcommand(purge())
+        .subcommand(stats())
+        .subcommand(reload())
+}
+
+fn try_command() -> Command {
+    Command::new("try")
+        .about("Serve a small built-in example site, to see what a cache does")
+        .args(setting_flags().filter(|arg| arg.get_id() != "origin"))
+        .after_help(
+            "Examples:\n  forebay try\n  forebay try --listen 127.0.0.1:9000 --workers 1",
+        )
+}
+
+fn serve() -> Command {
+    Command::new("serve")
+        .about("Serve the sites of a configuration file, or one origin without any file")
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .help("Configuration file (TOML) with [[site]] sections")
+                .conflicts_with("origin")
+                .required_unless_present("origin"),
+        )
+        .arg(
+            Arg::new("origin")
+                .long("origin")
+                .value_name("URL")
+                .help("Serve every host from this origin, such as http://127.0.0.1:3000"),
+        )
+        .args(setting_flags())
+        .after_help(
+            "Examples:\n  \
+             forebay serve --origin http://127.0.0.1:3000\n  \
+             forebay serve --origin http://127.0.0.1:3000 --listen 0.0.0.0:80 --cache-size 1GiB\n  \
+             forebay serve --config /etc/forebay.toml --log-level debug\n\n\
+             SIGTERM: finish what is under way and exit. SIGHUP: read the file again.",
+        )
+}
+
+/// One flag for each setting that can stand at the top of a file.
+fn setting_flags() -> impl Iterator<Item = Arg> {
+    config::flags().into_iter().map(|flag| {
+        Arg::new(flag.name.clone())
+            .long(flag.name)
+            .value_name(flag.value_hint)
+            .help(flag.help)
+            .help_heading("Settings")
+    })
+}
+
+fn check() -> Command {
+    Command::new("check")
+        .about("Check a configuration file and say where it is wrong")
+        .arg(Arg::new("file").value_name("FILE").required(true))
+        .arg(json())
+        .after_help("Examples:\n  forebay check forebay.toml\n  forebay check --json forebay.toml")
+}
+
+fn config_command() -> Command {
+    Command::new("config")
+        .about("Print every setting with its default, as a configuration file")
+        .arg(
+            Arg::new("defaults")
+                .long("defaults")
+                .action(ArgAction::SetTrue)
+                .required(true)
+                .help("All settings and their defaults"),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_parser(PossibleValuesParser::new(["toml", "markdown"]))
+                .default_value("toml")
+                .help("How to print them"),
+        )
+        .after_help("Examples:\n  forebay config --defaults > forebay.toml")
+}
+
+fn purge() -> Command {
+    Command::new("purge")
+        .about("Drop the stored responses of URLs, all variants of each")
+        .arg(Arg::new("url").value_name("URL").required(true).num_args(1..))
+        .arg(admin())
+        .arg(json())
+        .after_help(
+            "Examples:\n  \
+             forebay purge http://www.example.org/news\n  \
+             forebay purge --admin /run/forebay/8080.admin http://localhost:8080/",
+        )
+}
+
+fn stats() -> Command {
+    Command::new("stats")
+        .about("Print the counters of a running server, or of a counter file")
+        .arg(admin())
+        .arg(
+            Arg::new("file")
+                .long("file")
+                .value_name("PATH")
+                .conflicts_with("admin")
+                .help("Read a counter file; works after a crash too"),
+        )
+        .arg(json())
+        .after_help(
+            "Examples:\n  forebay stats\n  forebay stats --json | jq .hits_total\n  \
+             forebay stats --file /run/user/1000/forebay/8080.counters",
+        )
+}
+
+fn reload() -> Command {
+    Command::new("reload")
+        .about("Let a running server read its configuration again")
+        .arg(admin())
+        .arg(json())
+        .after_help("Examples:\n  forebay check forebay.toml && forebay reload")
+}
+
+fn admin() -> Arg {
+    Arg::new("admin").long("admin").value_name("ADDR|PATH").help(
+        "Admin interface of the server: a loopback address, or the path of a socket (with a /); \
+         by default the socket of the only server that runs",
+    )
+}
+
+fn json() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples() {
+        for command in command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Examples:"), "{}", command.get_name());
+        }
+    }
+}

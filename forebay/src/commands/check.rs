@@ -1,0 +1,63 @@
+//! `forebay check` and `forebay config`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_server::config::{self, Config, ConfigErrors, Place};
+use serde_json::{Value, json};
+
+use super::is_set;
+
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    let file = args.get_one::<String>("file").map(String::as_str).unwrap_or_default();
+    let checked = config::read_file(Path::new(file))
+        .and_then(|text| Config::from_toml(&text, file));
+    let json = is_set(args, "json");
+    match checked {
+        Ok(config) => {
+            let sites = config.sites.iter().count();
+            match json {
+                true => println!("{}", json!({ "valid": true, "sites": sites })),
+                false => println!("{file}: valid, {sites} sites"),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(errors) => {
+            match json {
+                true => println!("{}", errors_json(&errors)),
+                false => eprintln!("{errors}"),
+            }
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn errors_json(errors: &ConfigErrors) -> Value {
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|error| {
+            let (file, line, column) = match &error.place {
+                Place::Text { file, line, column, .. } => (file.clone(), *line, *column),
+                Place::File(file) | Place::Flag(file) => (file.clone(), 0, 0),
+            };
+            json!({
+                "file": file,
+                "line": line,
+                "column": column,
+                "message": error.message,
+                "expected": error.expected,
+                "hint": error.hint,
+            })
+        })
+        .collect();
+    json!({ "valid": false, "errors": errors })
+}
+
+pub(super) fn print_defaults(args: &ArgMatches) -> ExitCode {
+    match args.get_one::<String>("format").map(String::as_str) {
+        Some("markdown") => print!("{}", config::settings_markdown()),
+        _ => print!("{}", config::defaults_toml()),
+    }
+    ExitCode::SUCCESS
+}

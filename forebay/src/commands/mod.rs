@@ -1,0 +1,33 @@
+//! What each command does.
+
+mod check;
+mod control;
+mod serve;
+mod stats;
+mod try_it;
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+/// Runs the command that was given.
+///
+/// # Errors
+/// A sentence for the user.
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+    match matches.subcommand() {
+        Some(("try", args)) => try_it::run(args),
+        Some(("serve", args)) => serve::run(args),
+        Some(("check", args)) => check::run(args),
+        Some(("config", args)) => Ok(check::print_defaults(args)),
+        Some(("purge", args)) => control::purge(args),
+        Some(("stats", args)) => stats::run(args),
+        Some(("reload", args)) => control::reload(args),
+        _ => Err("no such command; see forebay --help".to_owned()),
+    }
+}
+
+/// A flag that was set.
+fn is_set(args: &ArgMatches, name: &str) -> bool {
+    args.get_flag(name)
+}

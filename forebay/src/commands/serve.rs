@@ -1,0 +1,138 @@
+//! `forebay serve`: from flags and file to a running server.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use forebay_server::config::{self, Config, ConfigErrors, FlagValue, Source};
+use forebay_server::engine::{Hooks, Running, StartError, start};
+
+use crate::logging;
+
+/// Ports that are tried after the default one, if no port was asked for.
+const FURTHER_PORTS: u16 = 20;
+
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    let inputs = Inputs::of(args);
+    let running = start_with(inputs)?;
+    announce(&running).map_err(|error| format!("cannot write to standard output: {error}"))?;
+    finish(running)
+}
+
+/// Waits for the end of a server.
+pub(super) fn finish(running: Running) -> Result<ExitCode, String> {
+    match running.run() {
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(false) => Ok(ExitCode::from(EXIT_CUT)),
+        Err(error) => Err(format!("cannot run: {error}")),
+    }
+}
+
+/// Exit code when requests were cut because the time to stop was over.
+const EXIT_CUT: u8 = 3;
+
+/// Where the configuration comes from: read at the start and again at each reload.
+#[derive(Clone)]
+pub(super) struct Inputs {
+    pub(super) source: From,
+    /// Name and value of each flag.
+    pub(super) flags: Vec<(String, String)>,
+    /// The port was not asked for: another one will do if it is in use.
+    pub(super) any_port: bool,
+}
+
+/// A file, or an origin without a file.
+#[derive(Clone)]
+pub(super) enum From {
+    File(PathBuf),
+    Origin(String),
+}
+
+impl Inputs {
+    fn of(args: &ArgMatches) -> Inputs {
+        let flags = flags(args);
+        let source = match (args.get_one::<String>("config"), args.get_one::<String>("origin")) {
+            (Some(file), _) => From::File(PathBuf::from(file)),
+            (None, origin) => From::Origin(origin.cloned().unwrap_or_default()),
+        };
+        let any_port = matches!(source, From::Origin(_))
+            && flags.iter().all(|(name, _)| name != "listen");
+        Inputs { source, flags, any_port }
+    }
+
+    fn load(&self) -> Result<Config, ConfigErrors> {
+        let flags = self.flags.iter().map(|(name, value)| FlagValue { name, value });
+        let flags: Vec<_> = flags.collect();
+        match &self.source {
+            From::Origin(url) => Config::load(Source::Origin(url), &flags),
+            From::File(path) => {
+                let text = config::read_file(path)?;
+                let file = path.display().to_string();
+                Config::load(Source::Toml { text: &text, file: &file }, &flags)
+            }
+        }
+    }
+}
+
+/// The settings that were given as flags.
+pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
+    let names = config::flags().into_iter().map(|flag| flag.name);
+    let given = names.filter(|name| {
+        args.value_source(name).is_some_and(|source| source == ValueSource::CommandLine)
+    });
+    given
+        .filter_map(|name| args.get_one::<String>(&name).cloned().map(|value| (name, value)))
+        .collect()
+}
+
+/// Starts a server, on a further port if the default one is in use and none was asked for.
+///
+/// # Errors
+/// A sentence for the user; for a configuration, everything that is wrong with it.
+pub(super) fn start_with(inputs: Inputs) -> Result<Running, String> {
+    let config = inputs.load().map_err(|errors| errors.to_string())?;
+    let level = Rc::new(logging::begin(config.server.log_level));
+    let first = config.server.listen;
+    let last_port = match inputs.any_port {
+        true => first.port().saturating_add(FURTHER_PORTS),
+        false => first.port(),
+    };
+    let mut refused = String::new();
+    for port in first.port()..=last_port {
+        let mut config = config.clone();
+        config.server.listen.set_port(port);
+        match start(config, hooks(&inputs, port, &level)) {
+            Ok(running) => return Ok(running),
+            Err(StartError::Listen(_, error)) if error.kind() == io::ErrorKind::AddrInUse => {
+                refused = format!("cannot listen on {}:{port}: it is in use", first.ip());
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err(format!("{refused}; choose another with --listen IP:PORT"))
+}
+
+fn hooks(inputs: &Inputs, port: u16, level: &Rc<logging::LogLevelHandle>) -> Hooks {
+    let (inputs, level) = (inputs.clone(), Rc::clone(level));
+    Hooks {
+        load: Box::new(move || {
+            let mut config = inputs.load()?;
+            if inputs.any_port {
+                config.server.listen.set_port(port);
+            }
+            Ok(config)
+        }),
+        applied: Box::new(move |config| level.set(config.server.log_level)),
+    }
+}
+
+/// The lines that tell a user, or a supervisor, that the server is ready.
+pub(super) fn announce(running: &Running) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening on http://{}", running.address)?;
+    writeln!(out, "admin on {}", running.admin)?;
+    out.flush()
+}

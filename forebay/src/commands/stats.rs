@@ -1,0 +1,57 @@
+//! `forebay stats`: the counters of a running server, or of what a server left behind.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_shm::CounterReader;
+use serde_json::{Map, Value, json};
+
+use super::is_set;
+use crate::admin_client::{ask, find};
+
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    let values = match args.get_one::<String>("file") {
+        Some(file) => from_file(Path::new(file))?,
+        None => from_server(args)?,
+    };
+    if is_set(args, "json") {
+        println!("{}", Value::Object(values));
+    } else {
+        print_table(&values);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn from_server(args: &ArgMatches) -> Result<Map<String, Value>, String> {
+    let address = find(args.get_one("admin"))?;
+    let answer = ask(&address, "GET", "/stats", "")?;
+    match serde_json::from_str(&answer.body) {
+        Ok(Value::Object(values)) if answer.is_success => Ok(values),
+        _ => Err(format!("the server at {address} gave no statistics: {}", answer.body.trim())),
+    }
+}
+
+fn from_file(path: &Path) -> Result<Map<String, Value>, String> {
+    let reader = CounterReader::open(path).map_err(|error| error.to_string())?;
+    let writer = reader.writer();
+    let mut values = Map::new();
+    values.insert("pid".to_owned(), json!(writer.pid));
+    values.insert("is_alive".to_owned(), json!(writer.is_alive()));
+    for (index, def) in reader.defs().iter().enumerate() {
+        values.insert(def.name.clone(), json!(reader.sum(index)));
+    }
+    Ok(values)
+}
+
+fn print_table(values: &Map<String, Value>) {
+    let width = values.keys().map(String::len).max().unwrap_or(0);
+    for (name, value) in values {
+        println!("{name:width$}  {value:>14}");
+    }
+    let number = |name: &str| values.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+    let (hits, requests) = (number("hits_total"), number("requests_total"));
+    if requests > 0.0 {
+        println!("{:width$}  {:>13.1}%", "hit ratio", 100.0 * hits / requests);
+    }
+}

@@ -1,0 +1,46 @@
+//! `forebay try`: Forebay in front of the built-in example site.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_server::engine::Running;
+
+use super::serve::{From, Inputs, announce, finish, flags, start_with};
+use crate::example;
+
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    let site = example::start().map_err(|error| format!("cannot start the site: {error}"))?;
+    let flags = flags(args);
+    let any_port = flags.iter().all(|(name, _)| name != "listen");
+    let running = start_with(Inputs { source: From::Origin(format!("http://{site}")), flags, any_port })?;
+    let written = announce(&running).and_then(|()| explain(&running));
+    written.map_err(|error| format!("cannot write to standard output: {error}"))?;
+    finish(running)
+}
+
+/// What to open and what to type to see a miss, a hit, a collapse and a purge.
+fn explain(running: &Running) -> io::Result<()> {
+    let url = format!("http://{}", running.address);
+    let me = std::env::args().next().unwrap_or_else(|| "forebay".to_owned());
+    let admin = &running.admin;
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "
+Open {url}/ in a browser, or try this in another terminal:
+
+  a miss, then a hit   curl -si {url}/ | grep -i -e cache-status -e age
+                       (twice: first fwd=uri-miss; stored, then hit)
+  never stored         curl -si {url}/time | grep -i cache-status
+  a collapse           for i in 1 2 3 4; do curl -s {url}/slow & done; wait
+                       (four clients, one request to the origin, every line as it comes)
+  a purge              {me} purge --admin {admin} {url}/
+  a range              curl -s -r 0-99 {url}/style.css
+  256 MiB              curl -o /dev/null {url}/large
+  what happened        {me} stats --admin {admin}
+
+Stop with Ctrl-C."
+    )?;
+    out.flush()
+}
