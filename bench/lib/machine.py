@@ -1,0 +1,102 @@
+"""The machine: one benchmark at a time, no compiler beside it, and what it is."""
+
+import contextlib
+import fcntl
+import os
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import time
+
+from lib import process, servers
+from lib.errors import Usage
+
+LOCK = "/tmp/forebay-bench.lock"
+# How long the machine is looked at before the start, and how much it may do meanwhile.
+IDLE_SECONDS = 1
+IDLE_CORES_MAX = 0.2
+# The command that tells a server's version; its first word must be installed.
+VERSIONS = {
+    "nginx": ["nginx", "-v"],
+    "haproxy": ["haproxy", "-v"],
+    "varnish": ["varnishd", "-V"],
+    "trafficserver": ["traffic_server", "-V"],
+}
+
+
+@contextlib.contextmanager
+def only_one():
+    """Holds the lock that keeps a second benchmark from running beside this one."""
+    with open(LOCK, "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise Usage(f"another benchmark runs (process {holder}, lock {LOCK})") from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def require_quiet():
+    """Raises Usage where other work would make the figures worthless."""
+    wait = "wait, or use --allow-busy to try the driver itself"
+    running = process.compilers()
+    if running:
+        raise Usage(f"a compiler runs ({', '.join(running)}): {wait}")
+    before = process.machine_cpu_seconds()
+    time.sleep(IDLE_SECONDS)
+    cores = (process.machine_cpu_seconds() - before) / IDLE_SECONDS
+    if cores > IDLE_CORES_MAX:
+        raise Usage(f"other processes use {cores:.2f} processors: {wait}")
+
+
+def require_installed(specs, workloads):
+    """Every program that the run needs; finds out before anything is started."""
+    servers.bench_program()
+    for name in {spec.name for spec in specs}:
+        if name == "forebay":
+            servers.forebay_program()
+        elif name in VERSIONS and not shutil.which(VERSIONS[name][0]):
+            raise Usage(f"{name} is not installed: apt-get install {name}")
+    if any(w.tool == "wrk" for w in workloads) and not shutil.which("wrk"):
+        raise Usage("wrk is not installed: apt-get install wrk")
+
+
+def raise_file_limit():
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def describe():
+    model = re.search(r"model name\s*:\s*(.*)", _text("/proc/cpuinfo"))
+    memory_kib = int(re.search(r"MemTotal:\s*(\d+)", _text("/proc/meminfo"))[1])
+    return {"processor": f"{os.cpu_count()} x {model[1] if model else platform.machine()}",
+            "memory": f"{memory_kib / 2**20:.0f} GiB", "kernel": platform.release()}
+
+
+def versions(specs):
+    """The version of every server, and of wrk."""
+    names = dict.fromkeys(spec.name for spec in specs if not spec.is_bare)
+    commands = {**VERSIONS, "forebay": [servers.forebay_program(), "--version"]
+                if "forebay" in names else [], "wrk": ["wrk", "-v"]}
+    return {name: _version(commands[name]) for name in [*names, "wrk"]}
+
+
+def _version(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10,
+                              stdin=subprocess.DEVNULL)
+    except OSError:
+        return "not installed"
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return lines[0] if lines else "unknown"
+
+
+def _text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()

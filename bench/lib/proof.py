@@ -1,0 +1,47 @@
+"""Proof that a server does what a workload measures: serve from its cache, or from the origin."""
+
+import time
+
+from lib.errors import Broken
+
+SIZES = {"0": 0, "1k": 1024, "64k": 65_536}
+# Some caches store only after the response has left.
+TRIES = 20
+
+
+def check(server, origin, workload):
+    """Fills the cache and proves the hits, or proves that everything comes from the origin."""
+    if workload.served_by == "both":
+        return  # the client tells hits from misses, and counts both
+    if workload.served_by == "origin":
+        _check_passes(server, origin, workload)
+    else:
+        _check_hits(server, origin, workload)
+
+
+def _fetch_checked(server, workload):
+    want = SIZES[workload.folder.rsplit("/", 1)[1]]
+    for target, body in zip(workload.targets, server.fetch(workload.targets)):
+        if len(body) != want:
+            raise Broken(f"{server.name} answered {target} with {len(body)} bytes, not {want}")
+
+
+def _check_hits(server, origin, workload):
+    for _ in range(TRIES):
+        before = origin.count()
+        _fetch_checked(server, workload)
+        if origin.count() == before:
+            return
+        time.sleep(0.1)
+    raise Broken(f"{server.name} does not serve {workload.folder} from its cache: "
+                 f"the origin still sees requests after {TRIES} tries")
+
+
+def _check_passes(server, origin, workload):
+    for _ in range(2):
+        before = origin.count()
+        _fetch_checked(server, workload)
+        seen = origin.count() - before
+        if seen != workload.urls:
+            raise Broken(f"{server.name} passed {seen} of {workload.urls} requests for "
+                         f"{workload.folder} to the origin: it must pass all")

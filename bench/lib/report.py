@@ -1,0 +1,107 @@
+"""From samples to a table: keep the quietest runs, then median, least and most."""
+
+import math
+import statistics
+
+from lib.errors import Usage
+
+HEADINGS = ("server", "CPU µs/request", "min", "max", "Forebay ÷ it", "requests/s", "p50 µs",
+            "p99 µs", "server cores", "foreign cores", "notes")
+# Between these lines of a page stand the latest results, and nothing else.
+PAGE_MARKS = ("<!-- results: written by bench/run.py --page -->", "<!-- end of results -->")
+# Above this the figures of a run say as much about the other work as about the server.
+FOREIGN_CORES_MAX = 0.10
+
+
+def quietest(samples, keep_percent):
+    """The runs beside which other processes, compilers first, did least."""
+    order = sorted(samples, key=lambda s: (bool(s["compilers"]), s["foreign_cores"]))
+    return order[:max(1, math.ceil(len(order) * keep_percent / 100))]
+
+
+def summarise(samples, keep_percent):
+    """The figures of one server under one workload."""
+    kept = quietest(samples, keep_percent)
+    median = lambda key: statistics.median(s.get(key, 0) for s in kept)
+    us = [s["us"] for s in kept]
+    return {"us": median("us"), "us_min": min(us), "us_max": max(us),
+            **{key: median(key) for key in ("per_second", "p50_us", "p99_us", "server_cores",
+                                            "foreign_cores")},
+            "kept": len(kept), "runs": len(samples), "notes": _notes(kept)}
+
+
+def _notes(kept):
+    notes = sorted({problem for s in kept for problem in s["problems"]})
+    if any(s["compilers"] for s in kept):
+        notes.append("NOT QUOTABLE: a compiler ran")
+    elif statistics.median(s["foreign_cores"] for s in kept) > FOREIGN_CORES_MAX:
+        notes.append("noisy: other processes ran")
+    if "hit_percent" in kept[0]:
+        hit, miss = (statistics.median(s[key] for s in kept)
+                     for key in ("hit_percent", "miss_p99_us"))
+        notes.append(f"{hit:.1f} % hits, miss p99 {miss:,.0f} µs")
+    return notes
+
+
+def summaries(results, keep_percent):
+    """For each workload its servers, cheapest first, with Forebay's figure divided by theirs."""
+    tables = {}
+    for workload, by_server in results.items():
+        rows = {name: summarise(samples, keep_percent)
+                for name, samples in by_server.items() if samples}
+        forebay = rows.get("forebay")
+        for row in rows.values():
+            row["forebay_ratio"] = forebay["us"] / row["us"] if forebay and row["us"] else None
+        tables[workload] = dict(sorted(rows.items(), key=lambda item: item[1]["us"]))
+    return tables
+
+
+def _row(name, row):
+    ratio = "" if row["forebay_ratio"] is None else f"{row['forebay_ratio']:.2f}"
+    cells = (name, f"**{row['us']:.2f}**", f"{row['us_min']:.2f}", f"{row['us_max']:.2f}", ratio,
+             f"{row['per_second']:,.0f}", f"{row['p50_us']:,.0f}", f"{row['p99_us']:,.0f}",
+             f"{row['server_cores']:.2f}", f"{row['foreign_cores']:.2f}", "; ".join(row["notes"]))
+    return f"| {' | '.join(cells)} |"
+
+
+def table(rows):
+    """One workload's table in Markdown."""
+    rule = "|---|" + "--:|" * (len(HEADINGS) - 2) + "---|"
+    return "\n".join([f"| {' | '.join(HEADINGS)} |", rule,
+                      *(_row(name, row) for name, row in rows.items())])
+
+
+def markdown(record, abouts):
+    """The whole record as a page section: machine, versions, settings, command, tables."""
+    lines = [f"- {key}: {value}" for key, value in record["machine"].items()]
+    lines += [f"- {name}: {version}" for name, version in record["versions"].items()]
+    lines += [f"- settings: {', '.join(f'{k} {v}' for k, v in record['settings'].items())}",
+              "", "```", record["command"], "```"]
+    lines += [f"- left out of {problem}" for problem in record["left out"]]
+    for workload, rows in record["tables"].items():
+        if not rows:
+            continue
+        kept = max(f"{row['kept']} of {row['runs']}" for row in rows.values())
+        lines += ["", f"### {workload}", "", f"{abouts[workload]}. Median of the {kept} quietest "
+                  "runs.", "", table(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def check_page(path):
+    """The page's text before and after its results."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Usage(f"cannot read the page: {error}") from error
+    before, begin, rest = text.partition(PAGE_MARKS[0])
+    _, end, after = rest.partition(PAGE_MARKS[1])
+    if not begin or not end:
+        raise Usage(f"{path} has no line {PAGE_MARKS[0]!r} followed by {PAGE_MARKS[1]!r}")
+    return before, after
+
+
+def fill_page(path, text):
+    """Puts the results into a page, in place of the earlier ones."""
+    before, after = check_page(path)
+    begin, end = PAGE_MARKS
+    path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")

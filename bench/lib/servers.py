@@ -1,0 +1,185 @@
+"""Servers under test, and the origin behind them: start, readiness, requests, stop."""
+
+import dataclasses
+import http.client
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+
+from lib import process
+from lib.errors import Broken, Usage
+
+BENCH = pathlib.Path(__file__).resolve().parent.parent
+PEERS = BENCH / "peers"
+RUN = pathlib.Path("/dev/shm/forebay-bench")
+START_SECONDS = 20
+REQUEST_SECONDS = 10
+REST_SECONDS = 0.02
+REST_TRIES = 50
+
+
+def known():
+    """Names of the servers that have a start script."""
+    return sorted(path.parent.name for path in PEERS.glob("*/start.sh"))
+
+
+def program(variable, default):
+    """Path of a program that this project builds, from the environment or its usual place."""
+    path = pathlib.Path(os.environ.get(variable) or default).resolve()
+    if not os.access(path, os.X_OK):
+        raise Usage(f"{path} is not built (or {variable} names the wrong file): "
+                    "cargo build --release, in the root and in bench/")
+    return str(path)
+
+
+def bench_program():
+    return program("FOREBAY_BENCH", BENCH / "target/release/forebay-bench")
+
+
+def forebay_program():
+    return program("FOREBAY", BENCH.parent / "target/release/forebay")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A server and the settings of its start script, as `nginx@SENDFILE=on+THREADS=2`."""
+
+    text: str
+
+    @classmethod
+    def parse_list(cls, text):
+        specs = [cls(word) for word in dict.fromkeys(filter(None, text.split(",")))]
+        for spec in specs:
+            if spec.name not in known():
+                raise Usage(f"no server is called {spec.name!r}; there are {', '.join(known())}")
+            spec.settings  # raises where one is malformed
+        return specs
+
+    @property
+    def name(self):
+        return self.text.partition("@")[0]
+
+    @property
+    def settings(self):
+        pairs = [pair.split("=", 1) for pair in self.text.partition("@")[2].split("+") if pair]
+        if any(len(pair) != 2 for pair in pairs):
+            raise Usage(f"in {self.text!r} a setting lacks its '='")
+        return dict(pairs)
+
+    @property
+    def is_bare(self):
+        return self.name.startswith("bare-")
+
+
+class Running:
+    """A process tree that listens on a port of 127.0.0.1."""
+
+    def __init__(self, name, command, cpus, environment, log):
+        self.name = name
+        self.port = free_port()
+        self.cpus = cpus
+        self.log = log
+        command = [str(word).replace("@PORT@", str(self.port)) for word in command]
+        with open(log, "w", encoding="utf-8") as output:
+            self.root = subprocess.Popen(
+                command, env={**os.environ, **environment, "PORT": str(self.port)},
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+
+    @property
+    def pid(self):
+        return self.root.pid
+
+    def wait_ready(self, target):
+        """Returns when `target` is answered with 200."""
+        end = time.monotonic() + START_SECONDS
+        problem = "it does not listen"
+        while time.monotonic() < end and self.root.poll() is None:
+            try:
+                self.fetch([target])
+                return
+            except (OSError, http.client.HTTPException, Broken) as error:
+                problem = error
+            time.sleep(0.1)
+        if self.root.poll() is not None:
+            problem = f"it ended with status {self.root.returncode}"
+        raise Broken(f"{self.name} did not get ready: {problem}\n{self._log_end()}")
+
+    def fetch(self, targets):
+        """Gets all targets over one connection, or more where the server closes; the bodies."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_SECONDS)
+        bodies = []
+        try:
+            for target in targets:
+                connection.request("GET", target)
+                response = connection.getresponse()
+                bodies.append(response.read())
+                if response.status != 200:
+                    raise Broken(f"{self.name} answered {target} with {response.status}")
+        finally:
+            connection.close()
+        return bodies
+
+    def pin(self):
+        process.pin(self.pid, self.cpus)
+
+    def cpu_seconds(self):
+        return process.tree_cpu_seconds(self.pid)
+
+    def stop(self):
+        process.stop(self.root)
+
+    def _log_end(self):
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(f"  | {line}" for line in lines[-8:]) or "  (its log is empty)"
+
+
+class Origin(Running):
+    """The origin; it counts what it is asked for."""
+
+    def __init__(self, cpus, logs):
+        command = [bench_program(), "origin", "--port", "@PORT@"]
+        super().__init__("origin", command, cpus, {}, logs / "origin.log")
+
+    def count(self):
+        """Requests so far, once no more come: a cache may still fetch for clients that left."""
+        count = self._count_now()
+        for _ in range(REST_TRIES):
+            time.sleep(REST_SECONDS)
+            last, count = count, self._count_now()
+            if count == last:
+                break
+        return count
+
+    def _count_now(self):
+        return int(self.fetch(["/status"])[0])
+
+
+class Server(Running):
+    """A server under test."""
+
+    def __init__(self, spec, origin, settings, logs):
+        self.spec = spec
+        self.run_folder = RUN / spec.text.replace("/", "_")
+        environment = {
+            "ORIGIN": str(origin.port), "THREADS": str(settings["threads"]),
+            "RUN": str(self.run_folder), "FOREBAY_BENCH": bench_program(),
+            **settings["profile"], **spec.settings,
+        }
+        if spec.name == "forebay":
+            environment["FOREBAY"] = forebay_program()
+        super().__init__(spec.text, [PEERS / spec.name / "start.sh"], settings["server_cpus"],
+                         environment, logs / f"{self.run_folder.name}.log")
+
+    def stop(self):
+        super().stop()
+        shutil.rmtree(self.run_folder, ignore_errors=True)

@@ -1,0 +1,109 @@
+"""Tests of the driver's pure parts: python3 -m unittest lib.tests, in bench/."""
+
+import pathlib
+import tempfile
+import unittest
+
+from lib import clients, process, report, workloads
+from lib.errors import Broken, Usage
+from lib.servers import Spec
+
+WRK = """Running 1s test @ http://127.0.0.1:1/1k/0
+  1 threads and 64 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   621.01us  214.03us   4.52ms   91.60%
+  Latency Distribution
+     50%  624.00us
+     75%  672.00us
+     90%  800.00us
+     99%    1.55ms
+  86685 requests in 1.10s, 107.85MB read
+  Socket errors: connect 0, read 2, write 0, timeout 1
+  Non-2xx or 3xx responses: 3
+Requests/sec:  78804.55
+"""
+
+
+def sample(us, foreign=0.0, compilers=(), **more):
+    return {"us": us, "per_second": 1000, "foreign_cores": foreign, "server_cores": 0.5,
+            "p50_us": 1, "p99_us": 2, "compilers": list(compilers), "problems": [], **more}
+
+
+class Tests(unittest.TestCase):
+    def test_the_output_of_wrk_is_read(self):
+        result = clients.parse_wrk(WRK)
+        self.assertEqual(result["requests"], 86685)
+        self.assertAlmostEqual(result["per_second"], 78804.5, delta=0.1)
+        self.assertAlmostEqual(result["p50_us"], 624)
+        self.assertAlmostEqual(result["p99_us"], 1550)
+        self.assertEqual(result["errors"], 6)
+        with self.assertRaises(Broken):
+            clients.parse_wrk("unable to connect")
+
+    def test_the_quietest_runs_are_kept_and_compilers_go_first(self):
+        runs = [sample(1, 0.5), sample(2, 0.0), sample(3, 0.0, ["rustc"]), sample(4, 0.1)]
+        for percent, want in [(25, [2]), (50, [2, 4]), (60, [2, 4, 1]), (100, [2, 4, 1, 3])]:
+            kept = [s["us"] for s in report.quietest(runs, percent)]
+            self.assertEqual(kept, want, f"{percent} %")
+
+    def test_ratios_divide_forebay_by_the_other(self):
+        results = {"w": {"haproxy": [sample(8)], "forebay": [sample(4), sample(6)]}}
+        rows = report.summaries(results, 100)["w"]
+        self.assertEqual(list(rows), ["forebay", "haproxy"])
+        self.assertAlmostEqual(rows["haproxy"]["forebay_ratio"], 5 / 8)
+        self.assertEqual((rows["forebay"]["us_min"], rows["forebay"]["us_max"]), (4, 6))
+        alone = report.summaries({"w": {"haproxy": [sample(8)]}}, 100)["w"]
+        self.assertIsNone(alone["haproxy"]["forebay_ratio"])
+
+    def test_doubtful_figures_say_so(self):
+        for samples, note in [
+            ([sample(1, 0.0, ["cc1"])], "NOT QUOTABLE"),
+            ([sample(1, 0.5)], "noisy"),
+            ([sample(1, 0.0)], ""),
+        ]:
+            notes = "; ".join(report.summarise(samples, 100)["notes"])
+            self.assertTrue(notes.startswith(note) and bool(notes) == bool(note), notes)
+
+    def test_workloads_are_chosen_by_name_group_and_pattern(self):
+        for text, want in [
+            ("mixed", ["mixed"]),
+            ("pass-*,mixed,pass-1k", ["pass-1k", "pass-64k", "mixed"]),
+            ("1k-u1-*", ["1k-u1-c64", "1k-u1-c64-close", "1k-u1-c640", "1k-u1-c640-close"]),
+        ]:
+            self.assertEqual([w.name for w in workloads.select(text)], want, text)
+        with self.assertRaises(Usage):
+            workloads.select("2k-u1-c64")
+
+    def test_every_group_names_workloads(self):
+        for group, members in workloads.GROUPS.items():
+            self.assertLessEqual(set(members), set(workloads.WORKLOADS), group)
+
+    def test_servers_carry_settings(self):
+        specs = Spec.parse_list("nginx@SENDFILE=on+THREADS=2,haproxy")
+        self.assertEqual([s.name for s in specs], ["nginx", "haproxy"])
+        self.assertEqual(specs[0].settings, {"SENDFILE": "on", "THREADS": "2"})
+        for wrong in ("apache", "nginx@SENDFILE"):
+            with self.assertRaises(Usage):
+                Spec.parse_list(wrong)
+
+    def test_processors_are_lists_and_ranges(self):
+        for text, want in [("0", {0}), ("0,2", {0, 2}), ("1-3,5", {1, 2, 3, 5})]:
+            self.assertEqual(process.parse_cpus(text), want, text)
+        with self.assertRaises(ValueError):
+            process.parse_cpus("a")
+
+    def test_results_replace_what_stands_between_the_marks(self):
+        begin, end = report.PAGE_MARKS
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "page.md")
+            page.write_text(f"# Head\n{begin}\nold\n{end}\ntail\n", encoding="utf-8")
+            report.fill_page(page, "new\n")
+            self.assertEqual(page.read_text(encoding="utf-8"),
+                             f"# Head\n{begin}\nnew\n{end}\ntail\n")
+            page.write_text("no marks", encoding="utf-8")
+            with self.assertRaises(Usage):
+                report.fill_page(page, "new\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,94 @@
+"""The table of workloads."""
+
+import dataclasses
+import fnmatch
+
+from lib.errors import Usage
+
+RATE_PER_SECOND = 20_000
+RATE_CONNECTIONS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """What is asked for, and under which settings the servers run meanwhile."""
+
+    name: str
+    about: str
+    tool: str  # wrk, rate or mixed
+    folder: str = ""  # of the origin's site: targets are FOLDER/0, FOLDER/1, ...
+    urls: int = 1
+    connections: int = 64
+    close: bool = False  # a connection for each request
+    per_second: int = 0  # rate only
+    served_by: str = "cache"  # cache: the origin must see nothing; origin: everything; both
+    access_log: bool = False
+    cache_mib: int = 256
+
+    @property
+    def targets(self):
+        return [f"{self.folder}/{i}" for i in range(self.urls)]
+
+    @property
+    def needs_origin(self):
+        """A bare responder has nothing to fetch from."""
+        return self.served_by != "cache"
+
+    @property
+    def profile(self):
+        """Servers are restarted between workloads whose profiles differ."""
+        return {"ACCESS_LOG": str(int(self.access_log)), "CACHE_MIB": str(self.cache_mib)}
+
+
+def _hits():
+    for size in ("0", "1k", "64k"):
+        for urls in (1, 64):
+            for connections in (64, 640):
+                for close in (False, True):
+                    yield Workload(
+                        name=f"{size}-u{urls}-c{connections}" + ("-close" if close else ""),
+                        about=f"hits of {size} bytes, {urls} URL(s), {connections} connections, "
+                        + ("one request each" if close else "keep-alive"),
+                        tool="wrk", folder=f"/{size}", urls=urls,
+                        connections=connections, close=close)
+
+
+def _others():
+    yield Workload(
+        name="rate-20k", tool="rate", folder="/1k", connections=RATE_CONNECTIONS,
+        per_second=RATE_PER_SECOND,
+        about="1k hits, constant 20,000/s over 200 connections, latency from the due time")
+    for size in ("1k", "64k"):
+        yield Workload(
+            name=f"pass-{size}", tool="wrk", folder=f"/nocache/{size}", urls=64,
+            served_by="origin",
+            about=f"responses of {size} bytes that must not be stored, 64 URLs, "
+            "64 connections")
+    mixture = "Zipf 1.0 over 100,000 URLs of 1-100 KiB, 10 % never-seen, cache of 512 MiB"
+    for name, access_log in (("mixed", True), ("mixed-nolog", False)):
+        yield Workload(
+            name=name, tool="mixed", served_by="both", access_log=access_log, cache_mib=512,
+            about=f"{mixture}, access log {'on' if access_log else 'off'}")
+
+
+WORKLOADS = {w.name: w for w in [*_hits(), *_others()]}
+
+GROUPS = {
+    "core": ["1k-u1-c64", "1k-u1-c640", "1k-u64-c64", "64k-u1-c64", "1k-u1-c64-close", "rate-20k",
+             "pass-1k", "mixed"],
+    "hits": [w.name for w in _hits()],
+    "keepalive": [w.name for w in _hits() if not w.close],
+    "close": [w.name for w in _hits() if w.close],
+    "all": list(WORKLOADS),
+}
+
+
+def select(text):
+    """The workloads that a comma-separated list of names, groups and patterns names."""
+    names = []
+    for word in filter(None, text.split(",")):
+        found = GROUPS.get(word) or fnmatch.filter(WORKLOADS, word)
+        if not found:
+            raise Usage(f"no workload or group is called {word!r}; --list shows them")
+        names += found
+    return [WORKLOADS[name] for name in dict.fromkeys(names)]

@@ -1,0 +1,78 @@
+//! Key to record: one hot record, and 100,000 in an order that the processor's caches cannot
+//! follow.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion};
+use forebay_cache::{Join, Lookup, Store, StoreConfig};
+use quick_cache::sync::Cache;
+
+const BODY: [u8; 1024] = [b'x'; 1024];
+const HEAD: &[u8] = b"content-type: text/plain\r\netag: \"1024\"\r\n";
+const BUDGET_BYTES: u64 = 1 << 30;
+/// Far from one another, and without a common factor with the counts.
+const STRIDE: usize = 7919;
+
+/// Lookups that hit.
+pub(crate) fn benches(criterion: &mut Criterion) {
+    for (name, count) in [("hot", 1), ("100k", 100_000)] {
+        let keys = keys(count);
+        let mut group = criterion.benchmark_group(format!("lookup/{name}"));
+        let store = full_store(&keys);
+        group.bench_function(BenchmarkId::from_parameter("forebay"), |bencher| {
+            let mut turn = 0;
+            bencher.iter(|| {
+                turn = (turn + STRIDE) % keys.len();
+                let found = store.lookup(black_box(&keys[turn]));
+                assert!(matches!(found, Lookup::Record(_)));
+                found
+            });
+        });
+        let cache = full_cache(&keys);
+        group.bench_function(BenchmarkId::from_parameter("quick_cache"), |bencher| {
+            let mut turn = 0;
+            bencher.iter(|| {
+                turn = (turn + STRIDE) % keys.len();
+                let found = cache.get(black_box(keys[turn].as_slice()));
+                assert!(found.is_some());
+                found
+            });
+        });
+        group.finish();
+    }
+}
+
+fn keys(count: usize) -> Vec<Vec<u8>> {
+    (0..count)
+        .map(|i| format!("main\0http\0org.example.www\0/obj/{i}").into_bytes())
+        .collect()
+}
+
+fn full_store(keys: &[Vec<u8>]) -> Arc<Store> {
+    let config = StoreConfig::with_budget(BUDGET_BYTES);
+    let store = Arc::new(Store::new(config).expect("the budget suffices"));
+    for key in keys {
+        let Join::Leader(leader, _follower) = store.join(key, None, None, 0) else {
+            unreachable!("nobody else fetches {key:?}");
+        };
+        let filling = leader.begin(HEAD, None, Some(BODY.len() as u64));
+        let mut filling = filling
+            .map_err(|(_, refused)| refused)
+            .expect("there is room");
+        filling
+            .append(&BODY)
+            .expect("a record that is stored needs no listener");
+        assert!(filling.finish());
+    }
+    store
+}
+
+fn full_cache(keys: &[Vec<u8>]) -> Cache<Vec<u8>, Arc<[u8]>> {
+    // Room for more than there is, so that no key is evicted.
+    let cache = Cache::new(keys.len() * 2 + 64);
+    for key in keys {
+        cache.insert(key.clone(), Arc::from(BODY.as_slice()));
+    }
+    cache
+}

@@ -1,0 +1,1 @@
+//! Holds nothing: the benchmarks of this package are in `benches`.

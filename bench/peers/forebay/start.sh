@@ -1,0 +1,7 @@
+#!/bin/bash
+# FOREBAY: the program (../target/release/forebay)
+. "$(dirname "$0")/../common.sh"
+exec "${FOREBAY:-$HERE/../../../target/release/forebay}" serve \
+  --origin "http://127.0.0.1:$ORIGIN" --listen "127.0.0.1:$PORT" --workers "$THREADS" \
+  --cache-size "${CACHE_MIB}MiB" --runtime-dir "$RUN/run" --admin "$RUN/admin.sock" \
+  --access-log "$(pick "$ACCESS_LOG" "$RUN/access.log" off)" --access-log-format combined

@@ -1,0 +1,8 @@
+#!/bin/bash
+# SENDFILE=on|off (off): off is nginx's best for short bodies, on for 64 KiB.
+. "$(dirname "$0")/../common.sh"
+reuseport=
+if [ "$THREADS" -gt 1 ]; then reuseport=reuseport; fi
+render nginx.conf "SENDFILE=${SENDFILE:-off}" "REUSEPORT=$reuseport" \
+  "LOG=$(pick "$ACCESS_LOG" "$RUN/access.log combined buffer=64k flush=1s" off)"
+exec nginx -e "$RUN/error.log" -c "$RUN/nginx.conf"

@@ -1,0 +1,104 @@
+//! The benchmark's own programs: bare responders, the origin, and two load generators.
+//!
+//! A bare responder shows the limit of an I/O architecture: what is left of a cache hit when
+//! nothing is cached, checked or logged. None of these programs is a server for real use: they
+//! listen on 127.0.0.1 and answer a made-up site (`site.rs`).
+//!
+//! Everything that answers is an [`answer::Answer`], a pure step from request bytes to reply
+//! bytes; the two engines in `serve` move those bytes.
+
+mod answer;
+mod clock;
+mod load;
+mod net;
+mod serve;
+mod site;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use answer::{fixed::Fixed, origin::Origin, parsed::Parsed};
+
+/// Bare responders, the origin and the load generators of Forebay's benchmark.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answers ready-made responses from a raw epoll loop
+    Epoll(Listen),
+    /// Answers ready-made responses from a tokio read/answer loop
+    Tokio(Listen),
+    /// As `tokio`, but parses, looks up among 100,000 objects, and writes Age and Date
+    TokioParse(Listen),
+    /// Serves the benchmark's site: /0/N /1k/N /64k/N /obj/ID, /nocache/..., a counter at /status
+    Origin(Listen),
+    /// Sends requests at a constant rate; latency counts from when each should have left
+    Rate(load::rate::Plan),
+    /// Zipf-distributed requests with a share of never-seen URLs, over keep-alive connections
+    Mixed(load::mixed::Plan),
+}
+
+/// Where a responder listens.
+#[derive(Args, Clone, Copy)]
+struct Listen {
+    /// Port on 127.0.0.1
+    #[arg(long)]
+    port: u16,
+    /// Threads, each with its own listener and its own loop
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("forebay-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> io::Result<()> {
+    match command {
+        Command::Epoll(listen) => on_threads(listen, |l| serve::epoll::serve(l, Fixed::new())),
+        Command::Tokio(listen) => on_threads(listen, |l| serve::tokio::serve(l, Fixed::new())),
+        Command::TokioParse(listen) => {
+            let host = format!("127.0.0.1:{}", listen.port);
+            on_threads(listen, move |l| serve::tokio::serve(l, Parsed::new(&host)))
+        }
+        Command::Origin(listen) => on_threads(listen, |l| serve::epoll::serve(l, Origin::new())),
+        Command::Rate(plan) => load::rate::run(&plan),
+        Command::Mixed(plan) => load::mixed::run(plan),
+    }
+}
+
+/// Runs `serve` on every thread with a listener of its own; ends only with an error.
+fn on_threads(
+    listen: Listen,
+    serve: impl Fn(std::net::TcpListener) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    let listeners: Vec<_> = (0..listen.threads.max(1))
+        .map(|_| net::listen(listen.port))
+        .collect::<io::Result<_>>()
+        .map_err(|e| io::Error::new(e.kind(), format!("port {}: {e}", listen.port)))?;
+    std::thread::scope(|scope| {
+        let serve = &serve;
+        let threads: Vec<_> = listeners
+            .into_iter()
+            .map(|listener| scope.spawn(move || serve(listener)))
+            .collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("panic")))
+        })
+    })
+}

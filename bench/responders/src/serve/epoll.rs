@@ -1,0 +1,250 @@
+//! A raw epoll loop, level-triggered: one receive and one send for a request, nothing else.
+//!
+//! Invariants: a connection waits for input or for room to send, never for both; while it waits
+//! for room its further input stays unanswered.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use super::INPUT_BYTES;
+use crate::answer::{Answer, Reply};
+use crate::net::accept;
+
+/// Events taken from the kernel at once.
+const EVENTS_MAX: usize = 1024;
+/// The listener's event data; connections carry their descriptor's number, which is smaller.
+const LISTENER: u64 = u64::MAX;
+
+/// Accepts from `listener` and answers until epoll itself fails.
+pub(crate) fn serve(listener: TcpListener, answer: impl Answer) -> io::Result<()> {
+    Engine::new(listener, answer)?.run()
+}
+
+struct Engine<A> {
+    epoll: OwnedFd,
+    listener: TcpListener,
+    /// By descriptor number.
+    connections: Vec<Option<Connection>>,
+    turn: Turn<A>,
+}
+
+/// What every connection uses in its turn.
+struct Turn<A> {
+    answer: A,
+    reply: Reply,
+    input: Vec<u8>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    /// Input that is not answered yet; empty, and without memory, nearly always.
+    unread: Vec<u8>,
+    /// What a full socket did not take.
+    unsent: Reply,
+    closing: bool,
+}
+
+/// What a connection waits for after its turn.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+enum Next {
+    Input,
+    Room,
+    Close,
+}
+
+impl<A: Answer> Engine<A> {
+    fn new(listener: TcpListener, answer: A) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(
+            &epoll,
+            &listener,
+            EventData::new_u64(LISTENER),
+            EventFlags::IN,
+        )?;
+        let turn = Turn {
+            answer,
+            reply: Reply::default(),
+            input: vec![0; INPUT_BYTES],
+        };
+        Ok(Self {
+            epoll,
+            listener,
+            connections: Vec::new(),
+            turn,
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        loop {
+            events.clear();
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                None,
+            ) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                match event.data.u64() {
+                    LISTENER => self.accept_all(),
+                    number => self.ready(number as usize, event.flags),
+                }
+            }
+        }
+    }
+
+    /// Accepts until the queue is empty, or descriptors are used up: what waits is accepted when
+    /// one is free.
+    fn accept_all(&mut self) {
+        while let Ok(stream) = accept(&self.listener) {
+            let number = stream.as_raw_fd() as usize;
+            let data = EventData::new_u64(number as u64);
+            if epoll::add(&self.epoll, &stream, data, EventFlags::IN).is_err() {
+                continue;
+            }
+            if self.connections.len() <= number {
+                self.connections.resize_with(number + 1, || None);
+            }
+            self.connections[number] = Some(Connection::new(stream));
+        }
+    }
+
+    fn ready(&mut self, number: usize, flags: EventFlags) {
+        let Some(slot) = self.connections.get_mut(number) else {
+            return;
+        };
+        let Some(connection) = slot else { return };
+        let waited = connection.waits_for();
+        let next = if flags.intersects(EventFlags::ERR) {
+            Next::Close
+        } else if waited == Next::Room {
+            connection.send_rest(&mut self.turn)
+        } else {
+            connection.read(&mut self.turn)
+        };
+        let interest = match next {
+            Next::Close => return *slot = None,
+            Next::Input => EventFlags::IN,
+            Next::Room => EventFlags::OUT,
+        };
+        let data = EventData::new_u64(number as u64);
+        if next != waited && epoll::modify(&self.epoll, &connection.stream, data, interest).is_err()
+        {
+            *slot = None;
+        }
+    }
+}
+
+impl Connection {
+    fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            unread: Vec::new(),
+            unsent: Reply::default(),
+            closing: false,
+        }
+    }
+
+    fn waits_for(&self) -> Next {
+        if self.unsent.own.is_empty() && self.unsent.shared.is_empty() {
+            Next::Input
+        } else {
+            Next::Room
+        }
+    }
+
+    fn read(&mut self, turn: &mut Turn<impl Answer>) -> Next {
+        let count = match self.stream.read(&mut turn.input) {
+            Ok(0) => return Next::Close,
+            Ok(count) => count,
+            Err(error) if is_transient(&error) => return Next::Input,
+            Err(_) => return Next::Close,
+        };
+        if self.unread.is_empty() {
+            // The buffer is lent out of the turn for as long as the answers need the rest of it.
+            let input = std::mem::take(&mut turn.input);
+            let next = self.answer_all(&input[..count], turn);
+            turn.input = input;
+            return next;
+        }
+        let mut input = std::mem::take(&mut self.unread);
+        input.extend_from_slice(&turn.input[..count]);
+        self.answer_all(&input, turn)
+    }
+
+    /// Answers every whole request of `input` and keeps what is left of it.
+    fn answer_all(&mut self, mut input: &[u8], turn: &mut Turn<impl Answer>) -> Next {
+        while !input.is_empty() {
+            turn.reply.clear();
+            let Some(answered) = turn.answer.answer(input, &mut turn.reply) else {
+                break;
+            };
+            input = &input[answered.bytes..];
+            self.closing = !answered.keep;
+            match send(&mut self.stream, &turn.reply) {
+                Ok(sent) => self.unsent.keep_rest(&turn.reply, sent),
+                Err(_) => return Next::Close,
+            }
+            if self.waits_for() == Next::Room {
+                break;
+            }
+            if self.closing {
+                return Next::Close;
+            }
+        }
+        if input.len() > INPUT_BYTES {
+            return Next::Close;
+        }
+        self.unread.extend_from_slice(input);
+        self.waits_for()
+    }
+
+    /// Sends what a full socket had not taken, then goes on with the input that waited for it.
+    fn send_rest(&mut self, turn: &mut Turn<impl Answer>) -> Next {
+        let rest = std::mem::take(&mut self.unsent);
+        match send(&mut self.stream, &rest) {
+            Ok(sent) => self.unsent.keep_rest(&rest, sent),
+            Err(_) => return Next::Close,
+        }
+        if self.waits_for() == Next::Room {
+            return Next::Room;
+        }
+        if self.closing {
+            return Next::Close;
+        }
+        let input = std::mem::take(&mut self.unread);
+        self.answer_all(&input, turn)
+    }
+}
+
+impl Reply {
+    /// Becomes what of `reply` comes after its first `sent` bytes.
+    fn keep_rest(&mut self, reply: &Reply, sent: usize) {
+        let own_sent = sent.min(reply.own.len());
+        self.own.extend_from_slice(&reply.own[own_sent..]);
+        self.shared = &reply.shared[sent - own_sent..];
+    }
+}
+
+/// Sends both parts in one call; the count of bytes that the socket took, 0 if it is full.
+fn send(stream: &mut TcpStream, reply: &Reply) -> io::Result<usize> {
+    let result = match (reply.own.is_empty(), reply.shared.is_empty()) {
+        (true, _) => stream.write(reply.shared),
+        (_, true) => stream.write(&reply.own),
+        _ => stream.write_vectored(&[IoSlice::new(&reply.own), IoSlice::new(reply.shared)]),
+    };
+    match result {
+        Err(error) if is_transient(&error) => Ok(0),
+        result => result,
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}

@@ -1,0 +1,158 @@
+//! The made-up site that origin, bare responders and load generators agree on.
+//!
+//! | target | body | stored |
+//! |---|---|---|
+//! | `/0/N`, `/1k/N`, `/64k/N` | 0, 1,024 or 65,536 bytes | for a day |
+//! | `/obj/ID` | 1 to 100 KiB, the size and the first bytes follow from ID | for a day |
+//! | `/nocache/…` | as the same target without `/nocache` | never |
+//!
+//! Invariant: a body is a function of its target alone, so that a client can check what it gets.
+
+use std::sync::LazyLock;
+
+/// First bytes of an object's body, which tell one object from another.
+pub(crate) const MARK_BYTES: usize = 16;
+/// Smallest and largest body of `/obj/ID`.
+const OBJECT_BYTES_MIN: usize = 1024;
+const OBJECT_BYTES_MAX: usize = 100 * 1024;
+
+/// The folders of fixed size: name and body length.
+pub(crate) const FOLDERS: [(&str, usize); 3] = [("0", 0), ("1k", 1024), ("64k", 65_536)];
+
+static FILLER: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![b'x'; OBJECT_BYTES_MAX].into());
+
+/// What a target names.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) struct Resource {
+    /// Which body.
+    pub(crate) content: Content,
+    /// Whether a cache may keep it.
+    pub(crate) storable: bool,
+}
+
+/// The body of a resource.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Content {
+    /// So many filler bytes.
+    Filler(usize),
+    /// The object with this ID: its mark, then filler.
+    Object(u64),
+}
+
+impl Resource {
+    /// Reads an origin-form target; `None` where the site has nothing.
+    pub(crate) fn parse(target: &str) -> Option<Self> {
+        let (target, storable) = match target.strip_prefix("/nocache/") {
+            Some(rest) => (rest, false),
+            None => (target.strip_prefix('/')?, true),
+        };
+        let (folder, id) = target.split_once('/')?;
+        let id = id.parse().ok()?;
+        let content = if folder == "obj" {
+            Content::Object(id)
+        } else {
+            Content::Filler(FOLDERS.iter().find(|(name, _)| *name == folder)?.1)
+        };
+        Some(Self { content, storable })
+    }
+}
+
+impl Content {
+    /// Length of the body.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Filler(bytes) => bytes,
+            Self::Object(id) => object_bytes(id),
+        }
+    }
+
+    /// The mark that precedes the filler, if any.
+    pub(crate) fn mark(self) -> Option<[u8; MARK_BYTES]> {
+        match self {
+            Self::Filler(_) => None,
+            Self::Object(id) => Some(mark(id)),
+        }
+    }
+}
+
+/// `bytes` filler bytes.
+///
+/// # Panics
+/// If `bytes` exceeds the largest body of the site: a fault of this program.
+pub(crate) fn filler(bytes: usize) -> &'static [u8] {
+    &FILLER[..bytes]
+}
+
+/// Length of `/obj/ID`: spread evenly over 1 to 100 KiB.
+pub(crate) fn object_bytes(id: u64) -> usize {
+    let span = (OBJECT_BYTES_MAX - OBJECT_BYTES_MIN + 1) as u64;
+    OBJECT_BYTES_MIN + (scramble(id) % span) as usize
+}
+
+/// First bytes of `/obj/ID`: hexadecimal digits that follow from ID.
+pub(crate) fn mark(id: u64) -> [u8; MARK_BYTES] {
+    let scrambled = scramble(id ^ 0x5eed);
+    std::array::from_fn(|i| b"0123456789abcdef"[(scrambled >> (60 - 4 * i) & 15) as usize])
+}
+
+/// The finaliser of SplitMix64: neighbours come out unlike each other.
+fn scramble(id: u64) -> u64 {
+    let z = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_name_what_the_table_says() {
+        let filler = |bytes, storable| {
+            Some(Resource {
+                content: Content::Filler(bytes),
+                storable,
+            })
+        };
+        let object = |id, storable| {
+            Some(Resource {
+                content: Content::Object(id),
+                storable,
+            })
+        };
+        for (target, want) in [
+            ("/0/0", filler(0, true)),
+            ("/1k/63", filler(1024, true)),
+            ("/64k/1", filler(65_536, true)),
+            ("/nocache/1k/0", filler(1024, false)),
+            ("/obj/7", object(7, true)),
+            ("/nocache/obj/7", object(7, false)),
+            ("/obj/18446744073709551615", object(u64::MAX, true)),
+            ("/obj/18446744073709551616", None),
+            ("/obj/", None),
+            ("/2k/0", None),
+            ("/1k", None),
+            ("1k/0", None),
+            ("/nocache", None),
+            ("/", None),
+            ("", None),
+        ] {
+            assert_eq!(Resource::parse(target), want, "target {target:?}");
+        }
+    }
+
+    #[test]
+    fn objects_have_sizes_over_the_whole_span_and_marks_of_their_own() {
+        let sizes: Vec<_> = (0..10_000).map(object_bytes).collect();
+        assert!(
+            sizes
+                .iter()
+                .all(|s| (OBJECT_BYTES_MIN..=OBJECT_BYTES_MAX).contains(s))
+        );
+        let mean = sizes.iter().sum::<usize>() / sizes.len();
+        assert!((50_000..54_000).contains(&mean), "mean size {mean}");
+        assert_ne!(mark(1), mark(2));
+        assert_eq!(filler(OBJECT_BYTES_MAX).len(), OBJECT_BYTES_MAX);
+    }
+}

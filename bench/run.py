@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Measures caching proxies side by side: CPU time per request of each server's process tree.
+
+It starts the servers and one origin, proves that each serves from its cache (the origin's counter
+stands still; for pass-through it must move), and loads them one after the other, in an order that
+is drawn anew in each round. The quietest runs are kept. bench/README.md says how to read it.
+"""
+
+import argparse
+import contextlib
+import datetime
+import http.client
+import json
+import os
+import pathlib
+import random
+import shlex
+import signal
+import sys
+
+from lib import machine, measure, process, proof, report, servers
+from lib.errors import Broken, Usage
+from lib.workloads import GROUPS, WORKLOADS, select
+
+DEFAULT_SERVERS = ("forebay,haproxy,nginx,nginx@SENDFILE=on,varnish,trafficserver,"
+                   "bare-epoll,bare-tokio,bare-tokio-parse")
+EXAMPLES = """
+examples:
+  run.py                                    the core workloads, all servers: the form to quote
+  run.py --workloads '1k-*' --servers forebay,haproxy
+  run.py --workloads 64k-u1-c64 --servers forebay,nginx@SENDFILE=on,haproxy,varnish
+  run.py --workloads mixed,pass-1k --origin-cpu 1 --rounds 7
+  run.py --page docs/performance.md         the same, and into the page
+  run.py --list                             all workloads, groups and servers
+  run.py --rounds 1 --seconds 1 --allow-busy --workloads 1k-u1-c64      only a try
+"""
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--list", action="store_true", help="show workloads, groups and servers, and end")
+    add("--servers", default=DEFAULT_SERVERS, metavar="A,B",
+        help="servers, each with settings of its start script: NAME@SETTING=VALUE+SETTING=VALUE")
+    add("--workloads", default="core", metavar="A,B",
+        help="names, groups or patterns (core: those that the project's aims are about)")
+    add("--rounds", type=int, default=5, help="measured runs of each server (5)")
+    add("--seconds", type=int, default=4, help="length of a measured run (4)")
+    add("--keep", type=int, default=60, metavar="PERCENT",
+        help="share of the runs that is kept: those with least foreign CPU (60)")
+    add("--threads", type=int, default=1, help="worker threads of each server (1)")
+    add("--server-cpu", default="0", metavar="CPUS", help="processors of the servers (0)")
+    add("--client-cpu", default="0", metavar="CPUS", help="processors of the clients (0)")
+    add("--origin-cpu", metavar="CPUS",
+        help="processors of the origin (the first that neither server nor client has)")
+    add("--warm-seconds", type=int, default=1, help="unmeasured load before each workload (1)")
+    add("--fill-requests", type=int, default=40_000,
+        help="requests that fill the cache before the mixture is measured (40000)")
+    add("--out", metavar="PREFIX", help="writes PREFIX.json and PREFIX.md (bench/out/TIME)")
+    add("--page", metavar="FILE",
+        help="writes the tables into FILE too, between its result marks (docs/performance.md)")
+    add("--allow-busy", action="store_true", help="run beside compilers: no figure is quotable")
+    return parser.parse_args()
+
+
+def resolve(arguments):
+    """Turns texts of the command line into what they name; raises Usage where they name nothing."""
+    try:
+        arguments.server_cpus = process.parse_cpus(arguments.server_cpu)
+        arguments.client_cpus = process.parse_cpus(arguments.client_cpu)
+        machine_cpus = os.sched_getaffinity(0)
+        others = machine_cpus - arguments.server_cpus - arguments.client_cpus
+        chosen = arguments.origin_cpu or str(min(others or machine_cpus))
+        arguments.origin_cpus = process.parse_cpus(chosen)
+    except ValueError as error:
+        raise Usage(f"processors are written as 0, 0,2 or 0-3: {error}") from error
+    used = arguments.server_cpus | arguments.client_cpus | arguments.origin_cpus
+    if used - machine_cpus:
+        raise Usage(f"processors {sorted(used - machine_cpus)} are not there")
+    if min(arguments.rounds, arguments.seconds, arguments.threads) < 1:
+        raise Usage("--rounds, --seconds and --threads must be at least 1")
+    if not 1 <= arguments.keep <= 100:
+        raise Usage("--keep is a percentage from 1 to 100")
+    arguments.specs = servers.Spec.parse_list(arguments.servers)
+    arguments.chosen = select(arguments.workloads)
+    machine.require_installed(arguments.specs, arguments.chosen)
+    if arguments.page:
+        if arguments.allow_busy:
+            raise Usage("--page takes only figures that can be quoted, so not with --allow-busy")
+        report.check_page(pathlib.Path(arguments.page))
+
+
+def show_list():
+    print("workloads:")
+    for workload in WORKLOADS.values():
+        print(f"  {workload.name:<20} {workload.about}")
+    print("groups:")
+    for name, members in GROUPS.items():
+        print(f"  {name:<20} {', '.join(members) if len(members) < 10 else len(members)}")
+    print("servers:\n  " + ", ".join(servers.known()))
+
+
+def by_profile(workloads):
+    """Workloads in groups that the same running servers can take."""
+    groups = {}
+    for workload in workloads:
+        groups.setdefault(tuple(workload.profile.items()), []).append(workload)
+    return groups
+
+
+class Run:
+    """Everything that is running, what it has shown, and what went wrong."""
+
+    def __init__(self, arguments, prefix):
+        self.arguments = arguments
+        self.prefix = prefix
+        self.logs = servers.BENCH / "out/logs"
+        self.results = {}
+        self.left_out = []
+        self.text = ""
+
+    def all(self):
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            origin = servers.Origin(self.arguments.origin_cpus, self.logs)
+            stack.callback(origin.stop)
+            origin.wait_ready("/status")
+            for workloads in by_profile(self.arguments.chosen).values():
+                with contextlib.ExitStack() as group:
+                    started = self.start_servers(origin, workloads, group)
+                    for workload in workloads:
+                        self.workload(workload, started, origin)
+
+    def start_servers(self, origin, workloads, stack):
+        """Starts every server that one of the workloads needs."""
+        settings = {"threads": self.arguments.threads, "profile": workloads[0].profile,
+                    "server_cpus": self.arguments.server_cpus}
+        started = []
+        for spec in self.arguments.specs:
+            if spec.is_bare and all(w.needs_origin for w in workloads):
+                continue
+            with self.leaving_out("all of the profile"):
+                server = servers.Server(spec, origin, settings, self.logs)
+                stack.callback(server.stop)
+                server.wait_ready("/1k/0")
+                started.append(server)
+        return started
+
+    def workload(self, workload, started, origin):
+        """Proves, warms, measures, and writes what is known so far."""
+        print(f"\n{workload.name}: {workload.about}", flush=True)
+        able = []
+        for server in started:
+            if server.spec.is_bare and workload.needs_origin:
+                continue
+            with self.leaving_out(workload.name):
+                server.pin()
+                proof.check(server, origin, workload)
+                measure.warm(server, workload, self.arguments)
+                able.append(server)
+        self.results[workload.name] = samples = self.rounds(able, origin, workload)
+        tables = report.summaries({workload.name: samples}, self.arguments.keep)
+        print("\n" + report.table(tables[workload.name]), flush=True)
+        self.text = write(record_of(self.arguments, self.results, self.left_out), self.prefix)
+
+    def rounds(self, able, origin, workload):
+        """Measures all servers in each round, in an order that is drawn anew."""
+        samples = {server.name: [] for server in able}
+        for number in range(1, self.arguments.rounds + 1):
+            for server in random.sample(able, len(able)):
+                with self.leaving_out(f"round {number} of {workload.name}"):
+                    sample = measure.run(server, origin, workload, self.arguments, number)
+                    samples[server.name].append(sample)
+                    print(measure.progress(number, server, sample), flush=True)
+        return samples
+
+    @contextlib.contextmanager
+    def leaving_out(self, what):
+        """One that fails is left out, loudly; the others go on."""
+        try:
+            yield
+        except (Broken, OSError, http.client.HTTPException) as problem:
+            print(f"!! left out of {what}: {problem}", file=sys.stderr, flush=True)
+            self.left_out.append(f"{what}: {problem}")
+
+
+def record_of(arguments, results, left_out):
+    settings = {"rounds": arguments.rounds, "seconds": arguments.seconds,
+                "kept percent": arguments.keep, "worker threads": arguments.threads,
+                "server processors": arguments.server_cpu,
+                "client processors": arguments.client_cpu,
+                "origin processors": ",".join(map(str, sorted(arguments.origin_cpus)))}
+    return {"time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "command": shlex.join(["bench/run.py", *sys.argv[1:]]), "settings": settings,
+            "machine": machine.describe(), "versions": machine.versions(arguments.specs),
+            "left out": left_out, "tables": report.summaries(results, arguments.keep),
+            "samples": results}
+
+
+def write(record, prefix):
+    abouts = {name: workload.about for name, workload in WORKLOADS.items()}
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(f"{prefix}.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
+    text = report.markdown(record, abouts)
+    pathlib.Path(f"{prefix}.md").write_text(text, encoding="utf-8")
+    return text
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.list:
+        show_list()
+        return
+    resolve(arguments)
+    if not arguments.allow_busy:
+        machine.require_quiet()
+    machine.raise_file_limit()
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    prefix = pathlib.Path(arguments.out or servers.BENCH / "out" / stamp)
+    run = Run(arguments, prefix)
+    with machine.only_one():
+        run.all()
+    if run.left_out:
+        raise Broken("left out:\n  " + "\n  ".join(run.left_out))
+    if arguments.page:
+        report.fill_page(pathlib.Path(arguments.page), run.text)
+    print(f"\nwritten: {prefix}.json and {prefix}.md")
+
+
+if __name__ == "__main__":
+    # A polite end of the driver must end the servers too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main()
+    except (Usage, Broken) as problem:
+        sys.exit(f"run.py: {problem}")
+    except KeyboardInterrupt:
+        sys.exit("run.py: interrupted; everything that was started is stopped")
