@@ -8,7 +8,7 @@ use crate::accept::{Admitted, Client};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::flow;
+use crate::flow::{self, After};
 use crate::limits::OUT_BYTES_MAX;
 use crate::log::AccessEntry;
 use crate::parse::{Buffers, ReplyForm, Request, next_head};
@@ -21,7 +21,9 @@ pub(crate) fn spawn(worker: Rc<Worker>, admitted: Admitted) {
 }
 
 async fn run(worker: Rc<Worker>, admitted: Admitted) {
-    let _open = Open { worker: Rc::clone(&worker) };
+    let _open = Open {
+        worker: Rc::clone(&worker),
+    };
     let client = admitted.into_client(Rc::clone(&worker)).await;
     let mut slot = None;
     match requests(&client, &mut slot).await {
@@ -58,7 +60,9 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             Ok(None) => return End::Close,
             Err(fault) => return refuse(client, slot, fault).await,
         };
-        let Some(buffers) = slot else { return End::Close };
+        let Some(buffers) = slot else {
+            return End::Close;
+        };
         client.worker.count(Counter::Requests);
         let full = served >= config.server.requests_per_connection_max;
         if full {
@@ -67,13 +71,19 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
         let last = full || client.worker.draining();
         match flow::answer(client, &config, buffers, head_bytes, last).await {
             Err(_) => return End::Reset,
-            Ok(false) => return flushed(client, buffers, End::Linger).await,
-            Ok(true) if buffers.out.pending_bytes() > OUT_BYTES_MAX => {
+            // With unread bytes a plain close would reset, and the answer might not arrive.
+            Ok(After::Close) if buffers.input.is_empty() => {
+                return flushed(client, buffers, End::Close).await;
+            }
+            Ok(After::Close | After::Linger) => {
+                return flushed(client, buffers, End::Linger).await;
+            }
+            Ok(After::GoOn) if buffers.out.pending_bytes() > OUT_BYTES_MAX => {
                 if client.flush(&mut buffers.out).await.is_err() {
                     return End::Reset;
                 }
             }
-            Ok(true) => {}
+            Ok(After::GoOn) => {}
         }
     }
     End::Close
@@ -98,7 +108,12 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
         _ => {}
     }
     let buffers = slot.get_or_insert_with(|| client.worker.buffers.take());
-    serve_fault(&mut buffers.out, fault, ReplyForm::UNKNOWN, &CacheStatus::REFUSED);
+    serve_fault(
+        &mut buffers.out,
+        fault,
+        ReplyForm::UNKNOWN,
+        &CacheStatus::REFUSED,
+    );
     flushed(client, buffers, End::Linger).await
 }
 
@@ -139,4 +154,3 @@ impl Access {
         client.worker.with_access_log(|log| log.log(&entry));
     }
 }
-

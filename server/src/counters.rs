@@ -126,7 +126,10 @@ mod tests {
     fn names_are_unique_and_in_the_form_of_prometheus() {
         let mut names: Vec<_> = COUNTERS.iter().map(|def| def.name).collect();
         for def in COUNTERS {
-            let valid = def.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            let valid = def
+                .name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b == b'_');
             assert!(valid, "{}", def.name);
             let counter = matches!(def.kind, CounterKind::Counter);
             assert_eq!(counter, def.name.ends_with("_total"), "{}", def.name);

@@ -24,14 +24,14 @@ use crate::lookup::{Forward, Found, Hit, Wanted, lookup};
 use crate::out::Out;
 use crate::parse::{Buffers, ReplyForm, Request};
 use crate::serve::{
-    Answered, Broken, Own, Passed, Relay, Reply, serve_fault, serve_growing, serve_own,
-    serve_pass, serve_stored,
+    Answered, Broken, Own, Passed, Relay, Reply, serve_fault, serve_growing, serve_own, serve_pass,
+    serve_stored,
 };
 use crate::store::{Needs, Source, obtain};
 
 /// Answers the request whose head of `head_bytes` stands at the start of the input.
 ///
-/// `last`: the connection ends with it. True if it goes on.
+/// `last`: the connection ends with it.
 ///
 /// # Errors
 /// A fault in the middle of the answer: the connection must be reset.
@@ -41,17 +41,26 @@ pub(crate) async fn answer(
     buffers: &mut Buffers,
     head_bytes: usize,
     last: bool,
-) -> Result<bool, Fault> {
-    let Buffers { input, parts, key, variant, out } = buffers;
+) -> Result<After, Fault> {
+    let Buffers {
+        input,
+        parts,
+        key,
+        variant,
+        out,
+    } = buffers;
     let mut cache = CacheStatus::REFUSED;
     let mut access = Access::default();
     let mut form = ReplyForm::UNKNOWN;
+    // Bytes of a body that stay unread would be taken for the next request.
+    let mut unread = true;
     let head = parts.head(input.bytes().get(..head_bytes).unwrap_or_default());
     let taken = match Request::check(head) {
         Err(fault) => Err(Broken::Before(fault)),
         Ok(mut request) => {
             request.form.keep_alive &= !last;
             form = request.form;
+            unread = request.has_body();
             access.begin(client, &request);
             let scratch = Scratch { key, variant, out };
             steps(client, config, &request, scratch, &mut cache).await
@@ -60,20 +69,39 @@ pub(crate) async fn answer(
     input.consume(head_bytes);
     let answered = match taken {
         Ok(Taken::Answered(answered)) => Ok(answered),
-        Ok(Taken::Own(own)) => serve_own(client, config, *own, (input, out), &mut cache).await,
+        Ok(Taken::Own(own)) => {
+            serve_own(client, config, *own, (input, out), &mut cache, &mut unread).await
+        }
         Err(broken) => Err(broken),
     };
     let answered = match answered {
         Ok(answered) => answered,
         Err(Broken::Before(Fault::ClientGone)) => return Err(Fault::ClientGone),
-        Err(Broken::Before(fault)) => refuse(client, out, fault, form, &cache),
+        Err(Broken::Before(fault)) => {
+            form.keep_alive &= !unread;
+            refuse(client, out, fault, form, &cache)
+        }
         Err(Broken::Midway(fault)) => {
             access.end(client, &Answered::BROKEN, &cache);
             return Err(fault);
         }
     };
     access.end(client, &answered, &cache);
-    Ok(answered.keep_alive)
+    Ok(match answered.keep_alive && !unread {
+        true => After::GoOn,
+        false if unread => After::Linger,
+        false => After::Close,
+    })
+}
+
+/// What becomes of the connection after an answer.
+pub(crate) enum After {
+    /// It takes the next request.
+    GoOn,
+    /// It ends; everything the client sent was read.
+    Close,
+    /// It ends, and the client may still be sending.
+    Linger,
 }
 
 /// Buffers that the steps write to.
@@ -103,11 +131,25 @@ async fn steps<'c>(
         return Err(Broken::Before(Fault::Loop));
     }
     let place = place(config, request).map_err(Broken::Before)?;
-    write_key(key, place.site, request.target.authority, request.target.path_query);
+    write_key(
+        key,
+        place.site,
+        request.target.authority,
+        request.target.path_query,
+    );
     let now = clock::unix_seconds();
-    let wanted = Wanted { store: &client.worker.store, route: place.route, key, now };
+    let wanted = Wanted {
+        store: &client.worker.store,
+        route: place.route,
+        key,
+        now,
+    };
     let forward = match lookup(&wanted, request, variant) {
-        Found::Hit(hit) => return Ok(Taken::Answered(hit_answer(client, out, request, &hit, cache))),
+        Found::Hit(hit) => {
+            return Ok(Taken::Answered(hit_answer(
+                client, out, request, &hit, cache,
+            )));
+        }
         Found::Forward(forward) => forward,
     };
     *cache = CacheStatus::forwarded(forward.reason);
@@ -116,7 +158,13 @@ async fn steps<'c>(
         return Err(Broken::Before(Fault::OnlyIfCached));
     }
     if forward.fills {
-        let needs = Needs { client, config, place, request, key };
+        let needs = Needs {
+            client,
+            config,
+            place,
+            request,
+            key,
+        };
         if let Some(answered) = miss_answer(&needs, forward, variant, out, cache).await? {
             return Ok(Taken::Answered(answered));
         }
@@ -155,10 +203,16 @@ async fn miss_answer(
     let (client, request) = (needs.client, needs.request);
     let mut relay = Relay::new(client, request.form);
     let interim = relay.sender();
-    let obtained = relay.until(out, obtain(needs, forward, variant, &interim)).await?;
+    let obtained = relay
+        .until(out, obtain(needs, forward, variant, &interim))
+        .await?;
     let obtained = obtained.map_err(Broken::Before)?;
     *cache = obtained.cache;
-    let reply = Reply { client, form: request.form, cache };
+    let reply = Reply {
+        client,
+        form: request.form,
+        cache,
+    };
     match obtained.source {
         Source::Alone => Ok(None),
         Source::Stored(stored) => {
@@ -166,7 +220,9 @@ async fn miss_answer(
             Ok(Some(serve_stored(out, request, &stored, age, cache)))
         }
         Source::Growing(reader, meta) => {
-            serve_growing(&reply, out, request.head.fields(), reader, &meta).await.map(Some)
+            serve_growing(&reply, out, request.head.fields(), reader, &meta)
+                .await
+                .map(Some)
         }
         Source::Pass(answer) => serve_pass(&reply, out, Passed { answer }).await.map(Some),
     }
@@ -191,4 +247,3 @@ fn count_forward(client: &Client, reason: ForwardReason) {
         _ => Counter::Misses,
     });
 }
-

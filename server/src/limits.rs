@@ -62,12 +62,17 @@ pub(crate) const LINGER_MS_MAX: u64 = 2_000;
 pub(crate) const EVENTS_PER_SECOND_MAX: u32 = 20;
 
 /// The head of an origin's answer: real ones have about 20 fields and 2 KiB; more are refused.
-pub(crate) const ORIGIN_LIMITS: OriginLimits =
-    OriginLimits { head_bytes_max: 64 << 10, field_count_max: 200 };
+pub(crate) const ORIGIN_LIMITS: OriginLimits = OriginLimits {
+    head_bytes_max: 64 << 10,
+    field_count_max: 200,
+};
 
 /// What a chunked request body may carry besides data. Nobody uses extensions, and few trailers.
-pub(crate) const CHUNKED_LIMITS: ChunkedLimits =
-    ChunkedLimits { extension_bytes_max: 4 << 10, trailer_bytes_max: 8 << 10, trailer_count_max: 32 };
+pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
+    extension_bytes_max: 4 << 10,
+    trailer_bytes_max: 8 << 10,
+    trailer_count_max: 32,
+};
 
 /// Read buffer of an origin connection: large bodies move in pieces of up to this.
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;

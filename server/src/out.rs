@@ -26,7 +26,10 @@ pub(crate) struct Out {
 #[derive(Debug)]
 enum Piece {
     /// A range of `text`.
-    Text { start: usize, end: usize },
+    Text {
+        start: usize,
+        end: usize,
+    },
     Body(Bytes),
 }
 
@@ -72,7 +75,10 @@ impl Out {
     /// A place to come back to before the next flush.
     pub(crate) fn mark(&mut self) -> Mark {
         self.assign_text();
-        Mark { pieces: self.pieces.len(), text: self.text.len() }
+        Mark {
+            pieces: self.pieces.len(),
+            text: self.text.len(),
+        }
     }
 
     fn assign_text(&mut self) {
@@ -101,7 +107,9 @@ impl Out {
     pub(crate) fn consume(&mut self, mut sent: usize) {
         self.pending_bytes -= sent;
         while sent > 0 {
-            let Some(piece) = self.pieces.front_mut() else { break };
+            let Some(piece) = self.pieces.front_mut() else {
+                break;
+            };
             if sent < piece.len() {
                 piece.advance(sent);
                 return;
@@ -159,7 +167,10 @@ mod tests {
         while !out.is_empty() {
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
             let count = out.slices(&mut slices);
-            let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
+            let all: Vec<u8> = slices[..count]
+                .iter()
+                .flat_map(|slice| slice.to_vec())
+                .collect();
             let part = all.len().min(step);
             sent.extend_from_slice(&all[..part]);
             out.consume(part);
@@ -175,9 +186,14 @@ mod tests {
             let mut out = Out::default();
             let mut expected = Vec::new();
             for round in 0..20 {
-                out.text().extend_from_slice(format!("head {round}\n").as_bytes());
+                out.text()
+                    .extend_from_slice(format!("head {round}\n").as_bytes());
                 expected.extend_from_slice(format!("head {round}\n").as_bytes());
-                let body = if round % 3 == 0 { large.clone() } else { Bytes::from_static(b"small") };
+                let body = if round % 3 == 0 {
+                    large.clone()
+                } else {
+                    Bytes::from_static(b"small")
+                };
                 expected.extend_from_slice(&body);
                 out.body(body);
             }

@@ -113,7 +113,10 @@ impl Worker {
             self.count(counter);
         }
         if fault.side() == Side::Client {
-            self.event(Event::RequestRefused, &format_args!("{client}: {}", fault.reason()));
+            self.event(
+                Event::RequestRefused,
+                &format_args!("{client}: {}", fault.reason()),
+            );
         }
     }
 

@@ -38,7 +38,9 @@ impl LeastRate {
     pub(crate) fn allowed_ms(self, moved_bytes: u64) -> u64 {
         match self.rate_min {
             0 => u64::MAX / 2,
-            rate => self.grace_ms.saturating_add(moved_bytes.saturating_mul(1000) / rate),
+            rate => self
+                .grace_ms
+                .saturating_add(moved_bytes.saturating_mul(1000) / rate),
         }
     }
 }
@@ -52,7 +54,12 @@ impl Client {
     ) -> Client {
         // A task keeps its waker for life, so that it need not be handed over at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
-        Client { socket, worker, peer, registered }
+        Client {
+            socket,
+            worker,
+            peer,
+            registered,
+        }
     }
 
     /// The deadline of the present wait.
@@ -116,7 +123,9 @@ impl Client {
         while !out.is_empty() {
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
             let count = out.slices(&mut slices);
-            let written = self.socket.poll_write(cx, slices.get(..count).unwrap_or_default());
+            let written = self
+                .socket
+                .poll_write(cx, slices.get(..count).unwrap_or_default());
             match written {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     out.consume(count);
@@ -171,7 +180,11 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(rate: LeastRate) -> Pace {
-        Pace { rate, since_ms: clock::monotonic_ms(), moved_bytes: 0 }
+        Pace {
+            rate,
+            since_ms: clock::monotonic_ms(),
+            moved_bytes: 0,
+        }
     }
 
     /// Waits until something moves, at the longest until the least rate is missed.

@@ -37,10 +37,14 @@ pub(super) async fn answer(
         (&Method::POST, "/purge") => purge(control, request).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
-        (_, "/healthz" | "/metrics" | "/stats" | "/purge" | "/reload" | "/") => {
-            plain(StatusCode::METHOD_NOT_ALLOWED, "another method is needed here\n")
-        }
-        _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
+        (_, "/healthz" | "/metrics" | "/stats" | "/purge" | "/reload" | "/") => plain(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "another method is needed here\n",
+        ),
+        _ => plain(
+            StatusCode::NOT_FOUND,
+            "there is no such page; GET / lists them\n",
+        ),
     })
 }
 
@@ -54,7 +58,9 @@ POST /reload   reads the configuration again
 /// A browser names the site that it means and the page that asks.
 fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes());
-    let host = host.and_then(Authority::parse).map(|authority| authority.host);
+    let host = host
+        .and_then(Authority::parse)
+        .map(|authority| authority.host);
     let is_loopback = host.is_some_and(|host| {
         host.eq_ignore_ascii_case(b"localhost") || host.starts_with(b"127.") || host == b"[::1]"
     });
@@ -79,7 +85,11 @@ fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer 
 
 fn prometheus(control: &Control) -> Answer {
     let text = metrics::prometheus(&control.counters, &control.store.stats());
-    typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
+    typed(
+        StatusCode::OK,
+        "text/plain; version=0.0.4; charset=utf-8",
+        text.into(),
+    )
 }
 
 fn stats(control: &Control) -> Value {
@@ -90,8 +100,9 @@ fn stats(control: &Control) -> Value {
     for (index, def) in COUNTERS.iter().enumerate() {
         values.insert(def.name.to_owned(), json!(control.counters.sum(index)));
     }
-    for gauge in metrics::store_gauges(&control.store.stats()) {
-        values.insert(gauge.name.to_owned(), json!(gauge.value));
+    let stats = control.store.stats();
+    for number in metrics::STORE_NUMBERS {
+        values.insert(number.name.to_owned(), json!((number.read)(&stats)));
     }
     Value::Object(values)
 }
@@ -120,7 +131,10 @@ async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
             let purged = control.store.purge(&key);
             control.count(Counter::Purged, purged.records);
             let (records, fetches) = (purged.records, purged.flights);
-            json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
+            json_answer(
+                StatusCode::OK,
+                &json!({ "purged": records, "fetches": fetches }),
+            )
         }
         Err(text) => refused(text),
     }

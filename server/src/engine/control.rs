@@ -107,11 +107,12 @@ impl Control {
         admin_listener: AdminListener,
         stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let control = Rc::new(self);
         let serving = Rc::clone(&control);
-        let finished =
-            LocalSet::new().block_on(&runtime, serving.serve(admin_listener, stop));
+        let finished = LocalSet::new().block_on(&runtime, serving.serve(admin_listener, stop));
         drop(runtime);
         for path in &control.leftovers {
             // Whoever removed it already has done our work.
@@ -181,7 +182,11 @@ impl Control {
             let (done, applied) = oneshot::channel();
             let access_log = writer.as_ref().map(LogWriter::sender);
             let config = Box::new(config.clone());
-            let command = Command::Reconfigure { config, access_log, done };
+            let command = Command::Reconfigure {
+                config,
+                access_log,
+                done,
+            };
             if worker.commands.send(command).is_ok() {
                 taken.push(applied);
             }
@@ -214,7 +219,11 @@ impl Control {
             }
             finished &= worker.thread.join().unwrap_or(false);
         }
-        let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
+        let event = if finished {
+            Event::Stopped
+        } else {
+            Event::DrainTimedOut
+        };
         event.log(&"all workers ended");
         finished
     }

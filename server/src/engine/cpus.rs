@@ -6,8 +6,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs that this process may use, in ascending order; at least one.
 pub(crate) fn allowed() -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(None) else { return vec![0] };
-    let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect();
+    let Ok(set) = sched_getaffinity(None) else {
+        return vec![0];
+    };
+    let cpus: Vec<_> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| set.is_set(*cpu))
+        .collect();
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 

@@ -101,8 +101,8 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         count => count,
     };
     let listen = config.server.listen;
-    let listeners = Listeners::bind(listen, worker_count)
-        .map_err(|error| StartError::Listen(listen, error))?;
+    let listeners =
+        Listeners::bind(listen, worker_count).map_err(|error| StartError::Listen(listen, error))?;
     let address = listeners.address;
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
@@ -147,7 +147,14 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         leftovers: leftovers(&admin, counters_path),
     });
     let stopper = Stopper(stop_sender);
-    Ok(Running { address, admin, control, admin_listener, stop, stopper })
+    Ok(Running {
+        address,
+        admin,
+        control,
+        admin_listener,
+        stop,
+        stopper,
+    })
 }
 
 impl Running {
@@ -162,7 +169,13 @@ impl Running {
     /// # Errors
     /// The control thread's event loop can't be made.
     pub fn run(self) -> io::Result<bool> {
-        let Running { control, admin_listener, stop, stopper, .. } = self;
+        let Running {
+            control,
+            admin_listener,
+            stop,
+            stopper,
+            ..
+        } = self;
         let finished = control.run(admin_listener, stop);
         drop(stopper);
         finished
@@ -190,7 +203,11 @@ fn via_name(address: SocketAddr) -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut random = std::hash::RandomState::new().build_hasher();
     random.write_u64(clock::unix_ms());
-    format!("forebay-{:08x}-{}", random.finish() & 0xffff_ffff, address.port())
+    format!(
+        "forebay-{:08x}-{}",
+        random.finish() & 0xffff_ffff,
+        address.port()
+    )
 }
 
 /// Files to take away at the end. The counter file stays: it tells what was, also after a crash.

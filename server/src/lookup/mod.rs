@@ -83,7 +83,12 @@ pub(crate) struct Wanted<'a> {
 /// Looks up; `variant` receives the secondary key if the resource has variants.
 pub(crate) fn lookup(wanted: &Wanted<'_>, request: &Request<'_>, variant: &mut Vec<u8>) -> Found {
     if let Some(reason) = bypass(request, wanted.route) {
-        return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
+        return Found::Forward(Forward {
+            reason,
+            fills: false,
+            varies: false,
+            stale: None,
+        });
     }
     variant.clear();
     let selected = select(wanted, request.head.fields(), variant);
@@ -142,5 +147,10 @@ fn forward(
         && !fields.contains(FieldId::Range)
         && !request.directives.no_store;
     let stale = stale.filter(|_| fills);
-    Found::Forward(Forward { reason, fills, varies, stale })
+    Found::Forward(Forward {
+        reason,
+        fills,
+        varies,
+        stale,
+    })
 }

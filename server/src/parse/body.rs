@@ -48,7 +48,11 @@ impl RequestBody {
             // A request without framing has no body (RFC 9112 §6.3).
             BodyFraming::None | BodyFraming::UntilClose => Left::Nothing,
         };
-        Ok(RequestBody { left, taken_bytes: 0, bytes_max })
+        Ok(RequestBody {
+            left,
+            taken_bytes: 0,
+            bytes_max,
+        })
     }
 
     /// Was all of it taken?
@@ -89,7 +93,9 @@ impl RequestBody {
                 Ok(Some(BodyPart::End(None)))
             }
             Left::Length(left) => {
-                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.bytes().len());
+                let count = usize::try_from(*left)
+                    .unwrap_or(usize::MAX)
+                    .min(input.bytes().len());
                 if count == 0 {
                     return Ok(None);
                 }
@@ -103,8 +109,12 @@ impl RequestBody {
     }
 
     fn decode_chunked(&mut self, input: &mut Input) -> Result<Option<BodyPart>, Fault> {
-        let Left::Chunked(decoder) = &mut self.left else { return Ok(None) };
-        let step = decoder.step(input.bytes()).map_err(|_| Fault::RequestBody)?;
+        let Left::Chunked(decoder) = &mut self.left else {
+            return Ok(None);
+        };
+        let step = decoder
+            .step(input.bytes())
+            .map_err(|_| Fault::RequestBody)?;
         let (consumed, event) = step;
         match event {
             ChunkedEvent::NeedMore => {
@@ -126,7 +136,9 @@ impl RequestBody {
                     Left::Chunked(decoder) => decoder.into_trailers(),
                     Left::Length(_) | Left::Nothing => FieldBlock::new(),
                 };
-                Ok(Some(BodyPart::End((!trailers.is_empty()).then_some(trailers))))
+                Ok(Some(BodyPart::End(
+                    (!trailers.is_empty()).then_some(trailers),
+                )))
             }
         }
     }

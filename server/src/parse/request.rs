@@ -62,7 +62,13 @@ impl<'a> Request<'a> {
             trailers: fields.contains(FieldId::Te) && accepts_trailers(fields.first(FieldId::Te)),
         };
         let directives = RequestDirectives::parse(fields);
-        Ok(Request { head, target, framing, directives, form })
+        Ok(Request {
+            head,
+            target,
+            framing,
+            directives,
+            form,
+        })
     }
 
     /// Does the request announce a body that has bytes, or may have some?
@@ -73,7 +79,9 @@ impl<'a> Request<'a> {
     /// Appends host and port as they are keyed and forwarded: host in lower case, the default
     /// port left out. False if the client named none (HTTP/1.0).
     pub(crate) fn write_host(&self, out: &mut Vec<u8>) -> bool {
-        let Some(authority) = self.target.authority else { return false };
+        let Some(authority) = self.target.authority else {
+            return false;
+        };
         out.extend(authority.host.iter().map(u8::to_ascii_lowercase));
         if let Some(port) = explicit_port(authority) {
             out.push(b':');
@@ -85,7 +93,9 @@ impl<'a> Request<'a> {
 
 /// The port, unless it is the scheme's own.
 pub(crate) fn explicit_port(authority: Authority<'_>) -> Option<u16> {
-    authority.port.filter(|port| *port != Scheme::Http.default_port())
+    authority
+        .port
+        .filter(|port| *port != Scheme::Http.default_port())
 }
 
 fn accepts_trailers(te: Option<&[u8]>) -> bool {

@@ -3,6 +3,7 @@
 use forebay_http::date::write_date;
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::write;
 
 use super::Answered;
 use super::head::Head;
@@ -30,14 +31,20 @@ pub(crate) fn serve_fault(
     };
     let text = out.text();
     let keep_alive = head.write_with(text, form, |text| {
-        text.extend_from_slice(b"date: ");
-        text.extend_from_slice(&write_date(clock::unix_seconds()));
-        text.extend_from_slice(b"\r\n");
+        write::date_field(text, &write_date(clock::unix_seconds()));
     });
     if form.head_only {
-        return Answered { status, body_bytes: 0, keep_alive };
+        return Answered {
+            status,
+            body_bytes: 0,
+            keep_alive,
+        };
     }
     text.extend_from_slice(reason.as_bytes());
     text.push(b'\n');
-    Answered { status, body_bytes, keep_alive }
+    Answered {
+        status,
+        body_bytes,
+        keep_alive,
+    }
 }

@@ -33,8 +33,16 @@ pub(crate) async fn serve_growing(
     mut reader: Reader,
     meta: &StoredMeta,
 ) -> Result<Answered, Broken> {
-    let Reply { client, form, cache } = *reply;
-    let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
+    let Reply {
+        client,
+        form,
+        cache,
+    } = *reply;
+    let age = current_age(
+        meta.initial_age_s,
+        meta.response_time,
+        clock::unix_seconds(),
+    );
     let block = stored_block(reader.head());
     if conditional(asked, meta, block) == Conditional::NotModified {
         return Ok(not_modified(out, form, (meta, block), age, cache));
@@ -45,10 +53,20 @@ pub(crate) async fn serve_growing(
         (_, Some(length)) => BodyFraming::Length(length),
         (_, None) => BodyFraming::Chunked,
     };
-    let head = Head { status: meta.status, block, age: Some(age), framing, cache };
+    let head = Head {
+        status: meta.status,
+        block,
+        age: Some(age),
+        framing,
+        cache,
+    };
     let keep_alive = head.write(out.text(), form);
     let chunked = framing == BodyFraming::Chunked && can_chunk(form);
-    let mut answered = Answered { status: meta.status, body_bytes: 0, keep_alive };
+    let mut answered = Answered {
+        status: meta.status,
+        body_bytes: 0,
+        keep_alive,
+    };
     let mut fragments = Vec::new();
     let mut begun = false;
     loop {
@@ -108,7 +126,8 @@ pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool) {
     }
     if chunked {
         let mut space = [0; CHUNK_HEAD_BYTES_MAX];
-        out.text().extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
+        out.text()
+            .extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
     }
     out.body(piece);
     if chunked {

@@ -60,7 +60,8 @@ impl<'c> Own<'c> {
     }
 }
 
-/// Forwards the request as it stands and passes its answer on.
+/// Forwards the request as it stands and passes its answer on; `unread` tells whether some of the
+/// request's body has not been read.
 ///
 /// # Errors
 /// See [`serve_pass`]; also faults of the request's body.
@@ -70,9 +71,10 @@ pub(crate) async fn serve_own(
     own: Own<'_>,
     (input, out): (&mut Input, &mut Out),
     cache: &mut CacheStatus,
+    unread: &mut bool,
 ) -> Result<Answered, Broken> {
-    let mut body = RequestBody::new(own.framing, config.server.body_bytes_max)
-        .map_err(Broken::Before)?;
+    let mut body =
+        RequestBody::new(own.framing, config.server.body_bytes_max).map_err(Broken::Before)?;
     if body.is_whole() {
         return down(client, config, &own, None, out, cache).await;
     }
@@ -82,7 +84,14 @@ pub(crate) async fn serve_own(
     });
     let answered = {
         let mut up = pin!(up(client, &mut body, input, source));
-        let mut down = pin!(down(client, config, &own, Some((upload, progress)), out, cache));
+        let mut down = pin!(down(
+            client,
+            config,
+            &own,
+            Some((upload, progress)),
+            out,
+            cache
+        ));
         let mut raised = None;
         poll_fn(|cx| {
             if raised.is_none()
@@ -90,17 +99,19 @@ pub(crate) async fn serve_own(
             {
                 raised = Some(ended);
             }
-            down.as_mut().poll(cx).map(|answered| match (answered, raised) {
-                // The origin's exchange failed because the client's body did.
-                (Err(Broken::Before(_)), Some(Err(fault))) => Err(Broken::Before(fault)),
-                (answered, _) => answered,
-            })
+            down.as_mut()
+                .poll(cx)
+                .map(|answered| match (answered, raised) {
+                    // The origin's exchange failed because the client's body did.
+                    (Err(Broken::Before(_)), Some(Err(fault))) => Err(Broken::Before(fault)),
+                    (answered, _) => answered,
+                })
         })
         .await?
     };
-    // An early answer: what is left of the body would be taken for the next request.
-    let keep_alive = answered.keep_alive && body.is_whole();
-    Ok(Answered { keep_alive, ..answered })
+    // The answer may have come early.
+    *unread = !body.is_whole();
+    Ok(answered)
 }
 
 /// Reads the client's body and hands it to the origin's connection, piece by piece.
@@ -154,10 +165,17 @@ async fn down(
         },
         interim: Some(relay.sender()),
     };
-    let answer = relay.until(out, exchange(&request, upload)).await?.map_err(Broken::Before)?;
+    let answer = relay
+        .until(out, exchange(&request, upload))
+        .await?
+        .map_err(Broken::Before)?;
     cache.fwd_status = Some(answer.head.status);
     invalidate(client, own, &answer);
-    let reply = Reply { client, form: own.form, cache };
+    let reply = Reply {
+        client,
+        form: own.form,
+        cache,
+    };
     serve_pass(&reply, out, Passed { answer }).await
 }
 
@@ -171,12 +189,18 @@ fn invalidate(client: &Client, own: &Own<'_>, answer: &OriginAnswer) {
     let mut purge = |path_query: &[u8]| {
         write_key(&mut key, own.place.site, authority, path_query);
         let purged = client.worker.store.purge(&key);
-        client.worker.count_many(Counter::Invalidated, purged.records);
+        client
+            .worker
+            .count_many(Counter::Invalidated, purged.records);
     };
     purge(&own.path_query);
     if let Some(authority) = authority {
         let path_query = &own.path_query;
-        let target = TargetUri { scheme: Scheme::Http, authority, path_query };
+        let target = TargetUri {
+            scheme: Scheme::Http,
+            authority,
+            path_query,
+        };
         invalidated_targets(target, answer.head.block.fields()).for_each(|path| purge(&path));
     }
 }

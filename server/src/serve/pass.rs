@@ -4,7 +4,10 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
+use forebay_http::date::write_date;
+use forebay_http::fields::FieldId;
 use forebay_http::framing::BodyFraming;
+use forebay_http::write;
 
 use super::growing::{append, end_chunks};
 use super::head::{Head, can_chunk};
@@ -31,15 +34,34 @@ pub(crate) async fn serve_pass(
     out: &mut Out,
     passed: Passed,
 ) -> Result<Answered, Broken> {
-    let Reply { client, form, cache } = *reply;
+    let Reply {
+        client,
+        form,
+        cache,
+    } = *reply;
     let Passed { mut answer } = passed;
     let begin = out.mark();
     let status = answer.head.status;
     let framing = framing(&answer);
-    let head = Head { status, block: answer.head.block.bytes(), age: None, framing, cache };
-    let keep_alive = head.write(out.text(), form);
+    let head = Head {
+        status,
+        block: answer.head.block.bytes(),
+        age: None,
+        framing,
+        cache,
+    };
+    let keep_alive = head.write_with(out.text(), form, |text| {
+        // A recipient with a clock adds the Date that is missing (RFC 9110 §6.6.1).
+        if !answer.head.block.fields().contains(FieldId::Date) {
+            write::date_field(text, &write_date(answer.response_time));
+        }
+    });
     let chunked = framing == BodyFraming::Chunked && can_chunk(form) && !form.head_only;
-    let mut answered = Answered { status, body_bytes: 0, keep_alive };
+    let mut answered = Answered {
+        status,
+        body_bytes: 0,
+        keep_alive,
+    };
     let mut begun = false;
     loop {
         match next_or_flush(client, out, &mut answer.body, &mut begun).await {

@@ -26,7 +26,12 @@ pub(crate) struct Relay<'a> {
 impl<'a> Relay<'a> {
     pub(crate) fn new(client: &'a Client, form: ReplyForm) -> Relay<'a> {
         let (sender, receiver) = unbounded_channel();
-        Relay { client, form, sender, receiver }
+        Relay {
+            client,
+            form,
+            sender,
+            receiver,
+        }
     }
 
     /// Where interim answers go in.

@@ -73,11 +73,7 @@ async fn append_all(
     }
 }
 
-async fn append(
-    filling: &mut Filling,
-    held: &mut Bytes,
-    bytes_max: u64,
-) -> Result<(), Unstored> {
+async fn append(filling: &mut Filling, held: &mut Bytes, bytes_max: u64) -> Result<(), Unstored> {
     let piece = std::mem::take(held);
     if piece.is_empty() {
         return Ok(());
