@@ -126,6 +126,8 @@ async fn steps<'c>(
     scratch: Scratch<'_>,
     cache: &mut CacheStatus,
 ) -> Result<Taken<'c>, Broken> {
+    #[cfg(test)]
+    crate::tests::panic_if_asked(request.target.path_query);
     let Scratch { key, variant, out } = scratch;
     if is_back_again(request, &client.worker.via) {
         return Err(Broken::Before(Fault::Loop));

@@ -27,3 +27,6 @@ mod serve;
 mod socket;
 mod store;
 mod worker;
+
+#[cfg(test)]
+mod tests;

@@ -158,6 +158,11 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 }
 
 impl Running {
+    /// The server's counters, as they are counted.
+    pub fn counters(&self) -> CounterFile {
+        self.control.counters.clone()
+    }
+
     /// A way to stop this server from another thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()

@@ -31,6 +31,8 @@ impl Buffers {
 
     fn reset(&mut self) {
         self.input.reset();
+        // Or the next connection's head would be read on from where this one's broke off.
+        self.parts.clear();
         self.out.reset();
         self.key.clear();
         self.key.shrink_to(BUFFER_BYTES_KEPT_MAX);
