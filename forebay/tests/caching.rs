@@ -1,0 +1,301 @@
+//! Caching over real sockets: `vectors/caching.txt` is a list of small conversations between a
+//! client, the server and an origin.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::thread;
+
+use forebay_testkit::clock::http_date;
+use forebay_testkit::escape::unescape;
+use forebay_testkit::message::Head;
+use forebay_testkit::vectors::{self, Vector};
+use forebay_testkit::{Client, Origin, Request, Response, Script, Server};
+
+/// Scenarios that run at the same time.
+const SHARES: usize = 4;
+
+#[test]
+fn every_conversation_goes_as_its_scenario_says() {
+    let text = include_str!("vectors/caching.txt");
+    let scenarios = vectors::parse(text, "<>=@!").expect("the file is well-formed");
+    let origin = origin_of(&scenarios);
+    let server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
+    let failures: Vec<String> = thread::scope(|scope| {
+        let shares: Vec<_> = (0..SHARES)
+            .map(|share| {
+                let mine = scenarios.iter().enumerate().skip(share).step_by(SHARES);
+                let (server, origin) = (&server, &origin);
+                scope.spawn(move || {
+                    mine.filter_map(|(number, scenario)| {
+                        let what = Conversation::new(server, origin, number)
+                            .run(scenario)
+                            .err()?;
+                        Some(format!("{}: {what}", scenario.title()))
+                    })
+                    .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        shares
+            .into_iter()
+            .flat_map(|share| share.join().expect("no panic in a share"))
+            .collect()
+    });
+    assert!(
+        failures.is_empty(),
+        "{} failed:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    assert_eq!(origin.faults(), Vec::<String>::new());
+}
+
+/// One scenario under way.
+struct Conversation<'a> {
+    server: &'a Server,
+    origin: &'a Origin,
+    base: String,
+    client: Client,
+    last: Option<Response>,
+}
+
+impl<'a> Conversation<'a> {
+    fn new(server: &'a Server, origin: &'a Origin, number: usize) -> Conversation<'a> {
+        let client = Client::connect(server.address());
+        Conversation {
+            server,
+            origin,
+            base: base_of(number),
+            client,
+            last: None,
+        }
+    }
+
+    fn run(&mut self, scenario: &Vector) -> Result<(), String> {
+        for (index, (mark, text)) in scenario.items.iter().enumerate() {
+            let parts = Parts::parse(text, &self.base)?;
+            let done = match mark {
+                '>' => self.ask(&parts),
+                '=' => self.check_answer(&parts),
+                '@' => self.check_origin(&parts),
+                '!' => self.command(&parts),
+                _ => Ok(()),
+            };
+            done.map_err(|what| format!("item {}, {mark} {text}: {what}", index + 1))?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, request: &Parts) -> Result<(), String> {
+        let (method, target) = request.first.split_once(' ').ok_or("no target")?;
+        let target = self.with_base(target);
+        let authority = target
+            .strip_prefix("http://")
+            .and_then(|rest| rest.split('/').next());
+        let mut text = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {}\r\n",
+            authority.unwrap_or("example.test")
+        );
+        for field in &request.fields {
+            text.push_str(field);
+            text.push_str("\r\n");
+        }
+        self.client.send(text + "\r\n");
+        self.client
+            .send(request.body.as_deref().unwrap_or_default());
+        let answer = self.client.response(method);
+        self.last = Some(answer.map_err(|broken| format!("{broken:?}"))?);
+        Ok(())
+    }
+
+    fn check_answer(&self, wanted: &Parts) -> Result<(), String> {
+        let answer = self.last.as_ref().ok_or("no request before")?;
+        let is_it = wanted.first.parse() == Ok(answer.status);
+        if !is_it
+            || wanted
+                .body
+                .as_ref()
+                .is_some_and(|body| body != &answer.body)
+        {
+            return Err(format!("the client got {answer:?}"));
+        }
+        for field in &wanted.fields {
+            if !self.holds(field, answer) {
+                return Err(format!(
+                    "not {field}, origin saw {}: {answer:?}",
+                    self.seen().len()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one of the expectations of an answer hold?
+    fn holds(&self, expectation: &str, answer: &Response) -> bool {
+        let cache_status = || answer.field("cache-status").unwrap_or_default().split("; ");
+        if let Some(count) = expectation.strip_prefix("seen=") {
+            return count.parse() == Ok(self.seen().len());
+        }
+        if let Some(word) = expectation.strip_prefix("status=") {
+            return cache_status().any(|part| part == word);
+        }
+        if let Some(word) = expectation.strip_prefix("status!=") {
+            return answer.head.has("cache-status") && cache_status().all(|part| part != word);
+        }
+        if let Some(least) = expectation.strip_prefix("Age>=") {
+            let age = answer.field("age").and_then(|age| age.parse::<u64>().ok());
+            let least: u64 = least.parse().expect("a number in the scenario");
+            return age.is_some_and(|age| (least..least + 20).contains(&age));
+        }
+        has_field(&answer.head, expectation)
+    }
+
+    fn check_origin(&self, wanted: &Parts) -> Result<(), String> {
+        let seen = self.seen();
+        let last = seen.last().ok_or("the origin saw nothing")?;
+        let (method, target) = wanted.first.split_once(' ').ok_or("no target")?;
+        let is_it = last.method == method
+            && last.target == self.with_base(target)
+            && wanted.body.as_ref().is_none_or(|body| body == &last.body)
+            && wanted
+                .fields
+                .iter()
+                .all(|field| has_field(&last.head, field));
+        if is_it {
+            Ok(())
+        } else {
+            Err(format!("the origin saw {last:?}"))
+        }
+    }
+
+    fn command(&self, command: &Parts) -> Result<(), String> {
+        let target = command
+            .first
+            .strip_prefix("purge ")
+            .ok_or("an unknown command")?;
+        let url = format!("http://example.test{}", self.with_base(target));
+        let output = self.server.command(&["purge", &url]);
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{output:?}"))
+        }
+    }
+
+    /// What the origin saw of this scenario.
+    fn seen(&self) -> Vec<Request> {
+        let prefix = format!("{}/", self.base);
+        let mut seen = self.origin.requests();
+        seen.retain(|request| request.target.starts_with(&prefix));
+        seen
+    }
+
+    fn with_base(&self, target: &str) -> String {
+        if target.starts_with('/') && !target.starts_with(&self.base) {
+            format!("{}{target}", self.base)
+        } else {
+            target.to_string()
+        }
+    }
+}
+
+/// A line of a scenario: its first part, its fields, its body.
+struct Parts {
+    first: String,
+    fields: Vec<String>,
+    body: Option<Vec<u8>>,
+}
+
+impl Parts {
+    fn parse(text: &str, base: &str) -> Result<Parts, String> {
+        let text = with_dates(&text.replace("{base}", base))?;
+        let mut parts = text.split(" | ");
+        let first = parts.next().unwrap_or_default().to_string();
+        let mut parsed = Parts {
+            first,
+            fields: Vec::new(),
+            body: None,
+        };
+        for part in parts {
+            match part.strip_prefix('=') {
+                Some(body) => parsed.body = Some(unescape(body)?),
+                None => parsed.fields.push(part.to_string()),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// Puts dates in the place of `{-60}` and `{+60}`.
+fn with_dates(text: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (offset, after) = after.split_once('}').ok_or("{ without }")?;
+        let offset: i64 = offset.parse().map_err(|_| format!("bad offset {offset}"))?;
+        out.push_str(before);
+        out.push_str(&http_date(offset));
+        rest = after;
+    }
+    Ok(out + rest)
+}
+
+/// `Name: value` must be there, `!Name` must not.
+fn has_field(head: &Head, expectation: &str) -> bool {
+    match (expectation.strip_prefix('!'), expectation.split_once(": ")) {
+        (Some(name), _) => !head.has(name),
+        (None, Some((name, value))) => head.all(name).any(|other| other == value),
+        (None, None) => false,
+    }
+}
+
+fn base_of(number: usize) -> String {
+    format!("/scenario-{number}")
+}
+
+/// Each scenario's answers in order, by the first segment of the target.
+fn origin_of(scenarios: &[Vector]) -> Origin {
+    let answers: HashMap<String, Vec<Parts>> = scenarios
+        .iter()
+        .enumerate()
+        .map(|(number, scenario)| {
+            let base = base_of(number);
+            let parse = |text| Parts::parse(text, &base).expect("the file is well-formed");
+            let answers = scenario.all('<').map(parse).collect();
+            (base, answers)
+        })
+        .collect();
+    let turns: Mutex<HashMap<String, usize>> = Mutex::default();
+    Origin::start(move |request| {
+        let base = request
+            .target
+            .splitn(3, '/')
+            .take(2)
+            .collect::<Vec<_>>()
+            .join("/");
+        let mut turns = turns.lock().expect("no panic while it is held");
+        let turn = turns.entry(base.clone()).or_default();
+        let answers = &answers[&base];
+        let answer = &answers[(*turn).min(answers.len() - 1)];
+        *turn += 1;
+        script_of(answer, &request.method)
+    })
+}
+
+fn script_of(answer: &Parts, method: &str) -> Script {
+    let mut head = format!("HTTP/1.1 {}\r\n", answer.first);
+    let body = answer.body.as_deref();
+    let has_length = answer
+        .fields
+        .iter()
+        .any(|field| field.starts_with("Content-Length"));
+    if let Some(body) = body.filter(|_| !has_length) {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    for field in &answer.fields {
+        head.push_str(field);
+        head.push_str("\r\n");
+    }
+    let content = body.filter(|_| method != "HEAD").unwrap_or_default();
+    Script::new().send(head + "\r\n").send(content)
+}

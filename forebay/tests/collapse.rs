@@ -1,0 +1,303 @@
+//! Collapse over real sockets: many requests for one missing URL make one request to the origin,
+//! and nobody is harmed by what becomes of it.
+
+use std::collections::HashSet;
+use std::thread;
+
+use forebay_testkit::script::answer_head;
+use forebay_testkit::{Broken, Client, Gate, Origin, Script, Server, ServerBuilder, eventually};
+
+const STORABLE: &[&str] = &["Cache-Control: max-age=60"];
+
+#[test]
+fn a_hundred_requests_are_one_and_stream_while_it_arrives() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |_| halves(&held));
+    let server = server_before(&origin);
+    let mut clients = waiting_clients(&server, 100);
+    thread::scope(|scope| {
+        let streams: Vec<_> = clients
+            .iter_mut()
+            .map(|client| scope.spawn(|| client.peek("GET", |response| !response.body.is_empty())))
+            .collect();
+        for stream in streams {
+            let part = stream
+                .join()
+                .expect("no panic")
+                .expect("head and first half");
+            assert!(!part.is_whole && part.body == b"first ", "{part:?}");
+        }
+    });
+    assert!(
+        !gate.is_open(),
+        "the first bytes came while the origin was still sending"
+    );
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(
+            client.response("GET").expect("whole").text(),
+            "first second"
+        );
+    }
+    assert_eq!(origin.count("/slow"), 1);
+    assert_eq!(server.stat("collapsed_total"), 99.0);
+}
+
+#[test]
+fn the_fetch_outlives_its_first_client() {
+    for is_reset in [false, true] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let origin = Origin::start(move |_| halves(&held));
+        let server = server_before(&origin);
+        let mut first = waiting_clients(&server, 1).remove(0);
+        first
+            .peek("GET", |response| !response.body.is_empty())
+            .expect("the first half");
+        let mut followers = waiting_clients(&server, 3);
+        for follower in &mut followers {
+            follower
+                .peek("GET", |response| !response.body.is_empty())
+                .expect("the first half");
+        }
+        if is_reset {
+            first.reset()
+        } else {
+            drop(first)
+        }
+        gate.open();
+        for follower in &mut followers {
+            assert_eq!(
+                follower.response("GET").expect("whole").text(),
+                "first second"
+            );
+        }
+        let later = Client::connect(server.address())
+            .ask("GET", "/slow", &[])
+            .expect("whole");
+        assert_eq!(
+            (later.text().as_str(), origin.count("/slow")),
+            ("first second", 1)
+        );
+    }
+}
+
+#[test]
+fn a_fetch_without_any_client_left_is_stored() {
+    let (gate, asked) = (Gate::new(), Gate::new());
+    let (held, reached) = (gate.clone(), asked.clone());
+    let origin = Origin::start(move |_| {
+        let script = Script::new().open(&reached).wait(&held);
+        script
+            .send(answer_head("200 OK", STORABLE, 5))
+            .send("alone")
+    });
+    let server = server_before(&origin);
+    let only = waiting_clients(&server, 1);
+    assert!(asked.wait());
+    drop(only);
+    gate.open();
+    eventually("it is stored", || server.stat("stored_total") == 1.0);
+    let later = Client::connect(server.address())
+        .ask("GET", "/slow", &[])
+        .expect("whole");
+    assert_eq!((later.text().as_str(), origin.count("/slow")), ("alone", 1));
+}
+
+#[test]
+fn a_leader_that_fails_before_its_head_fails_nobody_for_good() {
+    let (gate, asked) = (Gate::new(), Gate::new());
+    let (held, reached) = (gate.clone(), asked.clone());
+    let origin = Origin::start(move |request| match request.nth {
+        0 => Script::new().open(&reached).wait(&held).close(),
+        _ => Script::answer("200 OK", STORABLE, b"good"),
+    });
+    let server = server_before(&origin);
+    let mut clients = waiting_clients(&server, 1);
+    assert!(asked.wait());
+    clients.extend(waiting_clients(&server, 20));
+    eventually("all wait", || server.stat("requests_total") == 21.0);
+    gate.open();
+    for client in &mut clients {
+        let response = client.response("GET").expect("an answer, not a hang");
+        let is_good = response.status == 200 && response.text() == "good";
+        assert!(is_good || response.status == 502, "{response:?}");
+    }
+    let later = Client::connect(server.address())
+        .ask("GET", "/slow", &[])
+        .expect("whole");
+    assert_eq!(later.text(), "good", "the failure was not kept");
+}
+
+#[test]
+fn a_leader_that_breaks_off_cuts_its_followers_and_is_not_stored() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| match request.nth {
+        0 => {
+            let head = answer_head("200 OK", STORABLE, 100);
+            Script::new().send(head).send("first ").wait(&held).close()
+        }
+        _ => Script::answer("200 OK", STORABLE, b"good"),
+    });
+    let server = server_before(&origin);
+    let mut clients = waiting_clients(&server, 10);
+    for client in &mut clients {
+        client
+            .peek("GET", |response| !response.body.is_empty())
+            .expect("the first half");
+    }
+    gate.open();
+    for client in &mut clients {
+        let answer = client.response("GET");
+        assert!(
+            matches!(answer, Err(Broken::Cut(..))),
+            "it looked whole: {answer:?}"
+        );
+    }
+    let later = Client::connect(server.address())
+        .ask("GET", "/slow", &[])
+        .expect("whole");
+    assert_eq!((later.text().as_str(), origin.count("/slow")), ("good", 2));
+}
+
+#[test]
+fn a_slow_leader_holds_its_followers_only_for_a_while() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| match request.nth {
+        0 => Script::new()
+            .wait(&held)
+            .send(answer_head("200 OK", STORABLE, 4))
+            .send("slow"),
+        _ => Script::answer("200 OK", STORABLE, b"fast"),
+    });
+    let server = builder(&origin)
+        .flag("--collapse-wait-ms-max", "100ms")
+        .start();
+    let mut leader = waiting_clients(&server, 1).remove(0);
+    eventually("the leader has asked", || origin.count("/slow") == 1);
+    let mut followers = waiting_clients(&server, 5);
+    for follower in &mut followers {
+        assert_eq!(follower.response("GET").expect("whole").text(), "fast");
+    }
+    assert!(!gate.is_open());
+    assert!(server.stat("collapse_timeouts_total") >= 1.0);
+    gate.open();
+    assert_eq!(leader.response("GET").expect("whole").text(), "slow");
+}
+
+#[test]
+fn a_leader_that_is_not_storable_gives_nobody_else_its_answer() {
+    for field in [
+        "Cache-Control: no-store",
+        "Cache-Control: private",
+        "Vary: *",
+    ] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let own = move |request: &forebay_testkit::Request| {
+            let content = format!("for request {}", request.nth);
+            let script = if request.nth == 0 {
+                Script::new().wait(&held)
+            } else {
+                Script::new()
+            };
+            script
+                .send(answer_head("200 OK", &[field], content.len()))
+                .send(content)
+        };
+        let origin = Origin::start(own);
+        let server = server_before(&origin);
+        let mut clients = waiting_clients(&server, 1);
+        eventually("the leader has asked", || origin.count("/slow") == 1);
+        clients.extend(waiting_clients(&server, 10));
+        eventually("all wait", || server.stat("requests_total") == 11.0);
+        gate.open();
+        let texts = clients
+            .iter_mut()
+            .map(|client| client.response("GET").expect("whole").text());
+        let distinct: HashSet<String> = texts.collect();
+        assert_eq!(
+            (distinct.len(), origin.count("/slow")),
+            (11, 11),
+            "{field}: {distinct:?}"
+        );
+    }
+}
+
+#[test]
+fn followers_of_other_variants_get_their_own_content() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let language = request
+            .head
+            .field("accept-language")
+            .unwrap_or("none")
+            .to_string();
+        let script = if request.nth == 0 {
+            Script::new().wait(&held)
+        } else {
+            Script::new()
+        };
+        let fields = ["Cache-Control: max-age=60", "Vary: Accept-Language"];
+        script
+            .send(answer_head("200 OK", &fields, language.len()))
+            .send(language)
+    });
+    let server = server_before(&origin);
+    let languages = ["en", "de", "fr", "en", "de"];
+    let ask = |language: &&str| {
+        let mut client = Client::connect(server.address());
+        client.send(slow_request(&[&format!("Accept-Language: {language}")]));
+        client
+    };
+    let mut clients: Vec<Client> = languages[..1].iter().map(ask).collect();
+    eventually("the leader has asked", || origin.count("/slow") == 1);
+    clients.extend(languages[1..].iter().map(ask));
+    eventually("all wait", || server.stat("requests_total") == 5.0);
+    gate.open();
+    for (client, language) in clients.iter_mut().zip(languages) {
+        assert_eq!(client.response("GET").expect("whole").text(), language);
+    }
+    let count = origin.count("/slow");
+    assert!(
+        (3..=4).contains(&count),
+        "one for each language, not {count}"
+    );
+}
+
+/// A storable answer whose second half waits.
+fn halves(held: &Gate) -> Script {
+    Script::new()
+        .send(answer_head("200 OK", STORABLE, 12))
+        .send("first ")
+        .wait(held)
+        .send("second")
+}
+
+/// Clients that have asked for the slow page and read nothing yet.
+fn waiting_clients(server: &Server, count: usize) -> Vec<Client> {
+    let ask = |_| {
+        let mut client = Client::connect(server.address());
+        client.send(slow_request(&[]));
+        client
+    };
+    (0..count).map(ask).collect()
+}
+
+fn slow_request(fields: &[&str]) -> String {
+    forebay_testkit::client::request_text("GET", "/slow", fields)
+}
+
+fn builder(origin: &Origin) -> ServerBuilder {
+    ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"))
+        .origin(origin)
+        .flag("--workers", "2")
+}
+
+fn server_before(origin: &Origin) -> Server {
+    builder(origin).start()
+}

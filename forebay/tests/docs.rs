@@ -1,0 +1,68 @@
+//! The documents know every number that a server shows, and no command that the binary has not.
+
+use std::process::Command;
+
+use forebay_testkit::{Origin, Server};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// What `stats` has beside the counters.
+const NO_COUNTERS: &[&str] = &["workers", "uptime_ms"];
+
+fn text(path: &str) -> String {
+    let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_page_of_counters_has_every_number_that_a_server_shows() {
+    let page = text("docs/counters.md");
+    let server = Server::before(PROGRAM, &Origin::echo());
+    let shown = server.stats();
+    for name in shown
+        .keys()
+        .filter(|name| !NO_COUNTERS.contains(&name.as_str()))
+    {
+        assert!(
+            page.contains(&format!("\n| `{name}` |")),
+            "docs/counters.md has no {name}"
+        );
+    }
+    let listed = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    for name in listed {
+        assert!(
+            shown.contains_key(name),
+            "docs/counters.md has {name}, a server does not"
+        );
+    }
+}
+
+#[test]
+fn the_documents_use_commands_and_flags_that_are_there() {
+    let pages = ["README.md", "docs/operations.md"].map(text);
+    let lines = pages.iter().flat_map(|page| page.lines());
+    let commands: Vec<_> = lines
+        .filter_map(|line| line.strip_prefix("forebay "))
+        .collect();
+    assert!(commands.len() >= 8, "{commands:?}");
+    for command in commands {
+        let typed = command.split(" #").next().unwrap_or_default();
+        let mut words = typed.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let help = Command::new(PROGRAM)
+            .args([name, "--help"])
+            .output()
+            .expect("it was built");
+        assert!(
+            help.status.success(),
+            "there is no command {name}: {command}"
+        );
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        for flag in words.filter(|word| word.starts_with("--")) {
+            let is_there = help.split_whitespace().any(|word| word == flag);
+            assert!(is_there, "{name} has no {flag}: {command}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A raw socket client: it sends exactly the bytes it is told to, and reads strictly.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::clock::{Deadline, PATIENCE, holds_within};
+use crate::response::Response;
+
+/// One connection to a server.
+#[derive(Debug)]
+pub struct Client {
+    stream: TcpStream,
+    server: SocketAddr,
+    unread: Vec<u8>,
+    end: Option<End>,
+    patience: Duration,
+}
+
+/// How the server's side of the connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// An orderly end (FIN).
+    Closed,
+    /// A reset (RST).
+    Reset,
+}
+
+/// Why there is no whole response.
+#[derive(Clone, Debug)]
+pub enum Broken {
+    /// The connection ended; with what had arrived, if at least the head had.
+    Cut(End, Option<Box<Response>>),
+    /// What arrived is not HTTP/1.1 as a careful sender writes it.
+    Fault(String),
+    /// Nothing more came; with what had arrived.
+    TimedOut(Option<Box<Response>>),
+}
+
+impl Client {
+    /// Connects; reads then wait at most [`PATIENCE`].
+    pub fn connect(server: SocketAddr) -> Client {
+        let stream = TcpStream::connect_timeout(&server, PATIENCE).expect("the server listens");
+        let _ = stream.set_nodelay(true);
+        let _ = stream.set_write_timeout(Some(PATIENCE));
+        Client {
+            stream,
+            server,
+            unread: Vec::new(),
+            end: None,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Waits at most this long in each later read.
+    pub fn with_patience(mut self, patience: Duration) -> Client {
+        self.patience = patience;
+        self
+    }
+
+    /// The client's own address.
+    pub fn address(&self) -> SocketAddr {
+        self.stream
+            .local_addr()
+            .expect("a connected socket has an address")
+    }
+
+    /// Sends all of it; `false` if the server no longer takes it, which a refusal may well cause.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Sends `bytes` cut at these offsets, each piece only after the server has read the one
+    /// before, so that it really sees the cut.
+    pub fn send_cut(&mut self, bytes: &[u8], cuts: &[usize]) -> bool {
+        let mut start = 0;
+        for &cut in cuts.iter().chain([&bytes.len()]) {
+            let end = cut.clamp(start, bytes.len());
+            if !self.send(&bytes[start..end]) {
+                return false;
+            }
+            start = end;
+            if end < bytes.len() {
+                self.wait_until_read();
+            }
+        }
+        true
+    }
+
+    /// Says that nothing more will be sent (FIN).
+    pub fn finish_sending(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Resets the connection.
+    pub fn reset(self) {
+        let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
+    }
+
+    /// Sends a request without body and reads the response.
+    pub fn ask(&mut self, method: &str, target: &str, fields: &[&str]) -> Result<Response, Broken> {
+        self.send(request_text(method, target, fields));
+        self.response(method)
+    }
+
+    /// The next response, whole. `method` is that of the request it answers.
+    pub fn response(&mut self, method: &str) -> Result<Response, Broken> {
+        let (response, size) = self.read_until(method, |_, size| size.is_some())?;
+        self.unread.drain(..size.unwrap_or(0));
+        Ok(response)
+    }
+
+    /// The next response as soon as `is_enough` says so; its bytes stay to be read again.
+    pub fn peek(
+        &mut self,
+        method: &str,
+        is_enough: impl Fn(&Response) -> bool,
+    ) -> Result<Response, Broken> {
+        let (response, _) = self.read_until(method, |response, size| {
+            size.is_some() || is_enough(response)
+        })?;
+        Ok(response)
+    }
+
+    /// Every byte until the server ends the connection; `None` if it does not.
+    pub fn rest(&mut self) -> (Vec<u8>, Option<End>) {
+        let deadline = Deadline::after(self.patience);
+        while self.end.is_none() && self.fill(deadline) {}
+        (std::mem::take(&mut self.unread), self.end)
+    }
+
+    /// Does the server end the connection without another byte?
+    pub fn is_closed_cleanly(&mut self) -> bool {
+        let (rest, end) = self.rest();
+        rest.is_empty() && end.is_some()
+    }
+
+    fn read_until(
+        &mut self,
+        method: &str,
+        is_enough: impl Fn(&Response, Option<usize>) -> bool,
+    ) -> Result<(Response, Option<usize>), Broken> {
+        let deadline = Deadline::after(self.patience);
+        loop {
+            // A body without framing ends with an orderly close only.
+            let is_end = self.end == Some(End::Closed);
+            let found = Response::parse(&self.unread, method, is_end).map_err(Broken::Fault)?;
+            let so_far = match found {
+                Some((response, size)) if is_enough(&response, size) => {
+                    return Ok((response, size));
+                }
+                found => found.map(|(response, _)| Box::new(response)),
+            };
+            if let Some(end) = self.end {
+                return Err(Broken::Cut(end, so_far));
+            }
+            if !self.fill(deadline) {
+                return Err(Broken::TimedOut(so_far));
+            }
+        }
+    }
+
+    /// Reads once; `false` if the deadline passed.
+    fn fill(&mut self, deadline: Deadline) -> bool {
+        let Some(left) = deadline.remaining() else {
+            return false;
+        };
+        let _ = self.stream.set_read_timeout(Some(left));
+        let mut buffer = [0; 64 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => self.end = Some(End::Closed),
+            Ok(count) => self.unread.extend_from_slice(&buffer[..count]),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => return false,
+                ErrorKind::Interrupted => {}
+                _ => self.end = Some(End::Reset),
+            },
+        }
+        true
+    }
+
+    /// Waits until the server's receive queue is empty, as the kernel's socket table shows it.
+    /// A server that refuses to read is waited for only briefly: then the cut does not matter.
+    fn wait_until_read(&self) {
+        let wanted = format!(
+            "{} {}",
+            table_address(self.server),
+            table_address(self.address())
+        );
+        holds_within(Duration::from_millis(200), || {
+            let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+            let line = table.lines().find(|line| line.contains(&wanted));
+            let queues = line.and_then(|line| line.split_whitespace().nth(4));
+            queues.is_none_or(|queues| queues.ends_with(":00000000"))
+        });
+    }
+}
+
+/// A request without body, for the host `example.test`.
+pub fn request_text(method: &str, target: &str, fields: &[&str]) -> String {
+    let mut text = format!("{method} {target} HTTP/1.1\r\nHost: example.test\r\n");
+    for field in fields {
+        text.push_str(field);
+        text.push_str("\r\n");
+    }
+    text + "\r\n"
+}
+
+/// An IPv4 address as the kernel's socket table writes it: bytes reversed, in hexadecimal.
+fn table_address(address: SocketAddr) -> String {
+    let SocketAddr::V4(address) = address else {
+        return String::new();
+    };
+    let [a, b, c, d] = address.ip().octets();
+    format!("{d:02X}{c:02X}{b:02X}{a:02X}:{:04X}", address.port())
+}

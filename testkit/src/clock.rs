@@ -1,0 +1,79 @@
+//! Deadlines and bounded waiting: the one place of the testkit that reads the clock.
+#![allow(clippy::disallowed_methods)]
+
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a test waits for anything before it fails. Generous: it is only spent on failure.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A moment after which waiting is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// `patience` from now.
+    pub fn after(patience: Duration) -> Deadline {
+        Deadline(Instant::now() + patience)
+    }
+
+    /// What is left, `None` once it is over; never zero, since sockets refuse a zero timeout.
+    pub fn remaining(self) -> Option<Duration> {
+        let left = self.0.saturating_duration_since(Instant::now());
+        (left > Duration::ZERO).then_some(left)
+    }
+}
+
+/// Looks at `condition` again and again until it holds; panics with `what` after [`PATIENCE`].
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    assert!(holds_within(PATIENCE, condition), "never came true: {what}");
+}
+
+/// Does `condition` come true within `patience`?
+pub fn holds_within(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Deadline::after(patience);
+    let mut pause = Duration::from_micros(100);
+    while !condition() {
+        let Some(left) = deadline.remaining() else {
+            return false;
+        };
+        thread::park_timeout(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    true
+}
+
+/// How long `work` took, and what it returned.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
+    let start = Instant::now();
+    let value = work();
+    (start.elapsed(), value)
+}
+
+/// The wall clock moved by `offset_s` seconds, as an HTTP-date (RFC 9110 §5.6.7).
+pub fn http_date(offset_s: i64) -> String {
+    let offset = Duration::from_secs(offset_s.unsigned_abs());
+    let now = SystemTime::now();
+    httpdate::fmt_http_date(if offset_s < 0 {
+        now - offset
+    } else {
+        now + offset
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_ends_and_a_condition_is_looked_at_again() {
+        assert!(Deadline::after(Duration::ZERO).remaining().is_none());
+        assert!(Deadline::after(PATIENCE).remaining().is_some());
+        let mut looks = 0;
+        assert!(holds_within(PATIENCE, || {
+            looks += 1;
+            looks == 3
+        }));
+        assert!(!holds_within(Duration::from_millis(1), || false));
+    }
+}

@@ -1,0 +1,25 @@
+//! Scripted client and origin over real sockets, the launched binary, and the checks of the tree.
+//!
+//! For tests only. Two things hold everywhere: nothing waits without a deadline, so a test never
+//! hangs; and the parsers here share no code with the server's, so that they can disagree.
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod clock;
+pub mod escape;
+pub mod message;
+pub mod origin;
+pub mod request;
+pub mod response;
+pub mod script;
+pub mod server;
+pub mod tidy;
+pub mod vectors;
+
+pub use client::{Broken, Client, End};
+pub use clock::{Deadline, PATIENCE, eventually};
+pub use origin::Origin;
+pub use request::Request;
+pub use response::Response;
+pub use script::{Gate, Script};
+pub use server::{Server, ServerBuilder, Signal};

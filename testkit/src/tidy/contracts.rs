@@ -1,0 +1,104 @@
+//! What dangerous code has to say for itself, and what must not be left in the tree.
+
+use super::Problem;
+use super::source::{Source, has_word};
+
+/// How far above its ordering an `ORDER:` line may stand.
+const ORDER_REACH: usize = 8;
+
+/// How far above its block a `SAFETY:` line may stand.
+const SAFETY_REACH: usize = 8;
+
+/// Crates that may hold unsafe code; all others forbid it.
+const MAY_BE_UNSAFE: &[&str] = &["cache", "ordmap", "shm", "sync"];
+
+/// Every ordering but Relaxed names its partner.
+pub(super) fn orderings(source: &Source) -> Vec<Problem> {
+    const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
+    let mut problems = Vec::new();
+    let mut is_import = false;
+    for (index, line) in source.code.iter().enumerate() {
+        is_import |= starts_import(line);
+        let found = ORDERINGS.iter().find(|ordering| has_word(line, ordering));
+        let is_test = source.is_test_file() || source.is_test[index];
+        if let Some(ordering) = found.filter(|_| !is_import && !is_test)
+            && !source.has_comment_above(index, "ORDER:", ORDER_REACH)
+        {
+            let message = format!("{ordering} without an `// ORDER:` line that names its partner");
+            problems.push(Problem::new(&source.path, index + 1, "order", message));
+        }
+        is_import &= !line.contains(';');
+    }
+    problems
+}
+
+/// Unsafe blocks say why they are sound; crates that need none forbid them.
+pub(super) fn unsafe_code(source: &Source) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, line) in source.code.iter().enumerate() {
+        let is_block = line.contains("unsafe {") || line.contains("unsafe impl");
+        if is_block && !source.has_comment_above(index, "SAFETY:", SAFETY_REACH) {
+            let message = "unsafe without a `// SAFETY:` line";
+            problems.push(Problem::new(&source.path, index + 1, "safety", message));
+        }
+    }
+    let parts: Vec<&str> = source.path.split('/').collect();
+    if let [package, "src", "lib.rs" | "main.rs"] = parts[..] {
+        let is_forbidden = source
+            .code
+            .iter()
+            .any(|line| line.contains("#![forbid(unsafe_code)]"));
+        if !is_forbidden && !MAY_BE_UNSAFE.contains(&package) {
+            let message = format!("{package} has no `#![forbid(unsafe_code)]`");
+            problems.push(Problem::new(&source.path, 0, "forbid", message));
+        }
+    }
+    problems
+}
+
+/// Tests that are switched off or that sleep, and work that is left for later.
+pub(super) fn leftovers(source: &Source) -> Vec<Problem> {
+    const IN_CODE: &[&str] = &[
+        "#[ignore",
+        "#[should_panic",
+        "todo!",
+        "unimplemented!",
+        "dbg!",
+        "thread::sleep",
+    ];
+    const IN_COMMENTS: &[&str] = &["FIXME", "TODO", "XXX", "HACK"];
+    let mut problems = Vec::new();
+    for index in 0..source.code.len() {
+        let (code, comment) = (&source.code[index], &source.comments[index]);
+        let in_code = IN_CODE.iter().filter(|mark| code.contains(**mark));
+        let in_comments = IN_COMMENTS.iter().filter(|mark| has_word(comment, mark));
+        for mark in in_code.chain(in_comments) {
+            let message = format!("{mark} is left in the tree");
+            problems.push(Problem::new(&source.path, index + 1, "leftover", message));
+        }
+    }
+    problems
+}
+
+/// Paths of the machine on which something was written mean nothing anywhere else.
+pub(super) fn machine_paths(path: &str, text: &str) -> Vec<Problem> {
+    // In pieces, so that this file does not hold what it looks for.
+    const PATHS: &[&str] = &[
+        concat!("/wor", "k/"),
+        concat!("../sha", "red"),
+        concat!("/ro", "ot/"),
+    ];
+    let mut problems = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for found in PATHS.iter().filter(|found| line.contains(**found)) {
+            let message = format!("{found} is a path of one machine");
+            problems.push(Problem::new(path, index + 1, "machine path", message));
+        }
+    }
+    problems
+}
+
+fn starts_import(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with("use ") || line.starts_with("pub use ") || line.starts_with("pub(crate) use ")
+}

@@ -1,0 +1,52 @@
+//! Where the tree may differ from its rules, and why.
+
+use super::Problem;
+
+/// One permitted deviation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exception {
+    /// The rule's short name.
+    pub(super) rule: &'static str,
+    /// Path from the root.
+    pub(super) path: &'static str,
+    /// Part of the problem's message; empty for every one of this rule in this file.
+    pub(super) what: &'static str,
+    /// Why the better code is this way; for the reader.
+    #[expect(dead_code, reason = "its reader is a person")]
+    pub(super) reason: &'static str,
+}
+
+/// All of them.
+pub(super) const EXCEPTIONS: &[Exception] = &[Exception {
+    rule: "words",
+    path: "http/src/policy/cache_status.rs",
+    what: "write_ttl",
+    reason: "RFC 9211 calls the parameter ttl",
+}];
+
+/// Leaves out what an exception covers; an exception that covers nothing becomes a problem.
+pub(super) fn apply(problems: Vec<Problem>, exceptions: &[Exception]) -> Vec<Problem> {
+    let unneeded = exceptions
+        .iter()
+        .filter(|exception| !problems.iter().any(|problem| exception.covers(problem)));
+    let unneeded: Vec<Problem> = unneeded
+        .map(|exception| {
+            let message = format!("the exception from {:?} is not needed", exception.rule);
+            Problem::new(exception.path, 0, "exception", message)
+        })
+        .collect();
+    let is_open = |problem: &Problem| !exceptions.iter().any(|exception| exception.covers(problem));
+    problems
+        .into_iter()
+        .filter(is_open)
+        .chain(unneeded)
+        .collect()
+}
+
+impl Exception {
+    fn covers(&self, problem: &Problem) -> bool {
+        self.rule == problem.rule
+            && self.path == problem.path
+            && problem.message.contains(self.what)
+    }
+}

@@ -1,0 +1,89 @@
+//! The tree checks itself: sizes, edges between crates and steps, words, contracts, reasons.
+//!
+//! Each check is a function from text to problems, so each is tested with bad snippets. What may
+//! differ stands in `exceptions`, each with its reason; an exception that nothing needs is itself
+//! a problem.
+
+mod contracts;
+mod exceptions;
+mod layers;
+mod manifest;
+mod shape;
+mod source;
+mod tree;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+
+use source::Source;
+
+/// Something in the tree that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Path from the root.
+    pub path: String,
+    /// Line, counted from 1; 0 for the whole file.
+    pub line: usize,
+    /// The rule's short name, as exceptions name it.
+    pub rule: &'static str,
+    /// What is wrong, with the thing that is.
+    pub message: String,
+}
+
+impl Problem {
+    fn new(path: &str, line: usize, rule: &'static str, message: impl Into<String>) -> Problem {
+        Problem {
+            path: path.into(),
+            line,
+            rule,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{}:{}: {}: {}",
+            self.path, self.line, self.rule, self.message
+        )
+    }
+}
+
+/// Every problem of the tree at `root` that no exception covers.
+pub fn check_tree(root: &Path) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut manifests = Vec::new();
+    for (path, text) in tree::texts(root) {
+        problems.extend(contracts::machine_paths(&path, &text));
+        if path.ends_with(".rs") {
+            problems.extend(check_source(&Source::new(&path, &text)));
+        }
+        if path.ends_with("Cargo.toml") {
+            problems.extend(manifest::reasons(&path, &text));
+            manifests.push((path, text));
+        }
+    }
+    problems.extend(layers::crate_edges(&manifests));
+    exceptions::apply(problems, exceptions::EXCEPTIONS)
+}
+
+fn check_source(source: &Source) -> Vec<Problem> {
+    let checks: [fn(&Source) -> Vec<Problem>; 9] = [
+        shape::file_sizes,
+        shape::function_sizes,
+        shape::columns,
+        layers::step_imports,
+        layers::absences,
+        words::own_words,
+        contracts::orderings,
+        contracts::unsafe_code,
+        contracts::leftovers,
+    ];
+    checks.iter().flat_map(|check| check(source)).collect()
+}

@@ -1,0 +1,244 @@
+//! A Rust file cut into code, comments and strings, line by line.
+//!
+//! This is no parser: it knows strings, comments, braces and the word after `fn`. That is enough
+//! for the checks, and it cannot be fooled by a brace or a keyword in a string or a comment.
+
+use std::ops::Range;
+
+/// A file, seen in three ways; each has the same number of lines.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Path from the root.
+    pub(super) path: String,
+    /// As written.
+    pub(super) lines: Vec<String>,
+    /// Without comments and the contents of strings.
+    pub(super) code: Vec<String>,
+    /// Comments only.
+    pub(super) comments: Vec<String>,
+    /// Which lines belong to an inline test module.
+    pub(super) is_test: Vec<bool>,
+}
+
+/// A function with a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    pub(super) name: String,
+    /// Index of the line with `fn`.
+    pub(super) line: usize,
+    /// Lines of code from `fn` to its closing brace; empty lines and comments do not count.
+    pub(super) size: usize,
+}
+
+impl Source {
+    pub(super) fn new(path: &str, text: &str) -> Source {
+        let (code, comments) = split(text);
+        let to_lines = |text: &str| text.lines().map(String::from).collect::<Vec<_>>();
+        let mut source = Source {
+            path: path.into(),
+            lines: to_lines(text),
+            code: to_lines(&code),
+            comments: to_lines(&comments),
+            is_test: Vec::new(),
+        };
+        source.is_test = vec![false; source.lines.len()];
+        for range in source.test_modules() {
+            source.is_test[range].fill(true);
+        }
+        source
+    }
+
+    /// Is the whole file there for tests?
+    pub(super) fn is_test_file(&self) -> bool {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        self.path.split('/').any(|part| part == "tests") || name.ends_with("tests.rs")
+    }
+
+    /// Every function with a body, nested ones included.
+    pub(super) fn functions(&self) -> Vec<Function> {
+        let mut functions = Vec::new();
+        for (line, name) in self.declared(&["fn"]) {
+            if let Some(range) = self.block_from(line) {
+                let is_code = |line: &&String| !line.trim().is_empty();
+                let size = self.code[range].iter().filter(is_code).count();
+                functions.push(Function { name, line, size });
+            }
+        }
+        functions
+    }
+
+    /// Line index and name of everything declared with one of these keywords.
+    pub(super) fn declared(&self, keywords: &[&str]) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for (index, line) in self.code.iter().enumerate() {
+            let words: Vec<&str> = line.split(|c: char| !is_word(c)).collect();
+            for pair in words.windows(2) {
+                let is_name = pair[1].starts_with(|c: char| c.is_alphabetic() || c == '_');
+                if keywords.contains(&pair[0]) && is_name && !keywords.contains(&pair[1]) {
+                    found.push((index, pair[1].to_string()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Does this comment mark stand on the line or in the `reach` lines above it?
+    pub(super) fn has_comment_above(&self, line: usize, mark: &str, reach: usize) -> bool {
+        let from = line.saturating_sub(reach);
+        self.comments[from..=line]
+            .iter()
+            .any(|comment| comment.contains(mark))
+    }
+
+    /// Lines of inline `#[cfg(test)] mod … { … }`.
+    fn test_modules(&self) -> Vec<Range<usize>> {
+        let is_cfg = |line: &String| line.trim().starts_with("#[cfg(") && line.contains("test");
+        let starts = self
+            .code
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| is_cfg(line));
+        starts
+            .filter_map(|(index, _)| {
+                let next = (index + 1..self.code.len()).find(|&next| {
+                    let line = self.code[next].trim();
+                    !line.is_empty() && !line.starts_with("#[")
+                })?;
+                let is_module = self.code[next].contains("mod ") && self.code[next].contains('{');
+                let block = is_module.then(|| self.block_from(next)).flatten()?;
+                Some(index..block.end)
+            })
+            .collect()
+    }
+
+    /// From a line to the end of the first block of braces that begins on or after it; `None` if a
+    /// semicolon outside of brackets comes first.
+    fn block_from(&self, line: usize) -> Option<Range<usize>> {
+        let (mut braces, mut others) = (0usize, 0usize);
+        for index in line..self.code.len() {
+            for c in self.code[index].chars() {
+                match c {
+                    '(' | '[' => others += 1,
+                    ')' | ']' => others = others.saturating_sub(1),
+                    ';' if braces == 0 && others == 0 => return None,
+                    '{' => braces += 1,
+                    '}' if braces == 1 => return Some(line..index + 1),
+                    '}' => braces = braces.saturating_sub(1),
+                    _ => {}
+                }
+            }
+        }
+        None
+    }
+}
+
+pub(super) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Is `word` there as a whole word?
+pub(super) fn has_word(line: &str, word: &str) -> bool {
+    line.split(|c: char| !is_word(c)).any(|other| other == word)
+}
+
+/// The text twice: once with comments and strings blanked, once with only the comments left.
+fn split(text: &str) -> (String, String) {
+    let (mut code, mut comments) = (String::new(), String::new());
+    let mut rest = text;
+    let mut before = ' ';
+    while let Some(first) = rest.chars().next() {
+        let (size, kind) = piece(rest, before);
+        let (taken, after) = rest.split_at(size);
+        match kind {
+            Kind::Code => push(&mut code, &mut comments, taken),
+            Kind::Comment => push(&mut comments, &mut code, taken),
+            Kind::Text => {
+                let blank: String = taken.chars().map(blank).collect();
+                code.push_str(&blank);
+                comments.push_str(&blank);
+            }
+        }
+        before = taken.chars().next_back().unwrap_or(first);
+        rest = after;
+    }
+    (code, comments)
+}
+
+enum Kind {
+    Code,
+    Comment,
+    Text,
+}
+
+fn push(into: &mut String, other: &mut String, taken: &str) {
+    into.push_str(taken);
+    other.extend(taken.chars().map(blank));
+}
+
+fn blank(c: char) -> char {
+    if c == '\n' { '\n' } else { ' ' }
+}
+
+/// Length and kind of the piece at the start of `rest`; `before` is the character before it.
+fn piece(rest: &str, before: char) -> (usize, Kind) {
+    let first = rest.chars().next().map_or(1, char::len_utf8);
+    if rest.starts_with("//") {
+        return (rest.find('\n').unwrap_or(rest.len()), Kind::Comment);
+    }
+    if rest.starts_with("/*") {
+        return (
+            rest.find("*/").map_or(rest.len(), |at| at + 2),
+            Kind::Comment,
+        );
+    }
+    if rest.starts_with('"') {
+        return (quoted(rest, '"'), Kind::Text);
+    }
+    if !is_word(before)
+        && let Some(size) = raw_string(rest)
+    {
+        return (size, Kind::Text);
+    }
+    if rest.starts_with('\'') && is_character(rest) {
+        return (quoted(rest, '\''), Kind::Text);
+    }
+    (first, Kind::Code)
+}
+
+/// A lifetime has no closing quote behind one character.
+fn is_character(rest: &str) -> bool {
+    let mut inside = rest.chars().skip(1);
+    match inside.next() {
+        Some('\\') => true,
+        Some(_) => inside.next() == Some('\''),
+        None => false,
+    }
+}
+
+/// Length of a quoted text whose quotes are escaped with a backslash.
+fn quoted(rest: &str, quote: char) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            _ if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// Length of `r"…"`, `r#"…"#`, `br"…"`, if one begins here.
+fn raw_string(rest: &str) -> Option<usize> {
+    let after = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
+    let hashes: String = after.chars().take_while(|&c| c == '#').collect();
+    let opened = after[hashes.len()..].strip_prefix('"')?;
+    let start = rest.len() - opened.len();
+    let end = format!("\"{hashes}");
+    Some(
+        opened
+            .find(&end)
+            .map_or(rest.len(), |at| start + at + end.len()),
+    )
+}

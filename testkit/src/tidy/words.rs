@@ -1,0 +1,102 @@
+//! One idea, one word: what we do not call things, with the word that we use instead.
+
+use super::Problem;
+use super::source::Source;
+
+/// Words that our own names do not use, and what they should say.
+const NOT_OURS: &[(&str, &str)] = &[
+    ("alternate", "variant"),
+    ("arena", "region"),
+    ("asset", "stored response"),
+    ("backend", "origin"),
+    ("ban", "purge"),
+    ("cacheable", "storable"),
+    ("coalesce", "collapse"),
+    ("cooldown", "inhibit_until"),
+    ("downstream", "client"),
+    ("expire", "evict, or stale"),
+    ("expired", "stale"),
+    ("expiry", "freshness_lifetime"),
+    ("frontend", "client, or listener"),
+    ("handler", "what it does"),
+    ("helper", "what it does"),
+    ("helpers", "what they do"),
+    ("manager", "what it does"),
+    ("partition", "shard"),
+    ("recheck", "validate"),
+    ("refresh", "validate"),
+    ("remap", "site, or route"),
+    ("slab", "segment"),
+    ("stampede", "collapse"),
+    ("stripe", "segment"),
+    ("ttl", "freshness_lifetime"),
+    ("upstream", "origin, or next_hop"),
+    ("util", "what it does"),
+    ("utils", "what they do"),
+    ("variance", "secondary key"),
+    ("vhost", "site"),
+];
+
+/// Names that the RFCs or std chose, whatever words they are made of.
+const GIVEN: &[&str] = &["is_heuristically_cacheable"];
+
+const KEYWORDS: &[&str] = &[
+    "const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union",
+];
+
+/// Names declared here; in the table of settings also the settings.
+pub(super) fn own_words(source: &Source) -> Vec<Problem> {
+    let mut names = source.declared(KEYWORDS);
+    if source.path.ends_with("config/table.rs") {
+        names.extend(settings(source));
+    }
+    let mut problems = Vec::new();
+    for (line, name) in names
+        .into_iter()
+        .filter(|(_, name)| !GIVEN.contains(&name.as_str()))
+    {
+        let words = words_of(&name);
+        for (word, ours) in NOT_OURS
+            .iter()
+            .filter(|(word, _)| words.iter().any(|own| own == word))
+        {
+            let message = format!("{name}: not {word}; say {ours}");
+            problems.push(Problem::new(&source.path, line + 1, "words", message));
+        }
+        if name.starts_with("get_") {
+            let message = format!("{name}: leave get_ out");
+            problems.push(Problem::new(&source.path, line + 1, "words", message));
+        }
+    }
+    problems
+}
+
+/// Lines of the form `name: type = …`.
+fn settings(source: &Source) -> Vec<(usize, String)> {
+    let lines = source.code.iter().enumerate();
+    lines
+        .filter_map(|(index, line)| {
+            let (name, rest) = line.trim().split_once(": ")?;
+            let is_setting = rest.contains(" = ") && name.chars().all(super::source::is_word);
+            is_setting.then(|| (index, name.to_string()))
+        })
+        .collect()
+}
+
+/// `head_bytes_max` and `HeadBytesMax` have the words head, bytes, max.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c == '_' || (c.is_uppercase() && was_lower) {
+            words.push(String::new());
+        }
+        if c != '_'
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase();
+    }
+    words
+}

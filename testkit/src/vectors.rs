@@ -1,0 +1,86 @@
+//! The table files of test vectors: named blocks of lines, each line begun by a mark.
+//!
+//! ```text
+//! # a comment
+//! [what the vector shows]
+//! > bytes, in the notation of `escape`
+//! = expectation
+//! ```
+//! Which marks there are, and what their text means, is up to the test that reads the file.
+
+/// One named block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// The sentence in brackets.
+    pub name: String,
+    /// Line number of the name, counted from 1.
+    pub line: usize,
+    /// Marks and the text behind them, in order.
+    pub items: Vec<(char, String)>,
+}
+
+impl Vector {
+    /// The texts of all lines with this mark.
+    pub fn all(&self, mark: char) -> impl Iterator<Item = &str> {
+        self.items
+            .iter()
+            .filter(move |item| item.0 == mark)
+            .map(|item| item.1.as_str())
+    }
+
+    /// The name with its line, for messages.
+    pub fn title(&self) -> String {
+        format!("line {} [{}]", self.line, self.name)
+    }
+}
+
+/// Reads a file whose lines begin with one of `marks`; errors name the line.
+pub fn parse(text: &str, marks: &str) -> Result<Vec<Vector>, String> {
+    let mut vectors: Vec<Vector> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            if vectors.iter().any(|vector| vector.name == name) {
+                return Err(format!("line {number}: a second {name:?}"));
+            }
+            vectors.push(Vector {
+                name: name.into(),
+                line: number,
+                items: Vec::new(),
+            });
+            continue;
+        }
+        let mark = line.chars().next().filter(|mark| marks.contains(*mark));
+        let (Some(mark), Some(vector)) = (mark, vectors.last_mut()) else {
+            return Err(format!("line {number}: {line:?}"));
+        };
+        let text = &line[1..];
+        vector
+            .items
+            .push((mark, text.strip_prefix(' ').unwrap_or(text).into()));
+    }
+    Ok(vectors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_keep_their_lines_in_order() {
+        let vectors = parse("# x\n[one]\n> a\\r\\n\n>\n= 200\n\n[two]\n> b\n", ">=").expect("good");
+        assert_eq!(vectors.len(), 2);
+        assert_eq!(vectors[0].title(), "line 2 [one]");
+        assert_eq!(vectors[0].all('>').collect::<Vec<_>>(), ["a\\r\\n", ""]);
+        assert_eq!(vectors[0].all('=').collect::<Vec<_>>(), ["200"]);
+        for bad in ["> a", "[one]\n? a", "[one]\n[one]"] {
+            assert!(parse(bad, ">=").is_err(), "{bad:?}");
+        }
+    }
+}
