@@ -54,12 +54,13 @@ enum End {
 
 async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
     for served in 1u32.. {
-        let config = client.worker.config();
-        let head_bytes = match next_head(client, slot, &config.server).await {
+        let head_bytes = match next_head(client, slot).await {
             Ok(Some(head_bytes)) => head_bytes,
             Ok(None) => return End::Close,
             Err(fault) => return refuse(client, slot, fault).await,
         };
+        // Taken after the wait: a reload holds for every request that arrives after it.
+        let config = client.worker.config();
         let Some(buffers) = slot else {
             return End::Close;
         };
@@ -107,6 +108,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
         Fault::TooSlow => return End::Reset,
         _ => {}
     }
+    client.worker.count(Counter::FaultsSent);
     let buffers = slot.get_or_insert_with(|| client.worker.buffers.take());
     serve_fault(
         &mut buffers.out,

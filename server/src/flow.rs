@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::connection::Access;
 use crate::counters::Counter;
 use crate::fault::Fault;
+use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
 use crate::lookup::{Forward, Found, Hit, Wanted, lookup};
 use crate::out::Out;
@@ -82,6 +83,7 @@ pub(crate) async fn answer(
             refuse(client, out, fault, form, &cache)
         }
         Err(Broken::Midway(fault)) => {
+            client.worker.fault(fault, client.peer.ip());
             access.end(client, &Answered::BROKEN, &cache);
             return Err(fault);
         }
@@ -159,6 +161,7 @@ async fn steps<'c>(
     if request.directives.only_if_cached {
         return Err(Broken::Before(Fault::OnlyIfCached));
     }
+    let interim = InterimQueue::default();
     if forward.fills {
         let needs = Needs {
             client,
@@ -166,12 +169,13 @@ async fn steps<'c>(
             place,
             request,
             key,
+            interim: &interim,
         };
         if let Some(answered) = miss_answer(&needs, forward, variant, out, cache).await? {
             return Ok(Taken::Answered(answered));
         }
     }
-    let own = Own::copy(client, request, place).map_err(Broken::Before)?;
+    let own = Own::copy(client, request, place, interim).map_err(Broken::Before)?;
     Ok(Taken::Own(Box::new(own)))
 }
 
@@ -203,11 +207,12 @@ async fn miss_answer(
     cache: &mut CacheStatus,
 ) -> Result<Option<Answered>, Broken> {
     let (client, request) = (needs.client, needs.request);
-    let mut relay = Relay::new(client, request.form);
-    let interim = relay.sender();
-    let obtained = relay
-        .until(out, obtain(needs, forward, variant, &interim))
-        .await?;
+    let relay = Relay {
+        client,
+        form: request.form,
+        queue: needs.interim,
+    };
+    let obtained = relay.until(out, obtain(needs, forward, variant)).await?;
     let obtained = obtained.map_err(Broken::Before)?;
     *cache = obtained.cache;
     let reply = Reply {
@@ -239,6 +244,7 @@ fn refuse(
     cache: &CacheStatus,
 ) -> Answered {
     client.worker.fault(fault, client.peer.ip());
+    client.worker.count(Counter::FaultsSent);
     serve_fault(out, fault, form, cache)
 }
 

@@ -84,8 +84,8 @@ pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
 /// resource, once for its variant, once more if that was replaced meanwhile.
 pub(crate) const JOINS_MAX: usize = 3;
 
-/// Time for which a URL whose answer could not be stored is fetched by each request for itself.
-/// Within it a URL that has become storable is noticed at its next answer.
+/// Time for which a URL whose answer could not be stored is fetched by each request for itself; a
+/// URL that has become storable is noticed after it.
 pub(crate) const DECLINED_MS: u64 = 10_000;
 
 /// Lines of the access log gather up to this before the writer gets them.

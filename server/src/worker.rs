@@ -108,7 +108,6 @@ impl Worker {
     /// Counts a fault, and logs it if it is of the client's form; the origin's are logged where
     /// they are seen.
     pub(crate) fn fault(&self, fault: Fault, client: IpAddr) {
-        self.count(Counter::FaultsSent);
         if let Some(counter) = fault.counter() {
             self.count(counter);
         }

@@ -2,6 +2,7 @@
 //!
 //! Every wait has an end: idle time, head time, or the least rate at which a body may move.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -24,6 +25,8 @@ pub(crate) struct Client {
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
     registered: Registered,
+    /// How far the client is behind in taking answers.
+    sending: RefCell<Pace>,
 }
 
 /// The least rate at which a body has to move: `grace_ms` and then `rate_min` bytes a second.
@@ -34,14 +37,9 @@ pub(crate) struct LeastRate {
 }
 
 impl LeastRate {
-    /// How long after the start `moved_bytes` bytes may have taken, and the next one may take.
-    pub(crate) fn allowed_ms(self, moved_bytes: u64) -> u64 {
-        match self.rate_min {
-            0 => u64::MAX / 2,
-            rate => self
-                .grace_ms
-                .saturating_add(moved_bytes.saturating_mul(1000) / rate),
-        }
+    /// How long so many bytes take at the least rate.
+    fn time_ms(self, bytes: u64) -> u64 {
+        bytes.saturating_mul(1000) / self.rate_min.max(1)
     }
 }
 
@@ -59,6 +57,7 @@ impl Client {
             worker,
             peer,
             registered,
+            sending: RefCell::default(),
         }
     }
 
@@ -70,10 +69,13 @@ impl Client {
     /// The least rate by the present settings.
     pub(crate) fn least_rate(&self) -> LeastRate {
         let config = self.worker.config();
-        LeastRate {
-            grace_ms: u64::from(config.server.body_grace_ms),
-            rate_min: config.server.body_rate_min,
-        }
+        let rate_min = config.server.body_rate_min;
+        let grace_ms = match rate_min {
+            // Without a least rate a client may stand still for ever.
+            0 => u64::MAX / 2,
+            _ => u64::from(config.server.body_grace_ms),
+        };
+        LeastRate { grace_ms, rate_min }
     }
 
     /// One read into `input`, which holds at most `bytes_max` bytes; `Ready(0)` is the end.
@@ -106,9 +108,9 @@ impl Client {
         if out.is_empty() {
             return Ok(());
         }
-        let mut pace = None;
-        let sent = poll_fn(|cx| self.poll_flush(cx, out, &mut pace)).await;
-        if pace.is_some() {
+        let mut waited = false;
+        let sent = poll_fn(|cx| self.poll_flush(cx, out, &mut waited)).await;
+        if waited {
             self.ticket().disarm();
         }
         sent
@@ -118,7 +120,7 @@ impl Client {
         &self,
         cx: &mut Context<'_>,
         out: &mut Out,
-        pace: &mut Option<Pace>,
+        waited: &mut bool,
     ) -> Poll<Result<(), Fault>> {
         while !out.is_empty() {
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
@@ -130,14 +132,14 @@ impl Client {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     out.consume(count);
                     self.worker.count_many(Counter::BytesOut, count as u64);
-                    if let Some(pace) = pace {
-                        pace.moved_bytes += count as u64;
+                    if *waited {
+                        self.sending.borrow_mut().moved(count as u64, self.least_rate());
                     }
                 }
                 Poll::Ready(_) => return Poll::Ready(Err(Fault::ClientGone)),
                 Poll::Pending => {
-                    let pace = pace.get_or_insert_with(|| Pace::new(self.least_rate()));
-                    return pace.wait(self.ticket());
+                    *waited = true;
+                    return self.sending.borrow_mut().wait(self.ticket(), self.least_rate());
                 }
             }
         }
@@ -170,31 +172,34 @@ impl Client {
     }
 }
 
-/// How far a body has come since it first had to wait.
+/// A leaky bucket that measures how far a client is behind the least rate.
+///
+/// Waiting for the client fills it, bytes that move empty it at the least rate, and it holds the
+/// grace time. So nobody gains credit by being fast first, and waits for an origin do not count.
+#[derive(Debug, Default)]
 pub(crate) struct Pace {
-    rate: LeastRate,
-    since_ms: u64,
-    /// Bytes moved since then.
-    pub(crate) moved_bytes: u64,
+    behind_ms: u64,
+    waits_since_ms: Option<u64>,
 }
 
 impl Pace {
-    pub(crate) fn new(rate: LeastRate) -> Pace {
-        Pace {
-            rate,
-            since_ms: clock::monotonic_ms(),
-            moved_bytes: 0,
+    /// So many bytes have moved.
+    pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
+        if let Some(since_ms) = self.waits_since_ms.take() {
+            self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
         }
+        self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
     }
 
-    /// Waits until something moves, at the longest until the least rate is missed.
-    pub(crate) fn wait<T>(&self, ticket: &Ticket) -> Poll<Result<T, Fault>> {
-        let waited_ms = clock::monotonic_ms() - self.since_ms;
-        let allowed_ms = self.rate.allowed_ms(self.moved_bytes);
-        if waited_ms >= allowed_ms {
+    /// Waits until something moves, at the longest until the bucket is full.
+    pub(crate) fn wait<T>(&mut self, ticket: &Ticket, rate: LeastRate) -> Poll<Result<T, Fault>> {
+        let now_ms = clock::monotonic_ms();
+        let since_ms = *self.waits_since_ms.get_or_insert(now_ms);
+        let behind_ms = self.behind_ms + (now_ms - since_ms);
+        if behind_ms >= rate.grace_ms {
             return Poll::Ready(Err(Fault::TooSlow));
         }
-        ticket.arm(allowed_ms - waited_ms);
+        ticket.arm(rate.grace_ms - behind_ms);
         Poll::Pending
     }
 }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use forebay_cache::Store;
 use forebay_shm::{CounterFile, CounterSlot};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::places::AdminListener;
+use super::signals::Signals;
 use super::start::{Hooks, STOP_POLL};
 use super::worker_thread::{Command, WorkerThread};
 use crate::admin;
@@ -105,14 +106,12 @@ impl Control {
     pub(super) fn run(
         self,
         admin_listener: AdminListener,
+        (runtime, signals): (Runtime, Signals),
         stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
         let control = Rc::new(self);
-        let serving = Rc::clone(&control);
-        let finished = LocalSet::new().block_on(&runtime, serving.serve(admin_listener, stop));
+        let serving = Rc::clone(&control).serve(admin_listener, signals, stop);
+        let finished = LocalSet::new().block_on(&runtime, serving);
         drop(runtime);
         for path in &control.leftovers {
             // Whoever removed it already has done our work.
@@ -127,20 +126,18 @@ impl Control {
     async fn serve(
         self: Rc<Self>,
         admin_listener: AdminListener,
+        mut signals: Signals,
         mut stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
         let acceptor = admin_listener.enter()?;
         tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         loop {
             tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
+                _ = signals.terminate.recv() => break,
+                _ = signals.interrupt.recv() => break,
                 _ = stop.recv() => break,
-                _ = hang_up.recv() => {
+                _ = signals.hang_up.recv() => {
                     // The event and the counters tell how it went.
                     let _ = self.reload().await;
                 }

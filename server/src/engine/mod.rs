@@ -8,6 +8,7 @@
 mod control;
 mod cpus;
 mod places;
+mod signals;
 mod start;
 mod worker_thread;
 

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use forebay_cache::{Store, StoreConfig};
 use forebay_shm::{CounterError, CounterFile};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::control::{Control, ControlParts};
 use super::cpus;
 use super::places::{AdminListener, AdminPlace, runtime_dir};
+use super::signals::{self, Signals};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use crate::accept::Listeners;
 use crate::clock;
@@ -38,6 +40,7 @@ pub struct Running {
     pub admin: AdminPlace,
     control: Control,
     admin_listener: AdminListener,
+    event_loop: (Runtime, Signals),
     stop: mpsc::UnboundedReceiver<()>,
     stopper: Stopper,
 }
@@ -117,6 +120,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let store = Arc::new(make_store(&config)?);
     let log_writer = LogWriter::open(&config.server).map_err(StartError::AccessLog)?;
     let via: Arc<str> = via_name(address).into();
+    let event_loop = signals::event_loop().map_err(StartError::Thread)?;
     let workers = listeners
         .sockets
         .into_iter()
@@ -152,6 +156,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         admin,
         control,
         admin_listener,
+        event_loop,
         stop,
         stopper,
     })
@@ -177,11 +182,12 @@ impl Running {
         let Running {
             control,
             admin_listener,
+            event_loop,
             stop,
             stopper,
             ..
         } = self;
-        let finished = control.run(admin_listener, stop);
+        let finished = control.run(admin_listener, event_loop, stop);
         drop(stopper);
         finished
     }
@@ -195,8 +201,10 @@ fn bind_admin(config: &Config, address: SocketAddr) -> Result<AdminListener, Sta
 fn make_store(config: &Config) -> Result<Store, StartError> {
     let budget_bytes = config.server.cache_size;
     let growing_percent = u64::from(config.server.growing_percent_max);
+    let growing_bytes_max = budget_bytes / 100 * growing_percent;
     let store = StoreConfig {
-        growing_bytes_max: budget_bytes / 100 * growing_percent,
+        growing_bytes_max,
+        object_bytes_max: growing_bytes_max,
         declined_ms: DECLINED_MS,
         ..StoreConfig::with_budget(budget_bytes)
     };

@@ -10,11 +10,11 @@ use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::answer::{Lease, OriginAnswer, OriginBody};
 use super::connect::{Connection, connect};
+use super::interim::InterimQueue;
 use super::origins::OriginPool;
 use super::outbound::Outbound;
 use super::upload::{Progress, Upload};
@@ -23,7 +23,7 @@ use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::limits::{INTERIM_COUNT_MAX, ORIGIN_LIMITS};
+use crate::limits::ORIGIN_LIMITS;
 use crate::worker::Worker;
 
 /// Everything that one exchange needs.
@@ -33,7 +33,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) settings: &'a ServerSettings,
     pub(crate) outbound: Outbound<'a>,
     /// Where the status and fields of interim answers (1xx) go.
-    pub(crate) interim: Option<UnboundedSender<ResponseHead>>,
+    pub(crate) interim: &'a InterimQueue,
 }
 
 /// Sends the request and waits for the head of the final answer.
@@ -134,9 +134,7 @@ impl Exchange<'_> {
         progress: Option<&Progress>,
     ) -> Result<Answered, Failed> {
         let mut request = self.outbound.request(&self.origin.authority, upload);
-        if let Some(interim) = &self.interim {
-            forward_interim(&mut request, interim.clone());
-        }
+        forward_interim(&mut request, self.interim.clone());
         self.worker.count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
         let sent = connection.sender.try_send_request(request);
@@ -263,28 +261,16 @@ fn failed(mut error: TrySendError<Request<Upload>>) -> Failed {
     Failed::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
 }
 
-/// Passes interim answers on (RFC 9110 §15.2), a bounded number of them; a 101 that nobody asked
-/// for is no interim answer and comes out as the final one.
-fn forward_interim(request: &mut Request<Upload>, interim: UnboundedSender<ResponseHead>) {
-    let left = std::sync::atomic::AtomicU32::new(INTERIM_COUNT_MAX);
+/// Passes interim answers on (RFC 9110 §15.2); a 101 that nobody asked for is no interim answer
+/// and comes out as the final one.
+fn forward_interim(request: &mut Request<Upload>, queue: InterimQueue) {
     hyper::ext::on_informational(request, move |response| {
-        use std::sync::atomic::Ordering::Relaxed;
-        let taken = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
-        if taken.is_err() {
-            return;
-        }
         let lines = lines(response.headers());
         let status = response.status().as_u16();
-        let method = AskedMethod::Get;
-        if let Ok(head) = origin_head(
-            status,
-            Version::Http11,
-            method,
-            &ORIGIN_LIMITS,
-            lines.iter().copied(),
-        ) {
-            // The client may be gone; then there is nobody to pass it on to.
-            let _ = interim.send(head);
+        let lines = lines.iter().copied();
+        let head = origin_head(status, Version::Http11, AskedMethod::Get, &ORIGIN_LIMITS, lines);
+        if let Ok(head) = head {
+            queue.push(head);
         }
     });
 }

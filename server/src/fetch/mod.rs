@@ -6,12 +6,14 @@
 mod answer;
 mod connect;
 mod exchange;
+mod interim;
 mod origins;
 mod outbound;
 mod upload;
 
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
 pub(crate) use exchange::{Exchange, exchange};
+pub(crate) use interim::InterimQueue;
 pub(crate) use origins::Origins;
 pub(crate) use outbound::{Asked, Outbound, Purpose};
 pub(crate) use upload::{Progress, Upload, UploadSource};

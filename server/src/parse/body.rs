@@ -18,6 +18,7 @@ pub(crate) struct RequestBody {
     left: Left,
     taken_bytes: u64,
     bytes_max: u64,
+    pace: Pace,
 }
 
 enum Left {
@@ -52,6 +53,7 @@ impl RequestBody {
             left,
             taken_bytes: 0,
             bytes_max,
+            pace: Pace::default(),
         })
     }
 
@@ -73,12 +75,13 @@ impl RequestBody {
             if let Some(part) = self.decode(input)? {
                 return Ok(part);
             }
-            let pace = Pace::new(client.least_rate());
+            let (pace, rate) = (&mut self.pace, client.least_rate());
             let read = poll_fn(|cx| match client.poll_read(cx, input, INPUT_BYTES) {
                 Poll::Ready(read) => Poll::Ready(read),
-                Poll::Pending => pace.wait(client.ticket()),
+                Poll::Pending => pace.wait(client.ticket(), rate),
             });
             let count = read.await?;
+            self.pace.moved(count as u64, rate);
             client.ticket().disarm();
             if count == 0 {
                 return Err(Fault::ClientGone);

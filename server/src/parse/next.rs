@@ -23,12 +23,11 @@ use crate::fault::Fault;
 pub(crate) async fn next_head(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
-    settings: &ServerSettings,
 ) -> Result<Option<usize>, Fault> {
-    let limits = head_limits(settings);
     let mut waits_for_head = false;
     loop {
         if let Some(buffers) = slot {
+            let limits = head_limits(&client.worker.config().server);
             let parsed = parse_request(buffers.input.bytes(), &limits, &mut buffers.parts)?;
             if let Some(head_bytes) = parsed {
                 client.ticket().disarm();
@@ -36,7 +35,7 @@ pub(crate) async fn next_head(
             }
             client.flush(&mut buffers.out).await?;
         }
-        if read(client, slot, settings, &mut waits_for_head).await? == 0 {
+        if read(client, slot, &mut waits_for_head).await? == 0 {
             return Ok(None);
         }
     }
@@ -54,11 +53,12 @@ fn head_limits(settings: &ServerSettings) -> HeadLimits {
 async fn read(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
-    settings: &ServerSettings,
     waits_for_head: &mut bool,
 ) -> Result<usize, Fault> {
     let ticket = client.ticket();
     let worker = &client.worker;
+    let config = worker.config();
+    let settings = &config.server;
     poll_fn(|cx| {
         let buffers = slot.get_or_insert_with(|| worker.buffers.take());
         // One byte more than a head may have, so that the parser sees that it is too long.

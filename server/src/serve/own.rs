@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::{
-    Asked, Exchange, OriginAnswer, Outbound, Progress, Purpose, Upload, UploadSource, exchange,
+    Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Progress, Purpose, Upload, UploadSource, exchange,
 };
 use crate::key::{Place, write_key};
 use crate::out::Out;
@@ -30,8 +30,14 @@ pub(crate) struct Own<'c> {
     asked: Asked,
     form: ReplyForm,
     framing: BodyFraming,
-    is_safe: bool,
     place: Place<'c>,
+    /// What an unsafe request may change.
+    target: Option<Target>,
+    interim: InterimQueue,
+}
+
+/// Host and path of a request, as they are keyed.
+struct Target {
     host: Option<Vec<u8>>,
     path_query: Vec<u8>,
 }
@@ -45,18 +51,28 @@ impl<'c> Own<'c> {
         client: &Client,
         request: &Request<'_>,
         place: Place<'c>,
+        interim: InterimQueue,
     ) -> Result<Own<'c>, Fault> {
-        let mut host = Vec::new();
-        let named = request.write_host(&mut host);
+        let is_safe = request.head.method().is_safe();
         Ok(Own {
             asked: Asked::copy(request, client.peer.ip())?,
             form: request.form,
             framing: request.framing,
-            is_safe: request.head.method().is_safe(),
             place,
+            target: (!is_safe).then(|| Target::of(request)),
+            interim,
+        })
+    }
+}
+
+impl Target {
+    fn of(request: &Request<'_>) -> Target {
+        let mut host = Vec::new();
+        let named = request.write_host(&mut host);
+        Target {
             host: named.then_some(host),
             path_query: request.target.path_query.to_vec(),
-        })
+        }
     }
 }
 
@@ -153,7 +169,11 @@ async fn down(
     out: &mut Out,
     cache: &mut CacheStatus,
 ) -> Result<Answered, Broken> {
-    let mut relay = Relay::new(client, own.form);
+    let relay = Relay {
+        client,
+        form: own.form,
+        queue: &own.interim,
+    };
     let request = Exchange {
         worker: &client.worker,
         origin: &own.place.site.origin,
@@ -163,7 +183,7 @@ async fn down(
             purpose: Purpose::Forward,
             via: &client.worker.via,
         },
-        interim: Some(relay.sender()),
+        interim: &own.interim,
     };
     let answer = relay
         .until(out, exchange(&request, upload))
@@ -181,10 +201,11 @@ async fn down(
 
 /// Drops what an unsafe request has changed (RFC 9111 §4.4).
 fn invalidate(client: &Client, own: &Own<'_>, answer: &OriginAnswer) {
-    if !invalidates(own.is_safe, answer.head.status) {
+    let Some(target) = &own.target else { return };
+    if !invalidates(false, answer.head.status) {
         return;
     }
-    let authority = own.host.as_deref().and_then(Authority::parse);
+    let authority = target.host.as_deref().and_then(Authority::parse);
     let mut key = Vec::new();
     let mut purge = |path_query: &[u8]| {
         write_key(&mut key, own.place.site, authority, path_query);
@@ -193,9 +214,9 @@ fn invalidate(client: &Client, own: &Own<'_>, answer: &OriginAnswer) {
             .worker
             .count_many(Counter::Invalidated, purged.records);
     };
-    purge(&own.path_query);
+    purge(&target.path_query);
     if let Some(authority) = authority {
-        let path_query = &own.path_query;
+        let path_query = &target.path_query;
         let target = TargetUri {
             scheme: Scheme::Http,
             authority,

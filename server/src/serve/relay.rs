@@ -1,4 +1,5 @@
-//! Interim answers (1xx) on their way from the origin to the client (RFC 9110 §15.2).
+//! Interim answers (1xx) are passed on to the client while it waits for the final one
+//! (RFC 9110 §15.2).
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -7,44 +8,27 @@ use std::task::Poll;
 use forebay_http::request::Version;
 use forebay_http::response::ResponseHead;
 use forebay_http::write;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::Broken;
 use crate::accept::Client;
+use crate::fetch::InterimQueue;
 use crate::out::Out;
 use crate::parse::ReplyForm;
 
-/// Hands interim answers to a client while it waits for the final one.
+/// Hands interim answers to a client.
 pub(crate) struct Relay<'a> {
-    client: &'a Client,
-    form: ReplyForm,
-    // Unbounded in type only: the sending side stops after a fixed number for each request.
-    sender: UnboundedSender<ResponseHead>,
-    receiver: UnboundedReceiver<ResponseHead>,
+    pub(crate) client: &'a Client,
+    pub(crate) form: ReplyForm,
+    pub(crate) queue: &'a InterimQueue,
 }
 
-impl<'a> Relay<'a> {
-    pub(crate) fn new(client: &'a Client, form: ReplyForm) -> Relay<'a> {
-        let (sender, receiver) = unbounded_channel();
-        Relay {
-            client,
-            form,
-            sender,
-            receiver,
-        }
-    }
-
-    /// Where interim answers go in.
-    pub(crate) fn sender(&self) -> UnboundedSender<ResponseHead> {
-        self.sender.clone()
-    }
-
+impl Relay<'_> {
     /// Runs `work` to its end and sends what comes in meanwhile.
     ///
     /// # Errors
     /// The client is gone or too slow.
     pub(crate) async fn until<T>(
-        &mut self,
+        &self,
         out: &mut Out,
         work: impl Future<Output = T>,
     ) -> Result<T, Broken> {
@@ -52,33 +36,34 @@ impl<'a> Relay<'a> {
         loop {
             let step = poll_fn(|cx| {
                 // Interim answers first: what came before the final one is sent before it.
-                if let Poll::Ready(Some(interim)) = self.receiver.poll_recv(cx) {
+                if let Poll::Ready(interim) = self.queue.poll_take(cx) {
                     return Poll::Ready(Err(interim));
                 }
                 work.as_mut().poll(cx).map(Ok)
             });
             match step.await {
                 Ok(done) => {
-                    while let Ok(interim) = self.receiver.try_recv() {
-                        append(out, &interim, self.form);
-                    }
+                    self.append(out, &self.queue.take());
                     return Ok(done);
                 }
                 Err(interim) => {
-                    append(out, &interim, self.form);
+                    self.append(out, &interim);
                     self.client.flush(out).await.map_err(Broken::Before)?;
                 }
             }
         }
     }
-}
 
-/// HTTP/1.0 has no interim answers.
-fn append(out: &mut Out, interim: &ResponseHead, form: ReplyForm) {
-    if form.version == Version::Http11 {
-        let text = out.text();
-        write::status_line(text, interim.status);
-        text.extend_from_slice(interim.block.bytes());
-        text.extend_from_slice(b"\r\n");
+    /// HTTP/1.0 has no interim answers.
+    fn append(&self, out: &mut Out, interim: &[ResponseHead]) {
+        if self.form.version == Version::Http10 {
+            return;
+        }
+        for head in interim {
+            let text = out.text();
+            write::status_line(text, head.status);
+            text.extend_from_slice(head.block.bytes());
+            text.extend_from_slice(b"\r\n");
+        }
     }
 }

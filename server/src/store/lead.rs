@@ -12,8 +12,6 @@ use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::storable::storable;
 use forebay_http::policy::update::{may_update, merge_304};
 use forebay_http::policy::vary::{FieldNames, Vary, secondary_key, vary_names};
-use forebay_http::response::ResponseHead;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::fill::fill;
@@ -21,7 +19,7 @@ use crate::clock;
 use crate::config::{Config, OriginAddress, RouteSettings};
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::fetch::{Asked, Exchange, OriginAnswer, Outbound, Purpose, exchange};
+use crate::fetch::{Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, exchange};
 use crate::lookup::StoredResponse;
 use crate::worker::Worker;
 
@@ -35,7 +33,7 @@ pub(super) struct Errand {
     /// What is stored and to be validated.
     pub(super) stale: Option<StoredResponse>,
     /// Where interim answers go: to the leader's own client.
-    pub(super) interim: Option<UnboundedSender<ResponseHead>>,
+    pub(super) interim: InterimQueue,
 }
 
 /// What the leader's own client is told.
@@ -109,7 +107,7 @@ impl Errand {
                 purpose,
                 via: &self.worker.via,
             },
-            interim: self.interim.clone(),
+            interim: &self.interim,
         };
         exchange(&request, None).await
     }

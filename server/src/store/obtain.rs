@@ -10,8 +10,6 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::reuse::{Reuse, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
-use forebay_http::response::ResponseHead;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -21,7 +19,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::fetch::{Asked, OriginAnswer};
+use crate::fetch::{Asked, InterimQueue, OriginAnswer};
 use crate::key::Place;
 use crate::limits::JOINS_MAX;
 use crate::lookup::{Forward, Found, StoredResponse, Wanted, lookup};
@@ -49,10 +47,12 @@ pub(crate) struct Needs<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) request: &'a Request<'a>,
     pub(crate) key: &'a [u8],
+    /// Gets what comes before the answer.
+    pub(crate) interim: &'a InterimQueue,
 }
 
 /// Obtains an answer for a request that `forward` speaks of. `variant` holds its secondary key if
-/// the resource is known to have variants; `interim` gets what comes before the answer.
+/// the resource is known to have variants.
 ///
 /// # Errors
 /// The fetch that this request leads has failed.
@@ -60,7 +60,6 @@ pub(crate) async fn obtain(
     needs: &Needs<'_>,
     mut forward: Forward,
     variant: &mut Vec<u8>,
-    interim: &UnboundedSender<ResponseHead>,
 ) -> Result<Obtained, Fault> {
     let mut cache = CacheStatus::forwarded(forward.reason);
     for _ in 0..JOINS_MAX {
@@ -82,7 +81,7 @@ pub(crate) async fn obtain(
             },
             Join::Leader(leader, follower) => {
                 return needs
-                    .lead(leader, follower, forward.stale, cache, interim)
+                    .lead(leader, follower, forward.stale, cache)
                     .await;
             }
             Join::Follower(follower) => match needs.follow(follower, variant).await {
@@ -142,7 +141,6 @@ impl Needs<'_> {
         follower: Follower,
         stale: Option<StoredResponse>,
         mut cache: CacheStatus,
-        interim: &UnboundedSender<ResponseHead>,
     ) -> Result<Obtained, Fault> {
         let asked = Asked::copy(self.request, self.client.peer.ip())?;
         let errand = Errand {
@@ -152,7 +150,7 @@ impl Needs<'_> {
             route: self.place.route.settings.clone(),
             asked,
             stale,
-            interim: Some(interim.clone()),
+            interim: self.interim.clone(),
         };
         let (own, told) = oneshot::channel();
         tokio::task::spawn_local(lead(errand, leader, own));

@@ -1,0 +1,52 @@
+//! Interim answers (1xx) on their way from an origin's connection to the client that waits.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use forebay_http::response::ResponseHead;
+
+use crate::limits::INTERIM_COUNT_MAX;
+
+/// A short queue: hyper's callback puts in, the client's task takes out. Both are on one thread,
+/// but hyper wants what it calls to be shareable.
+#[derive(Clone, Default)]
+pub(crate) struct InterimQueue(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    heads: Vec<ResponseHead>,
+    /// Put in so far; more than [`INTERIM_COUNT_MAX`] are dropped.
+    count: u32,
+    waker: Option<Waker>,
+}
+
+impl InterimQueue {
+    /// Puts in one answer and wakes the task that waits.
+    pub(super) fn push(&self, head: ResponseHead) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.count < INTERIM_COUNT_MAX {
+            state.count += 1;
+            state.heads.push(head);
+            if let Some(waker) = state.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Takes out what is there.
+    pub(crate) fn take(&self) -> Vec<ResponseHead> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.heads)
+    }
+
+    /// Takes out what is there, or is woken when something comes.
+    pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Vec<ResponseHead>> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.heads.is_empty() {
+            // A task keeps its waker for life.
+            state.waker.get_or_insert_with(|| cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(std::mem::take(&mut state.heads))
+    }
+}
