@@ -31,9 +31,7 @@ fn try_command() -> Command {
     Command::new("try")
         .about("Serve a small built-in example site, to see what a cache does")
         .args(setting_flags().filter(|arg| arg.get_id() != "origin"))
-        .after_help(
-            "Examples:\n  forebay try\n  forebay try --listen 127.0.0.1:9000 --workers 1",
-        )
+        .after_help("Examples:\n  forebay try\n  forebay try --listen 127.0.0.1:9000 --workers 1")
 }
 
 fn serve() -> Command {
@@ -105,7 +103,12 @@ fn config_command() -> Command {
 fn purge() -> Command {
     Command::new("purge")
         .about("Drop the stored responses of URLs, all variants of each")
-        .arg(Arg::new("url").value_name("URL").required(true).num_args(1..))
+        .arg(
+            Arg::new("url")
+                .value_name("URL")
+                .required(true)
+                .num_args(1..),
+        )
         .arg(admin())
         .arg(json())
         .after_help(
@@ -149,7 +152,10 @@ fn admin() -> Arg {
 }
 
 fn json() -> Arg {
-    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON")
+    Arg::new("json")
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Print JSON")
 }
 
 #[cfg(test)]
@@ -164,7 +170,10 @@ mod tests {
     #[test]
     fn every_command_shows_examples() {
         for command in command().get_subcommands() {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             assert!(help.contains("Examples:"), "{}", command.get_name());
         }
     }

@@ -9,6 +9,12 @@ mod logging;
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
+
+/// A hit allocates nothing; for what goes to the origin this halves the cost of allocation.
+#[global_allocator]
+static HEAP: MiMalloc = MiMalloc;
+
 fn main() -> ExitCode {
     let matches = cli::command().get_matches();
     match commands::run(&matches) {

@@ -10,9 +10,12 @@ use serde_json::{Value, json};
 use super::is_set;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
-    let file = args.get_one::<String>("file").map(String::as_str).unwrap_or_default();
-    let checked = config::read_file(Path::new(file))
-        .and_then(|text| Config::from_toml(&text, file));
+    let file = args
+        .get_one::<String>("file")
+        .map(String::as_str)
+        .unwrap_or_default();
+    let checked =
+        config::read_file(Path::new(file)).and_then(|text| Config::from_toml(&text, file));
     let json = is_set(args, "json");
     match checked {
         Ok(config) => {
@@ -38,7 +41,9 @@ fn errors_json(errors: &ConfigErrors) -> Value {
         .iter()
         .map(|error| {
             let (file, line, column) = match &error.place {
-                Place::Text { file, line, column, .. } => (file.clone(), *line, *column),
+                Place::Text {
+                    file, line, column, ..
+                } => (file.clone(), *line, *column),
                 Place::File(file) | Place::Flag(file) => (file.clone(), 0, 0),
             };
             json!({

@@ -23,11 +23,18 @@ pub(super) fn purge(args: &ArgMatches) -> Result<ExitCode, String> {
             let count = |name| value.get(name).and_then(Value::as_u64).unwrap_or(0);
             println!("{url}: {} stored responses dropped", count("purged"));
             if count("fetches") > 0 {
-                println!("{url}: {} fetches under way will not be stored", count("fetches"));
+                println!(
+                    "{url}: {} fetches under way will not be stored",
+                    count("fetches")
+                );
             }
         }
     }
-    Ok(if all_purged { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all_purged {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn with(body: &str, name: &str, text: &str) -> Value {
@@ -47,8 +54,15 @@ pub(super) fn reload(args: &ArgMatches) -> Result<ExitCode, String> {
         println!("reloaded: every worker has the new configuration");
     } else {
         let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-        let error = value.get("error").and_then(Value::as_str).unwrap_or(&answer.body);
+        let error = value
+            .get("error")
+            .and_then(Value::as_str)
+            .unwrap_or(&answer.body);
         eprintln!("forebay: not reloaded, the old configuration stays:\n{error}");
     }
-    Ok(if answer.is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if answer.is_success {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

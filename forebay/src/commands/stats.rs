@@ -28,7 +28,10 @@ fn from_server(args: &ArgMatches) -> Result<Map<String, Value>, String> {
     let answer = ask(&address, "GET", "/stats", "")?;
     match serde_json::from_str(&answer.body) {
         Ok(Value::Object(values)) if answer.is_success => Ok(values),
-        _ => Err(format!("the server at {address} gave no statistics: {}", answer.body.trim())),
+        _ => Err(format!(
+            "the server at {address} gave no statistics: {}",
+            answer.body.trim()
+        )),
     }
 }
 

@@ -42,11 +42,13 @@ fn accept(listener: &TcpListener) {
         }
         let place = Place(Arc::clone(&open));
         // Without a thread the connection is closed, and Forebay answers 502.
-        let _ = std::thread::Builder::new().name("example-page".to_owned()).spawn(move || {
-            let _place = place;
-            // A connection that breaks off concerns nobody here.
-            let _ = serve(&stream);
-        });
+        let _ = std::thread::Builder::new()
+            .name("example-page".to_owned())
+            .spawn(move || {
+                let _place = place;
+                // A connection that breaks off concerns nobody here.
+                let _ = serve(&stream);
+            });
     }
 }
 
@@ -93,7 +95,11 @@ fn write_page(mut stream: &TcpStream, method: &str, page: &Page) -> io::Result<(
         Some(length) => format!("Content-Length: {length}"),
         None => "Transfer-Encoding: chunked".to_owned(),
     };
-    let status = if page.is_missing() { "404 Not Found" } else { "200 OK" };
+    let status = if page.is_missing() {
+        "404 Not Found"
+    } else {
+        "200 OK"
+    };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {}\r\nCache-Control: {}\r\n{framing}\r\n\r\n",
         page.content_type, page.cache_control

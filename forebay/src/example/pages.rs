@@ -12,7 +12,11 @@ pub(super) struct Page {
 /// How a page's body comes.
 pub(super) enum Body {
     /// At once, after a moment.
-    Text { text: String, delay_ms: u64, missing: bool },
+    Text {
+        text: String,
+        delay_ms: u64,
+        missing: bool,
+    },
     /// In chunks, with a pause behind each.
     Slow { lines: Vec<String>, pause_ms: u64 },
     /// So many bytes.
@@ -54,7 +58,9 @@ pub(super) fn page(path: &str) -> Page {
             content_type: "text/plain; charset=utf-8",
             cache_control: "public, max-age=60",
             body: Body::Slow {
-                lines: (1..=10).map(|n| format!("line {n} of 10, made at {}\n", now())).collect(),
+                lines: (1..=10)
+                    .map(|n| format!("line {n} of 10, made at {}\n", now()))
+                    .collect(),
                 pause_ms: 300,
             },
         },
@@ -63,7 +69,10 @@ pub(super) fn page(path: &str) -> Page {
             cache_control: "public, max-age=3600",
             body: Body::Large { bytes: LARGE_BYTES },
         },
-        _ => match path.strip_prefix("/picture/").and_then(|name| name.strip_suffix(".svg")) {
+        _ => match path
+            .strip_prefix("/picture/")
+            .and_then(|name| name.strip_suffix(".svg"))
+        {
             Some(name) if !name.is_empty() => {
                 text("image/svg+xml", "public, max-age=3600", picture(name))
             }
@@ -73,25 +82,47 @@ pub(super) fn page(path: &str) -> Page {
 }
 
 fn text(content_type: &'static str, cache_control: &'static str, text: String) -> Page {
-    let body = Body::Text { text, delay_ms: RENDER_MS, missing: false };
-    Page { content_type, cache_control, body }
+    let body = Body::Text {
+        text,
+        delay_ms: RENDER_MS,
+        missing: false,
+    };
+    Page {
+        content_type,
+        cache_control,
+        body,
+    }
 }
 
 fn missing() -> Page {
     let text = "there is no such page\n".to_owned();
-    let body = Body::Text { text, delay_ms: 0, missing: true };
-    Page { content_type: "text/plain; charset=utf-8", cache_control: "no-store", body }
+    let body = Body::Text {
+        text,
+        delay_ms: 0,
+        missing: true,
+    };
+    Page {
+        content_type: "text/plain; charset=utf-8",
+        cache_control: "no-store",
+        body,
+    }
 }
 
 /// Seconds since 1970: enough to see which copy one looks at.
 fn now() -> u64 {
-    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs())
+    SystemTime::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |elapsed| elapsed.as_secs())
 }
 
 fn front_page() -> String {
     let pictures: String = ["reeds", "heron", "sluice"]
-        .map(|name| format!("<figure><img src=\"/picture/{name}.svg\" alt=\"{name}\" width=\"220\" \
-             height=\"140\"><figcaption>{name}</figcaption></figure>"))
+        .map(|name| {
+            format!(
+                "<figure><img src=\"/picture/{name}.svg\" alt=\"{name}\" width=\"220\" \
+             height=\"140\"><figcaption>{name}</figcaption></figure>"
+            )
+        })
         .concat();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><title>The forebay</title>\n\
@@ -108,7 +139,10 @@ fn front_page() -> String {
 }
 
 fn time_page() -> String {
-    format!("<!doctype html>\n<title>Time</title>\n<p>It is second {} and this is new.</p>\n", now())
+    format!(
+        "<!doctype html>\n<title>Time</title>\n<p>It is second {} and this is new.</p>\n",
+        now()
+    )
 }
 
 const STYLE: &str = "body { font: 17px/1.5 Georgia, serif; max-width: 46em; margin: 3em auto; \
@@ -118,7 +152,9 @@ const STYLE: &str = "body { font: 17px/1.5 Georgia, serif; max-width: 46em; marg
 
 /// A small picture whose colours and waves follow from its name.
 fn picture(name: &str) -> String {
-    let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte));
+    let seed = name
+        .bytes()
+        .fold(7u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte));
     let hue = 170 + seed % 60;
     let waves: String = (0..5u32)
         .map(|row| {
@@ -138,7 +174,6 @@ fn picture(name: &str) -> String {
          <circle cx=\"{sun}\" cy=\"34\" r=\"16\" fill=\"hsl(42 90% 70%)\"/>{waves}</svg>\n"
     )
 }
-
 
 #[cfg(test)]
 mod tests {
