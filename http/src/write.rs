@@ -39,6 +39,10 @@ pub fn date_field(out: &mut Vec<u8>, date: &[u8; DATE_BYTES]) {
 
 /// Appends the decimal digits of a number.
 pub fn decimal(out: &mut Vec<u8>, number: u64) {
+    if number < 10 {
+        out.push(b'0' + number as u8);
+        return;
+    }
     let mut digits = [0; 20];
     let mut start = digits.len();
     let mut rest = number;

@@ -133,13 +133,18 @@ impl Client {
                     out.consume(count);
                     self.worker.count_many(Counter::BytesOut, count as u64);
                     if *waited {
-                        self.sending.borrow_mut().moved(count as u64, self.least_rate());
+                        self.sending
+                            .borrow_mut()
+                            .moved(count as u64, self.least_rate());
                     }
                 }
                 Poll::Ready(_) => return Poll::Ready(Err(Fault::ClientGone)),
                 Poll::Pending => {
                     *waited = true;
-                    return self.sending.borrow_mut().wait(self.ticket(), self.least_rate());
+                    return self
+                        .sending
+                        .borrow_mut()
+                        .wait(self.ticket(), self.least_rate());
                 }
             }
         }

@@ -268,7 +268,13 @@ fn forward_interim(request: &mut Request<Upload>, queue: InterimQueue) {
         let lines = lines(response.headers());
         let status = response.status().as_u16();
         let lines = lines.iter().copied();
-        let head = origin_head(status, Version::Http11, AskedMethod::Get, &ORIGIN_LIMITS, lines);
+        let head = origin_head(
+            status,
+            Version::Http11,
+            AskedMethod::Get,
+            &ORIGIN_LIMITS,
+            lines,
+        );
         if let Ok(head) = head {
             queue.push(head);
         }

@@ -19,7 +19,8 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::{
-    Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Progress, Purpose, Upload, UploadSource, exchange,
+    Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Progress, Purpose, Upload, UploadSource,
+    exchange,
 };
 use crate::key::{Place, write_key};
 use crate::out::Out;

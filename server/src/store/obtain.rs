@@ -80,9 +80,7 @@ pub(crate) async fn obtain(
                 Found::Forward(again) => forward = again,
             },
             Join::Leader(leader, follower) => {
-                return needs
-                    .lead(leader, follower, forward.stale, cache)
-                    .await;
+                return needs.lead(leader, follower, forward.stale, cache).await;
             }
             Join::Follower(follower) => match needs.follow(follower, variant).await {
                 Followed::Source(source, ttl) => {

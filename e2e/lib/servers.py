@@ -1,0 +1,192 @@
+"""Starts and stops the servers of a test: Forebay, nginx. All of them on loopback."""
+
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+STOP_S_MAX = 40
+
+
+def binary():
+    """The program under test: $FOREBAY, or what `cargo build --release` made."""
+    path = os.environ.get("FOREBAY") or str(ROOT / "target/release/forebay")
+    if not os.access(path, os.X_OK):
+        sys.exit(f"{path} is not there: run `cargo build --release`, or set FOREBAY")
+    return path
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for_port(port, limit_s=10):
+    """Waits until somebody listens there."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.02)
+    raise TimeoutError(f"nobody listens on port {port}")
+
+
+class Forebay:
+    """A running server in front of `origin`, with a runtime directory of its own."""
+
+    def __init__(self, *flags, origin=None, command="serve", files_max=None, env=None):
+        self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-")
+        args = [binary(), command]
+        if origin:
+            args += ["--origin", origin]
+        if not any(flag.startswith("--listen") for flag in flags):
+            args += ["--listen", "127.0.0.1:0"]
+        args += ["--runtime-dir", f"{self.dir.name}/run", *flags]
+        limit = None
+        if files_max:
+            limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
+        self.log = open(f"{self.dir.name}/log", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        preexec_fn=limit, env={**os.environ, **(env or {})})
+        self.url = self._announced("listening on ")
+        self.admin = self._announced("admin on ")
+        self.port = int(self.url.rsplit(":", 1)[1])
+        # What else it prints is not looked at, but must not fill the pipe.
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def _announced(self, start):
+        for line in self.process.stdout:
+            if line.startswith(start):
+                return line[len(start):].strip()
+        self.process.wait()
+        raise RuntimeError(f"forebay did not start: {self.logged().strip()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        panics = [line for line in self.logged().splitlines() if "panicked" in line]
+        self.log.close()
+        self.dir.cleanup()
+        if panics:
+            raise RuntimeError(f"forebay panicked: {panics[0]}")
+
+    def stop(self):
+        """SIGTERM; the exit code, or None if it does not end."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        try:
+            return self.process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def logged(self):
+        """What it wrote to standard error."""
+        with open(self.log.name, encoding="utf-8") as log:
+            return log.read()
+
+    def ask(self, command, *args):
+        """A client command against this server: exit code and output."""
+        done = subprocess.run([binary(), command, "--admin", self.admin, *args],
+                              capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    def stats(self):
+        return json.loads(self.ask("stats", "--json")[1])
+
+    def rss_bytes(self):
+        return status_bytes(self.process.pid, "VmRSS")
+
+    def peak_bytes(self):
+        return status_bytes(self.process.pid, "VmHWM")
+
+    def cpu_s(self):
+        """Processor seconds used so far."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1]
+        user, system = fields.split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def status_bytes(pid, name):
+    """A line of /proc/PID/status, in bytes."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) << 10
+    raise ValueError(f"no {name} for process {pid}")
+
+
+class Nginx:
+    """nginx with `locations` in its only server; files in `self.root`, uploads below /up/."""
+
+    def __init__(self, locations="", main=""):
+        self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-nginx-")
+        self.root = pathlib.Path(self.dir.name) / "root"
+        (self.root / "up").mkdir(parents=True)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        conf = pathlib.Path(self.dir.name) / "nginx.conf"
+        conf.write_text(self._conf(locations, main))
+        self.process = subprocess.Popen(["nginx", "-p", self.dir.name, "-c", str(conf)],
+                                        start_new_session=True, stderr=subprocess.DEVNULL)
+        wait_for_port(self.port)
+
+    def _conf(self, locations, main):
+        here = self.dir.name
+        user = "user root;" if os.geteuid() == 0 else ""
+        temps = "".join(f"  {kind}_temp_path {here}/{kind};\n"
+                        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        return f"""daemon off; pid {here}/pid; error_log {here}/error.log; {user} {main}
+worker_rlimit_nofile 8192;
+events {{ worker_connections 4096; }}
+http {{
+{temps}  access_log {here}/access.log;
+  types {{ text/html html; text/css css; image/png png; image/svg+xml svg; text/plain txt; }}
+  client_max_body_size 0; keepalive_timeout 300; keepalive_requests 1000000;
+  server {{
+    listen 127.0.0.1:{self.port} backlog=4096; root {self.root};
+    location /up/ {{ dav_methods PUT DELETE; expires -1; }}
+    {locations}
+  }}
+}}
+"""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.dir.cleanup()
+
+    def kill(self):
+        """kill -9 of master and workers."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def requests(self):
+        """Request lines that it answered, from its access log."""
+        lines = (pathlib.Path(self.dir.name) / "access.log").read_text().splitlines()
+        return [line.split('"')[1] for line in lines]
+
+    def worker_rss_bytes(self):
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return sum(status_bytes(int(pid), "VmRSS") for pid in children.read_text().split())
