@@ -18,20 +18,11 @@ use forebay_http::{
     write,
 };
 
-const HEAD_LIMITS: HeadLimits = HeadLimits {
-    head_bytes_max: 4_096,
-    field_count_max: 32,
-    target_bytes_max: 1_024,
-};
-const ORIGIN_LIMITS: OriginLimits = OriginLimits {
-    head_bytes_max: 4_096,
-    field_count_max: 32,
-};
-const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
-    extension_bytes_max: 64,
-    trailer_bytes_max: 256,
-    trailer_count_max: 8,
-};
+const HEAD_LIMITS: HeadLimits =
+    HeadLimits { head_bytes_max: 4_096, field_count_max: 32, target_bytes_max: 1_024 };
+const ORIGIN_LIMITS: OriginLimits = OriginLimits { head_bytes_max: 4_096, field_count_max: 32 };
+const CHUNKED_LIMITS: ChunkedLimits =
+    ChunkedLimits { extension_bytes_max: 64, trailer_bytes_max: 256, trailer_count_max: 8 };
 
 /// A place to cut `bytes` that depends on all of them.
 fn cut(bytes: &[u8]) -> usize {
@@ -50,31 +41,15 @@ pub(crate) fn request_head(bytes: &[u8]) {
     assert!(len <= bytes.len() && bytes[..len].ends_with(b"\r\n\r\n"));
     let head = parts.head(bytes);
     // An error is fine, a panic is not.
-    let _ = (
-        request_target(head),
-        request_framing(head),
-        expects_continue(head),
-    );
-    let _ = (
-        keeps_alive(head.version(), head.fields()),
-        end_to_end(head.fields()).is_ok(),
-    );
+    let _ = (request_target(head), request_framing(head), expects_continue(head));
+    let _ = (keeps_alive(head.version(), head.fields()), end_to_end(head.fields()).is_ok());
 
     let written = write_request(head);
     let mut again = RequestParts::default();
-    let limits = HeadLimits {
-        head_bytes_max: u32::MAX,
-        ..HEAD_LIMITS
-    };
-    assert_eq!(
-        parse_request(&written, &limits, &mut again),
-        Ok(Some(written.len()))
-    );
+    let limits = HeadLimits { head_bytes_max: u32::MAX, ..HEAD_LIMITS };
+    assert_eq!(parse_request(&written, &limits, &mut again), Ok(Some(written.len())));
     let read = again.head(&written);
-    assert_eq!(
-        (read.method(), read.target()),
-        (head.method(), head.target())
-    );
+    assert_eq!((read.method(), read.target()), (head.method(), head.target()));
     assert!(read.version() == head.version() && read.fields().seen() == head.fields().seen());
     let pairs = read.fields().iter().zip(head.fields().iter());
     assert!(pairs.clone().count() == head.fields().count());
@@ -109,11 +84,7 @@ pub(crate) fn response_head(bytes: &[u8]) {
             continue;
         };
         assert!(len <= bytes.len() && (100..=599).contains(&head.status) && head.status != 101);
-        for id in [
-            FieldId::Connection,
-            FieldId::TransferEncoding,
-            FieldId::ContentLength,
-        ] {
+        for id in [FieldId::Connection, FieldId::TransferEncoding, FieldId::ContentLength] {
             assert!(!head.block.fields().contains(id));
         }
         let read = FieldBlock::parse(head.block.bytes()).expect("a block reads back");
@@ -148,21 +119,14 @@ fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>, usize), ChunkedError> {
             rest = &rest[consumed..];
         }
     }
-    Ok((
-        data,
-        decoder.into_trailers().bytes().to_vec(),
-        consumed_total,
-    ))
+    Ok((data, decoder.into_trailers().bytes().to_vec(), consumed_total))
 }
 
 /// Lines of a block as a corpus file has them: `name: value`, one on each line.
 fn block(bytes: &[u8]) -> FieldBlock {
     let mut block = FieldBlock::new();
     for line in bytes.split(|byte| *byte == b'\n') {
-        let colon = line
-            .iter()
-            .position(|byte| *byte == b':')
-            .filter(|at| *at > 0);
+        let colon = line.iter().position(|byte| *byte == b':').filter(|at| *at > 0);
         if let Some(at) = colon {
             block.push(&line[..at], line[at + 1..].trim_ascii());
         }

@@ -44,26 +44,18 @@ impl Budget {
 
     /// Charges `bytes` if there is room.
     pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
-        take(&self.used_bytes, bytes, self.bytes_max).then(|| Charge {
-            budget: Arc::clone(self),
-            bytes,
-        })
+        take(&self.used_bytes, bytes, self.bytes_max)
+            .then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
     /// A receipt for bytes that are not charged, for the one append that must go on without room.
     pub(crate) fn unbilled(self: &Arc<Self>) -> Charge {
-        Charge {
-            budget: Arc::clone(self),
-            bytes: 0,
-        }
+        Charge { budget: Arc::clone(self), bytes: 0 }
     }
 
     /// An empty reservation.
     pub(crate) fn reservation(self: &Arc<Self>) -> Reservation {
-        Reservation {
-            budget: Arc::clone(self),
-            bytes: 0,
-        }
+        Reservation { budget: Arc::clone(self), bytes: 0 }
     }
 }
 
@@ -105,14 +97,8 @@ impl Reservation {
     /// would exceed `growing_bytes_max`.
     pub(crate) fn resize(&mut self, bytes: u64, growing_bytes_max: u64) -> bool {
         if bytes < self.bytes {
-            self.budget
-                .growing_bytes
-                .fetch_sub(self.bytes - bytes, Relaxed);
-        } else if !take(
-            &self.budget.growing_bytes,
-            bytes - self.bytes,
-            growing_bytes_max,
-        ) {
+            self.budget.growing_bytes.fetch_sub(self.bytes - bytes, Relaxed);
+        } else if !take(&self.budget.growing_bytes, bytes - self.bytes, growing_bytes_max) {
             return false;
         }
         self.bytes = bytes;
@@ -140,11 +126,7 @@ mod tests {
         let first = budget.charge(60);
         assert!(first.is_some());
         for (bytes, fits) in [(41, false), (40, true), (u64::MAX, false), (0, true)] {
-            assert_eq!(
-                budget.charge(bytes).is_some(),
-                fits,
-                "{bytes} beside 60 of 100"
-            );
+            assert_eq!(budget.charge(bytes).is_some(), fits, "{bytes} beside 60 of 100");
         }
         drop(first);
         assert_eq!(budget.used_bytes(), 0);
@@ -154,12 +136,8 @@ mod tests {
     fn a_reservation_grows_within_its_limit_and_always_shrinks() {
         let budget = Budget::new(100);
         let mut share = budget.reservation();
-        for (bytes, fits, after) in [
-            (30, true, 30),
-            (51, false, 30),
-            (50, true, 50),
-            (5, true, 5),
-        ] {
+        for (bytes, fits, after) in [(30, true, 30), (51, false, 30), (50, true, 50), (5, true, 5)]
+        {
             assert_eq!(share.resize(bytes, 50), fits, "to {bytes}");
             assert_eq!(budget.growing_bytes(), after, "to {bytes}");
         }

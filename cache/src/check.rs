@@ -28,9 +28,7 @@ impl Store {
         }
         let (used_bytes, max) = (self.budget().used_bytes(), self.budget().bytes_max());
         if used_bytes > max || counted_bytes > used_bytes {
-            faults.push(format!(
-                "{counted_bytes} bytes held, {used_bytes} charged, {max} allowed"
-            ));
+            faults.push(format!("{counted_bytes} bytes held, {used_bytes} charged, {max} allowed"));
         }
         let growing_bytes = self.budget().growing_bytes();
         if growing_bytes > self.config().growing_bytes_max {
@@ -46,14 +44,8 @@ impl Store {
         lock: &parking_lot::RwLock<Shard>,
         faults: &mut Vec<String>,
     ) {
-        let resources = shard
-            .table
-            .iter()
-            .map(|resource| (&resource.key, resource.hash));
-        let flights = shard
-            .flights
-            .iter()
-            .map(|flight| (&flight.primary, flight.hash));
+        let resources = shard.table.iter().map(|resource| (&resource.key, resource.hash));
+        let flights = shard.flights.iter().map(|flight| (&flight.primary, flight.hash));
         for (key, hash) in resources.chain(flights) {
             if self.hash(key) != hash || !std::ptr::eq(self.shard(hash), lock) {
                 faults.push(format!("{key:?} is in the wrong place"));
@@ -71,30 +63,19 @@ impl Shard {
             for stored in resource.stored() {
                 sums.add(&stored.record);
                 if self.queues.seen(stored.place) != Some((resource.hash, stored.record.cost())) {
-                    faults.push(format!(
-                        "{:?} is not where it should be queued",
-                        resource.key
-                    ));
+                    faults.push(format!("{:?} is not where it should be queued", resource.key));
                 }
             }
             if let Kind::Varied(varied) = &resource.kind {
                 let variants = &varied.variants;
                 let doubled = variants.iter().enumerate().any(|(index, variant)| {
-                    variants[..index]
-                        .iter()
-                        .any(|earlier| earlier.key == variant.key)
+                    variants[..index].iter().any(|earlier| earlier.key == variant.key)
                 });
                 if variants.is_empty() || variants.len() > variants_max || doubled {
-                    faults.push(format!(
-                        "{:?} has {} variants",
-                        resource.key,
-                        variants.len()
-                    ));
+                    faults.push(format!("{:?} has {} variants", resource.key, variants.len()));
                 }
             }
-            let found = self
-                .table
-                .find(resource.hash, |other| std::ptr::eq(other, resource));
+            let found = self.table.find(resource.hash, |other| std::ptr::eq(other, resource));
             if found.is_none() {
                 faults.push(format!("{:?} is not found", resource.key));
             }
@@ -102,9 +83,7 @@ impl Shard {
         let queued_count = self.queues.check(faults) as u64;
         if sums.record_count != queued_count || sums.record_count != self.tally.record_count {
             let (stored, counted) = (sums.record_count, self.tally.record_count);
-            faults.push(format!(
-                "{stored} records, {queued_count} queued, {counted} counted"
-            ));
+            faults.push(format!("{stored} records, {queued_count} queued, {counted} counted"));
         }
         if (sums.body_bytes, sums.metadata_bytes)
             != (self.tally.body_bytes, self.tally.metadata_bytes)
@@ -112,11 +91,7 @@ impl Shard {
             faults.push(format!("sums are {sums:?}, kept are {:?}", self.tally));
         }
         for flight in &self.flights {
-            let found = self.flight(
-                flight.flight_hash,
-                &flight.primary,
-                flight.variant.as_deref(),
-            );
+            let found = self.flight(flight.flight_hash, &flight.primary, flight.variant.as_deref());
             if !found.is_some_and(|found| Arc::ptr_eq(found, flight)) {
                 faults.push(format!("{:?} has two flights", flight.primary));
             }

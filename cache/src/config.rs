@@ -58,9 +58,7 @@ impl StoreConfig {
     /// Finds the first setting that cannot work.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if !self.shard_count.is_power_of_two() || self.shard_count > SHARD_COUNT_MAX {
-            return Err(ConfigError::ShardCount {
-                max: SHARD_COUNT_MAX,
-            });
+            return Err(ConfigError::ShardCount { max: SHARD_COUNT_MAX });
         }
         let minimum_bytes = self.minimum_bytes();
         if self.budget_bytes < minimum_bytes {
@@ -104,10 +102,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BudgetTooSmall { minimum_bytes } => {
-                write!(
-                    f,
-                    "the cache budget is too small; the minimum is {minimum_bytes} bytes"
-                )
+                write!(f, "the cache budget is too small; the minimum is {minimum_bytes} bytes")
             }
             Self::ShardCount { max } => {
                 write!(f, "the shard count must be a power of two up to {max}")

@@ -23,9 +23,7 @@ pub(crate) struct Declined {
 
 impl Declined {
     pub(crate) fn new() -> Self {
-        Self {
-            places: vec![Remembered::default(); COUNT].into_boxed_slice(),
-        }
+        Self { places: vec![Remembered::default(); COUNT].into_boxed_slice() }
     }
 
     /// Remembers a key until `until_ms`.
@@ -68,17 +66,10 @@ mod tests {
         for (hash, now_ms, expected) in
             [(7, 0, true), (7, 99, true), (7, 100, false), (8, 0, false)]
         {
-            assert_eq!(
-                declined.contains(hash, now_ms),
-                expected,
-                "{hash} at {now_ms}"
-            );
+            assert_eq!(declined.contains(hash, now_ms), expected, "{hash} at {now_ms}");
         }
         declined.forget(7 + COUNT as u64);
-        assert!(
-            declined.contains(7, 0),
-            "a neighbour in the same place is another key"
-        );
+        assert!(declined.contains(7, 0), "a neighbour in the same place is another key");
         declined.forget(7);
         assert!(!declined.contains(7, 0));
     }

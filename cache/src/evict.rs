@@ -47,11 +47,7 @@ struct Ends {
 }
 
 impl Ends {
-    const EMPTY: Self = Self {
-        front: NONE,
-        back: NONE,
-        bytes: 0,
-    };
+    const EMPTY: Self = Self { front: NONE, back: NONE, bytes: 0 };
 }
 
 /// Both queues of a shard: doubly linked lists over one vector.
@@ -64,23 +60,12 @@ pub(crate) struct Queues {
 
 impl Queues {
     pub(crate) const fn new() -> Self {
-        Self {
-            nodes: Vec::new(),
-            free: NONE,
-            small: Ends::EMPTY,
-            main: Ends::EMPTY,
-        }
+        Self { nodes: Vec::new(), free: NONE, small: Ends::EMPTY, main: Ends::EMPTY }
     }
 
     /// Puts a record of `weight` bytes at the back of a queue; `hash` finds it in the table again.
     pub(crate) fn push(&mut self, list: List, hash: u64, weight: u64) -> Place {
-        let node = Node {
-            hash,
-            weight,
-            prev: NONE,
-            next: NONE,
-            list: None,
-        };
+        let node = Node { hash, weight, prev: NONE, next: NONE, list: None };
         let place = if self.free == NONE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
@@ -200,10 +185,7 @@ impl Queues {
                 (prev, place) = (place, node.next);
             }
             if bytes != ends.bytes || prev != ends.back {
-                faults.push(format!(
-                    "queue {list:?}: {bytes} bytes walked, {} kept",
-                    ends.bytes
-                ));
+                faults.push(format!("queue {list:?}: {bytes} bytes walked, {} kept", ends.bytes));
             }
         }
         count
@@ -228,9 +210,7 @@ impl Ghosts {
     }
 
     pub(crate) fn new(count: usize) -> Self {
-        Self {
-            hashes: vec![0; count].into_boxed_slice(),
-        }
+        Self { hashes: vec![0; count].into_boxed_slice() }
     }
 
     pub(crate) fn remember(&mut self, hash: u64) {
@@ -269,19 +249,14 @@ mod tests {
     #[test]
     fn a_queue_keeps_its_order_through_removal_and_requeueing() {
         let mut queues = Queues::new();
-        let places: Vec<Place> = (0..6)
-            .map(|hash| queues.push(List::Main, hash, 10))
-            .collect();
+        let places: Vec<Place> = (0..6).map(|hash| queues.push(List::Main, hash, 10)).collect();
         queues.remove(places[0]);
         queues.remove(places[3]);
         queues.remove(places[5]);
         queues.requeue(places[1], List::Main);
         queues.push(List::Main, 9, 1);
         let mut faults = Vec::new();
-        assert_eq!(
-            (queues.check(&mut faults), faults.len(), queues.bytes()),
-            (4, 0, 31)
-        );
+        assert_eq!((queues.check(&mut faults), faults.len(), queues.bytes()), (4, 0, 31));
         assert_eq!(fronts(&mut queues), [2, 4, 1, 9]);
         assert_eq!(queues.bytes(), 0);
     }
@@ -289,12 +264,8 @@ mod tests {
     #[test]
     fn small_gives_first_only_above_its_tenth() {
         // (small, main, expected list)
-        let cases = [
-            (10, 0, List::Small),
-            (10, 89, List::Small),
-            (10, 90, List::Main),
-            (0, 5, List::Main),
-        ];
+        let cases =
+            [(10, 0, List::Small), (10, 89, List::Small), (10, 90, List::Main), (0, 5, List::Main)];
         for (small, main, expected) in cases {
             let mut queues = Queues::new();
             for (list, weight) in [(List::Small, small), (List::Main, main)] {

@@ -44,19 +44,8 @@ pub struct Filling {
 
 impl Filling {
     pub(crate) fn new(lead: Lead, opening: Arc<Opening>, stake: Stake) -> Self {
-        let Stake {
-            record,
-            resource,
-            growing,
-        } = stake;
-        Self {
-            lead,
-            opening,
-            bytes: 0,
-            stake: Some((record, resource)),
-            growing,
-            now_ms: 0,
-        }
+        let Stake { record, resource, growing } = stake;
+        Self { lead, opening, bytes: 0, stake: Some((record, resource)), growing, now_ms: 0 }
     }
 
     /// Waits until more may be appended: at once while the record is to be stored. A window waits
@@ -75,10 +64,7 @@ impl Filling {
         let store = &self.lead.store;
         let wait_ms_max = store.config().window_wait_ms_max;
         let (room, cut) = self.lead.flight.poll_room(cx, now_ms, wait_ms_max);
-        store
-            .events()
-            .readers_cut
-            .fetch_add(u64::from(cut), Relaxed);
+        store.events().readers_cut.fetch_add(u64::from(cut), Relaxed);
         room.map(|room| match room {
             Room::Free => Ok(()),
             Room::Nobody => Err(NobodyListens),
@@ -101,11 +87,7 @@ impl Filling {
         let fragment = hold(&tail, bytes, charge);
         drop(tail);
         self.bytes += fragment.len() as u64 - repeated_bytes;
-        if self.lead.flight.publish(fragment, repeated_bytes) {
-            Ok(())
-        } else {
-            Err(NobodyListens)
-        }
+        if self.lead.flight.publish(fragment, repeated_bytes) { Ok(()) } else { Err(NobodyListens) }
     }
 
     /// Gives the stake up if the body may not grow by `more_bytes`.
@@ -149,18 +131,11 @@ impl Filling {
         let config = store.config();
         let held_bytes = self.lead.flight.held_bytes() + cost;
         // All windows together leave half of what may grow to what will be stored.
-        let charge = match self
-            .growing
-            .resize(held_bytes, config.growing_bytes_max / 2)
-        {
+        let charge = match self.growing.resize(held_bytes, config.growing_bytes_max / 2) {
             true => store.make_room(cost),
             false => None,
         };
-        self.lead.flight.set_window(if charge.is_some() {
-            config.window_bytes
-        } else {
-            1
-        });
+        self.lead.flight.set_window(if charge.is_some() { config.window_bytes } else { 1 });
         charge.unwrap_or_else(|| store.budget().unbilled())
     }
 
@@ -168,11 +143,7 @@ impl Filling {
     /// meanwhile, or is not as long as it was said to be; then its readers are told that it is
     /// broken.
     pub fn finish(mut self) -> bool {
-        if self
-            .opening
-            .body_bytes
-            .is_some_and(|bytes| bytes != self.bytes)
-        {
+        if self.opening.body_bytes.is_some_and(|bytes| bytes != self.bytes) {
             return false;
         }
         let stored = match self.stake.take() {
@@ -207,14 +178,8 @@ impl Filling {
         let Some(charge) = store.make_room(fragment_cost(self.bytes)) else {
             return Body::new(fragments);
         };
-        let parts: Vec<Bytes> = fragments
-            .into_iter()
-            .map(|fragment| fragment.bytes)
-            .collect();
-        Body::new(vec![Fragment {
-            bytes: hold(&parts, &[], charge),
-            end: self.bytes,
-        }])
+        let parts: Vec<Bytes> = fragments.into_iter().map(|fragment| fragment.bytes).collect();
+        Body::new(vec![Fragment { bytes: hold(&parts, &[], charge), end: self.bytes }])
     }
 
     /// The body turned out longer than its caller wants to store: it goes on to its readers as a
@@ -235,9 +200,6 @@ impl Filling {
 impl fmt::Debug for Filling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bytes, storing) = (self.bytes, self.stake.is_some());
-        f.debug_struct("Filling")
-            .field("bytes", &bytes)
-            .field("storing", &storing)
-            .finish()
+        f.debug_struct("Filling").field("bytes", &bytes).field("storing", &storing).finish()
     }
 }

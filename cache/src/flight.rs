@@ -136,10 +136,7 @@ pub(crate) struct Seat {
 impl Seat {
     pub(crate) fn new(flight: &Arc<Flight>) -> Self {
         let id = flight.growing.lock().readers.attach();
-        Self {
-            flight: Arc::clone(flight),
-            id,
-        }
+        Self { flight: Arc::clone(flight), id }
     }
 
     /// Waits for a phase that is not `Waiting`.

@@ -35,9 +35,7 @@ pub struct Follower {
 
 impl Follower {
     pub(crate) fn new(flight: &Arc<Flight>) -> Self {
-        Self {
-            seat: Some(Seat::new(flight)),
-        }
+        Self { seat: Some(Seat::new(flight)) }
     }
 
     /// The outcome, once. After it has been taken, `Failed`.
@@ -60,9 +58,7 @@ impl Follower {
 
 impl fmt::Debug for Follower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Follower")
-            .field("waiting", &self.seat.is_some())
-            .finish()
+        f.debug_struct("Follower").field("waiting", &self.seat.is_some()).finish()
     }
 }
 
@@ -102,8 +98,6 @@ impl Reader {
 
 impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader")
-            .field("opening", &self.opening)
-            .finish()
+        f.debug_struct("Reader").field("opening", &self.opening).finish()
     }
 }

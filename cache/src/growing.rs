@@ -135,10 +135,7 @@ impl Growing {
             self.held_bytes -= last.cost();
         }
         self.bytes = start + bytes.len() as u64;
-        let fragment = Fragment {
-            bytes,
-            end: self.bytes,
-        };
+        let fragment = Fragment { bytes, end: self.bytes };
         self.held_bytes += fragment.cost();
         self.fragments.push_back(fragment);
         self.readers.take_wakers(wakers);
@@ -167,20 +164,14 @@ impl Growing {
             reader.offset = offset + read_bytes;
         }
         // Only who was in the first fragment can have been what it is kept for.
-        if self
-            .fragments
-            .front()
-            .is_some_and(|first| offset < first.end)
-        {
+        if self.fragments.front().is_some_and(|first| offset < first.end) {
             self.release();
         }
         Some(ReadEvent::Data)
     }
 
     fn copy_out(&self, offset: u64, bytes_max: u64, out: &mut Vec<Bytes>) -> u64 {
-        let first = self
-            .fragments
-            .partition_point(|fragment| fragment.end <= offset);
+        let first = self.fragments.partition_point(|fragment| fragment.end <= offset);
         let mut read_bytes = 0;
         for fragment in self.fragments.range(first..) {
             let left_bytes = bytes_max - read_bytes;
@@ -188,10 +179,7 @@ impl Growing {
                 break;
             }
             let from = (offset + read_bytes - fragment.start()) as usize;
-            let to = fragment
-                .bytes
-                .len()
-                .min(from.saturating_add(left_bytes as usize));
+            let to = fragment.bytes.len().min(from.saturating_add(left_bytes as usize));
             out.push(fragment.bytes.slice(from..to));
             read_bytes += (to - from) as u64;
         }

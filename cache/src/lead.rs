@@ -47,14 +47,7 @@ pub struct Leader {
 
 impl Leader {
     pub(crate) fn new(store: Arc<Store>, flight: Arc<Flight>, known: Option<Arc<Record>>) -> Self {
-        Self {
-            lead: Lead {
-                store,
-                flight,
-                settled: false,
-            },
-            known,
-        }
+        Self { lead: Lead { store, flight, settled: false }, known }
     }
 
     /// The stored record that this fetch validates.
@@ -81,9 +74,7 @@ impl Leader {
 
     fn settle(mut self, phase: Phase, declined_until_ms: Option<u64>) {
         // Out of the table first: nobody may join a flight that has its word already.
-        self.lead
-            .store
-            .unregister(&self.lead.flight, declined_until_ms);
+        self.lead.store.unregister(&self.lead.flight, declined_until_ms);
         self.lead.flight.settle(phase);
         self.lead.settled = true;
     }
@@ -96,15 +87,9 @@ impl Leader {
             return;
         };
         let store = &self.lead.store;
-        let variant_bytes = self
-            .lead
-            .flight
-            .variant
-            .as_ref()
-            .map(|variant| variant.len());
-        let charges = store
-            .make_room(head.len() as u64)
-            .zip(store.make_room(record_overhead(variant_bytes)));
+        let variant_bytes = self.lead.flight.variant.as_ref().map(|variant| variant.len());
+        let charges =
+            store.make_room(head.len() as u64).zip(store.make_room(record_overhead(variant_bytes)));
         let storable = charges.is_some();
         let unbilled = || (store.budget().unbilled(), store.budget().unbilled());
         let (head_charge, record_charge) = charges.unwrap_or_else(unbilled);
@@ -140,14 +125,8 @@ impl Leader {
         let Some(charge) = store.make_room(head.len() as u64) else {
             return Err((self, Refused::NoRoom));
         };
-        let opening = Arc::new(Opening {
-            head: hold(&[], head, charge),
-            base,
-            body_bytes,
-        });
-        self.lead
-            .flight
-            .settle(Phase::Growing(Arc::clone(&opening)));
+        let opening = Arc::new(Opening { head: hold(&[], head, charge), base, body_bytes });
+        self.lead.flight.settle(Phase::Growing(Arc::clone(&opening)));
         Ok(Filling::new(self.lead, opening, stake))
     }
 
@@ -177,8 +156,6 @@ fn record_overhead(variant_bytes: Option<usize>) -> u64 {
 
 impl fmt::Debug for Leader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leader")
-            .field("validates", &self.known.is_some())
-            .finish()
+        f.debug_struct("Leader").field("validates", &self.known.is_some()).finish()
     }
 }

@@ -27,12 +27,7 @@ pub(crate) struct Readers {
 impl Readers {
     /// Adds one at the start of the body.
     pub(crate) fn attach(&mut self) -> ReaderId {
-        let new = Some(Attached {
-            offset: 0,
-            stalled_ms: 0,
-            cut: false,
-            waker: None,
-        });
+        let new = Some(Attached { offset: 0, stalled_ms: 0, cut: false, waker: None });
         let Some(index) = self.free.pop() else {
             self.places.push(new);
             return ReaderId(self.places.len() - 1);
@@ -52,10 +47,7 @@ impl Readers {
 
     /// One that the window has not left behind.
     pub(crate) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut Attached> {
-        self.places
-            .get_mut(index)?
-            .as_mut()
-            .filter(|attached| !attached.cut)
+        self.places.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
     }
 
     /// Leaves one behind; its waker is to be woken.
@@ -69,11 +61,7 @@ impl Readers {
     /// dropped outside of the lock.
     pub(crate) fn wait(&mut self, id: ReaderId, cx: &Context<'_>) -> Option<Waker> {
         let attached = self.find(id)?;
-        if attached
-            .waker
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
+        if attached.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             return None;
         }
         attached.waker.replace(cx.waker().clone())
@@ -88,10 +76,7 @@ impl Readers {
     /// All that the window has not left behind.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ReaderId, &Attached)> {
         self.places.iter().enumerate().filter_map(|(index, place)| {
-            place
-                .as_ref()
-                .filter(|attached| !attached.cut)
-                .map(|a| (ReaderId(index), a))
+            place.as_ref().filter(|attached| !attached.cut).map(|a| (ReaderId(index), a))
         })
     }
 
@@ -102,8 +87,6 @@ impl Readers {
 
     /// The one that has read least.
     pub(crate) fn slowest(&self) -> Option<(ReaderId, u64)> {
-        self.iter()
-            .map(|(id, attached)| (id, attached.offset))
-            .min_by_key(|&(_, offset)| offset)
+        self.iter().map(|(id, attached)| (id, attached.offset)).min_by_key(|&(_, offset)| offset)
     }
 }

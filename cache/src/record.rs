@@ -52,10 +52,7 @@ pub(crate) fn hold(parts: &[Bytes], last: &[u8], charge: Charge) -> Bytes {
         bytes.extend_from_slice(part);
     }
     bytes.extend_from_slice(last);
-    Bytes::from_owner(Held {
-        bytes: bytes.into_boxed_slice(),
-        _charge: charge,
-    })
+    Bytes::from_owner(Held { bytes: bytes.into_boxed_slice(), _charge: charge })
 }
 
 /// What a fragment of `bytes` costs.
@@ -92,9 +89,7 @@ pub struct Body {
 
 impl Body {
     pub(crate) fn new(fragments: Vec<Fragment>) -> Self {
-        Self {
-            fragments: fragments.into(),
-        }
+        Self { fragments: fragments.into() }
     }
 
     /// Length in bytes.
@@ -122,9 +117,7 @@ impl Body {
     /// The fragments that have bytes of `range`, each with the part of it that they are; no part
     /// is empty or reversed, also where `range` is.
     fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = (&Bytes, Range<usize>)> {
-        let first = self
-            .fragments
-            .partition_point(|fragment| fragment.end <= range.start);
+        let first = self.fragments.partition_point(|fragment| fragment.end <= range.start);
         self.fragments[first..]
             .iter()
             .take_while(move |fragment| fragment.start() < range.end)
@@ -154,12 +147,7 @@ pub struct Record {
 impl Record {
     /// `charge` is for the record itself and the key bytes that belong to it alone.
     pub(crate) fn new(head: Bytes, body: Body, charge: Charge) -> Arc<Self> {
-        Arc::new(Self {
-            head,
-            body,
-            uses: AtomicU8::new(0),
-            charge,
-        })
+        Arc::new(Self { head, body, uses: AtomicU8::new(0), charge })
     }
 
     /// The head, as it was given to `begin` or `validated`.
@@ -210,10 +198,7 @@ mod tests {
         let mut end = 0;
         let fragment = |part: &&[u8]| {
             end += part.len() as u64;
-            Fragment {
-                bytes: hold(&[], part, budget.unbilled()),
-                end,
-            }
+            Fragment { bytes: hold(&[], part, budget.unbilled()), end }
         };
         Body::new(parts.iter().map(fragment).collect())
     }
@@ -258,11 +243,7 @@ mod tests {
     fn held_bytes_are_exact_and_give_their_charge_back_with_the_last_clone() {
         let budget = Budget::new(100);
         let first = hold(&[], b"abc", budget.charge(3).unwrap());
-        let both = hold(
-            std::slice::from_ref(&first),
-            b"de",
-            budget.charge(5).unwrap(),
-        );
+        let both = hold(std::slice::from_ref(&first), b"de", budget.charge(5).unwrap());
         assert_eq!(&both[..], b"abcde");
         drop(first);
         let part = both.slice(1..2);

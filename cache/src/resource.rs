@@ -63,9 +63,7 @@ impl Resource {
             Kind::Plain(stored) => (Some(stored), &[][..]),
             Kind::Varied(varied) => (None, &varied.variants[..]),
         };
-        plain
-            .into_iter()
-            .chain(variants.iter().map(|variant| &variant.stored))
+        plain.into_iter().chain(variants.iter().map(|variant| &variant.stored))
     }
 
     /// The record at `place` of the queues.
@@ -77,11 +75,9 @@ impl Resource {
     pub(crate) fn record_mut(&mut self, variant: Option<&[u8]>) -> Option<&mut Stored> {
         match (&mut self.kind, variant) {
             (Kind::Plain(stored), None) => Some(stored),
-            (Kind::Varied(varied), Some(key)) => varied
-                .variants
-                .iter_mut()
-                .find(|v| *v.key == *key)
-                .map(|v| &mut v.stored),
+            (Kind::Varied(varied), Some(key)) => {
+                varied.variants.iter_mut().find(|v| *v.key == *key).map(|v| &mut v.stored)
+            }
             _ => None,
         }
     }
@@ -90,21 +86,14 @@ impl Resource {
 impl Varied {
     /// The record of a variant.
     pub(crate) fn find(&self, key: &[u8]) -> Option<&Stored> {
-        self.variants
-            .iter()
-            .find(|variant| *variant.key == *key)
-            .map(|v| &v.stored)
+        self.variants.iter().find(|variant| *variant.key == *key).map(|v| &v.stored)
     }
 
     /// Takes out what a new record of variant `key` displaces: the old record of that variant, or
     /// the oldest one when there are `variants_max`.
     pub(crate) fn make_room(&mut self, key: &[u8], variants_max: usize) -> Option<Variant> {
-        let same = self
-            .variants
-            .iter()
-            .position(|variant| *variant.key == *key);
+        let same = self.variants.iter().position(|variant| *variant.key == *key);
         let full = self.variants.len() >= variants_max;
-        same.or(full.then_some(0))
-            .map(|index| self.variants.remove(index))
+        same.or(full.then_some(0)).map(|index| self.variants.remove(index))
     }
 }

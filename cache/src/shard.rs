@@ -74,10 +74,7 @@ impl Shard {
         known: Option<&Arc<Record>>,
     ) -> bool {
         let other = |stored: &Stored| known.is_none_or(|known| !Arc::ptr_eq(known, &stored.record));
-        match (
-            self.find(hash, primary).map(|resource| &resource.kind),
-            variant,
-        ) {
+        match (self.find(hash, primary).map(|resource| &resource.kind), variant) {
             (None, _) => false,
             (Some(Kind::Plain(stored)), _) => other(stored),
             // The caller does not know the names yet: looking up again tells.
@@ -103,20 +100,13 @@ impl Shard {
         let stored = self.enqueue(new.hash, new.record, ghost || displaced.is_some());
         let kind = match new.base {
             None => Kind::Plain(stored),
-            Some((names, key)) => Kind::Varied(Box::new(Varied {
-                names,
-                variants: vec![Variant { key, stored }],
-            })),
+            Some((names, key)) => {
+                Kind::Varied(Box::new(Varied { names, variants: vec![Variant { key, stored }] }))
+            }
         };
         self.tally.metadata_bytes += new.charge.bytes();
-        let resource = Resource {
-            hash: new.hash,
-            key: new.primary,
-            kind,
-            charge: new.charge,
-        };
-        self.table
-            .insert_unique(new.hash, resource, |resource| resource.hash);
+        let resource = Resource { hash: new.hash, key: new.primary, kind, charge: new.charge };
+        self.table.insert_unique(new.hash, resource, |resource| resource.hash);
         displaced.map_or(Displaced::Nothing, Displaced::Resource)
     }
 
@@ -140,11 +130,7 @@ impl Shard {
     }
 
     fn varied_mut(&mut self, hash: u64, primary: &[u8]) -> Option<&mut Varied> {
-        match &mut self
-            .table
-            .find_mut(hash, |resource| *resource.key == *primary)?
-            .kind
-        {
+        match &mut self.table.find_mut(hash, |resource| *resource.key == *primary)?.kind {
             Kind::Varied(varied) => Some(varied),
             Kind::Plain(_) => None,
         }
@@ -173,9 +159,7 @@ impl Shard {
 
     /// Takes out all that stands under a primary key.
     pub(crate) fn take_out(&mut self, hash: u64, primary: &[u8]) -> Option<Resource> {
-        let found = self
-            .table
-            .find_entry(hash, |resource| *resource.key == *primary);
+        let found = self.table.find_entry(hash, |resource| *resource.key == *primary);
         let (resource, _) = found.ok()?.remove();
         self.tally.metadata_bytes -= resource.charge.bytes();
         for stored in resource.stored() {
@@ -186,9 +170,7 @@ impl Shard {
 
     /// Takes out the flights of a primary key.
     pub(crate) fn take_flights(&mut self, primary: &[u8]) -> Vec<Arc<Flight>> {
-        self.flights
-            .extract_if(|flight| *flight.primary == *primary)
-            .collect()
+        self.flights.extract_if(|flight| *flight.primary == *primary).collect()
     }
 
     /// Counts a record in, at the back of a queue: main if it `returned` after it had been stored
@@ -227,10 +209,8 @@ impl Shard {
     /// Lets a used record stay. One that is being sent counts as used: its memory would not come
     /// back before the last client has it.
     fn spare(&mut self, place: Place, hash: u64, list: List) -> bool {
-        let Some(stored) = self
-            .table
-            .find(hash, |r| r.at(place).is_some())
-            .and_then(|r| r.at(place))
+        let Some(stored) =
+            self.table.find(hash, |r| r.at(place).is_some()).and_then(|r| r.at(place))
         else {
             return false;
         };
@@ -238,11 +218,7 @@ impl Shard {
         if uses == 0 && Arc::strong_count(&stored.record) == 1 {
             return false;
         }
-        let left = if list == List::Small {
-            0
-        } else {
-            uses.saturating_sub(1)
-        };
+        let left = if list == List::Small { 0 } else { uses.saturating_sub(1) };
         stored.record.set_uses(left);
         self.queues.requeue(place, List::Main);
         true
@@ -250,9 +226,7 @@ impl Shard {
 
     /// Takes out the record at a place, and its resource with the last record.
     fn remove_place(&mut self, place: Place, hash: u64) -> Displaced {
-        let found = self
-            .table
-            .find_entry(hash, |resource| resource.at(place).is_some());
+        let found = self.table.find_entry(hash, |resource| resource.at(place).is_some());
         let Ok(mut found) = found else {
             // Not reached while queues and table agree; the place must go in any case.
             debug_assert!(false, "{place:?} has no record");
@@ -281,10 +255,7 @@ impl Shard {
         self.ghosts.clear();
         self.declined.clear();
         self.tally.clear_sums();
-        (
-            std::mem::take(&mut self.table),
-            std::mem::take(&mut self.flights),
-        )
+        (std::mem::take(&mut self.table), std::mem::take(&mut self.flights))
     }
 
     /// The flight of a key.
@@ -302,17 +273,13 @@ impl Shard {
 
     /// Makes a flight joinable.
     pub(crate) fn register(&mut self, flight: Arc<Flight>) {
-        self.flights
-            .insert_unique(flight.flight_hash, flight, |flight| flight.flight_hash);
+        self.flights.insert_unique(flight.flight_hash, flight, |flight| flight.flight_hash);
     }
 
     /// Ends that a flight can be joined; false if it could no longer be.
     pub(crate) fn unregister(&mut self, flight: &Arc<Flight>) -> bool {
         let same = |registered: &Arc<Flight>| Arc::ptr_eq(registered, flight);
-        self.flights
-            .find_entry(flight.flight_hash, same)
-            .map(|found| found.remove())
-            .is_ok()
+        self.flights.find_entry(flight.flight_hash, same).map(|found| found.remove()).is_ok()
     }
 
     pub(crate) fn is_declined(&self, hash: u64, now_ms: u64) -> bool {

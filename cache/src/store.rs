@@ -89,9 +89,7 @@ impl Store {
         let fixed_per_shard = size_of::<Padded>() + declined::BYTES + ghost_count * 8;
         let budget = Budget::new(config.budget_bytes);
         let Some(fixed) = budget.charge((config.shard_count * fixed_per_shard) as u64) else {
-            return Err(ConfigError::BudgetTooSmall {
-                minimum_bytes: config.minimum_bytes(),
-            });
+            return Err(ConfigError::BudgetTooSmall { minimum_bytes: config.minimum_bytes() });
         };
         let shard = |_| Padded(RwLock::new(Shard::new(ghost_count)));
         Ok(Self {
@@ -165,10 +163,7 @@ impl Store {
         shard.register(Arc::clone(&flight));
         drop(shard);
         let follower = Follower::new(&flight);
-        Join::Leader(
-            Leader::new(Arc::clone(self), flight, known.cloned()),
-            follower,
-        )
+        Join::Leader(Leader::new(Arc::clone(self), flight, known.cloned()), follower)
     }
 
     /// Takes out all that stands under a primary key. No lookup that begins after it returns finds
@@ -179,16 +174,11 @@ impl Store {
         let resource = shard.take_out(hash, primary);
         let flights = shard.take_flights(primary);
         shard.forget_declined(hash);
-        let records = resource
-            .as_ref()
-            .map_or(0, |resource| resource.stored().count() as u64);
+        let records = resource.as_ref().map_or(0, |resource| resource.stored().count() as u64);
         shard.tally.purged += records;
         drop(shard);
         flights.iter().for_each(|flight| flight.detach());
-        Purged {
-            records,
-            flights: flights.len() as u64,
-        }
+        Purged { records, flights: flights.len() as u64 }
     }
 
     /// Takes out everything, as if every key were purged.
@@ -302,9 +292,7 @@ impl Store {
     /// Puts `new` in the place of `known` and ends the flight.
     pub(crate) fn replace(&self, flight: &Arc<Flight>, known: &Arc<Record>, new: &Arc<Record>) {
         let mut shard = self.shard(flight.hash).write();
-        let old = shard
-            .unregister(flight)
-            .then(|| shard.replace(flight, known, new));
+        let old = shard.unregister(flight).then(|| shard.replace(flight, known, new));
         drop(shard);
         drop(old);
     }

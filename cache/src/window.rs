@@ -18,10 +18,7 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn new(bytes_max: u64) -> Self {
-        Self {
-            bytes_max,
-            stall: None,
-        }
+        Self { bytes_max, stall: None }
     }
 }
 
@@ -40,10 +37,7 @@ impl Growing {
         if self.window.is_none() {
             return;
         }
-        let least = self
-            .readers
-            .slowest()
-            .map_or(self.bytes, |(_, offset)| offset);
+        let least = self.readers.slowest().map_or(self.bytes, |(_, offset)| offset);
         while let Some(first) = self.fragments.pop_front_if(|first| first.end <= least) {
             self.held_bytes -= first.cost();
         }
@@ -51,17 +45,11 @@ impl Growing {
 
     /// The leader's waker if what it waits for has come.
     pub(crate) fn leader_to_wake(&mut self) -> Option<Waker> {
-        if self.has_room() || self.readers.is_empty() {
-            self.leader.take()
-        } else {
-            None
-        }
+        if self.has_room() || self.readers.is_empty() { self.leader.take() } else { None }
     }
 
     fn has_room(&self) -> bool {
-        self.window
-            .as_ref()
-            .is_none_or(|window| self.held_bytes < window.bytes_max)
+        self.window.as_ref().is_none_or(|window| self.held_bytes < window.bytes_max)
     }
 
     /// Whether the leader may append; if not, it is woken when it may.
@@ -107,10 +95,7 @@ impl Growing {
     /// The slowest reader, if another has read everything and waits.
     fn stalling(&self) -> Option<ReaderId> {
         let (slowest, offset) = self.readers.slowest()?;
-        let others_wait = self
-            .readers
-            .iter()
-            .any(|(_, reader)| reader.offset == self.bytes);
+        let others_wait = self.readers.iter().any(|(_, reader)| reader.offset == self.bytes);
         (others_wait && offset < self.bytes).then_some(slowest)
     }
 }

@@ -14,7 +14,7 @@ class Answer:
 
     def __repr__(self):
         state = "" if self.whole else " (cut)"
-        return f"<{self.status} {len(self.body)} bytes{state} {self.fields.get('cache-status', '')}>"
+        return f"<{self.status} {len(self.body)} bytes{state} {self.cache}>"
 
     @property
     def cache(self):

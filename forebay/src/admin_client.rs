@@ -44,14 +44,8 @@ fn only_one(dir: &Path) -> Result<AdminAddress, String> {
         )),
         1 => Ok(AdminAddress::Path(sockets.remove(0))),
         _ => {
-            let list: Vec<_> = sockets
-                .iter()
-                .map(|path| format!("  {}", path.display()))
-                .collect();
-            Err(format!(
-                "several servers run; choose one with --admin:\n{}",
-                list.join("\n")
-            ))
+            let list: Vec<_> = sockets.iter().map(|path| format!("  {}", path.display())).collect();
+            Err(format!("several servers run; choose one with --admin:\n{}", list.join("\n")))
         }
     }
 }
@@ -62,10 +56,7 @@ fn answering(dir: &Path) -> Vec<PathBuf> {
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut sockets: Vec<_> = paths
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "admin")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "admin"))
         .filter(|path| UnixStream::connect(path).is_ok())
         .collect();
     sockets.sort();
@@ -113,10 +104,7 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<String> 
 fn parse(answer: &str) -> Option<AdminAnswer> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?;
-    Some(AdminAnswer {
-        is_success: status.starts_with('2'),
-        body: body.to_owned(),
-    })
+    Some(AdminAnswer { is_success: status.starts_with('2'), body: body.to_owned() })
 }
 
 #[cfg(test)]
@@ -127,17 +115,8 @@ mod tests {
     fn an_answer_is_told_from_other_servers_output() {
         let ok = parse("HTTP/1.0 200 OK\r\na: b\r\n\r\nbody").expect("an answer");
         assert!(ok.is_success && ok.body == "body");
-        assert!(
-            !parse("HTTP/1.1 422 X\r\n\r\n")
-                .expect("an answer")
-                .is_success
-        );
-        for other in [
-            "",
-            "220 mail ESMTP\r\n",
-            "HTTP/1.0 200 OK\r\n",
-            "SSH-2.0-x\r\n\r\n",
-        ] {
+        assert!(!parse("HTTP/1.1 422 X\r\n\r\n").expect("an answer").is_success);
+        for other in ["", "220 mail ESMTP\r\n", "HTTP/1.0 200 OK\r\n", "SSH-2.0-x\r\n\r\n"] {
             assert!(parse(other).is_none(), "{other:?}");
         }
     }

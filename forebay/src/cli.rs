@@ -103,12 +103,7 @@ fn config_command() -> Command {
 fn purge() -> Command {
     Command::new("purge")
         .about("Drop the stored responses of URLs, all variants of each")
-        .arg(
-            Arg::new("url")
-                .value_name("URL")
-                .required(true)
-                .num_args(1..),
-        )
+        .arg(Arg::new("url").value_name("URL").required(true).num_args(1..))
         .arg(admin())
         .arg(json())
         .after_help(
@@ -152,10 +147,7 @@ fn admin() -> Arg {
 }
 
 fn json() -> Arg {
-    Arg::new("json")
-        .long("json")
-        .action(ArgAction::SetTrue)
-        .help("Print JSON")
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON")
 }
 
 #[cfg(test)]
@@ -170,10 +162,7 @@ mod tests {
     #[test]
     fn every_command_shows_examples() {
         for command in command().get_subcommands() {
-            let help = command
-                .get_after_help()
-                .map(ToString::to_string)
-                .unwrap_or_default();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Examples:"), "{}", command.get_name());
         }
     }

@@ -18,10 +18,7 @@ pub(crate) fn begin(level: LogLevel) -> LogLevelHandle {
         .with_ansi(is_terminal)
         .with_target(false);
     // A second call in one process (tests) keeps the first one's subscriber.
-    let _ = tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .try_init();
+    let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     LogLevelHandle(handle)
 }
 

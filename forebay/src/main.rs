@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod example;
 mod logging;
+mod say;
 
 use std::process::ExitCode;
 

@@ -27,26 +27,16 @@ fn every_conversation_goes_as_its_scenario_says() {
                 let (server, origin) = (&server, &origin);
                 scope.spawn(move || {
                     mine.filter_map(|(number, scenario)| {
-                        let what = Conversation::new(server, origin, number)
-                            .run(scenario)
-                            .err()?;
+                        let what = Conversation::new(server, origin, number).run(scenario).err()?;
                         Some(format!("{}: {what}", scenario.title()))
                     })
                     .collect::<Vec<_>>()
                 })
             })
             .collect();
-        shares
-            .into_iter()
-            .flat_map(|share| share.join().expect("no panic in a share"))
-            .collect()
+        shares.into_iter().flat_map(|share| share.join().expect("no panic in a share")).collect()
     });
-    assert!(
-        failures.is_empty(),
-        "{} failed:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(origin.faults(), Vec::<String>::new());
 }
 
@@ -62,13 +52,7 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     fn new(server: &'a Server, origin: &'a Origin, number: usize) -> Conversation<'a> {
         let client = Client::connect(server.address());
-        Conversation {
-            server,
-            origin,
-            base: base_of(number),
-            client,
-            last: None,
-        }
+        Conversation { server, origin, base: base_of(number), client, last: None }
     }
 
     fn run(&mut self, scenario: &Vector) -> Result<(), String> {
@@ -89,9 +73,7 @@ impl<'a> Conversation<'a> {
     fn ask(&mut self, request: &Parts) -> Result<(), String> {
         let (method, target) = request.first.split_once(' ').ok_or("no target")?;
         let target = self.with_base(target);
-        let authority = target
-            .strip_prefix("http://")
-            .and_then(|rest| rest.split('/').next());
+        let authority = target.strip_prefix("http://").and_then(|rest| rest.split('/').next());
         let mut text = format!(
             "{method} {target} HTTP/1.1\r\nHost: {}\r\n",
             authority.unwrap_or("example.test")
@@ -101,8 +83,7 @@ impl<'a> Conversation<'a> {
             text.push_str("\r\n");
         }
         self.client.send(text + "\r\n");
-        self.client
-            .send(request.body.as_deref().unwrap_or_default());
+        self.client.send(request.body.as_deref().unwrap_or_default());
         let answer = self.client.response(method);
         self.last = Some(answer.map_err(|broken| format!("{broken:?}"))?);
         Ok(())
@@ -111,20 +92,12 @@ impl<'a> Conversation<'a> {
     fn check_answer(&self, wanted: &Parts) -> Result<(), String> {
         let answer = self.last.as_ref().ok_or("no request before")?;
         let is_it = wanted.first.parse() == Ok(answer.status);
-        if !is_it
-            || wanted
-                .body
-                .as_ref()
-                .is_some_and(|body| body != &answer.body)
-        {
+        if !is_it || wanted.body.as_ref().is_some_and(|body| body != &answer.body) {
             return Err(format!("the client got {answer:?}"));
         }
         for field in &wanted.fields {
             if !self.holds(field, answer) {
-                return Err(format!(
-                    "not {field}, origin saw {}: {answer:?}",
-                    self.seen().len()
-                ));
+                return Err(format!("not {field}, origin saw {}: {answer:?}", self.seen().len()));
             }
         }
         Ok(())
@@ -157,29 +130,15 @@ impl<'a> Conversation<'a> {
         let is_it = last.method == method
             && last.target == self.with_base(target)
             && wanted.body.as_ref().is_none_or(|body| body == &last.body)
-            && wanted
-                .fields
-                .iter()
-                .all(|field| has_field(&last.head, field));
-        if is_it {
-            Ok(())
-        } else {
-            Err(format!("the origin saw {last:?}"))
-        }
+            && wanted.fields.iter().all(|field| has_field(&last.head, field));
+        if is_it { Ok(()) } else { Err(format!("the origin saw {last:?}")) }
     }
 
     fn command(&self, command: &Parts) -> Result<(), String> {
-        let target = command
-            .first
-            .strip_prefix("purge ")
-            .ok_or("an unknown command")?;
+        let target = command.first.strip_prefix("purge ").ok_or("an unknown command")?;
         let url = format!("http://example.test{}", self.with_base(target));
         let output = self.server.command(&["purge", &url]);
-        if output.status.success() {
-            Ok(())
-        } else {
-            Err(format!("{output:?}"))
-        }
+        if output.status.success() { Ok(()) } else { Err(format!("{output:?}")) }
     }
 
     /// What the origin saw of this scenario.
@@ -211,11 +170,7 @@ impl Parts {
         let text = with_dates(&text.replace("{base}", base))?;
         let mut parts = text.split(" | ");
         let first = parts.next().unwrap_or_default().to_string();
-        let mut parsed = Parts {
-            first,
-            fields: Vec::new(),
-            body: None,
-        };
+        let mut parsed = Parts { first, fields: Vec::new(), body: None };
         for part in parts {
             match part.strip_prefix('=') {
                 Some(body) => parsed.body = Some(unescape(body)?),
@@ -267,12 +222,7 @@ fn origin_of(scenarios: &[Vector]) -> Origin {
         .collect();
     let turns: Mutex<HashMap<String, usize>> = Mutex::default();
     Origin::start(move |request| {
-        let base = request
-            .target
-            .splitn(3, '/')
-            .take(2)
-            .collect::<Vec<_>>()
-            .join("/");
+        let base = request.target.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         let mut turns = turns.lock().expect("no panic while it is held");
         let turn = turns.entry(base.clone()).or_default();
         let answers = &answers[&base];
@@ -285,10 +235,7 @@ fn origin_of(scenarios: &[Vector]) -> Origin {
 fn script_of(answer: &Parts, method: &str) -> Script {
     let mut head = format!("HTTP/1.1 {}\r\n", answer.first);
     let body = answer.body.as_deref();
-    let has_length = answer
-        .fields
-        .iter()
-        .any(|field| field.starts_with("Content-Length"));
+    let has_length = answer.fields.iter().any(|field| field.starts_with("Content-Length"));
     if let Some(body) = body.filter(|_| !has_length) {
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }

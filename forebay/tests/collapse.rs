@@ -22,23 +22,14 @@ fn a_hundred_requests_are_one_and_stream_while_it_arrives() {
             .map(|client| scope.spawn(|| client.peek("GET", |response| !response.body.is_empty())))
             .collect();
         for stream in streams {
-            let part = stream
-                .join()
-                .expect("no panic")
-                .expect("head and first half");
+            let part = stream.join().expect("no panic").expect("head and first half");
             assert!(!part.is_whole && part.body == b"first ", "{part:?}");
         }
     });
-    assert!(
-        !gate.is_open(),
-        "the first bytes came while the origin was still sending"
-    );
+    assert!(!gate.is_open(), "the first bytes came while the origin was still sending");
     gate.open();
     for client in &mut clients {
-        assert_eq!(
-            client.response("GET").expect("whole").text(),
-            "first second"
-        );
+        assert_eq!(client.response("GET").expect("whole").text(), "first second");
     }
     assert_eq!(origin.count("/slow"), 1);
     assert_eq!(server.stat("collapsed_total"), 99.0);
@@ -52,14 +43,10 @@ fn the_fetch_outlives_its_first_client() {
         let origin = Origin::start(move |_| halves(&held));
         let server = server_before(&origin);
         let mut first = waiting_clients(&server, 1).remove(0);
-        first
-            .peek("GET", |response| !response.body.is_empty())
-            .expect("the first half");
+        first.peek("GET", |response| !response.body.is_empty()).expect("the first half");
         let mut followers = waiting_clients(&server, 3);
         for follower in &mut followers {
-            follower
-                .peek("GET", |response| !response.body.is_empty())
-                .expect("the first half");
+            follower.peek("GET", |response| !response.body.is_empty()).expect("the first half");
         }
         if is_reset {
             first.reset()
@@ -68,18 +55,10 @@ fn the_fetch_outlives_its_first_client() {
         }
         gate.open();
         for follower in &mut followers {
-            assert_eq!(
-                follower.response("GET").expect("whole").text(),
-                "first second"
-            );
+            assert_eq!(follower.response("GET").expect("whole").text(), "first second");
         }
-        let later = Client::connect(server.address())
-            .ask("GET", "/slow", &[])
-            .expect("whole");
-        assert_eq!(
-            (later.text().as_str(), origin.count("/slow")),
-            ("first second", 1)
-        );
+        let later = Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
+        assert_eq!((later.text().as_str(), origin.count("/slow")), ("first second", 1));
     }
 }
 
@@ -89,9 +68,7 @@ fn a_fetch_without_any_client_left_is_stored() {
     let (held, reached) = (gate.clone(), asked.clone());
     let origin = Origin::start(move |_| {
         let script = Script::new().open(&reached).wait(&held);
-        script
-            .send(answer_head("200 OK", STORABLE, 5))
-            .send("alone")
+        script.send(answer_head("200 OK", STORABLE, 5)).send("alone")
     });
     let server = server_before(&origin);
     let only = waiting_clients(&server, 1);
@@ -99,9 +76,7 @@ fn a_fetch_without_any_client_left_is_stored() {
     drop(only);
     gate.open();
     eventually("it is stored", || server.stat("stored_total") == 1.0);
-    let later = Client::connect(server.address())
-        .ask("GET", "/slow", &[])
-        .expect("whole");
+    let later = Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
     assert_eq!((later.text().as_str(), origin.count("/slow")), ("alone", 1));
 }
 
@@ -124,9 +99,7 @@ fn a_leader_that_fails_before_its_head_fails_nobody_for_good() {
         let is_good = response.status == 200 && response.text() == "good";
         assert!(is_good || response.status == 502, "{response:?}");
     }
-    let later = Client::connect(server.address())
-        .ask("GET", "/slow", &[])
-        .expect("whole");
+    let later = Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
     assert_eq!(later.text(), "good", "the failure was not kept");
 }
 
@@ -144,21 +117,14 @@ fn a_leader_that_breaks_off_cuts_its_followers_and_is_not_stored() {
     let server = server_before(&origin);
     let mut clients = waiting_clients(&server, 10);
     for client in &mut clients {
-        client
-            .peek("GET", |response| !response.body.is_empty())
-            .expect("the first half");
+        client.peek("GET", |response| !response.body.is_empty()).expect("the first half");
     }
     gate.open();
     for client in &mut clients {
         let answer = client.response("GET");
-        assert!(
-            matches!(answer, Err(Broken::Cut(..))),
-            "it looked whole: {answer:?}"
-        );
+        assert!(matches!(answer, Err(Broken::Cut(..))), "it looked whole: {answer:?}");
     }
-    let later = Client::connect(server.address())
-        .ask("GET", "/slow", &[])
-        .expect("whole");
+    let later = Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
     assert_eq!((later.text().as_str(), origin.count("/slow")), ("good", 2));
 }
 
@@ -167,15 +133,10 @@ fn a_slow_leader_holds_its_followers_only_for_a_while() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |request| match request.nth {
-        0 => Script::new()
-            .wait(&held)
-            .send(answer_head("200 OK", STORABLE, 4))
-            .send("slow"),
+        0 => Script::new().wait(&held).send(answer_head("200 OK", STORABLE, 4)).send("slow"),
         _ => Script::answer("200 OK", STORABLE, b"fast"),
     });
-    let server = builder(&origin)
-        .flag("--collapse-wait-ms-max", "100ms")
-        .start();
+    let server = builder(&origin).flag("--collapse-wait-ms-max", "100ms").start();
     let mut leader = waiting_clients(&server, 1).remove(0);
     eventually("the leader has asked", || origin.count("/slow") == 1);
     let mut followers = waiting_clients(&server, 5);
@@ -190,23 +151,13 @@ fn a_slow_leader_holds_its_followers_only_for_a_while() {
 
 #[test]
 fn a_leader_that_is_not_storable_gives_nobody_else_its_answer() {
-    for field in [
-        "Cache-Control: no-store",
-        "Cache-Control: private",
-        "Vary: *",
-    ] {
+    for field in ["Cache-Control: no-store", "Cache-Control: private", "Vary: *"] {
         let gate = Gate::new();
         let held = gate.clone();
         let own = move |request: &forebay_testkit::Request| {
             let content = format!("for request {}", request.nth);
-            let script = if request.nth == 0 {
-                Script::new().wait(&held)
-            } else {
-                Script::new()
-            };
-            script
-                .send(answer_head("200 OK", &[field], content.len()))
-                .send(content)
+            let script = if request.nth == 0 { Script::new().wait(&held) } else { Script::new() };
+            script.send(answer_head("200 OK", &[field], content.len())).send(content)
         };
         let origin = Origin::start(own);
         let server = server_before(&origin);
@@ -215,15 +166,9 @@ fn a_leader_that_is_not_storable_gives_nobody_else_its_answer() {
         clients.extend(waiting_clients(&server, 10));
         eventually("all wait", || server.stat("requests_total") == 11.0);
         gate.open();
-        let texts = clients
-            .iter_mut()
-            .map(|client| client.response("GET").expect("whole").text());
+        let texts = clients.iter_mut().map(|client| client.response("GET").expect("whole").text());
         let distinct: HashSet<String> = texts.collect();
-        assert_eq!(
-            (distinct.len(), origin.count("/slow")),
-            (11, 11),
-            "{field}: {distinct:?}"
-        );
+        assert_eq!((distinct.len(), origin.count("/slow")), (11, 11), "{field}: {distinct:?}");
     }
 }
 
@@ -232,20 +177,10 @@ fn followers_of_other_variants_get_their_own_content() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |request| {
-        let language = request
-            .head
-            .field("accept-language")
-            .unwrap_or("none")
-            .to_string();
-        let script = if request.nth == 0 {
-            Script::new().wait(&held)
-        } else {
-            Script::new()
-        };
+        let language = request.head.field("accept-language").unwrap_or("none").to_string();
+        let script = if request.nth == 0 { Script::new().wait(&held) } else { Script::new() };
         let fields = ["Cache-Control: max-age=60", "Vary: Accept-Language"];
-        script
-            .send(answer_head("200 OK", &fields, language.len()))
-            .send(language)
+        script.send(answer_head("200 OK", &fields, language.len())).send(language)
     });
     let server = server_before(&origin);
     let languages = ["en", "de", "fr", "en", "de"];
@@ -263,19 +198,12 @@ fn followers_of_other_variants_get_their_own_content() {
         assert_eq!(client.response("GET").expect("whole").text(), language);
     }
     let count = origin.count("/slow");
-    assert!(
-        (3..=4).contains(&count),
-        "one for each language, not {count}"
-    );
+    assert!((3..=4).contains(&count), "one for each language, not {count}");
 }
 
 /// A storable answer whose second half waits.
 fn halves(held: &Gate) -> Script {
-    Script::new()
-        .send(answer_head("200 OK", STORABLE, 12))
-        .send("first ")
-        .wait(held)
-        .send("second")
+    Script::new().send(answer_head("200 OK", STORABLE, 12)).send("first ").wait(held).send("second")
 }
 
 /// Clients that have asked for the slow page and read nothing yet.
@@ -293,9 +221,7 @@ fn slow_request(fields: &[&str]) -> String {
 }
 
 fn builder(origin: &Origin) -> ServerBuilder {
-    ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"))
-        .origin(origin)
-        .flag("--workers", "2")
+    ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(origin).flag("--workers", "2")
 }
 
 fn server_before(origin: &Origin) -> Server {

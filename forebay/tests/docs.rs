@@ -19,23 +19,12 @@ fn the_page_of_counters_has_every_number_that_a_server_shows() {
     let page = text("docs/counters.md");
     let server = Server::before(PROGRAM, &Origin::echo());
     let shown = server.stats();
-    for name in shown
-        .keys()
-        .filter(|name| !NO_COUNTERS.contains(&name.as_str()))
-    {
-        assert!(
-            page.contains(&format!("\n| `{name}` |")),
-            "docs/counters.md has no {name}"
-        );
+    for name in shown.keys().filter(|name| !NO_COUNTERS.contains(&name.as_str())) {
+        assert!(page.contains(&format!("\n| `{name}` |")), "docs/counters.md has no {name}");
     }
-    let listed = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let listed = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     for name in listed {
-        assert!(
-            shown.contains_key(name),
-            "docs/counters.md has {name}, a server does not"
-        );
+        assert!(shown.contains_key(name), "docs/counters.md has {name}, a server does not");
     }
 }
 
@@ -43,22 +32,14 @@ fn the_page_of_counters_has_every_number_that_a_server_shows() {
 fn the_documents_use_commands_and_flags_that_are_there() {
     let pages = ["README.md", "docs/operations.md"].map(text);
     let lines = pages.iter().flat_map(|page| page.lines());
-    let commands: Vec<_> = lines
-        .filter_map(|line| line.strip_prefix("forebay "))
-        .collect();
+    let commands: Vec<_> = lines.filter_map(|line| line.strip_prefix("forebay ")).collect();
     assert!(commands.len() >= 8, "{commands:?}");
     for command in commands {
         let typed = command.split(" #").next().unwrap_or_default();
         let mut words = typed.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let help = Command::new(PROGRAM)
-            .args([name, "--help"])
-            .output()
-            .expect("it was built");
-        assert!(
-            help.status.success(),
-            "there is no command {name}: {command}"
-        );
+        let help = Command::new(PROGRAM).args([name, "--help"]).output().expect("it was built");
+        assert!(help.status.success(), "there is no command {name}: {command}");
         let help = String::from_utf8_lossy(&help.stdout).into_owned();
         for flag in words.filter(|word| word.starts_with("--")) {
             let is_there = help.split_whitespace().any(|word| word == flag);

@@ -12,10 +12,7 @@ const DRIP: Duration = Duration::from_millis(20);
 fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
     let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(origin);
     let builder = builder.flag("--workers", "1");
-    flags
-        .iter()
-        .fold(builder, |builder, (name, value)| builder.flag(name, value))
-        .start()
+    flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value)).start()
 }
 
 #[test]
@@ -33,70 +30,33 @@ fn heads_and_bodies_over_a_limit_are_refused_and_counted() {
     let target = format!("/{}", "t".repeat(100));
     let chunked = "Transfer-Encoding: chunked\r\n\r\n6\r\nhello \r\n6\r\nworld!\r\n0\r\n\r\n";
     let cases = [
-        (
-            "a head",
-            "/",
-            format!("X: {long}\r\n\r\n"),
-            431,
-            "requests_refused_total",
-        ),
-        (
-            "fields",
-            "/",
-            format!("{fields}\r\n"),
-            431,
-            "requests_refused_total",
-        ),
-        (
-            "a target",
-            &target,
-            "\r\n".into(),
-            414,
-            "requests_refused_total",
-        ),
-        (
-            "a length",
-            "/",
-            "Content-Length: 11\r\n\r\n".into(),
-            413,
-            "bodies_too_large_total",
-        ),
+        ("a head", "/", format!("X: {long}\r\n\r\n"), 431, "requests_refused_total"),
+        ("fields", "/", format!("{fields}\r\n"), 431, "requests_refused_total"),
+        ("a target", &target, "\r\n".into(), 414, "requests_refused_total"),
+        ("a length", "/", "Content-Length: 11\r\n\r\n".into(), 413, "bodies_too_large_total"),
         ("chunks", "/", chunked.into(), 413, "bodies_too_large_total"),
     ];
     for (what, target, rest, status, counter) in cases {
         let before = server.stat(counter);
         let mut client = Client::connect(server.address());
-        client.send(format!(
-            "POST {target} HTTP/1.1\r\nHost: example.test\r\n{rest}"
-        ));
+        client.send(format!("POST {target} HTTP/1.1\r\nHost: example.test\r\n{rest}"));
         let response = client.response("POST").expect(what);
         assert_eq!(response.status, status, "{what}");
-        assert!(
-            client.is_closed_cleanly(),
-            "{what}: the connection stays open"
-        );
+        assert!(client.is_closed_cleanly(), "{what}: the connection stays open");
         assert_eq!(server.stat(counter), before + 1.0, "{what}: {counter}");
     }
-    assert!(
-        origin.requests().iter().all(|request| !request.is_whole),
-        "it was forwarded"
-    );
+    assert!(origin.requests().iter().all(|request| !request.is_whole), "it was forwarded");
 }
 
 #[test]
 fn heads_and_bodies_at_a_limit_are_served() {
     let flags = [("--field-count-max", "10"), ("--target-bytes-max", "100")];
     let origin = Origin::echo();
-    let server = start(
-        &origin,
-        &[&flags[..], &[("--body-bytes-max", "10")]].concat(),
-    );
+    let server = start(&origin, &[&flags[..], &[("--body-bytes-max", "10")]].concat());
     let target = format!("/{}", "t".repeat(99));
     let fields = "X: y\r\n".repeat(8);
     let mut client = Client::connect(server.address());
-    client.send(format!(
-        "POST {target} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 10\r\n\r\n"
-    ));
+    client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 10\r\n\r\n"));
     client.send("0123456789");
     assert_eq!(client.response("POST").expect("served").status, 200);
     assert_eq!(origin.requests()[0].body, b"0123456789");
@@ -122,10 +82,7 @@ fn a_head_that_takes_too_long_is_refused_however_it_moves() {
 #[test]
 fn a_connection_that_asks_nothing_is_closed() {
     let origin = Origin::echo();
-    let server = start(
-        &origin,
-        &[("--head-ms-max", "200ms"), ("--idle-ms-max", "200ms")],
-    );
+    let server = start(&origin, &[("--head-ms-max", "200ms"), ("--idle-ms-max", "200ms")]);
     let mut silent = Client::connect(server.address());
     let (_, end) = silent.rest();
     assert!(end.is_some(), "a connection without a request stays open");
@@ -146,9 +103,7 @@ fn an_upload_below_the_least_rate_is_cut() {
     let closed = eventually_closed(&mut client, |client| client.send("a"));
     assert!(closed, "a byte now and then keeps the upload alive");
     assert_eq!(server.stat("slow_clients_total"), 1.0);
-    eventually("the origin's side ends too", || {
-        origin.connections().iter().all(|c| c.is_closed)
-    });
+    eventually("the origin's side ends too", || origin.connections().iter().all(|c| c.is_closed));
     assert!(origin.requests().iter().all(|request| !request.is_whole));
 }
 
@@ -163,9 +118,7 @@ fn a_client_that_does_not_read_is_cut() {
     eventually("it is cut", || server.stat("slow_clients_total") == 1.0);
     let answer = client.response("GET");
     assert!(matches!(answer, Err(Broken::Cut(..))), "it looks whole");
-    eventually("its place is free", || {
-        server.stat("connections_open") == 0.0
-    });
+    eventually("its place is free", || server.stat("connections_open") == 0.0);
 }
 
 #[test]
@@ -180,10 +133,7 @@ fn an_origin_that_is_slow_does_not_count_against_the_client() {
     let server = start(&origin, &flags);
     let mut client = Client::connect(server.address()).with_patience(Duration::from_millis(300));
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert!(matches!(
-        client.response("GET"),
-        Err(Broken::TimedOut(Some(_)))
-    ));
+    assert!(matches!(client.response("GET"), Err(Broken::TimedOut(Some(_)))));
     gate.open();
     let mut client = client.with_patience(PATIENCE);
     assert_eq!(client.response("GET").expect("whole").text(), "abcd");
@@ -191,10 +141,7 @@ fn an_origin_that_is_slow_does_not_count_against_the_client() {
 
 #[test]
 fn connections_over_a_limit_are_closed_and_a_free_place_is_taken_again() {
-    for flag in [
-        "--connections-per-address-max",
-        "--connections-per-worker-max",
-    ] {
+    for flag in ["--connections-per-address-max", "--connections-per-worker-max"] {
         let origin = Origin::echo();
         let server = start(&origin, &[(flag, "2")]);
         let ask = |client: &mut Client| client.ask("GET", "/", &[]).map(|response| response.status);
@@ -203,17 +150,11 @@ fn connections_over_a_limit_are_closed_and_a_free_place_is_taken_again() {
             assert!(matches!(ask(client), Ok(200)), "{flag}");
         }
         let (rest, end) = Client::connect(server.address()).rest();
-        assert!(
-            end.is_some() && !rest.starts_with(b"HTTP/1.1 2"),
-            "{flag}: a third one is served"
-        );
+        assert!(end.is_some() && !rest.starts_with(b"HTTP/1.1 2"), "{flag}: a third one is served");
         assert_eq!(server.stat("connections_refused_total"), 1.0, "{flag}");
         drop(clients);
         eventually("both are gone", || server.stat("connections_open") == 0.0);
-        assert!(
-            matches!(ask(&mut Client::connect(server.address())), Ok(200)),
-            "{flag}"
-        );
+        assert!(matches!(ask(&mut Client::connect(server.address())), Ok(200)), "{flag}");
     }
 }
 
@@ -234,9 +175,7 @@ fn the_last_permitted_request_of_a_connection_says_close() {
 fn the_defaults_admit_1024_connections_from_one_address() {
     let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"x"));
     let server = start(&origin, &[]);
-    let mut clients: Vec<_> = (0..1024)
-        .map(|_| Client::connect(server.address()))
-        .collect();
+    let mut clients: Vec<_> = (0..1024).map(|_| Client::connect(server.address())).collect();
     for client in &mut clients {
         assert_eq!(client.ask("GET", "/", &[]).expect("served").status, 200);
     }
@@ -245,6 +184,29 @@ fn the_defaults_admit_1024_connections_from_one_address() {
 }
 
 /// Keeps sending until the server closes; `false` if it does not within [`PATIENCE`].
+#[test]
+fn answers_over_a_connections_memory_go_out_early_and_in_order() {
+    let origin = Origin::start(|request| {
+        let body = request.target.as_bytes().repeat(200);
+        Script::answer("200 OK", &["Cache-Control: max-age=60"], &body)
+    });
+    let flags = [("--head-bytes-max", "8KiB"), ("--connection-bytes-max", "16KiB")];
+    let server = start(&origin, &flags);
+    let targets: Vec<_> = (0..100).map(|number| format!("/{}", number % 7)).collect();
+    let mut client = Client::connect(server.address());
+    // All of them are stored, and only then asked for in one go.
+    for target in &targets[..7] {
+        client.ask("GET", target, &[]).expect("a sound answer");
+    }
+    let request = |target: &String| format!("GET {target} HTTP/1.1\r\nHost: example.test\r\n\r\n");
+    client.send(targets.iter().map(request).collect::<String>());
+    for target in &targets {
+        let response = client.response("GET").expect("an answer to each request");
+        assert_eq!(response.text(), target.repeat(200));
+    }
+    assert!(server.stat("early_flushes_total") >= 1.0, "all waited in memory");
+}
+
 fn eventually_closed(client: &mut Client, mut send: impl FnMut(&mut Client) -> bool) -> bool {
     let rounds = PATIENCE.as_millis() / DRIP.as_millis();
     (0..rounds).any(|_| {

@@ -23,9 +23,7 @@ fn every_answer_is_treated_as_its_vector_says() {
     assert!(cases.len() >= 40, "only {} vectors", cases.len());
     let origin = origin_of(&cases);
     let pooling = server_before(&origin);
-    let unpooled = builder(&origin)
-        .flag("--origin-pool-idle-count-max", "0")
-        .start();
+    let unpooled = builder(&origin).flag("--origin-pool-idle-count-max", "0").start();
     let failures: Vec<String> = thread::scope(|scope| {
         let shares: Vec<_> = (0..SHARES)
             .map(|share| {
@@ -41,17 +39,9 @@ fn every_answer_is_treated_as_its_vector_says() {
                 })
             })
             .collect();
-        shares
-            .into_iter()
-            .flat_map(|share| share.join().expect("no panic in a share"))
-            .collect()
+        shares.into_iter().flat_map(|share| share.join().expect("no panic in a share")).collect()
     });
-    assert!(
-        failures.is_empty(),
-        "{} failed:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(origin.faults(), Vec::<String>::new());
 }
 
@@ -67,36 +57,20 @@ fn unasked_bytes_on_an_idle_connection_close_it() {
     });
     let server = server_before(&origin);
     let mut client = Client::connect(server.address());
-    assert_eq!(
-        client.ask("GET", "/first", &[]).expect("whole").text(),
-        "first"
-    );
+    assert_eq!(client.ask("GET", "/first", &[]).expect("whole").text(), "first");
     gate.open();
-    eventually("the connection is closed", || {
-        origin.connections()[0].is_closed
-    });
+    eventually("the connection is closed", || origin.connections()[0].is_closed);
     for target in ["/second", "/third"] {
-        assert_eq!(
-            client.ask("GET", target, &[]).expect("whole").text(),
-            "right"
-        );
+        assert_eq!(client.ask("GET", target, &[]).expect("whole").text(), "right");
     }
     assert!(server.stat("origin_unasked_total") >= 1.0);
-    assert!(
-        origin
-            .requests()
-            .iter()
-            .skip(1)
-            .all(|request| request.connection > 0)
-    );
+    assert!(origin.requests().iter().skip(1).all(|request| request.connection > 0));
 }
 
 #[test]
 fn an_early_final_answer_to_an_upload_ends_the_use_of_its_connection() {
     let origin = Origin::start(|request| match request.target.as_str() {
-        "/upload" => Script::early()
-            .send(answer_head("403 Forbidden", &[], 2))
-            .send("no"),
+        "/upload" => Script::early().send(answer_head("403 Forbidden", &[], 2)).send("no"),
         _ => Script::answer("200 OK", &[], b"ok"),
     });
     let server = server_before(&origin);
@@ -105,16 +79,9 @@ fn an_early_final_answer_to_an_upload_ends_the_use_of_its_connection() {
         .send("POST /upload HTTP/1.1\r\nHost: example.test\r\nContent-Length: 100000\r\n\r\npart");
     let response = client.response("POST").expect("the early answer");
     assert_eq!((response.status, response.text().as_str()), (403, "no"));
-    eventually("the origin's connection is closed", || {
-        origin.connections()[0].is_closed
-    });
-    assert!(
-        !origin.requests()[0].is_whole,
-        "the rest of the upload was made up"
-    );
-    let response = Client::connect(server.address())
-        .ask("GET", "/next", &[])
-        .expect("whole");
+    eventually("the origin's connection is closed", || origin.connections()[0].is_closed);
+    assert!(!origin.requests()[0].is_whole, "the rest of the upload was made up");
+    let response = Client::connect(server.address()).ask("GET", "/next", &[]).expect("whole");
     assert_eq!(response.text(), "ok");
     assert_eq!(origin.faults(), Vec::<String>::new());
 }
@@ -145,21 +112,10 @@ fn no_origin_means_502_with_a_short_body() {
     let origin = Origin::echo();
     let server = server_before(&origin);
     drop(origin);
-    let status = || {
-        Client::connect(server.address())
-            .ask("GET", "/", &[])
-            .expect("whole")
-            .status
-    };
+    let status = || Client::connect(server.address()).ask("GET", "/", &[]).expect("whole").status;
     eventually("the listener is gone", || status() == 502);
-    let response = Client::connect(server.address())
-        .ask("GET", "/", &[])
-        .expect("whole");
-    assert!(
-        (1..500).contains(&response.body.len()),
-        "{:?}",
-        response.text()
-    );
+    let response = Client::connect(server.address()).ask("GET", "/", &[]).expect("whole");
+    assert!((1..500).contains(&response.body.len()), "{:?}", response.text());
     assert!(server.stat("origin_connect_errors_total") >= 1.0);
 }
 
@@ -216,9 +172,8 @@ impl Case {
     }
 
     fn parse_outcome(&mut self, text: &str) -> Result<(), String> {
-        let (outcomes, body) = text
-            .split_once(" body=")
-            .map_or((text, None), |(a, b)| (a, Some(b)));
+        let (outcomes, body) =
+            text.split_once(" body=").map_or((text, None), |(a, b)| (a, Some(b)));
         for outcome in outcomes.split('|') {
             match outcome.parse() {
                 Ok(status) => self.statuses.push(status),
@@ -249,12 +204,7 @@ impl Case {
         match &answer {
             Ok(response) => {
                 let is_allowed = self.statuses.contains(&response.status);
-                if !is_allowed
-                    || self
-                        .body
-                        .as_ref()
-                        .is_some_and(|body| body != &response.body)
-                {
+                if !is_allowed || self.body.as_ref().is_some_and(|body| body != &response.body) {
                     return Err(format!("the client got {answer:?}"));
                 }
                 // Only a length or a last chunk proves to the client that a body is whole.
@@ -287,19 +237,13 @@ impl Case {
 
     fn was_last_on(&self, connection: usize, origin: &Origin) -> bool {
         let requests = origin.requests();
-        let mut on_it = requests
-            .iter()
-            .filter(|request| request.connection == connection);
-        on_it
-            .next_back()
-            .is_some_and(|last| last.target == self.target)
+        let mut on_it = requests.iter().filter(|request| request.connection == connection);
+        on_it.next_back().is_some_and(|last| last.target == self.target)
     }
 
     fn check_connection(&self, origin: &Origin) -> Result<(), String> {
         let requests = origin.requests();
-        let first = requests
-            .iter()
-            .find(|request| request.target == self.target);
+        let first = requests.iter().find(|request| request.target == self.target);
         let number = first.ok_or("the origin was never asked")?.connection;
         let is_closed = || origin.connections()[number].is_closed;
         match self.connection {
@@ -315,9 +259,7 @@ impl Case {
 }
 
 fn origin_of(cases: &[Case]) -> Origin {
-    let scripts = cases
-        .iter()
-        .map(|case| (case.target.clone(), case.script.clone()));
+    let scripts = cases.iter().map(|case| (case.target.clone(), case.script.clone()));
     let scripts: Arc<HashMap<String, Script>> = Arc::new(scripts.collect());
     Origin::start(move |request| match scripts.get(&request.target) {
         Some(script) if request.nth == 0 => script.clone(),

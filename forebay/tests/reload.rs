@@ -21,15 +21,10 @@ fn a_hundred_reloads_under_load_fail_no_request() {
             })
             .collect();
         eventually("the load runs", || served.load(Relaxed) > 0);
-        let mut failures: Vec<_> = (1..=100)
-            .filter_map(|turn| reload_once(&server, &origin, turn).err())
-            .collect();
+        let mut failures: Vec<_> =
+            (1..=100).filter_map(|turn| reload_once(&server, &origin, turn).err()).collect();
         is_over.store(true, Relaxed);
-        failures.extend(
-            loads
-                .into_iter()
-                .filter_map(|load| load.join().expect("no panic").err()),
-        );
+        failures.extend(loads.into_iter().filter_map(|load| load.join().expect("no panic").err()));
         failures
     });
     assert_eq!(failures, Vec::<String>::new());
@@ -47,10 +42,7 @@ fn a_reload_applies_to_connections_that_are_open() {
     assert_eq!(client.ask("GET", &long, &[]).expect("served").status, 200);
     server.write_config(&format!("target_bytes_max = 100\n{}", good(&origin, 0)));
     assert!(server.command(&["reload"]).status.success());
-    assert_eq!(
-        client.ask("GET", &long, &[]).expect("an answer").status,
-        414
-    );
+    assert_eq!(client.ask("GET", &long, &[]).expect("an answer").status, 414);
 }
 
 #[test]
@@ -77,9 +69,7 @@ fn sighup_reloads_too_and_a_bad_file_leaves_the_old_one_running() {
     eventually("it is applied", || server.stat("reloads_total") == 1.0);
     server.write_config("listen = \n");
     server.signal(Signal::HUP);
-    eventually("it is refused", || {
-        server.stat("reloads_refused_total") == 1.0
-    });
+    eventually("it is refused", || server.stat("reloads_refused_total") == 1.0);
     eventually("the log says where", || server.errors().contains(":1:"));
     let response = Client::connect(server.address()).ask("GET", "/plain", &[]);
     assert_eq!(response.expect("served").status, 200);
@@ -91,11 +81,7 @@ fn reload_once(server: &Server, origin: &Origin, turn: usize) -> Result<(), Stri
         server.write_config(&good(origin, turn));
         let output = server.command(&["reload"]);
         let is_applied = output.status.success();
-        return if is_applied {
-            Ok(())
-        } else {
-            Err(format!("turn {turn}: {output:?}"))
-        };
+        return if is_applied { Ok(()) } else { Err(format!("turn {turn}: {output:?}")) };
     }
     let (text, line) = bad(origin, turn);
     server.write_config(&text);
@@ -169,11 +155,7 @@ fn good(origin: &Origin, turn: usize) -> String {
 fn bad(origin: &Origin, turn: usize) -> (String, usize) {
     let good = good(origin, turn);
     let replaced = |from: &str, to: &str| {
-        let line = good
-            .lines()
-            .position(|line| line.contains(from))
-            .expect("it is there")
-            + 1;
+        let line = good.lines().position(|line| line.contains(from)).expect("it is there") + 1;
         (good.replace(from, to), line)
     };
     match turn / 2 % 6 {

@@ -25,17 +25,9 @@ fn every_request_is_framed_as_its_vector_says() {
                 scope.spawn(move || run_share(cases.iter().skip(share).step_by(SHARES)))
             })
             .collect();
-        shares
-            .into_iter()
-            .flat_map(|share| share.join().expect("no panic in a share"))
-            .collect()
+        shares.into_iter().flat_map(|share| share.join().expect("no panic in a share")).collect()
     });
-    assert!(
-        failures.is_empty(),
-        "{} failed:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
 }
 
 fn run_share<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
@@ -58,15 +50,9 @@ fn run_share<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
     }
     // What was refused late would arrive before this does.
     let last = Client::connect(server.address()).ask("GET", "/last-of-all", &[]);
-    assert!(
-        last.is_ok(),
-        "the server does not answer any more: {last:?}"
-    );
+    assert!(last.is_ok(), "the server does not answer any more: {last:?}");
     failures.extend(origin.faults());
-    let smuggled = origin
-        .requests()
-        .into_iter()
-        .filter(|seen| seen.target.contains("smuggled"));
+    let smuggled = origin.requests().into_iter().filter(|seen| seen.target.contains("smuggled"));
     failures.extend(smuggled.map(|seen| format!("smuggled: {seen:?}")));
     failures
 }
@@ -83,23 +69,14 @@ fn an_unfinished_head_leaves_nothing_for_the_next_connection() {
         let mut first = Client::connect(server.address()).with_patience(SHORT);
         first.send(&head[..size]);
         first.finish_sending();
-        assert!(
-            first.rest().1.is_some(),
-            "after {size} bytes the end is not noticed"
-        );
+        assert!(first.rest().1.is_some(), "after {size} bytes the end is not noticed");
         let mut next = Client::connect(server.address()).with_patience(SHORT);
         let answer = next.ask("GET", "/next", &[]);
         let text = answer.as_ref().map(Response::text).unwrap_or_default();
-        assert_eq!(
-            text, "GET /next",
-            "after {size} bytes of another's head: {answer:?}"
-        );
+        assert_eq!(text, "GET /next", "after {size} bytes of another's head: {answer:?}");
         let seen = origin.requests_since(size - 1);
         let is_own = seen.iter().all(|seen| !seen.head.has("x-left"));
-        assert!(
-            is_own && seen.len() == 1,
-            "after {size} bytes of another's head: {seen:?}"
-        );
+        assert!(is_own && seen.len() == 1, "after {size} bytes of another's head: {seen:?}");
     }
 }
 
@@ -124,11 +101,7 @@ enum Ending {
 /// What the origin must have received.
 enum Seen {
     Unfinished,
-    Whole {
-        method: String,
-        target: String,
-        checks: Vec<Check>,
-    },
+    Whole { method: String, target: String, checks: Vec<Check> },
 }
 
 enum Check {
@@ -186,10 +159,7 @@ impl Case {
         let size = self.bytes.len();
         let places = [1, size / 3, size * 2 / 3, size - 1];
         let single = places.iter().map(|&place| vec![place]);
-        [vec![], places.to_vec()]
-            .into_iter()
-            .chain(single)
-            .collect()
+        [vec![], places.to_vec()].into_iter().chain(single).collect()
     }
 
     fn run(&self, server: &Server, cuts: &[usize]) -> Result<(), String> {
@@ -200,9 +170,7 @@ impl Case {
             client.finish_sending();
         }
         for (method, allowed) in &self.answers {
-            let response = client
-                .response(method)
-                .map_err(|broken| format!("{broken:?}"))?;
+            let response = client.response(method).map_err(|broken| format!("{broken:?}"))?;
             if !allowed.contains(&response.status) {
                 return Err(format!("answered {}, not {allowed:?}", response.status));
             }
@@ -222,10 +190,7 @@ impl Case {
     }
 
     fn check_origin(&self, seen: &[Request]) -> Result<(), String> {
-        let seen: Vec<_> = seen
-            .iter()
-            .filter(|request| request.target != STEP)
-            .collect();
+        let seen: Vec<_> = seen.iter().filter(|request| request.target != STEP).collect();
         if self.is_unfinished() {
             return match seen.iter().find(|request| request.is_whole) {
                 Some(request) => Err(format!("the origin saw a whole request: {request:?}")),
@@ -260,20 +225,11 @@ impl Seen {
             return Err(format!("@ {text}"));
         };
         let checks: Result<_, _> = words.map(Check::parse).collect();
-        Ok(Seen::Whole {
-            method: method.into(),
-            target: target.into(),
-            checks: checks?,
-        })
+        Ok(Seen::Whole { method: method.into(), target: target.into(), checks: checks? })
     }
 
     fn check(&self, request: &Request) -> Result<(), String> {
-        let Seen::Whole {
-            method,
-            target,
-            checks,
-        } = self
-        else {
+        let Seen::Whole { method, target, checks } = self else {
             return Err("`unfinished` stands alone".into());
         };
         let is_it = &request.method == method && &request.target == target && request.is_whole;

@@ -12,16 +12,13 @@ fn requests_in_flight_are_finished_and_nothing_new_is_taken() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |_| {
-        let script = Script::new()
-            .send(answer_head("200 OK", &[], 8))
-            .send("part");
+        let script = Script::new().send(answer_head("200 OK", &[], 8)).send("part");
         script.wait(&held).send("rest")
     });
     let mut server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
     let mut busy = Client::connect(server.address());
     busy.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    busy.peek("GET", |response| response.body == b"part")
-        .expect("it is in flight");
+    busy.peek("GET", |response| response.body == b"part").expect("it is in flight");
     let mut idle = Client::connect(server.address());
 
     server.signal(Signal::TERM);
@@ -30,14 +27,8 @@ fn requests_in_flight_are_finished_and_nothing_new_is_taken() {
     eventually("nobody is let in", || TcpStream::connect(address).is_err());
     gate.open();
     assert_eq!(busy.response("GET").expect("whole").text(), "partrest");
-    assert!(
-        busy.is_closed_cleanly(),
-        "the connection outlives its last answer"
-    );
-    assert!(
-        server.wait().is_some_and(|status| status.success()),
-        "no clean exit"
-    );
+    assert!(busy.is_closed_cleanly(), "the connection outlives its last answer");
+    assert!(server.wait().is_some_and(|status| status.success()), "no clean exit");
 }
 
 #[test]
@@ -52,10 +43,7 @@ fn an_upload_in_flight_is_finished() {
     eventually("nobody is let in", || TcpStream::connect(address).is_err());
     client.send("rest");
     assert_eq!(client.response("PUT").expect("whole").text(), "PUT /up");
-    assert!(
-        server.wait().is_some_and(|status| status.success()),
-        "no clean exit"
-    );
+    assert!(server.wait().is_some_and(|status| status.success()), "no clean exit");
     assert_eq!(origin.requests()[0].body, b"partrest");
 }
 
@@ -66,35 +54,22 @@ fn an_idle_server_stops_at_once_and_takes_its_socket_away() {
     let mut kept = Client::connect(server.address());
     assert_eq!(kept.ask("GET", "/", &[]).expect("served").status, 200);
     assert!(server.admin().exists());
-    assert!(
-        server.stop().is_some_and(|status| status.success()),
-        "{}",
-        server.errors()
-    );
+    assert!(server.stop().is_some_and(|status| status.success()), "{}", server.errors());
     assert!(kept.is_closed_cleanly());
     assert!(!server.admin().exists(), "the admin socket is left behind");
 }
 
 #[test]
 fn what_does_not_finish_is_cut_when_the_time_is_over() {
-    let origin = Origin::start(|_| {
-        Script::new()
-            .send(answer_head("200 OK", &[], 8))
-            .send("part")
-            .stall()
-    });
+    let origin =
+        Origin::start(|_| Script::new().send(answer_head("200 OK", &[], 8)).send("part").stall());
     let mut server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"))
         .origin(&origin)
         .flag("--shutdown-ms-max", "200ms")
         .start();
     let mut client = Client::connect(server.address());
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    client
-        .peek("GET", |response| response.body == b"part")
-        .expect("it is in flight");
+    client.peek("GET", |response| response.body == b"part").expect("it is in flight");
     assert!(server.stop().is_some(), "it does not stop");
-    assert!(
-        matches!(client.response("GET"), Err(Broken::Cut(..))),
-        "it looks whole"
-    );
+    assert!(matches!(client.response("GET"), Err(Broken::Cut(..))), "it looks whole");
 }

@@ -67,10 +67,7 @@ fn is_name(host: &[u8]) -> bool {
     }
     // Resolvers take a name that ends in a number for an address, some of them in octal.
     let is_number = || {
-        let last = labels
-            .rsplit(|byte| *byte == b'.')
-            .next()
-            .unwrap_or_default();
+        let last = labels.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
         last.iter().all(u8::is_ascii_digit)
     };
     !(labels.last().is_some_and(u8::is_ascii_digit) && is_number()) || is_ipv4(host)
@@ -80,12 +77,7 @@ fn is_name(host: &[u8]) -> bool {
 /// std's parser takes four times as long.
 fn is_ipv4(host: &[u8]) -> bool {
     let mut octets = host.split(|byte| *byte == b'.');
-    let all_valid = octets
-        .by_ref()
-        .take(4)
-        .filter(|octet| is_octet(octet))
-        .count()
-        == 4;
+    let all_valid = octets.by_ref().take(4).filter(|octet| is_octet(octet)).count() == 4;
     all_valid && octets.next().is_none()
 }
 
@@ -126,15 +118,8 @@ mod tests {
             ("[::1]", "[::1]", None),
             ("[2001:DB8::1.2.3.4]:443", "[2001:DB8::1.2.3.4]", Some(443)),
         ] {
-            let expected = Authority {
-                host: host.as_bytes(),
-                port,
-            };
-            assert_eq!(
-                Authority::parse(text.as_bytes()),
-                Some(expected),
-                "{text:?}"
-            );
+            let expected = Authority { host: host.as_bytes(), port };
+            assert_eq!(Authority::parse(text.as_bytes()), Some(expected), "{text:?}");
         }
     }
 

@@ -40,10 +40,7 @@ const fn class_of(byte: u8) -> u8 {
 }
 
 fn is(byte: u8, class: u8) -> bool {
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a u8 is a valid index of 256 entries"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "a u8 is a valid index of 256 entries")]
     let found = CLASSES[usize::from(byte)];
     found & class != 0
 }
@@ -95,10 +92,7 @@ pub(crate) fn trim_space(mut bytes: &[u8]) -> &[u8] {
 
 /// RFC 9110 §5.6.1: elements of a comma-separated list without quoted strings, empty ones left out.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value
-        .split(|byte| *byte == b',')
-        .map(trim_space)
-        .filter(|element| !element.is_empty())
+    value.split(|byte| *byte == b',').map(trim_space).filter(|element| !element.is_empty())
 }
 
 /// RFC 9110 §8.6: `1*DIGIT`, neither sign nor space; `None` also when it does not fit.
@@ -145,9 +139,7 @@ fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
             return Some(index * 8 + found.trailing_zeros() as usize / 8);
         }
     }
-    let at = tail
-        .iter()
-        .position(|byte| flags(u64::from(*byte) | !0xff) & 0x80 != 0)?;
+    let at = tail.iter().position(|byte| flags(u64::from(*byte) | !0xff) & 0x80 != 0)?;
     Some(words.len() * 8 + at)
 }
 
@@ -182,11 +174,7 @@ mod tests {
                     let mut bytes = [filler; 20];
                     bytes[place] = byte;
                     let expected = is_control(byte).then_some(place);
-                    assert_eq!(
-                        find_control(&bytes, 0),
-                        expected,
-                        "{byte} at {place} in {filler}"
-                    );
+                    assert_eq!(find_control(&bytes, 0), expected, "{byte} at {place} in {filler}");
                 }
             }
         }
@@ -218,10 +206,7 @@ mod tests {
         for byte in 0..=255u8 {
             let token = byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             assert_eq!(is_token_byte(byte), token, "{byte}");
-            assert_eq!(
-                is_target_byte(byte),
-                (0x21..0x7f).contains(&byte) && byte != b'#'
-            );
+            assert_eq!(is_target_byte(byte), (0x21..0x7f).contains(&byte) && byte != b'#');
         }
         assert_eq!(trim_space(b" \t a b\t "), b"a b");
         assert_eq!(trim_space(b" \t"), b"");

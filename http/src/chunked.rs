@@ -219,16 +219,12 @@ impl ChunkedDecoder {
     fn take_trailer_bytes(&mut self, input: &[u8]) -> Result<usize, ChunkedError> {
         let line_end = memchr::memchr(b'\n', input);
         let len = line_end.map_or(input.len(), |at| at + 1);
-        let left = self
-            .limits
-            .trailer_bytes_max
-            .saturating_sub(self.trailer_bytes);
+        let left = self.limits.trailer_bytes_max.saturating_sub(self.trailer_bytes);
         if len > left as usize {
             return Err(ChunkedError::TrailersTooLarge);
         }
         self.trailer_bytes += len as u32;
-        self.line
-            .extend_from_slice(input.get(..len).unwrap_or_default());
+        self.line.extend_from_slice(input.get(..len).unwrap_or_default());
         if line_end.is_some() {
             self.end_trailer_line()?;
             self.line.clear();
@@ -238,9 +234,7 @@ impl ChunkedDecoder {
 
     /// Parses the line that just ended with LF by the rules of a head's lines.
     fn end_trailer_line(&mut self) -> Result<(), ChunkedError> {
-        let line = LineScan::default()
-            .next(&self.line)?
-            .ok_or(LineError::BareLf)?;
+        let line = LineScan::default().next(&self.line)?.ok_or(LineError::BareLf)?;
         if line.is_empty() {
             self.state = State::End;
             return Ok(());
@@ -264,13 +258,8 @@ impl ChunkedDecoder {
 ///
 /// Every well-known field is of that kind: Forebay acts on it when the head comes.
 pub fn is_allowed_trailer(field: Field<'_>) -> bool {
-    const PREFIXES: [&[u8]; 5] = [
-        b"content-",
-        b"if-",
-        b"proxy-",
-        b"x-forwarded-",
-        b"access-control-",
-    ];
+    const PREFIXES: [&[u8]; 5] =
+        [b"content-", b"if-", b"proxy-", b"x-forwarded-", b"access-control-"];
     const NAMES: [&[u8]; 8] = [
         b"allow",
         b"authentication-info",
@@ -282,16 +271,11 @@ pub fn is_allowed_trailer(field: Field<'_>) -> bool {
         b"x-real-ip",
     ];
     let begins = |prefix: &&[u8]| {
-        field
-            .name
-            .get(..prefix.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        field.name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
     };
     field.id == FieldId::Other
         && !PREFIXES.iter().any(begins)
-        && !NAMES
-            .iter()
-            .any(|name| name.eq_ignore_ascii_case(field.name))
+        && !NAMES.iter().any(|name| name.eq_ignore_ascii_case(field.name))
 }
 
 /// Bytes of the longest chunk head.
@@ -311,11 +295,7 @@ pub fn write_chunk_head(size: u64, buffer: &mut [u8; CHUNK_HEAD_BYTES_MAX]) -> &
     let mut start = digits.len();
     for digit in digits.iter_mut().rev() {
         let nibble = (rest & 0xf) as u8;
-        *digit = if nibble < 10 {
-            b'0' + nibble
-        } else {
-            b'a' + nibble - 10
-        };
+        *digit = if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
         start -= 1;
         rest >>= 4;
         if rest == 0 {

@@ -95,10 +95,7 @@ mod tests {
             ("-1", None),
             ("", None),
             ("GMT", None),
-            (
-                "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
-                None,
-            ),
+            ("Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT", None),
             ("S\u{fc}n, 06 Nov 1994 08:49:37 GMT", None),
         ] {
             assert_eq!(parse_date(text.as_bytes()), expected, "{text:?}");
@@ -109,10 +106,7 @@ mod tests {
     fn a_written_date_reads_back() {
         assert_eq!(&write_date(784_111_777), b"Sun, 06 Nov 1994 08:49:37 GMT");
         let days = (0..3_000).map(|day| day * 86_400 * 900 + 12_345);
-        for unix_s in days
-            .chain([0, LAST_SECOND])
-            .filter(|unix_s| *unix_s <= LAST_SECOND)
-        {
+        for unix_s in days.chain([0, LAST_SECOND]).filter(|unix_s| *unix_s <= LAST_SECOND) {
             assert_eq!(parse_date(&write_date(unix_s)), Some(unix_s));
         }
         assert_eq!(write_date(u64::MAX), write_date(LAST_SECOND));

@@ -75,11 +75,7 @@ impl FieldId {
     pub fn of(name: &[u8]) -> FieldId {
         let print = Print::of(name);
         let slot = &SLOTS[print.slot(SLOT_FACTOR)];
-        if slot.print == print {
-            slot.id
-        } else {
-            FieldId::Other
-        }
+        if slot.print == print { slot.id } else { FieldId::Other }
     }
 }
 
@@ -94,10 +90,7 @@ struct Print {
 
 impl Print {
     /// Longer names have the length 0: none is well known.
-    const NONE: Print = Print {
-        len: 0,
-        words: [0; 3],
-    };
+    const NONE: Print = Print { len: 0, words: [0; 3] };
 
     const fn of(name: &[u8]) -> Print {
         let words = match (name.first_chunk(), name.last_chunk()) {
@@ -109,23 +102,12 @@ impl Print {
                     Some(middle) => u64::from_le_bytes(*middle),
                     None => 0,
                 };
-                [
-                    u64::from_le_bytes(*first),
-                    middle,
-                    u64::from_le_bytes(*last),
-                ]
+                [u64::from_le_bytes(*first), middle, u64::from_le_bytes(*last)]
             }
             _ => [short_word(name), 0, 0],
         };
-        let words = [
-            lower_case(words[0]),
-            lower_case(words[1]),
-            lower_case(words[2]),
-        ];
-        Print {
-            len: name.len(),
-            words,
-        }
+        let words = [lower_case(words[0]), lower_case(words[1]), lower_case(words[2])];
+        Print { len: name.len(), words }
     }
 
     const fn slot(&self, factor: u64) -> usize {
@@ -183,10 +165,7 @@ static SLOTS: [Slot; 1 << SLOT_BITS] = match fill_slots(SLOT_FACTOR) {
 };
 
 const fn fill_slots(factor: u64) -> Option<[Slot; 1 << SLOT_BITS]> {
-    let mut slots = [Slot {
-        print: Print::NONE,
-        id: FieldId::Other,
-    }; 1 << SLOT_BITS];
+    let mut slots = [Slot { print: Print::NONE, id: FieldId::Other }; 1 << SLOT_BITS];
     let mut index = 0;
     while index < FieldId::ALL.len() {
         let id = FieldId::ALL[index];
@@ -221,11 +200,7 @@ impl FieldSet {
     }
 
     const fn bit(id: FieldId) -> u64 {
-        if matches!(id, FieldId::Other) {
-            0
-        } else {
-            1 << (id as u8)
-        }
+        if matches!(id, FieldId::Other) { 0 } else { 1 << (id as u8) }
     }
 
     /// Adds a field.
@@ -268,12 +243,7 @@ mod tests {
                     let mut name = id.name().as_bytes().to_vec();
                     name[place] = byte;
                     let same = name.eq_ignore_ascii_case(id.name().as_bytes());
-                    assert_eq!(
-                        FieldId::of(&name) == *id,
-                        same,
-                        "{}, {place}, {byte}",
-                        id.name()
-                    );
+                    assert_eq!(FieldId::of(&name) == *id, same, "{}, {place}, {byte}", id.name());
                 }
             }
         }

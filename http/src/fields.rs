@@ -70,10 +70,7 @@ impl<'a> Fields<'a> {
     pub fn all(self, id: FieldId) -> impl Iterator<Item = &'a [u8]> + Clone {
         // A field that does not occur costs one test of a bit and no walk.
         let lines = if self.contains(id) { self.lines } else { &[] };
-        lines
-            .iter()
-            .filter(move |line| line.id == id)
-            .map(move |line| self.field(line).value)
+        lines.iter().filter(move |line| line.id == id).map(move |line| self.field(line).value)
     }
 
     /// Value of the first line of one well-known field.

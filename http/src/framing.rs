@@ -93,12 +93,7 @@ fn check_coding(value: &[u8]) -> Result<(), FramingError> {
     let mut chunked_count = 0;
     let mut is_last_chunked = false;
     for coding in value.split(|byte| *byte == b',') {
-        let name = trim_space(
-            coding
-                .split(|byte| *byte == b';')
-                .next()
-                .unwrap_or_default(),
-        );
+        let name = trim_space(coding.split(|byte| *byte == b';').next().unwrap_or_default());
         if !is_token(name) {
             return Err(FramingError::InvalidCoding);
         }

@@ -67,9 +67,7 @@ impl<'a> HopFields<'a> {
         let named = self.named.get(..self.named_count).unwrap_or_default();
         HOP_BY_HOP.contains(field.id)
             || (field.id == FieldId::Other
-                && named
-                    .iter()
-                    .any(|name| name.eq_ignore_ascii_case(field.name)))
+                && named.iter().any(|name| name.eq_ignore_ascii_case(field.name)))
     }
 }
 
@@ -102,10 +100,7 @@ mod tests {
             ("close", "Host X-A Cookie Trailer"),
             ("x-a", "Host Cookie Trailer"),
             ("close, X-A ,, x-b", "Host Cookie Trailer"),
-            (
-                "Host, cookie, x-forwarded-for, trailer, cache-control",
-                "Host X-A Cookie Trailer",
-            ),
+            ("Host, cookie, x-forwarded-for, trailer, cache-control", "Host X-A Cookie Trailer"),
             ("x-, \"x-a\", x a", "Host X-A Cookie Trailer"),
         ] {
             let lines = [
@@ -127,20 +122,11 @@ mod tests {
     #[test]
     fn connection_names_a_bounded_number_of_fields() {
         let options = |count: usize| {
-            (0..count)
-                .map(|number| format!("x-{number}"))
-                .collect::<Vec<_>>()
-                .join(",")
+            (0..count).map(|number| format!("x-{number}")).collect::<Vec<_>>().join(",")
         };
         let most = options(NAMED_MAX);
-        assert_eq!(
-            left(&[("Connection", &most), ("X-15", ""), ("b", "")]).as_deref(),
-            Ok("b")
-        );
-        assert_eq!(
-            left(&[("Connection", &most), ("Connection", "x-last")]),
-            Err(TooManyOptions)
-        );
+        assert_eq!(left(&[("Connection", &most), ("X-15", ""), ("b", "")]).as_deref(), Ok("b"));
+        assert_eq!(left(&[("Connection", &most), ("Connection", "x-last")]), Err(TooManyOptions));
         assert!(left(&[("Connection", &most), ("Connection", "close, host")]).is_ok());
     }
 }

@@ -118,11 +118,7 @@ impl RequestParts {
             self.seen.insert(line.id);
             self.lines.push(line);
         }
-        if bytes.len() >= head_max {
-            Err(RequestError::HeadTooLarge)
-        } else {
-            Ok(None)
-        }
+        if bytes.len() >= head_max { Err(RequestError::HeadTooLarge) } else { Ok(None) }
     }
 
     /// Takes the request line; false if it has not arrived yet.
@@ -191,10 +187,7 @@ fn run_before_space(
     allowed: impl Fn(u8) -> bool,
     otherwise: RequestError,
 ) -> Result<usize, RequestError> {
-    let len = text
-        .iter()
-        .position(|byte| !allowed(*byte))
-        .unwrap_or(text.len());
+    let len = text.iter().position(|byte| !allowed(*byte)).unwrap_or(text.len());
     match text.get(len) {
         Some(b' ') if len > 0 => Ok(len),
         Some(b' ') | None => Err(RequestError::InvalidRequestLine),

@@ -59,22 +59,13 @@ pub fn origin_head<'a>(
     };
     let mut block = FieldBlock::with_capacity(facts.wire_bytes, facts.field_count);
     for (name, value) in lines {
-        let field = Field {
-            id: FieldId::of(name),
-            name,
-            value: trim_space(value),
-        };
+        let field = Field { id: FieldId::of(name), name, value: trim_space(value) };
         if field.id != FieldId::ContentLength && !facts.hop.contains(field) {
             block.push(field.name, field.value);
         }
     }
     let framing = body_framing(status, method, declared)?;
-    Ok(ResponseHead {
-        status,
-        framing,
-        content_length,
-        block,
-    })
+    Ok(ResponseHead { status, framing, content_length, block })
 }
 
 fn check_status(status: u16) -> Result<(), OriginError> {
@@ -136,9 +127,7 @@ impl<'a> Facts<'a> {
         let id = FieldId::of(name);
         self.framing.add(id, value);
         if id == FieldId::Connection {
-            self.hop
-                .add(value)
-                .map_err(|TooManyOptions| OriginError::TooManyOptions)?;
+            self.hop.add(value).map_err(|TooManyOptions| OriginError::TooManyOptions)?;
         }
         Ok(())
     }
@@ -173,11 +162,7 @@ pub fn parse_response(
     let head_max = limits.head_bytes_max as usize;
     let window = bytes.get(..head_max).unwrap_or(bytes);
     let incomplete = || {
-        if bytes.len() >= head_max {
-            Err(OriginError::HeadTooLarge)
-        } else {
-            Ok(None)
-        }
+        if bytes.len() >= head_max { Err(OriginError::HeadTooLarge) } else { Ok(None) }
     };
     let mut scan = LineScan::default();
     let Some(line) = scan.next(window)? else {
@@ -202,9 +187,7 @@ pub fn parse_response(
 
 /// RFC 9112 §4: `HTTP-version SP 3DIGIT SP [ reason-phrase ]`; the second space is not optional.
 fn parse_status_line(line: &[u8]) -> Result<(Version, u16), OriginError> {
-    let (version, rest) = line
-        .split_at_checked(8)
-        .ok_or(OriginError::InvalidStatusLine)?;
+    let (version, rest) = line.split_at_checked(8).ok_or(OriginError::InvalidStatusLine)?;
     let [b' ', code @ .., b' '] = rest.get(..5).unwrap_or_default() else {
         return Err(OriginError::InvalidStatusLine);
     };

@@ -53,10 +53,7 @@ impl<'a> Method<'a> {
 
     /// RFC 9110 §9.2.1. A method that is not known is taken for unsafe.
     pub fn is_safe(self) -> bool {
-        matches!(
-            self,
-            Method::Get | Method::Head | Method::Options | Method::Trace
-        )
+        matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }
 
     /// RFC 9110 §9.2.2: may it be sent again after a failure?

@@ -66,17 +66,11 @@ pub fn request_target<'a>(head: RequestHead<'a>) -> Result<Target<'a>, RequestEr
     match head.target() {
         path_query @ [b'/', ..] => {
             check_path(path_query)?;
-            Ok(Target {
-                form: TargetForm::Origin,
-                authority: host,
-                path_query,
-            })
+            Ok(Target { form: TargetForm::Origin, authority: host, path_query })
         }
-        path_query @ b"*" if head.method() == Method::Options => Ok(Target {
-            form: TargetForm::Asterisk,
-            authority: host,
-            path_query,
-        }),
+        path_query @ b"*" if head.method() == Method::Options => {
+            Ok(Target { form: TargetForm::Asterisk, authority: host, path_query })
+        }
         target => absolute_form(head.method(), target, host),
     }
 }
@@ -93,9 +87,7 @@ fn host_field<'a>(head: RequestHead<'a>) -> Result<Option<Authority<'a>>, Reques
     if lines.next().is_some() {
         return Err(RequestError::SeveralHosts);
     }
-    Authority::parse(value)
-        .map(Some)
-        .ok_or(RequestError::InvalidHost)
+    Authority::parse(value).map(Some).ok_or(RequestError::InvalidHost)
 }
 
 /// RFC 9112 §3.2.2: `scheme "://" authority path-abempty [ "?" query ]`.
@@ -108,9 +100,8 @@ fn absolute_form<'a>(
 ) -> Result<Target<'a>, RequestError> {
     let (scheme, rest) = strip_scheme(target).ok_or(RequestError::InvalidTarget)?;
     let authority_len = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
-    let (authority, path_query) = rest
-        .split_at_checked(authority_len.unwrap_or(rest.len()))
-        .unwrap_or_default();
+    let (authority, path_query) =
+        rest.split_at_checked(authority_len.unwrap_or(rest.len())).unwrap_or_default();
     let authority = Authority::parse(authority).ok_or(RequestError::InvalidTarget)?;
     if host.is_some_and(|host| !host.is_same(authority, scheme.default_port())) {
         return Err(RequestError::HostConflict);
@@ -123,23 +114,16 @@ fn absolute_form<'a>(
         path_query => path_query,
     };
     check_path(path_query)?;
-    Ok(Target {
-        form: TargetForm::Absolute(scheme),
-        authority: Some(authority),
-        path_query,
-    })
+    Ok(Target { form: TargetForm::Absolute(scheme), authority: Some(authority), path_query })
 }
 
 fn strip_scheme(target: &[u8]) -> Option<(Scheme, &[u8])> {
-    [
-        (Scheme::Http, &b"http://"[..]),
-        (Scheme::Https, b"https://"),
-    ]
-    .into_iter()
-    .find_map(|(scheme, prefix)| {
-        let (start, rest) = target.split_at_checked(prefix.len())?;
-        start.eq_ignore_ascii_case(prefix).then_some((scheme, rest))
-    })
+    [(Scheme::Http, &b"http://"[..]), (Scheme::Https, b"https://")].into_iter().find_map(
+        |(scheme, prefix)| {
+            let (start, rest) = target.split_at_checked(prefix.len())?;
+            start.eq_ignore_ascii_case(prefix).then_some((scheme, rest))
+        },
+    )
 }
 
 /// RFC 3986 §2.1: a percent sign in a path is followed by two hexadecimal digits.

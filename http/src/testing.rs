@@ -7,20 +7,15 @@ use crate::{
     target::request_target,
 };
 
-pub(crate) const LIMITS: HeadLimits = HeadLimits {
-    head_bytes_max: 400,
-    field_count_max: 6,
-    target_bytes_max: 60,
-};
+pub(crate) const LIMITS: HeadLimits =
+    HeadLimits { head_bytes_max: 400, field_count_max: 6, target_bytes_max: 60 };
 
 /// Text of a request, and what must become of it.
 pub(crate) type Vector = (&'static str, Result<&'static str, RequestError>);
 
 /// The bytes of a table's text: one for each character, so that none needs to be UTF-8.
 pub(crate) fn latin1(text: &str) -> Vec<u8> {
-    text.chars()
-        .map(|c| u8::try_from(c).expect("tables keep to Latin-1"))
-        .collect()
+    text.chars().map(|c| u8::try_from(c).expect("tables keep to Latin-1")).collect()
 }
 
 /// Everything a request is judged by: head, target, framing, expectation.
@@ -34,9 +29,7 @@ pub(crate) fn judge(bytes: &[u8], parts: &mut RequestParts) -> Result<String, Re
     text += " ";
     if let Some(authority) = target.authority {
         text += &String::from_utf8_lossy(authority.host);
-        text += &authority
-            .port
-            .map_or(String::new(), |port| format!(":{port}"));
+        text += &authority.port.map_or(String::new(), |port| format!(":{port}"));
     }
     text += &String::from_utf8_lossy(target.path_query);
     if head.version() == Version::Http10 {

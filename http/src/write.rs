@@ -170,10 +170,7 @@ mod tests {
     fn lines_are_written_as_they_go_on_the_wire() {
         assert_eq!(written(|out| status_line(out, 200)), "HTTP/1.1 200 OK\r\n");
         assert_eq!(written(|out| status_line(out, 599)), "HTTP/1.1 599 \r\n");
-        assert_eq!(
-            written(|out| field(out, b"ETag", b"\"x\"")),
-            "ETag: \"x\"\r\n"
-        );
+        assert_eq!(written(|out| field(out, b"ETag", b"\"x\"")), "ETag: \"x\"\r\n");
         assert_eq!(written(|out| number_field(out, b"Age", 10)), "Age: 10\r\n");
         let date = crate::date::write_date(784_111_777);
         let line = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";

@@ -5,13 +5,13 @@ use std::rc::Rc;
 use forebay_http::policy::cache_status::CacheStatus;
 
 use crate::accept::{Admitted, Client};
+use crate::buffers::Buffers;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::flow::{self, After};
-use crate::limits::OUT_BYTES_MAX;
 use crate::log::AccessEntry;
-use crate::parse::{Buffers, ReplyForm, Request, next_head};
+use crate::parse::{ReplyForm, Request, next_head};
 use crate::serve::{Answered, serve_fault};
 use crate::worker::Worker;
 
@@ -21,9 +21,7 @@ pub(crate) fn spawn(worker: Rc<Worker>, admitted: Admitted) {
 }
 
 async fn run(worker: Rc<Worker>, admitted: Admitted) {
-    let _open = Open {
-        worker: Rc::clone(&worker),
-    };
+    let _open = Open { worker: Rc::clone(&worker) };
     let client = admitted.into_client(Rc::clone(&worker)).await;
     let mut slot = None;
     match requests(&client, &mut slot).await {
@@ -79,12 +77,11 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             Ok(After::Close | After::Linger) => {
                 return flushed(client, buffers, End::Linger).await;
             }
-            Ok(After::GoOn) if buffers.out.pending_bytes() > OUT_BYTES_MAX => {
-                if client.flush(&mut buffers.out).await.is_err() {
+            Ok(After::GoOn) => {
+                if client.flush_if_full(&mut buffers.out).await.is_err() {
                     return End::Reset;
                 }
             }
-            Ok(After::GoOn) => {}
         }
     }
     End::Close
@@ -110,12 +107,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     }
     client.worker.count(Counter::FaultsSent);
     let buffers = slot.get_or_insert_with(|| client.worker.buffers.take());
-    serve_fault(
-        &mut buffers.out,
-        fault,
-        ReplyForm::UNKNOWN,
-        &CacheStatus::REFUSED,
-    );
+    serve_fault(&mut buffers.out, fault, ReplyForm::UNKNOWN, &CacheStatus::REFUSED);
     flushed(client, buffers, End::Linger).await
 }
 

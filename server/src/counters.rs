@@ -48,6 +48,8 @@ counters! {
         "Connections closed because a body moved slower than the least rate.";
     BodiesTooLarge, Counter, "bodies_too_large_total",
         "Request bodies over the limit (413).";
+    EarlyFlushes, Counter, "early_flushes_total",
+        "Times that answers were sent early because a connection may hold no more memory.";
     RequestsPerConnectionReached, Counter, "requests_per_connection_reached_total",
         "Connections closed after their last permitted request.";
     Hits, Counter, "hits_total",
@@ -126,10 +128,7 @@ mod tests {
     fn names_are_unique_and_in_the_form_of_prometheus() {
         let mut names: Vec<_> = COUNTERS.iter().map(|def| def.name).collect();
         for def in COUNTERS {
-            let valid = def
-                .name
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b == b'_');
+            let valid = def.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
             assert!(valid, "{}", def.name);
             let counter = matches!(def.kind, CounterKind::Counter);
             assert_eq!(counter, def.name.ends_with("_total"), "{}", def.name);

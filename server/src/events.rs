@@ -91,9 +91,7 @@ mod tests {
     #[test]
     fn a_budget_ends_within_a_second() {
         let budget = EventBudget::default();
-        let taken = (0..EVENTS_PER_SECOND_MAX * 3)
-            .filter(|_| budget.take())
-            .count();
+        let taken = (0..EVENTS_PER_SECOND_MAX * 3).filter(|_| budget.take()).count();
         assert!(taken < EVENTS_PER_SECOND_MAX as usize * 3, "{taken}");
         assert!(taken >= EVENTS_PER_SECOND_MAX as usize, "{taken}");
     }

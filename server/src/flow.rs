@@ -14,6 +14,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::reuse::ForwardReason;
 
 use crate::accept::Client;
+use crate::buffers::Buffers;
 use crate::clock;
 use crate::config::Config;
 use crate::connection::Access;
@@ -23,7 +24,7 @@ use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
 use crate::lookup::{Forward, Found, Hit, Wanted, lookup};
 use crate::out::Out;
-use crate::parse::{Buffers, ReplyForm, Request};
+use crate::parse::{ReplyForm, Request};
 use crate::serve::{
     Answered, Broken, Own, Passed, Relay, Reply, serve_fault, serve_growing, serve_own, serve_pass,
     serve_stored,
@@ -43,13 +44,7 @@ pub(crate) async fn answer(
     head_bytes: usize,
     last: bool,
 ) -> Result<After, Fault> {
-    let Buffers {
-        input,
-        parts,
-        key,
-        variant,
-        out,
-    } = buffers;
+    let Buffers { input, parts, key, variant, out } = buffers;
     let mut cache = CacheStatus::REFUSED;
     let mut access = Access::default();
     let mut form = ReplyForm::UNKNOWN;
@@ -135,24 +130,12 @@ async fn steps<'c>(
         return Err(Broken::Before(Fault::Loop));
     }
     let place = place(config, request).map_err(Broken::Before)?;
-    write_key(
-        key,
-        place.site,
-        request.target.authority,
-        request.target.path_query,
-    );
+    write_key(key, place.site, request.target.authority, request.target.path_query);
     let now = clock::unix_seconds();
-    let wanted = Wanted {
-        store: &client.worker.store,
-        route: place.route,
-        key,
-        now,
-    };
+    let wanted = Wanted { store: &client.worker.store, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
         Found::Hit(hit) => {
-            return Ok(Taken::Answered(hit_answer(
-                client, out, request, &hit, cache,
-            )));
+            return Ok(Taken::Answered(hit_answer(client, out, request, &hit, cache)));
         }
         Found::Forward(forward) => forward,
     };
@@ -163,14 +146,7 @@ async fn steps<'c>(
     }
     let interim = InterimQueue::default();
     if forward.fills {
-        let needs = Needs {
-            client,
-            config,
-            place,
-            request,
-            key,
-            interim: &interim,
-        };
+        let needs = Needs { client, config, place, request, key, interim: &interim };
         if let Some(answered) = miss_answer(&needs, forward, variant, out, cache).await? {
             return Ok(Taken::Answered(answered));
         }
@@ -207,19 +183,11 @@ async fn miss_answer(
     cache: &mut CacheStatus,
 ) -> Result<Option<Answered>, Broken> {
     let (client, request) = (needs.client, needs.request);
-    let relay = Relay {
-        client,
-        form: request.form,
-        queue: needs.interim,
-    };
+    let relay = Relay { client, form: request.form, queue: needs.interim };
     let obtained = relay.until(out, obtain(needs, forward, variant)).await?;
     let obtained = obtained.map_err(Broken::Before)?;
     *cache = obtained.cache;
-    let reply = Reply {
-        client,
-        form: request.form,
-        cache,
-    };
+    let reply = Reply { client, form: request.form, cache };
     match obtained.source {
         Source::Alone => Ok(None),
         Source::Stored(stored) => {
@@ -227,9 +195,7 @@ async fn miss_answer(
             Ok(Some(serve_stored(out, request, &stored, age, cache)))
         }
         Source::Growing(reader, meta) => {
-            serve_growing(&reply, out, request.head.fields(), reader, &meta)
-                .await
-                .map(Some)
+            serve_growing(&reply, out, request.head.fields(), reader, &meta).await.map(Some)
         }
         Source::Pass(answer) => serve_pass(&reply, out, Passed { answer }).await.map(Some),
     }

@@ -8,6 +8,7 @@
 
 mod accept;
 mod admin;
+mod buffers;
 pub mod clock;
 pub mod config;
 mod connection;

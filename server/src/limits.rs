@@ -36,8 +36,8 @@ pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 /// Pieces of one vectored write; more go in the next.
 pub(crate) const OUT_SLICES_MAX: usize = 16;
 
-/// Answers to pipelined requests gather up to this before they are sent.
-pub(crate) const OUT_BYTES_MAX: usize = 256 << 10;
+/// Bytes that a follower takes from a growing record at a time.
+pub(crate) const READ_BYTES_MAX: u64 = 256 << 10;
 
 /// Connections that the kernel queues for one listener. `net.core.somaxconn` may hold it lower.
 pub(crate) const LISTEN_BACKLOG: i32 = 4096;
@@ -62,10 +62,8 @@ pub(crate) const LINGER_MS_MAX: u64 = 2_000;
 pub(crate) const EVENTS_PER_SECOND_MAX: u32 = 20;
 
 /// The head of an origin's answer: real ones have about 20 fields and 2 KiB; more are refused.
-pub(crate) const ORIGIN_LIMITS: OriginLimits = OriginLimits {
-    head_bytes_max: 64 << 10,
-    field_count_max: 200,
-};
+pub(crate) const ORIGIN_LIMITS: OriginLimits =
+    OriginLimits { head_bytes_max: 64 << 10, field_count_max: 200 };
 
 /// What a chunked request body may carry besides data. Nobody uses extensions, and few trailers.
 pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {

@@ -75,10 +75,7 @@ impl Out {
     /// A place to come back to before the next flush.
     pub(crate) fn mark(&mut self) -> Mark {
         self.assign_text();
-        Mark {
-            pieces: self.pieces.len(),
-            text: self.text.len(),
-        }
+        Mark { pieces: self.pieces.len(), text: self.text.len() }
     }
 
     fn assign_text(&mut self) {
@@ -167,10 +164,7 @@ mod tests {
         while !out.is_empty() {
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
             let count = out.slices(&mut slices);
-            let all: Vec<u8> = slices[..count]
-                .iter()
-                .flat_map(|slice| slice.to_vec())
-                .collect();
+            let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
             let part = all.len().min(step);
             sent.extend_from_slice(&all[..part]);
             out.consume(part);
@@ -186,14 +180,10 @@ mod tests {
             let mut out = Out::default();
             let mut expected = Vec::new();
             for round in 0..20 {
-                out.text()
-                    .extend_from_slice(format!("head {round}\n").as_bytes());
+                out.text().extend_from_slice(format!("head {round}\n").as_bytes());
                 expected.extend_from_slice(format!("head {round}\n").as_bytes());
-                let body = if round % 3 == 0 {
-                    large.clone()
-                } else {
-                    Bytes::from_static(b"small")
-                };
+                let body =
+                    if round % 3 == 0 { large.clone() } else { Bytes::from_static(b"small") };
                 expected.extend_from_slice(&body);
                 out.body(body);
             }

@@ -20,9 +20,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream) -> Socket {
-        Socket {
-            stream: RefCell::new(stream),
-        }
+        Socket { stream: RefCell::new(stream) }
     }
 
     /// Reads into `space`; `Ready(0)` is the end of the stream.

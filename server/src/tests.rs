@@ -34,27 +34,15 @@ fn a_panic_ends_one_connection_and_the_worker_goes_on() {
     let runtime = runtime_dir.display().to_string();
     let url = format!("http://{}", origin.address());
     let flags = [
-        FlagValue {
-            name: "listen",
-            value: "127.0.0.1:0",
-        },
-        FlagValue {
-            name: "workers",
-            value: "1",
-        },
-        FlagValue {
-            name: "runtime-dir",
-            value: &runtime,
-        },
+        FlagValue { name: "listen", value: "127.0.0.1:0" },
+        FlagValue { name: "workers", value: "1" },
+        FlagValue { name: "runtime-dir", value: &runtime },
     ];
     let config = Config::load(Source::Origin(&url), &flags).expect("a valid configuration");
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
         let again = config.clone();
-        let hooks = Hooks {
-            load: Box::new(move || Ok(again.clone())),
-            applied: Box::new(|_| ()),
-        };
+        let hooks = Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };
         let running = start(config, hooks).expect("it starts");
         let facts = (running.address, running.stopper(), running.counters());
         tell.send(facts).expect("the test waits");
@@ -67,9 +55,7 @@ fn a_panic_ends_one_connection_and_the_worker_goes_on() {
     }
     assert_eq!(counters.sum(Counter::Panics.index()), 3);
     // The client sees the end a moment before the worker has counted it.
-    eventually("no connection is open", || {
-        counters.sum(Counter::ConnectionsOpen.index()) == 0
-    });
+    eventually("no connection is open", || counters.sum(Counter::ConnectionsOpen.index()) == 0);
     stopper.stop();
     assert!(server.join().expect("no panic outside of the connection"));
     // Only this test's own files are in it.

@@ -14,13 +14,13 @@ use forebay_cache::Store;
 use forebay_shm::CounterSlot;
 
 use crate::accept::Registry;
+use crate::buffers::BufferPool;
 use crate::config::Config;
 use crate::counters::Counter;
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::Origins;
 use crate::log::LogSender;
-use crate::parse::BufferPool;
 
 /// One worker's state.
 pub(crate) struct Worker {
@@ -112,10 +112,7 @@ impl Worker {
             self.count(counter);
         }
         if fault.side() == Side::Client {
-            self.event(
-                Event::RequestRefused,
-                &format_args!("{client}: {}", fault.reason()),
-            );
+            self.event(Event::RequestRefused, &format_args!("{client}: {}", fault.reason()));
         }
     }
 

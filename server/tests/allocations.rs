@@ -20,30 +20,12 @@ const HITS: usize = 10_000;
 
 /// Requests of each kind that is a hit, and how its answer begins.
 const KINDS: &[(&str, &str)] = &[
-    (
-        "GET /small HTTP/1.1\r\nHost: a.example\r\n\r\n",
-        "HTTP/1.1 200",
-    ),
-    (
-        "HEAD /small HTTP/1.1\r\nHost: a.example\r\n\r\n",
-        "HTTP/1.1 200",
-    ),
-    (
-        "GET /large HTTP/1.1\r\nHost: a.example\r\n\r\n",
-        "HTTP/1.1 200",
-    ),
-    (
-        "GET /large HTTP/1.1\r\nHost: a.example\r\nRange: bytes=100-199\r\n\r\n",
-        "HTTP/1.1 206",
-    ),
-    (
-        "GET /small HTTP/1.1\r\nHost: a.example\r\nIf-None-Match: \"v1\"\r\n\r\n",
-        "HTTP/1.1 304",
-    ),
-    (
-        "GET /varied HTTP/1.1\r\nHost: a.example\r\nAccept-Language: de\r\n\r\n",
-        "HTTP/1.1 200",
-    ),
+    ("GET /small HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
+    ("HEAD /small HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
+    ("GET /large HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
+    ("GET /large HTTP/1.1\r\nHost: a.example\r\nRange: bytes=100-199\r\n\r\n", "HTTP/1.1 206"),
+    ("GET /small HTTP/1.1\r\nHost: a.example\r\nIf-None-Match: \"v1\"\r\n\r\n", "HTTP/1.1 304"),
+    ("GET /varied HTTP/1.1\r\nHost: a.example\r\nAccept-Language: de\r\n\r\n", "HTTP/1.1 200"),
     (
         "GET /small?b=1 HTTP/1.1\r\nHost: a.example\r\nUser-Agent: Mozilla/5.0 (X11; Linux)\r\n\
          Accept: text/html,*/*;q=0.8\r\nAccept-Encoding: gzip, br\r\nAccept-Language: en\r\n\
@@ -56,24 +38,9 @@ const KINDS: &[(&str, &str)] = &[
 #[test]
 fn a_hit_on_a_kept_connection_allocates_nothing() {
     let origin = Origin::start(|request| {
-        let body = vec![
-            b'x';
-            if request.target.starts_with("/large") {
-                300_000
-            } else {
-                1024
-            }
-        ];
-        let vary = if request.target == "/varied" {
-            "Vary: accept-language"
-        } else {
-            "X-Fixed: 1"
-        };
-        Script::answer(
-            "200 OK",
-            &["Cache-Control: max-age=3600", "ETag: \"v1\"", vary],
-            &body,
-        )
+        let body = vec![b'x'; if request.target.starts_with("/large") { 300_000 } else { 1024 }];
+        let vary = if request.target == "/varied" { "Vary: accept-language" } else { "X-Fixed: 1" };
+        Script::answer("200 OK", &["Cache-Control: max-age=3600", "ETag: \"v1\"", vary], &body)
     });
     let runtime_dir = std::env::temp_dir().join(format!("forebay-heap-{}", std::process::id()));
     let (address, stopper, server) = serve(origin.address(), runtime_dir.display().to_string());
@@ -94,11 +61,7 @@ fn a_hit_on_a_kept_connection_allocates_nothing() {
         let seen = (change.allocations, change.reallocations);
         assert_eq!(seen, (0, 0), "allocations in {HITS} hits of {request}");
     }
-    assert_eq!(
-        origin.request_count(),
-        4,
-        "one fetch for each URL, all else were hits"
-    );
+    assert_eq!(origin.request_count(), 4, "one fetch for each URL, all else were hits");
     drop(client);
     stopper.stop();
     assert!(server.join().expect("no panic"), "all requests finished");
@@ -109,37 +72,20 @@ fn a_hit_on_a_kept_connection_allocates_nothing() {
 fn serve(
     origin: SocketAddr,
     runtime_dir: String,
-) -> (
-    SocketAddr,
-    forebay_server::engine::Stopper,
-    std::thread::JoinHandle<bool>,
-) {
+) -> (SocketAddr, forebay_server::engine::Stopper, std::thread::JoinHandle<bool>) {
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
         let url = format!("http://{origin}");
         let flags = [
-            FlagValue {
-                name: "listen",
-                value: "127.0.0.1:0",
-            },
-            FlagValue {
-                name: "workers",
-                value: "1",
-            },
-            FlagValue {
-                name: "runtime-dir",
-                value: &runtime_dir,
-            },
+            FlagValue { name: "listen", value: "127.0.0.1:0" },
+            FlagValue { name: "workers", value: "1" },
+            FlagValue { name: "runtime-dir", value: &runtime_dir },
         ];
         let config = Config::load(Source::Origin(&url), &flags).expect("a valid configuration");
         let again = config.clone();
-        let hooks = Hooks {
-            load: Box::new(move || Ok(again.clone())),
-            applied: Box::new(|_| ()),
-        };
+        let hooks = Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };
         let running = start(config, hooks).expect("it starts");
-        tell.send((running.address, running.stopper()))
-            .expect("the test waits");
+        tell.send((running.address, running.stopper())).expect("the test waits");
         running.run().expect("it runs")
     });
     let (address, stopper) = told.recv().expect("the server starts");
@@ -148,9 +94,7 @@ fn serve(
 
 /// Sends a request and reads its answer; how many bytes it has.
 fn ask(client: &mut TcpStream, request: &str, answer: &mut [u8]) -> usize {
-    client
-        .write_all(request.as_bytes())
-        .expect("the connection is kept");
+    client.write_all(request.as_bytes()).expect("the connection is kept");
     let mut filled = 0;
     loop {
         let count = client.read(&mut answer[filled..]).expect("an answer");
@@ -166,13 +110,9 @@ fn ask(client: &mut TcpStream, request: &str, answer: &mut [u8]) -> usize {
 /// Length of the whole answer, once its head is there.
 fn end_of_answer(answer: &[u8], head_only: bool) -> Option<usize> {
     let head = answer.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
-    let length = answer[..head]
-        .windows(16)
-        .position(|part| part == b"content-length: ");
+    let length = answer[..head].windows(16).position(|part| part == b"content-length: ");
     let length = length.map_or(0, |at| {
-        let digits = answer[at + 16..head]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit());
+        let digits = answer[at + 16..head].iter().take_while(|byte| byte.is_ascii_digit());
         digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'))
     });
     let end = if head_only { head } else { head + length };

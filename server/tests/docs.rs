@@ -31,45 +31,30 @@ fn pages() -> Vec<(PathBuf, String)> {
     let mut paths = listed(Path::new(""));
     while let Some(folder) = folders.pop() {
         let inside = listed(&folder);
-        folders.extend(
-            inside
-                .iter()
-                .filter(|path| root().join(path).is_dir())
-                .cloned(),
-        );
+        folders.extend(inside.iter().filter(|path| root().join(path).is_dir()).cloned());
         paths.extend(inside);
     }
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     assert!(paths.len() >= 10, "{paths:?}");
-    paths
-        .into_iter()
-        .map(|path| (path.clone(), text(&path)))
-        .collect()
+    paths.into_iter().map(|path| (path.clone(), text(&path))).collect()
 }
 
 fn listed(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).expect("the folder is there");
-    entries
-        .flatten()
-        .map(|entry| folder.join(entry.file_name()))
-        .collect()
+    entries.flatten().map(|entry| folder.join(entry.file_name())).collect()
 }
 
 /// The fenced blocks of one language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let opening = format!("```{language}\n");
     let pieces = page.split(opening.as_str()).skip(1);
-    pieces
-        .map(|piece| piece.split("```").next().unwrap_or_default())
-        .collect()
+    pieces.map(|piece| piece.split("```").next().unwrap_or_default()).collect()
 }
 
 /// What stands between backquotes outside of fenced blocks.
 fn quoted(page: &str) -> BTreeSet<&str> {
     let prose = page.split("```").step_by(2);
-    prose
-        .flat_map(|prose| prose.split('`').skip(1).step_by(2))
-        .collect()
+    prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
 }
 
 /// First cells of the table rows of a page that are one quoted word, with the whole row.
@@ -91,31 +76,18 @@ fn every_configuration_in_the_documents_is_valid() {
             }
         }
     }
-    assert!(
-        count >= 2,
-        "README and docs/settings.md have one each, found {count}"
-    );
+    assert!(count >= 2, "README and docs/settings.md have one each, found {count}");
 }
 
 #[test]
 fn the_readme_begins_with_two_commands_and_the_second_is_what_ci_runs() {
     let readme = text("README.md");
     let first = blocks(&readme, "sh").first().copied().unwrap_or_default();
-    let commands: Vec<_> = first
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or("").trim())
-        .collect();
-    assert_eq!(
-        commands,
-        ["cargo run --release -- try", "cargo test --workspace"]
-    );
-    let begins_at = readme
-        .lines()
-        .position(|line| line.starts_with(commands[0]));
-    assert!(
-        begins_at.is_some_and(|line| line < 10),
-        "the commands stand at line {begins_at:?}"
-    );
+    let commands: Vec<_> =
+        first.lines().map(|line| line.split('#').next().unwrap_or("").trim()).collect();
+    assert_eq!(commands, ["cargo run --release -- try", "cargo test --workspace"]);
+    let begins_at = readme.lines().position(|line| line.starts_with(commands[0]));
+    assert!(begins_at.is_some_and(|line| line < 10), "the commands stand at line {begins_at:?}");
     assert!(text(".ci/run").contains(commands[1]));
 }
 
@@ -126,11 +98,7 @@ fn every_link_in_the_documents_leads_to_a_file() {
             let target = link.split([')', '#']).next().unwrap_or_default();
             let file = root().join(&path).with_file_name(target);
             let is_elsewhere = target.is_empty() || target.contains("://");
-            assert!(
-                is_elsewhere || file.exists(),
-                "{}: {target}",
-                path.display()
-            );
+            assert!(is_elsewhere || file.exists(), "{}: {target}", path.display());
         }
     }
 }
@@ -152,28 +120,20 @@ fn the_page_of_counters_is_the_one_that_the_table_gives() {
         fs::write(&path, &wanted).expect("docs/ can be written");
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == wanted,
-        "docs/counters.md is out of date: run the tests with UPDATE_DOCS=1"
-    );
+    assert!(found == wanted, "docs/counters.md is out of date: run the tests with UPDATE_DOCS=1");
 }
 
 #[test]
 fn the_operators_page_has_every_event_with_its_level_and_no_other() {
     let page = text("docs/operations.md");
-    let (_, section) = page
-        .split_once("\n## Events\n")
-        .expect("a section on events");
+    let (_, section) = page.split_once("\n## Events\n").expect("a section on events");
     let section = section.split("\n## ").next().unwrap_or_default();
     let mut listed: BTreeSet<_> = rows(section).map(|(name, _)| name).collect();
     for event in Event::ALL {
         let (name, level, _) = event.describe();
         let row = rows(section).find(|(listed, _)| *listed == name);
         let (_, row) = row.unwrap_or_else(|| panic!("docs/operations.md has no event {name}"));
-        assert!(
-            row.starts_with(&format!(" | {level} |")),
-            "{name} has level {level}"
-        );
+        assert!(row.starts_with(&format!(" | {level} |")), "{name} has level {level}");
         listed.remove(name);
     }
     assert_eq!(listed, BTreeSet::new(), "there are no such events");
@@ -182,25 +142,15 @@ fn the_operators_page_has_every_event_with_its_level_and_no_other() {
 #[test]
 fn the_operators_page_has_every_limit_and_names_no_counter_that_is_not_there() {
     let page = text("docs/operations.md");
-    let (_, section) = page
-        .split_once("\n## Limits\n")
-        .expect("a section on limits");
+    let (_, section) = page.split_once("\n## Limits\n").expect("a section on limits");
     let section = section.split("\n## ").next().unwrap_or_default();
     let listed: BTreeSet<_> = rows(section).map(|(name, _)| name).collect();
-    let limits = all_settings()
-        .filter(|setting| is_limit(setting))
-        .map(|setting| setting.name);
-    assert_eq!(
-        listed,
-        limits.collect(),
-        "docs/operations.md, the table of limits"
-    );
+    let limits = all_settings().filter(|setting| is_limit(setting)).map(|setting| setting.name);
+    assert_eq!(listed, limits.collect(), "docs/operations.md, the table of limits");
 
     let counters = text("docs/counters.md");
     let known: BTreeSet<_> = rows(&counters).map(|(name, _)| name).collect();
-    let named = quoted(&page)
-        .into_iter()
-        .filter(|word| word.ends_with("_total"));
+    let named = quoted(&page).into_iter().filter(|word| word.ends_with("_total"));
     for name in named {
         assert!(known.contains(name), "docs/operations.md names {name}");
     }
@@ -208,7 +158,5 @@ fn the_operators_page_has_every_limit_and_names_no_counter_that_is_not_there() {
 
 /// What bounds something, by its name.
 fn is_limit(setting: &Setting) -> bool {
-    ["_max", "_min", "_grace_ms"]
-        .iter()
-        .any(|end| setting.name.ends_with(end))
+    ["_max", "_min", "_grace_ms"].iter().any(|end| setting.name.ends_with(end))
 }

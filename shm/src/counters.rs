@@ -100,14 +100,10 @@ impl CounterFile {
         slots: usize,
     ) -> Result<CounterFile, CounterError> {
         if !(1..=COUNTERS_MAX).contains(&defs.len()) {
-            return Err(CounterError::definition(format!(
-                "1 to {COUNTERS_MAX} counters fit"
-            )));
+            return Err(CounterError::definition(format!("1 to {COUNTERS_MAX} counters fit")));
         }
         if !(1..=SLOTS_MAX).contains(&slots) {
-            return Err(CounterError::definition(format!(
-                "1 to {SLOTS_MAX} slots fit"
-            )));
+            return Err(CounterError::definition(format!("1 to {SLOTS_MAX} slots fit")));
         }
         let names = layout::encode_names(defs)?;
         let header = Header::plan(slots, defs.len(), names.len());
@@ -116,20 +112,11 @@ impl CounterFile {
             Some(path) => file::create(path, &head, header.file_bytes)?,
             None => Words::anonymous(&head, header.file_bytes).map_err(|source| CounterError {
                 path: None,
-                kind: CounterErrorKind::Io {
-                    doing: "map memory",
-                    source,
-                },
+                kind: CounterErrorKind::Io { doing: "map memory", source },
             })?,
         };
         let taken = (0..slots).map(|_| AtomicBool::new(false)).collect();
-        Ok(CounterFile {
-            shared: Arc::new(Shared {
-                words,
-                header,
-                taken,
-            }),
-        })
+        Ok(CounterFile { shared: Arc::new(Shared { words, header, taken }) })
     }
 
     /// Takes a slot for one thread. It can be taken again after it was dropped, and goes on
@@ -172,9 +159,7 @@ impl CounterFile {
     /// # Panics
     /// If there is no such counter.
     pub fn sum(&self, index: usize) -> u64 {
-        (0..self.slot_count()).fold(0, |sum, slot| {
-            sum.wrapping_add(self.slot_value(slot, index))
-        })
+        (0..self.slot_count()).fold(0, |sum, slot| sum.wrapping_add(self.slot_value(slot, index)))
     }
 }
 

@@ -70,27 +70,15 @@ pub enum CounterErrorKind {
 
 impl CounterError {
     pub(crate) fn at(path: &Path, kind: CounterErrorKind) -> Self {
-        CounterError {
-            path: Some(path.to_owned()),
-            kind,
-        }
+        CounterError { path: Some(path.to_owned()), kind }
     }
 
     pub(crate) fn definition(what: impl Into<String>) -> Self {
-        CounterError {
-            path: None,
-            kind: CounterErrorKind::Definition { what: what.into() },
-        }
+        CounterError { path: None, kind: CounterErrorKind::Definition { what: what.into() } }
     }
 
     pub(crate) fn io(path: &Path, doing: &'static str, source: impl Into<io::Error>) -> Self {
-        CounterError::at(
-            path,
-            CounterErrorKind::Io {
-                doing,
-                source: source.into(),
-            },
-        )
+        CounterError::at(path, CounterErrorKind::Io { doing, source: source.into() })
     }
 }
 
@@ -109,25 +97,16 @@ impl fmt::Display for CounterErrorKind {
         match self {
             Io { doing, source } => write!(f, "cannot {doing}: {source}"),
             NoSpace { bytes } => {
-                write!(
-                    f,
-                    "no room for {bytes} bytes; free some space or choose another directory"
-                )
+                write!(f, "no room for {bytes} bytes; free some space or choose another directory")
             }
             NotOurs { owner } => write!(f, "belongs to user {owner}, not to us"),
             NotPrivate { mode } => {
-                write!(
-                    f,
-                    "has mode {mode:04o}; other users must be kept out: chmod 0700"
-                )
+                write!(f, "has mode {mode:04o}; other users must be kept out: chmod 0700")
             }
             NotAFile => f.write_str("is not a plain file"),
             NotCounters => f.write_str("is not a counter file"),
             NewerLayout { found, known } => {
-                write!(
-                    f,
-                    "has layout {found}, this program reads up to {known}: use a newer one"
-                )
+                write!(f, "has layout {found}, this program reads up to {known}: use a newer one")
             }
             Truncated { expected, found } => {
                 write!(f, "is cut off: {found} of {expected} bytes are there")

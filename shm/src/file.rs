@@ -35,17 +35,11 @@ fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
     let stat = rustix::fs::fstat(&dir)
         .map_err(|error| CounterError::io(path, "look at the directory", error))?;
     if stat.st_uid != geteuid().as_raw() {
-        return Err(CounterError::at(
-            path,
-            CounterErrorKind::NotOurs { owner: stat.st_uid },
-        ));
+        return Err(CounterError::at(path, CounterErrorKind::NotOurs { owner: stat.st_uid }));
     }
     let mode = stat.st_mode & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(CounterError::at(
-            path,
-            CounterErrorKind::NotPrivate { mode },
-        ));
+        return Err(CounterError::at(path, CounterErrorKind::NotPrivate { mode }));
     }
     Ok(dir)
 }
@@ -95,16 +89,12 @@ fn make_temp(dir: &OwnedFd, temp_name: &Path) -> Result<File, Errno> {
 fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words, CounterError> {
     // A sparse file would end this process with SIGBUS when the disk is full, at the first count.
     allocate(&file, bytes as u64).map_err(|error| match error {
-        Errno::NOSPC | Errno::DQUOT => CounterError::at(
-            path,
-            CounterErrorKind::NoSpace {
-                bytes: bytes as u64,
-            },
-        ),
+        Errno::NOSPC | Errno::DQUOT => {
+            CounterError::at(path, CounterErrorKind::NoSpace { bytes: bytes as u64 })
+        }
         other => CounterError::io(path, "allocate the file", other),
     })?;
-    file.write_all(head)
-        .map_err(|error| CounterError::io(path, "write the file", error))?;
+    file.write_all(head).map_err(|error| CounterError::io(path, "write the file", error))?;
     Words::of_file(&file, bytes).map_err(|error| CounterError::io(path, "map the file", error))
 }
 
@@ -130,10 +120,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64), CounterError> {
     }
     let us = geteuid();
     if stat.st_uid != us.as_raw() && !us.is_root() {
-        return Err(CounterError::at(
-            path,
-            CounterErrorKind::NotOurs { owner: stat.st_uid },
-        ));
+        return Err(CounterError::at(path, CounterErrorKind::NotOurs { owner: stat.st_uid }));
     }
     Ok((File::from(fd), u64::try_from(stat.st_size).unwrap_or(0)))
 }

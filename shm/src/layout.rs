@@ -105,28 +105,13 @@ impl Header {
         put(offset::HEADER_BYTES, &(HEADER_BYTES as u32).to_le_bytes());
         put(offset::PID, &self.writer.pid.to_le_bytes());
         put(offset::SLOT_COUNT, &(self.slot_count as u32).to_le_bytes());
-        put(
-            offset::COUNTER_COUNT,
-            &(self.counter_count as u32).to_le_bytes(),
-        );
-        put(
-            offset::SLOT_STRIDE_BYTES,
-            &(self.slot_stride_bytes as u32).to_le_bytes(),
-        );
+        put(offset::COUNTER_COUNT, &(self.counter_count as u32).to_le_bytes());
+        put(offset::SLOT_STRIDE_BYTES, &(self.slot_stride_bytes as u32).to_le_bytes());
         put(offset::START_TICKS, &self.writer.start_ticks.to_le_bytes());
         put(offset::BOOT_ID, &self.writer.boot_id);
-        put(
-            offset::NAMES_OFFSET,
-            &(self.names_offset as u64).to_le_bytes(),
-        );
-        put(
-            offset::NAMES_BYTES,
-            &(self.names_bytes as u64).to_le_bytes(),
-        );
-        put(
-            offset::SLOTS_OFFSET,
-            &(self.slots_offset as u64).to_le_bytes(),
-        );
+        put(offset::NAMES_OFFSET, &(self.names_offset as u64).to_le_bytes());
+        put(offset::NAMES_BYTES, &(self.names_bytes as u64).to_le_bytes());
+        put(offset::SLOTS_OFFSET, &(self.slots_offset as u64).to_le_bytes());
         put(offset::FILE_BYTES, &(self.file_bytes as u64).to_le_bytes());
         out
     }
@@ -139,10 +124,7 @@ impl Header {
         let fields = Bytes(bytes);
         let found = fields.u32(offset::LAYOUT_VERSION)?;
         if found > LAYOUT_VERSION {
-            return Err(CounterErrorKind::NewerLayout {
-                found,
-                known: LAYOUT_VERSION,
-            });
+            return Err(CounterErrorKind::NewerLayout { found, known: LAYOUT_VERSION });
         }
         let header = Header {
             writer: Writer {
@@ -164,10 +146,7 @@ impl Header {
         header.check()?;
         if (header.file_bytes as u64) > file_bytes {
             let expected = header.file_bytes as u64;
-            return Err(CounterErrorKind::Truncated {
-                expected,
-                found: file_bytes,
-            });
+            return Err(CounterErrorKind::Truncated { expected, found: file_bytes });
         }
         Ok(header)
     }
@@ -176,24 +155,12 @@ impl Header {
     /// behind the last slot.
     fn check(&self) -> Result<(), CounterErrorKind> {
         ensure((1..=SLOTS_MAX).contains(&self.slot_count), "the slot count")?;
-        ensure(
-            (1..=COUNTERS_MAX).contains(&self.counter_count),
-            "the counter count",
-        )?;
+        ensure((1..=COUNTERS_MAX).contains(&self.counter_count), "the counter count")?;
         let stride = self.slot_stride_bytes;
         let stride_max = COUNTERS_MAX * size_of::<u64>();
-        ensure(
-            stride.is_multiple_of(SLOT_ALIGN_BYTES) && stride <= stride_max,
-            "the slot stride",
-        )?;
-        ensure(
-            self.counter_count * size_of::<u64>() <= stride,
-            "the slot stride",
-        )?;
-        ensure(
-            self.names_bytes <= names_bytes_max(self.counter_count),
-            "the name table's size",
-        )?;
+        ensure(stride.is_multiple_of(SLOT_ALIGN_BYTES) && stride <= stride_max, "the slot stride")?;
+        ensure(self.counter_count * size_of::<u64>() <= stride, "the slot stride")?;
+        ensure(self.names_bytes <= names_bytes_max(self.counter_count), "the name table's size")?;
         ensure(self.names_offset == HEADER_BYTES, "the name table's offset")?;
         let names_end = self.names_offset + self.names_bytes;
         let slots_offset = names_end.next_multiple_of(SLOT_ALIGN_BYTES);
@@ -208,11 +175,7 @@ fn names_bytes_max(counter_count: usize) -> usize {
 }
 
 fn ensure(holds: bool, what: &'static str) -> Result<(), CounterErrorKind> {
-    if holds {
-        Ok(())
-    } else {
-        Err(CounterErrorKind::Damaged { what })
-    }
+    if holds { Ok(()) } else { Err(CounterErrorKind::Damaged { what }) }
 }
 
 /// Bytes of unknown length, read by offset.
@@ -220,10 +183,7 @@ struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
     fn array<const N: usize>(&self, offset: usize) -> Result<[u8; N], CounterErrorKind> {
-        let rest = self
-            .0
-            .get(offset..)
-            .and_then(|rest| rest.first_chunk::<N>());
+        let rest = self.0.get(offset..).and_then(|rest| rest.first_chunk::<N>());
         rest.copied().ok_or(CounterErrorKind::Truncated {
             expected: HEADER_BYTES as u64,
             found: self.0.len() as u64,
@@ -249,22 +209,13 @@ pub(crate) fn encode_names(defs: &[CounterDef]) -> Result<Vec<u8>, CounterError>
     let mut out = Vec::new();
     for (index, def) in defs.iter().enumerate() {
         if !name_is_valid(def.name) {
-            return Err(CounterError::definition(format!(
-                "{:?} is not a counter name",
-                def.name
-            )));
+            return Err(CounterError::definition(format!("{:?} is not a counter name", def.name)));
         }
         if !help_is_valid(def.help) {
-            return Err(CounterError::definition(format!(
-                "the help of {} is too long",
-                def.name
-            )));
+            return Err(CounterError::definition(format!("the help of {} is too long", def.name)));
         }
         if defs[..index].iter().any(|earlier| earlier.name == def.name) {
-            return Err(CounterError::definition(format!(
-                "{} is defined twice",
-                def.name
-            )));
+            return Err(CounterError::definition(format!("{} is defined twice", def.name)));
         }
         out.extend_from_slice(&(def.name.len() as u16).to_le_bytes());
         out.extend_from_slice(&(def.help.len() as u16).to_le_bytes());
@@ -282,9 +233,7 @@ pub(crate) fn decode_names(
 ) -> Result<Vec<CounterDef<String>>, CounterErrorKind> {
     let mut defs = Vec::with_capacity(counter_count.min(COUNTERS_MAX));
     for _ in 0..counter_count {
-        let damaged = CounterErrorKind::Damaged {
-            what: "the name table",
-        };
+        let damaged = CounterErrorKind::Damaged { what: "the name table" };
         let Some((def, behind)) = decode_name(rest) else {
             return Err(damaged);
         };
@@ -299,21 +248,10 @@ fn decode_name(entry: &[u8]) -> Option<(CounterDef<String>, &[u8])> {
     let [name_low, name_high, help_low, help_high, kind, _] = *head;
     let (name, rest) = rest.split_at_checked(u16::from_le_bytes([name_low, name_high]).into())?;
     let (help, rest) = rest.split_at_checked(u16::from_le_bytes([help_low, help_high]).into())?;
-    let name = std::str::from_utf8(name)
-        .ok()
-        .filter(|name| name_is_valid(name))?;
-    let help = std::str::from_utf8(help)
-        .ok()
-        .filter(|help| help_is_valid(help))?;
+    let name = std::str::from_utf8(name).ok().filter(|name| name_is_valid(name))?;
+    let help = std::str::from_utf8(help).ok().filter(|help| help_is_valid(help))?;
     let kind = CounterKind::decode(kind)?;
-    Some((
-        CounterDef {
-            name: name.to_owned(),
-            kind,
-            help: help.to_owned(),
-        },
-        rest,
-    ))
+    Some((CounterDef { name: name.to_owned(), kind, help: help.to_owned() }, rest))
 }
 
 /// Lower-case letters, digits and `_`, as monitoring systems want them.
@@ -321,10 +259,7 @@ fn name_is_valid(name: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.len() <= NAME_BYTES_MAX
         && name.bytes().all(word)
-        && name
-            .bytes()
-            .next()
-            .is_some_and(|first| first.is_ascii_lowercase())
+        && name.bytes().next().is_some_and(|first| first.is_ascii_lowercase())
 }
 
 /// One line of text: it is shown on terminals, so no control characters.

@@ -27,18 +27,14 @@ impl Words {
 
     /// The first `bytes` of a file that is at least as long, to read and write.
     pub(crate) fn of_file(file: &File, bytes: usize) -> io::Result<Words> {
-        Ok(Words {
-            map: MmapOptions::new().len(bytes).map_raw(file)?,
-        })
+        Ok(Words { map: MmapOptions::new().len(bytes).map_raw(file)? })
     }
 
     /// The first `bytes` of a file that is at least as long, to read. Storing into these words
     /// would be a fault, so only [`CounterReader`](crate::CounterReader), which never stores, uses
     /// this.
     pub(crate) fn of_file_read_only(file: &File, bytes: usize) -> io::Result<Words> {
-        Ok(Words {
-            map: MmapOptions::new().len(bytes).map_raw_read_only(file)?,
-        })
+        Ok(Words { map: MmapOptions::new().len(bytes).map_raw_read_only(file)? })
     }
 
     /// All whole words of the mapping.

@@ -17,11 +17,7 @@ impl Writer {
     /// The process that calls this.
     pub fn this_process() -> Self {
         let pid = std::process::id();
-        Writer {
-            pid,
-            start_ticks: start_ticks(pid).unwrap_or(0),
-            boot_id: boot_id(),
-        }
+        Writer { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: boot_id() }
     }
 
     /// Whether that process still runs on this machine, as far as this process can see it: from
@@ -67,19 +63,7 @@ mod tests {
         let us = Writer::this_process();
         assert_ne!(us.start_ticks, 0);
         assert!(us.is_alive());
-        assert!(
-            !Writer {
-                start_ticks: us.start_ticks + 1,
-                ..us
-            }
-            .is_alive()
-        );
-        assert!(
-            !Writer {
-                boot_id: [7; 16],
-                ..us
-            }
-            .is_alive()
-        );
+        assert!(!Writer { start_ticks: us.start_ticks + 1, ..us }.is_alive());
+        assert!(!Writer { boot_id: [7; 16], ..us }.is_alive());
     }
 }

@@ -36,17 +36,12 @@ impl CounterReader {
         let header = Header::decode(&head[..head_bytes], file_bytes)
             .map_err(|kind| CounterError::at(path, kind))?;
         let mut names = vec![0; header.names_bytes];
-        file.read_exact_at(&mut names, header.names_offset as u64)
-            .map_err(cannot_read)?;
+        file.read_exact_at(&mut names, header.names_offset as u64).map_err(cannot_read)?;
         let defs = layout::decode_names(&names, header.counter_count)
             .map_err(|kind| CounterError::at(path, kind))?;
         let words = Words::of_file_read_only(&file, header.file_bytes)
             .map_err(|error| CounterError::io(path, "map the file", error))?;
-        Ok(CounterReader {
-            words,
-            header,
-            defs,
-        })
+        Ok(CounterReader { words, header, defs })
     }
 
     /// The counters, in the order of their indexes.
@@ -82,9 +77,7 @@ impl CounterReader {
     /// # Panics
     /// If there is no such counter.
     pub fn sum(&self, index: usize) -> u64 {
-        (0..self.slot_count()).fold(0, |sum, slot| {
-            sum.wrapping_add(self.slot_value(slot, index))
-        })
+        (0..self.slot_count()).fold(0, |sum, slot| sum.wrapping_add(self.slot_value(slot, index)))
     }
 }
 

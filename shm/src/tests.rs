@@ -11,21 +11,9 @@ use super::*;
 use crate::layout::{self, HEADER_BYTES, HEADER_FIELDS, SLOT_ALIGN_BYTES};
 
 const DEFS: &[CounterDef] = &[
-    CounterDef {
-        name: "requests_total",
-        kind: CounterKind::Counter,
-        help: "Requests answered.",
-    },
-    CounterDef {
-        name: "connections",
-        kind: CounterKind::Gauge,
-        help: "Open connections – now.",
-    },
-    CounterDef {
-        name: "no_help",
-        kind: CounterKind::Counter,
-        help: "",
-    },
+    CounterDef { name: "requests_total", kind: CounterKind::Counter, help: "Requests answered." },
+    CounterDef { name: "connections", kind: CounterKind::Gauge, help: "Open connections – now." },
+    CounterDef { name: "no_help", kind: CounterKind::Counter, help: "" },
 ];
 
 fn fresh() -> (TempDir, PathBuf) {
@@ -63,16 +51,9 @@ fn a_second_mapping_sees_names_and_values_while_they_change() {
     last.sub(1, 1);
     assert_eq!((first.get(0), last.get(0)), (5, 7));
     assert_eq!((file.sum(0), reader.sum(0)), (12, 12));
-    assert_eq!(
-        (file.sum(1), reader.sum(1)),
-        (2, 2),
-        "a slot below zero, the sum right"
-    );
+    assert_eq!((file.sum(1), reader.sum(1)), (2, 2), "a slot below zero, the sum right");
     assert_eq!((file.slot_value(1, 0), reader.slot_value(2, 0)), (0, 7));
-    assert_eq!(
-        (reader.index_of("no_help"), reader.index_of("other")),
-        (Some(2), None)
-    );
+    assert_eq!((reader.index_of("no_help"), reader.index_of("other")), (Some(2), None));
 }
 
 #[test]
@@ -114,19 +95,8 @@ fn slots_share_no_line_and_the_file_is_private_and_allocated() {
 
     let meta = fs::metadata(&path).unwrap();
     assert_eq!(meta.permissions().mode() & 0o7777, 0o600);
-    assert_eq!(
-        fs::metadata(path.parent().unwrap())
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o7777,
-        0o700
-    );
-    assert!(
-        meta.blocks() * 512 >= meta.len(),
-        "sparse: {} blocks",
-        meta.blocks()
-    );
+    assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o7777, 0o700);
+    assert!(meta.blocks() * 512 >= meta.len(), "sparse: {} blocks", meta.blocks());
     let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
     assert_eq!(left, 1, "the temporary name is gone");
 }
@@ -183,55 +153,23 @@ fn a_second_process_reads_while_this_one_writes() {
 
 #[test]
 fn definitions_that_do_not_fit_are_refused() {
-    let def = |name, help| CounterDef {
-        name,
-        kind: CounterKind::Counter,
-        help,
-    };
+    let def = |name, help| CounterDef { name, kind: CounterKind::Counter, help };
     let long: &'static str = "a".repeat(600).leak();
     let cases: &[(&str, Vec<CounterDef>, usize, &str)] = &[
         ("no counters", vec![], 1, "counters fit"),
-        (
-            "too many counters",
-            vec![def("a", ""); COUNTERS_MAX + 1],
-            1,
-            "counters fit",
-        ),
+        ("too many counters", vec![def("a", ""); COUNTERS_MAX + 1], 1, "counters fit"),
         ("no slots", vec![def("a", "")], 0, "slots fit"),
-        (
-            "too many slots",
-            vec![def("a", "")],
-            SLOTS_MAX + 1,
-            "slots fit",
-        ),
+        ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "slots fit"),
         ("empty name", vec![def("", "")], 1, "not a counter name"),
-        (
-            "capital",
-            vec![def("Requests", "")],
-            1,
-            "not a counter name",
-        ),
-        (
-            "digit first",
-            vec![def("9lives", "")],
-            1,
-            "not a counter name",
-        ),
+        ("capital", vec![def("Requests", "")], 1, "not a counter name"),
+        ("digit first", vec![def("9lives", "")], 1, "not a counter name"),
         ("long name", vec![def(long, "")], 1, "not a counter name"),
         ("long help", vec![def("a", long)], 1, "the help of a"),
         ("two lines", vec![def("a", "x\ny")], 1, "the help of a"),
-        (
-            "twice",
-            vec![def("a", ""), def("a", "")],
-            1,
-            "a is defined twice",
-        ),
+        ("twice", vec![def("a", ""), def("a", "")], 1, "a is defined twice"),
     ];
     for (case, defs, slots, expected) in cases {
-        let error = CounterFile::create(None, defs, *slots)
-            .err()
-            .unwrap()
-            .to_string();
+        let error = CounterFile::create(None, defs, *slots).err().unwrap().to_string();
         assert!(error.contains(expected), "{case}: {error}");
     }
 }
@@ -250,35 +188,12 @@ fn directories_and_files_that_others_control_are_refused() {
 
     let link = dir.path().join("link");
     symlink(parent, &link).unwrap();
-    let error = CounterFile::create(Some(&link.join("counters")), DEFS, 1)
-        .err()
-        .unwrap();
-    assert!(
-        matches!(
-            error.kind,
-            Io {
-                doing: "open the directory",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let error = CounterFile::create(Some(&link.join("counters")), DEFS, 1).err().unwrap();
+    assert!(matches!(error.kind, Io { doing: "open the directory", .. }), "{error}");
     symlink(&path, parent.join("alias")).unwrap();
-    assert!(matches!(
-        open_error(&parent.join("alias")),
-        Io {
-            doing: "open the file",
-            ..
-        }
-    ));
+    assert!(matches!(open_error(&parent.join("alias")), Io { doing: "open the file", .. }));
     assert!(matches!(open_error(parent), NotAFile));
-    assert!(matches!(
-        open_error(&parent.join("none")),
-        Io {
-            doing: "open the file",
-            ..
-        }
-    ));
+    assert!(matches!(open_error(&parent.join("none")), Io { doing: "open the file", .. }));
     assert!(CounterFile::create(Some(Path::new("/")), DEFS, 1).is_err());
 }
 
@@ -295,59 +210,16 @@ fn files_that_are_something_else_say_what_they_are() {
         open_error(&path)
     };
     assert!(matches!(write(0, b"GIF89a"), NotCounters));
-    assert!(matches!(
-        write(8, &[2, 0, 0, 0]),
-        NewerLayout { found: 2, known: 1 }
-    ));
-    assert!(matches!(
-        write(8, &[0, 0, 0, 0]),
-        Damaged {
-            what: "the layout version"
-        }
-    ));
-    assert!(matches!(
-        write(20, &[0xff; 4]),
-        Damaged {
-            what: "the slot count"
-        }
-    ));
-    assert!(matches!(
-        write(24, &[0; 4]),
-        Damaged {
-            what: "the counter count"
-        }
-    ));
-    assert!(matches!(
-        write(28, &[64, 0, 0, 0]),
-        Damaged {
-            what: "the slot stride"
-        }
-    ));
+    assert!(matches!(write(8, &[2, 0, 0, 0]), NewerLayout { found: 2, known: 1 }));
+    assert!(matches!(write(8, &[0, 0, 0, 0]), Damaged { what: "the layout version" }));
+    assert!(matches!(write(20, &[0xff; 4]), Damaged { what: "the slot count" }));
+    assert!(matches!(write(24, &[0; 4]), Damaged { what: "the counter count" }));
+    assert!(matches!(write(28, &[64, 0, 0, 0]), Damaged { what: "the slot stride" }));
     assert!(matches!(write(64, &[0xff; 8]), Damaged { .. }));
-    assert!(matches!(
-        write(72, &[0xff; 8]),
-        Damaged {
-            what: "the slots' offset"
-        }
-    ));
-    assert!(matches!(
-        write(80, &[0xff; 8]),
-        Damaged {
-            what: "the file's size"
-        }
-    ));
-    assert!(matches!(
-        write(HEADER_BYTES, &[0xff]),
-        Damaged {
-            what: "the name table"
-        }
-    ));
-    assert!(matches!(
-        write(HEADER_BYTES + 4, &[9]),
-        Damaged {
-            what: "the name table"
-        }
-    ));
+    assert!(matches!(write(72, &[0xff; 8]), Damaged { what: "the slots' offset" }));
+    assert!(matches!(write(80, &[0xff; 8]), Damaged { what: "the file's size" }));
+    assert!(matches!(write(HEADER_BYTES, &[0xff]), Damaged { what: "the name table" }));
+    assert!(matches!(write(HEADER_BYTES + 4, &[9]), Damaged { what: "the name table" }));
 }
 
 #[test]
@@ -359,14 +231,8 @@ fn a_file_cut_anywhere_is_refused_and_never_panics() {
         fs::write(&path, &whole[..length]).unwrap();
         let error = open_error(&path);
         match length {
-            0..8 => assert!(
-                matches!(error, CounterErrorKind::NotCounters),
-                "{length}: {error}"
-            ),
-            _ => assert!(
-                matches!(error, CounterErrorKind::Truncated { .. }),
-                "{length}: {error}"
-            ),
+            0..8 => assert!(matches!(error, CounterErrorKind::NotCounters), "{length}: {error}"),
+            _ => assert!(matches!(error, CounterErrorKind::Truncated { .. }), "{length}: {error}"),
         }
     }
 }
@@ -406,10 +272,7 @@ fn the_document_describes_the_header_that_the_code_writes() {
     assert_eq!(end, HEADER_BYTES);
     let sentences = [
         format!("Layout version {}.", layout::LAYOUT_VERSION),
-        format!(
-            "the ASCII letters `{}`",
-            std::str::from_utf8(&layout::MAGIC).unwrap()
-        ),
+        format!("the ASCII letters `{}`", std::str::from_utf8(&layout::MAGIC).unwrap()),
         format!("a multiple of {SLOT_ALIGN_BYTES}"),
         format!("| `name` | {} |", layout::NAME_ENTRY_HEAD_BYTES),
         format!("| 1 to {NAME_BYTES_MAX} |"),
@@ -417,9 +280,6 @@ fn the_document_describes_the_header_that_the_code_writes() {
         format!("Limits: {COUNTERS_MAX} counters, {SLOTS_MAX} slots."),
     ];
     for sentence in sentences {
-        assert!(
-            text.contains(&sentence),
-            "docs/format/counters.md lacks {sentence:?}"
-        );
+        assert!(text.contains(&sentence), "docs/format/counters.md lacks {sentence:?}");
     }
 }

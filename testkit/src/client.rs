@@ -43,13 +43,7 @@ impl Client {
         let stream = TcpStream::connect_timeout(&server, PATIENCE).expect("the server listens");
         let _ = stream.set_nodelay(true);
         let _ = stream.set_write_timeout(Some(PATIENCE));
-        Client {
-            stream,
-            server,
-            unread: Vec::new(),
-            end: None,
-            patience: PATIENCE,
-        }
+        Client { stream, server, unread: Vec::new(), end: None, patience: PATIENCE }
     }
 
     /// Waits at most this long in each later read.
@@ -60,9 +54,7 @@ impl Client {
 
     /// The client's own address.
     pub fn address(&self) -> SocketAddr {
-        self.stream
-            .local_addr()
-            .expect("a connected socket has an address")
+        self.stream.local_addr().expect("a connected socket has an address")
     }
 
     /// Sends all of it; `false` if the server no longer takes it, which a refusal may well cause.
@@ -116,9 +108,8 @@ impl Client {
         method: &str,
         is_enough: impl Fn(&Response) -> bool,
     ) -> Result<Response, Broken> {
-        let (response, _) = self.read_until(method, |response, size| {
-            size.is_some() || is_enough(response)
-        })?;
+        let (response, _) =
+            self.read_until(method, |response, size| size.is_some() || is_enough(response))?;
         Ok(response)
     }
 
@@ -182,11 +173,7 @@ impl Client {
     /// Waits until the server's receive queue is empty, as the kernel's socket table shows it.
     /// A server that refuses to read is waited for only briefly: then the cut does not matter.
     fn wait_until_read(&self) {
-        let wanted = format!(
-            "{} {}",
-            table_address(self.server),
-            table_address(self.address())
-        );
+        let wanted = format!("{} {}", table_address(self.server), table_address(self.address()));
         holds_within(Duration::from_millis(200), || {
             let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
             let line = table.lines().find(|line| line.contains(&wanted));

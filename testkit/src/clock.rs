@@ -54,11 +54,7 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
 pub fn http_date(offset_s: i64) -> String {
     let offset = Duration::from_secs(offset_s.unsigned_abs());
     let now = SystemTime::now();
-    httpdate::fmt_http_date(if offset_s < 0 {
-        now - offset
-    } else {
-        now + offset
-    })
+    httpdate::fmt_http_date(if offset_s < 0 { now - offset } else { now + offset })
 }
 
 #[cfg(test)]

@@ -52,11 +52,7 @@ pub fn show(bytes: &[u8]) -> String {
     }
     let (head, tail) = (&bytes[..HALF], &bytes[bytes.len() - HALF..]);
     let left_out = bytes.len() - 2 * HALF;
-    format!(
-        "{} […{left_out} bytes…] {}",
-        head.escape_ascii(),
-        tail.escape_ascii()
-    )
+    format!("{} […{left_out} bytes…] {}", head.escape_ascii(), tail.escape_ascii())
 }
 
 /// One character for each byte, so that any field value can be compared with a plain string.

@@ -24,10 +24,7 @@ impl Head {
         if start.is_empty() {
             return Err("an empty line before the start line".into());
         }
-        let mut head = Head {
-            start: text(start)?,
-            fields: Vec::new(),
-        };
+        let mut head = Head { start: text(start)?, fields: Vec::new() };
         loop {
             let Some((field, size)) = line(&bytes[at..])? else {
                 return Ok(None);
@@ -43,10 +40,7 @@ impl Head {
     /// Values of every line of this field, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let same = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
-        self.fields
-            .iter()
-            .filter(same)
-            .map(|(_, value)| value.as_str())
+        self.fields.iter().filter(same).map(|(_, value)| value.as_str())
     }
 
     /// Value of the first line of this field.
@@ -109,9 +103,7 @@ pub struct Body {
 impl Body {
     /// A body of exactly `length` bytes.
     pub fn of_length(bytes: &[u8], length: u64) -> Body {
-        let size = usize::try_from(length)
-            .unwrap_or(usize::MAX)
-            .min(bytes.len());
+        let size = usize::try_from(length).unwrap_or(usize::MAX).min(bytes.len());
         let whole = size as u64 == length;
         Body {
             bytes: bytes[..size].to_vec(),
@@ -166,10 +158,7 @@ pub fn is_token(text: &str) -> bool {
 
 /// The next line without its CRLF, and its length with it. A bare CR or LF is a fault.
 fn line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == b'\n')
-        .unwrap_or(bytes.len());
+    let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
     let before = &bytes[..end];
     let content = before.strip_suffix(b"\r");
     if content.unwrap_or(before).contains(&b'\r') {
@@ -188,9 +177,7 @@ fn field_line(bytes: &[u8]) -> Result<(String, String), String> {
     if line.starts_with([' ', '\t']) {
         return Err(format!("a folded line {line:?}"));
     }
-    let (name, value) = line
-        .split_once(':')
-        .ok_or_else(|| format!("no colon in {line:?}"))?;
+    let (name, value) = line.split_once(':').ok_or_else(|| format!("no colon in {line:?}"))?;
     if !is_token(name) {
         return Err(format!("bad field name {name:?}"));
     }
@@ -216,9 +203,7 @@ fn digits(value: &str) -> Result<u64, String> {
 fn chunk_size(line: &[u8]) -> Result<usize, String> {
     let fault = || format!("bad chunk size {}", show(line));
     let plain = (1..=8).contains(&line.len()) && line.iter().all(u8::is_ascii_hexdigit);
-    let number = plain
-        .then(|| usize::from_str_radix(&latin1(line), 16).ok())
-        .flatten();
+    let number = plain.then(|| usize::from_str_radix(&latin1(line), 16).ok()).flatten();
     number.ok_or_else(fault)
 }
 
@@ -230,14 +215,8 @@ mod tests {
     fn only_one_spelling_of_a_head_is_accepted() {
         let good = b"GET / HTTP/1.1\r\nHost: a\r\nX-Empty:\r\n\r\nrest";
         let (head, size) = Head::parse(good).expect("well-formed").expect("whole");
-        assert_eq!(
-            (head.start.as_str(), size),
-            ("GET / HTTP/1.1", good.len() - 4)
-        );
-        assert_eq!(
-            (head.field("host"), head.field("x-empty")),
-            (Some("a"), Some(""))
-        );
+        assert_eq!((head.start.as_str(), size), ("GET / HTTP/1.1", good.len() - 4));
+        assert_eq!((head.field("host"), head.field("x-empty")), (Some("a"), Some("")));
         for cut in 0..size {
             assert_eq!(Head::parse(&good[..cut]), Ok(None), "cut at {cut}");
         }
@@ -262,17 +241,12 @@ mod tests {
     fn framing_said_twice_is_a_fault() {
         let framing = |fields: &str| {
             let text = format!("X\r\n{fields}\r\n");
-            let (head, _) = Head::parse(text.as_bytes())
-                .expect("well-formed")
-                .expect("whole");
+            let (head, _) = Head::parse(text.as_bytes()).expect("well-formed").expect("whole");
             head.framing()
         };
         assert_eq!(framing(""), Ok(Framing::Unsaid));
         assert_eq!(framing("content-length: 12\r\n"), Ok(Framing::Length(12)));
-        assert_eq!(
-            framing("Transfer-Encoding: chunked\r\n"),
-            Ok(Framing::Chunked)
-        );
+        assert_eq!(framing("Transfer-Encoding: chunked\r\n"), Ok(Framing::Chunked));
         for bad in [
             "Content-Length: 1\r\nContent-Length: 1\r\n",
             "Content-Length: 1, 1\r\n",
@@ -298,15 +272,9 @@ mod tests {
             let part = Body::of_chunks(&wire[..cut]).expect("a part is no fault");
             assert_eq!(part.wire_size, None, "cut at {cut}");
         }
-        for bad in [
-            "3;x\r\nabc\r\n",
-            "3\nabc",
-            "0x3\r\n",
-            "\r\n",
-            "3\r\nabcd\r\n",
-            " 3\r\n",
-            "-1\r\n",
-        ] {
+        for bad in
+            ["3;x\r\nabc\r\n", "3\nabc", "0x3\r\n", "\r\n", "3\r\nabcd\r\n", " 3\r\n", "-1\r\n"]
+        {
             assert!(Body::of_chunks(bad.as_bytes()).is_err(), "{bad:?}");
         }
         assert_eq!(Body::of_length(b"abcd", 3).wire_size, Some(3));

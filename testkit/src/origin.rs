@@ -62,9 +62,7 @@ impl Origin {
     /// arrived and says what to do with it.
     pub fn start(answer: impl Fn(&Request) -> Script + Send + Sync + 'static) -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        let address = listener
-            .local_addr()
-            .expect("a bound listener has an address");
+        let address = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::new(Shared {
             answer: Box::new(answer),
             record: Mutex::default(),
@@ -98,20 +96,12 @@ impl Origin {
 
     /// The requests after the first `count`.
     pub fn requests_since(&self, count: usize) -> Vec<Request> {
-        locked(&self.shared.record)
-            .requests
-            .get(count..)
-            .unwrap_or_default()
-            .to_vec()
+        locked(&self.shared.record).requests.get(count..).unwrap_or_default().to_vec()
     }
 
     /// How many requests came for this target.
     pub fn count(&self, target: &str) -> usize {
-        locked(&self.shared.record)
-            .seen_count
-            .get(target)
-            .copied()
-            .unwrap_or(0)
+        locked(&self.shared.record).seen_count.get(target).copied().unwrap_or(0)
     }
 
     /// Every connection so far.
@@ -124,35 +114,19 @@ impl Origin {
         let record = locked(&self.shared.record);
         let mut faults = Vec::new();
         for (number, connection) in record.connections.iter().enumerate() {
-            faults.extend(
-                connection
-                    .faults
-                    .iter()
-                    .map(|fault| (number, fault.clone())),
-            );
+            faults.extend(connection.faults.iter().map(|fault| (number, fault.clone())));
         }
         for request in &record.requests {
-            faults.extend(
-                request
-                    .faults
-                    .iter()
-                    .map(|fault| (request.connection, fault.clone())),
-            );
+            faults.extend(request.faults.iter().map(|fault| (request.connection, fault.clone())));
         }
-        faults
-            .into_iter()
-            .map(|(number, fault)| format!("connection {number}: {fault}"))
-            .collect()
+        faults.into_iter().map(|(number, fault)| format!("connection {number}: {fault}")).collect()
     }
 
     /// Did these bytes ever arrive, in whatever place?
     pub fn has_seen(&self, bytes: &[u8]) -> bool {
         let record = locked(&self.shared.record);
         let seen = |connection: &Connection| {
-            connection
-                .bytes
-                .windows(bytes.len())
-                .any(|window| window == bytes)
+            connection.bytes.windows(bytes.len()).any(|window| window == bytes)
         };
         record.connections.iter().any(seen)
     }
@@ -161,11 +135,7 @@ impl Origin {
 impl Drop for Origin {
     fn drop(&mut self) {
         self.shared.is_stopping.store(true, Relaxed);
-        for stream in locked(&self.shared.record)
-            .streams
-            .iter()
-            .filter_map(Weak::upgrade)
-        {
+        for stream in locked(&self.shared.record).streams.iter().filter_map(Weak::upgrade) {
             let _ = stream.shutdown(Shutdown::Both);
         }
         // Wakes the accept loop, which then sees the flag.
@@ -197,15 +167,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
             record.connections.len() - 1
         };
         let shared = Arc::clone(shared);
-        thread::spawn(move || {
-            Worker {
-                shared: &shared,
-                stream: &stream,
-                number,
-                at: 0,
-            }
-            .run()
-        });
+        thread::spawn(move || Worker { shared: &shared, stream: &stream, number, at: 0 }.run());
     }
 }
 
@@ -233,9 +195,7 @@ impl Worker<'_> {
             Ok(None) | Err(_) => rest,
         };
         if !leftover.is_empty() && connection.faults.is_empty() {
-            connection
-                .faults
-                .push(format!("not a request: {}", show(leftover)));
+            connection.faults.push(format!("not a request: {}", show(leftover)));
         }
         connection.is_closed = true;
     }
@@ -308,11 +268,7 @@ impl Worker<'_> {
             {
                 let mut record = locked(&self.shared.record);
                 let known = &mut record.requests[index];
-                *known = Request {
-                    connection: known.connection,
-                    nth: known.nth,
-                    ..now
-                };
+                *known = Request { connection: known.connection, nth: known.nth, ..now };
             }
             if is_whole {
                 return Ok(());
@@ -340,9 +296,7 @@ impl Worker<'_> {
             Ok(found) => return Ok(found.map(|(request, _)| request)),
             Err(fault) => fault,
         };
-        connection
-            .faults
-            .push(format!("{fault} in {}", show(&connection.bytes[self.at..])));
+        connection.faults.push(format!("{fault} in {}", show(&connection.bytes[self.at..])));
         drop(record);
         let _ = self.send(b"HTTP/1.1 400 Lint\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         Err(Over)
@@ -361,9 +315,7 @@ impl Worker<'_> {
             Ok(0) | Err(_) => Err(Over),
             Ok(count) => {
                 let mut record = locked(&self.shared.record);
-                record.connections[self.number]
-                    .bytes
-                    .extend_from_slice(&buffer[..count]);
+                record.connections[self.number].bytes.extend_from_slice(&buffer[..count]);
                 Ok(())
             }
         }

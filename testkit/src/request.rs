@@ -26,13 +26,8 @@ pub struct Request {
 }
 
 /// Fields that belong to one connection (RFC 9110 §7.6.1) and never reach the origin.
-const HOP_BY_HOP: &[&str] = &[
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "upgrade",
-    "proxy-authenticate",
-];
+const HOP_BY_HOP: &[&str] =
+    &["keep-alive", "proxy-connection", "te", "upgrade", "proxy-authenticate"];
 
 /// Fields that a trailer section must not hold (RFC 9110 §6.5.1).
 const NOT_IN_TRAILERS: &[&str] = &[
@@ -69,12 +64,7 @@ impl Request {
             Framing::Chunked => Body::of_chunks(rest)?,
         };
         let (method, target) = (method.to_string(), target.to_string());
-        let mut request = Request {
-            method,
-            target,
-            head,
-            ..Request::default()
-        };
+        let mut request = Request { method, target, head, ..Request::default() };
         request.is_whole = body.wire_size.is_some();
         request.body = body.bytes;
         request.trailers = body.trailers;
@@ -97,12 +87,7 @@ impl Request {
             }
         }
         let sent = |name: &&&str| self.head.has(name);
-        faults.extend(
-            HOP_BY_HOP
-                .iter()
-                .filter(sent)
-                .map(|name| format!("hop-by-hop {name}")),
-        );
+        faults.extend(HOP_BY_HOP.iter().filter(sent).map(|name| format!("hop-by-hop {name}")));
         for (name, _) in &self.trailers {
             if NOT_IN_TRAILERS.contains(&name.to_ascii_lowercase().as_str()) {
                 faults.push(format!("trailer {name}"));
@@ -130,10 +115,7 @@ mod tests {
             ("GET /#x HTTP/1.1\r\nHost: a\r\n\r\n", 1),
             ("GET / HTTP/1.1\r\n\r\n", 1),
             ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 1),
-            (
-                "GET / HTTP/1.1\r\nHost: a\r\nConnection: x\r\nTE: gzip\r\nUpgrade: h2c\r\n\r\n",
-                3,
-            ),
+            ("GET / HTTP/1.1\r\nHost: a\r\nConnection: x\r\nTE: gzip\r\nUpgrade: h2c\r\n\r\n", 3),
             (BAD_TRAILER, 1),
         ];
         for (text, count) in cases {

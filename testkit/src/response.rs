@@ -64,11 +64,7 @@ impl Response {
             Framing::Unsaid => {
                 self.ends_with_connection = true;
                 let wire_size = is_end.then_some(rest.len());
-                Ok(Body {
-                    bytes: rest.to_vec(),
-                    trailers: Vec::new(),
-                    wire_size,
-                })
+                Ok(Body { bytes: rest.to_vec(), trailers: Vec::new(), wire_size })
             }
         }
     }
@@ -95,11 +91,7 @@ fn status(line: &str) -> Result<u16, String> {
     let rest = line.strip_prefix("HTTP/1.1 ").ok_or_else(fault)?;
     let (code, _reason) = rest.split_once(' ').ok_or_else(fault)?;
     let code: u16 = code.parse().map_err(|_| fault())?;
-    if (100..600).contains(&code) {
-        Ok(code)
-    } else {
-        Err(fault())
-    }
+    if (100..600).contains(&code) { Ok(code) } else { Err(fault()) }
 }
 
 #[cfg(test)]
@@ -109,24 +101,9 @@ mod tests {
     #[test]
     fn responses_end_where_their_framing_says() {
         let cases = [
-            (
-                "GET",
-                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
-                200,
-                "ab",
-            ),
-            (
-                "HEAD",
-                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n",
-                200,
-                "",
-            ),
-            (
-                "GET",
-                "HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n",
-                304,
-                "",
-            ),
+            ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", 200, "ab"),
+            ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", 200, ""),
+            ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n", 304, ""),
             ("GET", "HTTP/1.1 204 \r\n\r\n", 204, ""),
             (
                 "GET",
@@ -142,48 +119,28 @@ mod tests {
             ),
         ];
         for (method, text, status, body) in cases {
-            let (response, size) = Response::parse(text.as_bytes(), method, false)
-                .expect(text)
-                .expect(text);
-            assert_eq!(
-                (response.status, response.text().as_str()),
-                (status, body),
-                "{text:?}"
-            );
+            let (response, size) =
+                Response::parse(text.as_bytes(), method, false).expect(text).expect(text);
+            assert_eq!((response.status, response.text().as_str()), (status, body), "{text:?}");
             assert_eq!(size, Some(text.len()), "{text:?}");
             for cut in 0..text.len() {
                 let part = Response::parse(&text.as_bytes()[..cut], method, false).expect(text);
-                assert!(
-                    part.is_none_or(|(_, size)| size.is_none()),
-                    "{text:?} cut at {cut}"
-                );
+                assert!(part.is_none_or(|(_, size)| size.is_none()), "{text:?} cut at {cut}");
             }
         }
         let open = b"HTTP/1.1 200 OK\r\n\r\nab";
-        let (part, size) = Response::parse(open, "GET", false)
-            .expect("good")
-            .expect("head");
+        let (part, size) = Response::parse(open, "GET", false).expect("good").expect("head");
         assert!(part.ends_with_connection && size.is_none());
-        let (_, size) = Response::parse(open, "GET", true)
-            .expect("good")
-            .expect("head");
+        let (_, size) = Response::parse(open, "GET", true).expect("good").expect("head");
         assert_eq!(size, Some(open.len()));
     }
 
     #[test]
     fn bad_status_lines_are_faults() {
-        for bad in [
-            "HTTP/1.1 200",
-            "HTTP/1.1 20 OK",
-            "HTTP/1.0 200 OK",
-            "HTTP/1.1 600 x",
-            "200 OK",
-        ] {
+        for bad in ["HTTP/1.1 200", "HTTP/1.1 20 OK", "HTTP/1.0 200 OK", "HTTP/1.1 600 x", "200 OK"]
+        {
             let text = format!("{bad}\r\n\r\n");
-            assert!(
-                Response::parse(text.as_bytes(), "GET", false).is_err(),
-                "{bad}"
-            );
+            assert!(Response::parse(text.as_bytes(), "GET", false).is_err(), "{bad}");
         }
     }
 }

@@ -28,10 +28,7 @@ impl Gate {
     /// Waits until it is open; `false` if [`PATIENCE`] ran out first.
     pub fn wait(&self) -> bool {
         let is_closed = |open: &mut bool| !*open;
-        let waited = self
-            .0
-            .1
-            .wait_timeout_while(locked(&self.0.0), PATIENCE, is_closed);
+        let waited = self.0.1.wait_timeout_while(locked(&self.0.0), PATIENCE, is_closed);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
@@ -65,9 +62,7 @@ pub struct Script {
 impl Script {
     /// Reads the whole request and then does what is appended.
     pub fn new() -> Script {
-        Script {
-            steps: vec![Step::ReadBody],
-        }
+        Script { steps: vec![Step::ReadBody] }
     }
 
     /// Does what is appended as soon as the request head has arrived.
@@ -77,9 +72,7 @@ impl Script {
 
     /// A well-formed answer with a length. `fields` are whole lines; `status` is code and reason.
     pub fn answer(status: &str, fields: &[&str], body: &[u8]) -> Script {
-        Script::new()
-            .send(answer_head(status, fields, body.len()))
-            .send(body)
+        Script::new().send(answer_head(status, fields, body.len())).send(body)
     }
 
     /// Sends these bytes.

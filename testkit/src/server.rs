@@ -41,11 +41,8 @@ impl ServerBuilder {
         let folder = Folder::new();
         let admin = folder.path("admin.sock").display().to_string();
         let runtime_dir = folder.path("run").display().to_string();
-        let builder = ServerBuilder {
-            program: program.into(),
-            arguments: vec!["serve".into()],
-            folder,
-        };
+        let builder =
+            ServerBuilder { program: program.into(), arguments: vec!["serve".into()], folder };
         // Nothing is shared with another server, so that tests run side by side.
         builder
             .flag("--listen", "127.0.0.1:0")
@@ -83,23 +80,14 @@ impl ServerBuilder {
             .spawn()
             .expect("the binary was built");
         let errors = Arc::new(Mutex::new(String::new()));
-        collect(
-            child.stderr.take().expect("it is piped"),
-            Arc::clone(&errors),
-        );
+        collect(child.stderr.take().expect("it is piped"), Arc::clone(&errors));
         let lines = lines_of(child.stdout.take().expect("it is piped"));
         let Some(address) = listening_address(&lines) else {
             let _ = child.kill();
             let _ = child.wait();
             panic!("{:?} does not listen: {}", self.arguments, locked(&errors));
         };
-        Server {
-            child,
-            program: self.program,
-            address,
-            folder: self.folder,
-            errors,
-        }
+        Server { child, program: self.program, address, folder: self.folder, errors }
     }
 
     /// Runs it to its end, for a start that must be refused.
@@ -112,10 +100,7 @@ impl ServerBuilder {
 impl Server {
     /// In front of this origin, with two workers and every setting at its default.
     pub fn before(program: &str, origin: &Origin) -> Server {
-        ServerBuilder::new(program)
-            .origin(origin)
-            .flag("--workers", "2")
-            .start()
+        ServerBuilder::new(program).origin(origin).flag("--workers", "2").start()
     }
 
     /// Where it listens.
@@ -141,11 +126,8 @@ impl Server {
     /// Runs a client command of the binary against this server's admin socket.
     pub fn command(&self, arguments: &[&str]) -> Output {
         let admin = self.admin();
-        let command = Command::new(&self.program)
-            .args(arguments)
-            .arg("--admin")
-            .arg(admin)
-            .output();
+        let command =
+            Command::new(&self.program).args(arguments).arg("--admin").arg(admin).output();
         command.expect("the binary was built")
     }
 
@@ -160,9 +142,7 @@ impl Server {
     /// One counter; panics if there is none of this name.
     pub fn stat(&self, name: &str) -> f64 {
         let stats = self.stats();
-        *stats
-            .get(name)
-            .unwrap_or_else(|| panic!("no counter {name} in {:?}", stats.keys()))
+        *stats.get(name).unwrap_or_else(|| panic!("no counter {name} in {:?}", stats.keys()))
     }
 
     /// Sends a signal to the process.

@@ -22,10 +22,7 @@ pub struct Vector {
 impl Vector {
     /// The texts of all lines with this mark.
     pub fn all(&self, mark: char) -> impl Iterator<Item = &str> {
-        self.items
-            .iter()
-            .filter(move |item| item.0 == mark)
-            .map(|item| item.1.as_str())
+        self.items.iter().filter(move |item| item.0 == mark).map(|item| item.1.as_str())
     }
 
     /// The name with its line, for messages.
@@ -42,18 +39,11 @@ pub fn parse(text: &str, marks: &str) -> Result<Vec<Vector>, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        if let Some(name) = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             if vectors.iter().any(|vector| vector.name == name) {
                 return Err(format!("line {number}: a second {name:?}"));
             }
-            vectors.push(Vector {
-                name: name.into(),
-                line: number,
-                items: Vec::new(),
-            });
+            vectors.push(Vector { name: name.into(), line: number, items: Vec::new() });
             continue;
         }
         let mark = line.chars().next().filter(|mark| marks.contains(*mark));
@@ -61,9 +51,7 @@ pub fn parse(text: &str, marks: &str) -> Result<Vec<Vector>, String> {
             return Err(format!("line {number}: {line:?}"));
         };
         let text = &line[1..];
-        vector
-            .items
-            .push((mark, text.strip_prefix(' ').unwrap_or(text).into()));
+        vector.items.push((mark, text.strip_prefix(' ').unwrap_or(text).into()));
     }
     Ok(vectors)
 }

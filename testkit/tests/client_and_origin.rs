@@ -9,20 +9,10 @@ fn requests_are_answered_in_order_and_recorded() {
     let mut client = Client::connect(origin.address());
     for target in ["/a", "/b", "/a"] {
         let response = client.ask("GET", target, &["X-Kind: test"]).expect("whole");
-        assert_eq!(
-            (response.status, response.text()),
-            (200, format!("GET {target}"))
-        );
+        assert_eq!((response.status, response.text()), (200, format!("GET {target}")));
     }
-    let targets: Vec<_> = origin
-        .requests()
-        .into_iter()
-        .map(|r| (r.target, r.nth))
-        .collect();
-    assert_eq!(
-        targets,
-        [("/a".into(), 0), ("/b".into(), 0), ("/a".into(), 1)]
-    );
+    let targets: Vec<_> = origin.requests().into_iter().map(|r| (r.target, r.nth)).collect();
+    assert_eq!(targets, [("/a".into(), 0), ("/b".into(), 0), ("/a".into(), 1)]);
     assert_eq!((origin.count("/a"), origin.faults()), (2, vec![]));
 }
 
@@ -72,9 +62,7 @@ fn a_gate_holds_the_body_back_and_the_head_can_be_read() {
     let mut client = Client::connect(origin.address());
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(reached.wait());
-    let part = client
-        .peek("GET", |response| response.body == b"ab")
-        .expect("head and half");
+    let part = client.peek("GET", |response| response.body == b"ab").expect("head and half");
     assert!(!part.is_whole && !gate.is_open());
     gate.open();
     assert_eq!(client.response("GET").expect("whole").text(), "abcd");
@@ -101,7 +89,5 @@ fn cut_and_reset_connections_are_told_apart() {
     client.send("GET /none HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(client.is_closed_cleanly());
     drop(client);
-    eventually("the origin notes each end", || {
-        origin.connections().iter().all(|c| c.is_closed)
-    });
+    eventually("the origin notes each end", || origin.connections().iter().all(|c| c.is_closed));
 }

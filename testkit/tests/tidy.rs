@@ -8,10 +8,5 @@ use forebay_testkit::tidy::check_tree;
 fn the_tree_is_tidy() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let problems: Vec<String> = check_tree(&root).iter().map(ToString::to_string).collect();
-    assert!(
-        problems.is_empty(),
-        "{} problems:\n{}",
-        problems.len(),
-        problems.join("\n")
-    );
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }

@@ -13,9 +13,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 /// Seconds since 1970, from the coarse clock: a few nanoseconds to read, 4 ms late at most.
 pub(crate) fn unix_seconds() -> u64 {
-    clock_gettime(ClockId::RealtimeCoarse)
-        .tv_sec
-        .cast_unsigned()
+    clock_gettime(ClockId::RealtimeCoarse).tv_sec.cast_unsigned()
 }
 
 /// `Date: …\r\n`, formatted again only when the second has changed.

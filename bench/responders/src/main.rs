@@ -91,14 +91,10 @@ fn on_threads(
         .map_err(|e| io::Error::new(e.kind(), format!("port {}: {e}", listen.port)))?;
     std::thread::scope(|scope| {
         let serve = &serve;
-        let threads: Vec<_> = listeners
+        let threads: Vec<_> =
+            listeners.into_iter().map(|listener| scope.spawn(move || serve(listener))).collect();
+        threads
             .into_iter()
-            .map(|listener| scope.spawn(move || serve(listener)))
-            .collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("panic")))
-        })
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("panic"))))
     })
 }

@@ -109,18 +109,8 @@ mod tests {
 
     #[test]
     fn targets_name_what_the_table_says() {
-        let filler = |bytes, storable| {
-            Some(Resource {
-                content: Content::Filler(bytes),
-                storable,
-            })
-        };
-        let object = |id, storable| {
-            Some(Resource {
-                content: Content::Object(id),
-                storable,
-            })
-        };
+        let filler = |bytes, storable| Some(Resource { content: Content::Filler(bytes), storable });
+        let object = |id, storable| Some(Resource { content: Content::Object(id), storable });
         for (target, want) in [
             ("/0/0", filler(0, true)),
             ("/1k/63", filler(1024, true)),
@@ -145,11 +135,7 @@ mod tests {
     #[test]
     fn objects_have_sizes_over_the_whole_span_and_marks_of_their_own() {
         let sizes: Vec<_> = (0..10_000).map(object_bytes).collect();
-        assert!(
-            sizes
-                .iter()
-                .all(|s| (OBJECT_BYTES_MIN..=OBJECT_BYTES_MAX).contains(s))
-        );
+        assert!(sizes.iter().all(|s| (OBJECT_BYTES_MIN..=OBJECT_BYTES_MAX).contains(s)));
         let mean = sizes.iter().sum::<usize>() / sizes.len();
         assert!((50_000..54_000).contains(&mean), "mean size {mean}");
         assert_ne!(mark(1), mark(2));

@@ -22,10 +22,7 @@ fn mixed_sizes_never_exceed_the_budget() {
             held.clear();
         }
         let stats = store.stats();
-        assert!(
-            stats.used_bytes <= stats.budget_bytes,
-            "round {round}: {stats:?}"
-        );
+        assert!(stats.used_bytes <= stats.budget_bytes, "round {round}: {stats:?}");
         if round % 500 == 0 {
             check(&store);
         }
@@ -59,11 +56,7 @@ fn without_room_nothing_is_stored_and_nothing_fails() {
         check(&store);
     }
     let stats = store.stats();
-    assert!(
-        held.len() < 40 && stats.refused_no_room > 100,
-        "{} held, {stats:?}",
-        held.len()
-    );
+    assert!(held.len() < 40 && stats.refused_no_room > 100, "{} held, {stats:?}", held.len());
     for (i, record) in held.iter().enumerate() {
         assert_eq!(body_of(record)[..8], (i as u64).to_le_bytes());
     }

@@ -69,16 +69,8 @@ fn every_end_of_a_fetch_reaches_its_followers() {
         ("declined once", |leader| leader.decline_once(), "Declined"),
         ("failed", |leader| leader.fail(), "Failed"),
         ("dropped", drop, "Failed"),
-        (
-            "validated without a record",
-            |leader| leader.validated(b""),
-            "Failed",
-        ),
-        (
-            "aborted before it was read",
-            |leader| drop(begin(leader, b"", None)),
-            "Failed",
-        ),
+        ("validated without a record", |leader| leader.validated(b""), "Failed"),
+        ("aborted before it was read", |leader| drop(begin(leader, b"", None)), "Failed"),
     ];
     for (name, act, expected) in cases {
         let store = store(config(1 << 20));
@@ -90,11 +82,7 @@ fn every_end_of_a_fetch_reaches_its_followers() {
         act(leader);
         assert!(alarm.0.load(Relaxed) >= 1, "{name}: not woken");
         assert_eq!(format!("{:?}", outcome(&mut follower)), expected, "{name}");
-        assert_eq!(
-            format!("{:?}", outcome(&mut follower)),
-            "Failed",
-            "{name}: it comes once"
-        );
+        assert_eq!(format!("{:?}", outcome(&mut follower)), "Failed", "{name}: it comes once");
         drop(follower);
         check_at_rest(&store);
     }
@@ -118,11 +106,7 @@ fn a_broken_body_is_never_stored() {
         let mut reader = reader(follower);
         filling.append(b"abc").unwrap();
         assert!(!act(filling), "{name}");
-        assert_eq!(
-            read_now(&mut reader).1,
-            Poll::Ready(ReadEvent::Aborted),
-            "{name}"
-        );
+        assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Aborted), "{name}");
         assert!(found(&store, b"a").is_none(), "{name}");
         drop(reader);
         check_at_rest(&store);
@@ -138,10 +122,7 @@ fn a_declined_key_is_not_collapsed_for_a_while() {
         assert_eq!(matches!(join, Join::Declined), declined, "at {now_ms}");
     }
     store.forget_declined(b"a");
-    assert!(matches!(
-        store.join(b"a", None, None, 1000),
-        Join::Leader(..)
-    ));
+    assert!(matches!(store.join(b"a", None, None, 1000), Join::Leader(..)));
     lead(&store, b"b", None).0.decline_once();
     assert!(matches!(store.join(b"b", None, None, 0), Join::Leader(..)));
 }
@@ -152,31 +133,16 @@ fn a_body_known_to_be_too_long_gives_the_leader_back() {
     let (leader, mut follower) = lead(&store, b"a", None);
     let (leader, refused) = leader.begin(b"", None, Some(200_000)).unwrap_err();
     assert_eq!(refused, Refused::TooLarge);
-    assert!(
-        follower
-            .poll_outcome(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
-    );
+    assert!(follower.poll_outcome(&mut Context::from_waker(Waker::noop())).is_pending());
     leader.decline(0);
     assert!(matches!(outcome(&mut follower), Outcome::Declined));
     assert_eq!(store.stats().refused_large, 1);
     // Promised lengths share what may grow.
     let fillings: Vec<Filling> = (0..2_u8)
-        .map(|i| {
-            lead(&store, &[i], None)
-                .0
-                .begin(b"", None, Some(130_000))
-                .unwrap()
-        })
+        .map(|i| lead(&store, &[i], None).0.begin(b"", None, Some(130_000)).unwrap())
         .collect();
-    let (_, refused) = lead(&store, b"c", None)
-        .0
-        .begin(b"", None, Some(130_000))
-        .unwrap_err();
-    assert_eq!(
-        (refused, store.stats().refused_no_room),
-        (Refused::NoRoom, 1)
-    );
+    let (_, refused) = lead(&store, b"c", None).0.begin(b"", None, Some(130_000)).unwrap_err();
+    assert_eq!((refused, store.stats().refused_no_room), (Refused::NoRoom, 1));
     drop(fillings);
     drop(follower);
     check_at_rest(&store);
@@ -194,10 +160,7 @@ fn a_follower_of_another_variant_sees_whose_response_it_is() {
     let (leader, _) = lead(&store, b"a", Some(b"br"));
     assert!(filling.finish() && begin(leader, b"", base("encoding", "br")).finish());
     assert_eq!(store.stats().record_count, 2);
-    assert!(
-        matches!(store.join(b"a", None, None, 0), Join::Stored),
-        "it has a base now"
-    );
+    assert!(matches!(store.join(b"a", None, None, 0), Join::Stored), "it has a base now");
 }
 
 /// A purge at any moment of a fill: it is neither stored nor joined, its followers are served.
@@ -208,11 +171,7 @@ fn a_fill_that_began_before_a_purge_is_never_stored() {
             let store = store(config(1 << 20));
             let purge_at = |now: usize| {
                 if now == moment {
-                    let purged = if all {
-                        store.clear()
-                    } else {
-                        store.purge(b"a")
-                    };
+                    let purged = if all { store.clear() } else { store.purge(b"a") };
                     assert_eq!(purged.flights, 1, "moment {moment}");
                     check(&store);
                 }
@@ -229,10 +188,7 @@ fn a_fill_that_began_before_a_purge_is_never_stored() {
             let (second, _) = lead(&store, b"a", None);
             assert!(!filling.finish(), "moment {moment}");
             assert!(found(&store, b"a").is_none(), "moment {moment}");
-            assert_eq!(
-                read_now(&mut reader),
-                (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done))
-            );
+            assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
             assert!(begin(second, b"new", None).finish(), "moment {moment}");
             assert_eq!(found(&store, b"a").unwrap().head(), b"new");
             drop(reader);
@@ -256,17 +212,10 @@ fn a_reader_is_woken_once_by_each_change_and_never_without() {
         assert_eq!(alarm.0.load(Relaxed), round);
         filling.append(b"a").unwrap();
         filling.append(b"b").unwrap();
-        assert_eq!(
-            alarm.0.load(Relaxed),
-            round + 1,
-            "who does not wait is not woken"
-        );
+        assert_eq!(alarm.0.load(Relaxed), round + 1, "who does not wait is not woken");
     }
     assert_eq!(read(&mut reader, &mut cx), (b"ab".to_vec(), Poll::Pending));
     drop(filling);
     assert_eq!(alarm.0.load(Relaxed), 4);
-    assert_eq!(
-        read(&mut reader, &mut cx).1,
-        Poll::Ready(ReadEvent::Aborted)
-    );
+    assert_eq!(read(&mut reader, &mut cx).1, Poll::Ready(ReadEvent::Aborted));
 }

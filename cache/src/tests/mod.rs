@@ -56,11 +56,7 @@ fn check(store: &Store) {
 fn check_at_rest(store: &Store) {
     check(store);
     let stats = store.stats();
-    assert_eq!(
-        (stats.lent_bytes, stats.growing_bytes, stats.flight_count),
-        (0, 0, 0),
-        "{stats:?}"
-    );
+    assert_eq!((stats.lent_bytes, stats.growing_bytes, stats.flight_count), (0, 0, 0), "{stats:?}");
 }
 
 /// A body that tells its version: no two versions share eight bytes in a row.
@@ -85,9 +81,7 @@ fn follow(store: &Arc<Store>, primary: &[u8]) -> Follower {
 }
 
 fn begin(leader: Leader, head: &[u8], base: Option<Base>) -> Filling {
-    leader
-        .begin(head, base, None)
-        .unwrap_or_else(|(_, refused)| panic!("{head:?}: {refused:?}"))
+    leader.begin(head, base, None).unwrap_or_else(|(_, refused)| panic!("{head:?}: {refused:?}"))
 }
 
 /// Stores one record in one append; false if the store would not have it.
@@ -99,10 +93,7 @@ fn fill(store: &Arc<Store>, primary: &[u8], base: Option<Base>, body: &[u8]) -> 
 }
 
 fn base(names: &str, variant: &str) -> Option<Base> {
-    Some(Base {
-        names: names.into(),
-        variant: variant.into(),
-    })
+    Some(Base { names: names.into(), variant: variant.into() })
 }
 
 fn found(store: &Store, primary: &[u8]) -> Option<Arc<Record>> {
@@ -114,11 +105,7 @@ fn found(store: &Store, primary: &[u8]) -> Option<Arc<Record>> {
 }
 
 fn body_of(record: &Record) -> Vec<u8> {
-    record
-        .body()
-        .fragments(0..u64::MAX)
-        .collect::<Vec<_>>()
-        .concat()
+    record.body().fragments(0..u64::MAX).collect::<Vec<_>>().concat()
 }
 
 /// Polls an outcome that must be there.
@@ -200,9 +187,7 @@ impl Rng {
     /// From `FOREBAY_SEED`, else from the hasher's random keys; prints it.
     fn from_environment(test: &str) -> Self {
         use std::hash::{BuildHasher, RandomState};
-        let given = std::env::var("FOREBAY_SEED")
-            .ok()
-            .and_then(|seed| seed.parse().ok());
+        let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
         println!("{test}: FOREBAY_SEED={seed}");
         Self(seed)

@@ -45,21 +45,9 @@ struct Model {
 impl Model {
     fn new(seed: u64, config: StoreConfig, ample: bool) -> Self {
         // A store that evicts may keep variants longer than one that is full.
-        let variants_max = if ample {
-            config.variants_max
-        } else {
-            usize::MAX
-        };
+        let variants_max = if ample { config.variants_max } else { usize::MAX };
         let (store, rng) = (seeded_store(config, seed), Rng(seed));
-        Self {
-            store,
-            rng,
-            ample,
-            variants_max,
-            known: HashMap::new(),
-            fills: vec![],
-            version: 0,
-        }
+        Self { store, rng, ample, variants_max, known: HashMap::new(), fills: vec![], version: 0 }
     }
 
     fn step(&mut self) {
@@ -80,34 +68,19 @@ impl Model {
 
     /// Compares one record with what the model knows.
     fn expect(&self, key: u64, variant: Option<&str>, found: Option<&Record>) {
-        let known = self
-            .known
-            .get(&key)
-            .into_iter()
-            .flat_map(|known| &known.versions);
-        let mut version = known
-            .filter(|(v, _)| v.as_deref() == variant)
-            .map(|&(_, version)| version);
+        let known = self.known.get(&key).into_iter().flat_map(|known| &known.versions);
+        let mut version =
+            known.filter(|(v, _)| v.as_deref() == variant).map(|&(_, version)| version);
         let version = version.next();
         let Some(record) = found else {
-            assert!(
-                !self.ample || version.is_none(),
-                "{key} {variant:?}: {version:?} is lost"
-            );
+            assert!(!self.ample || version.is_none(), "{key} {variant:?}: {version:?} is lost");
             return;
         };
         let found = String::from_utf8_lossy(record.head()).into_owned();
         let expected = format!("{key} {variant:?} {version:?}");
-        assert!(
-            found.starts_with(&expected),
-            "{found} instead of {expected}"
-        );
+        assert!(found.starts_with(&expected), "{found} instead of {expected}");
         let length = record.body().len() as usize;
-        assert_eq!(
-            body_of(record),
-            content(version.unwrap(), length),
-            "{found}"
-        );
+        assert_eq!(body_of(record), content(version.unwrap(), length), "{found}");
     }
 
     fn look_up(&mut self, key: u64) {
@@ -120,15 +93,9 @@ impl Model {
                 self.expect(key, None, Some(&record));
             }
             Lookup::Base(names) => {
-                assert_eq!(
-                    known_names.as_deref().map(str::as_bytes),
-                    Some(&*names),
-                    "{key}"
-                );
+                assert_eq!(known_names.as_deref().map(str::as_bytes), Some(&*names), "{key}");
                 for variant in (0..8).map(|variant| variant.to_string()) {
-                    let found = self
-                        .store
-                        .lookup_variant(&primary, &names, variant.as_bytes());
+                    let found = self.store.lookup_variant(&primary, &names, variant.as_bytes());
                     self.expect(key, Some(&variant), found.as_deref());
                 }
             }
@@ -137,38 +104,25 @@ impl Model {
 
     /// Joins as a request would: with the variant if the names are known.
     fn start(&mut self, key: u64) {
-        let varies = self
-            .known
-            .get(&key)
-            .is_some_and(|known| !known.names.is_empty());
+        let varies = self.known.get(&key).is_some_and(|known| !known.names.is_empty());
         let variant = varies.then(|| self.rng.below(8).to_string());
         let primary = key.to_le_bytes();
         let found = match &variant {
             None => found_any(&self.store, &primary),
             Some(variant) => {
                 let names = self.known[&key].names.as_bytes();
-                self.store
-                    .lookup_variant(&primary, names, variant.as_bytes())
+                self.store.lookup_variant(&primary, names, variant.as_bytes())
             }
         };
         let asked = variant.as_deref().map(str::as_bytes);
         let flight = (key, variant.clone());
-        let led = self
-            .fills
-            .iter()
-            .any(|fill| fill.registered && fill.flight == flight);
-        match self
-            .store
-            .join(&primary, asked, found.as_ref(), self.version)
-        {
+        let led = self.fills.iter().any(|fill| fill.registered && fill.flight == flight);
+        match self.store.join(&primary, asked, found.as_ref(), self.version) {
             Join::Stored => panic!("{key} {variant:?}: what was found is all there is"),
             Join::Declined => {}
             Join::Follower(follower) => {
                 assert!(led, "{key} {variant:?}: follows nobody");
-                let fill = self
-                    .fills
-                    .iter_mut()
-                    .find(|f| f.registered && f.flight == flight);
+                let fill = self.fills.iter_mut().find(|f| f.registered && f.flight == flight);
                 let reader = reader(follower);
                 fill.unwrap().readers.push((reader, Vec::new()));
             }
@@ -189,15 +143,10 @@ impl Model {
         self.version += 1;
         let base = (self.rng.below(3) == 0 || flight.1.is_some()).then(|| {
             let names = if self.rng.below(8) == 0 { "m" } else { "n" };
-            let variant = flight
-                .1
-                .clone()
-                .unwrap_or_else(|| self.rng.below(8).to_string());
+            let variant = flight.1.clone().unwrap_or_else(|| self.rng.below(8).to_string());
             base(names, &variant).unwrap()
         });
-        let variant = base
-            .as_ref()
-            .map(|base| String::from_utf8_lossy(&base.variant).into_owned());
+        let variant = base.as_ref().map(|base| String::from_utf8_lossy(&base.variant).into_owned());
         let head = format!("{} {variant:?} {:?}", flight.0, Some(self.version));
         let body_bytes = self.rng.size(BODY_BYTES_MAX) as usize;
         let length = (self.rng.below(2) == 0).then_some(body_bytes as u64);
@@ -243,11 +192,7 @@ impl Model {
             read.extend(rest);
             assert_eq!(
                 end,
-                Poll::Ready(if complete {
-                    ReadEvent::Done
-                } else {
-                    ReadEvent::Aborted
-                })
+                Poll::Ready(if complete { ReadEvent::Done } else { ReadEvent::Aborted })
             );
             assert!(!complete || read == content(fill.version, fill.body_bytes));
         }
@@ -259,16 +204,11 @@ impl Model {
     /// What the obvious store does with a new record.
     fn note(&mut self, key: u64, base: Option<Base>, version: u64) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let names = base
-            .as_ref()
-            .map_or(String::new(), |base| text(&base.names));
+        let names = base.as_ref().map_or(String::new(), |base| text(&base.names));
         let variant = base.as_ref().map(|base| text(&base.variant));
         let known = self.known.entry(key).or_default();
         if known.names != names || names.is_empty() {
-            *known = Known {
-                names,
-                versions: vec![],
-            };
+            *known = Known { names, versions: vec![] };
         }
         known.versions.retain(|(other, _)| *other != variant);
         if known.versions.len() >= self.variants_max {
@@ -300,48 +240,30 @@ impl Model {
         let Some(known) = found_any(&self.store, &key.to_le_bytes()) else {
             return;
         };
-        let join = self
-            .store
-            .join(&key.to_le_bytes(), None, Some(&known), self.version);
+        let join = self.store.join(&key.to_le_bytes(), None, Some(&known), self.version);
         let Join::Leader(leader, mut follower) = join else {
             return;
         };
         let head = [known.head(), b" validated"].concat();
         leader.validated(&head[..head.len().min(100)]);
-        let Outcome::Validated(new) = outcome(&mut follower) else {
-            panic!("{key}")
-        };
+        let Outcome::Validated(new) = outcome(&mut follower) else { panic!("{key}") };
         self.expect(key, None, Some(&new));
     }
 
     fn purge(&mut self, key: u64) {
         let purged = self.store.purge(&key.to_le_bytes());
-        let known = self
-            .known
-            .remove(&key)
-            .map_or(0, |known| known.versions.len() as u64);
-        assert!(
-            purged.records <= known && (!self.ample || purged.records == known),
-            "{key}"
-        );
-        let of_key = self
-            .fills
-            .iter_mut()
-            .filter(|fill| fill.registered && fill.flight.0 == key);
+        let known = self.known.remove(&key).map_or(0, |known| known.versions.len() as u64);
+        assert!(purged.records <= known && (!self.ample || purged.records == known), "{key}");
+        let of_key = self.fills.iter_mut().filter(|fill| fill.registered && fill.flight.0 == key);
         let flights = of_key.map(|fill| fill.registered = false).count() as u64;
         assert_eq!(purged.flights, flights, "{key}");
-        assert!(matches!(
-            self.store.lookup(&key.to_le_bytes()),
-            Lookup::Miss
-        ));
+        assert!(matches!(self.store.lookup(&key.to_le_bytes()), Lookup::Miss));
     }
 
     fn clear(&mut self) {
         self.store.clear();
         self.known.clear();
-        self.fills
-            .iter_mut()
-            .for_each(|fill| fill.registered = false);
+        self.fills.iter_mut().for_each(|fill| fill.registered = false);
     }
 }
 
@@ -349,17 +271,11 @@ impl Fill {
     /// Appends some of the rest; false if nobody listens any more.
     fn append(&mut self, bytes_max: usize, store: &Store) -> bool {
         let body = content(self.version, self.body_bytes);
-        let to = self
-            .sent_bytes
-            .saturating_add(bytes_max)
-            .min(self.body_bytes);
+        let to = self.sent_bytes.saturating_add(bytes_max).min(self.body_bytes);
         while self.sent_bytes < to {
             let mut cx = Context::from_waker(Waker::noop());
             if self.filling.poll_room(&mut cx, self.version).is_pending() {
-                assert!(
-                    self.read() > 0,
-                    "a window is full, and there is nothing to read"
-                );
+                assert!(self.read() > 0, "a window is full, and there is nothing to read");
                 continue;
             }
             let part = &body[self.sent_bytes..to.min(self.sent_bytes + 3000)];
@@ -400,14 +316,8 @@ fn found_any(store: &Store, primary: &[u8]) -> Option<Arc<Record>> {
 #[test]
 fn random_histories_agree_with_the_obvious_store() {
     let mut rng = Rng::from_environment("model");
-    let ample = StoreConfig {
-        object_bytes_max: 5000,
-        ..config(64 << 20)
-    };
-    let tight = StoreConfig {
-        object_bytes_max: 5000,
-        ..config(128 * 1024)
-    };
+    let ample = StoreConfig { object_bytes_max: 5000, ..config(64 << 20) };
+    let tight = StoreConfig { object_bytes_max: 5000, ..config(128 * 1024) };
     for (config, ample) in [(ample, true), (tight, false)] {
         for _ in 0..50 {
             let mut model = Model::new(rng.next(), config.clone(), ample);

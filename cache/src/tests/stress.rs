@@ -25,20 +25,10 @@ fn expect(key: u64, floor: u64, head: &[u8], body: &[u8]) {
     let (found_key, rest) = head.split_first_chunk::<8>().unwrap();
     let version = u64::from_le_bytes(*rest.first_chunk().unwrap());
     assert_eq!(u64::from_le_bytes(*found_key), key, "a stranger's response");
-    assert!(
-        version >= floor,
-        "version {version} of {key} began before the purge at {floor}"
-    );
-    assert!(
-        body == content(version, body.len()),
-        "version {version} of {key} is mixed"
-    );
+    assert!(version >= floor, "version {version} of {key} began before the purge at {floor}");
+    assert!(body == content(version, body.len()), "version {version} of {key} is mixed");
     let length = u64::from_le_bytes(*rest.last_chunk().unwrap());
-    assert_eq!(
-        length,
-        body.len() as u64,
-        "version {version} of {key} is cut"
-    );
+    assert_eq!(length, body.len() as u64, "version {version} of {key} is cut");
 }
 
 impl Shared {
@@ -74,9 +64,7 @@ impl Shared {
             _ => {}
         }
         let body = content(version, rng.size(30_000) as usize);
-        let head = [key, version, body.len() as u64]
-            .map(u64::to_le_bytes)
-            .concat();
+        let head = [key, version, body.len() as u64].map(u64::to_le_bytes).concat();
         let Ok(mut filling) = leader.begin(&head, None, None) else {
             return;
         };
@@ -131,12 +119,7 @@ fn threads_never_see_strangers_mixtures_or_what_was_purged() {
         let floors = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
         let store = store(config(budget_bytes));
         let (version, start) = (AtomicU64::new(1), Barrier::new(THREADS as usize));
-        let shared = Shared {
-            store,
-            version,
-            floors,
-            start,
-        };
+        let shared = Shared { store, version, floors, start };
         thread::scope(|scope| {
             for _ in 0..THREADS {
                 let (shared, rng) = (&shared, Rng(rng.next()));

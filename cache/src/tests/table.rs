@@ -10,67 +10,27 @@ fn a_setting_that_cannot_work_is_refused_by_name() {
     let good = config(1 << 20);
     let cases = [
         (small, ConfigError::BudgetTooSmall { minimum_bytes }),
+        (StoreConfig { shard_count: 3, ..good.clone() }, ConfigError::ShardCount { max: 4096 }),
+        (StoreConfig { shard_count: 0, ..good.clone() }, ConfigError::ShardCount { max: 4096 }),
         (
-            StoreConfig {
-                shard_count: 3,
-                ..good.clone()
-            },
-            ConfigError::ShardCount { max: 4096 },
-        ),
-        (
-            StoreConfig {
-                shard_count: 0,
-                ..good.clone()
-            },
-            ConfigError::ShardCount { max: 4096 },
-        ),
-        (
-            StoreConfig {
-                growing_bytes_max: 2 << 20,
-                ..good.clone()
-            },
+            StoreConfig { growing_bytes_max: 2 << 20, ..good.clone() },
             ConfigError::GrowingAboveBudget,
         ),
         (
-            StoreConfig {
-                object_bytes_max: 1 << 20,
-                ..good.clone()
-            },
+            StoreConfig { object_bytes_max: 1 << 20, ..good.clone() },
             ConfigError::ObjectAboveGrowing,
         ),
-        (
-            StoreConfig {
-                variants_max: 0,
-                ..good.clone()
-            },
-            ConfigError::Zero,
-        ),
-        (
-            StoreConfig {
-                window_bytes: 0,
-                ..good.clone()
-            },
-            ConfigError::Zero,
-        ),
+        (StoreConfig { variants_max: 0, ..good.clone() }, ConfigError::Zero),
+        (StoreConfig { window_bytes: 0, ..good.clone() }, ConfigError::Zero),
     ];
     for (config, expected) in cases {
-        assert_eq!(
-            Store::new(config.clone()).err(),
-            Some(expected),
-            "{config:?}"
-        );
+        assert_eq!(Store::new(config.clone()).err(), Some(expected), "{config:?}");
     }
     let mut least = config(minimum_bytes);
     least.object_bytes_max = least.growing_bytes_max;
     let least = store(least);
-    assert!(
-        fill(&least, b"a", None, &content(1, 4096)),
-        "the minimum holds a record"
-    );
-    assert!(
-        Store::new(StoreConfig::with_budget(64 << 20)).is_ok(),
-        "the defaults work"
-    );
+    assert!(fill(&least, b"a", None, &content(1, 4096)), "the minimum holds a record");
+    assert!(Store::new(StoreConfig::with_budget(64 << 20)).is_ok(), "the defaults work");
 }
 
 #[test]
@@ -86,16 +46,10 @@ fn what_was_stored_is_found_until_it_is_replaced_or_purged() {
         filling.append(&content(version, 5000)).unwrap();
         assert!(filling.finish());
         let record = found(&store, b"a").unwrap();
-        assert_eq!(
-            (record.head(), body_of(&record)),
-            (&b"head"[..], content(version, 5000))
-        );
+        assert_eq!((record.head(), body_of(&record)), (&b"head"[..], content(version, 5000)));
         check(&store);
     }
-    assert!(
-        fill(&store, b"", None, b""),
-        "an empty key and an empty body are nothing special"
-    );
+    assert!(fill(&store, b"", None, b""), "an empty key and an empty body are nothing special");
     assert_eq!(store.stats().record_count, 2);
     assert_eq!(store.purge(b"a").records, 1);
     assert_eq!(store.purge(b"a"), crate::Purged::default());
@@ -109,16 +63,9 @@ fn what_was_stored_is_found_until_it_is_replaced_or_purged() {
 fn a_variant_is_found_by_all_of_its_names_and_values() {
     let store = store(config(1 << 20));
     for (version, variant) in ["gzip", "br"].into_iter().enumerate() {
-        assert!(fill(
-            &store,
-            b"a",
-            base("encoding", variant),
-            &content(version as u64, 10)
-        ));
+        assert!(fill(&store, b"a", base("encoding", variant), &content(version as u64, 10)));
     }
-    let Lookup::Base(names) = store.lookup(b"a") else {
-        panic!("no base")
-    };
+    let Lookup::Base(names) = store.lookup(b"a") else { panic!("no base") };
     assert_eq!(&*names, b"encoding");
     let cases: [(&str, &str, Option<u64>); 5] = [
         ("encoding", "gzip", Some(0)),
@@ -130,11 +77,7 @@ fn a_variant_is_found_by_all_of_its_names_and_values() {
     for (names, variant, version) in cases {
         let record = store.lookup_variant(b"a", names.as_bytes(), variant.as_bytes());
         let body = record.map(|record| body_of(&record));
-        assert_eq!(
-            body,
-            version.map(|version| content(version, 10)),
-            "{names} {variant}"
-        );
+        assert_eq!(body, version.map(|version| content(version, 10)), "{names} {variant}");
     }
     assert!(store.lookup_variant(b"b", b"encoding", b"br").is_none());
     assert_eq!(store.purge(b"a").records, 2);
@@ -144,15 +87,9 @@ fn a_variant_is_found_by_all_of_its_names_and_values() {
 /// Variants of `a` that are stored, by their names.
 fn stored_variants(store: &Store, names: &str, variants: &[&str]) -> Vec<String> {
     let is_stored = |variant: &&&str| {
-        store
-            .lookup_variant(b"a", names.as_bytes(), variant.as_bytes())
-            .is_some()
+        store.lookup_variant(b"a", names.as_bytes(), variant.as_bytes()).is_some()
     };
-    variants
-        .iter()
-        .filter(is_stored)
-        .map(ToString::to_string)
-        .collect()
+    variants.iter().filter(is_stored).map(ToString::to_string).collect()
 }
 
 #[test]
@@ -181,9 +118,7 @@ fn the_oldest_variant_leaves_and_another_base_replaces_all() {
     assert!(begin(leader, b"", None).finish());
     assert!(found(&store, b"a").is_some());
     let known = found(&store, b"a");
-    let Join::Leader(leader, _) = store.join(b"a", None, known.as_ref(), 0) else {
-        panic!()
-    };
+    let Join::Leader(leader, _) = store.join(b"a", None, known.as_ref(), 0) else { panic!() };
     assert!(begin(leader, b"", base("m", "1")).finish());
     assert_eq!(stored_variants(&store, "m", &all), ["1"]);
     drop(known);
@@ -194,13 +129,7 @@ fn the_oldest_variant_leaves_and_another_base_replaces_all() {
 fn a_small_body_is_one_fragment_and_dribbled_bytes_are_joined() {
     let store = store(config(4 << 20));
     // (bytes, bytes per append, most fragments)
-    let cases = [
-        (1, 1, 1),
-        (4096, 1, 1),
-        (4096, 1000, 1),
-        (4097, 4097, 1),
-        (40_000, 1, 30),
-    ];
+    let cases = [(1, 1, 1), (4096, 1, 1), (4096, 1000, 1), (4097, 4097, 1), (40_000, 1, 30)];
     for (bytes, step, fragments_max) in cases {
         let (leader, follower) = lead(&store, b"a", None);
         let mut filling = begin(leader, b"", None);
@@ -212,10 +141,7 @@ fn a_small_body_is_one_fragment_and_dribbled_bytes_are_joined() {
         assert!(filling.finish());
         let record = found(&store, b"a").unwrap();
         let fragment_count = record.body().fragments(0..u64::MAX).count();
-        assert!(
-            fragment_count <= fragments_max,
-            "{bytes} by {step}: {fragment_count}"
-        );
+        assert!(fragment_count <= fragments_max, "{bytes} by {step}: {fragment_count}");
         assert_eq!(body_of(&record), body, "{bytes} by {step}");
         drop(record);
         store.purge(b"a");
@@ -225,44 +151,25 @@ fn a_small_body_is_one_fragment_and_dribbled_bytes_are_joined() {
 
 #[test]
 fn used_records_survive_a_scan_and_a_ghost_returns_to_main() {
-    let store = store(StoreConfig {
-        shard_count: 1,
-        ..config(512 * 1024)
-    });
-    let hot: Vec<Vec<u8>> = (0..20_u32)
-        .map(|i| format!("hot{i}").into_bytes())
-        .collect();
+    let store = store(StoreConfig { shard_count: 1, ..config(512 * 1024) });
+    let hot: Vec<Vec<u8>> = (0..20_u32).map(|i| format!("hot{i}").into_bytes()).collect();
     for key in &hot {
         assert!(fill(&store, key, None, &content(1, 2000)));
         assert!(found(&store, key).is_some());
     }
     for i in 0..2000_u32 {
-        assert!(fill(
-            &store,
-            format!("cold{i}").as_bytes(),
-            None,
-            &content(2, 2000)
-        ));
+        assert!(fill(&store, format!("cold{i}").as_bytes(), None, &content(2, 2000)));
         if i % 50 == 0 {
             hot.iter().for_each(|key| drop(store.lookup(key)));
         }
     }
-    let kept = hot
-        .iter()
-        .filter(|key| found(&store, key).is_some())
-        .count();
+    let kept = hot.iter().filter(|key| found(&store, key).is_some()).count();
     assert_eq!(kept, hot.len());
     let stats = store.stats();
-    assert!(
-        stats.evicted > 1500 && stats.used_bytes <= stats.budget_bytes,
-        "{stats:?}"
-    );
+    assert!(stats.evicted > 1500 && stats.used_bytes <= stats.budget_bytes, "{stats:?}");
     // The last to leave has its ghost still.
     let gone = (0..2000_u32).rev().map(|i| format!("cold{i}"));
-    let gone = gone
-        .into_iter()
-        .find(|key| found(&store, key.as_bytes()).is_none())
-        .unwrap();
+    let gone = gone.into_iter().find(|key| found(&store, key.as_bytes()).is_none()).unwrap();
     assert!(fill(&store, gone.as_bytes(), None, &content(3, 2000)));
     assert_eq!(store.stats().ghost_hits, stats.ghost_hits + 1);
     check_at_rest(&store);

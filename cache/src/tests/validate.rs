@@ -15,29 +15,17 @@ fn a_new_head_shares_the_old_body() {
     assert!(fill(&store, b"a", None, &content(1, 5000)));
     let known = found(&store, b"a").unwrap();
     let (leader, mut follower) = validate(&store, &known);
-    assert!(
-        leader
-            .known()
-            .is_some_and(|record| Arc::ptr_eq(record, &known))
-    );
+    assert!(leader.known().is_some_and(|record| Arc::ptr_eq(record, &known)));
     leader.validated(b"new head");
-    let Outcome::Validated(new) = outcome(&mut follower) else {
-        panic!("no record")
-    };
+    let Outcome::Validated(new) = outcome(&mut follower) else { panic!("no record") };
     let stored = found(&store, b"a").unwrap();
     assert!(Arc::ptr_eq(&new, &stored));
     assert_eq!((stored.head(), known.head()), (&b"new head"[..], &b"a"[..]));
     let [old, new] = [&known, &stored].map(|record| record.body().fragments(0..1).next().unwrap());
     assert!(std::ptr::eq(old, new), "the body was copied");
     // The one that is stored now is another than the one that was known.
-    assert!(matches!(
-        store.join(b"a", None, Some(&known), 0),
-        Join::Stored
-    ));
-    assert!(matches!(
-        store.join(b"a", None, Some(&stored), 0),
-        Join::Leader(..)
-    ));
+    assert!(matches!(store.join(b"a", None, Some(&known), 0), Join::Stored));
+    assert!(matches!(store.join(b"a", None, Some(&stored), 0), Join::Leader(..)));
     check(&store);
     assert_eq!(store.stats().validated, 1);
 }
@@ -49,15 +37,10 @@ fn a_variant_is_validated_alone() {
         assert!(fill(&store, b"a", base("n", variant), b"x"));
     }
     let known = store.lookup_variant(b"a", b"n", b"2").unwrap();
-    let Join::Leader(leader, _) = store.join(b"a", Some(b"2"), Some(&known), 0) else {
-        panic!()
-    };
+    let Join::Leader(leader, _) = store.join(b"a", Some(b"2"), Some(&known), 0) else { panic!() };
     leader.validated(b"new head");
     for (variant, head) in [(b"1", &b"a"[..]), (b"2", b"new head")] {
-        assert_eq!(
-            store.lookup_variant(b"a", b"n", variant).unwrap().head(),
-            head
-        );
+        assert_eq!(store.lookup_variant(b"a", b"n", variant).unwrap().head(), head);
     }
     drop(known);
     check_at_rest(&store);
@@ -87,14 +70,8 @@ fn a_record_that_left_while_it_was_validated_does_not_come_back() {
         let (leader, mut follower) = validate(&store, &known);
         act(&store);
         leader.validated(b"new head");
-        let Outcome::Validated(new) = outcome(&mut follower) else {
-            panic!("{name}")
-        };
-        assert_eq!(
-            (new.head(), body_of(&new)),
-            (&b"new head"[..], b"body".to_vec()),
-            "{name}"
-        );
+        let Outcome::Validated(new) = outcome(&mut follower) else { panic!("{name}") };
+        assert_eq!((new.head(), body_of(&new)), (&b"new head"[..], b"body".to_vec()), "{name}");
         let stored = found(&store, b"a").is_some_and(|stored| Arc::ptr_eq(&stored, &new));
         assert_eq!(stored, stays, "{name}");
         drop((known, new));
@@ -109,10 +86,7 @@ fn another_response_replaces_the_known_record() {
     let known = found(&store, b"a").unwrap();
     let (leader, _) = validate(&store, &known);
     // Who finds the stale record meanwhile follows the same fetch.
-    assert!(matches!(
-        store.join(b"a", None, Some(&known), 0),
-        Join::Follower(_)
-    ));
+    assert!(matches!(store.join(b"a", None, Some(&known), 0), Join::Follower(_)));
     let mut filling = begin(leader, b"", None);
     filling.append(b"new").unwrap();
     assert!(filling.finish());

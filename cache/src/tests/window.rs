@@ -49,26 +49,14 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
         filling.append(part).unwrap();
         check(&store);
         let stats = store.stats();
-        assert!(
-            stats.outgrown == 0 || stats.flight_count == 0,
-            "late comers must not join"
-        );
+        assert!(stats.outgrown == 0 || stats.flight_count == 0, "late comers must not join");
     }
     assert!(!filling.finish());
     received.extend(read_now(&mut reader).0);
-    assert!(
-        received == body,
-        "{} of {} bytes",
-        received.len(),
-        body.len()
-    );
+    assert!(received == body, "{} of {} bytes", received.len(), body.len());
     assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Done));
     let stats = store.stats();
-    assert_eq!(
-        (stats.outgrown, stats.record_count, stats.lent_bytes),
-        (1, 0, 0),
-        "{stats:?}"
-    );
+    assert_eq!((stats.outgrown, stats.record_count, stats.lent_bytes), (1, 0, 0), "{stats:?}");
     // It will be too long the next time, too.
     assert!(matches!(store.join(b"a", None, None, 0), Join::Declined));
     drop(reader);
@@ -84,60 +72,26 @@ fn the_leader_waits_for_its_readers_and_stops_without_any() {
     fill_up(&mut filling, 0);
     let held_bytes = store.stats().lent_bytes;
     assert!(held_bytes < 3 * 8192, "{held_bytes} bytes held");
-    assert!(
-        filling
-            .poll_room(&mut Context::from_waker(&waker), 0)
-            .is_pending()
-    );
+    assert!(filling.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     drop(read_now(&mut readers[0]));
     let woken = alarm.0.load(Relaxed);
-    assert!(
-        room(&mut filling, 0).is_pending(),
-        "one reader has read nothing yet"
-    );
-    assert!(
-        filling
-            .poll_room(&mut Context::from_waker(&waker), 0)
-            .is_pending()
-    );
+    assert!(room(&mut filling, 0).is_pending(), "one reader has read nothing yet");
+    assert!(filling.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     drop(read_now(&mut readers[1]));
-    assert!(
-        alarm.0.load(Relaxed) > woken,
-        "room does not wake the leader"
-    );
+    assert!(alarm.0.load(Relaxed) > woken, "room does not wake the leader");
     assert_eq!(room(&mut filling, 0), Poll::Ready(Ok(())));
     // Room alone wakes it, before any reader has caught up and waits.
     readers.pop();
     fill_up(&mut filling, 0);
-    assert!(
-        filling
-            .poll_room(&mut Context::from_waker(&waker), 0)
-            .is_pending()
-    );
+    assert!(filling.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     let (woken, mut out) = (alarm.0.load(Relaxed), Vec::new());
     let mut cx = Context::from_waker(Waker::noop());
-    assert!(
-        readers[0]
-            .poll_fragments(&mut cx, STEP as u64, &mut out)
-            .is_ready()
-    );
-    assert_eq!(
-        alarm.0.load(Relaxed),
-        woken + 1,
-        "room does not wake the leader"
-    );
+    assert!(readers[0].poll_fragments(&mut cx, STEP as u64, &mut out).is_ready());
+    assert_eq!(alarm.0.load(Relaxed), woken + 1, "room does not wake the leader");
     fill_up(&mut filling, 0);
-    assert!(
-        filling
-            .poll_room(&mut Context::from_waker(&waker), 0)
-            .is_pending()
-    );
+    assert!(filling.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     readers.clear();
-    assert_eq!(
-        alarm.0.load(Relaxed),
-        woken + 2,
-        "the last reader's leaving does not wake it"
-    );
+    assert_eq!(alarm.0.load(Relaxed), woken + 2, "the last reader's leaving does not wake it");
     assert_eq!(room(&mut filling, 0), Poll::Ready(Err(NobodyListens)));
     assert_eq!(filling.append(b"x"), Err(NobodyListens));
     drop(out);
@@ -159,24 +113,14 @@ fn a_reader_that_makes_others_wait_is_left_behind() {
         fill_up(&mut filling, 0);
         for now_ms in (0..3000).step_by(250) {
             let _ = room(&mut filling, now_ms);
-            reading
-                .iter()
-                .for_each(|&index| drop(read_now(&mut readers[index])));
+            reading.iter().for_each(|&index| drop(read_now(&mut readers[index])));
         }
         for (index, reader) in readers.iter_mut().enumerate() {
             let aborted = read_now(reader).1 == Poll::Ready(ReadEvent::Aborted);
-            assert_eq!(
-                aborted,
-                Some(index) == left_behind,
-                "{name}: reader {index}"
-            );
+            assert_eq!(aborted, Some(index) == left_behind, "{name}: reader {index}");
         }
         assert_eq!(room(&mut filling, 3000), Poll::Ready(Ok(())), "{name}");
-        assert_eq!(
-            store.stats().readers_cut,
-            u64::from(left_behind.is_some()),
-            "{name}"
-        );
+        assert_eq!(store.stats().readers_cut, u64::from(left_behind.is_some()), "{name}");
         drop((filling, readers));
         check_at_rest(&store);
     }
@@ -196,11 +140,7 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
         drop(read_now(&mut first));
     }
     assert!(room(&mut filling, 0).is_pending());
-    assert_eq!(
-        read_now(&mut reader(second)).0.len(),
-        sent,
-        "nothing is lost for it"
-    );
+    assert_eq!(read_now(&mut reader(second)).0.len(), sent, "nothing is lost for it");
     // Another one that never looks is left behind, and may still fetch for itself.
     let store = self::store(config(1 << 20));
     let (leader, first) = lead(&store, b"a", None);
@@ -233,11 +173,7 @@ fn a_purged_fill_lets_go_of_what_is_read() {
     drop(read_now(&mut reader));
     assert!(store.stats().lent_bytes < 3000, "{:?}", store.stats());
     drop(reader);
-    assert_eq!(
-        filling.append(b"y"),
-        Err(NobodyListens),
-        "nobody reads what nobody keeps"
-    );
+    assert_eq!(filling.append(b"y"), Err(NobodyListens), "nobody reads what nobody keeps");
 }
 
 #[test]
@@ -245,18 +181,12 @@ fn a_window_goes_on_step_by_step_without_any_room() {
     let store = store(config(1 << 20));
     let (mut filling, mut readers) = outgrown(&store, 1);
     // Growing records take all that windows may have.
-    let other = lead(&store, b"b", None)
-        .0
-        .begin(b"", None, Some(131_000))
-        .unwrap();
+    let other = lead(&store, b"b", None).0.begin(b"", None, Some(131_000)).unwrap();
     for step in 0..50 {
         assert_eq!(room(&mut filling, 0), Poll::Ready(Ok(())), "step {step}");
         filling.append(&content(1, STEP)).unwrap();
         let used_bytes = store.stats().used_bytes;
-        assert!(
-            room(&mut filling, 0).is_pending(),
-            "step {step}: {used_bytes} bytes used"
-        );
+        assert!(room(&mut filling, 0).is_pending(), "step {step}: {used_bytes} bytes used");
         assert_eq!(read_now(&mut readers[0]).0.len(), STEP, "step {step}");
         check(&store);
     }
@@ -280,10 +210,7 @@ fn a_fill_that_is_given_up_goes_on_to_its_readers() {
     );
     filling.append(b"def").unwrap();
     assert!(!filling.finish());
-    assert_eq!(
-        read_now(&mut reader),
-        (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done))
-    );
+    assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
     drop(reader);
     check_at_rest(&store);
 }

@@ -8,12 +8,10 @@ use forebay_server::config::{self, Config, ConfigErrors, Place};
 use serde_json::{Value, json};
 
 use super::is_set;
+use crate::say::say;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
-    let file = args
-        .get_one::<String>("file")
-        .map(String::as_str)
-        .unwrap_or_default();
+    let file = args.get_one::<String>("file").map(String::as_str).unwrap_or_default();
     let checked =
         config::read_file(Path::new(file)).and_then(|text| Config::from_toml(&text, file));
     let json = is_set(args, "json");
@@ -21,14 +19,14 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         Ok(config) => {
             let sites = config.sites.iter().count();
             match json {
-                true => println!("{}", json!({ "valid": true, "sites": sites })),
-                false => println!("{file}: valid, {sites} sites"),
+                true => say!("{}", json!({ "valid": true, "sites": sites })),
+                false => say!("{file}: valid; sites: {sites}"),
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(errors) => {
             match json {
-                true => println!("{}", errors_json(&errors)),
+                true => say!("{}", errors_json(&errors)),
                 false => eprintln!("{errors}"),
             }
             Ok(ExitCode::FAILURE)
@@ -41,9 +39,7 @@ fn errors_json(errors: &ConfigErrors) -> Value {
         .iter()
         .map(|error| {
             let (file, line, column) = match &error.place {
-                Place::Text {
-                    file, line, column, ..
-                } => (file.clone(), *line, *column),
+                Place::Text { file, line, column, .. } => (file.clone(), *line, *column),
                 Place::File(file) | Place::Flag(file) => (file.clone(), 0, 0),
             };
             json!({
@@ -61,8 +57,8 @@ fn errors_json(errors: &ConfigErrors) -> Value {
 
 pub(super) fn print_defaults(args: &ArgMatches) -> ExitCode {
     match args.get_one::<String>("format").map(String::as_str) {
-        Some("markdown") => print!("{}", config::settings_markdown()),
-        _ => print!("{}", config::defaults_toml()),
+        Some("markdown") => say!("{}", config::settings_markdown().trim_end()),
+        _ => say!("{}", config::defaults_toml().trim_end()),
     }
     ExitCode::SUCCESS
 }

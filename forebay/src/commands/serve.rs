@@ -54,40 +54,24 @@ pub(super) enum From {
 impl Inputs {
     fn of(args: &ArgMatches) -> Inputs {
         let flags = flags(args);
-        let source = match (
-            args.get_one::<String>("config"),
-            args.get_one::<String>("origin"),
-        ) {
+        let source = match (args.get_one::<String>("config"), args.get_one::<String>("origin")) {
             (Some(file), _) => From::File(PathBuf::from(file)),
             (None, origin) => From::Origin(origin.cloned().unwrap_or_default()),
         };
         let any_port =
             matches!(source, From::Origin(_)) && flags.iter().all(|(name, _)| name != "listen");
-        Inputs {
-            source,
-            flags,
-            any_port,
-        }
+        Inputs { source, flags, any_port }
     }
 
     fn load(&self) -> Result<Config, ConfigErrors> {
-        let flags = self
-            .flags
-            .iter()
-            .map(|(name, value)| FlagValue { name, value });
+        let flags = self.flags.iter().map(|(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
         match &self.source {
             From::Origin(url) => Config::load(Source::Origin(url), &flags),
             From::File(path) => {
                 let text = config::read_file(path)?;
                 let file = path.display().to_string();
-                Config::load(
-                    Source::Toml {
-                        text: &text,
-                        file: &file,
-                    },
-                    &flags,
-                )
+                Config::load(Source::Toml { text: &text, file: &file }, &flags)
             }
         }
     }
@@ -97,15 +81,10 @@ impl Inputs {
 pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
     let names = config::flags().into_iter().map(|flag| flag.name);
     let given = names.filter(|name| {
-        args.value_source(name)
-            .is_some_and(|source| source == ValueSource::CommandLine)
+        args.value_source(name).is_some_and(|source| source == ValueSource::CommandLine)
     });
     given
-        .filter_map(|name| {
-            args.get_one::<String>(&name)
-                .cloned()
-                .map(|value| (name, value))
-        })
+        .filter_map(|name| args.get_one::<String>(&name).cloned().map(|value| (name, value)))
         .collect()
 }
 

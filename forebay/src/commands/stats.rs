@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::is_set;
 use crate::admin_client::{ask, find};
+use crate::say::say;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let values = match args.get_one::<String>("file") {
@@ -16,7 +17,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         None => from_server(args)?,
     };
     if is_set(args, "json") {
-        println!("{}", Value::Object(values));
+        say!("{}", Value::Object(values));
     } else {
         print_table(&values);
     }
@@ -28,10 +29,7 @@ fn from_server(args: &ArgMatches) -> Result<Map<String, Value>, String> {
     let answer = ask(&address, "GET", "/stats", "")?;
     match serde_json::from_str(&answer.body) {
         Ok(Value::Object(values)) if answer.is_success => Ok(values),
-        _ => Err(format!(
-            "the server at {address} gave no statistics: {}",
-            answer.body.trim()
-        )),
+        _ => Err(format!("the server at {address} gave no statistics: {}", answer.body.trim())),
     }
 }
 
@@ -50,11 +48,11 @@ fn from_file(path: &Path) -> Result<Map<String, Value>, String> {
 fn print_table(values: &Map<String, Value>) {
     let width = values.keys().map(String::len).max().unwrap_or(0);
     for (name, value) in values {
-        println!("{name:width$}  {value:>14}");
+        say!("{name:width$}  {value:>14}");
     }
     let number = |name: &str| values.get(name).and_then(Value::as_f64).unwrap_or(0.0);
     let (hits, requests) = (number("hits_total"), number("requests_total"));
     if requests > 0.0 {
-        println!("{:width$}  {:>13.1}%", "hit ratio", 100.0 * hits / requests);
+        say!("{:width$}  {:>13.1}%", "hit ratio", 100.0 * hits / requests);
     }
 }

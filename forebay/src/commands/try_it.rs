@@ -13,11 +13,8 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let site = example::start().map_err(|error| format!("cannot start the site: {error}"))?;
     let flags = flags(args);
     let any_port = flags.iter().all(|(name, _)| name != "listen");
-    let running = start_with(Inputs {
-        source: From::Origin(format!("http://{site}")),
-        flags,
-        any_port,
-    })?;
+    let running =
+        start_with(Inputs { source: From::Origin(format!("http://{site}")), flags, any_port })?;
     let written = announce(&running).and_then(|()| explain(&running));
     written.map_err(|error| format!("cannot write to standard output: {error}"))?;
     finish(running)
@@ -26,9 +23,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
 /// What to open and what to type to see a miss, a hit, a collapse and a purge.
 fn explain(running: &Running) -> io::Result<()> {
     let url = format!("http://{}", running.address);
-    let me = std::env::args()
-        .next()
-        .unwrap_or_else(|| "forebay".to_owned());
+    let me = std::env::args().next().unwrap_or_else(|| "forebay".to_owned());
     let admin = &running.admin;
     let mut out = io::stdout().lock();
     writeln!(

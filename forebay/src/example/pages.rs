@@ -12,11 +12,7 @@ pub(super) struct Page {
 /// How a page's body comes.
 pub(super) enum Body {
     /// At once, after a moment.
-    Text {
-        text: String,
-        delay_ms: u64,
-        missing: bool,
-    },
+    Text { text: String, delay_ms: u64, missing: bool },
     /// In chunks, with a pause behind each.
     Slow { lines: Vec<String>, pause_ms: u64 },
     /// So many bytes.
@@ -58,9 +54,7 @@ pub(super) fn page(path: &str) -> Page {
             content_type: "text/plain; charset=utf-8",
             cache_control: "public, max-age=60",
             body: Body::Slow {
-                lines: (1..=10)
-                    .map(|n| format!("line {n} of 10, made at {}\n", now()))
-                    .collect(),
+                lines: (1..=10).map(|n| format!("line {n} of 10, made at {}\n", now())).collect(),
                 pause_ms: 300,
             },
         },
@@ -69,10 +63,7 @@ pub(super) fn page(path: &str) -> Page {
             cache_control: "public, max-age=3600",
             body: Body::Large { bytes: LARGE_BYTES },
         },
-        _ => match path
-            .strip_prefix("/picture/")
-            .and_then(|name| name.strip_suffix(".svg"))
-        {
+        _ => match path.strip_prefix("/picture/").and_then(|name| name.strip_suffix(".svg")) {
             Some(name) if !name.is_empty() => {
                 text("image/svg+xml", "public, max-age=3600", picture(name))
             }
@@ -82,37 +73,19 @@ pub(super) fn page(path: &str) -> Page {
 }
 
 fn text(content_type: &'static str, cache_control: &'static str, text: String) -> Page {
-    let body = Body::Text {
-        text,
-        delay_ms: RENDER_MS,
-        missing: false,
-    };
-    Page {
-        content_type,
-        cache_control,
-        body,
-    }
+    let body = Body::Text { text, delay_ms: RENDER_MS, missing: false };
+    Page { content_type, cache_control, body }
 }
 
 fn missing() -> Page {
     let text = "there is no such page\n".to_owned();
-    let body = Body::Text {
-        text,
-        delay_ms: 0,
-        missing: true,
-    };
-    Page {
-        content_type: "text/plain; charset=utf-8",
-        cache_control: "no-store",
-        body,
-    }
+    let body = Body::Text { text, delay_ms: 0, missing: true };
+    Page { content_type: "text/plain; charset=utf-8", cache_control: "no-store", body }
 }
 
 /// Seconds since 1970: enough to see which copy one looks at.
 fn now() -> u64 {
-    SystemTime::UNIX_EPOCH
-        .elapsed()
-        .map_or(0, |elapsed| elapsed.as_secs())
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs())
 }
 
 fn front_page() -> String {
@@ -127,8 +100,9 @@ fn front_page() -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><title>The forebay</title>\n\
          <link rel=\"stylesheet\" href=\"/style.css\"></head>\n<body><h1>The forebay</h1>\n\
-         <p>This page was made by the origin at second <b>{}</b>. It took the origin {RENDER_MS} ms. \
-         Load it again: the number stays for a minute, and the page comes at once.</p>\n\
+         <p>This page was made by the origin at second <b>{}</b>. It took the origin \
+         {RENDER_MS} ms. Load it again: \
+         the number stays for a minute, and the page comes at once.</p>\n\
          <div class=\"row\">{pictures}</div>\n\
          <ul><li><a href=\"/time\">/time</a> is never stored</li>\n\
          <li><a href=\"/slow\">/slow</a> takes three seconds; open it twice at the same time</li>\n\
@@ -152,9 +126,7 @@ const STYLE: &str = "body { font: 17px/1.5 Georgia, serif; max-width: 46em; marg
 
 /// A small picture whose colours and waves follow from its name.
 fn picture(name: &str) -> String {
-    let seed = name
-        .bytes()
-        .fold(7u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte));
+    let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte));
     let hue = 170 + seed % 60;
     let waves: String = (0..5u32)
         .map(|row| {

@@ -1,11 +1,8 @@
 use super::*;
 use crate::{error::ChunkedError::*, testing::Random};
 
-const LIMITS: ChunkedLimits = ChunkedLimits {
-    extension_bytes_max: 24,
-    trailer_bytes_max: 60,
-    trailer_count_max: 3,
-};
+const LIMITS: ChunkedLimits =
+    ChunkedLimits { extension_bytes_max: 24, trailer_bytes_max: 60, trailer_count_max: 3 };
 
 /// Data, trailers and bytes left over; `None` while the body goes on.
 type Decoded = Result<Option<(Vec<u8>, String, usize)>, ChunkedError>;
@@ -43,11 +40,7 @@ fn check(bytes: &[u8], expected: &Decoded) {
     assert_eq!(&decode(&single), expected, "byte by byte: {shown:?}");
     for split in 0..bytes.len() {
         let (one, other) = bytes.split_at(split);
-        assert_eq!(
-            &decode(&[one, other]),
-            expected,
-            "split at {split}: {shown:?}"
-        );
+        assert_eq!(&decode(&[one, other]), expected, "split at {split}: {shown:?}");
     }
 }
 
@@ -68,36 +61,12 @@ fn chunks_are_decoded_and_what_follows_is_left() {
         ("1\t;\ta\t=\tb\t;c=\"\";d\r\nx\r\n0\r\n\r\n", "x", "", 0),
         ("1;a=\"b;\\\"\t\u{e9}\"\r\nx\r\n0\r\n\r\n", "x", "", 0),
         ("0\r\nX-Sum: 1\r\ny:\r\n\r\n", "", "X-Sum: 1\r\ny: \r\n", 0),
-        (
-            "0\r\nContent-Length: 5\r\nTransfer-Encoding: x\r\nHost: a\r\n\r\n",
-            "",
-            "",
-            0,
-        ),
-        (
-            "0\r\nAuthorization: x\r\nX: y\r\nCookie: z\r\n\r\n",
-            "",
-            "X: y\r\n",
-            0,
-        ),
-        (
-            "0\r\nContent-Foo: x\r\nIf-Foo: y\r\nForwarded: z\r\n\r\n",
-            "",
-            "",
-            0,
-        ),
-        (
-            "0\r\nCache-Control: no-store\r\nETag: \"a\"\r\n\r\n",
-            "",
-            "",
-            0,
-        ),
+        ("0\r\nContent-Length: 5\r\nTransfer-Encoding: x\r\nHost: a\r\n\r\n", "", "", 0),
+        ("0\r\nAuthorization: x\r\nX: y\r\nCookie: z\r\n\r\n", "", "X: y\r\n", 0),
+        ("0\r\nContent-Foo: x\r\nIf-Foo: y\r\nForwarded: z\r\n\r\n", "", "", 0),
+        ("0\r\nCache-Control: no-store\r\nETag: \"a\"\r\n\r\n", "", "", 0),
     ] {
-        let expected = Ok(Some((
-            data.as_bytes().to_vec(),
-            trailers.to_owned(),
-            left_over,
-        )));
+        let expected = Ok(Some((data.as_bytes().to_vec(), trailers.to_owned(), left_over)));
         check(text.as_bytes(), &expected);
     }
 }
@@ -143,10 +112,7 @@ const MALFORMED: &[(&str, ChunkedError)] = &[
     ("5;(\r\n", InvalidExtension),
     ("5;a=b,c\r\n", InvalidExtension),
     ("5;abcdefghijklmnopqrstuvwxyz\r\n", ExtensionsTooLarge),
-    (
-        "1;abcdefghijklm\r\nx\r\n1;abcdefghijkl\r\n",
-        ExtensionsTooLarge,
-    ),
+    ("1;abcdefghijklm\r\nx\r\n1;abcdefghijkl\r\n", ExtensionsTooLarge),
     ("5\rhello", MissingLineEnd),
     ("5\r\rhello", MissingLineEnd),
     ("5;a\rb", MissingLineEnd),
@@ -164,10 +130,7 @@ const MALFORMED: &[(&str, ChunkedError)] = &[
     ("0\r\nGET / HTTP/1.1\r\n\r\n", Line(LineError::MissingColon)),
     ("0\r\nX@: y\r\n\r\n", Line(LineError::InvalidName)),
     ("0\r\na:\r\nb:\r\nhost:\r\nd:\r\n\r\n", TooManyTrailers),
-    (
-        "0\r\na: 0123456789012345678901234567890123456789012345678901234567890\r\n",
-        TrailersTooLarge,
-    ),
+    ("0\r\na: 0123456789012345678901234567890123456789012345678901234567890\r\n", TrailersTooLarge),
 ];
 
 #[test]
@@ -201,10 +164,7 @@ fn an_error_and_an_end_stay() {
 #[test]
 fn a_chunk_larger_than_memory_is_decoded_as_it_comes() {
     let mut decoder = ChunkedDecoder::new(LIMITS);
-    assert_eq!(
-        decoder.step(b"ffffffffffffffff\r\nab"),
-        Ok((20, ChunkedEvent::Data(18..20)))
-    );
+    assert_eq!(decoder.step(b"ffffffffffffffff\r\nab"), Ok((20, ChunkedEvent::Data(18..20))));
     assert_eq!(decoder.step(b"cd"), Ok((2, ChunkedEvent::Data(0..2))));
     assert_eq!(decoder.size, u64::MAX - 4);
 }
@@ -236,10 +196,6 @@ fn mutated_bodies_decode_the_same_however_they_are_cut() {
         let (one, rest) = bytes.split_at(random.below(bytes.len()));
         let (two, three) = rest.split_at(random.below(rest.len()));
         let shown = String::from_utf8_lossy(&bytes);
-        assert_eq!(
-            decode(&[one, two, three]),
-            decode(&[&bytes]),
-            "{seed:#x} {round} {shown:?}"
-        );
+        assert_eq!(decode(&[one, two, three]), decode(&[&bytes]), "{seed:#x} {round} {shown:?}");
     }
 }

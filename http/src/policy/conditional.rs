@@ -68,10 +68,7 @@ pub struct ValidatorFields<'a> {
 /// The preconditions that validate a stored response; none if it has no validator. They replace
 /// those of the client, which were about what the client has.
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
-    ValidatorFields {
-        if_none_match: meta.etag_value(block),
-        if_modified_since: meta.last_modified,
-    }
+    ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
 }
 
 /// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5):

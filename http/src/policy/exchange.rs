@@ -33,11 +33,7 @@ pub struct OriginResponse<'a> {
 impl<'a> OriginResponse<'a> {
     /// Reads the directives once, for all decisions.
     pub fn new(status: u16, fields: Fields<'a>) -> OriginResponse<'a> {
-        OriginResponse {
-            status,
-            fields,
-            directives: ResponseDirectives::parse(fields),
-        }
+        OriginResponse { status, fields, directives: ResponseDirectives::parse(fields) }
     }
 }
 
@@ -60,11 +56,7 @@ impl Arrival {
     /// RFC 9111 §5.1: the first member counts, and what is not a whole number is ignored.
     pub fn new(received: Fields<'_>, request_time: u64, response_time: u64) -> Arrival {
         let first = received.all(FieldId::Age).flat_map(lists::members).next();
-        Arrival {
-            request_time,
-            response_time,
-            age_value: first.and_then(parse_delta).unwrap_or(0),
-        }
+        Arrival { request_time, response_time, age_value: first.and_then(parse_delta).unwrap_or(0) }
     }
 }
 
@@ -83,11 +75,7 @@ pub struct CacheRules {
 impl Default for CacheRules {
     /// RFC 9111 §4.2.2 names 10 % as typical; a day keeps an old page from staying for a year.
     fn default() -> CacheRules {
-        CacheRules {
-            heuristic_percent: 10,
-            heuristic_s_max: 24 * 60 * 60,
-            default_freshness_s: 0,
-        }
+        CacheRules { heuristic_percent: 10, heuristic_s_max: 24 * 60 * 60, default_freshness_s: 0 }
     }
 }
 

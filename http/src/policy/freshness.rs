@@ -34,10 +34,7 @@ pub struct FreshnessLifetime {
 impl FreshnessLifetime {
     fn new(seconds: u64, source: LifetimeSource) -> FreshnessLifetime {
         let seconds = u32::try_from(seconds).map_or(DELTA_S_MAX, |seconds| seconds);
-        FreshnessLifetime {
-            seconds: seconds.min(DELTA_S_MAX),
-            source,
-        }
+        FreshnessLifetime { seconds: seconds.min(DELTA_S_MAX), source }
     }
 
     /// Did the origin say it, rather than a heuristic or a setting?
@@ -96,10 +93,7 @@ fn assumed_lifetime(
 
 /// RFC 9110 §15.1, less 206, which is not stored here.
 pub fn is_heuristically_cacheable(status: u16) -> bool {
-    matches!(
-        status,
-        200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501
-    )
+    matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 /// RFC 9111 §4.2.3, `corrected_initial_age`: age in seconds on arrival, the worse of what Date

@@ -117,7 +117,5 @@ fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
 /// Splits before the first byte that fits; the second part is empty if none does.
 fn split_before(bytes: &[u8], fits: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     let at = bytes.iter().position(|byte| fits(*byte));
-    bytes
-        .split_at_checked(at.unwrap_or(bytes.len()))
-        .unwrap_or_default()
+    bytes.split_at_checked(at.unwrap_or(bytes.len())).unwrap_or_default()
 }

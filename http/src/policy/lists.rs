@@ -14,10 +14,7 @@ pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
 
 /// The members of one line, trimmed, the empty ones included: at least one.
 pub(crate) fn split(value: &[u8]) -> Split<'_> {
-    Split {
-        rest: Some(value),
-        quotes: true,
-    }
+    Split { rest: Some(value), quotes: true }
 }
 
 /// Iterator of [`split`].

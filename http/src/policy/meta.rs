@@ -120,9 +120,7 @@ impl StoredMeta {
 
     /// Unix seconds from which on it is stale.
     pub fn stale_from(&self) -> u64 {
-        let made = self
-            .response_time
-            .saturating_sub(u64::from(self.initial_age_s));
+        let made = self.response_time.saturating_sub(u64::from(self.initial_age_s));
         made.saturating_add(u64::from(self.lifetime_s))
     }
 

@@ -77,11 +77,7 @@ fn parse_spec(first: &[u8], last: &[u8]) -> Option<RangeSpec> {
         return Some(RangeSpec::Suffix { bytes });
     }
     let first = lists::saturating_decimal(first)?;
-    let last = if last.is_empty() {
-        u64::MAX
-    } else {
-        lists::saturating_decimal(last)?
-    };
+    let last = if last.is_empty() { u64::MAX } else { lists::saturating_decimal(last)? };
     (first <= last).then_some(RangeSpec::From { first, last })
 }
 
@@ -92,15 +88,11 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
         RangeSpec::Suffix { bytes: 0 } => RangeDecision::Unsatisfiable,
         // A suffix of nothing is satisfiable, but no Content-Range can say so.
         RangeSpec::Suffix { .. } if body_bytes == 0 => RangeDecision::Whole,
-        RangeSpec::Suffix { bytes } => RangeDecision::Part {
-            first: body_bytes.saturating_sub(bytes),
-            last: end,
-        },
+        RangeSpec::Suffix { bytes } => {
+            RangeDecision::Part { first: body_bytes.saturating_sub(bytes), last: end }
+        }
         RangeSpec::From { first, .. } if first >= body_bytes => RangeDecision::Unsatisfiable,
-        RangeSpec::From { first, last } => RangeDecision::Part {
-            first,
-            last: last.min(end),
-        },
+        RangeSpec::From { first, last } => RangeDecision::Part { first, last: last.min(end) },
     }
 }
 
@@ -111,9 +103,7 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
     }
     let tag = request.only(FieldId::IfRange).and_then(EntityTag::parse);
     if let Some(tag) = tag {
-        return meta
-            .etag(block)
-            .is_some_and(|stored| tag.matches_strongly(stored));
+        return meta.etag(block).is_some_and(|stored| tag.matches_strongly(stored));
     }
     let date = date_field(request, FieldId::IfRange);
     // §8.8.2.2: a date is strong if the resource could not change again within its second.

@@ -102,10 +102,7 @@ fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
 
 /// Status codes of RFC 9110 §15 whose caching asks for nothing beyond RFC 9111.
 fn is_understood(status: u16) -> bool {
-    matches!(
-        status,
-        200 | 203 | 204 | 300..=303 | 307 | 308 | 404 | 405 | 410 | 414 | 501
-    )
+    matches!(status, 200 | 203 | 204 | 300..=303 | 307 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 fn check_directives(

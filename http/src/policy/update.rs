@@ -59,9 +59,7 @@ pub fn merge_304(stored: &FieldBlock, not_modified: Fields<'_>) -> FieldBlock {
     // Whoever read the 304's head has refused one that names too many.
     let hop = HopFields::of(not_modified).unwrap_or_default();
     let updates = not_modified.iter().filter(|field| {
-        let is_proxys_own = field
-            .name
-            .eq_ignore_ascii_case(b"proxy-authentication-info");
+        let is_proxys_own = field.name.eq_ignore_ascii_case(b"proxy-authentication-info");
         !UNCHANGED.contains(field.id) && !hop.contains(*field) && !is_proxys_own
     });
     let lower = |name: &[u8]| name.to_ascii_lowercase();

@@ -11,9 +11,7 @@ fn oracle(bytes: &[u8]) -> Option<Said> {
     let is_control = |c: char| (c < ' ' && c != '\t') || c == '\x7f';
     let is_token = |text: &str| {
         !text.is_empty()
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
     };
     let text: String = bytes.iter().copied().map(char::from).collect();
     let skipped = text.strip_prefix("\r\n").unwrap_or(&text);
@@ -39,32 +37,16 @@ fn oracle(bytes: &[u8]) -> Option<Said> {
         && target.len() <= LIMITS.target_bytes_max as usize
         && lines.len() - 1 <= usize::from(LIMITS.field_count_max)
         && len <= LIMITS.head_bytes_max as usize;
-    good.then_some((
-        len,
-        method.to_owned(),
-        target.to_owned(),
-        minor == "0",
-        fields?,
-    ))
+    good.then_some((len, method.to_owned(), target.to_owned(), minor == "0", fields?))
 }
 
 fn parsed(bytes: &[u8], parts: &mut RequestParts) -> Option<Said> {
     let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
     let len = parse_request(bytes, &LIMITS, parts).ok()??;
     let head = parts.head(bytes);
-    let fields = head
-        .fields()
-        .iter()
-        .map(|field| (text(field.name), text(field.value)))
-        .collect();
+    let fields = head.fields().iter().map(|field| (text(field.name), text(field.value))).collect();
     let is_10 = head.version() == Version::Http10;
-    Some((
-        len,
-        text(head.method().as_bytes()),
-        text(head.target()),
-        is_10,
-        fields,
-    ))
+    Some((len, text(head.method().as_bytes()), text(head.target()), is_10, fields))
 }
 
 #[test]
@@ -87,27 +69,14 @@ fn mutated_heads_are_read_as_the_oracle_reads_them() {
         accepted_count += usize::from(expected.is_some());
         parts.clear();
         let shown = String::from_utf8_lossy(&bytes);
-        assert_eq!(
-            parsed(&bytes, &mut parts),
-            expected,
-            "seed {seed:#x}, {round}: {shown:?}"
-        );
+        assert_eq!(parsed(&bytes, &mut parts), expected, "seed {seed:#x}, {round}: {shown:?}");
         let split = random.below(bytes.len());
         parts.clear();
         let first = parse_request(&bytes[..split], &LIMITS, &mut parts);
-        let second = if first == Ok(None) {
-            parse_request(&bytes, &LIMITS, &mut parts)
-        } else {
-            first
-        };
+        let second =
+            if first == Ok(None) { parse_request(&bytes, &LIMITS, &mut parts) } else { first };
         let whole = parse_request(&bytes, &LIMITS, &mut RequestParts::default());
-        assert_eq!(
-            second, whole,
-            "seed {seed:#x}, {round}, split at {split}: {shown:?}"
-        );
+        assert_eq!(second, whole, "seed {seed:#x}, {round}, split at {split}: {shown:?}");
     }
-    assert!(
-        (2_000..28_000).contains(&accepted_count),
-        "{accepted_count} of 30000 are valid"
-    );
+    assert!((2_000..28_000).contains(&accepted_count), "{accepted_count} of 30000 are valid");
 }

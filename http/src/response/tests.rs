@@ -4,10 +4,7 @@ use crate::{
     testing::latin1,
 };
 
-const LIMITS: OriginLimits = OriginLimits {
-    head_bytes_max: 200,
-    field_count_max: 5,
-};
+const LIMITS: OriginLimits = OriginLimits { head_bytes_max: 200, field_count_max: 5 };
 
 type Vector = (&'static str, Result<&'static str, OriginError>);
 
@@ -32,11 +29,7 @@ fn check(method: Method<'_>, vectors: &[Vector]) {
     for (shown, expected) in vectors {
         let bytes = &latin1(shown)[..];
         let whole = judge(bytes, method);
-        assert_eq!(
-            whole,
-            expected.map(|text| Some(text.to_owned())),
-            "{shown:?}"
-        );
+        assert_eq!(whole, expected.map(|text| Some(text.to_owned())), "{shown:?}");
         for split in 0..bytes.len() {
             // What is refused early is refused for the same reason.
             match judge(&bytes[..split], method) {
@@ -54,19 +47,10 @@ fn a_good_answer_keeps_its_end_to_end_fields() {
     check(
         Method::Head,
         &[
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-                Ok("200 None  of 5"),
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-                Ok("200 None "),
-            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", Ok("200 None  of 5")),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Ok("200 None ")),
             ("HTTP/1.1 200 OK\r\n\r\n", Ok("200 None ")),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
-                Err(Framing(InvalidLength)),
-            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", Err(Framing(InvalidLength))),
         ],
     );
 }
@@ -77,10 +61,7 @@ const GOOD: &[Vector] = &[
         Ok("200 Length(5) ETag: \"a\"| +5"),
     ),
     ("HTTP/1.1 200 \r\n\r\n", Ok("200 UntilClose ")),
-    (
-        "HTTP/1.0 404 Not\tF\u{f6}und\r\n\r\n",
-        Ok("404 UntilClose "),
-    ),
+    ("HTTP/1.0 404 Not\tF\u{f6}und\r\n\r\n", Ok("404 UntilClose ")),
     (
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nDate: x\r\n\r\n",
         Ok("200 Chunked Date: x|"),
@@ -98,26 +79,11 @@ const GOOD: &[Vector] = &[
         Ok("200 UntilClose Trailer: t|"),
     ),
     ("HTTP/1.1 100 Continue\r\n\r\n", Ok("100 None ")),
-    (
-        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
-        Ok("103 None Link: </a>|"),
-    ),
-    (
-        "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
-        Ok("204 None  of 0"),
-    ),
-    (
-        "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-        Ok("304 None  of 9"),
-    ),
-    (
-        "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
-        Ok("304 None "),
-    ),
-    (
-        "HTTP/1.1 599 Odd\r\nContent-Length: 0\r\n\r\n",
-        Ok("599 Length(0) "),
-    ),
+    ("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", Ok("103 None Link: </a>|")),
+    ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", Ok("204 None  of 0")),
+    ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", Ok("304 None  of 9")),
+    ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", Ok("304 None ")),
+    ("HTTP/1.1 599 Odd\r\nContent-Length: 0\r\n\r\n", Ok("599 Length(0) ")),
 ];
 
 #[test]
@@ -140,40 +106,16 @@ const HOSTILE: &[Vector] = &[
     ("HTTP/2.0 200 OK\r\n\r\n", Err(UnsupportedVersion)),
     ("HTTP/1.1 099 OK\r\n\r\n", Err(InvalidStatus)),
     ("HTTP/1.1 600 OK\r\n\r\n", Err(InvalidStatus)),
-    (
-        "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n",
-        Err(UnaskedUpgrade),
-    ),
+    ("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", Err(UnaskedUpgrade)),
     ("HTTP/1.1 200 OK\n\n", Err(Line(LineError::BareLf))),
     ("HTTP/1.1 200 O\0K\r\n\r\n", Err(Line(LineError::Control))),
-    (
-        "HTTP/1.1 200 OK\r\nX: \r y\r\n\r\n",
-        Err(Line(LineError::BareCr)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\nX: y\r\n z\r\n\r\n",
-        Err(Line(LineError::Folded)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\nX : y\r\n\r\n",
-        Err(Line(LineError::SpaceAfterName)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\nX\r\n\r\n",
-        Err(Line(LineError::MissingColon)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\n: y\r\n\r\n",
-        Err(Line(LineError::EmptyName)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\nX[]: y\r\n\r\n",
-        Err(Line(LineError::InvalidName)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\n\r\n",
-        Err(TooManyFields),
-    ),
+    ("HTTP/1.1 200 OK\r\nX: \r y\r\n\r\n", Err(Line(LineError::BareCr))),
+    ("HTTP/1.1 200 OK\r\nX: y\r\n z\r\n\r\n", Err(Line(LineError::Folded))),
+    ("HTTP/1.1 200 OK\r\nX : y\r\n\r\n", Err(Line(LineError::SpaceAfterName))),
+    ("HTTP/1.1 200 OK\r\nX\r\n\r\n", Err(Line(LineError::MissingColon))),
+    ("HTTP/1.1 200 OK\r\n: y\r\n\r\n", Err(Line(LineError::EmptyName))),
+    ("HTTP/1.1 200 OK\r\nX[]: y\r\n\r\n", Err(Line(LineError::InvalidName))),
+    ("HTTP/1.1 200 OK\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\n\r\n", Err(TooManyFields)),
     (
         "HTTP/1.1 200 OK\r\n\
              X: 0123456789012345678901234567890123456789012345678901234567890123456789\
@@ -189,46 +131,22 @@ const HOSTILE: &[Vector] = &[
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
         Err(Framing(SeveralLengths)),
     ),
-    (
-        "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n",
-        Err(Framing(InvalidLength)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-        Err(Framing(InvalidLength)),
-    ),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n", Err(Framing(InvalidLength))),
+    ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Err(Framing(InvalidLength))),
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
         Err(Framing(InvalidLength)),
     ),
-    (
-        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-        Err(Framing(CodingInHttp10)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
-        Err(Framing(InvalidCoding)),
-    ),
-    (
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-        Err(Framing(UnknownCoding)),
-    ),
+    ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Err(Framing(CodingInHttp10))),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", Err(Framing(InvalidCoding))),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", Err(Framing(UnknownCoding))),
     (
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n",
         Err(Framing(SeveralCodings)),
     ),
-    (
-        "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
-        Err(ForbiddenBody),
-    ),
-    (
-        "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
-        Err(ForbiddenBody),
-    ),
-    (
-        "HTTP/1.1 100 Continue\r\nContent-Length: 5\r\n\r\n",
-        Err(ForbiddenBody),
-    ),
+    ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", Err(ForbiddenBody)),
+    ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", Err(ForbiddenBody)),
+    ("HTTP/1.1 100 Continue\r\nContent-Length: 5\r\n\r\n", Err(ForbiddenBody)),
     (
         "HTTP/1.1 304 Not Modified\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         Err(Framing(SeveralLengths)),
@@ -241,20 +159,13 @@ const HOSTILE: &[Vector] = &[
 
 #[test]
 fn lines_from_a_library_are_checked_again() {
-    let limits = OriginLimits {
-        head_bytes_max: 70_000,
-        field_count_max: 2,
-    };
+    let limits = OriginLimits { head_bytes_max: 70_000, field_count_max: 2 };
     let long = vec![b'n'; usize::from(u16::MAX) + 1];
     for (name, value, expected) in [
         (&b"X-A"[..], &b" a b\t"[..], None),
         (b"", b"a", Some(Line(LineError::EmptyName))),
         (b"X A", b"a", Some(Line(LineError::InvalidName))),
-        (
-            b"X-A",
-            b"a\r\nSet-Cookie: b",
-            Some(Line(LineError::Control)),
-        ),
+        (b"X-A", b"a\r\nSet-Cookie: b", Some(Line(LineError::Control))),
         (b"X-A", b"a\0", Some(Line(LineError::Control))),
         (&long, b"a", Some(Line(LineError::NameTooLong))),
         (b"X-A", &[b'v'; 70_000], Some(HeadTooLarge)),

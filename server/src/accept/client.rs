@@ -10,12 +10,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::accept::registry::{Registered, Ticket};
+use crate::buffers::Input;
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
 use crate::out::Out;
-use crate::parse::Input;
 use crate::socket::Socket;
 use crate::worker::Worker;
 
@@ -52,13 +52,7 @@ impl Client {
     ) -> Client {
         // A task keeps its waker for life, so that it need not be handed over at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
-        Client {
-            socket,
-            worker,
-            peer,
-            registered,
-            sending: RefCell::default(),
-        }
+        Client { socket, worker, peer, registered, sending: RefCell::default() }
     }
 
     /// The deadline of the present wait.
@@ -116,6 +110,22 @@ impl Client {
         sent
     }
 
+    /// Sends what waits if that is more than one connection may hold beside a request head; true
+    /// if it was.
+    ///
+    /// # Errors
+    /// See [`Client::flush`].
+    pub(crate) async fn flush_if_full(&self, out: &mut Out) -> Result<bool, Fault> {
+        let config = self.worker.config();
+        let settings = &config.server;
+        let bytes_max = settings.connection_bytes_max.saturating_sub(settings.head_bytes_max);
+        if out.pending_bytes() <= bytes_max as usize {
+            return Ok(false);
+        }
+        self.worker.count(Counter::EarlyFlushes);
+        self.flush(out).await.map(|()| true)
+    }
+
     fn poll_flush(
         &self,
         cx: &mut Context<'_>,
@@ -125,26 +135,19 @@ impl Client {
         while !out.is_empty() {
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
             let count = out.slices(&mut slices);
-            let written = self
-                .socket
-                .poll_write(cx, slices.get(..count).unwrap_or_default());
+            let written = self.socket.poll_write(cx, slices.get(..count).unwrap_or_default());
             match written {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     out.consume(count);
                     self.worker.count_many(Counter::BytesOut, count as u64);
                     if *waited {
-                        self.sending
-                            .borrow_mut()
-                            .moved(count as u64, self.least_rate());
+                        self.sending.borrow_mut().moved(count as u64, self.least_rate());
                     }
                 }
                 Poll::Ready(_) => return Poll::Ready(Err(Fault::ClientGone)),
                 Poll::Pending => {
                     *waited = true;
-                    return self
-                        .sending
-                        .borrow_mut()
-                        .wait(self.ticket(), self.least_rate());
+                    return self.sending.borrow_mut().wait(self.ticket(), self.least_rate());
                 }
             }
         }

@@ -48,11 +48,8 @@ impl Listeners {
 }
 
 fn socket(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
-    let socket = socket2::Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let socket =
+        socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // A port whose last owner has just gone can be taken at once.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
@@ -125,20 +122,14 @@ fn admit(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr) -> Option<Adm
     worker.count(Counter::ConnectionsAccepted);
     let registered = registry.enter(peer.ip());
     worker.gauge(Counter::ConnectionsOpen, registry.count() as u64);
-    Some(Admitted {
-        stream,
-        peer,
-        registered,
-    })
+    Some(Admitted { stream, peer, registered })
 }
 
 /// Too many open files, or no memory: trying again at once would only spin.
 fn is_exhaustion(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    error
-        .raw_os_error()
-        .is_some_and(|code| exhausted.iter().any(|e| e.raw_os_error() == code))
+    error.raw_os_error().is_some_and(|code| exhausted.iter().any(|e| e.raw_os_error() == code))
 }
 
 #[cfg(test)]
@@ -151,10 +142,7 @@ mod tests {
         let first = Listeners::bind(any, 3).expect("a free port");
         assert_eq!(first.sockets.len(), 3);
         for socket in &first.sockets {
-            assert_eq!(
-                socket.local_addr().expect("bound").port(),
-                first.address.port()
-            );
+            assert_eq!(socket.local_addr().expect("bound").port(), first.address.port());
         }
         let second = Listeners::bind(first.address, 2).expect_err("in use");
         assert_eq!(second.kind(), io::ErrorKind::AddrInUse);

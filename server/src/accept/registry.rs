@@ -28,8 +28,7 @@ pub(crate) struct Ticket {
 impl Ticket {
     /// The present wait ends `wait_ms` from now.
     pub(crate) fn arm(&self, wait_ms: u64) {
-        self.deadline_ms
-            .set(clock::monotonic_ms().saturating_add(wait_ms));
+        self.deadline_ms.set(clock::monotonic_ms().saturating_add(wait_ms));
     }
 
     /// Nothing is waited for.
@@ -83,11 +82,7 @@ impl Registry {
 
     /// Number of connections from one address.
     pub(crate) fn count_of(&self, address: IpAddr) -> u32 {
-        self.per_address
-            .borrow()
-            .get(&address)
-            .copied()
-            .unwrap_or(0)
+        self.per_address.borrow().get(&address).copied().unwrap_or(0)
     }
 
     /// Enters a connection from `address`.
@@ -99,12 +94,7 @@ impl Registry {
         });
         let place = self.tickets.borrow_mut().insert(Rc::clone(&ticket));
         *self.per_address.borrow_mut().entry(address).or_insert(0) += 1;
-        Registered {
-            registry: Rc::clone(self),
-            ticket,
-            place,
-            address,
-        }
+        Registered { registry: Rc::clone(self), ticket, place, address }
     }
 
     /// Wakes the overdue connections of the next slice of the table.
@@ -194,9 +184,7 @@ mod tests {
     #[test]
     fn a_round_of_sweeps_wakes_the_overdue_and_nobody_else() {
         let registry = Rc::new(Registry::default());
-        let woken: Vec<_> = (0..100)
-            .map(|_| Arc::new(Count(AtomicUsize::new(0))))
-            .collect();
+        let woken: Vec<_> = (0..100).map(|_| Arc::new(Count(AtomicUsize::new(0)))).collect();
         let entered: Vec<_> = woken
             .iter()
             .enumerate()
@@ -214,16 +202,8 @@ mod tests {
         (0..=SWEEP_SLICES).for_each(|_| registry.sweep());
         for (index, count) in woken.iter().enumerate() {
             let overdue = index % 3 == 0;
-            assert_eq!(
-                count.0.load(Ordering::Relaxed) > 0,
-                overdue,
-                "connection {index}"
-            );
-            assert_eq!(
-                entered[index].ticket().overdue(),
-                overdue,
-                "connection {index}"
-            );
+            assert_eq!(count.0.load(Ordering::Relaxed) > 0, overdue, "connection {index}");
+            assert_eq!(entered[index].ticket().overdue(), overdue, "connection {index}");
         }
     }
 }

@@ -37,14 +37,10 @@ pub(super) async fn answer(
         (&Method::POST, "/purge") => purge(control, request).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
-        (_, "/healthz" | "/metrics" | "/stats" | "/purge" | "/reload" | "/") => plain(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "another method is needed here\n",
-        ),
-        _ => plain(
-            StatusCode::NOT_FOUND,
-            "there is no such page; GET / lists them\n",
-        ),
+        (_, "/healthz" | "/metrics" | "/stats" | "/purge" | "/reload" | "/") => {
+            plain(StatusCode::METHOD_NOT_ALLOWED, "another method is needed here\n")
+        }
+        _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
     })
 }
 
@@ -58,9 +54,7 @@ POST /reload   reads the configuration again
 /// A browser names the site that it means and the page that asks.
 fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes());
-    let host = host
-        .and_then(Authority::parse)
-        .map(|authority| authority.host);
+    let host = host.and_then(Authority::parse).map(|authority| authority.host);
     let is_loopback = host.is_some_and(|host| {
         host.eq_ignore_ascii_case(b"localhost") || host.starts_with(b"127.") || host == b"[::1]"
     });
@@ -85,11 +79,7 @@ fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer 
 
 fn prometheus(control: &Control) -> Answer {
     let text = metrics::prometheus(&control.counters, &control.store.stats());
-    typed(
-        StatusCode::OK,
-        "text/plain; version=0.0.4; charset=utf-8",
-        text.into(),
-    )
+    typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
 }
 
 fn stats(control: &Control) -> Value {
@@ -131,10 +121,7 @@ async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
             let purged = control.store.purge(&key);
             control.count(Counter::Purged, purged.records);
             let (records, fetches) = (purged.records, purged.flights);
-            json_answer(
-                StatusCode::OK,
-                &json!({ "purged": records, "fetches": fetches }),
-            )
+            json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
         }
         Err(text) => refused(text),
     }

@@ -23,11 +23,7 @@ pub fn flags() -> Vec<Flag> {
     let flag = |setting: &'static Setting| Flag {
         name: setting.flag(),
         value_hint: setting.kind.value_hint(),
-        help: format!(
-            "{} [default: {}]",
-            setting.doc,
-            setting.default.unwrap_or_default()
-        ),
+        help: format!("{} [default: {}]", setting.doc, setting.default.unwrap_or_default()),
         setting,
     };
     table::top_level().map(flag).collect()
@@ -47,24 +43,13 @@ pub fn defaults_toml() -> String {
         "\n# Settings for some paths of the site above; what is not given here is as in the site.\n\
          [[site.route]]\n",
     );
-    write_setting(
-        &mut out,
-        &table::PATH_PREFIX,
-        example(&table::PATH_PREFIX).to_owned(),
-    );
-    ROUTE
-        .iter()
-        .for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
+    write_setting(&mut out, &table::PATH_PREFIX, example(&table::PATH_PREFIX).to_owned());
+    ROUTE.iter().for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
     out
 }
 
 fn write_setting(out: &mut String, setting: &Setting, value: String) {
-    let _ = writeln!(
-        out,
-        "\n# {}\n# {}.",
-        setting.doc,
-        upper_first(&setting.kind.expected())
-    );
+    let _ = writeln!(out, "\n# {}\n# {}.", setting.doc, upper_first(&setting.kind.expected()));
     let _ = writeln!(out, "{} = {value}", setting.name);
 }
 
@@ -100,17 +85,9 @@ const INTRODUCTION: &str = include_str!("settings_intro.md");
 pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     markdown_table(&mut out, "The server: at the top of the file", SERVER);
-    markdown_table(
-        &mut out,
-        "Caching: at the top, in `[[site]]` or in `[[site.route]]`",
-        ROUTE,
-    );
+    markdown_table(&mut out, "Caching: at the top, in `[[site]]` or in `[[site.route]]`", ROUTE);
     markdown_table(&mut out, "Sites: in `[[site]]`", SITE);
-    markdown_table(
-        &mut out,
-        "Routes: in `[[site.route]]`",
-        &[table::PATH_PREFIX],
-    );
+    markdown_table(&mut out, "Routes: in `[[site.route]]`", &[table::PATH_PREFIX]);
     out
 }
 
@@ -118,22 +95,11 @@ fn markdown_table(out: &mut String, title: &str, settings: &[Setting]) {
     let _ = writeln!(out, "\n## {title}\n");
     out.push_str("| setting | default | value | what it is | why so |\n|---|---|---|---|---|\n");
     for setting in settings {
-        let default = setting
-            .default
-            .map_or("needed".to_owned(), |text| format!("`{text}`"));
+        let default = setting.default.map_or("needed".to_owned(), |text| format!("`{text}`"));
         let restart = if setting.reloads { "" } else { " *restart*" };
-        let Setting {
-            name,
-            kind,
-            doc,
-            reason,
-            ..
-        } = setting;
+        let Setting { name, kind, doc, reason, .. } = setting;
         let value = value_column(kind);
-        let _ = writeln!(
-            out,
-            "| `{name}`{restart} | {default} | {value} | {doc} | {reason} |"
-        );
+        let _ = writeln!(out, "| `{name}`{restart} | {default} | {value} | {doc} | {reason} |");
     }
 }
 

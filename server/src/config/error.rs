@@ -71,11 +71,7 @@ pub(crate) struct FileText<'a> {
 impl<'a> FileText<'a> {
     pub(crate) fn new(name: &'a str, text: &'a str) -> Self {
         let behind_breaks = text.match_indices('\n').map(|(at, _)| at + 1);
-        FileText {
-            name,
-            text,
-            line_starts: std::iter::once(0).chain(behind_breaks).collect(),
-        }
+        FileText { name, text, line_starts: std::iter::once(0).chain(behind_breaks).collect() }
     }
 
     /// `file:line:column` of a byte of the text.
@@ -95,11 +91,7 @@ impl<'a> FileText<'a> {
         let offset = floor(self.text, offset);
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let line_start = self.line_starts[line - 1];
-        (
-            line,
-            self.text[line_start..offset].chars().count() + 1,
-            line_start,
-        )
+        (line, self.text[line_start..offset].chars().count() + 1, line_start)
     }
 
     fn place(&self, at: At) -> Place {
@@ -113,17 +105,13 @@ impl<'a> FileText<'a> {
     fn text_place(&self, span: Range<usize>) -> Place {
         let (line, column, line_start) = self.line_of(span.start);
         let start = floor(self.text, span.start);
-        let line_end = self.text[start..]
-            .find('\n')
-            .map_or(self.text.len(), |at| start + at);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
         let end = floor(self.text, span.end).clamp(start, line_end);
         Place::Text {
             file: self.name.to_owned(),
             line,
             column,
-            text: self.text[line_start..line_end]
-                .trim_end_matches('\r')
-                .to_owned(),
+            text: self.text[line_start..line_end].trim_end_matches('\r').to_owned(),
             width: self.text[start..end].trim_end().chars().count().max(1),
         }
     }
@@ -136,17 +124,8 @@ fn floor(text: &str, at: usize) -> usize {
 
 impl ConfigError {
     pub(crate) fn new(place: Place, problem: Problem) -> ConfigError {
-        let Problem {
-            message,
-            expected,
-            hint,
-        } = problem;
-        ConfigError {
-            place,
-            message,
-            expected,
-            hint,
-        }
+        let Problem { message, expected, hint } = problem;
+        ConfigError { place, message, expected, hint }
     }
 }
 
@@ -166,10 +145,7 @@ impl ConfigErrors {
         let count = problems.len();
         problems.truncate(CONFIG_ERRORS_MAX);
         let error = |(at, problem)| ConfigError::new(file.place(at), problem);
-        Err(ConfigErrors {
-            count,
-            errors: problems.into_iter().map(error).collect(),
-        })
+        Err(ConfigErrors { count, errors: problems.into_iter().map(error).collect() })
     }
 
     /// The first errors, in the order of their places.
@@ -185,10 +161,7 @@ impl ConfigErrors {
 
 impl From<ConfigError> for ConfigErrors {
     fn from(error: ConfigError) -> Self {
-        ConfigErrors {
-            count: 1,
-            errors: vec![error],
-        }
+        ConfigErrors { count: 1, errors: vec![error] }
     }
 }
 
@@ -200,11 +173,7 @@ impl fmt::Display for ConfigErrors {
         match self.count {
             1 => f.write_str("1 error"),
             count if count > self.errors.len() => {
-                write!(
-                    f,
-                    "{count} errors; the first {} are shown",
-                    self.errors.len()
-                )
+                write!(f, "{count} errors; the first {} are shown", self.errors.len())
             }
             count => write!(f, "{count} errors"),
         }
@@ -214,9 +183,7 @@ impl fmt::Display for ConfigErrors {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Text {
-                file, line, column, ..
-            } => write!(f, "{file}:{line}:{column}"),
+            Place::Text { file, line, column, .. } => write!(f, "{file}:{line}:{column}"),
             Place::File(name) | Place::Flag(name) => f.write_str(name),
         }
     }
@@ -225,14 +192,7 @@ impl fmt::Display for Place {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.place, self.message)?;
-        if let Place::Text {
-            line,
-            column,
-            text,
-            width,
-            ..
-        } = &self.place
-        {
+        if let Place::Text { line, column, text, width, .. } = &self.place {
             write_line(f, *line, text, *column..*column + *width)?;
         }
         if let Some(expected) = &self.expected {
@@ -254,28 +214,15 @@ fn write_line(
     columns: Range<usize>,
 ) -> fmt::Result {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
-    let line: String = text
-        .chars()
-        .take(CONFIG_LINE_CHARS_MAX)
-        .map(shown)
-        .collect();
+    let line: String = text.chars().take(CONFIG_LINE_CHARS_MAX).map(shown).collect();
     let number = number.to_string();
     writeln!(f, "  {number} | {}", line.trim_end())?;
     if columns.start > CONFIG_LINE_CHARS_MAX {
         return Ok(());
     }
-    let width = columns
-        .len()
-        .min(CONFIG_LINE_CHARS_MAX + 1 - columns.start)
-        .max(1);
+    let width = columns.len().min(CONFIG_LINE_CHARS_MAX + 1 - columns.start).max(1);
     let before = " ".repeat(columns.start - 1);
-    writeln!(
-        f,
-        "  {:pad$} | {before}{}",
-        "",
-        "^".repeat(width),
-        pad = number.len()
-    )
+    writeln!(f, "  {:pad$} | {before}{}", "", "^".repeat(width), pad = number.len())
 }
 
 impl std::error::Error for ConfigErrors {}

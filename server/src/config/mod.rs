@@ -87,10 +87,7 @@ impl Config {
     /// The settings that differ and that a reload cannot change: they need a restart.
     pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
         let differences = self.server.differences(&new.server);
-        differences
-            .into_iter()
-            .filter(|setting| !setting.reloads)
-            .collect()
+        differences.into_iter().filter(|setting| !setting.reloads).collect()
     }
 }
 
@@ -105,19 +102,13 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     };
     let mut bytes = Vec::new();
     File::open(path)
-        .and_then(|file| {
-            file.take(CONFIG_BYTES_MAX as u64 + 1)
-                .read_to_end(&mut bytes)
-        })
+        .and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
         .map_err(|error| failed(format!("cannot read the file: {error}")))?;
     if bytes.len() > CONFIG_BYTES_MAX {
         return Err(failed(format!("is larger than {CONFIG_BYTES_MAX} bytes")));
     }
     String::from_utf8(bytes).map_err(|error| {
-        failed(format!(
-            "is not UTF-8: see byte {}",
-            error.utf8_error().valid_up_to()
-        ))
+        failed(format!("is not UTF-8: see byte {}", error.utf8_error().valid_up_to()))
     })
 }
 

@@ -6,9 +6,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     if word.len() > 64 {
         return None;
     }
-    let distances = known
-        .into_iter()
-        .map(|candidate| (edit_distance(word, candidate), candidate));
+    let distances = known.into_iter().map(|candidate| (edit_distance(word, candidate), candidate));
     let (distance, candidate) = distances.min()?;
     (distance <= (candidate.len() / 3).max(1)).then_some(candidate)
 }
@@ -39,13 +37,7 @@ mod tests {
 
     #[test]
     fn misspelt_words_find_their_neighbour_and_strange_ones_none() {
-        let known = [
-            "listen",
-            "workers",
-            "cache_size",
-            "idle_ms_max",
-            "head_ms_max",
-        ];
+        let known = ["listen", "workers", "cache_size", "idle_ms_max", "head_ms_max"];
         let cases = [
             ("listne", Some("listen")),
             ("worker", Some("workers")),

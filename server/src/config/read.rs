@@ -33,22 +33,12 @@ fn read_toml(
     flags: &[FlagValue<'_>],
 ) -> Result<Config, ConfigErrors> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
-    let problems = syntax_errors
-        .iter()
-        .map(|error| syntax_problem(&file, error))
-        .collect();
+    let problems = syntax_errors.iter().map(|error| syntax_problem(&file, error)).collect();
     // The rest of a broken document is a guess, and would be blamed for what is not its fault.
     ConfigErrors::check(&file, problems)?;
-    let mut reader = Reader {
-        file,
-        problems: Vec::new(),
-    };
+    let mut reader = Reader { file, problems: Vec::new() };
     let mut top = Top::default();
-    for (key, value) in document
-        .get_ref()
-        .iter()
-        .filter(|(key, _)| key.get_ref() != "site")
-    {
+    for (key, value) in document.get_ref().iter().filter(|(key, _)| key.get_ref() != "site") {
         reader.top_value(&mut top, key, value);
     }
     reader.flags(&mut top, flags);
@@ -57,10 +47,7 @@ fn read_toml(
 }
 
 fn read_origin(url: &str, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
-    let mut reader = Reader {
-        file: FileText::new("", ""),
-        problems: Vec::new(),
-    };
+    let mut reader = Reader { file: FileText::new("", ""), problems: Vec::new() };
     let mut top = Top::default();
     reader.flags(&mut top, flags);
     let read = OriginAddress::read(Raw::Flag(url), &ORIGIN);
@@ -123,17 +110,12 @@ impl Reader<'_> {
             self.problem(top.places.get(name).cloned().unwrap_or(At::File), problem);
         }
         ConfigErrors::check(&self.file, self.problems)?;
-        Ok(Config {
-            server: top.server,
-            sites: Sites::new(sites),
-        })
+        Ok(Config { server: top.server, sites: Sites::new(sites) })
     }
 
     fn top_value(&mut self, top: &mut Top, key: &Key<'_>, value: &Value<'_>) {
         let Some(setting) = find(table::top_level(), key.get_ref()) else {
-            let known = table::top_level()
-                .map(|setting| setting.name)
-                .chain(["site"]);
+            let known = table::top_level().map(|setting| setting.name).chain(["site"]);
             return self.unknown(key, value, "at the top of the file", known);
         };
         let read = top.set(setting, raw(value.get_ref()), At::Span(value.span()));
@@ -161,10 +143,7 @@ impl Reader<'_> {
         known: impl Iterator<Item = &'k str>,
     ) {
         let word: &str = key.get_ref();
-        let hint = match (
-            find(table::all(), word),
-            nearest(&word.replace('-', "_"), known),
-        ) {
+        let hint = match (find(table::all(), word), nearest(&word.replace('-', "_"), known)) {
             (Some(setting), _) => belongs(setting).to_owned(),
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) if word == "route" => "a route belongs to a site: [[site.route]]".into(),
@@ -241,10 +220,7 @@ fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
         found.push(("origin_pool_idle_count_max", problem));
     }
     if server.admin == AdminAddress::Loopback(server.listen) && server.listen.port() != 0 {
-        found.push((
-            "admin",
-            Problem::new("`admin` and `listen` are the same address"),
-        ));
+        found.push(("admin", Problem::new("`admin` and `listen` are the same address")));
     }
     found
 }

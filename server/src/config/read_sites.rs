@@ -85,28 +85,13 @@ impl Reader<'_> {
                 }
             }
         }
-        let name = self
-            .needed(table, &NAME, &header)
-            .and_then(|value| self.name(value, seen));
-        let names = self
-            .needed(table, &NAMES, &header)
-            .map(|value| self.names(value, seen));
+        let name = self.needed(table, &NAME, &header).and_then(|value| self.name(value, seen));
+        let names = self.needed(table, &NAMES, &header).map(|value| self.names(value, seen));
         let origin = self.needed(table, &ORIGIN, &header).and_then(|value| {
-            self.keep_at(
-                value.span(),
-                OriginAddress::read(raw(value.get_ref()), &ORIGIN),
-            )
+            self.keep_at(value.span(), OriginAddress::read(raw(value.get_ref()), &ORIGIN))
         });
-        let routes = table
-            .get("route")
-            .map(|value| self.routes(value, &settings));
-        Some(Site::new(
-            name?,
-            names?,
-            origin?,
-            routes.unwrap_or_default(),
-            settings,
-        ))
+        let routes = table.get("route").map(|value| self.routes(value, &settings));
+        Some(Site::new(name?, names?, origin?, routes.unwrap_or_default(), settings))
     }
 
     /// A value without which the section that begins at `header` means nothing.
@@ -119,10 +104,7 @@ impl Reader<'_> {
         let value = table.get(setting.name);
         if value.is_none() {
             let problem = Problem::new(format!("`{}` is missing here", setting.name));
-            self.problem(
-                At::Span(header.clone()),
-                problem.expected(setting.kind.expected()),
-            );
+            self.problem(At::Span(header.clone()), problem.expected(setting.kind.expected()));
         }
         value
     }
@@ -147,18 +129,16 @@ impl Reader<'_> {
         let Some(array) = value.get_ref().as_array().filter(|array| !array.is_empty()) else {
             let problem = match value.get_ref() {
                 DeValue::Array(_) => NAMES.problem("is empty: the site would never be used"),
-                DeValue::String(name) => NAMES
-                    .problem("is not an array")
-                    .hint(format!("write [{:?}]", &**name)),
+                DeValue::String(name) => {
+                    NAMES.problem("is not an array").hint(format!("write [{:?}]", &**name))
+                }
                 _ => NAMES.problem("is not an array"),
             };
             self.problem(At::Span(value.span()), problem);
             return Vec::new();
         };
         let elements = array.iter();
-        elements
-            .filter_map(|element| self.host(element, seen))
-            .collect()
+        elements.filter_map(|element| self.host(element, seen)).collect()
     }
 
     fn host(&mut self, value: &Value<'_>, seen: &mut Seen) -> Option<HostPattern> {
@@ -194,15 +174,9 @@ impl Reader<'_> {
         seen: &mut HashMap<String, usize>,
     ) -> Option<Route> {
         let mut settings = defaults.clone();
-        for (key, value) in table
-            .iter()
-            .filter(|(key, _)| key.get_ref() != PATH_PREFIX.name)
-        {
+        for (key, value) in table.iter().filter(|(key, _)| key.get_ref() != PATH_PREFIX.name) {
             let Some(setting) = find(ROUTE.iter(), key.get_ref()) else {
-                let own = ROUTE
-                    .iter()
-                    .chain([&PATH_PREFIX])
-                    .map(|setting| setting.name);
+                let own = ROUTE.iter().chain([&PATH_PREFIX]).map(|setting| setting.name);
                 self.unknown(key, value, "of a route", own);
                 continue;
             };
@@ -213,17 +187,10 @@ impl Reader<'_> {
         let read = read_prefix(raw(value.get_ref()), &PATH_PREFIX);
         let path_prefix = self.keep_at(value.span(), read)?;
         if let Some(first) = seen.get(&path_prefix) {
-            self.clash(
-                value,
-                *first,
-                format!("the site has two routes for {path_prefix:?}"),
-            );
+            self.clash(value, *first, format!("the site has two routes for {path_prefix:?}"));
             return None;
         }
         seen.insert(path_prefix.clone(), value.span().start);
-        Some(Route {
-            path_prefix,
-            settings,
-        })
+        Some(Route { path_prefix, settings })
     }
 }

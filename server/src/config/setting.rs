@@ -118,25 +118,15 @@ pub(crate) trait Readable: Sized {
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Problem {
-        Problem {
-            message: message.into(),
-            expected: None,
-            hint: None,
-        }
+        Problem { message: message.into(), expected: None, hint: None }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Problem {
-        Problem {
-            hint: Some(hint.into()),
-            ..self
-        }
+        Problem { hint: Some(hint.into()), ..self }
     }
 
     pub(crate) fn expected(self, expected: impl Into<String>) -> Problem {
-        Problem {
-            expected: Some(expected.into()),
-            ..self
-        }
+        Problem { expected: Some(expected.into()), ..self }
     }
 }
 
@@ -235,9 +225,9 @@ impl Setting {
             UnitError::Unit(Some(meant)) => self
                 .problem(format_args!("has an unknown unit: {text:?}"))
                 .hint(format!("did you mean {meant:?}?")),
-            UnitError::Unit(None) => self
-                .problem(format_args!("has an unknown unit: {text:?}"))
-                .hint(self.kind.units()),
+            UnitError::Unit(None) => {
+                self.problem(format_args!("has an unknown unit: {text:?}")).hint(self.kind.units())
+            }
             UnitError::NotANumber => {
                 let problem = self.problem(format_args!("is not a whole number: {text:?}"));
                 match self.kind {

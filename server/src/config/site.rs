@@ -58,18 +58,10 @@ impl Site {
         fallback: RouteSettings,
     ) -> Site {
         if routes.iter().all(|route| route.path_prefix != "/") {
-            routes.push(Route {
-                path_prefix: "/".to_owned(),
-                settings: fallback,
-            });
+            routes.push(Route { path_prefix: "/".to_owned(), settings: fallback });
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.path_prefix.len()));
-        Site {
-            name,
-            names,
-            origin,
-            routes,
-        }
+        Site { name, names, origin, routes }
     }
 
     /// The site that serves every host from one origin, named by the origin's authority.
@@ -82,10 +74,7 @@ impl Site {
     /// none, such as the `*` of OPTIONS, belongs to the route of `/`.
     pub fn route(&self, path: &[u8]) -> &Route {
         let (fallback, others) = self.routes.split_last().expect("a site has the route of /");
-        others
-            .iter()
-            .find(|route| route.matches(path))
-            .unwrap_or(fallback)
+        others.iter().find(|route| route.matches(path)).unwrap_or(fallback)
     }
 
     /// Its routes, the longest prefix first; the last one is `/`.
@@ -116,16 +105,10 @@ impl HostPattern {
             None => (false, text),
         };
         if let Err(why) = check_host(host) {
-            return Err(NAMES
-                .problem(format_args!("cannot have {text:?}"))
-                .hint(why));
+            return Err(NAMES.problem(format_args!("cannot have {text:?}")).hint(why));
         }
         let host = host.to_ascii_lowercase();
-        Ok(if below {
-            HostPattern::Below(host)
-        } else {
-            HostPattern::Exact(host)
-        })
+        Ok(if below { HostPattern::Below(host) } else { HostPattern::Exact(host) })
     }
 }
 
@@ -141,14 +124,9 @@ impl std::fmt::Display for HostPattern {
 
 /// A DNS name, an IPv4 address, or an IPv6 address in brackets.
 fn check_host(host: &str) -> Result<(), String> {
-    if let Some(address) = host
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
+    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let parsed = address.parse::<std::net::Ipv6Addr>();
-        return parsed
-            .map(drop)
-            .map_err(|_| "in brackets stands an IPv6 address".to_owned());
+        return parsed.map(drop).map_err(|_| "in brackets stands an IPv6 address".to_owned());
     }
     if host.is_empty() || host.len() > HOST_BYTES_MAX {
         return Err(format!("a host name has 1 to {HOST_BYTES_MAX} letters"));
@@ -160,20 +138,15 @@ fn check_host(host: &str) -> Result<(), String> {
         return Err("only the host name stands here, without scheme and path".to_owned());
     }
     if host.contains(':') {
-        return Err(
-            "only the host name stands here, without port; it is served on every port, \
+        return Err("only the host name stands here, without port; it is served on every port, \
                     and an IPv6 address stands in brackets"
-                .to_owned(),
-        );
+            .to_owned());
     }
     if host.contains('*') {
         return Err("a star can only be the whole first part, as in \"*.example.org\"".to_owned());
     }
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    match host
-        .split('.')
-        .all(|label| !label.is_empty() && label.bytes().all(allowed))
-    {
+    match host.split('.').all(|label| !label.is_empty() && label.bytes().all(allowed)) {
         true => Ok(()),
         false => Err("a host name has letters, digits and - between single dots".to_owned()),
     }
@@ -194,9 +167,7 @@ impl OriginAddress {
             return Err(refused("the origin has to speak HTTP".to_owned()));
         }
         if rest.contains('@') {
-            return Err(refused(
-                "a user name or password cannot stand here".to_owned(),
-            ));
+            return Err(refused("a user name or password cannot stand here".to_owned()));
         }
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
@@ -222,20 +193,9 @@ impl OriginAddress {
             },
         };
         let in_url = host.to_ascii_lowercase();
-        let host = in_url
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned();
-        let authority = if port == 80 {
-            in_url
-        } else {
-            format!("{in_url}:{port}")
-        };
-        Ok(OriginAddress {
-            host,
-            port,
-            authority,
-        })
+        let host = in_url.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let authority = if port == 80 { in_url } else { format!("{in_url}:{port}") };
+        Ok(OriginAddress { host, port, authority })
     }
 }
 

@@ -60,10 +60,7 @@ impl Sites {
         let lower = lower.get_mut(..host.len())?;
         lower.copy_from_slice(host);
         lower.make_ascii_lowercase();
-        self.exact
-            .get(&*lower)
-            .copied()
-            .or_else(|| self.lookup_below(lower))
+        self.exact.get(&*lower).copied().or_else(|| self.lookup_below(lower))
     }
 
     /// Walks from the last label to the front, so that a host of many labels costs no more than the
@@ -72,10 +69,7 @@ impl Sites {
         let mut found = None;
         let mut rest = lower;
         for _ in 0..self.below_labels_max {
-            let Some(dot) = rest
-                .iter()
-                .rposition(|byte| *byte == b'.')
-                .filter(|dot| *dot > 0)
+            let Some(dot) = rest.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0)
             else {
                 break;
             };

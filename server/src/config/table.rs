@@ -122,7 +122,7 @@ settings! {
         doc: "Share of the cache that responses may use while they are still arriving; beyond it \
             they pass through unstored.",
         kind: Kind::Count { min: 1, max: 90, unit: "percent" },
-        reloads: true,
+        reloads: false,
         reason: "What is still arriving cannot be evicted, so it must leave room for what can.",
     }
     collapse_wait_ms_max: u32 = "10s" {
@@ -326,10 +326,7 @@ pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN];
 /// `name` of a site.
 pub(crate) const NAME: Setting = Setting {
     name: "name",
-    kind: Kind::Text {
-        hint: "NAME",
-        expected: "a word of printable ASCII letters",
-    },
+    kind: Kind::Text { hint: "NAME", expected: "a word of printable ASCII letters" },
     default: None,
     scope: Scope::Site,
     reloads: true,
@@ -340,9 +337,7 @@ pub(crate) const NAME: Setting = Setting {
 /// `names` of a site.
 pub(crate) const NAMES: Setting = Setting {
     name: "names",
-    kind: Kind::Texts {
-        expected: "an array of host names, such as [\"example.org\"]",
-    },
+    kind: Kind::Texts { expected: "an array of host names, such as [\"example.org\"]" },
     default: None,
     scope: Scope::Site,
     reloads: true,
@@ -354,10 +349,7 @@ pub(crate) const NAMES: Setting = Setting {
 /// `origin` of a site.
 pub(crate) const ORIGIN: Setting = Setting {
     name: "origin",
-    kind: Kind::Text {
-        hint: "URL",
-        expected: "http://HOST or http://HOST:PORT",
-    },
+    kind: Kind::Text { hint: "URL", expected: "http://HOST or http://HOST:PORT" },
     default: None,
     scope: Scope::Site,
     reloads: true,
@@ -368,10 +360,7 @@ pub(crate) const ORIGIN: Setting = Setting {
 /// `path_prefix` of a route.
 pub(crate) const PATH_PREFIX: Setting = Setting {
     name: "path_prefix",
-    kind: Kind::Text {
-        hint: "PATH",
-        expected: "a path that begins with /",
-    },
+    kind: Kind::Text { hint: "PATH", expected: "a path that begins with /" },
     default: None,
     scope: Scope::OneRoute,
     reloads: true,
@@ -383,11 +372,7 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
 
 /// Every setting, in the order of the documents.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
-    SERVER
-        .iter()
-        .chain(ROUTE)
-        .chain(SITE)
-        .chain(std::iter::once(&PATH_PREFIX))
+    SERVER.iter().chain(ROUTE).chain(SITE).chain(std::iter::once(&PATH_PREFIX))
 }
 
 /// The settings that can stand before the first section, and so can be flags.

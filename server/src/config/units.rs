@@ -1,22 +1,12 @@
 //! Sizes and durations as people write them: `64KiB`, `1GiB`, `250ms`, `10s`, or a plain number.
 
 /// Factor of each size unit, the largest first.
-const SIZE_UNITS: &[(&str, u64)] = &[
-    ("TiB", 1 << 40),
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("B", 1),
-];
+const SIZE_UNITS: &[(&str, u64)] =
+    &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 /// Milliseconds in each unit of time, the largest first.
-const TIME_UNITS: &[(&str, u64)] = &[
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1000),
-    ("ms", 1),
-];
+const TIME_UNITS: &[(&str, u64)] =
+    &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 /// Why a text is not a quantity.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,9 +47,7 @@ fn parse(text: &str, units: &[(&str, u64)], plain_unit: &str) -> Result<u64, Uni
     }
     let unit = if unit.is_empty() { plain_unit } else { unit };
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
-        return Err(UnitError::Unit(
-            meant(unit, units).map(|name| format!("{digits}{name}")),
-        ));
+        return Err(UnitError::Unit(meant(unit, units).map(|name| format!("{digits}{name}"))));
     };
     let number: u64 = digits.parse().map_err(|_| UnitError::TooLarge)?;
     number.checked_mul(*factor).ok_or(UnitError::TooLarge)
@@ -75,9 +63,7 @@ fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     };
     let milli = unit.starts_with("mil").then_some("ms");
     let by_name = units.iter().find(same).or_else(|| units.iter().find(first));
-    milli
-        .filter(|ms| units.iter().any(|(name, _)| name == ms))
-        .or(by_name.map(|(name, _)| *name))
+    milli.filter(|ms| units.iter().any(|(name, _)| name == ms)).or(by_name.map(|(name, _)| *name))
 }
 
 fn format(value: u64, units: &[(&str, u64)]) -> String {
@@ -137,24 +123,12 @@ mod tests {
 
     #[test]
     fn quantities_are_shown_in_the_largest_whole_unit() {
-        let cases = [
-            (0, "0"),
-            (1, "1B"),
-            (1025, "1025B"),
-            (65_536, "64KiB"),
-            (3 << 40, "3TiB"),
-        ];
+        let cases = [(0, "0"), (1, "1B"), (1025, "1025B"), (65_536, "64KiB"), (3 << 40, "3TiB")];
         for (value, expected) in cases {
             assert_eq!(format_bytes(value), expected);
             assert_eq!(parse_bytes(expected), Ok(value));
         }
-        let cases = [
-            (0, "0"),
-            (250, "250ms"),
-            (10_000, "10s"),
-            (60_000, "1m"),
-            (90_000, "90s"),
-        ];
+        let cases = [(0, "0"), (250, "250ms"), (10_000, "10s"), (60_000, "1m"), (90_000, "90s")];
         for (value, expected) in cases {
             assert_eq!(format_duration(value), expected);
             assert_eq!(parse_duration(expected, "ms"), Ok(value));

@@ -82,23 +82,17 @@ impl AdminAddress {
                 0..=SOCKET_PATH_BYTES_MAX if !text.contains('\0') => {
                     Ok(AdminAddress::Path(text.into()))
                 }
-                _ => Err(format!(
-                    "a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes"
-                )),
+                _ => Err(format!("a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes")),
             };
         }
         match text.parse::<SocketAddr>() {
             Ok(address) if address.ip().is_loopback() => Ok(AdminAddress::Loopback(address)),
-            Ok(_) => Err(
-                "who reaches the admin interface controls the server, so it listens on \
+            Ok(_) => Err("who reaches the admin interface controls the server, so it listens on \
                           loopback or a Unix socket only"
-                    .to_owned(),
-            ),
-            Err(_) => Err(
-                "for a socket in this directory write \"./admin\", for a port \
+                .to_owned()),
+            Err(_) => Err("for a socket in this directory write \"./admin\", for a port \
                            \"127.0.0.1:9000\""
-                    .to_owned(),
-            ),
+                .to_owned()),
         }
     }
 }
@@ -131,9 +125,8 @@ impl Readable for SocketAddr {
         text.parse().map_err(|_| {
             let problem = setting.problem(format_args!("is not an address: {text:?}"));
             match text.rsplit_once(':') {
-                Some(("" | "*", port)) => problem.hint(format!(
-                    "for every address of this machine write \"0.0.0.0:{port}\""
-                )),
+                Some(("" | "*", port)) => problem
+                    .hint(format!("for every address of this machine write \"0.0.0.0:{port}\"")),
                 Some(("localhost", port)) => problem.hint(format!("write \"127.0.0.1:{port}\"")),
                 None if text.parse::<u16>().is_ok() => {
                     problem.hint(format!("write \"127.0.0.1:{text}\" or \"0.0.0.0:{text}\""))
@@ -148,11 +141,8 @@ impl Readable for SocketAddr {
 impl Readable for AdminAddress {
     fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
         let text = setting.text(raw)?;
-        AdminAddress::parse(text).map_err(|why| {
-            setting
-                .problem(format_args!("cannot be {text:?}"))
-                .hint(why)
-        })
+        AdminAddress::parse(text)
+            .map_err(|why| setting.problem(format_args!("cannot be {text:?}")).hint(why))
     }
 }
 
@@ -209,18 +199,10 @@ mod tests {
             (RuntimeDir::Auto, Some("/run/user/7"), "/run/user/7/forebay"),
             (RuntimeDir::Auto, Some("relative"), "/tmp/forebay-7"),
             (RuntimeDir::Auto, None, "/tmp/forebay-7"),
-            (
-                RuntimeDir::Path("/srv/run".into()),
-                Some("/run/user/7"),
-                "/srv/run",
-            ),
+            (RuntimeDir::Path("/srv/run".into()), Some("/run/user/7"), "/srv/run"),
         ];
         for (dir, xdg, expected) in cases {
-            assert_eq!(
-                dir.resolve(xdg.map(Path::new), 7),
-                Path::new(expected),
-                "{dir:?} {xdg:?}"
-            );
+            assert_eq!(dir.resolve(xdg.map(Path::new), 7), Path::new(expected), "{dir:?} {xdg:?}");
         }
     }
 
@@ -229,18 +211,9 @@ mod tests {
         let long = format!("/{}", "a".repeat(107));
         let cases = [
             ("auto", Ok(AdminAddress::Auto)),
-            (
-                "/run/forebay/admin",
-                Ok(AdminAddress::Path("/run/forebay/admin".into())),
-            ),
-            (
-                "127.0.0.1:9000",
-                Ok(AdminAddress::Loopback(([127, 0, 0, 1], 9000).into())),
-            ),
-            (
-                "[::1]:0",
-                Ok(AdminAddress::Loopback("[::1]:0".parse().unwrap())),
-            ),
+            ("/run/forebay/admin", Ok(AdminAddress::Path("/run/forebay/admin".into()))),
+            ("127.0.0.1:9000", Ok(AdminAddress::Loopback(([127, 0, 0, 1], 9000).into()))),
+            ("[::1]:0", Ok(AdminAddress::Loopback("[::1]:0".parse().unwrap()))),
             ("0.0.0.0:9000", Err("loopback or a Unix socket")),
             ("admin", Err("./admin")),
             ("localhost:9000", Err("127.0.0.1:9000")),

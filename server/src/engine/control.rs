@@ -179,11 +179,7 @@ impl Control {
             let (done, applied) = oneshot::channel();
             let access_log = writer.as_ref().map(LogWriter::sender);
             let config = Box::new(config.clone());
-            let command = Command::Reconfigure {
-                config,
-                access_log,
-                done,
-            };
+            let command = Command::Reconfigure { config, access_log, done };
             if worker.commands.send(command).is_ok() {
                 taken.push(applied);
             }
@@ -216,11 +212,7 @@ impl Control {
             }
             finished &= worker.thread.join().unwrap_or(false);
         }
-        let event = if finished {
-            Event::Stopped
-        } else {
-            Event::DrainTimedOut
-        };
+        let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
         event.log(&"all workers ended");
         finished
     }

@@ -9,9 +9,7 @@ pub(crate) fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else {
         return vec![0];
     };
-    let cpus: Vec<_> = (0..CpuSet::MAX_CPU)
-        .filter(|cpu| set.is_set(*cpu))
-        .collect();
+    let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect();
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 

@@ -109,10 +109,6 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let address = listeners.address;
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
-    let admin_listener = bind_admin(&config, address)?;
-    let admin = admin_listener
-        .place()
-        .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
     let counters_path = dir.join(format!("{}.counters", address.port()));
     // One slot for each worker and one for the control thread.
     let counters = CounterFile::create(Some(&counters_path), COUNTERS, worker_count + 1)
@@ -120,6 +116,11 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let store = Arc::new(make_store(&config)?);
     let log_writer = LogWriter::open(&config.server).map_err(StartError::AccessLog)?;
     let via: Arc<str> = via_name(address).into();
+    // Bound last of what can fail, so that a failed start leaves no socket behind.
+    let admin_listener = bind_admin(&config, address)?;
+    let admin = admin_listener
+        .place()
+        .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
     let event_loop = signals::event_loop().map_err(StartError::Thread)?;
     let workers = listeners
         .sockets
@@ -151,15 +152,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         leftovers: leftovers(&admin, counters_path),
     });
     let stopper = Stopper(stop_sender);
-    Ok(Running {
-        address,
-        admin,
-        control,
-        admin_listener,
-        event_loop,
-        stop,
-        stopper,
-    })
+    Ok(Running { address, admin, control, admin_listener, event_loop, stop, stopper })
 }
 
 impl Running {
@@ -179,14 +172,7 @@ impl Running {
     /// # Errors
     /// The control thread's event loop can't be made.
     pub fn run(self) -> io::Result<bool> {
-        let Running {
-            control,
-            admin_listener,
-            event_loop,
-            stop,
-            stopper,
-            ..
-        } = self;
+        let Running { control, admin_listener, event_loop, stop, stopper, .. } = self;
         let finished = control.run(admin_listener, event_loop, stop);
         drop(stopper);
         finished
@@ -216,11 +202,7 @@ fn via_name(address: SocketAddr) -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut random = std::hash::RandomState::new().build_hasher();
     random.write_u64(clock::unix_ms());
-    format!(
-        "forebay-{:08x}-{}",
-        random.finish() & 0xffff_ffff,
-        address.port()
-    )
+    format!("forebay-{:08x}-{}", random.finish() & 0xffff_ffff, address.port())
 }
 
 /// Files to take away at the end. The counter file stays: it tells what was, also after a crash.

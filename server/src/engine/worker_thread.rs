@@ -25,11 +25,7 @@ use crate::worker::{Worker, WorkerParts};
 /// What the control thread tells a worker.
 pub(crate) enum Command {
     /// Take these settings from now on; `done` hears when they hold.
-    Reconfigure {
-        config: Box<Config>,
-        access_log: Option<LogSender>,
-        done: oneshot::Sender<()>,
-    },
+    Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
     /// Accept no more, finish what is under way, at the longest until `deadline_ms`.
     Drain { deadline_ms: u64 },
 }
@@ -60,17 +56,15 @@ impl WorkerThread {
     /// The thread or its event loop can't be made.
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{}", start.index))
-            .spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).spawn(
+            move || {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
                     Event::NotPinned.log(&format_args!("CPU {}: {error}", start.cpu));
                 }
                 LocalSet::new().block_on(&runtime, work(start, received))
-            })?;
+            },
+        )?;
         Ok(WorkerThread { commands, thread })
     }
 }
@@ -99,11 +93,7 @@ async fn work(start: WorkerStart, mut commands: mpsc::UnboundedReceiver<Command>
     tokio::task::spawn_local(flush_periodically(Rc::clone(&worker)));
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Reconfigure {
-                config,
-                access_log,
-                done,
-            } => {
+            Command::Reconfigure { config, access_log, done } => {
                 worker.reconfigure(*config, access_log);
                 // The control thread may have given up waiting; the settings hold all the same.
                 let _ = done.send(());

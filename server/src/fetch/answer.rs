@@ -69,15 +69,11 @@ impl OriginBody {
             match frame.into_data() {
                 Ok(data) if data.is_empty() => {}
                 Ok(data) => {
-                    self.worker
-                        .count_many(Counter::OriginBytesIn, data.len() as u64);
+                    self.worker.count_many(Counter::OriginBytesIn, data.len() as u64);
                     return Ok(OriginPart::Data(data));
                 }
                 Err(frame) => {
-                    let trailers = frame
-                        .into_trailers()
-                        .ok()
-                        .map(|fields| trailer_block(&fields));
+                    let trailers = frame.into_trailers().ok().map(|fields| trailer_block(&fields));
                     return self.end(trailers);
                 }
             }
@@ -89,9 +85,7 @@ impl OriginBody {
             // The task that drives the connection has read past the end of this body before we
             // could see that end, so more bytes in the same read are known by now.
             if lease.connection.link.unasked() {
-                return Err(Fault::OriginAnswer(
-                    "the origin sent more than it announced",
-                ));
+                return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }
             lease.pool.give(lease.connection);
             drop(lease.permit);
@@ -105,17 +99,12 @@ fn body_fault(error: &hyper::Error) -> Fault {
         return Fault::OriginBroke;
     }
     let source = std::error::Error::source(error);
-    let broken = source
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
-        .is_some_and(|error| {
+    let broken =
+        source.and_then(|source| source.downcast_ref::<std::io::Error>()).is_some_and(|error| {
             error.kind() != std::io::ErrorKind::InvalidInput
                 && error.kind() != std::io::ErrorKind::InvalidData
         });
-    if broken {
-        Fault::OriginBroke
-    } else {
-        Fault::OriginAnswer("the origin's body is malformed")
-    }
+    if broken { Fault::OriginBroke } else { Fault::OriginAnswer("the origin's body is malformed") }
 }
 
 /// Trailers with a meaning of their own in a head are dropped (RFC 9110 §6.5.1).
@@ -123,11 +112,7 @@ fn trailer_block(fields: &http::HeaderMap) -> FieldBlock {
     let mut block = FieldBlock::new();
     for (name, value) in fields {
         let name = name.as_str().as_bytes();
-        let field = Field {
-            id: FieldId::of(name),
-            name,
-            value: value.as_bytes(),
-        };
+        let field = Field { id: FieldId::of(name), name, value: value.as_bytes() };
         if is_allowed_trailer(field) {
             block.push(field.name, field.value);
         }

@@ -62,12 +62,7 @@ pub(crate) async fn connect(
         .map_err(|_| Fault::OriginConnect)?;
     let link = Rc::new(Link::default());
     worker.count(Counter::OriginConnections);
-    drive(
-        worker,
-        connection,
-        Rc::clone(&link),
-        origin.authority.clone(),
-    );
+    drive(worker, connection, Rc::clone(&link), origin.authority.clone());
     Ok(Connection { sender, link })
 }
 
@@ -125,8 +120,6 @@ fn is_unasked(error: &hyper::Error) -> bool {
         || error.is_user()
         || error.is_timeout()
         || error.is_body_write_aborted();
-    let broken = error
-        .source()
-        .is_some_and(|source| source.is::<io::Error>());
+    let broken = error.source().is_some_and(|source| source.is::<io::Error>());
     !other && !broken
 }

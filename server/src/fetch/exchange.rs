@@ -47,10 +47,7 @@ pub(crate) async fn exchange(
     exchange: &Exchange<'_>,
     upload: Option<(Upload, Progress)>,
 ) -> Result<OriginAnswer, Fault> {
-    let pool = exchange
-        .worker
-        .origins
-        .pool(exchange.origin, exchange.settings);
+    let pool = exchange.worker.origins.pool(exchange.origin, exchange.settings);
     let permit = exchange.permit(&pool).await?;
     let answered = match (pool.take(), upload) {
         (Some(pooled), None) => {
@@ -138,16 +135,9 @@ impl Exchange<'_> {
         self.worker.count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
         let sent = connection.sender.try_send_request(request);
-        let response = self
-            .first_byte(sent, progress)
-            .await
-            .map_err(Failed::Fault)?;
+        let response = self.first_byte(sent, progress).await.map_err(Failed::Fault)?;
         match response {
-            Ok(response) => Ok(Answered {
-                response,
-                connection,
-                request_time,
-            }),
+            Ok(response) => Ok(Answered { response, connection, request_time }),
             Err(error) => Err(failed(error)),
         }
     }
@@ -180,11 +170,7 @@ impl Exchange<'_> {
         pool: Rc<OriginPool>,
         permit: OwnedSemaphorePermit,
     ) -> Result<OriginAnswer, Fault> {
-        let Answered {
-            response,
-            connection,
-            request_time,
-        } = answered;
+        let Answered { response, connection, request_time } = answered;
         let head = checked_head(&response, self.outbound.asked.method())
             .map_err(|fault| self.report(fault))?;
         Ok(OriginAnswer {
@@ -192,11 +178,7 @@ impl Exchange<'_> {
             body: OriginBody {
                 worker: Rc::clone(self.worker),
                 incoming: response.into_body(),
-                lease: Some(Lease {
-                    connection,
-                    pool,
-                    permit,
-                }),
+                lease: Some(Lease { connection, pool, permit }),
                 idle_ms_max: u64::from(self.settings.origin_idle_ms_max),
             },
             request_time,
@@ -221,29 +203,18 @@ fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<Respon
         http::Version::HTTP_10 => Version::Http10,
         http::Version::HTTP_11 => Version::Http11,
         _ => {
-            return Err(Fault::OriginAnswer(
-                "the origin speaks another version of HTTP",
-            ));
+            return Err(Fault::OriginAnswer("the origin speaks another version of HTTP"));
         }
     };
     let lines = lines(response.headers());
     let method = AskedMethod::of(method.as_str().as_bytes());
-    origin_head(
-        response.status().as_u16(),
-        version,
-        method,
-        &ORIGIN_LIMITS,
-        lines.iter().copied(),
-    )
-    .map_err(|error| Fault::OriginAnswer(error.reason()))
+    origin_head(response.status().as_u16(), version, method, &ORIGIN_LIMITS, lines.iter().copied())
+        .map_err(|error| Fault::OriginAnswer(error.reason()))
 }
 
 /// Names and values as they came.
 fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
-    headers
-        .iter()
-        .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
-        .collect()
+    headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
 
 fn failed(mut error: TrySendError<Request<Upload>>) -> Failed {
@@ -268,13 +239,7 @@ fn forward_interim(request: &mut Request<Upload>, queue: InterimQueue) {
         let lines = lines(response.headers());
         let status = response.status().as_u16();
         let lines = lines.iter().copied();
-        let head = origin_head(
-            status,
-            Version::Http11,
-            AskedMethod::Get,
-            &ORIGIN_LIMITS,
-            lines,
-        );
+        let head = origin_head(status, Version::Http11, AskedMethod::Get, &ORIGIN_LIMITS, lines);
         if let Ok(head) = head {
             queue.push(head);
         }

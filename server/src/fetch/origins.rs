@@ -72,9 +72,7 @@ impl Origins {
     pub(crate) fn open_guard(&self, worker: &Rc<Worker>) -> OpenGuard {
         self.open_count.set(self.open_count.get() + 1);
         worker.gauge(Counter::OriginConnectionsOpen, self.open_count.get());
-        OpenGuard {
-            worker: Rc::clone(worker),
-        }
+        OpenGuard { worker: Rc::clone(worker) }
     }
 }
 
@@ -82,8 +80,7 @@ impl Drop for OpenGuard {
     fn drop(&mut self) {
         let origins = &self.worker.origins;
         origins.open_count.set(origins.open_count.get() - 1);
-        self.worker
-            .gauge(Counter::OriginConnectionsOpen, origins.open_count.get());
+        self.worker.gauge(Counter::OriginConnectionsOpen, origins.open_count.get());
     }
 }
 
@@ -143,10 +140,7 @@ impl OriginPool {
     fn keep(&self, connection: Connection) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < self.idle_count_max {
-            idle.push(Idle {
-                connection,
-                since_ms: clock::monotonic_ms(),
-            });
+            idle.push(Idle { connection, since_ms: clock::monotonic_ms() });
         }
     }
 

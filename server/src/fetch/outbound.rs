@@ -41,11 +41,8 @@ pub(crate) struct Outbound<'a> {
 }
 
 /// Fields that never go from the received head as they are: each is written anew, or left out.
-const REWRITTEN: FieldSet = FieldSet::of(&[
-    FieldId::Host,
-    FieldId::ContentLength,
-    FieldId::XForwardedFor,
-]);
+const REWRITTEN: FieldSet =
+    FieldSet::of(&[FieldId::Host, FieldId::ContentLength, FieldId::XForwardedFor]);
 
 /// Fields that would make the origin answer less than a whole response.
 const CONDITIONS: FieldSet = FieldSet::of(&[
@@ -70,9 +67,7 @@ impl Asked {
             fields.push(field.name, field.value);
         }
         let mut host = Vec::new();
-        let host = request
-            .write_host(&mut host)
-            .then(|| HeaderValue::from_bytes(&host));
+        let host = request.write_host(&mut host).then(|| HeaderValue::from_bytes(&host));
         Ok(Asked {
             method: Method::from_bytes(request.head.method().as_bytes())
                 .map_err(|_| Fault::TargetNotForwardable)?,
@@ -108,14 +103,8 @@ impl Outbound<'_> {
         *request.uri_mut() = self.asked.target.clone();
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = self.headers(authority);
-        if let Upload::Stream {
-            length: Some(length),
-            ..
-        } = *request.body()
-        {
-            request
-                .headers_mut()
-                .insert(header::CONTENT_LENGTH, length.into());
+        if let Upload::Stream { length: Some(length), .. } = *request.body() {
+            request.headers_mut().insert(header::CONTENT_LENGTH, length.into());
         }
         request
     }
@@ -123,25 +112,15 @@ impl Outbound<'_> {
     fn headers(&self, authority: &str) -> HeaderMap {
         let fields = self.asked.fields.fields();
         let mut headers = HeaderMap::with_capacity(fields.count() + 6);
-        let host = self
-            .asked
-            .host
-            .clone()
-            .or_else(|| HeaderValue::from_str(authority).ok());
+        let host = self.asked.host.clone().or_else(|| HeaderValue::from_str(authority).ok());
         headers.extend(host.map(|host| (header::HOST, host)));
         // `Asked::copy` has seen that Connection names no more than it may.
         let hop = HopFields::of(fields).unwrap_or_default();
-        for field in fields
-            .iter()
-            .filter(|field| !hop.contains(*field) && self.forwards(field))
-        {
+        for field in fields.iter().filter(|field| !hop.contains(*field) && self.forwards(field)) {
             append(&mut headers, field);
         }
         if let Purpose::Validate(conditions) = self.purpose {
-            conditions
-                .fields()
-                .iter()
-                .for_each(|field| append(&mut headers, field));
+            conditions.fields().iter().for_each(|field| append(&mut headers, field));
         }
         self.append_path(&mut headers);
         headers
@@ -167,9 +146,9 @@ impl Outbound<'_> {
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }
-        headers
-            .entry(X_FORWARDED_PROTO)
-            .or_insert(HeaderValue::from_static("http"));
+        // What the client says of it is not believed: a page made for another scheme would be
+        // stored.
+        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
     }
 }
 

@@ -19,11 +19,7 @@ pub(crate) enum Upload {
     /// No body.
     None,
     /// Pieces from [`UploadSource`].
-    Stream {
-        pieces: mpsc::Receiver<Piece>,
-        length: Option<u64>,
-        ended: bool,
-    },
+    Stream { pieces: mpsc::Receiver<Piece>, length: Option<u64>, ended: bool },
 }
 
 /// What goes through the channel.
@@ -52,19 +48,8 @@ impl Upload {
     pub(crate) fn channel(length: Option<u64>) -> (UploadSource, Upload, Progress) {
         let (sender, receiver) = mpsc::channel(1);
         let progress = Progress(Rc::new(Cell::new(clock::monotonic_ms())));
-        let source = UploadSource {
-            pieces: sender,
-            progress: progress.clone(),
-        };
-        (
-            source,
-            Upload::Stream {
-                pieces: receiver,
-                length,
-                ended: false,
-            },
-            progress,
-        )
+        let source = UploadSource { pieces: sender, progress: progress.clone() };
+        (source, Upload::Stream { pieces: receiver, length, ended: false }, progress)
     }
 }
 
@@ -129,10 +114,7 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         match self {
             Upload::None => SizeHint::with_exact(0),
-            Upload::Stream {
-                length: Some(length),
-                ..
-            } => SizeHint::with_exact(*length),
+            Upload::Stream { length: Some(length), .. } => SizeHint::with_exact(*length),
             Upload::Stream { .. } => SizeHint::default(),
         }
     }

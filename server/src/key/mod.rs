@@ -24,22 +24,14 @@ pub(crate) struct Place<'a> {
 /// # Errors
 /// [`Fault::NoSite`]: no site serves the request's host.
 pub(crate) fn place<'a>(config: &'a Config, request: &Request<'_>) -> Result<Place<'a>, Fault> {
-    let host = request
-        .target
-        .authority
-        .map_or(&b""[..], |authority| authority.host);
+    let host = request.target.authority.map_or(&b""[..], |authority| authority.host);
     let site = config.sites.lookup(host).ok_or(Fault::NoSite)?;
-    Ok(Place {
-        site,
-        route: site.route(path_of(request.target.path_query)),
-    })
+    Ok(Place { site, route: site.route(path_of(request.target.path_query)) })
 }
 
 fn path_of(path_query: &[u8]) -> &[u8] {
     let end = path_query.iter().position(|byte| *byte == b'?');
-    path_query
-        .get(..end.unwrap_or(path_query.len()))
-        .unwrap_or_default()
+    path_query.get(..end.unwrap_or(path_query.len())).unwrap_or_default()
 }
 
 /// Has the request been at this server before? Then the origin leads back to it (RFC 9110
@@ -63,10 +55,7 @@ pub(crate) fn url_key(config: &Config, url: &[u8]) -> Result<Vec<u8>, &'static s
         path if is_path_query(path) => path,
         _ => return Err("the URL's path has bytes that a request can't have"),
     };
-    let site = config
-        .sites
-        .lookup(authority.host)
-        .ok_or("no site serves this host")?;
+    let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
     let mut key = Vec::new();
     write_key(&mut key, site, Some(authority), path_query);
     Ok(key)
@@ -78,10 +67,7 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_path_query(path: &[u8]) -> bool {
-    path.first() == Some(&b'/')
-        && path
-            .iter()
-            .all(|byte| byte.is_ascii_graphic() && *byte != b'#')
+    path.first() == Some(&b'/') && path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#')
 }
 
 /// Writes the key of what `authority` serves at `path_query` into `key`.
@@ -107,9 +93,7 @@ pub(crate) fn write_key(
 
 /// `www.Example.org` as `org.example.www`; an address stays as it is.
 fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
-    let is_address = host
-        .iter()
-        .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    let is_address = host.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
         || host.first() == Some(&b'[');
     if is_address {
         key.extend(host.iter().map(u8::to_ascii_lowercase));

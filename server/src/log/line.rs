@@ -122,10 +122,7 @@ fn named(fields: Fields<'_>, name: &[u8]) -> String {
     let is_named =
         |id: FieldId, field: &[u8]| id == FieldId::Other && field.eq_ignore_ascii_case(name);
     let mut found = fields.iter().filter(|field| is_named(field.id, field.name));
-    found
-        .next()
-        .map(|field| text(field.value))
-        .unwrap_or_default()
+    found.next().map(|field| text(field.value)).unwrap_or_default()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -155,13 +152,7 @@ fn common_log_date(unix_seconds: u64) -> String {
     let date = String::from_utf8_lossy(&date);
     // IMF-fixdate has every part at a fixed place: `Tue, 10 Oct 2000 13:55:36 GMT`.
     let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or_default().to_owned();
-    format!(
-        "{}/{}/{}:{} +0000",
-        part(5..7),
-        part(8..11),
-        part(12..16),
-        part(17..25)
-    )
+    format!("{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25))
 }
 
 #[cfg(test)]

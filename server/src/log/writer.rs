@@ -48,11 +48,7 @@ impl LogWriter {
             AccessLog::Off => return Ok(None),
             AccessLog::Stdout => Box::new(io::stdout()),
             AccessLog::File(path) => {
-                let open = OpenOptions::new()
-                    .create(true)
-                    .append(true)
-                    .mode(0o640)
-                    .open(path);
+                let open = OpenOptions::new().create(true).append(true).mode(0o640).open(path);
                 let named = |error| io::Error::other(format!("{}: {error}", path.display()));
                 Box::new(open.map_err(named)?)
             }
@@ -66,12 +62,7 @@ impl LogWriter {
             AccessLogFormat::Combined => LineFormat::Combined,
         };
         let sample = settings.access_log_sample.max(1);
-        Ok(Some(LogWriter {
-            batches,
-            format,
-            sample,
-            thread,
-        }))
+        Ok(Some(LogWriter { batches, format, sample, thread }))
     }
 
     /// A worker's way into this log.
@@ -114,8 +105,7 @@ impl LogSender {
     /// Is the answer that begins now one of those that are logged?
     pub(crate) fn samples(&self) -> bool {
         let left = self.countdown.get();
-        self.countdown
-            .set(if left == 0 { self.sample - 1 } else { left - 1 });
+        self.countdown.set(if left == 0 { self.sample - 1 } else { left - 1 });
         left == 0
     }
 

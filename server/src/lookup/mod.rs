@@ -1,12 +1,12 @@
 //! Step four: is there a stored response, and may it answer this request (RFC 9111 §4)?
 
-use std::sync::Arc;
+mod stored;
 
-use forebay_cache::{Lookup, Record, Store};
+pub(crate) use stored::{StoredResponse, stored_block};
+
+use forebay_cache::{Lookup, Store};
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::conditional::needs_origin;
-use forebay_http::policy::freshness::current_age;
-use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::reuse::{ForwardReason, Reuse, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
@@ -41,36 +41,6 @@ pub(crate) struct Forward {
     pub(crate) stale: Option<StoredResponse>,
 }
 
-/// A record of the store, read as a stored response.
-#[derive(Clone)]
-pub(crate) struct StoredResponse {
-    pub(crate) record: Arc<Record>,
-    pub(crate) meta: StoredMeta,
-}
-
-impl StoredResponse {
-    /// `None` for a head that this version did not write.
-    pub(crate) fn new(record: Arc<Record>) -> Option<StoredResponse> {
-        let meta = StoredMeta::decode(record.head().get(..STORED_META_BYTES)?)?;
-        Some(StoredResponse { record, meta })
-    }
-
-    /// How old it is, in seconds.
-    pub(crate) fn age(&self, now: u64) -> u32 {
-        current_age(self.meta.initial_age_s, self.meta.response_time, now)
-    }
-
-    /// The stored field lines, as they go on the wire.
-    pub(crate) fn block(&self) -> &[u8] {
-        stored_block(self.record.head())
-    }
-}
-
-/// The field lines of a stored head.
-pub(crate) fn stored_block(head: &[u8]) -> &[u8] {
-    head.get(STORED_META_BYTES..).unwrap_or_default()
-}
-
 /// Where to look.
 pub(crate) struct Wanted<'a> {
     pub(crate) store: &'a Store,
@@ -83,12 +53,7 @@ pub(crate) struct Wanted<'a> {
 /// Looks up; `variant` receives the secondary key if the resource has variants.
 pub(crate) fn lookup(wanted: &Wanted<'_>, request: &Request<'_>, variant: &mut Vec<u8>) -> Found {
     if let Some(reason) = bypass(request, wanted.route) {
-        return Found::Forward(Forward {
-            reason,
-            fills: false,
-            varies: false,
-            stale: None,
-        });
+        return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
     }
     variant.clear();
     let selected = select(wanted, request.head.fields(), variant);
@@ -147,10 +112,5 @@ fn forward(
         && !fields.contains(FieldId::Range)
         && !request.directives.no_store;
     let stale = stale.filter(|_| fills);
-    Found::Forward(Forward {
-        reason,
-        fills,
-        varies,
-        stale,
-    })
+    Found::Forward(Forward { reason, fills, varies, stale })
 }

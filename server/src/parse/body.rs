@@ -8,8 +8,8 @@ use forebay_http::chunked::{ChunkedDecoder, ChunkedEvent};
 use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
 
-use super::Input;
 use crate::accept::{Client, Pace};
+use crate::buffers::Input;
 use crate::fault::Fault;
 use crate::limits::{CHUNKED_LIMITS, INPUT_BYTES};
 
@@ -49,12 +49,7 @@ impl RequestBody {
             // A request without framing has no body (RFC 9112 §6.3).
             BodyFraming::None | BodyFraming::UntilClose => Left::Nothing,
         };
-        Ok(RequestBody {
-            left,
-            taken_bytes: 0,
-            bytes_max,
-            pace: Pace::default(),
-        })
+        Ok(RequestBody { left, taken_bytes: 0, bytes_max, pace: Pace::default() })
     }
 
     /// Was all of it taken?
@@ -96,9 +91,7 @@ impl RequestBody {
                 Ok(Some(BodyPart::End(None)))
             }
             Left::Length(left) => {
-                let count = usize::try_from(*left)
-                    .unwrap_or(usize::MAX)
-                    .min(input.bytes().len());
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.bytes().len());
                 if count == 0 {
                     return Ok(None);
                 }
@@ -115,9 +108,7 @@ impl RequestBody {
         let Left::Chunked(decoder) = &mut self.left else {
             return Ok(None);
         };
-        let step = decoder
-            .step(input.bytes())
-            .map_err(|_| Fault::RequestBody)?;
+        let step = decoder.step(input.bytes()).map_err(|_| Fault::RequestBody)?;
         let (consumed, event) = step;
         match event {
             ChunkedEvent::NeedMore => {
@@ -139,9 +130,7 @@ impl RequestBody {
                     Left::Chunked(decoder) => decoder.into_trailers(),
                     Left::Length(_) | Left::Nothing => FieldBlock::new(),
                 };
-                Ok(Some(BodyPart::End(
-                    (!trailers.is_empty()).then_some(trailers),
-                )))
+                Ok(Some(BodyPart::End((!trailers.is_empty()).then_some(trailers))))
             }
         }
     }

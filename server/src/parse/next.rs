@@ -5,8 +5,8 @@ use std::task::Poll;
 
 use forebay_http::request::{HeadLimits, parse_request};
 
-use super::Buffers;
 use crate::accept::Client;
+use crate::buffers::Buffers;
 use crate::config::ServerSettings;
 use crate::counters::Counter;
 use crate::fault::Fault;

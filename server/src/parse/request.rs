@@ -62,13 +62,7 @@ impl<'a> Request<'a> {
             trailers: fields.contains(FieldId::Te) && accepts_trailers(fields.first(FieldId::Te)),
         };
         let directives = RequestDirectives::parse(fields);
-        Ok(Request {
-            head,
-            target,
-            framing,
-            directives,
-            form,
-        })
+        Ok(Request { head, target, framing, directives, form })
     }
 
     /// Does the request announce a body that has bytes, or may have some?
@@ -93,9 +87,7 @@ impl<'a> Request<'a> {
 
 /// The port, unless it is the scheme's own.
 pub(crate) fn explicit_port(authority: Authority<'_>) -> Option<u16> {
-    authority
-        .port
-        .filter(|port| *port != Scheme::Http.default_port())
+    authority.port.filter(|port| *port != Scheme::Http.default_port())
 }
 
 fn accepts_trailers(te: Option<&[u8]>) -> bool {

@@ -34,17 +34,9 @@ pub(crate) fn serve_fault(
         write::date_field(text, &write_date(clock::unix_seconds()));
     });
     if form.head_only {
-        return Answered {
-            status,
-            body_bytes: 0,
-            keep_alive,
-        };
+        return Answered { status, body_bytes: 0, keep_alive };
     }
     text.extend_from_slice(reason.as_bytes());
     text.push(b'\n');
-    Answered {
-        status,
-        body_bytes,
-        keep_alive,
-    }
+    Answered { status, body_bytes, keep_alive }
 }

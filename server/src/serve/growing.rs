@@ -18,7 +18,7 @@ use super::{Answered, Broken, Reply};
 use crate::accept::Client;
 use crate::clock;
 use crate::fault::Fault;
-use crate::limits::OUT_BYTES_MAX;
+use crate::limits::READ_BYTES_MAX;
 use crate::lookup::stored_block;
 use crate::out::Out;
 
@@ -33,16 +33,8 @@ pub(crate) async fn serve_growing(
     mut reader: Reader,
     meta: &StoredMeta,
 ) -> Result<Answered, Broken> {
-    let Reply {
-        client,
-        form,
-        cache,
-    } = *reply;
-    let age = current_age(
-        meta.initial_age_s,
-        meta.response_time,
-        clock::unix_seconds(),
-    );
+    let Reply { client, form, cache } = *reply;
+    let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
     let block = stored_block(reader.head());
     if conditional(asked, meta, block) == Conditional::NotModified {
         return Ok(not_modified(out, form, (meta, block), age, cache));
@@ -53,20 +45,10 @@ pub(crate) async fn serve_growing(
         (_, Some(length)) => BodyFraming::Length(length),
         (_, None) => BodyFraming::Chunked,
     };
-    let head = Head {
-        status: meta.status,
-        block,
-        age: Some(age),
-        framing,
-        cache,
-    };
+    let head = Head { status: meta.status, block, age: Some(age), framing, cache };
     let keep_alive = head.write(out.text(), form);
     let chunked = framing == BodyFraming::Chunked && can_chunk(form);
-    let mut answered = Answered {
-        status: meta.status,
-        body_bytes: 0,
-        keep_alive,
-    };
+    let mut answered = Answered { status: meta.status, body_bytes: 0, keep_alive };
     let mut fragments = Vec::new();
     let mut begun = false;
     loop {
@@ -84,9 +66,7 @@ pub(crate) async fn serve_growing(
                 return Err(Broken::Before(Fault::OriginBroke));
             }
         }
-        if out.pending_bytes() > OUT_BYTES_MAX {
-            flush(client, out, &mut begun).await?;
-        }
+        begun |= client.flush_if_full(out).await.map_err(Broken::Midway)?;
     }
     if chunked {
         end_chunks(out, None);
@@ -102,7 +82,7 @@ async fn read_or_flush(
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
 ) -> Result<ReadEvent, Broken> {
-    let bytes_max = OUT_BYTES_MAX as u64;
+    let bytes_max = READ_BYTES_MAX;
     let ready = poll_fn(|cx| match reader.poll_fragments(cx, bytes_max, fragments) {
         Poll::Ready(event) => Poll::Ready(Some(event)),
         Poll::Pending => Poll::Ready(None),
@@ -126,8 +106,7 @@ pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool) {
     }
     if chunked {
         let mut space = [0; CHUNK_HEAD_BYTES_MAX];
-        out.text()
-            .extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
+        out.text().extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
     }
     out.body(piece);
     if chunked {

@@ -39,11 +39,7 @@ pub(crate) struct Answered {
 
 impl Answered {
     /// An answer that broke off; 499 is what other servers' logs have for it.
-    pub(crate) const BROKEN: Answered = Answered {
-        status: 499,
-        body_bytes: 0,
-        keep_alive: false,
-    };
+    pub(crate) const BROKEN: Answered = Answered { status: 499, body_bytes: 0, keep_alive: false };
 }
 
 /// Why an answer is not whole.

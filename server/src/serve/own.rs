@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{Answered, Broken, Passed, Relay, Reply, serve_pass};
 use crate::accept::Client;
+use crate::buffers::Input;
 use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -24,7 +25,7 @@ use crate::fetch::{
 };
 use crate::key::{Place, write_key};
 use crate::out::Out;
-use crate::parse::{BodyPart, Input, ReplyForm, Request, RequestBody};
+use crate::parse::{BodyPart, ReplyForm, Request, RequestBody};
 
 /// A request of this kind, copied out of the buffers that its body comes through.
 pub(crate) struct Own<'c> {
@@ -70,10 +71,7 @@ impl Target {
     fn of(request: &Request<'_>) -> Target {
         let mut host = Vec::new();
         let named = request.write_host(&mut host);
-        Target {
-            host: named.then_some(host),
-            path_query: request.target.path_query.to_vec(),
-        }
+        Target { host: named.then_some(host), path_query: request.target.path_query.to_vec() }
     }
 }
 
@@ -101,14 +99,7 @@ pub(crate) async fn serve_own(
     });
     let answered = {
         let mut up = pin!(up(client, &mut body, input, source));
-        let mut down = pin!(down(
-            client,
-            config,
-            &own,
-            Some((upload, progress)),
-            out,
-            cache
-        ));
+        let mut down = pin!(down(client, config, &own, Some((upload, progress)), out, cache));
         let mut raised = None;
         poll_fn(|cx| {
             if raised.is_none()
@@ -116,13 +107,11 @@ pub(crate) async fn serve_own(
             {
                 raised = Some(ended);
             }
-            down.as_mut()
-                .poll(cx)
-                .map(|answered| match (answered, raised) {
-                    // The origin's exchange failed because the client's body did.
-                    (Err(Broken::Before(_)), Some(Err(fault))) => Err(Broken::Before(fault)),
-                    (answered, _) => answered,
-                })
+            down.as_mut().poll(cx).map(|answered| match (answered, raised) {
+                // The origin's exchange failed because the client's body did.
+                (Err(Broken::Before(_)), Some(Err(fault))) => Err(Broken::Before(fault)),
+                (answered, _) => answered,
+            })
         })
         .await?
     };
@@ -170,11 +159,7 @@ async fn down(
     out: &mut Out,
     cache: &mut CacheStatus,
 ) -> Result<Answered, Broken> {
-    let relay = Relay {
-        client,
-        form: own.form,
-        queue: &own.interim,
-    };
+    let relay = Relay { client, form: own.form, queue: &own.interim };
     let request = Exchange {
         worker: &client.worker,
         origin: &own.place.site.origin,
@@ -186,17 +171,10 @@ async fn down(
         },
         interim: &own.interim,
     };
-    let answer = relay
-        .until(out, exchange(&request, upload))
-        .await?
-        .map_err(Broken::Before)?;
+    let answer = relay.until(out, exchange(&request, upload)).await?.map_err(Broken::Before)?;
     cache.fwd_status = Some(answer.head.status);
     invalidate(client, own, &answer);
-    let reply = Reply {
-        client,
-        form: own.form,
-        cache,
-    };
+    let reply = Reply { client, form: own.form, cache };
     serve_pass(&reply, out, Passed { answer }).await
 }
 
@@ -211,18 +189,12 @@ fn invalidate(client: &Client, own: &Own<'_>, answer: &OriginAnswer) {
     let mut purge = |path_query: &[u8]| {
         write_key(&mut key, own.place.site, authority, path_query);
         let purged = client.worker.store.purge(&key);
-        client
-            .worker
-            .count_many(Counter::Invalidated, purged.records);
+        client.worker.count_many(Counter::Invalidated, purged.records);
     };
     purge(&target.path_query);
     if let Some(authority) = authority {
         let path_query = &target.path_query;
-        let target = TargetUri {
-            scheme: Scheme::Http,
-            authority,
-            path_query,
-        };
+        let target = TargetUri { scheme: Scheme::Http, authority, path_query };
         invalidated_targets(target, answer.head.block.fields()).for_each(|path| purge(&path));
     }
 }

@@ -14,7 +14,6 @@ use super::head::{Head, can_chunk};
 use super::{Answered, Broken, Reply};
 use crate::accept::Client;
 use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
-use crate::limits::OUT_BYTES_MAX;
 use crate::out::Out;
 
 /// An answer to pass on.
@@ -34,22 +33,12 @@ pub(crate) async fn serve_pass(
     out: &mut Out,
     passed: Passed,
 ) -> Result<Answered, Broken> {
-    let Reply {
-        client,
-        form,
-        cache,
-    } = *reply;
+    let Reply { client, form, cache } = *reply;
     let Passed { mut answer } = passed;
     let begin = out.mark();
     let status = answer.head.status;
     let framing = framing(&answer);
-    let head = Head {
-        status,
-        block: answer.head.block.bytes(),
-        age: None,
-        framing,
-        cache,
-    };
+    let head = Head { status, block: answer.head.block.bytes(), age: None, framing, cache };
     let keep_alive = head.write_with(out.text(), form, |text| {
         // A recipient with a clock adds the Date that is missing (RFC 9110 §6.6.1).
         if !answer.head.block.fields().contains(FieldId::Date) {
@@ -57,11 +46,7 @@ pub(crate) async fn serve_pass(
         }
     });
     let chunked = framing == BodyFraming::Chunked && can_chunk(form) && !form.head_only;
-    let mut answered = Answered {
-        status,
-        body_bytes: 0,
-        keep_alive,
-    };
+    let mut answered = Answered { status, body_bytes: 0, keep_alive };
     let mut begun = false;
     loop {
         match next_or_flush(client, out, &mut answer.body, &mut begun).await {
@@ -83,10 +68,7 @@ pub(crate) async fn serve_pass(
                 return Err(Broken::Midway(fault));
             }
         }
-        if out.pending_bytes() > OUT_BYTES_MAX {
-            begun = true;
-            client.flush(out).await.map_err(Broken::Midway)?;
-        }
+        begun |= client.flush_if_full(out).await.map_err(Broken::Midway)?;
     }
 }
 

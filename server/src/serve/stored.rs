@@ -36,13 +36,7 @@ pub(crate) fn serve_stored(
         RangeDecision::Part { first, last } => (206, first, last - first + 1),
         RangeDecision::Unsatisfiable => (416, 0, 0),
     };
-    let head = Head {
-        status,
-        block,
-        age: Some(age),
-        framing: body_framing(status, count),
-        cache,
-    };
+    let head = Head { status, block, age: Some(age), framing: body_framing(status, count), cache };
     let keep_alive = head.write_with(out.text(), request.form, |text| {
         if part != RangeDecision::Whole {
             text.extend_from_slice(b"content-range: ");
@@ -51,27 +45,15 @@ pub(crate) fn serve_stored(
         }
     });
     if request.form.head_only {
-        return Answered {
-            status,
-            body_bytes: 0,
-            keep_alive,
-        };
+        return Answered { status, body_bytes: 0, keep_alive };
     }
     append_body(out, &stored.record, first, count);
-    Answered {
-        status,
-        body_bytes: count,
-        keep_alive,
-    }
+    Answered { status, body_bytes: count, keep_alive }
 }
 
 /// 204 has no body and no Content-Length (RFC 9110 §8.6).
 fn body_framing(status: u16, bytes: u64) -> BodyFraming {
-    if status == 204 {
-        BodyFraming::None
-    } else {
-        BodyFraming::Length(bytes)
-    }
+    if status == 204 { BodyFraming::None } else { BodyFraming::Length(bytes) }
 }
 
 fn append_body(out: &mut Out, record: &Record, first: u64, count: u64) {
@@ -89,19 +71,9 @@ pub(super) fn not_modified(
     cache: &CacheStatus,
 ) -> Answered {
     let framing = BodyFraming::None;
-    let head = Head {
-        status: 304,
-        block: &[],
-        age: Some(age),
-        framing,
-        cache,
-    };
+    let head = Head { status: 304, block: &[], age: Some(age), framing, cache };
     let keep_alive = head.write_with(out.text(), form, |text| {
         write_fields_of_304(block, meta, text);
     });
-    Answered {
-        status: 304,
-        body_bytes: 0,
-        keep_alive,
-    }
+    Answered { status: 304, body_bytes: 0, keep_alive }
 }

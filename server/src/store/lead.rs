@@ -41,10 +41,7 @@ pub(super) enum Told {
     /// The answer is stored, or is being stored: follow it.
     Follow { fwd_status: u16 },
     /// The answer is not stored: it is yours alone.
-    Pass {
-        answer: OriginAnswer,
-        detail: &'static str,
-    },
+    Pass { answer: OriginAnswer, detail: &'static str },
     /// There is no answer.
     Failed(Fault),
 }
@@ -78,11 +75,7 @@ enum Fetched {
 
 impl Errand {
     async fn fetch(&self) -> Result<Fetched, Fault> {
-        let Some(stale) = self
-            .stale
-            .as_ref()
-            .filter(|stale| stale.meta.has_validator())
-        else {
+        let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.has_validator()) else {
             return Ok(Fetched::Answer(self.ask(Purpose::Fill).await?));
         };
         let conditions = conditions(stale);
@@ -102,11 +95,7 @@ impl Errand {
             worker: &self.worker,
             origin: &self.origin,
             settings: &self.config.server,
-            outbound: Outbound {
-                asked: &self.asked,
-                purpose,
-                via: &self.worker.via,
-            },
+            outbound: Outbound { asked: &self.asked, purpose, via: &self.worker.via },
             interim: &self.interim,
         };
         exchange(&request, None).await
@@ -143,12 +132,7 @@ impl Errand {
         };
         match begun {
             Ok(filling) => {
-                tell(
-                    own,
-                    Told::Follow {
-                        fwd_status: answer.head.status,
-                    },
-                );
+                tell(own, Told::Follow { fwd_status: answer.head.status });
                 fill(filling, answer.body, self.route.object_bytes_max).await;
             }
             Err((leader, unkept)) => {
@@ -158,13 +142,7 @@ impl Errand {
                 } else {
                     leader.decline_once();
                 }
-                tell(
-                    own,
-                    Told::Pass {
-                        answer,
-                        detail: unkept.detail,
-                    },
-                );
+                tell(own, Told::Pass { answer, detail: unkept.detail });
             }
         }
     }
@@ -180,10 +158,8 @@ impl Errand {
             directives: RequestDirectives::parse(asked),
         };
         let rules = self.rules();
-        storable(&request, &response, &rules, answer.response_time).map_err(|why| Unkept {
-            detail: why.detail(),
-            lasts: true,
-        })?;
+        storable(&request, &response, &rules, answer.response_time)
+            .map_err(|why| Unkept { detail: why.detail(), lasts: true })?;
         let length = answer.head.content_length;
         if length.is_some_and(|length| length > self.route.object_bytes_max) {
             return Err(Unkept::of(Refused::TooLarge));
@@ -192,10 +168,7 @@ impl Errand {
         let block = stored_lines(&answer.head.block, &arrival);
         let mut meta = StoredMeta::new(status, &block, &arrival, &rules);
         meta.body_bytes = length;
-        Ok(Kept {
-            head: stored_head(&meta, &block),
-            base: self.base(&answer.head.block),
-        })
+        Ok(Kept { head: stored_head(&meta, &block), base: self.base(&answer.head.block) })
     }
 
     /// By what the answer varies, and what of it this request asked for.
@@ -204,11 +177,7 @@ impl Errand {
             return None;
         };
         let mut variant = Vec::new();
-        secondary_key(
-            FieldNames::decode(&names)?,
-            self.asked.fields().fields(),
-            &mut variant,
-        );
+        secondary_key(FieldNames::decode(&names)?, self.asked.fields().fields(), &mut variant);
         Some(Base { names, variant })
     }
 }
@@ -228,35 +197,21 @@ struct Unkept {
 impl Unkept {
     fn of(refused: Refused) -> Unkept {
         match refused {
-            Refused::TooLarge => Unkept {
-                detail: "too-large",
-                lasts: true,
-            },
-            Refused::NoRoom => Unkept {
-                detail: "no-room",
-                lasts: false,
-            },
+            Refused::TooLarge => Unkept { detail: "too-large", lasts: true },
+            Refused::NoRoom => Unkept { detail: "no-room", lasts: false },
         }
     }
 }
 
 fn arrival(answer: &OriginAnswer) -> Arrival {
-    Arrival::new(
-        answer.head.block.fields(),
-        answer.request_time,
-        answer.response_time,
-    )
+    Arrival::new(answer.head.block.fields(), answer.request_time, answer.response_time)
 }
 
 /// The lines as they are stored: without Age, which is computed anew for each use, and with a
 /// Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
 fn stored_lines(received: &FieldBlock, arrival: &Arrival) -> FieldBlock {
     let mut block = FieldBlock::new();
-    for field in received
-        .fields()
-        .iter()
-        .filter(|field| field.id != FieldId::Age)
-    {
+    for field in received.fields().iter().filter(|field| field.id != FieldId::Age) {
         block.push(field.name, field.value);
     }
     if !block.fields().contains(FieldId::Date) {

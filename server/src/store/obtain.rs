@@ -72,10 +72,7 @@ pub(crate) async fn obtain(
                 Found::Hit(hit) => {
                     cache.collapsed = true;
                     cache.ttl = Some(hit.ttl);
-                    return Ok(Obtained {
-                        source: Source::Stored(hit.stored),
-                        cache,
-                    });
+                    return Ok(Obtained { source: Source::Stored(hit.stored), cache });
                 }
                 Found::Forward(again) => forward = again,
             },
@@ -97,10 +94,7 @@ pub(crate) async fn obtain(
             },
         }
     }
-    Ok(Obtained {
-        source: Source::Alone,
-        cache,
-    })
+    Ok(Obtained { source: Source::Alone, cache })
 }
 
 /// What following brought.
@@ -117,10 +111,7 @@ impl Needs<'_> {
     fn join(&self, forward: &Forward, variant: &[u8]) -> Join {
         let variant = forward.varies.then_some(variant);
         let known = forward.stale.as_ref().map(|stale| &stale.record);
-        self.client
-            .worker
-            .store
-            .join(self.key, variant, known, clock::monotonic_ms())
+        self.client.worker.store.join(self.key, variant, known, clock::monotonic_ms())
     }
 
     fn look_again(&self, variant: &mut Vec<u8>) -> Found {
@@ -162,10 +153,7 @@ impl Needs<'_> {
             Ok(Told::Pass { answer, detail }) => {
                 cache.fwd_status = Some(answer.head.status);
                 cache.detail = Some(detail);
-                Ok(Obtained {
-                    source: Source::Pass(answer),
-                    cache,
-                })
+                Ok(Obtained { source: Source::Pass(answer), cache })
             }
             Ok(Told::Failed(fault)) => Err(fault),
             // The task ended in a panic, which it has counted.

@@ -44,10 +44,7 @@ pub(super) fn unsafe_code(source: &Source) -> Vec<Problem> {
     }
     let parts: Vec<&str> = source.path.split('/').collect();
     if let [package, "src", "lib.rs" | "main.rs"] = parts[..] {
-        let is_forbidden = source
-            .code
-            .iter()
-            .any(|line| line.contains("#![forbid(unsafe_code)]"));
+        let is_forbidden = source.code.iter().any(|line| line.contains("#![forbid(unsafe_code)]"));
         if !is_forbidden && !MAY_BE_UNSAFE.contains(&package) {
             let message = format!("{package} has no `#![forbid(unsafe_code)]`");
             problems.push(Problem::new(&source.path, 0, "forbid", message));
@@ -58,14 +55,8 @@ pub(super) fn unsafe_code(source: &Source) -> Vec<Problem> {
 
 /// Tests that are switched off or that sleep, and work that is left for later.
 pub(super) fn leftovers(source: &Source) -> Vec<Problem> {
-    const IN_CODE: &[&str] = &[
-        "#[ignore",
-        "#[should_panic",
-        "todo!",
-        "unimplemented!",
-        "dbg!",
-        "thread::sleep",
-    ];
+    const IN_CODE: &[&str] =
+        &["#[ignore", "#[should_panic", "todo!", "unimplemented!", "dbg!", "thread::sleep"];
     const IN_COMMENTS: &[&str] = &["FIXME", "TODO", "XXX", "HACK"];
     let mut problems = Vec::new();
     for index in 0..source.code.len() {
@@ -83,11 +74,8 @@ pub(super) fn leftovers(source: &Source) -> Vec<Problem> {
 /// Paths of the machine on which something was written mean nothing anywhere else.
 pub(super) fn machine_paths(path: &str, text: &str) -> Vec<Problem> {
     // In pieces, so that this file does not hold what it looks for.
-    const PATHS: &[&str] = &[
-        concat!("/wor", "k/"),
-        concat!("../sha", "red"),
-        concat!("/ro", "ot/"),
-    ];
+    const PATHS: &[&str] =
+        &[concat!("/wor", "k/"), concat!("../sha", "red"), concat!("/ro", "ot/")];
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for found in PATHS.iter().filter(|found| line.contains(**found)) {

@@ -13,32 +13,18 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ordmap", &["shm", "sync"]),
     ("rules", &["http"]),
     ("cache", &["ordmap", "shm", "sync"]),
-    (
-        "server",
-        &["cache", "http", "ordmap", "rules", "shm", "sync"],
-    ),
-    (
-        "forebay",
-        &["cache", "http", "ordmap", "rules", "server", "shm", "sync"],
-    ),
+    ("server", &["cache", "http", "ordmap", "rules", "shm", "sync"]),
+    ("forebay", &["cache", "http", "ordmap", "rules", "server", "shm", "sync"]),
     ("testkit", &[]),
 ];
 
 /// The steps of a request in their order: each uses only those before it.
-const STEPS: &[&str] = &[
-    "accept", "parse", "key", "lookup", "fetch", "store", "serve",
-];
+const STEPS: &[&str] = &["accept", "parse", "key", "lookup", "fetch", "store", "serve"];
 
 /// Words that must not occur in the code of a crate: what it must not know.
 const ABSENCES: &[(&str, &[&str])] = &[
-    (
-        "http/src/",
-        &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"],
-    ),
-    (
-        "rules/src/",
-        &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"],
-    ),
+    ("http/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
+    ("rules/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
     ("cache/src/", &["forebay_http", "TcpStream", "tokio"]),
     ("shm/src/", &["forebay_http", "TcpStream", "tokio"]),
 ];
@@ -49,9 +35,7 @@ pub(super) fn crate_edges(manifests: &[(String, String)]) -> Vec<Problem> {
     let members = root.map(|(_, text)| members_of(text)).unwrap_or_default();
     let mut problems = Vec::new();
     for (path, text) in manifests {
-        let Some(name) = path
-            .strip_suffix("/Cargo.toml")
-            .filter(|name| members.contains(name))
+        let Some(name) = path.strip_suffix("/Cargo.toml").filter(|name| members.contains(name))
         else {
             continue;
         };
@@ -96,9 +80,7 @@ pub(super) fn step_imports(source: &Source) -> Vec<Problem> {
 
 /// What a crate must not know, by the words of its code.
 pub(super) fn absences(source: &Source) -> Vec<Problem> {
-    let Some((_, words)) = ABSENCES
-        .iter()
-        .find(|(prefix, _)| source.path.starts_with(prefix))
+    let Some((_, words)) = ABSENCES.iter().find(|(prefix, _)| source.path.starts_with(prefix))
     else {
         return Vec::new();
     };
@@ -116,17 +98,11 @@ pub(super) fn absences(source: &Source) -> Vec<Problem> {
 }
 
 fn our_crate(package: &str) -> Option<&str> {
-    if package == "forebay" {
-        Some(package)
-    } else {
-        package.strip_prefix("forebay-")
-    }
+    if package == "forebay" { Some(package) } else { package.strip_prefix("forebay-") }
 }
 
 fn members_of(manifest: &str) -> Vec<&str> {
-    let after = manifest
-        .split_once("members = [")
-        .map_or("", |(_, after)| after);
+    let after = manifest.split_once("members = [").map_or("", |(_, after)| after);
     let list = after.split(']').next().unwrap_or_default();
     list.split('"').skip(1).step_by(2).collect()
 }
@@ -149,10 +125,7 @@ fn crate_paths(source: &Source) -> Vec<(usize, String)> {
 /// The first segments of `a::b` or of `{a, b::{c, d}, e}`.
 fn first_segments(path: &str) -> Vec<String> {
     let word = |text: &str| -> String {
-        text.trim_start()
-            .chars()
-            .take_while(|&c| super::source::is_word(c))
-            .collect()
+        text.trim_start().chars().take_while(|&c| super::source::is_word(c)).collect()
     };
     let Some(group) = path.strip_prefix('{') else {
         return vec![word(path)];

@@ -47,12 +47,7 @@ pub(super) fn dependencies(text: &str) -> Vec<Dependency> {
             section = section_of(line);
         } else if is_start && let (Some(section), Some(name)) = (section, name_of(content)) {
             let has_reason = line.contains(" # ") || above.starts_with("# ");
-            found.push(Dependency {
-                name,
-                line: index + 1,
-                section,
-                has_reason,
-            });
+            found.push(Dependency { name, line: index + 1, section, has_reason });
         }
         depth = (depth + count(['[', '{'])).saturating_sub(count([']', '}']));
         above = line;
@@ -71,11 +66,6 @@ fn section_of(header: &str) -> Option<Section> {
 
 fn name_of(line: &str) -> Option<String> {
     let (name, _) = line.split_once('=')?;
-    let name = name
-        .trim()
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .trim_matches('"');
+    let name = name.trim().split('.').next().unwrap_or_default().trim_matches('"');
     (!name.is_empty() && !name.starts_with('#')).then(|| name.to_string())
 }

@@ -36,22 +36,13 @@ pub struct Problem {
 
 impl Problem {
     fn new(path: &str, line: usize, rule: &'static str, message: impl Into<String>) -> Problem {
-        Problem {
-            path: path.into(),
-            line,
-            rule,
-            message: message.into(),
-        }
+        Problem { path: path.into(), line, rule, message: message.into() }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}:{}: {}: {}",
-            self.path, self.line, self.rule, self.message
-        )
+        write!(out, "{}:{}: {}: {}", self.path, self.line, self.rule, self.message)
     }
 }
 

@@ -15,11 +15,7 @@ pub(super) fn file_sizes(source: &Source) -> Vec<Problem> {
     let lines = source.lines.len() - test_lines;
     let name = source.path.rsplit('/').next().unwrap_or_default();
     let is_contents = matches!(name, "mod.rs" | "lib.rs") && !source.is_test_file();
-    let limit = if is_contents {
-        CONTENTS_LINES_MAX
-    } else {
-        FILE_LINES_MAX
-    };
+    let limit = if is_contents { CONTENTS_LINES_MAX } else { FILE_LINES_MAX };
     let mut problems = Vec::new();
     if lines > limit {
         let message = format!("{lines} lines, at most {limit}");
@@ -35,15 +31,10 @@ pub(super) fn file_sizes(source: &Source) -> Vec<Problem> {
 
 /// Functions, by their lines of code.
 pub(super) fn function_sizes(source: &Source) -> Vec<Problem> {
-    let long = source
-        .functions()
-        .into_iter()
-        .filter(|found| found.size > FUNCTION_LINES_MAX);
+    let long = source.functions().into_iter().filter(|found| found.size > FUNCTION_LINES_MAX);
     long.map(|found| {
-        let message = format!(
-            "{} has {} lines, at most {FUNCTION_LINES_MAX}",
-            found.name, found.size
-        );
+        let message =
+            format!("{} has {} lines, at most {FUNCTION_LINES_MAX}", found.name, found.size);
         Problem::new(&source.path, found.line + 1, "function size", message)
     })
     .collect()

@@ -85,19 +85,13 @@ impl Source {
     /// Does this comment mark stand on the line or in the `reach` lines above it?
     pub(super) fn has_comment_above(&self, line: usize, mark: &str, reach: usize) -> bool {
         let from = line.saturating_sub(reach);
-        self.comments[from..=line]
-            .iter()
-            .any(|comment| comment.contains(mark))
+        self.comments[from..=line].iter().any(|comment| comment.contains(mark))
     }
 
     /// Lines of inline `#[cfg(test)] mod … { … }`.
     fn test_modules(&self) -> Vec<Range<usize>> {
         let is_cfg = |line: &String| line.trim().starts_with("#[cfg(") && line.contains("test");
-        let starts = self
-            .code
-            .iter()
-            .enumerate()
-            .filter(|(_, line)| is_cfg(line));
+        let starts = self.code.iter().enumerate().filter(|(_, line)| is_cfg(line));
         starts
             .filter_map(|(index, _)| {
                 let next = (index + 1..self.code.len()).find(|&next| {
@@ -186,10 +180,7 @@ fn piece(rest: &str, before: char) -> (usize, Kind) {
         return (rest.find('\n').unwrap_or(rest.len()), Kind::Comment);
     }
     if rest.starts_with("/*") {
-        return (
-            rest.find("*/").map_or(rest.len(), |at| at + 2),
-            Kind::Comment,
-        );
+        return (rest.find("*/").map_or(rest.len(), |at| at + 2), Kind::Comment);
     }
     if rest.starts_with('"') {
         return (quoted(rest, '"'), Kind::Text);
@@ -236,9 +227,5 @@ fn raw_string(rest: &str) -> Option<usize> {
     let opened = after[hashes.len()..].strip_prefix('"')?;
     let start = rest.len() - opened.len();
     let end = format!("\"{hashes}");
-    Some(
-        opened
-            .find(&end)
-            .map_or(rest.len(), |at| start + at + end.len()),
-    )
+    Some(opened.find(&end).map_or(rest.len(), |at| start + at + end.len()))
 }

@@ -9,13 +9,7 @@ use super::{Problem, contracts, shape, words};
 type Check = fn(&Source) -> Vec<Problem>;
 
 /// Name, check, path, snippet, lines of the problems.
-type Case = (
-    &'static str,
-    Check,
-    &'static str,
-    &'static str,
-    &'static [usize],
-);
+type Case = (&'static str, Check, &'static str, &'static str, &'static [usize]);
 
 /// Four of the lines of one import, and an ordering behind it.
 const IMPORT: &str = "use a::{\n    Acquire,\n    Release,\n};\nfence(SeqCst);";
@@ -57,10 +51,7 @@ const CASES: &[Case] = &[
 
 /// Lines of the problems that `check` finds.
 fn lines(check: Check, path: &str, text: &str) -> Vec<usize> {
-    check(&Source::new(path, text))
-        .into_iter()
-        .map(|problem| problem.line)
-        .collect()
+    check(&Source::new(path, text)).into_iter().map(|problem| problem.line).collect()
 }
 
 #[test]
@@ -73,32 +64,13 @@ fn every_check_sees_what_it_is_for() {
 #[test]
 fn sizes_are_counted_without_inline_tests() {
     let body = "fn a() {}\n".repeat(400);
-    let tests = format!(
-        "#[cfg(test)]\nmod tests {{\n{}}}\n",
-        "    fn b() {}\n".repeat(140)
-    );
-    assert_eq!(
-        lines(shape::file_sizes, "a/src/b.rs", &format!("{body}{tests}")),
-        []
-    );
-    assert_eq!(
-        lines(
-            shape::file_sizes,
-            "a/src/b.rs",
-            &format!("{body}{body}{tests}")
-        ),
-        [0]
-    );
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "    fn b() {}\n".repeat(140));
+    assert_eq!(lines(shape::file_sizes, "a/src/b.rs", &format!("{body}{tests}")), []);
+    assert_eq!(lines(shape::file_sizes, "a/src/b.rs", &format!("{body}{body}{tests}")), [0]);
     assert_eq!(lines(shape::file_sizes, "a/src/lib.rs", &body), [0]);
-    assert_eq!(
-        lines(shape::file_sizes, "a/src/b.rs", &tests.repeat(2)),
-        [0]
-    );
+    assert_eq!(lines(shape::file_sizes, "a/src/b.rs", &tests.repeat(2)), [0]);
 
-    let long = format!(
-        "fn a(x: [u8; 3]) {{\n{}}}\nfn b();\n",
-        "    c();\n".repeat(69)
-    );
+    let long = format!("fn a(x: [u8; 3]) {{\n{}}}\nfn b();\n", "    c();\n".repeat(69));
     assert_eq!(lines(shape::function_sizes, "a/src/b.rs", &long), [1]);
     let commented = format!("fn a() {{\n{}}}\n", "    // c\n\n".repeat(69));
     assert_eq!(lines(shape::function_sizes, "a/src/b.rs", &commented), []);
@@ -118,62 +90,33 @@ fn strings_comments_and_characters_are_told_from_code() {
     let source = Source::new("a/src/b.rs", text);
     assert_eq!(source.declared(&["fn"]), [(4, "f".to_string())]);
     assert!(source.comments[0].contains("fn b") && source.comments[2].contains("fn e"));
-    assert!(
-        source
-            .code
-            .iter()
-            .all(|line| !line.contains("fn b") && !line.contains('"'))
-    );
+    assert!(source.code.iter().all(|line| !line.contains("fn b") && !line.contains('"')));
     let functions = source.functions();
     assert_eq!((functions.len(), functions[0].size), (1, 1));
 }
 
 #[test]
 fn manifests_give_reasons_and_keep_to_the_layers() {
-    let root = (
-        "Cargo.toml".to_string(),
-        "members = [\"http\", \"cache\", \"odd\"]".to_string(),
-    );
+    let root = ("Cargo.toml".to_string(), "members = [\"http\", \"cache\", \"odd\"]".to_string());
     let edges = |path: &str, text: &str| {
         let manifest = (format!("{path}/Cargo.toml"), text.to_string());
         crate_edges(&[root.clone(), manifest]).len()
     };
-    assert_eq!(
-        edges("cache", "[dependencies]\nforebay-http.workspace = true\n"),
-        1
-    );
-    assert_eq!(
-        edges("cache", "[dependencies]\nforebay-shm = { path = \"x\" }\n"),
-        0
-    );
-    assert_eq!(
-        edges(
-            "http",
-            "[dev-dependencies]\nforebay-testkit.workspace = true\n"
-        ),
-        0
-    );
-    assert_eq!(
-        edges("http", "[dependencies]\nforebay-testkit.workspace = true\n"),
-        1
-    );
+    assert_eq!(edges("cache", "[dependencies]\nforebay-http.workspace = true\n"), 1);
+    assert_eq!(edges("cache", "[dependencies]\nforebay-shm = { path = \"x\" }\n"), 0);
+    assert_eq!(edges("http", "[dev-dependencies]\nforebay-testkit.workspace = true\n"), 0);
+    assert_eq!(edges("http", "[dependencies]\nforebay-testkit.workspace = true\n"), 1);
     assert_eq!(edges("odd", ""), 1);
     assert_eq!(edges("bench", "[dependencies]\nforebay-http = \"1\"\n"), 0);
 
     let unexplained = |text: &str| reasons("a/Cargo.toml", text).len();
     assert_eq!(unexplained("[dependencies]\na = \"1\"\n"), 1);
-    assert_eq!(
-        unexplained("[dependencies]\na = \"1\" # why\n# why\nb.workspace = true\n"),
-        0
-    );
+    assert_eq!(unexplained("[dependencies]\na = \"1\" # why\n# why\nb.workspace = true\n"), 0);
     assert_eq!(
         unexplained("[dependencies]\na = { version = \"1\", features = [\n  \"x\",\n] } # why\n"),
         1
     );
-    assert_eq!(
-        unexplained("[target.'cfg(unix)'.dev-dependencies]\na = \"1\"\n"),
-        1
-    );
+    assert_eq!(unexplained("[target.'cfg(unix)'.dev-dependencies]\na = \"1\"\n"), 1);
     assert_eq!(
         unexplained("[package]\nname = \"a\"\n[dependencies]\nforebay-shm.workspace = true\n"),
         0
@@ -184,17 +127,9 @@ fn manifests_give_reasons_and_keep_to_the_layers() {
 fn machine_paths_and_unneeded_exceptions_are_problems() {
     let path = concat!("see /wor", "k/main");
     assert_eq!(contracts::machine_paths("README.md", path).len(), 1);
-    assert_eq!(
-        contracts::machine_paths("README.md", "the work of a day").len(),
-        0
-    );
+    assert_eq!(contracts::machine_paths("README.md", "the work of a day").len(), 0);
 
-    let exception = Exception {
-        rule: "columns",
-        path: "a.rs",
-        what: "",
-        reason: "a table",
-    };
+    let exception = Exception { rule: "columns", path: "a.rs", what: "", reason: "a table" };
     let problem = Problem::new("a.rs", 1, "columns", "too wide");
     assert_eq!(apply(vec![problem.clone()], &[exception]), []);
     assert_eq!(apply(vec![problem.clone()], &[]), [problem]);

@@ -19,11 +19,7 @@ fn files_of(root: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         let inside = fs::read_dir(&folder).into_iter().flatten().flatten();
         for path in inside.map(|entry| entry.path()) {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match path.is_dir() {
                 true if SKIPPED.contains(&name.as_str()) || path.is_symlink() => {}
                 true => folders.push(path),
@@ -36,8 +32,5 @@ fn files_of(root: &Path) -> Vec<PathBuf> {
 }
 
 fn relative(root: &Path, file: &Path) -> String {
-    file.strip_prefix(root)
-        .unwrap_or(file)
-        .to_string_lossy()
-        .into_owned()
+    file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned()
 }

@@ -40,9 +40,8 @@ const NOT_OURS: &[(&str, &str)] = &[
 /// Names that the RFCs or std chose, whatever words they are made of.
 const GIVEN: &[&str] = &["is_heuristically_cacheable"];
 
-const KEYWORDS: &[&str] = &[
-    "const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union",
-];
+const KEYWORDS: &[&str] =
+    &["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
 
 /// Names declared here; in the table of settings also the settings.
 pub(super) fn own_words(source: &Source) -> Vec<Problem> {
@@ -51,14 +50,9 @@ pub(super) fn own_words(source: &Source) -> Vec<Problem> {
         names.extend(settings(source));
     }
     let mut problems = Vec::new();
-    for (line, name) in names
-        .into_iter()
-        .filter(|(_, name)| !GIVEN.contains(&name.as_str()))
-    {
+    for (line, name) in names.into_iter().filter(|(_, name)| !GIVEN.contains(&name.as_str())) {
         let words = words_of(&name);
-        for (word, ours) in NOT_OURS
-            .iter()
-            .filter(|(word, _)| words.iter().any(|own| own == word))
+        for (word, ours) in NOT_OURS.iter().filter(|(word, _)| words.iter().any(|own| own == word))
         {
             let message = format!("{name}: not {word}; say {ours}");
             problems.push(Problem::new(&source.path, line + 1, "words", message));

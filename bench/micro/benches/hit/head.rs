@@ -21,10 +21,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     let mut formatted = Vec::with_capacity(1024);
     with_ours(&mut out, age, length, ttl);
     with_format(&mut formatted, age, length, ttl);
-    assert_eq!(
-        String::from_utf8_lossy(&out),
-        String::from_utf8_lossy(&formatted)
-    );
+    assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&formatted));
 
     let mut group = criterion.benchmark_group("head");
     group.bench_function(BenchmarkId::from_parameter("forebay"), |bencher| {

@@ -44,9 +44,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 }
 
 fn keys(count: usize) -> Vec<Vec<u8>> {
-    (0..count)
-        .map(|i| format!("main\0http\0org.example.www\0/obj/{i}").into_bytes())
-        .collect()
+    (0..count).map(|i| format!("main\0http\0org.example.www\0/obj/{i}").into_bytes()).collect()
 }
 
 fn full_store(keys: &[Vec<u8>]) -> Arc<Store> {
@@ -57,12 +55,8 @@ fn full_store(keys: &[Vec<u8>]) -> Arc<Store> {
             unreachable!("nobody else fetches {key:?}");
         };
         let filling = leader.begin(HEAD, None, Some(BODY.len() as u64));
-        let mut filling = filling
-            .map_err(|(_, refused)| refused)
-            .expect("there is room");
-        filling
-            .append(&BODY)
-            .expect("a record that is stored needs no listener");
+        let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");
+        filling.append(&BODY).expect("a record that is stored needs no listener");
         assert!(filling.finish());
     }
     store

@@ -2,10 +2,7 @@
 //!
 //! `cargo bench -p forebay-micro` runs all of them; a word behind `--` picks those whose names
 //! contain it. Beside each of ours stands what it must beat, doing no more than it.
-#![allow(
-    missing_docs,
-    reason = "criterion's macros make functions without documentation"
-)]
+#![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 
 mod head;
 mod lookup;

@@ -10,11 +10,8 @@ use forebay_http::target::request_target;
 
 use crate::requests::HEADS;
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_bytes_max: 32 * 1024,
-    field_count_max: 100,
-    target_bytes_max: 8 * 1024,
-};
+const LIMITS: HeadLimits =
+    HeadLimits { head_bytes_max: 32 * 1024, field_count_max: 100, target_bytes_max: 8 * 1024 };
 
 /// The scan of a head, and all that is decided about it before its key.
 pub(crate) fn benches(criterion: &mut Criterion) {
@@ -22,27 +19,15 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("parse/{name}"));
         group.throughput(Throughput::Bytes(head.len() as u64));
         let mut parts = RequestParts::default();
-        group.bench_with_input(
-            BenchmarkId::from_parameter("forebay"),
-            head,
-            |bencher, head| {
-                bencher.iter(|| scan(black_box(head), &mut parts));
-            },
-        );
-        group.bench_with_input(
-            BenchmarkId::from_parameter("httparse"),
-            head,
-            |bencher, head| {
-                bencher.iter(|| scan_httparse(black_box(head)));
-            },
-        );
-        group.bench_with_input(
-            BenchmarkId::from_parameter("decided"),
-            head,
-            |bencher, head| {
-                bencher.iter(|| decide(black_box(head), &mut parts));
-            },
-        );
+        group.bench_with_input(BenchmarkId::from_parameter("forebay"), head, |bencher, head| {
+            bencher.iter(|| scan(black_box(head), &mut parts));
+        });
+        group.bench_with_input(BenchmarkId::from_parameter("httparse"), head, |bencher, head| {
+            bencher.iter(|| scan_httparse(black_box(head)));
+        });
+        group.bench_with_input(BenchmarkId::from_parameter("decided"), head, |bencher, head| {
+            bencher.iter(|| decide(black_box(head), &mut parts));
+        });
         group.finish();
     }
 }

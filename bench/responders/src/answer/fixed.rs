@@ -24,18 +24,10 @@ impl Fixed {
     /// Writes the responses; they live as long as the process.
     pub(crate) fn new() -> Self {
         let replies = FOLDERS.map(|(name, bytes)| {
-            (
-                name.as_bytes()[0],
-                ready_made(bytes, true),
-                ready_made(bytes, false),
-            )
+            (name.as_bytes()[0], ready_made(bytes, true), ready_made(bytes, false))
         });
         let close = Finder::new(b"\r\nConnection: close");
-        Self {
-            replies,
-            head_end: Finder::new(b"\r\n\r\n"),
-            close,
-        }
+        Self { replies, head_end: Finder::new(b"\r\n\r\n"), close }
     }
 }
 
@@ -44,18 +36,11 @@ impl Answer for Fixed {
         let bytes = self.head_end.find(input)? + 4;
         let keep = self.close.find(&input[..bytes]).is_none();
         let letter = input.get(FOLDER_OFFSET).copied();
-        match self
-            .replies
-            .iter()
-            .find(|(first, ..)| Some(*first) == letter)
-        {
+        match self.replies.iter().find(|(first, ..)| Some(*first) == letter) {
             Some((_, kept, closed)) => reply.shared = if keep { kept } else { closed },
             None => reply.refuse("404 Not Found"),
         }
-        Some(Answered {
-            bytes,
-            keep: keep && !reply.shared.is_empty(),
-        })
+        Some(Answered { bytes, keep: keep && !reply.shared.is_empty() })
     }
 }
 
@@ -80,16 +65,8 @@ mod tests {
     fn the_folder_and_the_wish_to_close_choose_the_reply() {
         let mut fixed = Fixed::new();
         for (request, length, keep) in [
-            (
-                "GET /0/1 HTTP/1.1\r\nHost: a\r\n\r\n",
-                Some("Content-Length: 0\r\n"),
-                true,
-            ),
-            (
-                "GET /1k/1 HTTP/1.1\r\nHost: a\r\n\r\nGET",
-                Some("Content-Length: 1024\r\n"),
-                true,
-            ),
+            ("GET /0/1 HTTP/1.1\r\nHost: a\r\n\r\n", Some("Content-Length: 0\r\n"), true),
+            ("GET /1k/1 HTTP/1.1\r\nHost: a\r\n\r\nGET", Some("Content-Length: 1024\r\n"), true),
             (
                 "GET /64k/1 HTTP/1.1\r\nConnection: close\r\n\r\n",
                 Some("Content-Length: 65536\r\nConnection: close\r\n"),
@@ -105,15 +82,9 @@ mod tests {
                 continue;
             };
             let text = [&reply.own, reply.shared].concat();
-            assert!(
-                memchr::memmem::find(&text, length.as_bytes()).is_some(),
-                "{request:?}"
-            );
+            assert!(memchr::memmem::find(&text, length.as_bytes()).is_some(), "{request:?}");
             assert_eq!(answered.keep, keep, "{request:?}");
-            assert!(
-                request[..answered.bytes].ends_with("\r\n\r\n"),
-                "{request:?}"
-            );
+            assert!(request[..answered.bytes].ends_with("\r\n\r\n"), "{request:?}");
         }
     }
 }

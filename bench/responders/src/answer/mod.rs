@@ -100,13 +100,7 @@ fn parse_request(input: &[u8]) -> Result<Request<'_>, NoRequest> {
     let (Some(method), Some(target)) = (head.method, head.path) else {
         return Err(NoRequest::Malformed);
     };
-    let mut request = Request {
-        method,
-        target,
-        host: b"",
-        keep: head.version == Some(1),
-        bytes,
-    };
+    let mut request = Request { method, target, host: b"", keep: head.version == Some(1), bytes };
     for field in head.headers.iter() {
         if field.name.eq_ignore_ascii_case("host") {
             request.host = field.value;

@@ -29,11 +29,7 @@ impl Origin {
 
     fn serve(&mut self, request: &Request<'_>, resource: Resource, reply: &mut Reply) {
         let bytes = resource.content.bytes();
-        let control = if resource.storable {
-            "public, max-age=86400"
-        } else {
-            "no-store"
-        };
+        let control = if resource.storable { "public, max-age=86400" } else { "no-store" };
         self.head(reply, control, bytes, request.keep);
         if request.method == "HEAD" {
             return;
@@ -75,32 +71,20 @@ impl Answer for Origin {
             Err(NoRequest::Incomplete) => return None,
             Err(NoRequest::Malformed) => {
                 reply.refuse("400 Bad Request");
-                return Some(Answered {
-                    bytes: input.len(),
-                    keep: false,
-                });
+                return Some(Answered { bytes: input.len(), keep: false });
             }
         };
         if request.target == "/status" {
             self.status(&request, reply);
-            return Some(Answered {
-                bytes: request.bytes,
-                keep: request.keep,
-            });
+            return Some(Answered { bytes: request.bytes, keep: request.keep });
         }
         REQUESTS.fetch_add(1, Ordering::Relaxed);
         let Some(resource) = Resource::parse(request.target) else {
             reply.refuse("404 Not Found");
-            return Some(Answered {
-                bytes: request.bytes,
-                keep: false,
-            });
+            return Some(Answered { bytes: request.bytes, keep: false });
         };
         self.serve(&request, resource, reply);
-        Some(Answered {
-            bytes: request.bytes,
-            keep: request.keep,
-        })
+        Some(Answered { bytes: request.bytes, keep: request.keep })
     }
 }
 
@@ -133,14 +117,8 @@ mod tests {
             let request = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n");
             let (head, body_bytes, keep) = ask(&request);
             assert!(head.starts_with("HTTP/1.1 200 "), "{request:?}");
-            assert!(
-                head.contains(&format!("Content-Length: {length}\r\n")),
-                "{request:?}"
-            );
-            assert!(
-                head.contains(&format!("Cache-Control: {control}\r\n")),
-                "{request:?}"
-            );
+            assert!(head.contains(&format!("Content-Length: {length}\r\n")), "{request:?}");
+            assert!(head.contains(&format!("Cache-Control: {control}\r\n")), "{request:?}");
             assert_eq!(body_bytes, body, "{request:?}");
             assert!(keep, "{request:?}");
         }
@@ -163,10 +141,7 @@ mod tests {
             "GET /nothing HTTP/1.1\r\n\r\n",
         ] {
             let (head, _, keep) = ask(request);
-            assert!(
-                !keep && head.contains("Connection: close\r\n"),
-                "{request:?}"
-            );
+            assert!(!keep && head.contains("Connection: close\r\n"), "{request:?}");
         }
     }
 
@@ -176,9 +151,7 @@ mod tests {
             let mut reply = Reply::default();
             Origin::new().answer(b"GET /status HTTP/1.1\r\n\r\n", &mut reply);
             let text = String::from_utf8_lossy(&reply.own).into_owned();
-            text.rsplit("\r\n\r\n")
-                .next()
-                .and_then(|n| n.trim().parse::<u64>().ok())
+            text.rsplit("\r\n\r\n").next().and_then(|n| n.trim().parse::<u64>().ok())
         };
         // Other tests of this process ask too, so only the order is certain.
         let before = count().expect("a number");

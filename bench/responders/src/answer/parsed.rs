@@ -44,11 +44,7 @@ impl Parsed {
             .chain(objects)
             .map(|(key, bytes)| (key.into_bytes().into(), StoredResponse::new(bytes, now)))
             .collect();
-        Self {
-            stored,
-            key: Vec::with_capacity(256),
-            date: DateLine::default(),
-        }
+        Self { stored, key: Vec::with_capacity(256), date: DateLine::default() }
     }
 }
 
@@ -60,12 +56,7 @@ impl StoredResponse {
         );
         let (head, body) = (head.into_bytes(), filler(body_bytes));
         // A day, so that the longest run still hits.
-        Self {
-            head,
-            body,
-            stored_at: now,
-            freshness_lifetime: 86_400,
-        }
+        Self { head, body, stored_at: now, freshness_lifetime: 86_400 }
     }
 }
 
@@ -76,15 +67,11 @@ impl Answer for Parsed {
             Err(NoRequest::Incomplete) => return None,
             Err(NoRequest::Malformed) => {
                 reply.refuse("400 Bad Request");
-                return Some(Answered {
-                    bytes: input.len(),
-                    keep: false,
-                });
+                return Some(Answered { bytes: input.len(), keep: false });
             }
         };
         self.key.clear();
-        self.key
-            .extend(request.host.iter().map(u8::to_ascii_lowercase));
+        self.key.extend(request.host.iter().map(u8::to_ascii_lowercase));
         self.key.extend_from_slice(request.target.as_bytes());
         let now = unix_seconds();
         let fresh = self.stored.get(self.key.as_slice()).and_then(|stored| {
@@ -93,10 +80,7 @@ impl Answer for Parsed {
         });
         let Some((stored, age)) = fresh else {
             reply.refuse("404 Not Found");
-            return Some(Answered {
-                bytes: request.bytes,
-                keep: false,
-            });
+            return Some(Answered { bytes: request.bytes, keep: false });
         };
         reply.push(&stored.head);
         reply.push(self.date.at(now));
@@ -105,10 +89,7 @@ impl Answer for Parsed {
         reply.push(connection_field(request.keep));
         reply.push(b"\r\n");
         reply.finish(stored.body);
-        Some(Answered {
-            bytes: request.bytes,
-            keep: request.keep,
-        })
+        Some(Answered { bytes: request.bytes, keep: request.keep })
     }
 }
 
@@ -121,50 +102,23 @@ mod tests {
         let mut parsed = Parsed::new("127.0.0.1:80");
         let host = "Host: 127.0.0.1:80\r\n";
         for (request, status, keep) in [
-            (
-                format!("GET /1k/63 HTTP/1.1\r\n{host}\r\n"),
-                "HTTP/1.1 200",
-                true,
-            ),
-            (
-                format!("GET /obj/99999 HTTP/1.1\r\n{host}\r\n"),
-                "HTTP/1.1 200",
-                true,
-            ),
+            (format!("GET /1k/63 HTTP/1.1\r\n{host}\r\n"), "HTTP/1.1 200", true),
+            (format!("GET /obj/99999 HTTP/1.1\r\n{host}\r\n"), "HTTP/1.1 200", true),
             (
                 format!("GET /1k/0 HTTP/1.1\r\n{host}connection: Close\r\n\r\n"),
                 "HTTP/1.1 200",
                 false,
             ),
-            (
-                format!("GET /1k/0 HTTP/1.0\r\n{host}\r\n"),
-                "HTTP/1.1 200",
-                false,
-            ),
-            (
-                format!("GET /1k/64 HTTP/1.1\r\n{host}\r\n"),
-                "HTTP/1.1 404",
-                false,
-            ),
-            (
-                "GET /1k/0 HTTP/1.1\r\nHost: other\r\n\r\n".into(),
-                "HTTP/1.1 404",
-                false,
-            ),
+            (format!("GET /1k/0 HTTP/1.0\r\n{host}\r\n"), "HTTP/1.1 200", false),
+            (format!("GET /1k/64 HTTP/1.1\r\n{host}\r\n"), "HTTP/1.1 404", false),
+            ("GET /1k/0 HTTP/1.1\r\nHost: other\r\n\r\n".into(), "HTTP/1.1 404", false),
             ("GET\r\n\r\n".into(), "HTTP/1.1 400", false),
         ] {
             let mut reply = Reply::default();
             let answered = parsed.answer(request.as_bytes(), &mut reply);
             let text = String::from_utf8_lossy(&reply.own);
             assert!(text.starts_with(status), "{request:?} got {text:?}");
-            assert_eq!(
-                answered,
-                Some(Answered {
-                    bytes: request.len(),
-                    keep
-                }),
-                "{request:?}"
-            );
+            assert_eq!(answered, Some(Answered { bytes: request.len(), keep }), "{request:?}");
             assert_eq!(text.contains("Connection: close"), !keep, "{request:?}");
         }
         assert_eq!(parsed.answer(b"GET /1k/0 HT", &mut Reply::default()), None);

@@ -27,9 +27,7 @@ impl Latencies {
     /// The value below which `share` of the sorted latencies lie; 0 if there are none.
     fn us(&self, share: f64) -> f64 {
         let rank = (self.0.len() as f64 * share).ceil() as usize;
-        self.0
-            .get(rank.saturating_sub(1))
-            .map_or(0.0, |&ns| ns as f64 / 1e3)
+        self.0.get(rank.saturating_sub(1)).map_or(0.0, |&ns| ns as f64 / 1e3)
     }
 }
 
@@ -49,12 +47,7 @@ mod tests {
             (&one, 0.5, 7.0),
             (&Latencies::default(), 0.5, 0.0),
         ] {
-            assert_eq!(
-                latencies.us(share),
-                want,
-                "share {share} of {}",
-                latencies.count()
-            );
+            assert_eq!(latencies.us(share), want, "share {share} of {}", latencies.count());
         }
     }
 }

@@ -58,10 +58,8 @@ pub(crate) struct Plan {
 
 /// Runs the mixture and prints the report.
 pub(crate) fn run(plan: Plan) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let start_ns = monotonic_ns();
     let end = Duration::from_secs(plan.seconds) + GRACE;
     let load = Rc::new(Load::new(plan, start_ns));
@@ -145,11 +143,8 @@ impl Load {
         self.started.set(self.started.get() + 1);
         let mut rng = self.rng.borrow_mut();
         let fresh = rng.u8(0..100) < self.plan.miss_percent;
-        let id = if fresh {
-            self.fresh.replace(self.fresh.get() + 1)
-        } else {
-            self.zipf.draw(&mut rng)
-        };
+        let id =
+            if fresh { self.fresh.replace(self.fresh.get() + 1) } else { self.zipf.draw(&mut rng) };
         Some(Draw { id, fresh })
     }
 
@@ -159,11 +154,7 @@ impl Load {
             Ok(fetched) => {
                 tally.body_bytes += object_bytes(draw.id) as u64;
                 tally.wrong += u64::from(!fetched.right || (draw.fresh && fetched.hit));
-                let kind = if fetched.hit {
-                    &mut tally.hits
-                } else {
-                    &mut tally.misses
-                };
+                let kind = if fetched.hit { &mut tally.hits } else { &mut tally.misses };
                 kind.add(fetched.ns);
             }
             Err(_) => tally.failed += 1,
@@ -204,12 +195,7 @@ struct Fetched {
 impl Client {
     fn connect(port: u16) -> io::Result<Self> {
         let stream = TcpStream::from_std(connect(port)?)?;
-        Ok(Self {
-            port,
-            stream,
-            request: String::new(),
-            input: vec![0; INPUT_BYTES],
-        })
+        Ok(Self { port, stream, request: String::new(), input: vec![0; INPUT_BYTES] })
     }
 
     async fn run(&mut self, load: &Load) -> io::Result<()> {
@@ -229,11 +215,8 @@ impl Client {
         use std::fmt::Write;
         self.request.clear();
         // Writing to a string cannot fail.
-        let _ = write!(
-            self.request,
-            "GET /obj/{id} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n",
-            self.port
-        );
+        let _ =
+            write!(self.request, "GET /obj/{id} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", self.port);
         let sent_ns = monotonic_ns();
         self.stream.write_all(self.request.as_bytes()).await?;
         let (head, filled) = self.receive().await?;
@@ -299,10 +282,8 @@ mod tests {
 
     #[test]
     fn never_seen_urls_are_drawn_once_over_all_runs() {
-        let mut fresh: Vec<_> = (0..3)
-            .flat_map(|run| draws(run, 10))
-            .filter(|draw| draw.fresh)
-            .collect();
+        let mut fresh: Vec<_> =
+            (0..3).flat_map(|run| draws(run, 10)).filter(|draw| draw.fresh).collect();
         let count = fresh.len();
         fresh.sort_unstable_by_key(|draw| draw.id);
         fresh.dedup();

@@ -156,11 +156,8 @@ impl Generator {
             self.send_due(now_ns)?;
             events.clear();
             let wait = self.wait();
-            match epoll::wait(
-                &self.epoll,
-                rustix::buffer::spare_capacity(&mut events),
-                Some(&wait),
-            ) {
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&wait))
+            {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -193,10 +190,7 @@ impl Generator {
     fn wait(&self) -> Timespec {
         let due_ns = self.schedule.due_ns().unwrap_or(u64::MAX);
         let wait_ns = due_ns.saturating_sub(monotonic_ns()).min(WAIT_NS_MAX);
-        Timespec {
-            tv_sec: 0,
-            tv_nsec: wait_ns.cast_signed(),
-        }
+        Timespec { tv_sec: 0, tv_nsec: wait_ns.cast_signed() }
     }
 
     fn ready(&mut self, index: u64) -> io::Result<()> {
@@ -245,10 +239,7 @@ impl Generator {
 
     fn report(&mut self) {
         let tally = &mut self.tally;
-        let elapsed_ns = tally
-            .finished_ns
-            .saturating_sub(self.schedule.start_ns)
-            .max(1);
+        let elapsed_ns = tally.finished_ns.saturating_sub(self.schedule.start_ns).max(1);
         let done = tally.from_due.count();
         let mut report = Report::default();
         report.add("requests", done);
@@ -273,30 +264,18 @@ impl Connection {
         let stream = connect(port)?;
         epoll::add(epoll, &stream, EventData::new_u64(index), EventFlags::IN)?;
         let (queue, head) = (VecDeque::new(), Vec::new());
-        Ok(Self {
-            stream,
-            queue,
-            in_flight: None,
-            head,
-            body_left: None,
-        })
+        Ok(Self { stream, queue, in_flight: None, head, body_left: None })
     }
 
     /// A request is far shorter than a socket's buffer, so it leaves whole or not at all.
     fn send(&mut self, request: &[u8], due_ns: u64) -> io::Result<()> {
-        self.in_flight = Some(InFlight {
-            due_ns,
-            sent_ns: monotonic_ns(),
-        });
+        self.in_flight = Some(InFlight { due_ns, sent_ns: monotonic_ns() });
         self.stream.write_all(request)
     }
 
     /// Takes a piece of the response; its status once all of it has come.
     fn receive(&mut self, input: &[u8]) -> io::Result<Option<u16>> {
-        let more = |left: usize| {
-            left.checked_sub(input.len())
-                .ok_or_else(|| invalid("long body"))
-        };
+        let more = |left: usize| left.checked_sub(input.len()).ok_or_else(|| invalid("long body"));
         if let Some(left) = self.body_left {
             self.body_left = Some(more(left)?);
         } else {
@@ -313,9 +292,7 @@ impl Connection {
             return Ok(None);
         }
         self.body_left = None;
-        let status = response::parse(&self.head)
-            .map_err(invalid)?
-            .map_or(0, |head| head.status);
+        let status = response::parse(&self.head).map_err(invalid)?.map_or(0, |head| head.status);
         self.head.clear();
         Ok(Some(status))
     }
@@ -331,12 +308,7 @@ mod tests {
 
     #[test]
     fn requests_are_due_at_even_distances_and_only_once() {
-        let mut schedule = Schedule {
-            start_ns: 100,
-            per_second: 1_000_000,
-            total: 3,
-            next: 0,
-        };
+        let mut schedule = Schedule { start_ns: 100, per_second: 1_000_000, total: 3, next: 0 };
         for (now_ns, want) in [
             (99, None),
             (100, Some((0, 100))),

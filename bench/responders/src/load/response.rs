@@ -26,10 +26,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Option<Head>, &'static str> {
         Err(_) => return Err("malformed response"),
     };
     let text = |name: &str| {
-        let field = head
-            .headers
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case(name));
+        let field = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
         field.and_then(|field| std::str::from_utf8(field.value).ok())
     };
     let body_bytes = text("content-length").and_then(|value| value.parse().ok());
@@ -49,29 +46,17 @@ mod tests {
     #[test]
     fn heads_say_length_origin_time_and_close() {
         let head = |bytes, body_bytes, origin_ns, closes| {
-            Ok(Some(Head {
-                status: 200,
-                bytes,
-                body_bytes,
-                origin_ns,
-                closes,
-            }))
+            Ok(Some(Head { status: 200, bytes, body_bytes, origin_ns, closes }))
         };
         for (input, want) in [
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
-                head(38, 3, None, false),
-            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", head(38, 3, None, false)),
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 0\r\norigin-time: 12\r\n\
                  connection: close\r\n\r\n",
                 head(74, 0, Some(12), true),
             ),
             ("HTTP/1.1 200 OK\r\nContent-Len", Ok(None)),
-            (
-                "HTTP/1.1 200 OK\r\n\r\n",
-                Err("response without a Content-Length"),
-            ),
+            ("HTTP/1.1 200 OK\r\n\r\n", Err("response without a Content-Length")),
             ("nonsense\r\n\r\n", Err("malformed response")),
         ] {
             assert_eq!(parse(input.as_bytes()), want, "{input:?}");

@@ -48,10 +48,7 @@ mod tests {
         for rank in [1_usize, 2, 10, 100] {
             let (got, want) = (counts[rank - 1] as f64, DRAWS as f64 / 12.09 / rank as f64);
             let tolerance = 5.0 * want.sqrt();
-            assert!(
-                (got - want).abs() < tolerance,
-                "seed {SEED} rank {rank}: {got}, not {want}"
-            );
+            assert!((got - want).abs() < tolerance, "seed {SEED} rank {rank}: {got}, not {want}");
         }
     }
 

@@ -58,34 +58,16 @@ enum Next {
 impl<A: Answer> Engine<A> {
     fn new(listener: TcpListener, answer: A) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(
-            &epoll,
-            &listener,
-            EventData::new_u64(LISTENER),
-            EventFlags::IN,
-        )?;
-        let turn = Turn {
-            answer,
-            reply: Reply::default(),
-            input: vec![0; INPUT_BYTES],
-        };
-        Ok(Self {
-            epoll,
-            listener,
-            connections: Vec::new(),
-            turn,
-        })
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        let turn = Turn { answer, reply: Reply::default(), input: vec![0; INPUT_BYTES] };
+        Ok(Self { epoll, listener, connections: Vec::new(), turn })
     }
 
     fn run(mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         loop {
             events.clear();
-            match epoll::wait(
-                &self.epoll,
-                rustix::buffer::spare_capacity(&mut events),
-                None,
-            ) {
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
@@ -143,12 +125,7 @@ impl<A: Answer> Engine<A> {
 
 impl Connection {
     fn new(stream: TcpStream) -> Self {
-        Self {
-            stream,
-            unread: Vec::new(),
-            unsent: Reply::default(),
-            closing: false,
-        }
+        Self { stream, unread: Vec::new(), unsent: Reply::default(), closing: false }
     }
 
     fn waits_for(&self) -> Next {

@@ -53,9 +53,7 @@ async fn converse(mut stream: TcpStream, answer: &RefCell<impl Answer>) -> io::R
         let mut taken = 0;
         loop {
             reply.clear();
-            let answered = answer
-                .borrow_mut()
-                .answer(&input[taken..filled], &mut reply);
+            let answered = answer.borrow_mut().answer(&input[taken..filled], &mut reply);
             let Some(answered) = answered else { break };
             taken += answered.bytes;
             write_all(&mut stream, &reply).await?;
@@ -81,7 +79,5 @@ async fn write_all(stream: &mut TcpStream, reply: &Reply) -> io::Result<()> {
     if sent < reply.own.len() {
         stream.write_all(&reply.own[sent..]).await?;
     }
-    stream
-        .write_all(&reply.shared[sent.saturating_sub(reply.own.len())..])
-        .await
+    stream.write_all(&reply.shared[sent.saturating_sub(reply.own.len())..]).await
 }

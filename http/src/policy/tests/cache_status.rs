@@ -10,39 +10,19 @@ fn cache_status_is_written_by_rfc_9211() {
         (CacheStatus::hit(376), "forebay; hit; ttl=376"),
         (CacheStatus::hit(-412), "forebay; hit; ttl=-412"),
         (CacheStatus::hit(0), "forebay; hit; ttl=0"),
-        (
-            CacheStatus::hit(i64::MIN),
-            "forebay; hit; ttl=-999999999999999",
-        ),
+        (CacheStatus::hit(i64::MIN), "forebay; hit; ttl=-999999999999999"),
         (miss, "forebay; fwd=uri-miss"),
         (
-            CacheStatus {
-                stored: true,
-                fwd_status: Some(200),
-                ..miss
-            },
+            CacheStatus { stored: true, fwd_status: Some(200), ..miss },
             "forebay; fwd=uri-miss; fwd-status=200; stored",
         ),
+        (CacheStatus { collapsed: true, ..miss }, "forebay; fwd=uri-miss; collapsed"),
         (
-            CacheStatus {
-                collapsed: true,
-                ..miss
-            },
-            "forebay; fwd=uri-miss; collapsed",
-        ),
-        (
-            CacheStatus {
-                fwd_status: Some(304),
-                ttl: Some(60),
-                ..stale
-            },
+            CacheStatus { fwd_status: Some(304), ttl: Some(60), ..stale },
             "forebay; fwd=stale; fwd-status=304; ttl=60",
         ),
         (
-            CacheStatus {
-                detail: Some(NotStorable::SetCookie.detail()),
-                ..miss
-            },
+            CacheStatus { detail: Some(NotStorable::SetCookie.detail()), ..miss },
             "forebay; fwd=uri-miss; detail=set-cookie",
         ),
     ];
@@ -73,11 +53,6 @@ fn every_detail_is_a_token() {
     for reason in all {
         let detail = reason.detail().as_bytes();
         assert!(detail[0].is_ascii_lowercase(), "{reason:?}");
-        assert!(
-            detail
-                .iter()
-                .all(|byte| byte.is_ascii_lowercase() || *byte == b'-'),
-            "{reason:?}"
-        );
+        assert!(detail.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-'), "{reason:?}");
     }
 }

@@ -6,110 +6,40 @@ fn response_directives_are_read_as_the_rfc_and_caution_demand() {
     type Set = fn(&mut ResponseDirectives);
     let cases: &[(&str, &str, Set)] = &[
         ("nothing is said without the field", "X: max-age=5", |_| {}),
-        ("max-age counts seconds", "Cache-Control: max-age=60", |d| {
-            d.max_age = Some(60)
+        ("max-age counts seconds", "Cache-Control: max-age=60", |d| d.max_age = Some(60)),
+        ("names have no case", "cache-control: Max-AGE=60", |d| d.max_age = Some(60)),
+        ("s-maxage stands apart", "Cache-Control: s-maxage=9", |d| d.s_maxage = Some(9)),
+        ("several lines are one list", "Cache-Control: public\nCache-Control: max-age=1", |d| {
+            d.public = true;
+            d.max_age = Some(1);
         }),
-        ("names have no case", "cache-control: Max-AGE=60", |d| {
-            d.max_age = Some(60)
+        ("empty members mean nothing", "Cache-Control: ,, max-age=1 ,,", |d| d.max_age = Some(1)),
+        ("a tab is white space", "Cache-Control: public,\tmax-age=1", |d| {
+            d.public = true;
+            d.max_age = Some(1);
         }),
-        ("s-maxage stands apart", "Cache-Control: s-maxage=9", |d| {
-            d.s_maxage = Some(9)
+        ("a quoted number is accepted", "Cache-Control: max-age=\"60\"", |d| d.max_age = Some(60)),
+        ("single quotes are not quotes", "Cache-Control: max-age='60'", |d| d.max_age = Some(0)),
+        ("a negative age is stale", "Cache-Control: max-age=-1", |d| d.max_age = Some(0)),
+        ("a signed age is stale", "Cache-Control: max-age=+1", |d| d.max_age = Some(0)),
+        ("a float is stale", "Cache-Control: max-age=7200.0", |d| d.max_age = Some(0)),
+        ("letters behind the number are stale", "Cache-Control: max-age=60a", |d| {
+            d.max_age = Some(0);
         }),
-        (
-            "several lines are one list",
-            "Cache-Control: public\nCache-Control: max-age=1",
-            |d| {
-                d.public = true;
-                d.max_age = Some(1);
-            },
-        ),
-        (
-            "empty members mean nothing",
-            "Cache-Control: ,, max-age=1 ,,",
-            |d| d.max_age = Some(1),
-        ),
-        (
-            "a tab is white space",
-            "Cache-Control: public,\tmax-age=1",
-            |d| {
-                d.public = true;
-                d.max_age = Some(1);
-            },
-        ),
-        (
-            "a quoted number is accepted",
-            "Cache-Control: max-age=\"60\"",
-            |d| d.max_age = Some(60),
-        ),
-        (
-            "single quotes are not quotes",
-            "Cache-Control: max-age='60'",
-            |d| d.max_age = Some(0),
-        ),
-        (
-            "a negative age is stale",
-            "Cache-Control: max-age=-1",
-            |d| d.max_age = Some(0),
-        ),
-        ("a signed age is stale", "Cache-Control: max-age=+1", |d| {
-            d.max_age = Some(0)
+        ("an age without a number is stale", "Cache-Control: max-age", |d| d.max_age = Some(0)),
+        ("an empty argument is stale", "Cache-Control: max-age=", |d| d.max_age = Some(0)),
+        ("empty quotes are stale", "Cache-Control: max-age=\"\"", |d| d.max_age = Some(0)),
+        ("half a quote is stale", "Cache-Control: max-age=\"60", |d| d.max_age = Some(0)),
+        ("space before the equals sign is stale", "Cache-Control: max-age =60", |d| {
+            d.max_age = Some(0);
         }),
-        ("a float is stale", "Cache-Control: max-age=7200.0", |d| {
-            d.max_age = Some(0)
+        ("space behind the equals sign is stale", "Cache-Control: max-age= 60", |d| {
+            d.max_age = Some(0);
         }),
-        (
-            "letters behind the number are stale",
-            "Cache-Control: max-age=60a",
-            |d| {
-                d.max_age = Some(0);
-            },
-        ),
-        (
-            "an age without a number is stale",
-            "Cache-Control: max-age",
-            |d| d.max_age = Some(0),
-        ),
-        (
-            "an empty argument is stale",
-            "Cache-Control: max-age=",
-            |d| d.max_age = Some(0),
-        ),
-        (
-            "empty quotes are stale",
-            "Cache-Control: max-age=\"\"",
-            |d| d.max_age = Some(0),
-        ),
-        (
-            "half a quote is stale",
-            "Cache-Control: max-age=\"60",
-            |d| d.max_age = Some(0),
-        ),
-        (
-            "space before the equals sign is stale",
-            "Cache-Control: max-age =60",
-            |d| {
-                d.max_age = Some(0);
-            },
-        ),
-        (
-            "space behind the equals sign is stale",
-            "Cache-Control: max-age= 60",
-            |d| {
-                d.max_age = Some(0);
-            },
-        ),
-        (
-            "leading zeros are digits",
-            "Cache-Control: max-age=0060",
-            |d| d.max_age = Some(60),
-        ),
-        (
-            "2^31 is the largest",
-            "Cache-Control: max-age=2147483649",
-            |d| {
-                d.max_age = Some(DELTA_S_MAX);
-            },
-        ),
+        ("leading zeros are digits", "Cache-Control: max-age=0060", |d| d.max_age = Some(60)),
+        ("2^31 is the largest", "Cache-Control: max-age=2147483649", |d| {
+            d.max_age = Some(DELTA_S_MAX);
+        }),
         (
             "a number without end is the largest",
             "Cache-Control: max-age=99999999999999999999",
@@ -117,13 +47,9 @@ fn response_directives_are_read_as_the_rfc_and_caution_demand() {
                 d.max_age = Some(DELTA_S_MAX);
             },
         ),
-        (
-            "of two ages the lower counts",
-            "Cache-Control: max-age=60, max-age=5",
-            |d| {
-                d.max_age = Some(5);
-            },
-        ),
+        ("of two ages the lower counts", "Cache-Control: max-age=60, max-age=5", |d| {
+            d.max_age = Some(5);
+        }),
         (
             "a malformed double wins as stale",
             "Cache-Control: max-age=60\nCache-Control: max-age=x",
@@ -131,42 +57,18 @@ fn response_directives_are_read_as_the_rfc_and_caution_demand() {
                 d.max_age = Some(0);
             },
         ),
-        (
-            "a longer name is another directive",
-            "Cache-Control: max-aged=5, x-max-age=5",
-            |_| {},
-        ),
-        (
-            "no-store stops at its name",
-            "Cache-Control: no-store",
-            |d| d.no_store = true,
-        ),
-        (
-            "no-store with an argument still restricts",
-            "Cache-Control: no-store=x",
-            |d| {
-                d.no_store = true;
-            },
-        ),
-        (
-            "qualified no-cache covers all",
-            "Cache-Control: no-cache=\"set-cookie, x\"",
-            |d| {
-                d.no_cache = true;
-            },
-        ),
-        (
-            "qualified private covers all",
-            "Cache-Control: private=\"x\"",
-            |d| d.private = true,
-        ),
-        (
-            "a comma in quotes ends no member",
-            "Cache-Control: ext=\"a, no-store\", public",
-            |d| {
-                d.public = true;
-            },
-        ),
+        ("a longer name is another directive", "Cache-Control: max-aged=5, x-max-age=5", |_| {}),
+        ("no-store stops at its name", "Cache-Control: no-store", |d| d.no_store = true),
+        ("no-store with an argument still restricts", "Cache-Control: no-store=x", |d| {
+            d.no_store = true;
+        }),
+        ("qualified no-cache covers all", "Cache-Control: no-cache=\"set-cookie, x\"", |d| {
+            d.no_cache = true;
+        }),
+        ("qualified private covers all", "Cache-Control: private=\"x\"", |d| d.private = true),
+        ("a comma in quotes ends no member", "Cache-Control: ext=\"a, no-store\", public", |d| {
+            d.public = true;
+        }),
         (
             "an escaped quote ends no string",
             "Cache-Control: ext=\"a\\\", no-store\", public",
@@ -174,11 +76,7 @@ fn response_directives_are_read_as_the_rfc_and_caution_demand() {
                 d.public = true;
             },
         ),
-        (
-            "an open quote hides nothing",
-            "Cache-Control: ext=\"a, no-store",
-            |d| d.no_store = true,
-        ),
+        ("an open quote hides nothing", "Cache-Control: ext=\"a, no-store", |d| d.no_store = true),
         (
             "a quote ends with its line",
             "Cache-Control: a=\"x\nCache-Control: private, b=\"y",
@@ -196,25 +94,13 @@ fn response_directives_are_read_as_the_rfc_and_caution_demand() {
                 d.no_transform = true;
             },
         ),
-        (
-            "Pragma means nothing in a response",
-            "Pragma: no-cache",
-            |_| {},
-        ),
-        (
-            "unknown directives mean nothing",
-            "Cache-Control: immutable, community=UCI",
-            |_| {},
-        ),
+        ("Pragma means nothing in a response", "Pragma: no-cache", |_| {}),
+        ("unknown directives mean nothing", "Cache-Control: immutable, community=UCI", |_| {}),
     ];
     for (name, text, set) in cases {
         let mut expected = ResponseDirectives::default();
         set(&mut expected);
-        assert_eq!(
-            ResponseDirectives::parse(block(text).fields()),
-            expected,
-            "{name}"
-        );
+        assert_eq!(ResponseDirectives::parse(block(text).fields()), expected, "{name}");
     }
 }
 
@@ -225,96 +111,40 @@ fn request_directives_are_read_as_the_rfc_and_caution_demand() {
         ("a plain request says nothing", "Host: a\nCookie: b", |_| {}),
         ("no-cache", "Cache-Control: no-cache", |d| d.no_cache = true),
         ("no-store", "Cache-Control: no-store", |d| d.no_store = true),
-        ("only-if-cached", "Cache-Control: only-if-cached", |d| {
-            d.only_if_cached = true
-        }),
-        ("Pragma stands for no-cache", "Pragma: no-cache", |d| {
-            d.no_cache = true
-        }),
-        ("Pragma may list more", "Pragma: x, No-Cache", |d| {
-            d.no_cache = true
-        }),
+        ("only-if-cached", "Cache-Control: only-if-cached", |d| d.only_if_cached = true),
+        ("Pragma stands for no-cache", "Pragma: no-cache", |d| d.no_cache = true),
+        ("Pragma may list more", "Pragma: x, No-Cache", |d| d.no_cache = true),
         ("another Pragma says nothing", "Pragma: no-store", |_| {}),
-        (
-            "Pragma yields to Cache-Control",
-            "Pragma: no-cache\nCache-Control: max-age=5",
-            |d| {
-                d.max_age = Some(5);
-            },
-        ),
-        (
-            "Pragma yields even to an empty one",
-            "Pragma: no-cache\nCache-Control:",
-            |_| {},
-        ),
-        ("max-age", "Cache-Control: max-age=0", |d| {
-            d.max_age = Some(0)
+        ("Pragma yields to Cache-Control", "Pragma: no-cache\nCache-Control: max-age=5", |d| {
+            d.max_age = Some(5);
         }),
-        (
-            "a malformed max-age accepts nothing",
-            "Cache-Control: max-age=x",
-            |d| {
-                d.max_age = Some(0);
-            },
-        ),
-        (
-            "the lower max-age counts",
-            "Cache-Control: max-age=3, max-age=9",
-            |d| {
-                d.max_age = Some(3);
-            },
-        ),
-        ("min-fresh", "Cache-Control: min-fresh=20", |d| {
-            d.min_fresh = Some(20)
+        ("Pragma yields even to an empty one", "Pragma: no-cache\nCache-Control:", |_| {}),
+        ("max-age", "Cache-Control: max-age=0", |d| d.max_age = Some(0)),
+        ("a malformed max-age accepts nothing", "Cache-Control: max-age=x", |d| {
+            d.max_age = Some(0);
         }),
-        (
-            "the higher min-fresh counts",
-            "Cache-Control: min-fresh=2, min-fresh=9",
-            |d| {
-                d.min_fresh = Some(9);
-            },
-        ),
-        (
-            "a malformed min-fresh says nothing",
-            "Cache-Control: min-fresh=a",
-            |_| {},
-        ),
-        (
-            "max-stale without a limit",
-            "Cache-Control: max-stale",
-            |d| {
-                d.max_stale = Some(u32::MAX);
-            },
-        ),
-        (
-            "max-stale with a limit",
-            "Cache-Control: max-stale=10",
-            |d| d.max_stale = Some(10),
-        ),
-        (
-            "the lower max-stale counts",
-            "Cache-Control: max-stale, max-stale=10",
-            |d| {
-                d.max_stale = Some(10);
-            },
-        ),
-        (
-            "a malformed max-stale accepts nothing",
-            "Cache-Control: max-stale=x",
-            |_| {},
-        ),
-        ("Authorization is noted", "Authorization: Basic eA==", |d| {
-            d.is_authorized = true
+        ("the lower max-age counts", "Cache-Control: max-age=3, max-age=9", |d| {
+            d.max_age = Some(3);
         }),
+        ("min-fresh", "Cache-Control: min-fresh=20", |d| d.min_fresh = Some(20)),
+        ("the higher min-fresh counts", "Cache-Control: min-fresh=2, min-fresh=9", |d| {
+            d.min_fresh = Some(9);
+        }),
+        ("a malformed min-fresh says nothing", "Cache-Control: min-fresh=a", |_| {}),
+        ("max-stale without a limit", "Cache-Control: max-stale", |d| {
+            d.max_stale = Some(u32::MAX);
+        }),
+        ("max-stale with a limit", "Cache-Control: max-stale=10", |d| d.max_stale = Some(10)),
+        ("the lower max-stale counts", "Cache-Control: max-stale, max-stale=10", |d| {
+            d.max_stale = Some(10);
+        }),
+        ("a malformed max-stale accepts nothing", "Cache-Control: max-stale=x", |_| {}),
+        ("Authorization is noted", "Authorization: Basic eA==", |d| d.is_authorized = true),
     ];
     for (name, text, set) in cases {
         let mut expected = RequestDirectives::EMPTY;
         set(&mut expected);
-        assert_eq!(
-            RequestDirectives::parse(block(text).fields()),
-            expected,
-            "{name}"
-        );
+        assert_eq!(RequestDirectives::parse(block(text).fields()), expected, "{name}");
     }
 }
 

@@ -8,11 +8,8 @@ use crate::policy::freshness::LifetimeSource::{
 };
 use crate::policy::freshness::{current_age, freshness_lifetime, initial_age};
 
-const RULES: CacheRules = CacheRules {
-    heuristic_percent: 10,
-    heuristic_s_max: 86_400,
-    default_freshness_s: 0,
-};
+const RULES: CacheRules =
+    CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
 
 fn check(
     name: &str,
@@ -24,23 +21,14 @@ fn check(
 ) {
     let block = block(text);
     let lifetime = freshness_lifetime(&OriginResponse::new(status, block.fields()), rules, NOW);
-    assert_eq!(
-        (lifetime.seconds, lifetime.source),
-        (seconds, from),
-        "{name}"
-    );
+    assert_eq!((lifetime.seconds, lifetime.source), (seconds, from), "{name}");
 }
 
 #[test]
 fn explicit_freshness_goes_before_everything_else() {
     let (now, later, past) = (date(0), date(60), date(-60));
     let cases = [
-        (
-            "s-maxage goes first",
-            "Cache-Control: max-age=5, s-maxage=7".into(),
-            7,
-            SharedMaxAge,
-        ),
+        ("s-maxage goes first", "Cache-Control: max-age=5, s-maxage=7".into(), 7, SharedMaxAge),
         (
             "s-maxage may be the shorter",
             "Cache-Control: max-age=9, s-maxage=0".into(),
@@ -65,51 +53,21 @@ fn explicit_freshness_goes_before_everything_else() {
             0,
             MaxAge,
         ),
-        (
-            "Expires counts from Date",
-            format!("Expires: {later}\nDate: {past}"),
-            120,
-            Expires,
-        ),
-        (
-            "Expires counts from arrival without Date",
-            format!("Expires: {later}"),
-            60,
-            Expires,
-        ),
+        ("Expires counts from Date", format!("Expires: {later}\nDate: {past}"), 120, Expires),
+        ("Expires counts from arrival without Date", format!("Expires: {later}"), 60, Expires),
         (
             "Expires counts from arrival with a bad Date",
             format!("Expires: {later}\nDate: x"),
             60,
             Expires,
         ),
-        (
-            "Expires at Date is stale",
-            format!("Expires: {now}\nDate: {now}"),
-            0,
-            Expires,
-        ),
-        (
-            "Expires before Date is stale",
-            format!("Expires: {past}\nDate: {now}"),
-            0,
-            Expires,
-        ),
+        ("Expires at Date is stale", format!("Expires: {now}\nDate: {now}"), 0, Expires),
+        ("Expires before Date is stale", format!("Expires: {past}\nDate: {now}"), 0, Expires),
         ("Expires: 0 is stale", "Expires: 0".into(), 0, Expires),
         ("Expires: -1 is stale", "Expires: -1".into(), 0, Expires),
         ("an empty Expires is stale", "Expires:".into(), 0, Expires),
-        (
-            "doubled Expires is stale",
-            format!("Expires: {later}\nExpires: {later}"),
-            0,
-            Expires,
-        ),
-        (
-            "two dates in one Expires are stale",
-            format!("Expires: {later}, {later}"),
-            0,
-            Expires,
-        ),
+        ("doubled Expires is stale", format!("Expires: {later}\nExpires: {later}"), 0, Expires),
+        ("two dates in one Expires are stale", format!("Expires: {later}, {later}"), 0, Expires),
         (
             "Expires in another zone is stale",
             "Expires: Sun, 06 Nov 1994 08:50:37 PST".into(),
@@ -152,30 +110,15 @@ fn explicit_freshness_goes_before_everything_else() {
             0,
             Expires,
         ),
-        (
-            "Expires as a number is stale",
-            "Expires: 784111837".into(),
-            0,
-            Expires,
-        ),
-        (
-            "Expires in quotes is stale",
-            format!("Expires: \"{later}\""),
-            0,
-            Expires,
-        ),
+        ("Expires as a number is stale", "Expires: 784111837".into(), 0, Expires),
+        ("Expires in quotes is stale", format!("Expires: \"{later}\""), 0, Expires),
         (
             "Expires in RFC 850 form counts",
             "Expires: Sunday, 06-Nov-94 08:50:37 GMT".into(),
             60,
             Expires,
         ),
-        (
-            "Expires in asctime form counts",
-            "Expires: Sun Nov  6 08:50:37 1994".into(),
-            60,
-            Expires,
-        ),
+        ("Expires in asctime form counts", "Expires: Sun Nov  6 08:50:37 1994".into(), 60, Expires),
         (
             "Expires far away is limited",
             "Expires: Fri, 31 Dec 9999 23:59:59 GMT".into(),
@@ -198,13 +141,7 @@ fn explicit_freshness_goes_before_everything_else() {
 fn heuristics_fill_in_only_where_they_may() {
     let old = format!("Date: {}\nLast-Modified: {}", date(0), date(-1000));
     let cases = [
-        (
-            "a tenth of the unchanged time",
-            200,
-            old.clone(),
-            100,
-            Heuristic,
-        ),
+        ("a tenth of the unchanged time", 200, old.clone(), 100, Heuristic),
         (
             "arrival stands for a missing Date",
             200,
@@ -212,20 +149,8 @@ fn heuristics_fill_in_only_where_they_may() {
             50,
             Heuristic,
         ),
-        (
-            "a limit",
-            200,
-            format!("Last-Modified: {}", date(-100_000_000)),
-            86_400,
-            Heuristic,
-        ),
-        (
-            "nothing without Last-Modified",
-            200,
-            "ETag: \"a\"".into(),
-            0,
-            Nothing,
-        ),
+        ("a limit", 200, format!("Last-Modified: {}", date(-100_000_000)), 86_400, Heuristic),
+        ("nothing without Last-Modified", 200, "ETag: \"a\"".into(), 0, Nothing),
         (
             "nothing from a later Last-Modified",
             200,
@@ -233,20 +158,8 @@ fn heuristics_fill_in_only_where_they_may() {
             0,
             Nothing,
         ),
-        (
-            "nothing from a malformed one",
-            200,
-            "Last-Modified: yesterday".into(),
-            0,
-            Nothing,
-        ),
-        (
-            "nothing with Set-Cookie",
-            200,
-            format!("{old}\nSet-Cookie: a=b"),
-            0,
-            Nothing,
-        ),
+        ("nothing from a malformed one", 200, "Last-Modified: yesterday".into(), 0, Nothing),
+        ("nothing with Set-Cookie", 200, format!("{old}\nSet-Cookie: a=b"), 0, Nothing),
         ("203 too", 203, old.clone(), 100, Heuristic),
         ("204 too", 204, old.clone(), 100, Heuristic),
         ("300 too", 300, old.clone(), 100, Heuristic),
@@ -262,13 +175,7 @@ fn heuristics_fill_in_only_where_they_may() {
         ("not 403", 403, old.clone(), 0, Nothing),
         ("not 500", 500, old.clone(), 0, Nothing),
         ("not 503", 503, old.clone(), 0, Nothing),
-        (
-            "any status with public",
-            302,
-            format!("{old}\nCache-Control: public"),
-            100,
-            Heuristic,
-        ),
+        ("any status with public", 302, format!("{old}\nCache-Control: public"), 100, Heuristic),
     ];
     for (name, status, text, seconds, from) in cases {
         check(name, status, &text, &RULES, seconds, from);
@@ -277,44 +184,17 @@ fn heuristics_fill_in_only_where_they_may() {
 
 #[test]
 fn the_default_of_a_route_counts_only_if_the_origin_says_nothing() {
-    let rules = CacheRules {
-        default_freshness_s: 30,
-        ..RULES
-    };
-    let no_heuristic = CacheRules {
-        heuristic_percent: 0,
-        ..rules
-    };
+    let rules = CacheRules { default_freshness_s: 30, ..RULES };
+    let no_heuristic = CacheRules { heuristic_percent: 0, ..rules };
     let old = format!("Last-Modified: {}", date(-1000));
     let cases = [
         ("nothing said", 200, "X: y", &rules, 30, Setting),
-        (
-            "max-age=0 said",
-            200,
-            "Cache-Control: max-age=0",
-            &rules,
-            0,
-            MaxAge,
-        ),
+        ("max-age=0 said", 200, "Cache-Control: max-age=0", &rules, 0, MaxAge),
         ("a bad Expires said", 200, "Expires: 0", &rules, 0, Expires),
         ("a heuristic goes first", 200, &old, &rules, 100, Heuristic),
         ("heuristics off", 200, &old, &no_heuristic, 30, Setting),
-        (
-            "an error is not kept by default",
-            500,
-            "X: y",
-            &rules,
-            0,
-            Nothing,
-        ),
-        (
-            "a cookie is not kept by default",
-            200,
-            "Set-Cookie: a=b",
-            &rules,
-            0,
-            Nothing,
-        ),
+        ("an error is not kept by default", 500, "X: y", &rules, 0, Nothing),
+        ("a cookie is not kept by default", 200, "Set-Cookie: a=b", &rules, 0, Nothing),
     ];
     for (name, status, text, rules, seconds, from) in cases {
         check(name, status, text, rules, seconds, from);
@@ -334,38 +214,18 @@ fn age_on_arrival_is_the_worse_of_date_and_age() {
         ("Age above Date", format!("Age: 40\nDate: {past}"), 0, 40),
         ("Date above Age", format!("Age: 4\nDate: {past}"), 0, 30),
         ("the round trip is added to Age", "Age: 12".into(), 5, 17),
-        (
-            "the round trip counts without Age",
-            format!("Date: {now}"),
-            5,
-            5,
-        ),
-        (
-            "the round trip is not added to Date",
-            format!("Date: {past}"),
-            5,
-            30,
-        ),
+        ("the round trip counts without Age", format!("Date: {now}"), 5, 5),
+        ("the round trip is not added to Date", format!("Date: {past}"), 5, 30),
         ("the first of a list counts", "Age: 7, 99".into(), 0, 7),
         ("an empty first member does not", "Age: , 7".into(), 0, 7),
         ("the first line counts", "Age: 7\nAge: 99".into(), 0, 7),
-        (
-            "a malformed first is not replaced",
-            "Age: x, 99".into(),
-            0,
-            0,
-        ),
+        ("a malformed first is not replaced", "Age: x, 99".into(), 0, 0),
         ("a float is no Age", "Age: 7200.0".into(), 0, 0),
         ("a negative Age is none", "Age: -7".into(), 0, 0),
         ("a signed Age is none", "Age: +7".into(), 0, 0),
         ("an Age with letters is none", "Age: 7a".into(), 0, 0),
         ("an empty Age is none", "Age:".into(), 0, 0),
-        (
-            "an Age without end is the largest",
-            "Age: 99999999999999999999".into(),
-            9,
-            DELTA_S_MAX,
-        ),
+        ("an Age without end is the largest", "Age: 99999999999999999999".into(), 9, DELTA_S_MAX),
     ];
     for (name, text, delay, expected) in cases {
         let block = block(&text);

@@ -5,10 +5,7 @@ use crate::target::Scheme;
 
 const TARGET: TargetUri<'static> = TargetUri {
     scheme: Scheme::Http,
-    authority: Authority {
-        host: b"a.example",
-        port: None,
-    },
+    authority: Authority { host: b"a.example", port: None },
     path_query: b"/b/c/d?q",
 };
 
@@ -93,26 +90,12 @@ fn references_resolve_to_paths_of_the_same_origin() {
 
 #[test]
 fn ports_belong_to_the_origin() {
-    let with_port = TargetUri {
-        authority: Authority {
-            host: b"a.example",
-            port: Some(8080),
-        },
-        ..TARGET
-    };
-    assert_eq!(
-        resolve(with_port, b"http://a.example:8080/x"),
-        Some(b"/x".to_vec())
-    );
+    let with_port =
+        TargetUri { authority: Authority { host: b"a.example", port: Some(8080) }, ..TARGET };
+    assert_eq!(resolve(with_port, b"http://a.example:8080/x"), Some(b"/x".to_vec()));
     assert_eq!(resolve(with_port, b"http://a.example/x"), None);
-    let secure = TargetUri {
-        scheme: Scheme::Https,
-        ..TARGET
-    };
-    assert_eq!(
-        resolve(secure, b"https://a.example:443/x"),
-        Some(b"/x".to_vec())
-    );
+    let secure = TargetUri { scheme: Scheme::Https, ..TARGET };
+    assert_eq!(resolve(secure, b"https://a.example:443/x"), Some(b"/x".to_vec()));
     assert_eq!(resolve(secure, b"http://a.example/x"), None);
 }
 
@@ -127,10 +110,7 @@ fn location_and_content_location_are_both_followed() {
     ];
     for (text, expected) in cases {
         let found: Vec<_> = invalidated_targets(TARGET, block(text).fields()).collect();
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|path| path.as_bytes().to_vec())
-            .collect();
+        let expected: Vec<_> = expected.iter().map(|path| path.as_bytes().to_vec()).collect();
         assert_eq!(found, expected, "{text}");
     }
 }

@@ -13,11 +13,7 @@ fn what_is_encoded_is_decoded() {
     let texts = [
         "X: y".to_owned(),
         "Cache-Control: no-cache, public, s-maxage=5\nETag: W/\"a\"\nAge: 7".to_owned(),
-        format!(
-            "Cache-Control: max-age=9\nLast-Modified: {}\nDate: {}",
-            date(-9),
-            date(-3)
-        ),
+        format!("Cache-Control: max-age=9\nLast-Modified: {}\nDate: {}", date(-9), date(-3)),
     ];
     for text in texts {
         let (mut meta, _) = stored(&text);
@@ -32,10 +28,7 @@ fn what_is_encoded_is_decoded() {
 
 #[test]
 fn the_layout_is_the_one_that_is_documented() {
-    let text = format!(
-        "ETag: \"ab\"\nCache-Control: no-cache, max-age=258\nDate: {}",
-        date(-3)
-    );
+    let text = format!("ETag: \"ab\"\nCache-Control: no-cache, max-age=258\nDate: {}", date(-3));
     let (mut meta, _) = stored(&text);
     meta.body_bytes = Some(0x0102);
     let mut expected = Vec::new();
@@ -73,11 +66,7 @@ fn bytes_of_another_layout_are_refused() {
 fn the_etag_is_found_in_the_block_wherever_it_stands() {
     let cases = [
         ("alone", "ETag: \"a\"", Some("\"a\"")),
-        (
-            "behind others",
-            "X: \nVary: a\nETag: W/\"a,b\"\nY: z",
-            Some("W/\"a,b\""),
-        ),
+        ("behind others", "X: \nVary: a\nETag: W/\"a,b\"\nY: z", Some("W/\"a,b\"")),
         ("absent", "X: y", None),
         ("without quotes", "ETag: a", None),
         ("doubled", "ETag: \"a\"\nETag: \"a\"", None),
@@ -115,16 +104,12 @@ fn entity_tags_are_read_and_compared_by_the_rfc() {
     ];
     for (left, right, strong, weak) in cases {
         let tag = |value: &'static str| EntityTag::parse(value.as_bytes()).expect("well-formed");
-        assert_eq!(
-            tag(left).matches_strongly(tag(right)),
-            strong,
-            "{left} {right}"
-        );
+        assert_eq!(tag(left).matches_strongly(tag(right)), strong, "{left} {right}");
         assert_eq!(tag(left).matches_weakly(tag(right)), weak, "{left} {right}");
     }
-    for value in [
-        "", "a", "\"", "\"a", "a\"", "w/\"a\"", "W/a", "\"a b\"", "\"a\"b", "W/ \"a\"", "*",
-    ] {
+    for value in
+        ["", "a", "\"", "\"a", "a\"", "w/\"a\"", "W/a", "\"a b\"", "\"a\"b", "W/ \"a\"", "*"]
+    {
         assert_eq!(EntityTag::parse(value.as_bytes()), None, "{value}");
     }
 }

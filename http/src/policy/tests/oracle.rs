@@ -80,16 +80,10 @@ fn response_lines(random: &mut Random) -> String {
     let max_age = random.pick(&["0", "60", "\"60\"", "x", "7.0", "100000"]);
     let s_maxage = random.pick(&["0", "30", "-5"]);
     let age = random.pick(&["0", "10", "59", "x", "7.5", "-1"]);
-    let expires = random
-        .pick(&[&date(60), &date(0), &date(-60), "0"])
-        .to_owned();
+    let expires = random.pick(&[&date(60), &date(0), &date(-60), "0"]).to_owned();
     let made = random.pick(&[0, 30]);
-    let forbidding = random.pick(&[
-        "X: y",
-        "X: y",
-        "Cache-Control: no-store",
-        "Cache-Control: private",
-    ]);
+    let forbidding =
+        random.pick(&["X: y", "X: y", "Cache-Control: no-store", "Cache-Control: private"]);
     random.lines(&[
         &format!("Cache-Control: max-age={max_age}"),
         &format!("Cache-Control: s-maxage={s_maxage}"),
@@ -203,12 +197,6 @@ fn another_implementation_decides_alike() {
     }
     // The comparison is worth something only if both answers occur often.
     assert!(stored_count > EXCHANGE_COUNT / 10, "{stored_count} stored");
-    assert!(
-        served_count > compared_count / 10,
-        "{served_count} of {compared_count} served"
-    );
-    assert!(
-        served_count < compared_count * 9 / 10,
-        "{served_count} of {compared_count} served"
-    );
+    assert!(served_count > compared_count / 10, "{served_count} of {compared_count} served");
+    assert!(served_count < compared_count * 9 / 10, "{served_count} of {compared_count} served");
 }

@@ -13,28 +13,10 @@ fn a_stored_response_is_used_as_far_as_both_sides_allow() {
         ("fresh to the last second", AGE_60, "", 59, serve(59, 1)),
         ("stale when lifetime equals age", AGE_60, "", 60, stale),
         ("stale later", AGE_60, "", 600, stale),
-        (
-            "old on arrival",
-            "Cache-Control: max-age=60\nAge: 50",
-            "",
-            5,
-            serve(55, 5),
-        ),
-        (
-            "stale on arrival",
-            "Cache-Control: max-age=60\nAge: 60",
-            "",
-            0,
-            stale,
-        ),
+        ("old on arrival", "Cache-Control: max-age=60\nAge: 50", "", 5, serve(55, 5)),
+        ("stale on arrival", "Cache-Control: max-age=60\nAge: 60", "", 0, stale),
         ("a clock that ran backwards", AGE_60, "", -100, serve(0, 60)),
-        (
-            "no-cache stored",
-            "Cache-Control: no-cache, max-age=60",
-            "",
-            0,
-            stale,
-        ),
+        ("no-cache stored", "Cache-Control: no-cache, max-age=60", "", 0, stale),
         (
             "no-cache stored, max-stale asked",
             "Cache-Control: no-cache",
@@ -43,105 +25,21 @@ fn a_stored_response_is_used_as_far_as_both_sides_allow() {
             stale,
         ),
         ("no freshness at all", "ETag: \"a\"", "", 0, stale),
-        (
-            "no-cache asked",
-            AGE_60,
-            "Cache-Control: no-cache",
-            5,
-            request,
-        ),
-        (
-            "no-cache asked of a stale one",
-            AGE_60,
-            "Cache-Control: no-cache",
-            99,
-            stale,
-        ),
+        ("no-cache asked", AGE_60, "Cache-Control: no-cache", 5, request),
+        ("no-cache asked of a stale one", AGE_60, "Cache-Control: no-cache", 99, stale),
         ("Pragma asked", AGE_60, "Pragma: no-cache", 5, request),
-        (
-            "no-store asked",
-            AGE_60,
-            "Cache-Control: no-store",
-            5,
-            serve(5, 55),
-        ),
-        (
-            "only-if-cached asked",
-            AGE_60,
-            "Cache-Control: only-if-cached",
-            5,
-            serve(5, 55),
-        ),
-        (
-            "max-age asked and kept",
-            AGE_60,
-            "Cache-Control: max-age=5",
-            5,
-            serve(5, 55),
-        ),
-        (
-            "max-age asked and passed",
-            AGE_60,
-            "Cache-Control: max-age=5",
-            6,
-            request,
-        ),
-        (
-            "max-age=0 asked at once",
-            AGE_60,
-            "Cache-Control: max-age=0",
-            0,
-            request,
-        ),
-        (
-            "a malformed max-age asked",
-            AGE_60,
-            "Cache-Control: max-age=x",
-            0,
-            request,
-        ),
-        (
-            "max-age does not freshen",
-            AGE_60,
-            "Cache-Control: max-age=900",
-            60,
-            stale,
-        ),
-        (
-            "min-fresh asked and kept",
-            AGE_60,
-            "Cache-Control: min-fresh=50",
-            10,
-            serve(10, 50),
-        ),
-        (
-            "min-fresh asked and missed",
-            AGE_60,
-            "Cache-Control: min-fresh=51",
-            10,
-            request,
-        ),
-        (
-            "any max-stale asked",
-            AGE_60,
-            "Cache-Control: max-stale",
-            1000,
-            serve(1000, -940),
-        ),
-        (
-            "max-stale asked and kept",
-            AGE_60,
-            "Cache-Control: max-stale=5",
-            65,
-            serve(65, -5),
-        ),
-        (
-            "max-stale asked and passed",
-            AGE_60,
-            "Cache-Control: max-stale=5",
-            66,
-            stale,
-        ),
+        ("no-store asked", AGE_60, "Cache-Control: no-store", 5, serve(5, 55)),
+        ("only-if-cached asked", AGE_60, "Cache-Control: only-if-cached", 5, serve(5, 55)),
+        ("max-age asked and kept", AGE_60, "Cache-Control: max-age=5", 5, serve(5, 55)),
+        ("max-age asked and passed", AGE_60, "Cache-Control: max-age=5", 6, request),
+        ("max-age=0 asked at once", AGE_60, "Cache-Control: max-age=0", 0, request),
+        ("a malformed max-age asked", AGE_60, "Cache-Control: max-age=x", 0, request),
+        ("max-age does not freshen", AGE_60, "Cache-Control: max-age=900", 60, stale),
+        ("min-fresh asked and kept", AGE_60, "Cache-Control: min-fresh=50", 10, serve(10, 50)),
+        ("min-fresh asked and missed", AGE_60, "Cache-Control: min-fresh=51", 10, request),
+        ("any max-stale asked", AGE_60, "Cache-Control: max-stale", 1000, serve(1000, -940)),
+        ("max-stale asked and kept", AGE_60, "Cache-Control: max-stale=5", 65, serve(65, -5)),
+        ("max-stale asked and passed", AGE_60, "Cache-Control: max-stale=5", 66, stale),
         (
             "max-stale with a max-age kept",
             AGE_60,
@@ -191,13 +89,7 @@ fn a_stored_response_is_used_as_far_as_both_sides_allow() {
             5,
             serve(5, 55),
         ),
-        (
-            "Authorization without leave",
-            AGE_60,
-            "Authorization: x",
-            5,
-            request,
-        ),
+        ("Authorization without leave", AGE_60, "Authorization: x", 5, request),
         (
             "Authorization with public",
             "Cache-Control: public, max-age=60",
@@ -219,13 +111,7 @@ fn a_stored_response_is_used_as_far_as_both_sides_allow() {
             5,
             serve(5, 55),
         ),
-        (
-            "an age without end",
-            "Cache-Control: max-age=60\nAge: 99999999999",
-            "",
-            0,
-            stale,
-        ),
+        ("an age without end", "Cache-Control: max-age=60\nAge: 99999999999", "", 0, stale),
     ];
     for (name, response, asked, later, expected) in cases {
         let (meta, _) = stored(response);
@@ -238,19 +124,9 @@ fn a_stored_response_is_used_as_far_as_both_sides_allow() {
 #[test]
 fn every_reason_has_the_token_of_rfc_9211() {
     use ForwardReason::*;
-    let tokens = [
-        Bypass, Method, UriMiss, VaryMiss, Miss, Request, Stale, Partial,
-    ]
-    .map(ForwardReason::token);
-    let expected = [
-        "bypass",
-        "method",
-        "uri-miss",
-        "vary-miss",
-        "miss",
-        "request",
-        "stale",
-        "partial",
-    ];
+    let tokens = [Bypass, Method, UriMiss, VaryMiss, Miss, Request, Stale, Partial]
+        .map(ForwardReason::token);
+    let expected =
+        ["bypass", "method", "uri-miss", "vary-miss", "miss", "request", "stale", "partial"];
     assert_eq!(tokens, expected);
 }

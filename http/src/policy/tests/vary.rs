@@ -8,20 +8,14 @@ fn names(text: &str) -> Vary {
 #[test]
 fn vary_names_are_collected_from_every_line() {
     let some = |text: &str| Vary::Names(text.into());
-    let many: Vec<_> = (0..=VARY_NAMES_MAX)
-        .map(|index| format!("x{index}"))
-        .collect();
+    let many: Vec<_> = (0..=VARY_NAMES_MAX).map(|index| format!("x{index}")).collect();
     let too_many = format!("Vary: {}", many.join(","));
     let cases = [
         ("no Vary", "X: y", Vary::None),
         ("an empty Vary", "Vary:", Vary::None),
         ("only empty members", "Vary: , ,,", Vary::None),
         ("one name", "Vary: accept", some("accept")),
-        (
-            "names have no case",
-            "Vary: Accept-Encoding",
-            some("accept-encoding"),
-        ),
+        ("names have no case", "Vary: Accept-Encoding", some("accept-encoding")),
         ("names are sorted", "Vary: b, a", some("a,b")),
         ("names count once", "Vary: a, A,a", some("a")),
         ("empty members do not count", "Vary: , a,, b ,", some("a,b")),
@@ -57,15 +51,9 @@ fn only_encoded_names_are_decoded() {
         ("a\0", false),
     ];
     for (text, expected) in cases {
-        assert_eq!(
-            FieldNames::decode(text.as_bytes()).is_some(),
-            *expected,
-            "{text:?}"
-        );
+        assert_eq!(FieldNames::decode(text.as_bytes()).is_some(), *expected, "{text:?}");
     }
-    let Vary::Names(encoded) = names("Vary: C, a, B") else {
-        panic!("three names")
-    };
+    let Vary::Names(encoded) = names("Vary: C, a, B") else { panic!("three names") };
     let read = FieldNames::decode(&encoded).expect("just encoded");
     assert_eq!(read.iter().collect::<Vec<_>>(), [b"a", b"b", b"c"]);
 }
@@ -82,46 +70,16 @@ fn requests_share_a_key_only_if_their_fields_mean_the_same() {
         ("two lines are a list", "A: x\nA: y", "A: x, y", true),
         ("order of lines matters", "A: x\nA: y", "A: y\nA: x", false),
         ("space within a member matters", "A: x y", "A: x  y", false),
-        (
-            "space within quotes matters",
-            "A: \"x, y\"",
-            "A: \"x,y\"",
-            false,
-        ),
+        ("space within quotes matters", "A: \"x, y\"", "A: \"x,y\"", false),
         ("an empty field is not an absent one", "A:", "C: 1", false),
-        (
-            "an empty member is not an absent one",
-            "A: x,,y",
-            "A: x,y",
-            false,
-        ),
+        ("an empty member is not an absent one", "A: x,,y", "A: x,y", false),
         ("absent on both sides", "C: 1", "C: 2", true),
-        (
-            "other fields do not matter",
-            "A: 1\nC: 1",
-            "A: 1\nD: 2",
-            true,
-        ),
-        (
-            "order of fields does not matter",
-            "A: 1\nB: 2",
-            "B: 2\nA: 1",
-            true,
-        ),
-        (
-            "values do not move between fields",
-            "A: 12\nB: 3",
-            "A: 1\nB: 23",
-            false,
-        ),
+        ("other fields do not matter", "A: 1\nC: 1", "A: 1\nD: 2", true),
+        ("order of fields does not matter", "A: 1\nB: 2", "B: 2\nA: 1", true),
+        ("values do not move between fields", "A: 12\nB: 3", "A: 1\nB: 23", false),
         ("values do not swap fields", "A: 1", "B: 1", false),
         ("a well-known field", "Cookie: a", "cookie: a", true),
-        (
-            "a well-known field with another value",
-            "Cookie: a",
-            "Cookie: b",
-            false,
-        ),
+        ("a well-known field with another value", "Cookie: a", "Cookie: b", false),
     ];
     let names = FieldNames::decode(b"a,b,cookie").expect("sorted tokens");
     let key = |text: &str| {

@@ -137,15 +137,9 @@ fn check(text: &str, place: &str, parts: &[&str]) {
     let errors = errors(text);
     let shown = errors.to_string();
     assert_eq!(errors.count(), 1, "{text}\n{shown}");
-    assert!(
-        shown.starts_with(&format!("f.toml:{place}: ")),
-        "{text}\n{shown}"
-    );
+    assert!(shown.starts_with(&format!("f.toml:{place}: ")), "{text}\n{shown}");
     for part in parts {
-        assert!(
-            shown.contains(part),
-            "no {part:?} in the answer to\n{text}\n{shown}"
-        );
+        assert!(shown.contains(part), "no {part:?} in the answer to\n{text}\n{shown}");
     }
 }
 
@@ -159,24 +153,10 @@ fn a_bad_line_at_the_top_is_refused_with_its_place_and_a_hint() {
 #[test]
 fn a_bad_site_is_refused_with_its_place_and_a_hint() {
     for (line, place, parts) in SITE_VALUES {
-        let right = [
-            "name = \"b\"",
-            "names = [\"b.org\"]",
-            "origin = \"http://b\"",
-        ];
+        let right = ["name = \"b\"", "names = [\"b.org\"]", "origin = \"http://b\""];
         let key = |line: &str| line.split(' ').next().map(str::to_owned);
-        let second = right.map(|other| {
-            if key(other) == key(line) {
-                *line
-            } else {
-                other
-            }
-        });
-        check(
-            &format!("{SITE}[[site]]\n{}\n", second.join("\n")),
-            place,
-            parts,
-        );
+        let second = right.map(|other| if key(other) == key(line) { *line } else { other });
+        check(&format!("{SITE}[[site]]\n{}\n", second.join("\n")), place, parts);
     }
     for (lines, place, parts) in BEHIND {
         check(&format!("{SITE}{lines}\n"), place, parts);
@@ -197,11 +177,7 @@ fn too_many_routes_are_refused() {
         .map(|i| format!("[[site.route]]\npath_prefix = \"/{i}\"\n"))
         .collect();
     let line = 5 + 2 * crate::limits::ROUTES_PER_SITE_MAX;
-    check(
-        &format!("{SITE}{routes}"),
-        &format!("{line}:1"),
-        &["at most 256 routes"],
-    );
+    check(&format!("{SITE}{routes}"), &format!("{line}:1"), &["at most 256 routes"]);
 }
 
 #[test]
@@ -210,20 +186,11 @@ fn all_errors_are_reported_in_the_order_of_the_file() {
                 [[site]]\nnames = [\"a b\", \"c:1\"]\norigin = \"c\"\n[[site]]\n";
     let found = errors(text);
     let places: Vec<String> = found.iter().map(|error| error.place.to_string()).collect();
-    let expected = [
-        "1:11", "2:1", "3:13", "4:1", "5:10", "5:17", "6:10", "7:1", "7:1", "7:1",
-    ];
-    assert_eq!(
-        places,
-        expected.map(|place| format!("f.toml:{place}")),
-        "{found}"
-    );
+    let expected = ["1:11", "2:1", "3:13", "4:1", "5:10", "5:17", "6:10", "7:1", "7:1", "7:1"];
+    assert_eq!(places, expected.map(|place| format!("f.toml:{place}")), "{found}");
     assert!(found.to_string().ends_with("10 errors"), "{found}");
     let many = errors(&"[[site]]\n".repeat(1000)).to_string();
-    assert!(
-        many.ends_with("3000 errors; the first 50 are shown"),
-        "{many}"
-    );
+    assert!(many.ends_with("3000 errors; the first 50 are shown"), "{many}");
 }
 
 #[test]
@@ -240,45 +207,25 @@ f.toml:2:15: `cache_size` has an unknown unit: \"64kb\"
     assert_eq!(errors(&text).to_string(), expected);
     // A line that is too long for a terminal is cut, and so are the carets.
     let long = format!("log_level = \"{}\"\n{SITE}", "x".repeat(1000));
-    assert!(
-        errors(&long)
-            .to_string()
-            .lines()
-            .all(|line| line.len() < 1100)
-    );
+    assert!(errors(&long).to_string().lines().all(|line| line.len() < 1100));
 }
 
 #[test]
 fn flags_are_named_in_their_errors() {
     let cases = [
-        (
-            "workers",
-            "many",
-            "--workers: `workers` is not a whole number",
-        ),
-        (
-            "cache-size",
-            "1kb",
-            "--cache-size: `cache_size` has an unknown unit",
-        ),
+        ("workers", "many", "--workers: `workers` is not a whole number"),
+        ("cache-size", "1kb", "--cache-size: `cache_size` has an unknown unit"),
         ("cache", "maybe", "--cache: `cache` cannot be \"maybe\""),
         ("listen", "", "--listen: `listen` is empty"),
         ("colour", "red", "--colour: is not the flag of a setting"),
     ];
     for (name, value, expected) in cases {
         let flags = [FlagValue { name, value }];
-        let shown = Config::load(Source::Origin("http://a"), &flags)
-            .unwrap_err()
-            .to_string();
+        let shown = Config::load(Source::Origin("http://a"), &flags).unwrap_err().to_string();
         assert!(shown.starts_with(expected), "{shown}");
     }
-    let shown = Config::load(Source::Origin("a:1"), &[])
-        .unwrap_err()
-        .to_string();
-    assert!(
-        shown.starts_with("--origin: ") && shown.contains("\"http://a:1\""),
-        "{shown}"
-    );
+    let shown = Config::load(Source::Origin("a:1"), &[]).unwrap_err().to_string();
+    assert!(shown.starts_with("--origin: ") && shown.contains("\"http://a:1\""), "{shown}");
 }
 
 #[test]
@@ -287,14 +234,8 @@ fn a_file_cut_anywhere_causes_no_panic() {
     for (end, _) in text.char_indices().step_by(5) {
         let _ = Config::from_toml(&text[..end], "f");
     }
-    for text in [
-        "\u{feff}",
-        "=",
-        "[[",
-        "[[site",
-        "[[site]]\n[[site.route]]\n[site.route.x]",
-        "\0",
-    ] {
+    for text in ["\u{feff}", "=", "[[", "[[site", "[[site]]\n[[site.route]]\n[site.route.x]", "\0"]
+    {
         let _ = Config::from_toml(text, "f").map_err(|errors| errors.to_string());
     }
 }

@@ -26,40 +26,22 @@ fn values_are_read_in_every_form() {
     assert_eq!(top("head_ms_max = 250").head_ms_max, 250);
     assert_eq!(top("workers = 4").workers, 4);
     assert_eq!(top("body_bytes_max = 0").body_bytes_max, 0);
-    assert_eq!(
-        top("listen = \"[::]:80\"").listen,
-        "[::]:80".parse().unwrap()
-    );
-    assert_eq!(
-        top("admin = \"/run/a\"").admin,
-        AdminAddress::Path("/run/a".into())
-    );
-    assert_eq!(
-        top("runtime_dir = \"/run/x\"").runtime_dir,
-        RuntimeDir::Path("/run/x".into())
-    );
+    assert_eq!(top("listen = \"[::]:80\"").listen, "[::]:80".parse().unwrap());
+    assert_eq!(top("admin = \"/run/a\"").admin, AdminAddress::Path("/run/a".into()));
+    assert_eq!(top("runtime_dir = \"/run/x\"").runtime_dir, RuntimeDir::Path("/run/x".into()));
     assert_eq!(top("access_log = \"-\"").access_log, AccessLog::Stdout);
-    assert_eq!(
-        top("access_log = \"a.log\"").access_log,
-        AccessLog::File("a.log".into())
-    );
+    assert_eq!(top("access_log = \"a.log\"").access_log, AccessLog::File("a.log".into()));
     assert_eq!(
         top("access_log_format = \"combined\"").access_log_format,
         AccessLogFormat::Combined
     );
-    for (index, level) in ["error", "warn", "info", "debug", "trace"]
-        .iter()
-        .enumerate()
-    {
+    for (index, level) in ["error", "warn", "info", "debug", "trace"].iter().enumerate() {
         let read = top(&format!("log_level = {level:?}")).log_level;
         assert_eq!(read as usize, index, "{level}");
     }
     // A small head limits the target without a word about it, and so for the pool.
     assert_eq!(top("head_bytes_max = 2048").target_bytes_max, 8192);
-    assert_eq!(
-        top("origin_connections_max = 2").origin_pool_idle_count_max,
-        64
-    );
+    assert_eq!(top("origin_connections_max = 2").origin_pool_idle_count_max, 64);
 }
 
 #[test]
@@ -67,10 +49,7 @@ fn defaults_are_the_ones_that_are_documented() {
     let server = ServerSettings::default();
     assert_eq!(server.listen, "127.0.0.1:8080".parse().unwrap());
     assert_eq!(server.cache_size, 256 << 20);
-    assert_eq!(
-        (server.head_bytes_max, server.field_count_max),
-        (32 << 10, 100)
-    );
+    assert_eq!((server.head_bytes_max, server.field_count_max), (32 << 10, 100));
     assert_eq!((server.head_ms_max, server.idle_ms_max), (10_000, 60_000));
     assert_eq!(server.admin, AdminAddress::Auto);
     assert_eq!(server.access_log, AccessLog::Off);
@@ -96,19 +75,11 @@ fn the_innermost_value_of_a_route_setting_wins() {
          [[site.route]]\npath_prefix = \"/x\"\ncache = false\ndefault_freshness_s = \"2m\"\n\
          [[site]]\nname = \"b\"\nnames = [\"*\"]\norigin = \"HTTP://Origin.Example:80\"\n",
     );
-    let [a, b] = config.sites.iter().collect::<Vec<_>>()[..] else {
-        panic!("two sites")
-    };
+    let [a, b] = config.sites.iter().collect::<Vec<_>>()[..] else { panic!("two sites") };
     let x = &a.route(b"/x/1").settings;
-    assert_eq!(
-        (x.cache, x.default_freshness_s, x.object_bytes_max),
-        (false, 120, 1 << 20)
-    );
+    assert_eq!((x.cache, x.default_freshness_s, x.object_bytes_max), (false, 120, 1 << 20));
     let rest = &a.route(b"/").settings;
-    assert_eq!(
-        (rest.cache, rest.default_freshness_s, rest.object_bytes_max),
-        (true, 60, 1 << 20)
-    );
+    assert_eq!((rest.cache, rest.default_freshness_s, rest.object_bytes_max), (true, 60, 1 << 20));
     assert_eq!(b.route(b"/").settings.default_freshness_s, 5);
     let origin = |host: &str, port, authority: &str| OriginAddress {
         host: host.to_owned(),
@@ -122,24 +93,12 @@ fn the_innermost_value_of_a_route_setting_wins() {
 #[test]
 fn an_origin_alone_serves_every_host() {
     let flags = [
-        FlagValue {
-            name: "cache-size",
-            value: "16MiB",
-        },
-        FlagValue {
-            name: "workers",
-            value: "2",
-        },
-        FlagValue {
-            name: "cache",
-            value: "false",
-        },
+        FlagValue { name: "cache-size", value: "16MiB" },
+        FlagValue { name: "workers", value: "2" },
+        FlagValue { name: "cache", value: "false" },
     ];
     let config = Config::load(Source::Origin("http://127.0.0.1:3000"), &flags).unwrap();
-    assert_eq!(
-        (config.server.cache_size, config.server.workers),
-        (16 << 20, 2)
-    );
+    assert_eq!((config.server.cache_size, config.server.workers), (16 << 20, 2));
     let site = config.sites.lookup(b"any.example").unwrap();
     assert_eq!((&*site.name, site.origin.port), ("127.0.0.1:3000", 3000));
     assert!(!site.route(b"/").settings.cache);
@@ -148,18 +107,8 @@ fn an_origin_alone_serves_every_host() {
 #[test]
 fn a_flag_wins_over_the_file() {
     let text = format!("workers = 1\nidle_ms_max = 5\n{SITE}");
-    let flags = [FlagValue {
-        name: "workers",
-        value: "3",
-    }];
-    let config = Config::load(
-        Source::Toml {
-            text: &text,
-            file: "f",
-        },
-        &flags,
-    )
-    .unwrap();
+    let flags = [FlagValue { name: "workers", value: "3" }];
+    let config = Config::load(Source::Toml { text: &text, file: "f" }, &flags).unwrap();
     assert_eq!((config.server.workers, config.server.idle_ms_max), (3, 5));
 }
 
@@ -170,15 +119,8 @@ fn a_reload_names_what_needs_a_restart() {
         "listen = \"127.0.0.1:1\"\nadmin = \"/a\"\nworkers = 2\ncache_size = \"8MiB\"\n\
          runtime_dir = \"/r\"\nidle_ms_max = 1\nlog_level = \"warn\"\n{SITE}cache = false\n"
     ));
-    let names: Vec<_> = old
-        .reload_conflicts(&new)
-        .iter()
-        .map(|setting| setting.name)
-        .collect();
-    assert_eq!(
-        names,
-        ["listen", "admin", "runtime_dir", "workers", "cache_size"]
-    );
+    let names: Vec<_> = old.reload_conflicts(&new).iter().map(|setting| setting.name).collect();
+    assert_eq!(names, ["listen", "admin", "runtime_dir", "workers", "cache_size"]);
     assert!(new.reload_conflicts(&new.clone()).is_empty());
 }
 
@@ -186,21 +128,9 @@ fn a_reload_names_what_needs_a_restart() {
 fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
     let mut names = std::collections::HashSet::new();
     for setting in all_settings() {
-        assert!(
-            names.insert(setting.name),
-            "{} stands there twice",
-            setting.name
-        );
-        assert!(
-            setting.doc.ends_with('.') && !setting.doc.contains('|'),
-            "{}",
-            setting.name
-        );
-        assert!(
-            setting.reason.ends_with('.') && !setting.reason.contains('|'),
-            "{}",
-            setting.name
-        );
+        assert!(names.insert(setting.name), "{} stands there twice", setting.name);
+        assert!(setting.doc.ends_with('.') && !setting.doc.contains('|'), "{}", setting.name);
+        assert!(setting.reason.ends_with('.') && !setting.reason.contains('|'), "{}", setting.name);
         if let Some((min, max)) = setting.kind.range() {
             assert!(min < max, "{}", setting.name);
         }
@@ -225,10 +155,7 @@ fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
             }
         }
     }
-    assert_eq!(
-        (server, route),
-        (ServerSettings::default(), RouteSettings::default())
-    );
+    assert_eq!((server, route), (ServerSettings::default(), RouteSettings::default()));
 }
 
 #[test]
@@ -238,22 +165,10 @@ fn the_printed_defaults_are_a_configuration_with_every_setting() {
     assert_eq!(config.server, ServerSettings::default());
     let site = config.sites.lookup(b"www.example.org").unwrap();
     assert_eq!(site.routes().len(), 2);
-    assert!(
-        site.routes()
-            .iter()
-            .all(|route| route.settings == RouteSettings::default())
-    );
+    assert!(site.routes().iter().all(|route| route.settings == RouteSettings::default()));
     for setting in all_settings() {
-        assert!(
-            text.contains(&format!("\n{} = ", setting.name)),
-            "{} is missing",
-            setting.name
-        );
-        assert!(
-            text.contains(&format!("# {}", setting.doc)),
-            "{} has no sentence",
-            setting.name
-        );
+        assert!(text.contains(&format!("\n{} = ", setting.name)), "{} is missing", setting.name);
+        assert!(text.contains(&format!("# {}", setting.doc)), "{} has no sentence", setting.name);
     }
 }
 
@@ -261,10 +176,7 @@ fn the_printed_defaults_are_a_configuration_with_every_setting() {
 fn flags_are_named_after_their_settings() {
     let flags = flags();
     assert_eq!(flags.len(), table::top_level().count());
-    let flag = flags
-        .iter()
-        .find(|flag| flag.setting.name == "cache_size")
-        .unwrap();
+    let flag = flags.iter().find(|flag| flag.setting.name == "cache_size").unwrap();
     assert_eq!((&*flag.name, &*flag.value_hint), ("cache-size", "SIZE"));
     assert!(flag.help.ends_with("[default: 256MiB]"), "{}", flag.help);
 }
@@ -277,26 +189,15 @@ fn the_page_of_settings_is_the_one_that_the_table_gives() {
         std::fs::write(path, &wanted).unwrap();
     }
     let found = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        found == wanted,
-        "docs/settings.md is out of date: run the tests with UPDATE_DOCS=1"
-    );
+    assert!(found == wanted, "docs/settings.md is out of date: run the tests with UPDATE_DOCS=1");
 }
 
 #[test]
 fn a_file_that_cannot_be_read_says_why() {
-    let missing = read_file(Path::new("/nonexistent/forebay.toml"))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        missing.contains("/nonexistent/forebay.toml: cannot read the file"),
-        "{missing}"
-    );
+    let missing = read_file(Path::new("/nonexistent/forebay.toml")).unwrap_err().to_string();
+    assert!(missing.contains("/nonexistent/forebay.toml: cannot read the file"), "{missing}");
     let endless = read_file(Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(endless.contains("is larger than"), "{endless}");
-    let ours = read_file(Path::new(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/Cargo.toml"
-    )));
+    let ours = read_file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")));
     assert!(ours.unwrap().contains("[package]"));
 }

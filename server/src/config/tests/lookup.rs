@@ -10,9 +10,7 @@ fn sites(names: &[&[&str]]) -> Sites {
             format!("[[site]]\nname = \"{i}\"\nnames = {names:?}\norigin = \"http://h\"\n")
         })
         .collect();
-    Config::from_toml(&text, "t")
-        .unwrap_or_else(|errors| panic!("{errors}"))
-        .sites
+    Config::from_toml(&text, "t").unwrap_or_else(|errors| panic!("{errors}")).sites
 }
 
 #[test]
@@ -52,18 +50,9 @@ fn a_host_finds_the_site_with_the_nearest_name() {
 #[test]
 fn a_star_takes_what_no_other_site_serves() {
     let sites = sites(&[&["*"], &["example.org"], &["*.org"]]);
-    let cases = [
-        ("example.org", "1"),
-        ("other.org", "2"),
-        ("other.com", "0"),
-        ("", "0"),
-    ];
+    let cases = [("example.org", "1"), ("other.org", "2"), ("other.com", "0"), ("", "0")];
     for (host, expected) in cases {
-        assert_eq!(
-            sites.lookup(host.as_bytes()).unwrap().name,
-            expected,
-            "{host:?}"
-        );
+        assert_eq!(sites.lookup(host.as_bytes()).unwrap().name, expected, "{host:?}");
     }
     assert_eq!(sites.lookup(&[b'a'; 300]).unwrap().name, "0");
 }
@@ -71,10 +60,8 @@ fn a_star_takes_what_no_other_site_serves() {
 #[test]
 fn a_path_finds_the_longest_prefix_of_whole_segments() {
     let prefixes = ["/static/", "/static", "/a/b", "/a", "/%7Euser/"];
-    let routes: String = prefixes
-        .iter()
-        .map(|p| format!("[[site.route]]\npath_prefix = \"{p}\"\n"))
-        .collect();
+    let routes: String =
+        prefixes.iter().map(|p| format!("[[site.route]]\npath_prefix = \"{p}\"\n")).collect();
     let text = format!("[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://h\"\n{routes}");
     let config = Config::from_toml(&text, "t").unwrap();
     let site = config.sites.lookup(b"h").unwrap();
@@ -101,10 +88,6 @@ fn a_path_finds_the_longest_prefix_of_whole_segments() {
         ("", "/"),
     ];
     for (path, expected) in cases {
-        assert_eq!(
-            site.route(path.as_bytes()).path_prefix,
-            expected,
-            "{path:?}"
-        );
+        assert_eq!(site.route(path.as_bytes()).path_prefix, expected, "{path:?}");
     }
 }

@@ -106,10 +106,7 @@ impl Input {
 /// Buffers that no connection holds just now.
 #[derive(Default)]
 pub(crate) struct BufferPool {
-    #[expect(
-        clippy::vec_box,
-        reason = "a set is lent to a connection as one pointer"
-    )]
+    #[expect(clippy::vec_box, reason = "a set is lent to a connection as one pointer")]
     free: RefCell<Vec<Box<Buffers>>>,
 }
 
