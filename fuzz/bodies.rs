@@ -6,10 +6,12 @@ use forebay_http::{
     error::{ChunkedError, RequestError},
     fields::{FieldBlock, FieldId},
     framing::{expects_continue, keeps_alive, request_framing},
-    hop::end_to_end,
+    hop::HopFields,
     policy::{
-        Arrival, CacheRules, RangeDecision, RequestDirectives, ResponseDirectives, StoredMeta,
-        range::{range as decide_range, write_content_range},
+        directives::{RequestDirectives, ResponseDirectives},
+        exchange::{Arrival, CacheRules},
+        meta::StoredMeta,
+        range::{RangeDecision, range as decide_range, write_content_range},
         reuse::judge,
     },
     request::{HeadLimits, Method, RequestHead, RequestParts, Version, parse_request},
@@ -23,6 +25,8 @@ const HEAD_LIMITS: HeadLimits =
 const ORIGIN_LIMITS: OriginLimits = OriginLimits { head_bytes_max: 4_096, field_count_max: 32 };
 const CHUNKED_LIMITS: ChunkedLimits =
     ChunkedLimits { extension_bytes_max: 64, trailer_bytes_max: 256, trailer_count_max: 8 };
+const RULES: CacheRules =
+    CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
 
 /// A place to cut `bytes` that depends on all of them.
 fn cut(bytes: &[u8]) -> usize {
@@ -42,7 +46,7 @@ pub(crate) fn request_head(bytes: &[u8]) {
     let head = parts.head(bytes);
     // An error is fine, a panic is not.
     let _ = (request_target(head), request_framing(head), expects_continue(head));
-    let _ = (keeps_alive(head.version(), head.fields()), end_to_end(head.fields()).is_ok());
+    let _ = (keeps_alive(head.version(), head.fields()), HopFields::of(head.fields()).is_ok());
 
     let written = write_request(head);
     let mut again = RequestParts::default();
@@ -139,7 +143,7 @@ pub(crate) fn range(bytes: &[u8]) {
     let request = block(bytes);
     let stored = block(b"ETag: \"v1\"\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT");
     let arrival = Arrival::new(stored.fields(), 1_000_000_000, 1_000_000_000);
-    let meta = StoredMeta::new(200, &stored, &arrival, &CacheRules::default());
+    let meta = StoredMeta::new(200, &stored, &arrival, &RULES);
     for body_bytes in [0, 1, 1_000, u64::MAX] {
         let decision = decide_range(request.fields(), &meta, stored.bytes(), body_bytes);
         if let RangeDecision::Part { first, last } = decision {
@@ -160,7 +164,7 @@ pub(crate) fn cache_control(bytes: &[u8]) {
     let request = RequestDirectives::parse(once.fields());
     assert_eq!(request, RequestDirectives::parse(twice.fields()));
     let arrival = Arrival::new(once.fields(), 1_000, 1_002);
-    let meta = StoredMeta::new(200, &once, &arrival, &CacheRules::default());
+    let meta = StoredMeta::new(200, &once, &arrival, &RULES);
     for now in [0, 1_002, 5_000, u64::MAX] {
         let _ = judge(&meta, &request, now);
     }

@@ -45,11 +45,6 @@ impl Declined {
         }
     }
 
-    /// Forgets all keys.
-    pub(crate) fn clear(&mut self) {
-        self.places.fill(Remembered::default());
-    }
-
     fn place(&mut self, hash: u64) -> &mut Remembered {
         &mut self.places[hash as usize % COUNT]
     }

@@ -227,10 +227,6 @@ impl Ghosts {
         }
         known
     }
-
-    pub(crate) fn clear(&mut self) {
-        self.hashes.fill(0);
-    }
 }
 
 #[cfg(test)]

@@ -50,11 +50,6 @@ impl Leader {
         Self { lead: Lead { store, flight, settled: false }, known }
     }
 
-    /// The stored record that this fetch validates.
-    pub fn known(&self) -> Option<&Arc<Record>> {
-        self.known.as_ref()
-    }
-
     /// The response is not storable: followers fetch for themselves, and for `declined_ms` from
     /// `now_ms` the key is not collapsed.
     pub fn decline(self, now_ms: u64) {

@@ -65,22 +65,23 @@ impl Shard {
         self.table.find(hash, |resource| *resource.key == *primary)
     }
 
-    /// True if a lookup would now find something other than the record that the caller knows.
-    pub(crate) fn has_other(
+    /// True if a lookup would now find something other than what the caller knows: a record, or
+    /// nothing.
+    pub(crate) fn has_changed(
         &self,
         hash: u64,
         primary: &[u8],
         variant: Option<&[u8]>,
         known: Option<&Arc<Record>>,
     ) -> bool {
-        let other = |stored: &Stored| known.is_none_or(|known| !Arc::ptr_eq(known, &stored.record));
-        match (self.find(hash, primary).map(|resource| &resource.kind), variant) {
-            (None, _) => false,
-            (Some(Kind::Plain(stored)), _) => other(stored),
+        let found = match (self.find(hash, primary).map(|resource| &resource.kind), variant) {
+            (None, _) => None,
+            (Some(Kind::Plain(stored)), _) => Some(stored),
             // The caller does not know the names yet: looking up again tells.
-            (Some(Kind::Varied(_)), None) => true,
-            (Some(Kind::Varied(varied)), Some(key)) => varied.find(key).is_some_and(other),
-        }
+            (Some(Kind::Varied(_)), None) => return true,
+            (Some(Kind::Varied(varied)), Some(key)) => varied.find(key),
+        };
+        found.map(|stored| Arc::as_ptr(&stored.record)) != known.map(Arc::as_ptr)
     }
 
     /// Stores a record in place of what its key had.
@@ -153,7 +154,6 @@ impl Shard {
         self.queues.reweigh(stored.place, new.cost());
         self.tally.remove(&old);
         self.tally.add(new);
-        self.tally.validated += 1;
         Some(old)
     }
 
@@ -247,15 +247,6 @@ impl Shard {
             self.dequeue(stored);
         }
         Displaced::Resource(resource)
-    }
-
-    /// Empties the shard but for its counts of events; what was in it is handed over.
-    pub(crate) fn clear(&mut self) -> (HashTable<Resource>, HashTable<Arc<Flight>>) {
-        self.queues = Queues::new();
-        self.ghosts.clear();
-        self.declined.clear();
-        self.tally.clear_sums();
-        (std::mem::take(&mut self.table), std::mem::take(&mut self.flights))
     }
 
     /// The flight of a key.

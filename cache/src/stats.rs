@@ -13,9 +13,6 @@ pub(crate) struct Tally {
     pub(crate) inserted: u64,
     pub(crate) evicted: u64,
     pub(crate) ghost_hits: u64,
-    pub(crate) validated: u64,
-    pub(crate) purged: u64,
-    pub(crate) collapsed: u64,
     pub(crate) declined: u64,
 }
 
@@ -30,11 +27,6 @@ impl Tally {
         self.record_count -= 1;
         self.body_bytes -= record.body().cost();
         self.metadata_bytes -= record.metadata_cost();
-    }
-
-    /// Forgets what is stored, keeps what has happened.
-    pub(crate) fn clear_sums(&mut self) {
-        (self.record_count, self.body_bytes, self.metadata_bytes) = (0, 0, 0);
     }
 }
 
@@ -78,12 +70,6 @@ pub struct Stats {
     pub evicted: u64,
     /// Records that came back while their ghost was known.
     pub ghost_hits: u64,
-    /// Records whose head was replaced.
-    pub validated: u64,
-    /// Records that left by purge or clear.
-    pub purged: u64,
-    /// Callers that followed another's fetch.
-    pub collapsed: u64,
     /// Fetches that turned out not storable.
     pub declined: u64,
     /// Fills refused because the body is known to be too long.
@@ -105,9 +91,6 @@ impl Stats {
         self.inserted += tally.inserted;
         self.evicted += tally.evicted;
         self.ghost_hits += tally.ghost_hits;
-        self.validated += tally.validated;
-        self.purged += tally.purged;
-        self.collapsed += tally.collapsed;
         self.declined += tally.declined;
     }
 }

@@ -40,7 +40,7 @@ pub enum Join {
     Leader(Leader, Follower),
     /// Somebody does.
     Follower(Follower),
-    /// Meanwhile something was stored: look up again.
+    /// Meanwhile something was stored, or what the caller knows has left: look up again.
     Stored,
     /// The response is probably not storable: fetch alone.
     Declined,
@@ -137,7 +137,8 @@ impl Store {
 
     /// Collapses a fetch with others of the same key: `primary`, and `variant` if the names are
     /// known. `known` is the stored record that the caller has found and cannot use as it is (it
-    /// wants to validate it): only another one counts as stored meanwhile.
+    /// wants to validate it). It must still be stored: once it is purged, nobody who joins later
+    /// may be served what it holds.
     pub fn join(
         self: &Arc<Self>,
         primary: &[u8],
@@ -148,16 +149,14 @@ impl Store {
         let hash = self.hash(primary);
         let flight_hash = self.hash_state.hash_one((hash, variant));
         let mut shard = self.shard(hash).write();
-        if shard.has_other(hash, primary, variant, known) {
+        if shard.has_changed(hash, primary, variant, known) {
             return Join::Stored;
         }
         if shard.is_declined(hash, now_ms) {
             return Join::Declined;
         }
         if let Some(flight) = shard.flight(flight_hash, primary, variant) {
-            let follower = Follower::new(flight);
-            shard.tally.collapsed += 1;
-            return Join::Follower(follower);
+            return Join::Follower(Follower::new(flight));
         }
         let flight = Arc::new(Flight::new(hash, flight_hash, primary, variant));
         shard.register(Arc::clone(&flight));
@@ -175,27 +174,9 @@ impl Store {
         let flights = shard.take_flights(primary);
         shard.forget_declined(hash);
         let records = resource.as_ref().map_or(0, |resource| resource.stored().count() as u64);
-        shard.tally.purged += records;
         drop(shard);
         flights.iter().for_each(|flight| flight.detach());
         Purged { records, flights: flights.len() as u64 }
-    }
-
-    /// Takes out everything, as if every key were purged.
-    pub fn clear(&self) -> Purged {
-        let mut purged = Purged::default();
-        for padded in &self.shards {
-            let mut shard = padded.0.write();
-            let records = shard.tally.record_count;
-            let (resources, flights) = shard.clear();
-            shard.tally.purged += records;
-            drop(shard);
-            purged.records += records;
-            purged.flights += flights.len() as u64;
-            flights.iter().for_each(|flight| flight.detach());
-            drop(resources);
-        }
-        purged
     }
 
     /// Ends that fetches of a key are not collapsed, because a response turned out storable.

@@ -129,11 +129,6 @@ impl ChunkedDecoder {
 
     /// The trailers; complete after [`ChunkedEvent::End`], without those that may not be merged
     /// into a head.
-    pub fn trailers(&self) -> Fields<'_> {
-        self.trailers.fields()
-    }
-
-    /// The trailers as a block to send or to keep.
     pub fn into_trailers(self) -> FieldBlock {
         self.trailers
     }

@@ -62,6 +62,11 @@ impl<'a> HopFields<'a> {
         Ok(())
     }
 
+    /// Does Connection name fields beyond the fixed ones?
+    pub fn names_any(&self) -> bool {
+        self.named_count > 0
+    }
+
     /// Must this field stay on its connection?
     pub fn contains(&self, field: Field<'_>) -> bool {
         let named = self.named.get(..self.named_count).unwrap_or_default();
@@ -69,14 +74,6 @@ impl<'a> HopFields<'a> {
             || (field.id == FieldId::Other
                 && named.iter().any(|name| name.eq_ignore_ascii_case(field.name)))
     }
-}
-
-/// The fields that may be forwarded, in order.
-pub fn end_to_end<'a>(
-    fields: Fields<'a>,
-) -> Result<impl Iterator<Item = Field<'a>> + Clone, TooManyOptions> {
-    let hop = HopFields::of(fields)?;
-    Ok(fields.iter().filter(move |field| !hop.contains(*field)))
 }
 
 #[cfg(test)]
@@ -89,7 +86,9 @@ mod tests {
         for (name, value) in lines {
             block.push(name.as_bytes(), value.as_bytes());
         }
-        let names = end_to_end(block.fields())?.map(|field| String::from_utf8_lossy(field.name));
+        let hop = HopFields::of(block.fields())?;
+        let end_to_end = block.fields().iter().filter(|field| !hop.contains(*field));
+        let names = end_to_end.map(|field| String::from_utf8_lossy(field.name));
         Ok(names.collect::<Vec<_>>().join(" "))
     }
 

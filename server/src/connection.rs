@@ -7,17 +7,16 @@ use forebay_http::policy::cache_status::CacheStatus;
 use crate::accept::{Admitted, Client};
 use crate::buffers::Buffers;
 use crate::counters::Counter;
-use crate::events::Event;
 use crate::fault::Fault;
 use crate::flow::{self, After};
-use crate::log::AccessEntry;
-use crate::parse::{ReplyForm, Request, next_head};
-use crate::serve::{Answered, serve_fault};
+use crate::parse::{ReplyForm, next_head};
+use crate::serve::serve_fault;
 use crate::worker::Worker;
 
 /// Serves a connection that was let in, in a task of its own.
 pub(crate) fn spawn(worker: Rc<Worker>, admitted: Admitted) {
-    tokio::task::spawn_local(run(worker, admitted));
+    let task = run(Rc::clone(&worker), admitted);
+    worker.spawn(task);
 }
 
 async fn run(worker: Rc<Worker>, admitted: Admitted) {
@@ -28,7 +27,7 @@ async fn run(worker: Rc<Worker>, admitted: Admitted) {
         End::Close => {}
         End::Linger => {
             let mut input = slot.take().map(|buffers| buffers.input).unwrap_or_default();
-            client.linger(&mut input).await;
+            Box::pin(client.linger(&mut input)).await;
         }
         End::Reset => {
             worker.count(Counter::ResponsesCut);
@@ -111,40 +110,14 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     flushed(client, buffers, End::Linger).await
 }
 
-/// Counts a connection as open, and sees it end in whatever way.
+/// Counts a connection as open until it ends, in whatever way.
 struct Open {
     worker: Rc<Worker>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let worker = &self.worker;
-        worker.gauge(Counter::ConnectionsOpen, worker.registry.count() as u64);
-        if std::thread::panicking() {
-            worker.count(Counter::Panics);
-            worker.event(Event::Panicked, &"the worker goes on");
-        }
-    }
-}
-
-/// The access log's view of one answer; empty unless it is logged.
-#[derive(Default)]
-pub(crate) struct Access(Option<Box<AccessEntry>>);
-
-impl Access {
-    /// The request is known.
-    pub(crate) fn begin(&mut self, client: &Client, request: &Request<'_>) {
-        client.worker.with_access_log(|log| {
-            if log.samples() {
-                self.0 = Some(Box::new(AccessEntry::begin(request, client.peer.ip())));
-            }
-        });
-    }
-
-    /// The answer is complete, or has broken off.
-    pub(crate) fn end(self, client: &Client, answered: &Answered, cache: &CacheStatus) {
-        let Some(mut entry) = self.0 else { return };
-        entry.end(answered.status, answered.body_bytes, cache);
-        client.worker.with_access_log(|log| log.log(&entry));
+        let count = self.worker.registry.count() as u64;
+        self.worker.gauge(Counter::ConnectionsOpen, count);
     }
 }

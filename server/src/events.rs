@@ -27,6 +27,11 @@ macro_rules! events {
                 match self { $( Event::$id => ($name, stringify!($level), $text), )* }
             }
 
+                /// Would the log take it? What it would not must not use up the budget of the rest.
+            pub(crate) fn is_wanted(self) -> bool {
+                self.describe().1 != "debug" || tracing::enabled!(tracing::Level::DEBUG)
+            }
+
             /// Writes the event to the log, with what belongs to it.
             pub fn log(self, detail: &dyn fmt::Display) {
                 match self {
@@ -44,6 +49,7 @@ events! {
     DrainTimedOut, warn, "drain_timed_out", "requests in flight were cut: the time to stop is over";
     Reloaded, info, "reloaded", "a new configuration is in use";
     ReloadRefused, error, "reload_refused", "the new configuration is refused; the old one stays";
+    FewFiles, warn, "few_files", "the process may open fewer files than the settings permit";
     NotPinned, warn, "not_pinned", "a worker could not be pinned to its CPU";
     AcceptFailed, error, "accept_failed", "a connection could not be accepted";
     ConnectionRefused, warn, "connection_refused", "a connection was closed: a limit is reached";

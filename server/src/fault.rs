@@ -6,6 +6,7 @@
 use forebay_http::error::RequestError;
 
 use crate::counters::Counter;
+use crate::events::Event;
 
 /// Whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +158,20 @@ impl Fault {
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
+        }
+    }
+}
+
+impl Fault {
+    /// The event that tells of a fault of the origin's side.
+    pub(crate) fn event(self) -> Option<Event> {
+        match self {
+            Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {
+                Some(Event::OriginUnreachable)
+            }
+            Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => Some(Event::OriginTimedOut),
+            Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Event::OriginBadAnswer),
+            _ => None,
         }
     }
 }

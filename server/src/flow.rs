@@ -17,17 +17,17 @@ use crate::accept::Client;
 use crate::buffers::Buffers;
 use crate::clock;
 use crate::config::Config;
-use crate::connection::Access;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
+use crate::log::Access;
 use crate::lookup::{Forward, Found, Hit, Wanted, lookup};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::serve::{
-    Answered, Broken, Own, Passed, Relay, Reply, serve_fault, serve_growing, serve_own, serve_pass,
-    serve_stored,
+    Answered, Broken, Own, Relay, Reply, is_for_us, serve_fault, serve_growing, serve_options,
+    serve_own, serve_pass, serve_stored,
 };
 use crate::store::{Needs, Source, obtain};
 
@@ -66,7 +66,7 @@ pub(crate) async fn answer(
     let answered = match taken {
         Ok(Taken::Answered(answered)) => Ok(answered),
         Ok(Taken::Own(own)) => {
-            serve_own(client, config, *own, (input, out), &mut cache, &mut unread).await
+            Box::pin(serve_own(client, config, *own, (input, out), &mut cache, &mut unread)).await
         }
         Err(broken) => Err(broken),
     };
@@ -79,17 +79,21 @@ pub(crate) async fn answer(
         }
         Err(Broken::Midway(fault)) => {
             client.worker.fault(fault, client.peer.ip());
-            access.end(client, &Answered::BROKEN, &cache);
+            access.end(client, CLIENT_CLOSED_REQUEST, 0, &cache);
             return Err(fault);
         }
     };
-    access.end(client, &answered, &cache);
+    access.end(client, answered.status, answered.body_bytes, &cache);
     Ok(match answered.keep_alive && !unread {
         true => After::GoOn,
-        false if unread => After::Linger,
+        // Where the end is our own decision, the next request may be on its way already.
+        false if unread || last => After::Linger,
         false => After::Close,
     })
 }
+
+/// What the access log has for an answer that broke off, as in other servers' logs.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// What becomes of the connection after an answer.
 pub(crate) enum After {
@@ -130,6 +134,9 @@ async fn steps<'c>(
         return Err(Broken::Before(Fault::Loop));
     }
     let place = place(config, request).map_err(Broken::Before)?;
+    if is_for_us(request) && !request.has_body() {
+        return Ok(Taken::Answered(serve_options(out, request, cache)));
+    }
     write_key(key, place.site, request.target.authority, request.target.path_query);
     let now = clock::unix_seconds();
     let wanted = Wanted { store: &client.worker.store, route: place.route, key, now };
@@ -145,13 +152,15 @@ async fn steps<'c>(
         return Err(Broken::Before(Fault::OnlyIfCached));
     }
     let interim = InterimQueue::default();
+    let mut shared_key = None;
     if forward.fills {
         let needs = Needs { client, config, place, request, key, interim: &interim };
-        if let Some(answered) = miss_answer(&needs, forward, variant, out, cache).await? {
+        if let Some(answered) = Box::pin(miss_answer(&needs, forward, variant, out, cache)).await? {
             return Ok(Taken::Answered(answered));
         }
+        shared_key = Some(key.to_vec());
     }
-    let own = Own::copy(client, request, place, interim).map_err(Broken::Before)?;
+    let own = Own::copy(client, request, place, shared_key, interim).map_err(Broken::Before)?;
     Ok(Taken::Own(Box::new(own)))
 }
 
@@ -197,7 +206,7 @@ async fn miss_answer(
         Source::Growing(reader, meta) => {
             serve_growing(&reply, out, request.head.fields(), reader, &meta).await.map(Some)
         }
-        Source::Pass(answer) => serve_pass(&reply, out, Passed { answer }).await.map(Some),
+        Source::Pass(answer) => serve_pass(&reply, out, *answer).await.map(Some),
     }
 }
 

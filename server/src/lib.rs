@@ -24,6 +24,7 @@ mod log;
 mod lookup;
 mod out;
 mod parse;
+mod ready;
 mod serve;
 mod socket;
 mod store;

@@ -106,3 +106,13 @@ pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
 
 /// A sliding window asks this often whether its slowest reader holds up the others for too long.
 pub(crate) const WINDOW_ASK_MS: u64 = 500;
+
+/// At the end the access log's writer gets this long for what it has not written.
+pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;
+
+/// How often the control thread looks whether the log's writer has finished.
+pub(crate) const LOG_FINISH_POLL_MS: u64 = 5;
+
+/// A server that is told to stop still takes a request on every open connection for so long: the
+/// answer says that the connection ends, and no client meets a close in the middle of asking.
+pub(crate) const DRAIN_IDLE_MS: u64 = 250;

@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::future::Future;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,11 +16,13 @@ use forebay_shm::CounterSlot;
 
 use crate::accept::Registry;
 use crate::buffers::BufferPool;
+use crate::clock;
 use crate::config::Config;
 use crate::counters::Counter;
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::Origins;
+use crate::limits::DRAIN_IDLE_MS;
 use crate::log::LogSender;
 
 /// One worker's state.
@@ -34,7 +37,8 @@ pub(crate) struct Worker {
     access_log: RefCell<Option<LogSender>>,
     /// This server's name in `Via`, by which it knows its own requests when they come back.
     pub(crate) via: Arc<str>,
-    draining: Cell<bool>,
+    /// When the drain began, in monotonic milliseconds.
+    draining_since_ms: Cell<Option<u64>>,
     /// Wakes the accept loop, which otherwise waits for the next connection only.
     accept_waker: RefCell<Option<Waker>>,
 }
@@ -60,7 +64,7 @@ impl Worker {
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),
             via: parts.via,
-            draining: Cell::new(false),
+            draining_since_ms: Cell::new(None),
             accept_waker: RefCell::new(None),
         }
     }
@@ -100,26 +104,47 @@ impl Worker {
 
     /// Logs an event, unless too many were logged in this second.
     pub(crate) fn event(&self, event: Event, detail: &dyn fmt::Display) {
-        if self.events.take() {
+        if event.is_wanted() && self.events.take() {
             event.log(detail);
         }
     }
 
-    /// Counts a fault, and logs it if it is of the client's form; the origin's are logged where
-    /// they are seen.
+    /// Runs a task of this worker; if it ends in a panic, that is counted and logged.
+    pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
+        let watch = PanicWatch { worker: Rc::clone(self) };
+        tokio::task::spawn_local(async move {
+            let _watch = watch;
+            task.await;
+        });
+    }
+
+    /// Counts and logs a fault of the client's side, or of ours, with which a request ends.
+    /// Those of the origin's side are told where they are seen: many clients may share one.
     pub(crate) fn fault(&self, fault: Fault, client: IpAddr) {
+        if fault.side() == Side::Origin {
+            return;
+        }
         if let Some(counter) = fault.counter() {
             self.count(counter);
         }
-        if fault.side() == Side::Client {
+        if fault.side() == Side::Client && fault != Fault::ClientGone {
             self.event(Event::RequestRefused, &format_args!("{client}: {}", fault.reason()));
         }
     }
 
-    /// From now on no connection waits for another request.
+    /// Counts and logs a fault of the origin's side, once for each time that it happens.
+    pub(crate) fn origin_fault(&self, fault: Fault, origin: &str) {
+        if let Some(counter) = fault.counter() {
+            self.count(counter);
+        }
+        if let Some(event) = fault.event() {
+            self.event(event, &format_args!("{origin}: {}", fault.reason()));
+        }
+    }
+
+    /// From now on each connection ends with its next answer, or soon without one.
     pub(crate) fn drain(&self) {
-        self.draining.set(true);
-        self.registry.wake_idle();
+        self.draining_since_ms.set(Some(clock::monotonic_ms()));
         if let Some(waker) = self.accept_waker.take() {
             waker.wake();
         }
@@ -137,6 +162,26 @@ impl Worker {
 
     /// Is the server about to stop?
     pub(crate) fn draining(&self) -> bool {
-        self.draining.get()
+        self.draining_since_ms.get().is_some()
+    }
+
+    /// Is it time to close idle connections?
+    pub(crate) fn drained_idle(&self) -> bool {
+        let since_ms = self.draining_since_ms.get();
+        since_ms.is_some_and(|since_ms| clock::monotonic_ms() - since_ms >= DRAIN_IDLE_MS)
+    }
+}
+
+/// Sees a task end in a panic.
+struct PanicWatch {
+    worker: Rc<Worker>,
+}
+
+impl Drop for PanicWatch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.worker.count(Counter::Panics);
+            self.worker.event(Event::Panicked, &"the worker goes on");
+        }
     }
 }

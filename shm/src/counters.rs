@@ -12,41 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::definition::CounterDef;
 use crate::error::{CounterError, CounterErrorKind};
 use crate::file;
 use crate::layout::{self, COUNTERS_MAX, Header, SLOTS_MAX};
 use crate::map::{WORD_BYTES, Words};
-
-/// What a number means over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CounterKind {
-    /// Only grows while the process lives.
-    Counter = 0,
-    /// Goes up and down.
-    Gauge = 1,
-}
-
-impl CounterKind {
-    pub(crate) fn decode(byte: u8) -> Option<CounterKind> {
-        match byte {
-            0 => Some(CounterKind::Counter),
-            1 => Some(CounterKind::Gauge),
-            _ => None,
-        }
-    }
-}
-
-/// One counter: what it is called and what it counts. A reader gets it with owned text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CounterDef<S = &'static str> {
-    /// Lower-case letters, digits and `_`; at most [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX).
-    pub name: S,
-    /// What the number means over time.
-    pub kind: CounterKind,
-    /// One line of text; at most [`HELP_BYTES_MAX`](crate::HELP_BYTES_MAX).
-    pub help: S,
-}
 
 /// Counters of one process: one slot a worker, in a file that other processes can watch.
 ///
@@ -187,13 +157,6 @@ impl CounterSlot {
     pub fn add(&self, index: usize, n: u64) {
         let word = self.word(index);
         store(word, load(word).wrapping_add(n));
-    }
-
-    /// Takes from a gauge. A slot may go below zero when another slot has the matching addition:
-    /// values wrap, and the sum is right.
-    #[inline]
-    pub fn sub(&self, index: usize, n: u64) {
-        self.add(index, n.wrapping_neg());
     }
 
     /// Sets a gauge.

@@ -4,7 +4,7 @@
 //! All numbers are little-endian. Decoding trusts nothing: each count, size and offset is checked
 //! against its limit and against the length of the file before it is used.
 
-use crate::counters::{CounterDef, CounterKind};
+use crate::definition::{CounterDef, CounterKind};
 use crate::error::{CounterError, CounterErrorKind};
 use crate::process::Writer;
 

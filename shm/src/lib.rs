@@ -12,6 +12,7 @@
 #![deny(missing_docs, unsafe_code)]
 
 mod counters;
+mod definition;
 mod error;
 mod file;
 mod layout;
@@ -19,7 +20,8 @@ mod map;
 mod process;
 mod reader;
 
-pub use counters::{CounterDef, CounterFile, CounterKind, CounterSlot};
+pub use counters::{CounterFile, CounterSlot};
+pub use definition::{CounterDef, CounterKind};
 pub use error::{CounterError, CounterErrorKind};
 pub use file::create_private_dir;
 pub use layout::{COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};

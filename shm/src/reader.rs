@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::counters::{CounterDef, load, slot_words};
+use crate::counters::{load, slot_words};
+use crate::definition::CounterDef;
 use crate::error::CounterError;
 use crate::file;
 use crate::layout::{self, HEADER_BYTES, Header};
@@ -57,11 +58,6 @@ impl CounterReader {
     /// The process that made the file.
     pub fn writer(&self) -> Writer {
         self.header.writer
-    }
-
-    /// The index of the counter with that name.
-    pub fn index_of(&self, name: &str) -> Option<usize> {
-        self.defs.iter().position(|def| def.name == name)
     }
 
     /// The value of one counter in one slot.

@@ -43,13 +43,6 @@ pub fn holds_within(patience: Duration, mut condition: impl FnMut() -> bool) -> 
     true
 }
 
-/// How long `work` took, and what it returned.
-pub fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
-    let start = Instant::now();
-    let value = work();
-    (start.elapsed(), value)
-}
-
 /// The wall clock moved by `offset_s` seconds, as an HTTP-date (RFC 9110 §5.6.7).
 pub fn http_date(offset_s: i64) -> String {
     let offset = Duration::from_secs(offset_s.unsigned_abs());

@@ -121,15 +121,6 @@ impl Origin {
         }
         faults.into_iter().map(|(number, fault)| format!("connection {number}: {fault}")).collect()
     }
-
-    /// Did these bytes ever arrive, in whatever place?
-    pub fn has_seen(&self, bytes: &[u8]) -> bool {
-        let record = locked(&self.shared.record);
-        let seen = |connection: &Connection| {
-            connection.bytes.windows(bytes.len()).any(|window| window == bytes)
-        };
-        record.connections.iter().any(seen)
-    }
 }
 
 impl Drop for Origin {

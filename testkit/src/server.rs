@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use rustix::process::Pid;
 pub use rustix::process::Signal;
@@ -21,33 +20,44 @@ use crate::script::locked;
 #[derive(Debug)]
 pub struct ServerBuilder {
     program: PathBuf,
-    arguments: Vec<String>,
-    folder: Folder,
+    command: String,
+    flags: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
+    folder: Arc<Folder>,
 }
 
 /// A running server; killed when dropped.
 #[derive(Debug)]
 pub struct Server {
-    child: Child,
+    process: Process,
     program: PathBuf,
     address: SocketAddr,
-    folder: Folder,
-    errors: Arc<Mutex<String>>,
+    admin: PathBuf,
+    folder: Arc<Folder>,
 }
 
 impl ServerBuilder {
     /// `program` is `env!("CARGO_BIN_EXE_forebay")`.
     pub fn new(program: &str) -> ServerBuilder {
-        let folder = Folder::new();
-        let admin = folder.path("admin.sock").display().to_string();
-        let runtime_dir = folder.path("run").display().to_string();
-        let builder =
-            ServerBuilder { program: program.into(), arguments: vec!["serve".into()], folder };
+        let builder = ServerBuilder::bare(program, "serve");
+        let admin = builder.path("admin.sock").display().to_string();
+        let runtime_dir = builder.path("run").display().to_string();
         // Nothing is shared with another server, so that tests run side by side.
         builder
             .flag("--listen", "127.0.0.1:0")
             .flag("--admin", &admin)
             .flag("--runtime-dir", &runtime_dir)
+    }
+
+    /// A command without any flag: what it does by itself is what is tested.
+    pub fn bare(program: &str, command: &str) -> ServerBuilder {
+        ServerBuilder {
+            program: program.into(),
+            command: command.into(),
+            flags: Vec::new(),
+            variables: Vec::new(),
+            folder: Arc::new(Folder::new()),
+        }
     }
 
     /// Everything goes to this origin.
@@ -56,44 +66,71 @@ impl ServerBuilder {
         self.flag("--origin", &url)
     }
 
-    /// One more flag with its value.
+    /// A flag with its value, in the place of an earlier value.
     pub fn flag(mut self, name: &str, value: &str) -> ServerBuilder {
-        self.arguments.extend([name.to_string(), value.to_string()]);
+        self.flags.retain(|(other, _)| other != name);
+        self.flags.push((name.into(), value.into()));
+        self
+    }
+
+    /// An environment variable of the process.
+    pub fn variable(mut self, name: &str, value: &str) -> ServerBuilder {
+        self.variables.push((name.into(), value.into()));
         self
     }
 
     /// Writes a configuration file and uses it.
     pub fn config(self, text: &str) -> ServerBuilder {
-        let path = self.folder.path("forebay.toml");
+        let path = self.path("forebay.toml");
         std::fs::write(&path, text).expect("the folder is ours");
         let path = path.display().to_string();
         self.flag("--config", &path)
     }
 
+    /// A path in the server's own temporary folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path(name)
+    }
+
     /// Starts it and waits until it listens.
     pub fn start(self) -> Server {
+        let mut process = self.spawn();
+        let mut places = None;
+        holds_within(PATIENCE, || {
+            places = announced(&locked(&process.output.text));
+            places.is_some() || process.has_ended()
+        });
+        let Some((address, admin)) = places else {
+            process.end();
+            panic!("{self:?} does not listen: {}", locked(&process.errors.text));
+        };
+        Server { process, program: self.program, address, admin, folder: self.folder }
+    }
+
+    /// Runs it to its end, for a start that must be refused.
+    pub fn run(self) -> Output {
+        let mut process = self.spawn();
+        assert!(holds_within(PATIENCE, || process.has_ended()), "{self:?} does not end");
+        process.end();
+        let bytes = |captured: &Captured| locked(&captured.text).clone().into_bytes();
+        let (stdout, stderr) = (bytes(&process.output), bytes(&process.errors));
+        let status = process.child.wait().expect("it has ended");
+        Output { status, stdout, stderr }
+    }
+
+    fn spawn(&self) -> Process {
         let mut child = Command::new(&self.program)
-            .args(&self.arguments)
+            .arg(&self.command)
+            .args(self.flags.iter().flat_map(|(name, value)| [name, value]))
+            .envs(self.variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary was built");
-        let errors = Arc::new(Mutex::new(String::new()));
-        collect(child.stderr.take().expect("it is piped"), Arc::clone(&errors));
-        let lines = lines_of(child.stdout.take().expect("it is piped"));
-        let Some(address) = listening_address(&lines) else {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("{:?} does not listen: {}", self.arguments, locked(&errors));
-        };
-        Server { child, program: self.program, address, folder: self.folder, errors }
-    }
-
-    /// Runs it to its end, for a start that must be refused.
-    pub fn run(self) -> Output {
-        let command = Command::new(&self.program).args(&self.arguments).output();
-        command.expect("the binary was built")
+        let output = Captured::of(child.stdout.take().expect("it is piped"));
+        let errors = Captured::of(child.stderr.take().expect("it is piped"));
+        Process { child, output, errors }
     }
 }
 
@@ -108,26 +145,35 @@ impl Server {
         self.address
     }
 
-    /// The admin socket's path.
+    /// Where its admin interface is, as it says: a socket's path or an address.
     pub fn admin(&self) -> PathBuf {
-        self.folder.path("admin.sock")
+        self.admin.clone()
+    }
+
+    /// A path in the server's own temporary folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path(name)
+    }
+
+    /// What it has written to standard output so far; all of it once [`Server::wait`] saw its end.
+    pub fn output(&self) -> String {
+        locked(&self.process.output.text).clone()
     }
 
     /// What it has written to standard error so far.
     pub fn errors(&self) -> String {
-        locked(&self.errors).clone()
+        locked(&self.process.errors.text).clone()
     }
 
     /// Writes a new configuration file over the old one.
     pub fn write_config(&self, text: &str) {
-        std::fs::write(self.folder.path("forebay.toml"), text).expect("the folder is ours");
+        std::fs::write(self.path("forebay.toml"), text).expect("the folder is ours");
     }
 
-    /// Runs a client command of the binary against this server's admin socket.
+    /// Runs a client command of the binary against this server's admin interface.
     pub fn command(&self, arguments: &[&str]) -> Output {
-        let admin = self.admin();
         let command =
-            Command::new(&self.program).args(arguments).arg("--admin").arg(admin).output();
+            Command::new(&self.program).args(arguments).arg("--admin").arg(&self.admin).output();
         command.expect("the binary was built")
     }
 
@@ -147,18 +193,17 @@ impl Server {
 
     /// Sends a signal to the process.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let pid = i32::try_from(self.process.child.id()).ok().and_then(Pid::from_raw);
         rustix::process::kill_process(pid.expect("a process id"), signal).expect("it runs");
     }
 
     /// How it ended, `None` if it still runs when [`PATIENCE`] is over.
     pub fn wait(&mut self) -> Option<ExitStatus> {
-        let mut status = None;
-        holds_within(PATIENCE, || {
-            status = self.child.try_wait().ok().flatten();
-            status.is_some()
-        });
-        status
+        if !holds_within(PATIENCE, || self.process.has_ended()) {
+            return None;
+        }
+        self.process.end();
+        self.process.child.wait().ok()
     }
 
     /// SIGTERM, then how it ended.
@@ -170,20 +215,77 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.end();
         if thread::panicking() {
             eprintln!("--- standard error of the server:\n{}---", self.errors());
         }
     }
 }
 
+/// The child and what it writes.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    output: Captured,
+    errors: Captured,
+}
+
+impl Process {
+    fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// Kills it if it still runs; afterwards all that it wrote is there.
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The pipes end with the process.
+        self.output.finish();
+        self.errors.finish();
+    }
+}
+
+/// The text of a stream; a thread reads it, since a full pipe would block the server.
+#[derive(Debug)]
+struct Captured {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Captured {
+    fn of(stream: impl Read + Send + 'static) -> Captured {
+        let text = Arc::new(Mutex::new(String::new()));
+        let into = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let mut text = locked(&into);
+                text.push_str(&line);
+                text.push('\n');
+            }
+        });
+        Captured { text, reader: Some(reader) }
+    }
+
+    fn finish(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
 /// A temporary folder, removed when dropped.
 #[derive(Debug)]
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
+
+impl Default for Folder {
+    fn default() -> Folder {
+        Folder::new()
+    }
+}
 
 impl Folder {
-    fn new() -> Folder {
+    /// A new, empty one.
+    pub fn new() -> Folder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Relaxed);
         // A socket's path has little room: the name is kept short.
@@ -192,7 +294,8 @@ impl Folder {
         Folder(path)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
         Path::join(&self.0, name)
     }
 }
@@ -203,34 +306,11 @@ impl Drop for Folder {
     }
 }
 
-fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            // Read on even if nobody listens: a full pipe would block the server.
-            let _ = sender.send(line);
-        }
-    });
-    receiver
-}
-
-fn collect(stream: impl Read + Send + 'static, into: Arc<Mutex<String>>) {
-    thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            let mut text = locked(&into);
-            text.push_str(&line);
-            text.push('\n');
-        }
-    });
-}
-
-fn listening_address(lines: &Receiver<String>) -> Option<SocketAddr> {
-    loop {
-        let line = lines.recv_timeout(PATIENCE).ok()?;
-        if let Some(address) = line.strip_prefix("listening on http://") {
-            return address.trim().trim_end_matches('/').parse().ok();
-        }
-    }
+/// The two lines that say that the server is ready.
+fn announced(output: &str) -> Option<(SocketAddr, PathBuf)> {
+    let said = |prefix| output.lines().find_map(|line| line.strip_prefix(prefix));
+    let address = said("listening on http://")?.trim_end_matches('/').parse().ok()?;
+    Some((address, said("admin on ")?.into()))
 }
 
 /// A flat JSON object of numbers.

@@ -61,7 +61,6 @@ impl Model {
             87..93 => self.read(),
             93..96 => self.validate(key),
             96..99 => self.purge(key),
-            _ if self.rng.below(20) == 0 => self.clear(),
             _ => self.store.forget_declined(&key.to_le_bytes()),
         }
     }
@@ -258,12 +257,6 @@ impl Model {
         let flights = of_key.map(|fill| fill.registered = false).count() as u64;
         assert_eq!(purged.flights, flights, "{key}");
         assert!(matches!(self.store.lookup(&key.to_le_bytes()), Lookup::Miss));
-    }
-
-    fn clear(&mut self) {
-        self.store.clear();
-        self.known.clear();
-        self.fills.iter_mut().for_each(|fill| fill.registered = false);
     }
 }
 

@@ -87,15 +87,10 @@ impl RequestDirectives {
             self.max_stale = Some(least(self.max_stale, limit));
         }
     }
-
-    /// Status to answer with where the request would otherwise be forwarded: 504 for
-    /// `only-if-cached` (RFC 9111 §5.2.1.7).
-    pub fn forward_refusal(&self) -> Option<u16> {
-        self.only_if_cached.then_some(504)
-    }
 }
 
-/// What a response says about its storage and use.
+/// What a response says about its storage and use. `no-transform` is not among it: nothing here
+/// changes content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
     /// Do not store.
@@ -112,8 +107,6 @@ pub struct ResponseDirectives {
     pub proxy_revalidate: bool,
     /// Store only with knowledge of the status code; then `no-store` does not count.
     pub must_understand: bool,
-    /// Do not change the content.
-    pub no_transform: bool,
     /// Seconds of freshness.
     pub max_age: Option<u32>,
     /// Seconds of freshness in a shared cache.
@@ -141,7 +134,7 @@ impl ResponseDirectives {
     }
 
     fn flag(&mut self, directive: Directive<'_>) -> Option<&mut bool> {
-        let flags: [(&[u8], &mut bool); 8] = [
+        let flags: [(&[u8], &mut bool); 7] = [
             (b"no-store", &mut self.no_store),
             (b"no-cache", &mut self.no_cache),
             (b"private", &mut self.private),
@@ -149,7 +142,6 @@ impl ResponseDirectives {
             (b"must-revalidate", &mut self.must_revalidate),
             (b"proxy-revalidate", &mut self.proxy_revalidate),
             (b"must-understand", &mut self.must_understand),
-            (b"no-transform", &mut self.no_transform),
         ];
         let mut flags = flags.into_iter();
         flags.find_map(|(name, flag)| directive.is(name).then_some(flag))

@@ -72,13 +72,6 @@ pub struct CacheRules {
     pub default_freshness_s: u32,
 }
 
-impl Default for CacheRules {
-    /// RFC 9111 §4.2.2 names 10 % as typical; a day keeps an old page from staying for a year.
-    fn default() -> CacheRules {
-        CacheRules { heuristic_percent: 10, heuristic_s_max: 24 * 60 * 60, default_freshness_s: 0 }
-    }
-}
-
 /// Unix seconds of a date field; `None` if it is absent, doubled or malformed.
 pub(crate) fn date_field(fields: Fields<'_>, id: FieldId) -> Option<u64> {
     parse_date(fields.only(id)?)

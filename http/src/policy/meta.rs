@@ -118,12 +118,6 @@ impl StoredMeta {
         self.etag.len > 0 || self.last_modified.is_some()
     }
 
-    /// Unix seconds from which on it is stale.
-    pub fn stale_from(&self) -> u64 {
-        let made = self.response_time.saturating_sub(u64::from(self.initial_age_s));
-        made.saturating_add(u64::from(self.lifetime_s))
-    }
-
     /// Appends the 64 bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let flag = |is_set: bool, bit: u16| if is_set { bit } else { 0 };

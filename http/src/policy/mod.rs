@@ -7,7 +7,8 @@
 //! Invariants:
 //! - No input makes these functions panic; what cannot be parsed is read the way that keeps less
 //!   and reuses less.
-//! - A [`StoredMeta`] holds everything that a hit needs, so a hit parses no stored field.
+//! - A [`StoredMeta`](meta::StoredMeta) holds everything that a hit needs, so a hit parses no
+//!   stored field.
 //!
 //! | question | asked by | file |
 //! |---|---|---|
@@ -19,7 +20,7 @@
 //! | 304 to the client, 304 from the origin? | serve, store | [`conditional`], [`update`] |
 //! | which part of the body? | serve | [`range`] |
 //! | which variant? | lookup, store | [`vary`] |
-//! | what does an unsafe request drop? | fetch | [`invalidate`] |
+//! | what does an unsafe request drop? | who forwards it | [`invalidate`] |
 //! | what do we tell about it? | serve | [`cache_status`] |
 #![deny(clippy::indexing_slicing)]
 
@@ -46,15 +47,3 @@ mod lists;
     reason = "a table has a line or more for each case, and a test may panic"
 )]
 mod tests;
-
-pub use cache_status::{CacheStatus, Outcome};
-pub use conditional::{Conditional, ValidatorFields};
-pub use directives::{RequestDirectives, ResponseDirectives};
-pub use etag::EntityTag;
-pub use exchange::{Arrival, CacheRules, ClientRequest, OriginResponse};
-pub use freshness::{FreshnessLifetime, LifetimeSource};
-pub use meta::StoredMeta;
-pub use range::RangeDecision;
-pub use reuse::{ForwardReason, Reuse};
-pub use storable::NotStorable;
-pub use vary::{FieldNames, Vary};

@@ -119,7 +119,7 @@ impl Client {
         let config = self.worker.config();
         let settings = &config.server;
         let bytes_max = settings.connection_bytes_max.saturating_sub(settings.head_bytes_max);
-        if out.pending_bytes() <= bytes_max as usize {
+        if out.held_bytes() <= bytes_max as usize {
             return Ok(false);
         }
         self.worker.count(Counter::EarlyFlushes);

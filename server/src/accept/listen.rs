@@ -77,7 +77,7 @@ pub(crate) async fn accept_connections(
             }
         });
         match accepted.await {
-            None => return,
+            None => return accept_rest(&worker, listener, serve),
             Some(Ok((stream, peer))) => {
                 if let Some(admitted) = admit(&worker, stream, peer) {
                     serve(Rc::clone(&worker), admitted);
@@ -90,6 +90,18 @@ pub(crate) async fn accept_connections(
                     tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
                 }
             }
+        }
+    }
+}
+
+/// Takes what the kernel has queued: it would be reset when the listener closes.
+fn accept_rest(worker: &Rc<Worker>, listener: TcpListener, serve: fn(Rc<Worker>, Admitted)) {
+    let Ok(listener) = listener.into_std() else { return };
+    while let Ok((stream, peer)) = listener.accept() {
+        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+        let admitted = stream.ok().and_then(|stream| admit(worker, stream, peer));
+        if let Some(admitted) = admitted {
+            serve(Rc::clone(worker), admitted);
         }
     }
 }

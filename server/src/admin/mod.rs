@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::engine::{AdminAcceptor, Control};
 use crate::events::Event;
-use crate::limits::{ADMIN_CONNECTIONS_MAX, ADMIN_IDLE_MS_MAX};
+use crate::limits::{ACCEPT_RETRY_MS, ADMIN_CONNECTIONS_MAX, ADMIN_IDLE_MS_MAX};
 
 /// Accepts and serves admin connections for as long as the control thread runs.
 pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
@@ -35,7 +35,7 @@ pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
         };
         if let Err(error) = accepted {
             Event::AdminFailed.log(&error);
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
         }
     }
 }

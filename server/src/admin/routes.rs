@@ -1,6 +1,7 @@
 //! What the admin interface answers.
 
 use std::convert::Infallible;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -56,7 +57,10 @@ fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes());
     let host = host.and_then(Authority::parse).map(|authority| authority.host);
     let is_loopback = host.is_some_and(|host| {
-        host.eq_ignore_ascii_case(b"localhost") || host.starts_with(b"127.") || host == b"[::1]"
+        let address = str::from_utf8(host).ok().and_then(|host| host.parse::<Ipv4Addr>().ok());
+        host.eq_ignore_ascii_case(b"localhost")
+            || host == b"[::1]"
+            || address.is_some_and(|address| address.is_loopback())
     });
     is_loopback && !headers.contains_key(header::ORIGIN)
 }

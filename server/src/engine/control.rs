@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_cache::Store;
 use forebay_shm::{CounterFile, CounterSlot};
@@ -13,16 +13,24 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
-use super::places::AdminListener;
+use super::places::{AdminListener, AdminPlace};
 use super::signals::Signals;
-use super::start::{Hooks, STOP_POLL};
 use super::worker_thread::{Command, WorkerThread};
 use crate::admin;
 use crate::clock;
 use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
+use crate::limits::LOG_FINISH_MS_MAX;
 use crate::log::LogWriter;
+
+/// What a server asks of the program that it runs in.
+pub struct Hooks {
+    /// Reads the configuration anew, for a reload.
+    pub load: Box<dyn Fn() -> Result<Config, ConfigErrors>>,
+    /// Hears of the configuration that holds now, after a reload.
+    pub applied: Box<dyn Fn(&Config)>,
+}
 
 /// What the control thread knows.
 pub(crate) struct Control {
@@ -33,7 +41,7 @@ pub(crate) struct Control {
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     log_writer: RefCell<Option<LogWriter>>,
-    leftovers: Vec<PathBuf>,
+    admin: AdminPlace,
     pub(crate) started_ms: u64,
 }
 
@@ -46,7 +54,7 @@ pub(crate) struct ControlParts {
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
     pub(crate) log_writer: Option<LogWriter>,
-    pub(crate) leftovers: Vec<PathBuf>,
+    pub(crate) admin: AdminPlace,
 }
 
 /// Why a new configuration is not in use.
@@ -82,7 +90,7 @@ impl Control {
             counters: parts.counters,
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),
-            leftovers: parts.leftovers,
+            admin: parts.admin,
             started_ms: clock::monotonic_ms(),
         }
     }
@@ -113,12 +121,10 @@ impl Control {
         let serving = Rc::clone(&control).serve(admin_listener, signals, stop);
         let finished = LocalSet::new().block_on(&runtime, serving);
         drop(runtime);
-        for path in &control.leftovers {
+        // The counter file stays: it tells what was, also after a crash.
+        if let AdminPlace::Unix(path) = &control.admin {
             // Whoever removed it already has done our work.
             let _ = std::fs::remove_file(path);
-        }
-        if let Some(writer) = control.log_writer.take() {
-            writer.finish();
         }
         finished
     }
@@ -190,9 +196,8 @@ impl Control {
         }
         (self.hooks.applied)(&config);
         *self.config.borrow_mut() = config;
-        if let Some(old) = self.log_writer.replace(writer) {
-            old.finish();
-        }
+        // The old one ends by itself when it has written what it got, however long that takes.
+        drop(self.log_writer.replace(writer));
         Ok(())
     }
 
@@ -212,8 +217,14 @@ impl Control {
             }
             finished &= worker.thread.join().unwrap_or(false);
         }
+        if let Some(writer) = self.log_writer.take() {
+            writer.finish(LOG_FINISH_MS_MAX).await;
+        }
         let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
         event.log(&"all workers ended");
         finished
     }
 }
+
+/// How long the control thread waits between two looks at its workers while they stop.
+const STOP_POLL: Duration = Duration::from_millis(10);

@@ -7,12 +7,14 @@
 
 mod control;
 mod cpus;
+mod files;
 mod places;
 mod signals;
 mod start;
 mod worker_thread;
 
 pub(crate) use control::Control;
+pub use control::Hooks;
 pub(crate) use places::AdminAcceptor;
 pub use places::{AdminPlace, admin_socket, runtime_dir};
-pub use start::{Hooks, Running, StartError, Stopper, start};
+pub use start::{Running, StartError, Stopper, start};

@@ -3,34 +3,24 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use forebay_cache::{Store, StoreConfig};
 use forebay_shm::{CounterError, CounterFile};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::control::{Control, ControlParts};
-use super::cpus;
+use super::control::{Control, ControlParts, Hooks};
 use super::places::{AdminListener, AdminPlace, runtime_dir};
 use super::signals::{self, Signals};
 use super::worker_thread::{WorkerStart, WorkerThread};
+use super::{cpus, files};
 use crate::accept::Listeners;
 use crate::clock;
-use crate::config::{Config, ConfigErrors};
+use crate::config::Config;
 use crate::counters::COUNTERS;
 use crate::limits::DECLINED_MS;
 use crate::log::LogWriter;
-
-/// What a server asks of the program that it runs in.
-pub struct Hooks {
-    /// Reads the configuration anew, for a reload.
-    pub load: Box<dyn Fn() -> Result<Config, ConfigErrors>>,
-    /// Hears of the configuration that holds now, after a reload.
-    pub applied: Box<dyn Fn(&Config)>,
-}
 
 /// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
 pub struct Running {
@@ -103,6 +93,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         0 => cpus.len(),
         count => count,
     };
+    files::raise_limit(&config.server, worker_count);
     let listen = config.server.listen;
     let listeners =
         Listeners::bind(listen, worker_count).map_err(|error| StartError::Listen(listen, error))?;
@@ -149,7 +140,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         slot: counters.slot(worker_count),
         counters,
         log_writer,
-        leftovers: leftovers(&admin, counters_path),
+        admin: admin.clone(),
     });
     let stopper = Stopper(stop_sender);
     Ok(Running { address, admin, control, admin_listener, event_loop, stop, stopper })
@@ -174,6 +165,7 @@ impl Running {
     pub fn run(self) -> io::Result<bool> {
         let Running { control, admin_listener, event_loop, stop, stopper, .. } = self;
         let finished = control.run(admin_listener, event_loop, stop);
+        // Until now, or the channel by which the server is told to stop would close.
         drop(stopper);
         finished
     }
@@ -204,14 +196,3 @@ fn via_name(address: SocketAddr) -> String {
     random.write_u64(clock::unix_ms());
     format!("forebay-{:08x}-{}", random.finish() & 0xffff_ffff, address.port())
 }
-
-/// Files to take away at the end. The counter file stays: it tells what was, also after a crash.
-fn leftovers(admin: &AdminPlace, _counters: PathBuf) -> Vec<PathBuf> {
-    match admin {
-        AdminPlace::Unix(path) => vec![path.clone()],
-        AdminPlace::Tcp(_) => Vec::new(),
-    }
-}
-
-/// How long the control thread waits between two looks at its workers while they stop.
-pub(super) const STOP_POLL: Duration = Duration::from_millis(10);

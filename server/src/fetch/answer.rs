@@ -37,6 +37,8 @@ pub(crate) enum OriginPart {
 /// The body of an origin's answer. Dropped before its end, it closes the connection.
 pub(crate) struct OriginBody {
     pub(crate) worker: Rc<Worker>,
+    /// The origin's authority, for the log.
+    pub(crate) origin: Rc<str>,
     pub(crate) incoming: Incoming,
     /// Given back to the pool at the end of the body.
     pub(crate) lease: Option<Lease>,
@@ -57,6 +59,14 @@ impl OriginBody {
     /// The origin stopped sending, closed too early, broke its framing, or sent more than it
     /// announced: in each case what came before is not a whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
+        let part = self.next_part().await;
+        if let Err(fault) = part {
+            self.worker.origin_fault(fault, &self.origin);
+        }
+        part
+    }
+
+    async fn next_part(&mut self) -> Result<OriginPart, Fault> {
         let limit = Duration::from_millis(self.idle_ms_max);
         loop {
             let Ok(frame) = timeout(limit, self.incoming.frame()).await else {

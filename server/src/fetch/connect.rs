@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::upload::Upload;
+use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
@@ -47,13 +48,7 @@ pub(crate) async fn connect(
     origin: &OriginAddress,
     settings: &ServerSettings,
 ) -> Result<Connection, Fault> {
-    let limit = Duration::from_millis(u64::from(settings.origin_connect_ms_max));
-    let opened = timeout(limit, open(origin)).await;
-    let stream = match opened {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(fault)) => return Err(report(worker, origin, fault)),
-        Err(_) => return Err(report(worker, origin, Fault::OriginConnectTimeout)),
-    };
+    let stream = open(origin, u64::from(settings.origin_connect_ms_max)).await?;
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
@@ -66,28 +61,29 @@ pub(crate) async fn connect(
     Ok(Connection { sender, link })
 }
 
-async fn open(origin: &OriginAddress) -> Result<TcpStream, Fault> {
-    let addresses = tokio::net::lookup_host((origin.host.as_str(), origin.port))
-        .await
-        .map_err(|_| Fault::OriginName)?;
+/// Tries the origin's addresses in turn. Each gets its share of what is left of the time, so that
+/// one that answers nothing does not hide a good one behind it.
+async fn open(origin: &OriginAddress, limit_ms: u64) -> Result<TcpStream, Fault> {
+    let deadline_ms = clock::monotonic_ms() + limit_ms;
+    let named = (origin.host.as_str(), origin.port);
+    let found = timeout(Duration::from_millis(limit_ms), tokio::net::lookup_host(named)).await;
+    let found = found.map_err(|_| Fault::OriginConnectTimeout)?.map_err(|_| Fault::OriginName)?;
+    let addresses: Vec<_> = found.collect();
     let mut fault = Fault::OriginName;
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
+    for (index, address) in addresses.iter().enumerate() {
+        let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
+        let share_ms = (left_ms / (addresses.len() - index) as u64).max(1);
+        match timeout(Duration::from_millis(share_ms), TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
                 // Without it a small request may wait for the acknowledgement of the last one.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
-            Err(_) => fault = Fault::OriginConnect,
+            Ok(Err(_)) => fault = Fault::OriginConnect,
+            Err(_) => fault = Fault::OriginConnectTimeout,
         }
     }
     Err(fault)
-}
-
-fn report(worker: &Worker, origin: &OriginAddress, fault: Fault) -> Fault {
-    let detail = format_args!("{}: {}", origin.authority, fault.reason());
-    worker.event(Event::OriginUnreachable, &detail);
-    fault
 }
 
 /// Drives the connection until it ends, and notes how it ended.
@@ -97,8 +93,9 @@ fn drive(
     link: Rc<Link>,
     authority: String,
 ) {
-    let worker = Rc::clone(worker);
-    tokio::task::spawn_local(async move {
+    let driver = Rc::clone(worker);
+    worker.spawn(async move {
+        let worker = driver;
         let open = worker.origins.open_guard(&worker);
         if let Err(error) = connection.await
             && is_unasked(&error)

@@ -21,8 +21,7 @@ use super::upload::{Progress, Upload};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
-use crate::events::Event;
-use crate::fault::Fault;
+use crate::fault::{Fault, Side};
 use crate::limits::ORIGIN_LIMITS;
 use crate::worker::Worker;
 
@@ -38,8 +37,8 @@ pub(crate) struct Exchange<'a> {
 
 /// Sends the request and waits for the head of the final answer.
 ///
-/// A request that may be repeated is sent once more if the pooled connection that it went out on
-/// turns out dead (RFC 9112 §9.3.1).
+/// On a pooled connection that turns out dead, a request is sent once more if none of it went out,
+/// or if it may be repeated (RFC 9112 §9.3.1).
 ///
 /// # Errors
 /// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
@@ -47,36 +46,13 @@ pub(crate) async fn exchange(
     exchange: &Exchange<'_>,
     upload: Option<(Upload, Progress)>,
 ) -> Result<OriginAnswer, Fault> {
-    let pool = exchange.worker.origins.pool(exchange.origin, exchange.settings);
-    let permit = exchange.permit(&pool).await?;
-    let answered = match (pool.take(), upload) {
-        (Some(pooled), None) => {
-            exchange.worker.count(Counter::OriginReused);
-            match exchange.send(pooled, Upload::None, None).await {
-                Err(Failed::Dead) => exchange.send_again().await,
-                answered => answered,
-            }
-        }
-        (Some(pooled), Some((upload, progress))) => {
-            exchange.worker.count(Counter::OriginReused);
-            match exchange.send(pooled, upload, Some(&progress)).await {
-                Err(Failed::Unsent(upload)) => {
-                    let fresh = exchange.connect().await?;
-                    exchange.send(fresh, upload, Some(&progress)).await
-                }
-                answered => answered,
-            }
-        }
-        (None, upload) => {
-            let fresh = exchange.connect().await?;
-            let (upload, progress) = upload.map_or((Upload::None, None), |(u, p)| (u, Some(p)));
-            exchange.send(fresh, upload, progress.as_ref()).await
-        }
-    };
-    match answered {
-        Ok(answered) => exchange.check(answered, pool, permit),
-        Err(failed) => Err(exchange.report(failed.fault())),
+    let answered = exchange.run(upload).await;
+    if let Err(fault) = answered
+        && fault.side() == Side::Origin
+    {
+        exchange.worker.origin_fault(fault, &exchange.origin.authority);
     }
+    answered
 }
 
 /// An answer whose head hyper has parsed.
@@ -105,6 +81,37 @@ impl Failed {
 }
 
 impl Exchange<'_> {
+    async fn run(&self, upload: Option<(Upload, Progress)>) -> Result<OriginAnswer, Fault> {
+        let pool = self.worker.origins.pool(self.origin, self.settings);
+        let permit = self.permit(&pool).await?;
+        let (upload, progress) = upload.map_or((Upload::None, None), |(u, p)| (u, Some(p)));
+        let progress = progress.as_ref();
+        let answered = match pool.take() {
+            None => self.send(self.connect().await?, upload, progress).await,
+            Some(pooled) => {
+                self.worker.count(Counter::OriginReused);
+                match self.send(pooled, upload, progress).await {
+                    Err(Failed::Unsent(upload)) => self.send_again(upload, progress).await,
+                    Err(Failed::Dead) if self.outbound.asked.repeatable() => {
+                        self.send_again(Upload::None, None).await
+                    }
+                    answered => answered,
+                }
+            }
+        };
+        self.check(answered.map_err(Failed::fault)?, pool, permit)
+    }
+
+    async fn send_again(
+        &self,
+        upload: Upload,
+        progress: Option<&Progress>,
+    ) -> Result<Answered, Failed> {
+        self.worker.count(Counter::OriginRetries);
+        let fresh = self.connect().await.map_err(Failed::Fault)?;
+        self.send(fresh, upload, progress).await
+    }
+
     async fn permit(&self, pool: &OriginPool) -> Result<OwnedSemaphorePermit, Fault> {
         let limit = Duration::from_millis(u64::from(self.settings.origin_connect_ms_max));
         let permit = timeout(limit, pool.permit()).await;
@@ -113,15 +120,6 @@ impl Exchange<'_> {
 
     async fn connect(&self) -> Result<Connection, Fault> {
         connect(self.worker, self.origin, self.settings).await
-    }
-
-    async fn send_again(&self) -> Result<Answered, Failed> {
-        if !self.outbound.asked.repeatable() {
-            return Err(Failed::Dead);
-        }
-        self.worker.count(Counter::OriginRetries);
-        let fresh = self.connect().await.map_err(Failed::Fault)?;
-        self.send(fresh, Upload::None, None).await
     }
 
     async fn send(
@@ -171,12 +169,15 @@ impl Exchange<'_> {
         permit: OwnedSemaphorePermit,
     ) -> Result<OriginAnswer, Fault> {
         let Answered { response, connection, request_time } = answered;
-        let head = checked_head(&response, self.outbound.asked.method())
-            .map_err(|fault| self.report(fault))?;
+        let head = checked_head(&response, self.outbound.asked.method())?;
+        if !self.outbound.admits(head.status) {
+            return Err(Fault::OriginAnswer("the answer is to a condition or range not sent"));
+        }
         Ok(OriginAnswer {
             head,
             body: OriginBody {
                 worker: Rc::clone(self.worker),
+                origin: Rc::clone(&pool.authority),
                 incoming: response.into_body(),
                 lease: Some(Lease { connection, pool, permit }),
                 idle_ms_max: u64::from(self.settings.origin_idle_ms_max),
@@ -184,17 +185,6 @@ impl Exchange<'_> {
             request_time,
             response_time: clock::unix_seconds(),
         })
-    }
-
-    fn report(&self, fault: Fault) -> Fault {
-        let event = match fault {
-            Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => Event::OriginTimedOut,
-            Fault::OriginAnswer(_) | Fault::OriginBroke => Event::OriginBadAnswer,
-            _ => return fault,
-        };
-        let detail = format_args!("{}: {}", self.origin.authority, fault.reason());
-        self.worker.event(event, &detail);
-        fault
     }
 }
 

@@ -15,5 +15,5 @@ pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
 pub(crate) use exchange::{Exchange, exchange};
 pub(crate) use interim::InterimQueue;
 pub(crate) use origins::Origins;
-pub(crate) use outbound::{Asked, Outbound, Purpose};
-pub(crate) use upload::{Progress, Upload, UploadSource};
+pub(crate) use outbound::{Asked, CONDITIONS, Outbound, Purpose, REWRITTEN};
+pub(crate) use upload::{Progress, Upload, send_body};

@@ -22,6 +22,7 @@ pub(crate) struct Origins {
 
 /// Connections to one origin.
 pub(crate) struct OriginPool {
+    pub(super) authority: Rc<str>,
     idle: RefCell<Vec<Idle>>,
     /// One permit for each exchange under way.
     permits: Arc<Semaphore>,
@@ -49,7 +50,7 @@ impl Origins {
         {
             return Rc::clone(pool);
         }
-        let pool = Rc::new(OriginPool::new(settings));
+        let pool = Rc::new(OriginPool::new(&origin.authority, settings));
         pools.insert(origin.authority.as_str().into(), Rc::clone(&pool));
         pool
     }
@@ -85,8 +86,9 @@ impl Drop for OpenGuard {
 }
 
 impl OriginPool {
-    fn new(settings: &ServerSettings) -> OriginPool {
+    fn new(authority: &str, settings: &ServerSettings) -> OriginPool {
         OriginPool {
+            authority: authority.into(),
             idle: RefCell::default(),
             permits: Arc::new(Semaphore::new(settings.origin_connections_max as usize)),
             exchanges_max: settings.origin_connections_max,

@@ -41,11 +41,15 @@ pub(crate) struct Outbound<'a> {
 }
 
 /// Fields that never go from the received head as they are: each is written anew, or left out.
-const REWRITTEN: FieldSet =
-    FieldSet::of(&[FieldId::Host, FieldId::ContentLength, FieldId::XForwardedFor]);
+pub(crate) const REWRITTEN: FieldSet = FieldSet::of(&[
+    FieldId::ContentLength,
+    FieldId::XForwardedFor,
+    FieldId::XForwardedProto,
+    FieldId::Via,
+]);
 
 /// Fields that would make the origin answer less than a whole response.
-const CONDITIONS: FieldSet = FieldSet::of(&[
+pub(crate) const CONDITIONS: FieldSet = FieldSet::of(&[
     FieldId::IfNoneMatch,
     FieldId::IfModifiedSince,
     FieldId::IfRange,
@@ -84,6 +88,11 @@ impl Asked {
         &self.fields
     }
 
+    /// Is it a GET without a body, whose answer may be stored?
+    pub(crate) fn is_get(&self) -> bool {
+        self.method == Method::GET
+    }
+
     /// May the request be sent again if a pooled connection turns out dead (RFC 9110 §9.2.2)?
     pub(crate) fn repeatable(&self) -> bool {
         self.method.is_idempotent() && !self.has_body
@@ -103,8 +112,16 @@ impl Outbound<'_> {
         *request.uri_mut() = self.asked.target.clone();
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = self.headers(authority);
-        if let Upload::Stream { length: Some(length), .. } = *request.body() {
-            request.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+        match *request.body() {
+            Upload::Stream { length: Some(length), .. } => {
+                request.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+            }
+            // Said outright, since hyper takes a GET for one without a body.
+            Upload::Stream { length: None, .. } => {
+                let chunked = HeaderValue::from_static("chunked");
+                request.headers_mut().insert(header::TRANSFER_ENCODING, chunked);
+            }
+            Upload::None => {}
         }
         request
     }
@@ -122,18 +139,45 @@ impl Outbound<'_> {
         if let Purpose::Validate(conditions) = self.purpose {
             conditions.fields().iter().for_each(|field| append(&mut headers, field));
         }
+        self.append_max_forwards(&mut headers);
         self.append_path(&mut headers);
         headers
+    }
+
+    /// One hop less for an OPTIONS that counts them (RFC 9110 §7.6.2).
+    fn append_max_forwards(&self, headers: &mut HeaderMap) {
+        let left = self.asked.fields.fields().only(FieldId::MaxForwards);
+        let left = left.and_then(|value| str::from_utf8(value).ok()?.parse::<u32>().ok());
+        if let Some(left) = left.filter(|_| self.asked.method == Method::OPTIONS) {
+            headers.insert(header::MAX_FORWARDS, left.saturating_sub(1).into());
+        }
+    }
+
+    /// May the answer have this status? 304 answers a condition, 206 and 416 a range.
+    pub(super) fn admits(&self, status: u16) -> bool {
+        const ASKS_304: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModifiedSince]);
+        let asked = self.asked.fields.fields();
+        match (status, self.purpose) {
+            (304, Purpose::Forward) => asked.seen().intersects(ASKS_304),
+            (206, Purpose::Forward) => asked.contains(FieldId::Range),
+            (304, purpose) => matches!(purpose, Purpose::Validate(_)),
+            (206, _) => false,
+            _ => true,
+        }
     }
 
     fn forwards(&self, field: &Field<'_>) -> bool {
         let conditional = CONDITIONS.contains(field.id);
         let forward = matches!(self.purpose, Purpose::Forward);
-        !REWRITTEN.contains(field.id) && (forward || !conditional)
+        let rewritten = REWRITTEN.contains(field.id) || field.id == FieldId::Host;
+        !rewritten && (forward || !conditional)
     }
 
     /// Where the request has been: `Via` (RFC 9110 §7.6.3) and the customary address list.
     fn append_path(&self, headers: &mut HeaderMap) {
+        for value in self.asked.fields.fields().all(FieldId::Via) {
+            headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
+        }
         if let Ok(via) = HeaderValue::from_str(&format!("1.1 {}", self.via)) {
             headers.append(header::VIA, via);
         }

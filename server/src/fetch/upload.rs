@@ -8,11 +8,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use forebay_http::fields::FieldBlock;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use crate::accept::Client;
+use crate::buffers::Input;
 use crate::clock;
+use crate::fault::Fault;
+use crate::parse::{BodyPart, RequestBody};
 
 /// The body of a request to the origin, as hyper takes it.
 pub(crate) enum Upload {
@@ -127,3 +132,37 @@ impl fmt::Display for UploadBroken {
 }
 
 impl std::error::Error for UploadBroken {}
+
+/// Reads a client's body and hands it to the origin's connection, piece by piece.
+///
+/// # Errors
+/// The body is malformed or too long, or its client gone or too slow.
+pub(crate) async fn send_body(
+    client: &Client,
+    body: &mut RequestBody,
+    input: &mut Input,
+    source: UploadSource,
+) -> Result<(), Fault> {
+    loop {
+        match body.next(client, input).await? {
+            BodyPart::Data(bytes) => {
+                if !source.data(bytes).await {
+                    return Ok(());
+                }
+            }
+            BodyPart::End(trailers) => {
+                source.end(trailers.as_ref().map(header_map)).await;
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn header_map(trailers: &FieldBlock) -> HeaderMap {
+    let pairs = trailers.fields();
+    let pairs = pairs.iter().filter_map(|field| {
+        let name = HeaderName::from_bytes(field.name).ok()?;
+        Some((name, HeaderValue::from_bytes(field.value).ok()?))
+    });
+    pairs.collect()
+}

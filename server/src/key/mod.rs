@@ -80,7 +80,10 @@ pub(crate) fn write_key(
     key.clear();
     key.extend_from_slice(site.name.as_bytes());
     key.extend_from_slice(b"\0http\0");
-    if let Some(authority) = authority {
+    // Who names no host (HTTP/1.0) gets what the origin's own name gets, which is also forwarded.
+    if let Some(authority) =
+        authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()))
+    {
         write_reversed_host(key, authority.host);
         if let Some(port) = explicit_port(authority) {
             key.push(b':');

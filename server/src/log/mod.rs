@@ -3,8 +3,9 @@
 //! A worker never waits for the disk: it hands batches of lines over a bounded channel, and what
 //! does not fit is dropped and counted.
 
+mod access;
 mod line;
 mod writer;
 
-pub(crate) use line::AccessEntry;
+pub(crate) use access::Access;
 pub(crate) use writer::{LogSender, LogWriter, flush_periodically};

@@ -1,19 +1,23 @@
 //! The thread that writes the access log, and the workers' way to it.
 
 use std::cell::{Cell, RefCell};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
 use super::line::{AccessEntry, LineFormat};
+use crate::clock;
 use crate::config::{AccessLog, AccessLogFormat, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FLUSH_MS};
+use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_POLL_MS, LOG_FLUSH_MS};
 use crate::worker::Worker;
 
 /// Batches of whole lines.
@@ -48,9 +52,8 @@ impl LogWriter {
             AccessLog::Off => return Ok(None),
             AccessLog::Stdout => Box::new(io::stdout()),
             AccessLog::File(path) => {
-                let open = OpenOptions::new().create(true).append(true).mode(0o640).open(path);
                 let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-                Box::new(open.map_err(named)?)
+                Box::new(open(path).map_err(named)?)
             }
         };
         let (batches, received) = sync_channel(LOG_BATCHES_MAX);
@@ -77,18 +80,38 @@ impl LogWriter {
         }
     }
 
-    /// Waits until everything that was handed over is written; the senders are gone by then.
-    pub(crate) fn finish(self) {
+    /// Waits until everything that was handed over is written, at the longest so many
+    /// milliseconds: whoever reads the log may have stopped. The senders are gone by then.
+    pub(crate) async fn finish(self, limit_ms: u64) {
         drop(self.batches);
-        // The thread neither panics nor is there anything to do if it did.
-        let _ = self.thread.join();
+        let deadline_ms = clock::monotonic_ms() + limit_ms;
+        while !self.thread.is_finished() && clock::monotonic_ms() < deadline_ms {
+            tokio::time::sleep(Duration::from_millis(LOG_FINISH_POLL_MS)).await;
+        }
     }
+}
+
+/// Opens for appending. A FIFO that nobody reads is an error and not a wait.
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o640)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open(path)?;
+    // Its thread may wait for a slow reader; only the opening must not.
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 fn write_batches(batches: &Receiver<Batch>, mut target: Box<dyn Write + Send>) {
     let mut failing = false;
     while let Ok(batch) = batches.recv() {
-        match target.write_all(&batch).and_then(|()| target.flush()) {
+        // What failed may have left half a line.
+        let end_of_line: &[u8] = if failing { b"\n" } else { b"" };
+        let written = target.write_all(end_of_line).and_then(|()| target.write_all(&batch));
+        match written.and_then(|()| target.flush()) {
             Ok(()) => failing = false,
             // Said once for each time that it begins to fail: a full disk is no reason to fill
             // another log.

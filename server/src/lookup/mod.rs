@@ -6,6 +6,7 @@ pub(crate) use stored::{StoredResponse, stored_block};
 
 use forebay_cache::{Lookup, Store};
 use forebay_http::fields::{FieldId, Fields};
+use forebay_http::hop::HopFields;
 use forebay_http::policy::conditional::needs_origin;
 use forebay_http::policy::reuse::{ForwardReason, Reuse, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
@@ -73,10 +74,17 @@ fn bypass(request: &Request<'_>, route: &Route) -> Option<ForwardReason> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
         return Some(ForwardReason::Method);
     }
-    if !route.settings.cache || request.has_body() || needs_origin(request.head.fields()) {
+    let fields = request.head.fields();
+    if !route.settings.cache || request.has_body() || needs_origin(fields) || hides(fields) {
         return Some(ForwardReason::Bypass);
     }
     None
+}
+
+/// Does Connection name fields that the origin then does not see? A key made of them would be one
+/// that the origin's answer does not belong to.
+fn hides(fields: Fields<'_>) -> bool {
+    fields.contains(FieldId::Connection) && HopFields::of(fields).is_ok_and(|hop| hop.names_any())
 }
 
 fn select(

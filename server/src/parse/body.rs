@@ -19,6 +19,8 @@ pub(crate) struct RequestBody {
     taken_bytes: u64,
     bytes_max: u64,
     pace: Pace,
+    /// The client rightly waits for the origin's word; its time has not begun.
+    awaits_continue: bool,
 }
 
 enum Left {
@@ -39,7 +41,11 @@ impl RequestBody {
     ///
     /// # Errors
     /// Content-Length announces more than that.
-    pub(crate) fn new(framing: BodyFraming, bytes_max: u64) -> Result<RequestBody, Fault> {
+    pub(crate) fn new(
+        framing: BodyFraming,
+        awaits_continue: bool,
+        bytes_max: u64,
+    ) -> Result<RequestBody, Fault> {
         let left = match framing {
             BodyFraming::Length(length) if length > bytes_max => {
                 return Err(Fault::RequestBodyTooLarge);
@@ -49,7 +55,7 @@ impl RequestBody {
             // A request without framing has no body (RFC 9112 §6.3).
             BodyFraming::None | BodyFraming::UntilClose => Left::Nothing,
         };
-        Ok(RequestBody { left, taken_bytes: 0, bytes_max, pace: Pace::default() })
+        Ok(RequestBody { left, taken_bytes: 0, bytes_max, pace: Pace::default(), awaits_continue })
     }
 
     /// Was all of it taken?
@@ -71,11 +77,14 @@ impl RequestBody {
                 return Ok(part);
             }
             let (pace, rate) = (&mut self.pace, client.least_rate());
+            let awaits_continue = self.awaits_continue;
             let read = poll_fn(|cx| match client.poll_read(cx, input, INPUT_BYTES) {
                 Poll::Ready(read) => Poll::Ready(read),
+                Poll::Pending if awaits_continue => Poll::Pending,
                 Poll::Pending => pace.wait(client.ticket(), rate),
             });
             let count = read.await?;
+            self.awaits_continue = false;
             self.pace.moved(count as u64, rate);
             client.ticket().disarm();
             if count == 0 {

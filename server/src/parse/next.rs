@@ -71,7 +71,7 @@ async fn read(
         if idle && let Some(buffers) = slot.take() {
             worker.buffers.give(buffers);
         }
-        if idle && worker.draining() {
+        if idle && worker.drained_idle() {
             return Poll::Ready(Ok(0));
         }
         if ticket.overdue() {

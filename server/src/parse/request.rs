@@ -15,6 +15,8 @@ pub(crate) struct Request<'a> {
     pub(crate) head: RequestHead<'a>,
     pub(crate) target: Target<'a>,
     pub(crate) framing: BodyFraming,
+    /// The client sends its body only after a 100 (RFC 9110 §10.1.1).
+    pub(crate) expects_continue: bool,
     pub(crate) directives: RequestDirectives,
     pub(crate) form: ReplyForm,
 }
@@ -53,7 +55,7 @@ impl<'a> Request<'a> {
             return Err(Fault::NoSite);
         }
         let framing = request_framing(head)?;
-        expects_continue(head)?;
+        let expects_continue = expects_continue(head)?;
         let fields = head.fields();
         let form = ReplyForm {
             head_only: head.method() == Method::Head,
@@ -62,7 +64,7 @@ impl<'a> Request<'a> {
             trailers: fields.contains(FieldId::Te) && accepts_trailers(fields.first(FieldId::Te)),
         };
         let directives = RequestDirectives::parse(fields);
-        Ok(Request { head, target, framing, directives, form })
+        Ok(Request { head, target, framing, expects_continue, directives, form })
     }
 
     /// Does the request announce a body that has bytes, or may have some?

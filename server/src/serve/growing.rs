@@ -1,7 +1,7 @@
 //! A response that is still arriving, as an answer: sent as it comes.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::pin::pin;
 
 use bytes::Bytes;
 use forebay_cache::{ReadEvent, Reader};
@@ -20,7 +20,8 @@ use crate::clock;
 use crate::fault::Fault;
 use crate::limits::READ_BYTES_MAX;
 use crate::lookup::stored_block;
-use crate::out::Out;
+use crate::out::{Lender, Out};
+use crate::ready::ready_now;
 
 /// Sends the growing record to its end.
 ///
@@ -55,7 +56,7 @@ pub(crate) async fn serve_growing(
         let event = read_or_flush(client, out, &mut reader, &mut fragments, &mut begun).await?;
         for fragment in fragments.drain(..) {
             answered.body_bytes += fragment.len() as u64;
-            append(out, fragment, chunked);
+            append(out, fragment, chunked, Lender::Store);
         }
         match event {
             ReadEvent::Data => {}
@@ -82,16 +83,12 @@ async fn read_or_flush(
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
 ) -> Result<ReadEvent, Broken> {
-    let bytes_max = READ_BYTES_MAX;
-    let ready = poll_fn(|cx| match reader.poll_fragments(cx, bytes_max, fragments) {
-        Poll::Ready(event) => Poll::Ready(Some(event)),
-        Poll::Pending => Poll::Ready(None),
-    });
-    if let Some(event) = ready.await {
+    let more = pin!(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)));
+    if let Some(event) = ready_now(more).await {
         return Ok(event);
     }
     flush(client, out, begun).await?;
-    Ok(poll_fn(|cx| reader.poll_fragments(cx, bytes_max, fragments)).await)
+    Ok(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)).await)
 }
 
 async fn flush(client: &Client, out: &mut Out, begun: &mut bool) -> Result<(), Broken> {
@@ -100,7 +97,7 @@ async fn flush(client: &Client, out: &mut Out, begun: &mut bool) -> Result<(), B
 }
 
 /// Appends a piece of a body, in a chunk of its own if the body is chunked (RFC 9112 §7.1).
-pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool) {
+pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool, lender: Lender) {
     if piece.is_empty() {
         return;
     }
@@ -108,7 +105,7 @@ pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool) {
         let mut space = [0; CHUNK_HEAD_BYTES_MAX];
         out.text().extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
     }
-    out.body(piece);
+    out.body(piece, lender);
     if chunked {
         out.text().extend_from_slice(CHUNK_END);
     }

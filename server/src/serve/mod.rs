@@ -3,6 +3,7 @@
 mod fault;
 mod growing;
 mod head;
+mod options;
 mod own;
 mod pass;
 mod relay;
@@ -10,8 +11,9 @@ mod stored;
 
 pub(crate) use fault::serve_fault;
 pub(crate) use growing::serve_growing;
+pub(crate) use options::{is_for_us, serve_options};
 pub(crate) use own::{Own, serve_own};
-pub(crate) use pass::{Passed, serve_pass};
+pub(crate) use pass::serve_pass;
 pub(crate) use relay::Relay;
 pub(crate) use stored::serve_stored;
 
@@ -35,11 +37,6 @@ pub(crate) struct Answered {
     pub(crate) body_bytes: u64,
     /// Does the client's connection go on?
     pub(crate) keep_alive: bool,
-}
-
-impl Answered {
-    /// An answer that broke off; 499 is what other servers' logs have for it.
-    pub(crate) const BROKEN: Answered = Answered { status: 499, body_bytes: 0, keep_alive: false };
 }
 
 /// Why an answer is not whole.

@@ -1,8 +1,6 @@
 //! An origin's answer that is not stored, passed on as it comes.
 
-use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
 
 use forebay_http::date::write_date;
 use forebay_http::fields::FieldId;
@@ -14,12 +12,8 @@ use super::head::{Head, can_chunk};
 use super::{Answered, Broken, Reply};
 use crate::accept::Client;
 use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
-use crate::out::Out;
-
-/// An answer to pass on.
-pub(crate) struct Passed {
-    pub(crate) answer: OriginAnswer,
-}
+use crate::out::{Lender, Out};
+use crate::ready::ready_now;
 
 /// Sends the answer to its end.
 ///
@@ -31,10 +25,9 @@ pub(crate) struct Passed {
 pub(crate) async fn serve_pass(
     reply: &Reply<'_>,
     out: &mut Out,
-    passed: Passed,
+    mut answer: OriginAnswer,
 ) -> Result<Answered, Broken> {
     let Reply { client, form, cache } = *reply;
-    let Passed { mut answer } = passed;
     let begin = out.mark();
     let status = answer.head.status;
     let framing = framing(&answer);
@@ -52,7 +45,7 @@ pub(crate) async fn serve_pass(
         match next_or_flush(client, out, &mut answer.body, &mut begun).await {
             Ok(OriginPart::Data(piece)) => {
                 answered.body_bytes += piece.len() as u64;
-                append(out, piece, chunked);
+                append(out, piece, chunked, Lender::Origin);
             }
             Ok(OriginPart::End(trailers)) => {
                 if chunked {
@@ -74,6 +67,9 @@ pub(crate) async fn serve_pass(
 
 /// The framing towards the client: a known length, else chunks.
 fn framing(answer: &OriginAnswer) -> BodyFraming {
+    if answer.head.status == 204 {
+        return BodyFraming::None;
+    }
     match (answer.head.framing, answer.head.content_length) {
         // For HEAD and 304 the length is that of the GET; a body does not come.
         (BodyFraming::None, Some(length)) => BodyFraming::Length(length),
@@ -90,11 +86,7 @@ async fn next_or_flush(
     begun: &mut bool,
 ) -> Result<OriginPart, Broken> {
     let mut next = pin!(body.next());
-    let ready = poll_fn(|cx| match next.as_mut().poll(cx) {
-        Poll::Ready(part) => Poll::Ready(Some(part)),
-        Poll::Pending => Poll::Ready(None),
-    });
-    if let Some(part) = ready.await {
+    if let Some(part) = ready_now(next.as_mut()).await {
         return part.map_err(Broken::Before);
     }
     *begun = true;

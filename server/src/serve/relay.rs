@@ -22,6 +22,12 @@ pub(crate) struct Relay<'a> {
     pub(crate) queue: &'a InterimQueue,
 }
 
+enum Step<T> {
+    Done(T),
+    Interim(Vec<ResponseHead>),
+    Flush,
+}
+
 impl Relay<'_> {
     /// Runs `work` to its end and sends what comes in meanwhile.
     ///
@@ -37,19 +43,22 @@ impl Relay<'_> {
             let step = poll_fn(|cx| {
                 // Interim answers first: what came before the final one is sent before it.
                 if let Poll::Ready(interim) = self.queue.poll_take(cx) {
-                    return Poll::Ready(Err(interim));
+                    return Poll::Ready(Step::Interim(interim));
                 }
-                work.as_mut().poll(cx).map(Ok)
+                match work.as_mut().poll(cx) {
+                    Poll::Ready(done) => Poll::Ready(Step::Done(done)),
+                    // Answers to earlier requests must not wait for this one's origin.
+                    Poll::Pending if !out.is_empty() => Poll::Ready(Step::Flush),
+                    Poll::Pending => Poll::Pending,
+                }
             });
             match step.await {
-                Ok(done) => {
+                Step::Done(done) => {
                     self.append(out, &self.queue.take());
                     return Ok(done);
                 }
-                Err(interim) => {
-                    self.append(out, &interim);
-                    self.client.flush(out).await.map_err(Broken::Before)?;
-                }
+                Step::Interim(interim) => self.append(out, &interim),
+                Step::Flush => self.client.flush(out).await.map_err(Broken::Before)?,
             }
         }
     }

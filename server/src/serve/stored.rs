@@ -10,7 +10,7 @@ use forebay_http::policy::range::{RangeDecision, range, write_content_range};
 use super::Answered;
 use super::head::Head;
 use crate::lookup::StoredResponse;
-use crate::out::Out;
+use crate::out::{Lender, Out};
 use crate::parse::{ReplyForm, Request};
 
 /// Appends the answer. The client's conditions and ranges hold for what is stored.
@@ -36,6 +36,8 @@ pub(crate) fn serve_stored(
         RangeDecision::Part { first, last } => (206, first, last - first + 1),
         RangeDecision::Unsatisfiable => (416, 0, 0),
     };
+    // A 416 is no copy of the response, and must not be taken for one by a cache before us.
+    let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
     let head = Head { status, block, age: Some(age), framing: body_framing(status, count), cache };
     let keep_alive = head.write_with(out.text(), request.form, |text| {
         if part != RangeDecision::Whole {
@@ -58,7 +60,7 @@ fn body_framing(status: u16, bytes: u64) -> BodyFraming {
 
 fn append_body(out: &mut Out, record: &Record, first: u64, count: u64) {
     for fragment in record.body().shared(first..first + count) {
-        out.body(fragment);
+        out.body(fragment, Lender::Store);
     }
 }
 

@@ -1,8 +1,7 @@
 //! An origin's body becomes a growing record.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,13 +10,14 @@ use tokio::time::timeout;
 
 use crate::clock;
 use crate::counters::Counter;
-use crate::fault::Fault;
 use crate::fetch::{OriginBody, OriginPart};
 use crate::limits::WINDOW_ASK_MS;
+use crate::ready::ready_now;
 
 /// How a fill ended, if not stored.
 enum Unstored {
-    Broken(Fault),
+    /// The origin's answer is not whole, which its body has told.
+    Broken,
     NobodyListens,
 }
 
@@ -30,12 +30,7 @@ pub(super) async fn fill(filling: Filling, mut body: OriginBody, bytes_max: u64)
     match append_all(filling, &mut body, bytes_max).await {
         Ok(true) => worker.count(Counter::Stored),
         Ok(false) | Err(Unstored::NobodyListens) => worker.count(Counter::NotStored),
-        Err(Unstored::Broken(fault)) => {
-            worker.count(Counter::FillsAborted);
-            if let Some(counter) = fault.counter() {
-                worker.count(counter);
-            }
-        }
+        Err(Unstored::Broken) => worker.count(Counter::FillsAborted),
     }
 }
 
@@ -48,11 +43,7 @@ async fn append_all(
     loop {
         let part = {
             let mut next = pin!(body.next());
-            let ready = poll_fn(|cx| match next.as_mut().poll(cx) {
-                Poll::Ready(part) => Poll::Ready(Some(part)),
-                Poll::Pending => Poll::Ready(None),
-            });
-            match ready.await {
+            match ready_now(next.as_mut()).await {
                 Some(part) => part,
                 None => {
                     append(&mut filling, &mut held, bytes_max).await?;
@@ -60,7 +51,7 @@ async fn append_all(
                 }
             }
         };
-        match part.map_err(Unstored::Broken)? {
+        match part.map_err(|_| Unstored::Broken)? {
             OriginPart::Data(piece) => {
                 append(&mut filling, &mut held, bytes_max).await?;
                 held = piece;

@@ -4,12 +4,13 @@ use std::rc::Rc;
 
 use forebay_cache::{Base, Leader, Refused};
 use forebay_http::date::write_date;
-use forebay_http::fields::{FieldBlock, FieldId};
+use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
+use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::conditional::validator_fields;
 use forebay_http::policy::directives::RequestDirectives;
 use forebay_http::policy::exchange::{Arrival, CacheRules, ClientRequest, OriginResponse};
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
-use forebay_http::policy::storable::storable;
+use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
 use forebay_http::policy::vary::{FieldNames, Vary, secondary_key, vary_names};
 use tokio::sync::oneshot;
@@ -19,7 +20,10 @@ use crate::clock;
 use crate::config::{Config, OriginAddress, RouteSettings};
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::fetch::{Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, exchange};
+use crate::fetch::{
+    Asked, CONDITIONS, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, REWRITTEN, exchange,
+};
+use crate::key::Place;
 use crate::lookup::StoredResponse;
 use crate::worker::Worker;
 
@@ -41,7 +45,7 @@ pub(super) enum Told {
     /// The answer is stored, or is being stored: follow it.
     Follow { fwd_status: u16 },
     /// The answer is not stored: it is yours alone.
-    Pass { answer: OriginAnswer, detail: &'static str },
+    Pass { answer: Box<OriginAnswer>, detail: &'static str },
     /// There is no answer.
     Failed(Fault),
 }
@@ -79,13 +83,16 @@ impl Errand {
             return Ok(Fetched::Answer(self.ask(Purpose::Fill).await?));
         };
         let conditions = conditions(stale);
-        let answer = self.ask(Purpose::Validate(&conditions)).await?;
+        let mut answer = self.ask(Purpose::Validate(&conditions)).await?;
         if answer.head.status != 304 {
             return Ok(Fetched::Answer(answer));
         }
+        // It has no body; having seen the end of none, the connection goes back to the pool.
+        answer.body.next().await?;
         match self.confirm(stale, &answer) {
             Some(head) => Ok(Fetched::Confirmed(head)),
-            // It speaks of some other response (RFC 9111 §4.3.4): ask for a whole one.
+            // It speaks of some other response (RFC 9111 §4.3.4), or what it makes of the stored
+            // one is not for everybody: ask for a whole one.
             None => Ok(Fetched::Answer(self.ask(Purpose::Fill).await?)),
         }
     }
@@ -101,14 +108,6 @@ impl Errand {
         exchange(&request, None).await
     }
 
-    fn rules(&self) -> CacheRules {
-        CacheRules {
-            heuristic_percent: self.route.heuristic_percent,
-            heuristic_s_max: self.route.heuristic_s_max,
-            default_freshness_s: self.route.default_freshness_s,
-        }
-    }
-
     /// The head of the stored response after a 304 (RFC 9111 §4.3.4).
     fn confirm(&self, stale: &StoredResponse, answer: &OriginAnswer) -> Option<Vec<u8>> {
         let update = answer.head.block.fields();
@@ -116,9 +115,15 @@ impl Errand {
             return None;
         }
         let arrival = arrival(answer);
-        let merged = merge_304(&FieldBlock::parse(stale.block())?, update);
+        let stored = FieldBlock::parse(stale.block())?;
+        let merged = merge_304(&stored, update);
+        let may_stay = check(&self.asked, stale.meta.status, &merged, &rules(&self.route)).is_ok()
+            && vary_names(merged.fields()) == vary_names(stored.fields());
+        if !may_stay {
+            return None;
+        }
         let block = stored_lines(&merged, &arrival);
-        let mut meta = StoredMeta::new(stale.meta.status, &block, &arrival, &self.rules());
+        let mut meta = StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route));
         meta.body_bytes = stale.meta.body_bytes;
         Some(stored_head(&meta, &block))
     }
@@ -137,29 +142,20 @@ impl Errand {
             }
             Err((leader, unkept)) => {
                 self.worker.count(Counter::NotStored);
-                if unkept.lasts && answer.head.status < 500 {
+                if unkept.lasts {
                     leader.decline(clock::monotonic_ms());
                 } else {
                     leader.decline_once();
                 }
-                tell(own, Told::Pass { answer, detail: unkept.detail });
+                tell(own, Told::Pass { answer: Box::new(answer), detail: unkept.detail });
             }
         }
     }
 
     fn storable(&self, answer: &OriginAnswer) -> Result<Kept, Unkept> {
         let status = answer.head.status;
-        let response = OriginResponse::new(status, answer.head.block.fields());
-        let asked = self.asked.fields().fields();
-        let request = ClientRequest {
-            is_get: true,
-            has_body: false,
-            fields: asked,
-            directives: RequestDirectives::parse(asked),
-        };
-        let rules = self.rules();
-        storable(&request, &response, &rules, answer.response_time)
-            .map_err(|why| Unkept { detail: why.detail(), lasts: true })?;
+        let rules = rules(&self.route);
+        check(&self.asked, status, &answer.head.block, &rules)?;
         let length = answer.head.content_length;
         if length.is_some_and(|length| length > self.route.object_bytes_max) {
             return Err(Unkept::of(Refused::TooLarge));
@@ -201,17 +197,81 @@ impl Unkept {
             Refused::NoRoom => Unkept { detail: "no-room", lasts: false },
         }
     }
+
+    /// What lasts is what the origin says of a resource that it serves. What depends on this
+    /// request, or is an error, must not keep others from sharing the next answer.
+    fn why(why: NotStorable, status: u16) -> Unkept {
+        use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
+        let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
+        Unkept { detail: why.detail(), lasts: of_resource && status < 400 }
+    }
+}
+
+fn rules(route: &RouteSettings) -> CacheRules {
+    CacheRules {
+        heuristic_percent: route.heuristic_percent,
+        heuristic_s_max: route.heuristic_s_max,
+        default_freshness_s: route.default_freshness_s,
+    }
+}
+
+/// May this answer be stored (RFC 9111 §3)?
+fn check(asked: &Asked, status: u16, block: &FieldBlock, rules: &CacheRules) -> Result<(), Unkept> {
+    let fields = asked.fields().fields();
+    let request = ClientRequest {
+        is_get: asked.is_get(),
+        has_body: asked.has_body,
+        fields,
+        directives: RequestDirectives::parse(fields),
+    };
+    let response = OriginResponse::new(status, block.fields());
+    storable(&request, &response, rules, clock::unix_seconds())
+        .map_err(|why| Unkept::why(why, status))?;
+    if varies_by_rewritten(block) {
+        return Err(Unkept::why(NotStorable::Vary, status));
+    }
+    Ok(())
+}
+
+/// Does the answer vary by a field that the origin did not get as the client sent it? Then no key
+/// made of the client's fields is the right one.
+fn varies_by_rewritten(block: &FieldBlock) -> bool {
+    let Vary::Names(names) = vary_names(block.fields()) else { return false };
+    let rewritten = |name: &[u8]| {
+        let id = FieldId::of(name);
+        HOP_BY_HOP.contains(id) || REWRITTEN.contains(id) || CONDITIONS.contains(id)
+    };
+    FieldNames::decode(&names).is_none_or(|names| names.iter().any(rewritten))
+}
+
+/// A request went alone because an earlier answer could not be stored. If its own could, the next
+/// requests share again.
+pub(crate) fn notice_storable(
+    worker: &Worker,
+    place: Place<'_>,
+    asked: &Asked,
+    key: &[u8],
+    answer: &OriginAnswer,
+) {
+    let rules = rules(&place.route.settings);
+    if check(asked, answer.head.status, &answer.head.block, &rules).is_ok() {
+        worker.store.forget_declined(key);
+    }
 }
 
 fn arrival(answer: &OriginAnswer) -> Arrival {
     Arrival::new(answer.head.block.fields(), answer.request_time, answer.response_time)
 }
 
-/// The lines as they are stored: without Age, which is computed anew for each use, and with a
-/// Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
+/// Fields that tell of the message that came and not of the response: Age is computed anew for
+/// each use, and what other caches did to get this copy is over.
+const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
+
+/// The lines as they are stored: without those of the message, and with a Date, which a recipient
+/// adds if the origin sent none (RFC 9110 §6.6.1).
 fn stored_lines(received: &FieldBlock, arrival: &Arrival) -> FieldBlock {
     let mut block = FieldBlock::new();
-    for field in received.fields().iter().filter(|field| field.id != FieldId::Age) {
+    for field in received.fields().iter().filter(|field| !OF_MESSAGE.contains(field.id)) {
         block.push(field.name, field.value);
     }
     if !block.fields().contains(FieldId::Date) {

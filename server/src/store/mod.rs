@@ -5,7 +5,10 @@
 //! origin for itself.
 
 mod fill;
+mod invalidate;
 mod lead;
 mod obtain;
 
+pub(crate) use invalidate::UnsafeTarget;
+pub(crate) use lead::notice_storable;
 pub(crate) use obtain::{Needs, Source, obtain};

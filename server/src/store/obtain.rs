@@ -28,8 +28,8 @@ use crate::parse::Request;
 /// Where the answer comes from.
 pub(crate) enum Source {
     Stored(StoredResponse),
-    Growing(Reader, StoredMeta),
-    Pass(OriginAnswer),
+    Growing(Reader, Box<StoredMeta>),
+    Pass(Box<OriginAnswer>),
     /// Nobody else's fetch will do: ask the origin for this request alone.
     Alone,
 }
@@ -70,6 +70,7 @@ pub(crate) async fn obtain(
             }
             Join::Stored => match needs.look_again(variant) {
                 Found::Hit(hit) => {
+                    needs.client.worker.count(Counter::Collapsed);
                     cache.collapsed = true;
                     cache.ttl = Some(hit.ttl);
                     return Ok(Obtained { source: Source::Stored(hit.stored), cache });
@@ -142,7 +143,7 @@ impl Needs<'_> {
             interim: self.interim.clone(),
         };
         let (own, told) = oneshot::channel();
-        tokio::task::spawn_local(lead(errand, leader, own));
+        self.client.worker.spawn(lead(errand, leader, own));
         match told.await {
             Ok(Told::Follow { fwd_status }) => {
                 cache.fwd_status = Some(fwd_status);
@@ -228,6 +229,6 @@ async fn own_source(mut follower: Follower) -> Option<Source> {
     }
 }
 
-fn growing_meta(reader: &Reader) -> Option<StoredMeta> {
-    StoredMeta::decode(reader.head().get(..STORED_META_BYTES)?)
+fn growing_meta(reader: &Reader) -> Option<Box<StoredMeta>> {
+    StoredMeta::decode(reader.head().get(..STORED_META_BYTES)?).map(Box::new)
 }

@@ -1,4 +1,4 @@
-use super::{NOW, block, date};
+use super::{NOW, RULES, block, date};
 use crate::fields::FieldId;
 use crate::policy::directives::DELTA_S_MAX;
 use crate::policy::exchange::date_field;
@@ -7,9 +7,6 @@ use crate::policy::freshness::LifetimeSource::{
     self, Expires, Heuristic, MaxAge, Nothing, Setting, SharedMaxAge,
 };
 use crate::policy::freshness::{current_age, freshness_lifetime, initial_age};
-
-const RULES: CacheRules =
-    CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
 
 fn check(
     name: &str,

@@ -88,12 +88,6 @@ fn an_etag_position_beyond_the_block_is_no_etag() {
 }
 
 #[test]
-fn staleness_begins_when_the_lifetime_is_used_up() {
-    let (meta, _) = stored("Cache-Control: max-age=60\nAge: 20");
-    assert_eq!(meta.stale_from(), NOW + 40);
-}
-
-#[test]
 fn entity_tags_are_read_and_compared_by_the_rfc() {
     // The table of RFC 9110 §8.8.3.2, then what is no tag.
     let cases = [

@@ -21,6 +21,10 @@ mod vary;
 /// Sun, 06 Nov 1994 08:49:37 GMT, the date of RFC 9110's examples.
 const NOW: u64 = 784_111_777;
 
+/// Heuristic freshness as it is typical (RFC 9111 §4.2.2).
+const RULES: CacheRules =
+    CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
+
 /// A block of the lines of `text`.
 fn block(text: &str) -> FieldBlock {
     let mut block = FieldBlock::new();
@@ -41,6 +45,6 @@ fn date(seconds: i64) -> String {
 fn stored(text: &str) -> (StoredMeta, FieldBlock) {
     let block = block(text);
     let arrival = Arrival::new(block.fields(), NOW, NOW);
-    let meta = StoredMeta::new(200, &block, &arrival, &CacheRules::default());
+    let meta = StoredMeta::new(200, &block, &arrival, &RULES);
     (meta, block)
 }

@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ::http::{Request, Response};
 use http_cache_semantics::{CacheOptions, CachePolicy};
 
-use super::{NOW, block, date};
+use super::{NOW, RULES, block, date};
 use crate::policy::directives::RequestDirectives;
-use crate::policy::exchange::{Arrival, CacheRules, ClientRequest, OriginResponse};
+use crate::policy::exchange::{Arrival, ClientRequest, OriginResponse};
 use crate::policy::meta::StoredMeta;
 use crate::policy::reuse::{Reuse, judge};
 use crate::policy::storable::{NotStorable, storable};
@@ -132,13 +132,13 @@ impl Exchange {
             directives: RequestDirectives::parse(request.fields()),
         };
         let response = OriginResponse::new(self.status, response.fields());
-        storable(&request, &response, &CacheRules::default(), NOW)
+        storable(&request, &response, &RULES, NOW)
     }
 
     fn meta(&self) -> StoredMeta {
         let block = block(&self.response);
         let arrival = Arrival::new(block.fields(), NOW, NOW);
-        StoredMeta::new(self.status, &block, &arrival, &CacheRules::default())
+        StoredMeta::new(self.status, &block, &arrival, &RULES)
     }
 
     /// The departures that the generator cannot leave out.

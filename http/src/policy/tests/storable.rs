@@ -1,6 +1,6 @@
-use super::{NOW, block, date};
+use super::{NOW, RULES, block, date};
 use crate::policy::directives::RequestDirectives;
-use crate::policy::exchange::{CacheRules, ClientRequest, OriginResponse};
+use crate::policy::exchange::{ClientRequest, OriginResponse};
 use crate::policy::storable::{NotStorable, storable};
 
 /// The verdict on a GET with these fields and its answer.
@@ -13,7 +13,7 @@ fn verdict(request: &str, status: u16, response: &str) -> Result<(), NotStorable
         directives: RequestDirectives::parse(request.fields()),
     };
     let response = OriginResponse::new(status, response.fields());
-    storable(&request, &response, &CacheRules::default(), NOW)
+    storable(&request, &response, &RULES, NOW)
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn only_a_get_without_content_is_stored() {
             fields: empty.fields(),
             directives: RequestDirectives::EMPTY,
         };
-        assert_eq!(storable(&request, &response, &CacheRules::default(), NOW), expected, "{name}");
+        assert_eq!(storable(&request, &response, &RULES, NOW), expected, "{name}");
     }
 }
 

@@ -1,0 +1,280 @@
+//! The access log: what a line says, and that neither a client nor a slow reader harms anybody.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::process::Command;
+
+use forebay_testkit::script::answer_head;
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
+use serde_json::Value;
+
+/// Who asks, and from where they come.
+const NAMED: &[&str] = &["Referer: http://example.test/before", "User-Agent: gauge/1.0"];
+
+#[test]
+fn it_is_off_by_default_and_can_go_to_standard_output() {
+    let origin = origin();
+    for (flags, count) in [(&[][..], 0), (&[("--access-log", "-")][..], 2)] {
+        let mut server = start(&origin, flags);
+        let mut client = Client::connect(server.address());
+        for _ in 0..2 {
+            client.ask("GET", "/a", &[]).expect("served");
+        }
+        drop(client);
+        assert!(server.stop().is_some_and(|status| status.success()));
+        let output = server.output();
+        let lines: Vec<_> = output.lines().skip(2).collect();
+        assert_eq!(lines.len(), count, "{flags:?}: {output}");
+        assert!(lines.iter().all(|line| line.starts_with("{\"")), "{output}");
+    }
+}
+
+#[test]
+fn a_line_of_json_has_every_field() {
+    let origin = origin();
+    let mut server = logging(&origin, &[]);
+    let before = unix_ms();
+    let mut client = Client::connect(server.address());
+    // Method, target and further fields; status, bytes of body and Cache-Status.
+    let cases: &[(&str, &str, &[&str], u64, u64, &str)] = &[
+        ("GET", "/a?x=1", NAMED, 200, 5, "forebay; fwd=uri-miss; fwd-status=200; stored"),
+        ("GET", "/a?x=1", NAMED, 200, 5, "forebay; hit; ttl=60"),
+        ("GET", "/a?x=1", &["Range: bytes=1-2"], 206, 2, "forebay; hit; ttl=60"),
+        ("GET", "/a?x=1", &["If-None-Match: \"e\""], 304, 0, "forebay; hit; ttl=60"),
+        ("HEAD", "/a?x=1", NAMED, 200, 0, "forebay; hit; ttl=60"),
+        ("POST", "/p", NAMED, 200, 5, "forebay; fwd=method; fwd-status=200"),
+        ("GET", "/n", &["Cache-Control: only-if-cached"], 504, 0, "forebay; fwd=uri-miss"),
+        ("GET", "/cut", NAMED, 499, 0, "forebay; fwd=uri-miss; fwd-status=200; detail=no-store"),
+    ];
+    for (method, target, fields, ..) in cases {
+        let _ = client.ask(method, target, fields);
+    }
+    let mut client = Client::connect(server.address());
+    client.send("GET /none HTTP/1.0\r\nHost: other.test\r\n\r\n");
+    assert_eq!(client.response("GET").expect("an answer").status, 421);
+    assert!(server.stop().is_some_and(|status| status.success()));
+    let lines = json_lines(&server.path("access.log"));
+    assert_eq!(lines.len(), cases.len() + 1, "{lines:?}");
+    for (line, (method, target, fields, status, body_bytes, cache)) in lines.iter().zip(cases) {
+        let is_named = *fields == NAMED;
+        let named = |value| if is_named { value } else { "" };
+        let texts = [
+            ("client", "127.0.0.1"),
+            ("method", method),
+            ("host", "example.test"),
+            ("target", target),
+            ("version", "HTTP/1.1"),
+            ("referer", named("http://example.test/before")),
+            ("user_agent", named("gauge/1.0")),
+        ];
+        for (name, value) in texts {
+            assert_eq!(line[name], *value, "{name} in {line}");
+        }
+        assert_eq!(line["status"], *status, "{line}");
+        // A second may pass between the answer that is stored and the one that is a hit.
+        let said = line["cache"].as_str().unwrap_or_default().replace("ttl=59", "ttl=60");
+        assert_eq!(said, *cache, "{line}");
+        if *status < 400 {
+            assert_eq!(line["body_bytes"], *body_bytes, "{line}");
+        }
+        let time_ms = line["time_ms"].as_u64().expect("a time");
+        assert!((before - 1000..=unix_ms() + 1000).contains(&time_ms), "{line}");
+        assert!(line["duration_us"].as_u64().is_some_and(|us| us < 60_000_000), "{line}");
+        assert_eq!(line.as_object().map(serde_json::Map::len), Some(12), "{line}");
+    }
+    let refused = &lines[cases.len()];
+    assert_eq!((&refused["status"], &refused["host"]), (&421.into(), &"other.test".into()));
+    assert_eq!((&refused["version"], &refused["cache"]), (&"HTTP/1.0".into(), &"forebay".into()));
+}
+
+#[test]
+fn a_combined_line_is_what_log_tools_read() {
+    let origin = origin();
+    let mut server = logging(&origin, &[("--access-log-format", "combined")]);
+    let mut client = Client::connect(server.address());
+    for (method, fields) in [("GET", NAMED), ("GET", &[]), ("HEAD", NAMED)] {
+        client.ask(method, "/a", fields).expect("served");
+    }
+    assert!(server.stop().is_some_and(|status| status.success()));
+    let text = std::fs::read_to_string(server.path("access.log")).expect("the log");
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('"').collect()).collect();
+    let named = ("http://example.test/before", "gauge/1.0");
+    let cases = [
+        ("GET", "5", named, "fwd=uri-miss"),
+        ("GET", "5", ("-", "-"), "hit"),
+        ("HEAD", "0", named, "hit"),
+    ];
+    assert_eq!(lines.len(), cases.len(), "{text}");
+    for (parts, (method, bytes, (referer, agent), cache)) in lines.iter().zip(cases) {
+        let [begin, request, result, from, _, by, took, said, end] = parts[..] else {
+            panic!("{parts:?}")
+        };
+        assert!(begin.starts_with("127.0.0.1 - - [") && begin.ends_with(" +0000] "), "{begin}");
+        assert_eq!(begin.len(), "127.0.0.1 - - [10/Oct/2000:13:55:36 +0000] ".len(), "{begin}");
+        assert_eq!(request, format!("{method} /a HTTP/1.1"));
+        assert_eq!(result, format!(" 200 {bytes} "));
+        assert_eq!((from, by), (referer, agent));
+        assert!(took.trim().parse::<u64>().is_ok(), "{took}");
+        assert!(said.starts_with("forebay; ") && said.contains(cache), "{said}");
+        assert!(end.is_empty(), "{end}");
+    }
+}
+
+#[test]
+fn a_client_cannot_forge_a_line_or_a_field_of_one() {
+    let agents: [&[u8]; 4] = [
+        b"a\" 200 0 \"-\" \"b",
+        b"\",\"status\":500,\"x\":\"",
+        b"back\\slash\\\" \t tab",
+        b"caf\xe9 \xff\xc2\x9b2J",
+    ];
+    for format in ["json", "combined"] {
+        let origin = origin();
+        let mut server = logging(&origin, &[("--access-log-format", format)]);
+        let mut client = Client::connect(server.address());
+        for agent in agents {
+            let mut request = b"GET /a HTTP/1.1\r\nHost: example.test\r\nUser-Agent: ".to_vec();
+            request.extend_from_slice(agent);
+            client.send([&request[..], b"\r\n\r\n"].concat());
+            assert_eq!(client.response("GET").expect("served").status, 200);
+        }
+        assert!(server.stop().is_some_and(|status| status.success()));
+        let text = std::fs::read_to_string(server.path("access.log")).expect("UTF-8");
+        assert_eq!(text.lines().count(), agents.len(), "{text}");
+        assert!(!text.bytes().any(|byte| byte < b' ' && byte != b'\n'), "{text:?}");
+        for (line, agent) in text.lines().zip(agents) {
+            if format == "json" {
+                let value: Value = serde_json::from_str(line).expect(line);
+                assert_eq!(value["status"], 200, "{line}");
+                assert_eq!(value["user_agent"], *String::from_utf8_lossy(agent), "{line}");
+            } else {
+                assert_eq!(line.matches('"').count(), 8, "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_answer_in_so_many_is_logged() {
+    for (sample, wanted) in [("1", 7), ("3", 3), ("100", 1)] {
+        let origin = origin();
+        let mut server = logging(&origin, &[("--access-log-sample", sample)]);
+        let mut client = Client::connect(server.address());
+        for _ in 0..7 {
+            client.ask("GET", "/a", &[]).expect("served");
+        }
+        assert!(server.stop().is_some_and(|status| status.success()));
+        let count = json_lines(&server.path("access.log")).len();
+        assert_eq!(count, wanted, "one in {sample}");
+    }
+}
+
+#[test]
+fn a_reload_opens_the_file_anew_for_log_rotation() {
+    let origin = origin();
+    let mut server = logging(&origin, &[]);
+    let (log, rotated) = (server.path("access.log"), server.path("access.log.1"));
+    let mut client = Client::connect(server.address());
+    client.ask("GET", "/1", &[]).expect("served");
+    // A quiet server's lines come too, without any further request.
+    eventually("the first line is written", || json_lines(&log).len() == 1);
+    std::fs::rename(&log, &rotated).expect("the folder is ours");
+    client.ask("GET", "/2", &[]).expect("served");
+    assert!(server.command(&["reload"]).status.success());
+    client.ask("GET", "/3", &[]).expect("served");
+    assert!(server.stop().is_some_and(|status| status.success()));
+    let targets = |path| -> Vec<Value> {
+        json_lines(path).iter().map(|line| line["target"].clone()).collect()
+    };
+    assert_eq!(targets(&rotated), ["/1", "/2"]);
+    assert_eq!(targets(&log), ["/3"]);
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_nothing() {
+    let origin = origin();
+    let builder = builder(&origin, &[("--head-bytes-max", "128KiB")]);
+    let path = builder.path("pipe");
+    let _open = unread_pipe(&path);
+    let mut server = builder.flag("--access-log", &path.display().to_string()).start();
+    let mut client = Client::connect(server.address());
+    // Long lines fill the pipe, then the queue, and then some are dropped.
+    let agent = format!("User-Agent: {}", "x".repeat(64 << 10));
+    eventually("lines are dropped", || {
+        for _ in 0..64 {
+            assert_eq!(client.ask("GET", "/a", &[&agent]).expect("served").status, 200);
+        }
+        server.stat("log_lines_dropped_total") > 0.0
+    });
+    let reload = server.command(&["reload"]);
+    assert!(reload.status.success(), "{reload:?}");
+    assert_eq!(client.ask("GET", "/a", &[]).expect("served").status, 200);
+    assert_eq!(server.stat("reloads_total"), 1.0);
+    assert!(server.stop().is_some_and(|status| status.success()), "it does not end");
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_refused_at_the_start_and_at_a_reload() {
+    let origin = origin();
+    let output = builder(&origin, &[("--access-log", "/nowhere/access.log")]).run();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("access log") && said.contains("/nowhere/access.log"), "{said}");
+
+    let server = logging(&origin, &[]);
+    std::fs::remove_file(server.path("access.log")).expect("it is there");
+    std::fs::create_dir(server.path("access.log")).expect("the folder is ours");
+    let output = server.command(&["reload"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("access log"), "{said}");
+    assert_eq!(server.stat("reloads_refused_total"), 1.0);
+}
+
+/// A named pipe that stays open and full: both ends are held, nothing is read.
+fn unread_pipe(path: &Path) -> File {
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
+    assert!(made.success());
+    OpenOptions::new().read(true).write(true).open(path).expect("the folder is ours")
+}
+
+fn origin() -> Origin {
+    Origin::start(|request| match request.target.as_str() {
+        "/p" => Script::answer("200 OK", &["Cache-Control: no-store"], b"taken"),
+        "/cut" => {
+            let head = answer_head("200 OK", &["Cache-Control: no-store"], 1 << 20);
+            Script::new().send(head).send(vec![b'x'; 1 << 19]).close()
+        }
+        _ => Script::answer("200 OK", &["Cache-Control: max-age=60", "ETag: \"e\""], b"hello"),
+    })
+}
+
+fn builder(origin: &Origin, flags: &[(&str, &str)]) -> ServerBuilder {
+    let site = format!(
+        "[[site]]\nname = \"a\"\nnames = [\"example.test\"]\norigin = \"http://{}\"\n",
+        origin.address()
+    );
+    let builder =
+        ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&site).flag("--workers", "1");
+    flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value))
+}
+
+fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
+    builder(origin, flags).start()
+}
+
+/// A server that logs to `access.log` in its folder.
+fn logging(origin: &Origin, flags: &[(&str, &str)]) -> Server {
+    let builder = builder(origin, flags);
+    let path = builder.path("access.log").display().to_string();
+    builder.flag("--access-log", &path).start()
+}
+
+fn json_lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn unix_ms() -> u64 {
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
+    u64::try_from(now.as_millis()).expect("before the end of time")
+}

@@ -1,0 +1,206 @@
+//! The admin interface on both kinds of address, asked over real sockets.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+
+use forebay_testkit::{Client, Origin, PATIENCE, Response, Script, Server, ServerBuilder};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// A host that a browser on this machine may name.
+const HERE: &str = "localhost";
+
+#[test]
+fn every_page_answers_on_both_kinds_of_address() {
+    let origin = Origin::echo();
+    let long = format!("http://example.test/{}", "x".repeat(70_000));
+    let cases = [
+        ("GET /", "", 200, "POST /purge"),
+        ("GET /healthz", "", 200, "ok\n"),
+        ("GET /metrics", "", 200, "# TYPE forebay_hits_total counter\n"),
+        ("GET /stats", "", 200, "\"hits_total\":"),
+        ("GET /stats?x=1", "", 200, "\"uptime_ms\":"),
+        ("POST /purge", "http://example.test/a", 200, "\"purged\":0"),
+        ("POST /purge", " HTTP://example.test\n", 200, "\"purged\":0"),
+        ("POST /purge", "", 400, "begins with http://"),
+        ("POST /purge", "ftp://example.test/", 400, "begins with http://"),
+        ("POST /purge", "http://exa mple.test/", 400, "malformed"),
+        ("POST /purge", "http://example.test:99999/", 400, "malformed"),
+        ("POST /purge", "http://example.test/a b", 400, "path"),
+        ("POST /purge", "http://example.test/#a", 400, "path"),
+        ("POST /purge", "http://other.test/", 400, "no site serves this host"),
+        ("POST /purge", &long, 400, "did not arrive whole"),
+        ("POST /reload", "", 200, "\"reloaded\":true"),
+        ("GET /nothing", "", 404, "GET / lists them"),
+        ("POST /healthz/", "", 404, "GET / lists them"),
+        ("POST /", "", 405, "method"),
+        ("POST /healthz", "", 405, "method"),
+        ("DELETE /metrics", "", 405, "method"),
+        ("PUT /stats", "", 405, "method"),
+        ("GET /purge", "", 405, "method"),
+        ("GET /reload", "", 405, "method"),
+    ];
+    for server in [over_unix(&origin), over_tcp(&origin)] {
+        for (line, body, status, fragment) in cases {
+            let response = ask(&server, line, &[&format!("Host: {HERE}")], body);
+            let what = format!("{line} {:.60} at {:?}: {response:?}", body, server.admin());
+            assert_eq!(response.status, status, "{what}");
+            assert!(response.text().contains(fragment), "{what}");
+            // RFC 9110 §15.5.6: which methods there are.
+            assert_eq!(response.head.has("allow"), status == 405, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_browsers_page_of_another_site_gets_nothing_from_a_port() {
+    let origin = Origin::echo();
+    let (unix, tcp) = (over_unix(&origin), over_tcp(&origin));
+    let port = tcp.admin().display().to_string();
+    // Fields of the request; status at the port. Nobody can lead a browser to a Unix socket.
+    let cases: &[(&[&str], u16)] = &[
+        (&["Host: localhost"], 200),
+        (&["Host: LOCALHOST:8080"], 200),
+        (&["Host: 127.0.0.1"], 200),
+        (&["Host: 127.9.9.9:1"], 200),
+        (&["Host: [::1]:80"], 200),
+        (&[&format!("Host: {port}")], 200),
+        (&[], 403),
+        (&["Host:"], 403),
+        (&["Host: evil.test"], 403),
+        (&["Host: localhost.evil.test"], 403),
+        (&["Host: 127.0.0.1.evil.test"], 403),
+        (&["Host: 127.evil.test:80"], 403),
+        (&["Host: 10.0.0.1"], 403),
+        (&["Host: localhost", "Host: evil.test"], 403),
+        (&["Host: localhost", "Origin: http://evil.test"], 403),
+        (&["Host: localhost", "Origin: null"], 403),
+    ];
+    for line in ["GET /healthz", "GET /stats", "POST /reload", "POST /purge"] {
+        for (fields, status) in cases {
+            let response = ask(&tcp, line, fields, "http://example.test/");
+            assert_eq!(response.status, *status, "{line} with {fields:?} at a port");
+        }
+    }
+    let foreign = ["Host: evil.test", "Origin: http://evil.test"];
+    assert_eq!(ask(&unix, "GET /healthz", &foreign, "").status, 200);
+    assert_eq!(tcp.stat("reloads_total"), 6.0, "a refused request had an effect");
+}
+
+#[test]
+fn every_metric_has_help_type_and_number_and_is_in_the_statistics() {
+    let origin = Origin::echo();
+    let server = over_unix(&origin);
+    Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
+    let text = ask(&server, "GET /metrics", &["Host: a"], "").text();
+    let mut names = BTreeSet::new();
+    let lines: Vec<&str> = text.lines().collect();
+    for group in lines.chunks(3) {
+        let [help, kind, sample] = group else { panic!("an unfinished group: {group:?}") };
+        let (name, value) = sample.split_once(' ').expect("name and value");
+        let help = help.strip_prefix(&format!("# HELP {name} "));
+        assert!(help.is_some_and(|help| help.len() > 8), "{group:?}");
+        let is_total = name.ends_with("_total");
+        let wanted = if is_total { "counter" } else { "gauge" };
+        assert_eq!(*kind, format!("# TYPE {name} {wanted}"));
+        assert!(value.parse::<u64>().is_ok(), "{sample}");
+        let name = name.strip_prefix("forebay_").expect("our prefix");
+        assert!(names.insert(name.to_string()), "{name} twice");
+    }
+    assert!(text.contains("\nforebay_requests_total 1\n"), "{text}");
+    let mut shown: BTreeSet<_> = server.stats().into_keys().collect();
+    shown.retain(|name| !["workers", "uptime_ms"].contains(&name.as_str()));
+    assert_eq!(names, shown);
+}
+
+#[test]
+fn a_purge_and_a_refused_reload_have_their_effect_and_no_other() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"x"));
+    let server = over_tcp(&origin);
+    let mut client = Client::connect(server.address());
+    for target in ["/a", "/b"] {
+        client.ask("GET", target, &[]).expect("served");
+    }
+    let response = ask(&server, "POST /purge", &["Host: [::1]"], "http://example.test/a");
+    assert!(response.text().contains("\"purged\":1"), "{response:?}");
+    for target in ["/a", "/b"] {
+        client.ask("GET", target, &[]).expect("served");
+    }
+    assert_eq!((origin.count("/a"), origin.count("/b")), (2, 1));
+
+    server.write_config("workers = \n");
+    let response = ask(&server, "POST /reload", &["Host: localhost"], "");
+    assert_eq!(response.status, 422);
+    assert!(response.text().contains("forebay.toml:1:"), "{response:?}");
+    assert_eq!(client.ask("GET", "/b", &[]).expect("served").status, 200);
+}
+
+#[test]
+fn the_socket_is_for_its_owner_and_an_address_for_everybody_is_refused() {
+    let origin = Origin::echo();
+    let server = over_unix(&origin);
+    let mode = std::fs::metadata(server.admin()).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9000"] {
+        let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--admin", address);
+        let output = builder.run();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{address}: {said}");
+        assert!(output.stdout.is_empty(), "{address} is listened on");
+        assert!(said.contains("--admin") && said.contains(address), "{said}");
+        assert!(said.contains("loopback or a Unix socket only"), "{said}");
+    }
+}
+
+fn builder(origin: &Origin) -> ServerBuilder {
+    let site = format!(
+        "[[site]]\nname = \"a\"\nnames = [\"example.test\"]\norigin = \"http://{}\"\n",
+        origin.address()
+    );
+    ServerBuilder::new(PROGRAM).config(&site).flag("--workers", "1")
+}
+
+fn over_unix(origin: &Origin) -> Server {
+    builder(origin).start()
+}
+
+fn over_tcp(origin: &Origin) -> Server {
+    builder(origin).flag("--admin", "127.0.0.1:0").start()
+}
+
+/// One request on a connection of its own. `line` is method and target.
+fn ask(server: &Server, line: &str, fields: &[&str], body: &str) -> Response {
+    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    let head = format!("{line} HTTP/1.1\r\n{fields}Connection: close\r\n");
+    let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let place = server.admin();
+    let answer = match place.display().to_string().parse() {
+        Ok(address) => {
+            let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("it listens");
+            stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+            exchange(stream, &request)
+        }
+        Err(_) => {
+            let stream = UnixStream::connect(&place).expect("it listens");
+            stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+            exchange(stream, &request)
+        }
+    };
+    let method = line.split(' ').next().unwrap_or_default();
+    let parsed = Response::parse(&answer, method, true).expect("well-formed");
+    parsed.unwrap_or_else(|| panic!("no answer to {line} with {fields:?}")).0
+}
+
+fn exchange(mut stream: impl Read + Write, request: &str) -> Vec<u8> {
+    // A refusal may come before the whole body was taken.
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        answer.extend_from_slice(&buffer[..count]);
+    }
+    answer
+}

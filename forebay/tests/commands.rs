@@ -1,0 +1,308 @@
+//! The commands as a user types them: `try` and what it prints, `check`, `config`, `stats`, and
+//! how servers and commands find each other.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::thread;
+
+use forebay_testkit::server::Folder;
+use forebay_testkit::{
+    Client, Origin, Response, Script, Server, ServerBuilder, Signal, eventually,
+};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+#[test]
+fn what_try_prints_shows_what_it_says() {
+    let builder = ServerBuilder::bare(PROGRAM, "try").flag("--listen", "127.0.0.1:0");
+    let run = builder.path("run").display().to_string();
+    let server = builder.flag("--runtime-dir", &run).start();
+    eventually("all is printed", || server.output().contains("Stop with Ctrl-C."));
+    let text = server.output();
+    let base = format!("http://{}", server.address());
+    let first = text.lines().find(|line| line.contains("http://") && !line.contains("listening"));
+    let front = first.and_then(|line| words(line).find(|word| word.starts_with("http://")));
+    assert_eq!(front.as_deref(), Some(format!("{base}/").as_str()), "not the front page: {text}");
+
+    let url = |title: &str| {
+        let line = printed(&text, title);
+        let url = words(line).find(|word| word.starts_with(&base)).expect("a URL");
+        url[base.len()..].to_string()
+    };
+    let page = url("a miss, then a hit");
+    for (turn, wanted) in [("first", "fwd=uri-miss"), ("second", "hit")] {
+        let response = ask(&server, &page, &[]);
+        assert!(says(&response, wanted), "the {turn} answer: {response:?}");
+        assert!(response.text().contains("<title>The forebay</title>"));
+    }
+    for _ in 0..2 {
+        let response = ask(&server, &url("never stored"), &[]);
+        assert!(says(&response, "fwd=uri-miss") && !says(&response, "stored"), "{response:?}");
+    }
+    let command: Vec<_> = words(printed(&text, "a purge")).skip(2).collect();
+    let output = Command::new(&command[0]).args(&command[1..]).output().expect("it runs");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 stored responses dropped"));
+    assert!(says(&ask(&server, &page, &[]), "fwd=uri-miss"), "it is still there");
+
+    let range = ask(&server, &url("a range"), &["Range: bytes=0-99"]);
+    assert_eq!((range.status, range.body.len()), (206, 100), "{range:?}");
+    let command: Vec<_> = words(printed(&text, "what happened")).skip(2).collect();
+    let output = Command::new(&command[0]).args(&command[1..]).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("hits_total"), "{output:?}");
+    collapses(&server, &url("a collapse"));
+}
+
+/// Four clients at once: one request to the origin, and all lines for each client.
+fn collapses(server: &Server, target: &str) {
+    let before = server.stats();
+    let texts: Vec<String> = thread::scope(|scope| {
+        let clients: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| ask(server, target, &[]).text())).collect();
+        clients.into_iter().map(|client| client.join().expect("no panic")).collect()
+    });
+    for text in &texts {
+        assert_eq!(text.lines().count(), 10, "{text}");
+        assert_eq!(text, &texts[0]);
+    }
+    let after = server.stats();
+    let grown = |name: &str| after[name] - before[name];
+    assert_eq!((grown("origin_requests_total"), grown("collapsed_total")), (1.0, 3.0));
+}
+
+#[test]
+fn check_says_where_and_what_is_wrong() {
+    let folder = Folder::new();
+    let file = folder.path("forebay.toml");
+    let site = "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://127.0.0.1:1\"\n";
+    let check = |text: &str, flags: &[&str]| {
+        std::fs::write(&file, text).expect("the folder is ours");
+        forebay(&[&["check"], flags, &[&file.display().to_string()]].concat())
+    };
+    let good = check(site, &[]);
+    assert!(good.status.success() && text_of(&good).contains("valid; sites: 1"), "{good:?}");
+    let good = check(site, &["--json"]);
+    assert_eq!(text_of(&good).trim(), "{\"sites\":1,\"valid\":true}");
+    // Text in front of the site, line and column, a part of the message, a part of the hint.
+    let cases = [
+        ("head_bytes_maxx = 1\n", 1, 1, "head_bytes_maxx", "head_bytes_max"),
+        ("\nworkers = 5000\n", 2, 11, "too large: 5000", ""),
+        ("idle_ms_max = \"10 sec\"\n", 1, 15, "idle_ms_max", "10s"),
+        ("listen = \"localhost:80\"\n", 1, 10, "listen", "127.0.0.1:80"),
+        ("admin = \"0.0.0.0:9000\"\n", 1, 9, "admin", "loopback or a Unix socket"),
+        ("cache_size = \n", 1, 14, "", ""),
+    ];
+    for (text, line, column, message, hint) in cases {
+        let text = format!("{text}{site}");
+        let output = check(&text, &[]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}: {output:?}");
+        let place = format!("{}:{line}:{column}", file.display());
+        assert!(said.contains(&place), "{place} in {said}");
+        assert!(said.contains(message) && said.contains(hint), "{message}, {hint} in {said}");
+
+        let output = check(&text, &["--json"]);
+        assert_eq!(output.status.code(), Some(1), "{text}: {output:?}");
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(value["valid"], false, "{value}");
+        let error = &value["errors"][0];
+        assert_eq!((&error["line"], &error["column"]), (&line.into(), &column.into()), "{value}");
+        assert_eq!(error["file"], file.display().to_string());
+        assert!(error["message"].as_str().is_some_and(|said| said.contains(message)), "{value}");
+        let hinted = error["hint"].as_str().unwrap_or_default();
+        assert!(hinted.contains(hint), "{hint} in {value}");
+    }
+    let missing = forebay(&["check", &folder.path("none.toml").display().to_string()]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("none.toml"), "{missing:?}");
+}
+
+#[test]
+fn the_printed_defaults_are_a_valid_file() {
+    let folder = Folder::new();
+    let file = folder.path("forebay.toml");
+    let defaults = forebay(&["config", "--defaults"]);
+    std::fs::write(&file, &defaults.stdout).expect("the folder is ours");
+    let output = forebay(&["check", &file.display().to_string()]);
+    assert!(output.status.success(), "{output:?}");
+    let text = text_of(&defaults);
+    for name in ["listen", "cache_size", "[[site]]", "access_log", "object_bytes_max"] {
+        assert!(text.contains(name), "{name} is not in {text}");
+    }
+}
+
+#[test]
+fn the_counters_of_a_killed_server_can_be_read() {
+    let origin = Origin::echo();
+    let mut server = Server::before(PROGRAM, &origin);
+    let mut client = Client::connect(server.address());
+    for _ in 0..5 {
+        client.ask("GET", "/", &[]).expect("served");
+    }
+    let file = server.path(&format!("run/{}.counters", server.address().port()));
+    let read = || -> Value {
+        let output = forebay(&["stats", "--json", "--file", &file.display().to_string()]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    assert_eq!(read()["is_alive"], true);
+    server.signal(Signal::KILL);
+    assert!(server.wait().is_some_and(|status| !status.success()));
+    let left = read();
+    assert_eq!((&left["is_alive"], &left["requests_total"]), (&false.into(), &5.into()), "{left}");
+    assert_eq!(left["origin_requests_total"], 5);
+    let table = forebay(&["stats", "--file", &file.display().to_string()]);
+    assert!(text_of(&table).lines().any(|line| line.starts_with("requests_total ")), "{table:?}");
+    std::fs::write(&file, "something else").expect("the folder is ours");
+    let refused = forebay(&["stats", "--file", &file.display().to_string()]);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0), "{refused:?}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let origin = Origin::echo();
+    let server = Server::before(PROGRAM, &origin);
+    let admin = server.admin().display().to_string();
+    let cases: &[&[&str]] = &[
+        &["stats", "--json", "--admin", &admin],
+        &["stats", "--admin", &admin],
+        &["purge", "http://example.test/", "--admin", &admin],
+        &["reload", "--admin", &admin],
+        &["config", "--defaults"],
+        &["config", "--defaults", "--format", "markdown"],
+    ];
+    for arguments in cases {
+        // Nobody holds the reading end, as after `| head` has gone.
+        let (reader, writer) = std::io::pipe().expect("descriptors are left");
+        drop(reader);
+        let output = Command::new(PROGRAM).args(*arguments).stdout(writer).output();
+        let output = output.expect("it was built");
+        assert_eq!((output.status.code(), text_of_errors(&output)), (Some(0), String::new()));
+    }
+}
+
+#[test]
+fn servers_with_default_settings_run_side_by_side_and_are_found() {
+    let origin = Origin::echo();
+    let folder = Folder::new();
+    let dir = folder.path("").display().to_string();
+    let found = |arguments: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).env("XDG_RUNTIME_DIR", &dir).output().expect("it was built")
+    };
+    let none = found(&["stats"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(text_of_errors(&none).contains("no running server found"), "{none:?}");
+
+    let start = || {
+        let builder = ServerBuilder::bare(PROGRAM, "serve").variable("XDG_RUNTIME_DIR", &dir);
+        builder.origin(&origin).start()
+    };
+    let first = start();
+    assert_eq!(first.admin().parent(), Some(Path::new(&dir).join("forebay").as_path()));
+    let only = found(&["stats", "--json"]);
+    assert!(text_of(&only).contains("\"requests_total\":0"), "{only:?}");
+
+    let second = start();
+    assert_ne!(first.address(), second.address());
+    assert_ne!(first.admin(), second.admin());
+    for server in [&first, &second] {
+        let response = Client::connect(server.address()).ask("GET", "/", &[]);
+        assert_eq!(response.expect("served").status, 200);
+        assert_eq!(server.stat("requests_total"), 1.0, "each counts its own");
+    }
+    for arguments in [&["stats"][..], &["reload"], &["purge", "http://a/"]] {
+        let output = found(arguments);
+        let said = text_of_errors(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("choose one with --admin"), "{said}");
+        for server in [&first, &second] {
+            assert!(said.contains(&server.admin().display().to_string()), "{said}");
+        }
+    }
+    drop(second);
+    // The killed server's socket is still there, and nobody answers at it.
+    assert!(found(&["reload"]).status.success());
+    assert_eq!(first.stat("reloads_total"), 1.0);
+}
+
+#[test]
+fn an_address_in_use_that_was_asked_for_is_refused() {
+    let origin = Origin::echo();
+    let first = Server::before(PROGRAM, &origin);
+    let address = first.address().to_string();
+    let output = ServerBuilder::new(PROGRAM).origin(&origin).flag("--listen", &address).run();
+    let said = text_of_errors(&output);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{said}");
+    assert!(said.contains(&address) && said.contains("in use"), "{said}");
+    assert!(said.contains("--listen"), "{said}");
+    let response = Client::connect(first.address()).ask("GET", "/", &[]);
+    assert_eq!(response.expect("served").status, 200);
+}
+
+#[test]
+fn a_hang_up_right_after_the_start_reloads() {
+    let origin = Origin::echo();
+    for _ in 0..5 {
+        let server = Server::before(PROGRAM, &origin);
+        server.signal(Signal::HUP);
+        eventually("it is applied", || server.stat("reloads_total") == 1.0);
+        let response = Client::connect(server.address()).ask("GET", "/", &[]);
+        assert_eq!(response.expect("served").status, 200);
+    }
+}
+
+#[test]
+fn several_urls_are_purged_and_one_bad_one_makes_the_exit_code() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"x"));
+    let server = Server::before(PROGRAM, &origin);
+    let mut client = Client::connect(server.address());
+    for target in ["/a", "/b"] {
+        client.ask("GET", target, &[]).expect("served");
+    }
+    let urls = ["http://example.test/a", "gopher://example.test/", "http://example.test/b"];
+    let output = server.command(&[&["purge"], &urls[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text_of(&output).matches(": 1 stored responses dropped").count(), 2, "{output:?}");
+    assert!(text_of_errors(&output).contains("gopher://example.test/: "), "{output:?}");
+    assert_eq!(server.stat("purged_total"), 2.0);
+    let output = server.command(&["purge", "--json", urls[0]]);
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&value["purged"], &value["url"]), (&0.into(), &urls[0].into()));
+}
+
+fn forebay(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).args(arguments).output().expect("it was built")
+}
+
+fn text_of(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn text_of_errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The line that `try` prints for this.
+fn printed<'a>(text: &'a str, title: &str) -> &'a str {
+    let mut lines = text.lines().filter(|line| line.trim_start().starts_with(title));
+    lines.next().unwrap_or_else(|| panic!("no {title} in {text}"))
+}
+
+fn words(line: &str) -> impl Iterator<Item = String> {
+    line.split_whitespace().map(str::to_string)
+}
+
+/// As curl asks for a URL with the server's own address in it.
+fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
+    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    let mut client = Client::connect(server.address());
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", server.address()));
+    client.response("GET").expect("an answer")
+}
+
+/// Has Cache-Status this parameter?
+fn says(response: &Response, parameter: &str) -> bool {
+    let value = response.field("cache-status").unwrap_or_default();
+    value.split("; ").any(|part| part == parameter)
+}

@@ -1,0 +1,202 @@
+//! Bugs that were, each as a scenario named by what broke.
+
+use forebay_testkit::{Client, Gate, Origin, Request, Response, Script, Server, ServerBuilder};
+
+fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(origin);
+    let builder = builder.flag("--workers", "1");
+    flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value)).start()
+}
+
+fn ask(server: &Server, method: &str, target: &str, fields: &[&str]) -> Response {
+    Client::connect(server.address()).ask(method, target, fields).expect("an answer")
+}
+
+fn cache_status(response: &Response) -> &str {
+    response.field("cache-status").unwrap_or_default()
+}
+
+/// Answers with the value of one request field, as a page that varies by it.
+fn varying(request: &Request, name: &str) -> Script {
+    let vary = format!("Vary: {name}");
+    let body = request.head.field(name).unwrap_or("none").to_owned();
+    Script::answer("200 OK", &["Cache-Control: max-age=60", &vary], body.as_bytes())
+}
+
+#[test]
+fn a_field_hidden_by_connection_made_the_key_of_an_answer_to_another_request() {
+    let origin = Origin::start(|request| varying(request, "x-lang"));
+    let server = start(&origin, &[]);
+    let hidden = ask(&server, "GET", "/", &["X-Lang: de", "Connection: x-lang"]);
+    assert_eq!(hidden.text(), "none");
+    assert_eq!(ask(&server, "GET", "/", &["X-Lang: de"]).text(), "de");
+}
+
+#[test]
+fn an_answer_that_varies_by_what_forebay_writes_was_given_to_others() {
+    let origin = Origin::start(|request| varying(request, "x-forwarded-for"));
+    let server = start(&origin, &[]);
+    let first = ask(&server, "GET", "/", &[]);
+    assert!(cache_status(&first).contains("detail=vary"), "{}", cache_status(&first));
+    let second = ask(&server, "GET", "/", &[]);
+    assert!(!cache_status(&second).contains("hit"), "{}", cache_status(&second));
+    assert_eq!(origin.request_count(), 2);
+}
+
+#[test]
+fn a_304_that_is_for_one_user_was_merged_into_what_all_get() {
+    let origin = Origin::start(|request| match request.head.field("if-none-match") {
+        Some(_) => {
+            let fields = ["Cache-Control: private, max-age=60", "ETag: \"v\"", "X-Account: alice"];
+            Script::new()
+                .send(format!("HTTP/1.1 304 Not Modified\r\n{}\r\n\r\n", fields.join("\r\n")))
+        }
+        None => {
+            let account = request.head.field("authorization").unwrap_or("nobody").to_owned();
+            let fields =
+                ["Cache-Control: no-cache", "ETag: \"v\"", &format!("X-Account: {account}")];
+            Script::answer("200 OK", &fields, b"page")
+        }
+    });
+    let server = start(&origin, &[]);
+    ask(&server, "GET", "/", &[]);
+    ask(&server, "GET", "/", &["Authorization: alice"]);
+    let anonymous = ask(&server, "GET", "/", &[]);
+    assert_eq!(anonymous.field("x-account"), Some("nobody"));
+    assert!(!cache_status(&anonymous).contains("hit"), "{}", cache_status(&anonymous));
+}
+
+#[test]
+fn one_request_kept_an_url_out_of_the_cache_for_all() {
+    let origin = Origin::start(|request| match request.head.field("x-bad") {
+        Some(_) => Script::answer("400 Bad Request", &[], b"no"),
+        None => Script::answer("200 OK", &["Cache-Control: max-age=60"], b"page"),
+    });
+    let server = start(&origin, &[]);
+    for spoiler in ["Authorization: x", "X-Bad: 1"] {
+        let target = format!("/{}", spoiler.len());
+        ask(&server, "GET", &target, &[spoiler]);
+        let first = ask(&server, "GET", &target, &[]);
+        assert!(cache_status(&first).contains("stored"), "{spoiler}: {}", cache_status(&first));
+        let second = ask(&server, "GET", &target, &[]);
+        assert!(cache_status(&second).contains("hit"), "{spoiler}: {}", cache_status(&second));
+    }
+}
+
+#[test]
+fn a_finished_answer_waited_behind_the_origin_of_the_next() {
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let origin = Origin::start(move |request| match request.target.as_str() {
+        "/slow" => {
+            Script::new().wait(&wait).send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow")
+        }
+        _ => Script::answer("200 OK", &["Cache-Control: max-age=60"], b"fast"),
+    });
+    let server = start(&origin, &[]);
+    ask(&server, "GET", "/fast", &[]);
+    let mut client = Client::connect(server.address());
+    let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: example.test\r\n\r\n");
+    client.send(request("/fast") + &request("/slow"));
+    assert_eq!(client.response("GET").expect("it is stored").text(), "fast");
+    gate.open();
+    assert_eq!(client.response("GET").expect("the gate is open").text(), "slow");
+}
+
+#[test]
+fn a_get_with_a_chunked_body_lost_it_on_the_way() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"ok"));
+    let server = start(&origin, &[]);
+    for method in ["GET", "POST", "DELETE"] {
+        let mut client = Client::connect(server.address());
+        client.send(format!(
+            "{method} /body HTTP/1.1\r\nHost: example.test\r\nTransfer-Encoding: chunked\r\n\r\n\
+             3\r\nabc\r\n0\r\n\r\n"
+        ));
+        assert_eq!(client.response(method).expect("an answer").status, 200, "{method}");
+        let seen = origin.requests();
+        let last = seen.last().expect("it was asked");
+        assert_eq!((last.method.as_str(), &last.body[..]), (method, &b"abc"[..]));
+    }
+    assert!(origin.faults().is_empty(), "{:?}", origin.faults());
+}
+
+#[test]
+fn a_204_went_out_with_a_length_and_a_416_as_a_copy_of_the_page() {
+    let origin = Origin::start(|request| match request.target.as_str() {
+        "/none" => Script::new().send("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"),
+        _ => Script::answer("200 OK", &["Cache-Control: max-age=60", "ETag: \"v\""], b"page"),
+    });
+    let server = start(&origin, &[]);
+    let none = ask(&server, "GET", "/none", &[]);
+    assert_eq!((none.status, none.field("content-length")), (204, None));
+    ask(&server, "GET", "/page", &[]);
+    let beyond = ask(&server, "GET", "/page", &["Range: bytes=100-"]);
+    assert_eq!(beyond.status, 416);
+    assert_eq!(beyond.field("content-range"), Some("bytes */4"));
+    assert_eq!(beyond.field("cache-control"), Some("no-store"));
+    assert_eq!(beyond.field("etag"), None);
+}
+
+#[test]
+fn the_cache_status_of_other_caches_was_stored_and_told_again() {
+    let fields = ["Cache-Control: max-age=60", "Cache-Status: inner; hit; ttl=9"];
+    let origin = Origin::start(move |_| Script::answer("200 OK", &fields, b"page"));
+    let server = start(&origin, &[]);
+    ask(&server, "GET", "/", &[]);
+    let hit = ask(&server, "GET", "/", &[]);
+    assert!(cache_status(&hit).starts_with("forebay; hit"), "{}", cache_status(&hit));
+    assert!(hit.head.all("cache-status").all(|value| !value.contains("inner")));
+}
+
+#[test]
+fn a_confirmed_validation_threw_its_connection_away() {
+    let origin = Origin::start(|request| match request.head.field("if-none-match") {
+        Some(_) => Script::new().send("HTTP/1.1 304 Not Modified\r\nETag: \"v\"\r\n\r\n"),
+        None => Script::answer("200 OK", &["Cache-Control: no-cache", "ETag: \"v\""], b"page"),
+    });
+    let server = start(&origin, &[]);
+    for _ in 0..6 {
+        assert_eq!(ask(&server, "GET", "/", &[]).text(), "page");
+    }
+    assert_eq!((origin.request_count(), origin.connections().len()), (6, 1));
+}
+
+#[test]
+fn a_client_that_waits_for_the_100_was_taken_for_a_slow_one() {
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let origin = Origin::start(move |_| {
+        Script::early()
+            .wait(&wait)
+            .send("HTTP/1.1 100 Continue\r\n\r\n")
+            .step(forebay_testkit::script::Step::ReadBody)
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    });
+    let server = start(&origin, &[("--body-grace-ms", "1ms")]);
+    let mut client = Client::connect(server.address());
+    client.send(
+        "POST / HTTP/1.1\r\nHost: example.test\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n",
+    );
+    // One that does not wait for anything is cut, so by then the time is over for both.
+    let mut slow = Client::connect(server.address());
+    slow.send("POST /slow HTTP/1.1\r\nHost: example.test\r\nContent-Length: 3\r\n\r\n");
+    assert_eq!(slow.response("POST").expect("an answer").status, 408);
+    gate.open();
+    let interim = client.peek("POST", |response| !response.interim.is_empty());
+    assert!(interim.is_ok(), "no 100 came: {interim:?}");
+    client.send("abc");
+    assert_eq!(client.response("POST").expect("an answer").status, 200);
+}
+
+#[test]
+fn options_counted_no_hops() {
+    let origin = Origin::echo();
+    let server = start(&origin, &[]);
+    let here = ask(&server, "OPTIONS", "*", &["Max-Forwards: 0"]);
+    assert_eq!((here.status, origin.request_count()), (204, 0));
+    assert!(here.field("allow").is_some_and(|allow| allow.contains("GET")));
+    ask(&server, "OPTIONS", "*", &["Max-Forwards: 7"]);
+    let seen = origin.requests();
+    assert_eq!(seen.last().and_then(|request| request.head.field("max-forwards")), Some("6"));
+}

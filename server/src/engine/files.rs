@@ -1,0 +1,27 @@
+//! How many files the process may have open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::ServerSettings;
+use crate::events::Event;
+
+/// Files that are open beside connections: sockets of the control thread, logs, libraries.
+const OTHER_FILES: u64 = 64;
+
+/// Raises the soft limit to the hard one: shells leave it at 1024, which is fewer than the
+/// connections that the settings permit. Warns if even that is fewer.
+pub(super) fn raise_limit(settings: &ServerSettings, worker_count: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // A sandbox may forbid it; then the warning tells.
+    let _ = setrlimit(Resource::Nofile, raised);
+    let per_worker = u64::from(settings.connections_per_worker_max)
+        + u64::from(settings.origin_connections_max)
+        + u64::from(settings.origin_pool_idle_count_max);
+    let needed = per_worker * worker_count as u64 + OTHER_FILES;
+    let permitted = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if permitted < needed {
+        let detail = format_args!("{permitted} of the {needed} that the settings could need");
+        Event::FewFiles.log(&detail);
+    }
+}

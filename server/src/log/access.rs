@@ -1,0 +1,29 @@
+//! The access log's view of one request, from its head to the end of its answer.
+
+use forebay_http::policy::cache_status::CacheStatus;
+
+use super::line::AccessEntry;
+use crate::accept::Client;
+use crate::parse::Request;
+
+/// A line in the making; empty unless the answer is one of those that are logged.
+#[derive(Default)]
+pub(crate) struct Access(Option<Box<AccessEntry>>);
+
+impl Access {
+    /// The request is known.
+    pub(crate) fn begin(&mut self, client: &Client, request: &Request<'_>) {
+        client.worker.with_access_log(|log| {
+            if log.samples() {
+                self.0 = Some(Box::new(AccessEntry::begin(request, client.peer.ip())));
+            }
+        });
+    }
+
+    /// The answer is complete, or has broken off.
+    pub(crate) fn end(self, client: &Client, status: u16, body_bytes: u64, cache: &CacheStatus) {
+        let Some(mut entry) = self.0 else { return };
+        entry.end(status, body_bytes, cache);
+        client.worker.with_access_log(|log| log.log(&entry));
+    }
+}

@@ -1,0 +1,30 @@
+//! OPTIONS that go no further (RFC 9110 §7.6.2).
+
+use forebay_http::fields::FieldId;
+use forebay_http::framing::BodyFraming;
+use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::request::Method;
+
+use super::Answered;
+use super::head::Head;
+use crate::out::Out;
+use crate::parse::Request;
+
+/// Does the request ask this server itself, by Max-Forwards?
+pub(crate) fn is_for_us(request: &Request<'_>) -> bool {
+    request.head.method() == Method::Options
+        && request.head.fields().only(FieldId::MaxForwards) == Some(b"0")
+}
+
+/// Appends the answer: what may be asked here.
+pub(crate) fn serve_options(out: &mut Out, request: &Request<'_>, cache: &CacheStatus) -> Answered {
+    let head = Head {
+        status: 204,
+        block: b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n",
+        age: None,
+        framing: BodyFraming::None,
+        cache,
+    };
+    let keep_alive = head.write(out.text(), request.form);
+    Answered { status: 204, body_bytes: 0, keep_alive }
+}
