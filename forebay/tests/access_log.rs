@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use forebay_testkit::script::answer_head;
+use forebay_testkit::server::Folder;
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
 use serde_json::Value;
 
@@ -29,24 +30,27 @@ fn it_is_off_by_default_and_can_go_to_standard_output() {
     }
 }
 
+/// Method, target and further fields; status, bytes of body and Cache-Status.
+type Answer = (&'static str, &'static str, &'static [&'static str], u16, u64, &'static str);
+
+const ANSWERS: &[Answer] = &[
+    ("GET", "/a?x=1", NAMED, 200, 5, "forebay; fwd=uri-miss; fwd-status=200; stored"),
+    ("GET", "/a?x=1", NAMED, 200, 5, "forebay; hit; ttl=60"),
+    ("GET", "/a?x=1", &["Range: bytes=1-2"], 206, 2, "forebay; hit; ttl=60"),
+    ("GET", "/a?x=1", &["If-None-Match: \"e\""], 304, 0, "forebay; hit; ttl=60"),
+    ("HEAD", "/a?x=1", NAMED, 200, 0, "forebay; hit; ttl=60"),
+    ("POST", "/p", NAMED, 200, 5, "forebay; fwd=method; fwd-status=200"),
+    ("GET", "/n", &["Cache-Control: only-if-cached"], 504, 0, "forebay; fwd=uri-miss"),
+    ("GET", "/cut", NAMED, 499, 0, "forebay; fwd=uri-miss; fwd-status=200; detail=no-store"),
+];
+
 #[test]
 fn a_line_of_json_has_every_field() {
     let origin = origin();
     let mut server = logging(&origin, &[]);
     let before = unix_ms();
     let mut client = Client::connect(server.address());
-    // Method, target and further fields; status, bytes of body and Cache-Status.
-    let cases: &[(&str, &str, &[&str], u64, u64, &str)] = &[
-        ("GET", "/a?x=1", NAMED, 200, 5, "forebay; fwd=uri-miss; fwd-status=200; stored"),
-        ("GET", "/a?x=1", NAMED, 200, 5, "forebay; hit; ttl=60"),
-        ("GET", "/a?x=1", &["Range: bytes=1-2"], 206, 2, "forebay; hit; ttl=60"),
-        ("GET", "/a?x=1", &["If-None-Match: \"e\""], 304, 0, "forebay; hit; ttl=60"),
-        ("HEAD", "/a?x=1", NAMED, 200, 0, "forebay; hit; ttl=60"),
-        ("POST", "/p", NAMED, 200, 5, "forebay; fwd=method; fwd-status=200"),
-        ("GET", "/n", &["Cache-Control: only-if-cached"], 504, 0, "forebay; fwd=uri-miss"),
-        ("GET", "/cut", NAMED, 499, 0, "forebay; fwd=uri-miss; fwd-status=200; detail=no-store"),
-    ];
-    for (method, target, fields, ..) in cases {
+    for (method, target, fields, ..) in ANSWERS {
         let _ = client.ask(method, target, fields);
     }
     let mut client = Client::connect(server.address());
@@ -54,8 +58,8 @@ fn a_line_of_json_has_every_field() {
     assert_eq!(client.response("GET").expect("an answer").status, 421);
     assert!(server.stop().is_some_and(|status| status.success()));
     let lines = json_lines(&server.path("access.log"));
-    assert_eq!(lines.len(), cases.len() + 1, "{lines:?}");
-    for (line, (method, target, fields, status, body_bytes, cache)) in lines.iter().zip(cases) {
+    assert_eq!(lines.len(), ANSWERS.len() + 1, "{lines:?}");
+    for (line, (method, target, fields, status, body_bytes, cache)) in lines.iter().zip(ANSWERS) {
         let is_named = *fields == NAMED;
         let named = |value| if is_named { value } else { "" };
         let texts = [
@@ -82,7 +86,7 @@ fn a_line_of_json_has_every_field() {
         assert!(line["duration_us"].as_u64().is_some_and(|us| us < 60_000_000), "{line}");
         assert_eq!(line.as_object().map(serde_json::Map::len), Some(12), "{line}");
     }
-    let refused = &lines[cases.len()];
+    let refused = &lines[ANSWERS.len()];
     assert_eq!((&refused["status"], &refused["host"]), (&421.into(), &"other.test".into()));
     assert_eq!((&refused["version"], &refused["cache"]), (&"HTTP/1.0".into(), &"forebay".into()));
 }
@@ -216,18 +220,32 @@ fn a_log_that_nobody_reads_holds_up_nothing() {
 #[test]
 fn a_log_that_cannot_be_opened_is_refused_at_the_start_and_at_a_reload() {
     let origin = origin();
-    let output = builder(&origin, &[("--access-log", "/nowhere/access.log")]).run();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("access log") && said.contains("/nowhere/access.log"), "{said}");
+    let folder = Folder::new();
+    let lonely = folder.path("pipe");
+    drop(unread_pipe(&lonely));
+    for path in ["/nowhere/access.log", "/", &lonely.display().to_string()] {
+        let output = builder(&origin, &[("--access-log", path)]).run();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{path}: {said}");
+        assert!(said.contains("access log") && said.contains(path), "{said}");
+    }
 
     let server = logging(&origin, &[]);
-    std::fs::remove_file(server.path("access.log")).expect("it is there");
-    std::fs::create_dir(server.path("access.log")).expect("the folder is ours");
-    let output = server.command(&["reload"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("access log"), "{said}");
-    assert_eq!(server.stat("reloads_refused_total"), 1.0);
+    let log = server.path("access.log");
+    std::fs::remove_file(&log).expect("it is there");
+    let kinds: [fn(&Path); 2] = [
+        |path| std::fs::create_dir(path).expect("the folder is ours"),
+        |path| drop(std::fs::remove_dir(path).map(|()| unread_pipe(path))),
+    ];
+    for (turn, make) in kinds.into_iter().enumerate() {
+        make(&log);
+        let output = server.command(&["reload"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("access log"), "{turn}: {said}");
+    }
+    assert_eq!(server.stat("reloads_refused_total"), 2.0);
+    let mut client = Client::connect(server.address());
+    assert_eq!(client.ask("GET", "/a", &[]).expect("served").status, 200);
 }
 
 /// A named pipe that stays open and full: both ends are held, nothing is read.

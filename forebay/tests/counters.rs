@@ -28,7 +28,7 @@ fn each_request_moves_its_counters_and_no_other() {
     let mut tally = Tally { server: &server, before: watched(&server) };
     let mut client = Client::connect(server.address());
     for (what, request, status, grown) in REQUESTS {
-        client.send(request.replace("\\n", "\r\n") + "\r\n");
+        client.send(request.replace('\n', "\r\n") + "\r\n");
         let method = request.split(' ').next().unwrap_or_default();
         match client.response(method) {
             Ok(response) => assert_eq!(response.status, *status, "{what}: {response:?}"),
@@ -191,9 +191,9 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         &[("misses_total", 1), ("origin_connect_errors_total", 1), ("faults_sent_total", 1)],
     ),
     (
-        "a target with bytes that a URI has not",
-        ask!("GET /\"x"),
-        400,
+        "an expectation that nobody can meet",
+        ask!("GET /", "Expect: the-impossible"),
+        417,
         &[("requests_refused_total", 1), ("faults_sent_total", 1)],
     ),
 ];

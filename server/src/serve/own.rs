@@ -2,8 +2,8 @@
 //! answer comes down.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::CacheStatus;
@@ -14,7 +14,8 @@ use crate::buffers::Input;
 use crate::config::Config;
 use crate::fault::Fault;
 use crate::fetch::{
-    Asked, Exchange, InterimQueue, Outbound, Progress, Purpose, Upload, exchange, send_body,
+    Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Progress, Purpose, Upload, exchange,
+    send_body,
 };
 use crate::key::Place;
 use crate::out::Out;
@@ -77,43 +78,75 @@ pub(crate) async fn serve_own(
         RequestBody::new(own.framing, own.expects_continue, config.server.body_bytes_max)
             .map_err(Broken::Before)?;
     if body.is_whole() {
-        return down(client, config, &own, None, out, cache).await;
+        let answer = ask(client, config, &own, None, out).await?;
+        return pass(client, &own, answer, out, cache).await;
     }
     let (source, upload, progress) = Upload::channel(match own.framing {
         BodyFraming::Length(length) => Some(length),
         _ => None,
     });
     let answered = {
-        let mut up = pin!(send_body(client, &mut body, input, source));
-        let mut down = pin!(down(client, config, &own, Some((upload, progress)), out, cache));
-        let mut raised = None;
-        poll_fn(|cx| {
-            if raised.is_none()
-                && let Poll::Ready(ended) = up.as_mut().poll(cx)
-            {
-                raised = Some(ended);
-            }
-            down.as_mut().poll(cx).map(|answered| match (answered, raised) {
-                // The origin's exchange failed because the client's body did.
-                (Err(Broken::Before(_)), Some(Err(fault))) => Err(Broken::Before(fault)),
-                (answered, _) => answered,
-            })
-        })
-        .await?
+        let mut up = Up { body: pin!(send_body(client, &mut body, input, source)), ended: None };
+        let upload = Some((upload, progress));
+        let answer = up.until_answer(ask(client, config, &own, upload, out)).await?;
+        up.beside(pass(client, &own, answer, out, cache)).await?
     };
     // The answer may have come early.
     *unread = !body.is_whole();
     Ok(answered)
 }
 
-async fn down(
+/// A body on its way to the origin, polled beside what is done with the answer.
+struct Up<'f, F> {
+    body: Pin<&'f mut F>,
+    ended: Option<Result<(), Fault>>,
+}
+
+impl<F: Future<Output = Result<(), Fault>>> Up<'_, F> {
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        if self.ended.is_none()
+            && let Poll::Ready(ended) = self.body.as_mut().poll(cx)
+        {
+            self.ended = Some(ended);
+        }
+    }
+
+    /// Waits for the answer; a body that fails is the end of the exchange, for no origin can
+    /// answer to a part of a request.
+    async fn until_answer<T>(
+        &mut self,
+        answer: impl Future<Output = Result<T, Broken>>,
+    ) -> Result<T, Broken> {
+        let mut answer = pin!(answer);
+        poll_fn(|cx| {
+            self.poll(cx);
+            match self.ended {
+                Some(Err(fault)) => Poll::Ready(Err(Broken::Before(fault))),
+                _ => answer.as_mut().poll(cx),
+            }
+        })
+        .await
+    }
+
+    /// Runs `work` to its end; the body goes on as far as the origin takes it.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            self.poll(cx);
+            work.as_mut().poll(cx)
+        })
+        .await
+    }
+}
+
+/// Asks the origin; what comes before the answer is passed on.
+async fn ask(
     client: &Client,
     config: &Config,
     own: &Own<'_>,
     upload: Option<(Upload, Progress)>,
     out: &mut Out,
-    cache: &mut CacheStatus,
-) -> Result<Answered, Broken> {
+) -> Result<OriginAnswer, Broken> {
     let relay = Relay { client, form: own.form, queue: &own.interim };
     let request = Exchange {
         worker: &client.worker,
@@ -126,7 +159,17 @@ async fn down(
         },
         interim: &own.interim,
     };
-    let answer = relay.until(out, exchange(&request, upload)).await?.map_err(Broken::Before)?;
+    relay.until(out, exchange(&request, upload)).await?.map_err(Broken::Before)
+}
+
+/// Passes the answer on, after what it means for the store has been done.
+async fn pass(
+    client: &Client,
+    own: &Own<'_>,
+    answer: OriginAnswer,
+    out: &mut Out,
+    cache: &mut CacheStatus,
+) -> Result<Answered, Broken> {
     cache.fwd_status = Some(answer.head.status);
     if let Some(target) = &own.target {
         target.invalidate(&client.worker, own.place.site, &answer.head);
