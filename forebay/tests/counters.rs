@@ -44,11 +44,11 @@ fn each_request_moves_its_counters_and_no_other() {
         server.command(arguments);
         tally.grows(what, grown);
     }
-    // What nobody caused has stayed as it was: no panic, no retry, no line dropped.
+    // Among what nobody caused, and so never grew:
     assert_eq!(server.stat("panics_total"), 0.0);
 }
 
-/// Host of the site of which responses come.
+/// A request to the site that has an origin; the server is sent CRLF for each line feed.
 macro_rules! ask {
     ($line:literal $(, $field:literal)*) => {
         concat!($line, " HTTP/1.1\nHost: a.test\n" $(, $field, "\n")*)

@@ -39,7 +39,7 @@ counters! {
     Requests, Counter, "requests_total",
         "Requests whose head was parsed.";
     RequestsRefused, Counter, "requests_refused_total",
-        "Requests refused for their form (400, 413, 414, 417, 421, 431, 501, 505).";
+        "Requests refused before they were forwarded (400, 414, 417, 421, 431, 501, 505, 508).";
     HeadTimeouts, Counter, "head_timeouts_total",
         "Requests whose head did not arrive in time (408).";
     IdleTimeouts, Counter, "idle_timeouts_total",
@@ -71,7 +71,7 @@ counters! {
     Stored, Counter, "stored_total",
         "Responses stored.";
     NotStored, Counter, "not_stored_total",
-        "Fetches of cacheable form whose response could not be stored.";
+        "Fetches whose response could not be stored.";
     Validated, Counter, "validated_total",
         "Stored responses that the origin confirmed with 304.";
     FillsAborted, Counter, "fills_aborted_total",

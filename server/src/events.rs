@@ -53,14 +53,14 @@ events! {
     NotPinned, warn, "not_pinned", "a worker could not be pinned to its CPU";
     AcceptFailed, error, "accept_failed", "a connection could not be accepted";
     ConnectionRefused, warn, "connection_refused", "a connection was closed: a limit is reached";
-    RequestRefused, debug, "request_refused", "a request was refused for its form";
+    RequestRefused, debug, "request_refused", "a request was refused or broken off by its client";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "no connection to the origin";
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
     OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";
     LogFailed, error, "log_failed", "the access log can't be written";
-    AdminFailed, error, "admin_failed", "an admin request failed";
+    AdminFailed, error, "admin_failed", "an admin connection could not be accepted";
 }
 
 /// Lets through a bounded number of events each second.

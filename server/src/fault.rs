@@ -1,7 +1,8 @@
 //! What went wrong, on which side, and what follows from it.
 //!
 //! A [`Fault`] alone decides the status code of the answer and the fate of the client's
-//! connection. Nothing else in the server chooses a 4xx or 5xx.
+//! connection. Nothing else in the server chooses a 4xx or 5xx, but for the 416
+//! that a range decision gives.
 
 use forebay_http::error::RequestError;
 

@@ -18,7 +18,7 @@ use crate::buffers::Buffers;
 use crate::clock;
 use crate::config::Config;
 use crate::counters::Counter;
-use crate::fault::Fault;
+use crate::fault::{Fault, Side};
 use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
 use crate::log::Access;
@@ -51,13 +51,13 @@ pub(crate) async fn answer(
     // Bytes of a body that stay unread would be taken for the next request.
     let mut unread = true;
     let head = parts.head(input.bytes().get(..head_bytes).unwrap_or_default());
+    access.begin(client, head);
     let taken = match Request::check(head) {
         Err(fault) => Err(Broken::Before(fault)),
         Ok(mut request) => {
             request.form.keep_alive &= !last;
             form = request.form;
             unread = request.has_body();
-            access.begin(client, &request);
             let scratch = Scratch { key, variant, out };
             steps(client, config, &request, scratch, &mut cache).await
         }
@@ -79,7 +79,11 @@ pub(crate) async fn answer(
         }
         Err(Broken::Midway(fault)) => {
             client.worker.fault(fault, client.peer.ip());
-            access.end(client, CLIENT_CLOSED_REQUEST, 0, &cache);
+            let status = match fault.side() {
+                Side::Client => CLIENT_CLOSED_REQUEST,
+                Side::Origin | Side::Us => fault.status(),
+            };
+            access.end(client, status, 0, &cache);
             return Err(fault);
         }
     };
@@ -92,7 +96,7 @@ pub(crate) async fn answer(
     })
 }
 
-/// What the access log has for an answer that broke off, as in other servers' logs.
+/// What the access log has for an answer that the client broke off, as in other servers' logs.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// What becomes of the connection after an answer.

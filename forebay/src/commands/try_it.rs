@@ -36,8 +36,8 @@ Open {url}/ in a browser, or try this in another terminal:
   never stored         curl -si {url}/time | grep -i cache-status
   a collapse           for i in 1 2 3 4; do curl -s {url}/slow & done; wait
                        (four clients, one request to the origin, every line as it comes)
+  a range              curl -s -r 0-99 {url}/
   a purge              {me} purge --admin {admin} {url}/
-  a range              curl -s -r 0-99 {url}/style.css
   256 MiB              curl -o /dev/null {url}/large
   what happened        {me} stats --admin {admin}
 

@@ -99,6 +99,7 @@ fn front_page() -> String {
         .concat();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><title>The forebay</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
          <link rel=\"stylesheet\" href=\"/style.css\"></head>\n<body><h1>The forebay</h1>\n\
          <p>This page was made by the origin at second <b>{}</b>. It took the origin \
          {RENDER_MS} ms. Load it again: \
@@ -120,8 +121,10 @@ fn time_page() -> String {
 }
 
 const STYLE: &str = "body { font: 17px/1.5 Georgia, serif; max-width: 46em; margin: 3em auto; \
-     color: #1d3440; background: #f4f8f7 }\nh1 { font-weight: normal; letter-spacing: .02em }\n\
-     .row { display: flex; gap: 1em }\nfigure { margin: 0; text-align: center; font-size: 14px }\n\
+     padding: 0 1.2em; color: #1d3440; background: #f4f8f7 }\n\
+     h1 { font-weight: normal; letter-spacing: .02em }\n\
+     .row { display: flex; flex-wrap: wrap; gap: 1em }\n\
+     figure { margin: 0; text-align: center; font-size: 14px }\n\
      img { border-radius: 6px }\na { color: #0b6e7f }\n";
 
 /// A small picture whose colours and waves follow from its name.

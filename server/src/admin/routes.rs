@@ -38,11 +38,17 @@ pub(super) async fn answer(
         (&Method::POST, "/purge") => purge(control, request).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
-        (_, "/healthz" | "/metrics" | "/stats" | "/purge" | "/reload" | "/") => {
-            plain(StatusCode::METHOD_NOT_ALLOWED, "another method is needed here\n")
-        }
+        (_, "/healthz" | "/metrics" | "/stats" | "/") => not_allowed("GET"),
+        (_, "/purge" | "/reload") => not_allowed("POST"),
         _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
     })
+}
+
+/// RFC 9110 §15.5.6: says which method is meant.
+fn not_allowed(method: &'static str) -> Answer {
+    let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is needed here\n"));
+    answer.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(method));
+    answer
 }
 
 const INDEX: &str = "GET  /healthz  is the server alive
@@ -54,7 +60,9 @@ POST /reload   reads the configuration again
 
 /// A browser names the site that it means and the page that asks.
 fn is_local(headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).map(|host| host.as_bytes());
+    let mut hosts = headers.get_all(header::HOST).iter();
+    // Of two names one could be a foreign one.
+    let host = hosts.next().filter(|_| hosts.next().is_none()).map(|host| host.as_bytes());
     let host = host.and_then(Authority::parse).map(|authority| authority.host);
     let is_loopback = host.is_some_and(|host| {
         let address = str::from_utf8(host).ok().and_then(|host| host.parse::<Ipv4Addr>().ok());

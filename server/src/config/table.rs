@@ -152,8 +152,7 @@ settings! {
         reason: "RFC 9110 §4.1 asks for at least 8000 bytes; a longer one is answered with 414.",
     }
     head_ms_max: u32 = "10s" {
-        doc: "Time for the whole head of a request, from its first byte or from the opening of \
-            the connection.",
+        doc: "Time for the whole head of a request, from its first byte.",
         kind: Kind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "A client that sends a byte now and then must not hold a connection for ever.",
@@ -311,7 +310,7 @@ settings! {
         reloads: true,
         reason: "A page that rested for years may still change tomorrow.",
     }
-    object_bytes_max: u64 = "32MiB" {
+    object_bytes_max: u64 = "16MiB" {
         doc: "Largest body that is stored; larger ones pass through.",
         kind: Kind::Bytes { min: 0, max: 64 * TIB },
         reloads: true,

@@ -1,21 +1,21 @@
 //! The access log's view of one request, from its head to the end of its answer.
 
 use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::request::RequestHead;
 
 use super::line::AccessEntry;
 use crate::accept::Client;
-use crate::parse::Request;
 
 /// A line in the making; empty unless the answer is one of those that are logged.
 #[derive(Default)]
 pub(crate) struct Access(Option<Box<AccessEntry>>);
 
 impl Access {
-    /// The request is known.
-    pub(crate) fn begin(&mut self, client: &Client, request: &Request<'_>) {
+    /// A request's head has been parsed.
+    pub(crate) fn begin(&mut self, client: &Client, head: RequestHead<'_>) {
         client.worker.with_access_log(|log| {
             if log.samples() {
-                self.0 = Some(Box::new(AccessEntry::begin(request, client.peer.ip())));
+                self.0 = Some(Box::new(AccessEntry::begin(head, client.peer.ip())));
             }
         });
     }

@@ -5,10 +5,9 @@ use std::net::IpAddr;
 
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::cache_status::CacheStatus;
-use forebay_http::request::Version;
+use forebay_http::request::{RequestHead, Version};
 
 use crate::clock;
-use crate::parse::Request;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +37,16 @@ pub(crate) struct AccessEntry {
 
 impl AccessEntry {
     /// Notes what the request says.
-    pub(crate) fn begin(request: &Request<'_>, client: IpAddr) -> AccessEntry {
-        let fields = request.head.fields();
-        let mut host = Vec::new();
-        request.write_host(&mut host);
+    pub(crate) fn begin(head: RequestHead<'_>, client: IpAddr) -> AccessEntry {
+        let fields = head.fields();
         AccessEntry {
             time_ms: clock::unix_ms(),
             started_us: clock::monotonic_us(),
             client,
-            method: text(request.head.method().as_bytes()),
-            host: text(&host),
-            target: text(request.head.target()),
-            version: match request.form.version {
+            method: text(head.method().as_bytes()),
+            host: text(fields.first(FieldId::Host).unwrap_or_default()).to_ascii_lowercase(),
+            target: text(head.target()),
+            version: match head.version() {
                 Version::Http10 => "HTTP/1.0",
                 Version::Http11 => "HTTP/1.1",
             },

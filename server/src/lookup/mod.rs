@@ -1,16 +1,17 @@
 //! Step four: is there a stored response, and may it answer this request (RFC 9111 §4)?
 
+mod bypass;
 mod stored;
 
 pub(crate) use stored::{StoredResponse, stored_block};
 
 use forebay_cache::{Lookup, Store};
 use forebay_http::fields::{FieldId, Fields};
-use forebay_http::hop::HopFields;
-use forebay_http::policy::conditional::needs_origin;
 use forebay_http::policy::reuse::{ForwardReason, Reuse, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
+
+use bypass::bypass;
 
 use crate::config::Route;
 use crate::parse::Request;
@@ -67,24 +68,6 @@ pub(crate) fn lookup(wanted: &Wanted<'_>, request: &Request<'_>, variant: &mut V
         },
         Err(reason) => forward(request, reason, varies, None),
     }
-}
-
-/// What can't be answered from a cache at all.
-fn bypass(request: &Request<'_>, route: &Route) -> Option<ForwardReason> {
-    if !matches!(request.head.method(), Method::Get | Method::Head) {
-        return Some(ForwardReason::Method);
-    }
-    let fields = request.head.fields();
-    if !route.settings.cache || request.has_body() || needs_origin(fields) || hides(fields) {
-        return Some(ForwardReason::Bypass);
-    }
-    None
-}
-
-/// Does Connection name fields that the origin then does not see? A key made of them would be one
-/// that the origin's answer does not belong to.
-fn hides(fields: Fields<'_>) -> bool {
-    fields.contains(FieldId::Connection) && HopFields::of(fields).is_ok_and(|hop| hop.names_any())
 }
 
 fn select(

@@ -61,7 +61,7 @@ fn defaults_are_the_ones_that_are_documented() {
             default_freshness_s: 0,
             heuristic_percent: 10,
             heuristic_s_max: 86_400,
-            object_bytes_max: 32 << 20,
+            object_bytes_max: 16 << 20,
         }
     );
 }
