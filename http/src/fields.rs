@@ -125,7 +125,12 @@ impl FieldBlock {
 
     /// Appends one line. The caller has parsed name and value: both are valid by RFC 9110 §5.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
-        let id = FieldId::of(name);
+        self.push_field(Field { id: FieldId::of(name), name, value });
+    }
+
+    /// The same for a field whose identity is known already.
+    pub fn push_field(&mut self, field: Field<'_>) {
+        let Field { id, name, value } = field;
         let name_start = self.bytes.len();
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(b": ");

@@ -61,7 +61,7 @@ pub fn origin_head<'a>(
     for (name, value) in lines {
         let field = Field { id: FieldId::of(name), name, value: trim_space(value) };
         if field.id != FieldId::ContentLength && !facts.hop.contains(field) {
-            block.push(field.name, field.value);
+            block.push_field(field);
         }
     }
     let framing = body_framing(status, method, declared)?;

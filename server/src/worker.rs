@@ -13,6 +13,7 @@ use std::task::Waker;
 
 use forebay_cache::Store;
 use forebay_shm::CounterSlot;
+use http::HeaderValue;
 
 use crate::accept::Registry;
 use crate::buffers::BufferPool;
@@ -37,6 +38,8 @@ pub(crate) struct Worker {
     access_log: RefCell<Option<LogSender>>,
     /// This server's name in `Via`, by which it knows its own requests when they come back.
     pub(crate) via: Arc<str>,
+    /// `Via` as it goes to origins.
+    pub(crate) via_line: HeaderValue,
     /// When the drain began, in monotonic milliseconds.
     draining_since_ms: Cell<Option<u64>>,
     /// Wakes the accept loop, which otherwise waits for the next connection only.
@@ -63,6 +66,9 @@ impl Worker {
             counters: parts.counters,
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),
+            // The name is of letters, digits and dashes.
+            via_line: HeaderValue::from_str(&format!("1.1 {}", parts.via))
+                .unwrap_or(HeaderValue::from_static("1.1 forebay")),
             via: parts.via,
             draining_since_ms: Cell::new(None),
             accept_waker: RefCell::new(None),

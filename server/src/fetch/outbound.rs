@@ -37,7 +37,8 @@ pub(crate) enum Purpose<'a> {
 pub(crate) struct Outbound<'a> {
     pub(crate) asked: &'a Asked,
     pub(crate) purpose: Purpose<'a>,
-    pub(crate) via: &'a str,
+    /// What is added to `Via`.
+    pub(crate) via: &'a HeaderValue,
 }
 
 /// Fields that never go from the received head as they are: each is written anew, or left out.
@@ -66,10 +67,11 @@ impl Asked {
         let refused = |_| Fault::TargetNotForwardable;
         HopFields::of(request.head.fields())
             .map_err(|_| Fault::Request(RequestError::TooManyOptions))?;
-        let mut fields = FieldBlock::new();
-        for field in request.head.fields().iter() {
-            fields.push(field.name, field.value);
-        }
+        let received = request.head.fields();
+        let wire_bytes =
+            received.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
+        let mut fields = FieldBlock::with_capacity(wire_bytes, received.count());
+        received.iter().for_each(|field| fields.push_field(field));
         let mut host = Vec::new();
         let host = request.write_host(&mut host).then(|| HeaderValue::from_bytes(&host));
         Ok(Asked {
@@ -178,9 +180,7 @@ impl Outbound<'_> {
         for value in self.asked.fields.fields().all(FieldId::Via) {
             headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
         }
-        if let Ok(via) = HeaderValue::from_str(&format!("1.1 {}", self.via)) {
-            headers.append(header::VIA, via);
-        }
+        headers.append(header::VIA, self.via.clone());
         let mut addresses = String::new();
         for value in self.asked.fields.fields().all(FieldId::XForwardedFor) {
             addresses.push_str(&String::from_utf8_lossy(value));

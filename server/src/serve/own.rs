@@ -155,7 +155,7 @@ async fn ask(
         outbound: Outbound {
             asked: &own.asked,
             purpose: Purpose::Forward,
-            via: &client.worker.via,
+            via: &client.worker.via_line,
         },
         interim: &own.interim,
     };

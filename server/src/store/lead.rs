@@ -102,7 +102,7 @@ impl Errand {
             worker: &self.worker,
             origin: &self.origin,
             settings: &self.config.server,
-            outbound: Outbound { asked: &self.asked, purpose, via: &self.worker.via },
+            outbound: Outbound { asked: &self.asked, purpose, via: &self.worker.via_line },
             interim: &self.interim,
         };
         exchange(&request, None).await
@@ -272,7 +272,7 @@ const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus])
 fn stored_lines(received: &FieldBlock, arrival: &Arrival) -> FieldBlock {
     let mut block = FieldBlock::new();
     for field in received.fields().iter().filter(|field| !OF_MESSAGE.contains(field.id)) {
-        block.push(field.name, field.value);
+        block.push_field(field);
     }
     if !block.fields().contains(FieldId::Date) {
         block.push(b"date", &write_date(arrival.response_time));
