@@ -29,8 +29,9 @@ pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
 /// Sets of buffers that a worker keeps: about 40 MiB if each was in use, far less usually.
 pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 
-/// Bodies up to this size are copied behind their head. One more piece of a vectored write costs
-/// about what copying this many bytes does (docs/performance.md).
+/// Bodies up to this size are copied behind their head, so that a usual answer is one plain send:
+/// a second piece needs a vectored write and a reference to the store's memory. The copy of 1 KiB is
+/// 2 % of a hit (docs/performance.md).
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 
 /// Pieces of one vectored write; more go in the next.

@@ -48,12 +48,12 @@ impl LogWriter {
     /// # Errors
     /// The file can't be opened for appending.
     pub(crate) fn open(settings: &ServerSettings) -> io::Result<Option<LogWriter>> {
-        let target: Box<dyn Write + Send> = match &settings.access_log {
+        let target = match &settings.access_log {
             AccessLog::Off => return Ok(None),
-            AccessLog::Stdout => Box::new(io::stdout()),
+            AccessLog::Stdout => Target::Stdout(io::stdout()),
             AccessLog::File(path) => {
                 let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-                Box::new(open(path).map_err(named)?)
+                Target::File(open(path).map_err(named)?)
             }
         };
         let (batches, received) = sync_channel(LOG_BATCHES_MAX);
@@ -105,13 +105,16 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn write_batches(batches: &Receiver<Batch>, mut target: Box<dyn Write + Send>) {
+/// What the log is written to.
+enum Target {
+    Stdout(io::Stdout),
+    File(File),
+}
+
+fn write_batches(batches: &Receiver<Batch>, mut target: Target) {
     let mut failing = false;
     while let Ok(batch) = batches.recv() {
-        // What failed may have left half a line.
-        let end_of_line: &[u8] = if failing { b"\n" } else { b"" };
-        let written = target.write_all(end_of_line).and_then(|()| target.write_all(&batch));
-        match written.and_then(|()| target.flush()) {
+        match target.write(&batch) {
             Ok(()) => failing = false,
             // Said once for each time that it begins to fail: a full disk is no reason to fill
             // another log.
@@ -122,6 +125,37 @@ fn write_batches(batches: &Receiver<Batch>, mut target: Box<dyn Write + Send>) {
             Err(_) => {}
         }
     }
+}
+
+impl Target {
+    /// Writes whole lines or, to a file, nothing of them.
+    fn write(&mut self, batch: &[u8]) -> io::Result<()> {
+        match self {
+            Target::Stdout(out) => out.write_all(batch).and_then(|()| out.flush()),
+            Target::File(file) => write_whole(file, batch),
+        }
+    }
+}
+
+/// A disk that fills up takes a part of a batch: that part is taken back, unless somebody has
+/// appended behind it, so that no half line stays for the next one to be glued to.
+fn write_whole(file: &mut File, batch: &[u8]) -> io::Result<()> {
+    let before_bytes = file.metadata()?.len();
+    let mut written = 0;
+    while let Some(rest) = batch.get(written..).filter(|rest| !rest.is_empty()) {
+        match file.write(rest) {
+            Ok(count) if count > 0 => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            failed => {
+                let now = file.metadata()?;
+                if now.is_file() && now.len() == before_bytes + written as u64 {
+                    file.set_len(before_bytes)?;
+                }
+                return failed.and(Err(io::ErrorKind::WriteZero.into()));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl LogSender {
