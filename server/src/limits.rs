@@ -30,8 +30,8 @@ pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
 pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 
 /// Bodies up to this size are copied behind their head, so that a usual answer is one plain send:
-/// a second piece needs a vectored write and a reference to the store's memory. The copy of 1 KiB is
-/// 2 % of a hit (docs/performance.md).
+/// a second piece needs a vectored write and a reference to the store's memory. The copy of 1 KiB
+/// is 2 % of a hit (docs/performance.md).
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 
 /// Pieces of one vectored write; more go in the next.
