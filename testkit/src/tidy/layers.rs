@@ -5,7 +5,8 @@ use super::Problem;
 use super::manifest::{Section, dependencies};
 use super::source::{Source, has_word};
 
-/// Each crate of ours with those below it that it may use, lowest first.
+/// Each crate of ours with those below it that it may use, lowest first. Those that have no content
+/// yet have their places, so that nothing grows where they will stand.
 const CRATES: &[(&str, &[&str])] = &[
     ("sync", &[]),
     ("shm", &["sync"]),
