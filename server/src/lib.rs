@@ -30,5 +30,7 @@ mod socket;
 mod store;
 mod worker;
 
+pub use key::url_key;
+
 #[cfg(test)]
 mod tests;

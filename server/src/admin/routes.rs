@@ -128,8 +128,9 @@ async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
     };
     let body = body.to_bytes();
     let url = body.trim_ascii();
-    match control.with_config(|config| url_key(config, url)) {
-        Ok(key) => {
+    let mut key = Vec::new();
+    match control.with_config(|config| url_key(config, url, &mut key)) {
+        Ok(()) => {
             let purged = control.store.purge(&key);
             control.count(Counter::Purged, purged.records);
             let (records, fetches) = (purged.records, purged.flights);

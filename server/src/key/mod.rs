@@ -41,11 +41,11 @@ pub(crate) fn is_back_again(request: &Request<'_>, via: &str) -> bool {
     lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))
 }
 
-/// The key of what a URL names, for an operator who purges it.
+/// Writes the key of what an `http` URL names into `key`, for an operator who purges it.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the URL, or that no site serves it.
-pub(crate) fn url_key(config: &Config, url: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
     let rest = strip_scheme(url).ok_or("a URL to purge begins with http://")?;
     let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));
@@ -56,9 +56,8 @@ pub(crate) fn url_key(config: &Config, url: &[u8]) -> Result<Vec<u8>, &'static s
         _ => return Err("the URL's path has bytes that a request can't have"),
     };
     let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
-    let mut key = Vec::new();
-    write_key(&mut key, site, Some(authority), path_query);
-    Ok(key)
+    write_key(key, site, Some(authority), path_query);
+    Ok(())
 }
 
 fn strip_scheme(url: &[u8]) -> Option<&[u8]> {

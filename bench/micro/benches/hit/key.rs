@@ -1,0 +1,33 @@
+//! The key of a URL: site, then the bytes that the store finds it by.
+//!
+//! Nothing stands beside it: what a key is made of is our own affair.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion};
+use forebay_server::config::{Config, Source};
+use forebay_server::url_key;
+
+const SITES: &str = r#"
+[[site]]
+name = "shop"
+names = ["example.org", "*.example.org"]
+origin = "http://127.0.0.1:3000"
+"#;
+
+/// One host by its exact name, and one that a wildcard finds.
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let config = Config::from_toml(SITES, "bench").expect("a valid configuration");
+    let mut key = Vec::with_capacity(256);
+    let mut group = criterion.benchmark_group("key");
+    for (name, url) in [
+        ("exact", "http://example.org/static/pictures/heron.svg?size=220"),
+        ("wildcard", "http://www.Shop.example.org:8080/static/pictures/heron.svg?size=220"),
+    ] {
+        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+            bencher.iter(|| url_key(&config, black_box(url.as_bytes()), &mut key));
+        });
+        assert!(key.starts_with(b"shop\0http\0org.example"));
+    }
+    group.finish();
+}
