@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion};
-use forebay_server::config::{Config, Source};
+use forebay_server::config::Config;
 use forebay_server::url_key;
 
 const SITES: &str = r#"
