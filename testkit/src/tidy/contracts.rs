@@ -12,14 +12,17 @@ const SAFETY_REACH: usize = 8;
 /// Crates that may hold unsafe code; all others forbid it.
 const MAY_BE_UNSAFE: &[&str] = &["cache", "ordmap", "shm", "sync"];
 
-/// Every ordering but Relaxed names its partner.
+/// Every ordering but Relaxed names its partner; so does every named one, a call that begins with a
+/// text. Texts are in `lines` only.
 pub(super) fn orderings(source: &Source) -> Vec<Problem> {
     const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
+    const NAMED: &[&str] = &["acquire(\"", "release(\"", "fence(\"", "light(\"", "heavy(\""];
     let mut problems = Vec::new();
     let mut is_import = false;
     for (index, line) in source.code.iter().enumerate() {
         is_import |= starts_import(line);
-        let found = ORDERINGS.iter().find(|ordering| has_word(line, ordering));
+        let plain = ORDERINGS.iter().find(|ordering| has_word(line, ordering));
+        let found = plain.or_else(|| NAMED.iter().find(|call| calls(source, index, call)));
         let is_test = source.is_test_file() || source.is_test[index];
         if let Some(ordering) = found.filter(|_| !is_import && !is_test)
             && !source.has_comment_above(index, "ORDER:", ORDER_REACH)
@@ -30,6 +33,12 @@ pub(super) fn orderings(source: &Source) -> Vec<Problem> {
         is_import &= !line.contains(';');
     }
     problems
+}
+
+/// Is this call, which ends in the quote of a text, in the code of this line?
+fn calls(source: &Source, index: usize, call: &str) -> bool {
+    let name = call.trim_end_matches('"');
+    source.code[index].contains(name) && source.lines[index].contains(call)
 }
 
 /// Unsafe blocks say why they are sound; crates that need none forbid them.

@@ -18,6 +18,7 @@ const IMPORT: &str = "use a::{\n    Acquire,\n    Release,\n};\nfence(SeqCst);";
 const CASES: &[Case] = &[
     ("order", contracts::orderings, "cache/src/a.rs", "x.load(Acquire);", &[1]),
     ("ordered", contracts::orderings, "cache/src/a.rs", "// ORDER: b\nx.load(Acquire);", &[]),
+    ("named", contracts::orderings, "sync/src/a.rs", "x.load(acquire(\"a.b\"));", &[1]),
     ("relaxed", contracts::orderings, "cache/src/a.rs", "x.load(Relaxed);", &[]),
     ("import", contracts::orderings, "cache/src/a.rs", IMPORT, &[5]),
     ("safety", contracts::unsafe_code, "shm/src/a.rs", "let x = unsafe { y() };", &[1]),

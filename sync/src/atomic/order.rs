@@ -1,0 +1,82 @@
+//! Orderings with names.
+//!
+//! Each ordering that a protocol stands on is written as `release("bravo.unlock")`: outside of
+//! models that is the constant `Release`. A model runs the same code with the ordering of one name
+//! weakened and must then fail, so that no ordering stays in the code that nothing needs, and none
+//! is missing that a model would notice.
+
+use super::Ordering;
+
+/// `Acquire`; weakened: `Relaxed`.
+#[inline(always)]
+#[must_use]
+pub fn acquire(name: &'static str) -> Ordering {
+    // ORDER: the caller names the partner.
+    named(name, Ordering::Acquire, Ordering::Relaxed)
+}
+
+/// `Release`; weakened: `Relaxed`.
+#[inline(always)]
+#[must_use]
+pub fn release(name: &'static str) -> Ordering {
+    // ORDER: the caller names the partner.
+    named(name, Ordering::Release, Ordering::Relaxed)
+}
+
+/// A sequentially consistent fence, for publish-then-check; weakened: an `AcqRel` fence.
+#[inline(always)]
+pub fn fence(name: &'static str) {
+    // ORDER: the caller names the partner.
+    let order = named(name, Ordering::SeqCst, Ordering::AcqRel);
+    raw_fence(order);
+}
+
+/// An `Acquire` fence; weakened: none.
+#[inline(always)]
+pub fn acquire_fence(name: &'static str) {
+    // ORDER: the caller names the partner.
+    let order = named(name, Ordering::Acquire, Ordering::Relaxed);
+    if order != Ordering::Relaxed {
+        raw_fence(order);
+    }
+}
+
+/// A `Release` fence; weakened: none.
+#[inline(always)]
+pub fn release_fence(name: &'static str) {
+    // ORDER: the caller names the partner.
+    let order = named(name, Ordering::Release, Ordering::Relaxed);
+    if order != Ordering::Relaxed {
+        raw_fence(order);
+    }
+}
+
+#[cfg(not(loom))]
+#[inline(always)]
+fn named(_name: &'static str, strong: Ordering, _weak: Ordering) -> Ordering {
+    strong
+}
+
+#[cfg(loom)]
+fn named(name: &'static str, strong: Ordering, weak: Ordering) -> Ordering {
+    if crate::model::is_weakened(name) { weak } else { strong }
+}
+
+#[cfg(all(not(loom), not(tsan)))]
+#[inline(always)]
+fn raw_fence(order: Ordering) {
+    std::sync::atomic::fence(order);
+}
+
+#[cfg(loom)]
+fn raw_fence(order: Ordering) {
+    loom::sync::atomic::fence(order);
+}
+
+/// ThreadSanitizer does not follow fences, but it does follow this word.
+#[cfg(tsan)]
+fn raw_fence(_order: Ordering) {
+    static FENCE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    // ORDER: pairs with itself in every other thread: all fences are one sequence.
+    FENCE.fetch_add(0, Ordering::SeqCst);
+}

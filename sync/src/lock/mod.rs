@@ -1,0 +1,5 @@
+//! Locks with a class.
+
+mod mutex;
+
+pub use mutex::{Mutex, MutexGuard};

@@ -1,0 +1,116 @@
+//! What loom models share: run a model in every interleaving, with all orderings as written or with
+//! one of them weakened.
+//!
+//! Each outcome is one line on standard output, from which `scripts/loom` makes the table of
+//! orderings.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+thread_local! {
+    static WEAKENED: RefCell<Option<&'static str>> = const { RefCell::new(None) };
+    static WAS_ASKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Preemptions of a model that no bound is given for.
+const BOUND: Option<usize> = None;
+
+/// Is the ordering with this name weakened in the model that runs now?
+pub fn is_weakened(name: &'static str) -> bool {
+    let is_weakened = WEAKENED.with_borrow(|weakened| *weakened == Some(name));
+    if is_weakened {
+        WAS_ASKED.set(true);
+    }
+    is_weakened
+}
+
+/// The model holds in every interleaving.
+///
+/// # Panics
+/// If it does not.
+pub fn holds(model: &str, run: impl Fn() + Send + Sync + 'static) {
+    holds_within(BOUND, model, run);
+}
+
+/// The model holds in every interleaving with at most `bound` preemptions.
+///
+/// # Panics
+/// If it does not.
+pub fn holds_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + Sync + 'static) {
+    let (count, failure) = explore(bound, run);
+    if let Some(failure) = failure {
+        panic!("{model}: must hold, but failed in execution {count}: {failure}");
+    }
+    let bound = bound.map_or("all".into(), |bound| format!("up to {bound} preemptions"));
+    println!("\nHOLDS\t{model}\t{count}\t{bound}");
+}
+
+/// The model fails when the ordering called `name` is weakened.
+///
+/// # Panics
+/// If it holds nevertheless, or if it never meets an ordering of this name.
+pub fn breaks(name: &'static str, model: &str, run: impl Fn() + Send + Sync + 'static) {
+    breaks_within(BOUND, name, model, run);
+}
+
+/// The same, with at most `bound` preemptions.
+///
+/// # Panics
+/// As [`breaks`].
+pub fn breaks_within(
+    bound: Option<usize>,
+    name: &'static str,
+    model: &str,
+    run: impl Fn() + Send + Sync + 'static,
+) {
+    WEAKENED.set(Some(name));
+    WAS_ASKED.set(false);
+    let (count, failure) = explore(bound, run);
+    WEAKENED.set(None);
+    assert!(WAS_ASKED.get(), "{model}: never meets an ordering called {name}");
+    let Some(failure) = failure else {
+        panic!("{model}: holds in {count} executions although {name} is weakened");
+    };
+    println!("\nBREAKS\t{name}\t{model}\t{count}\t{}", first_line(&failure));
+}
+
+/// A model of a wrong protocol fails as it stands: a counter-example.
+///
+/// # Panics
+/// If it holds.
+pub fn fails(model: &str, run: impl Fn() + Send + Sync + 'static) {
+    let (count, failure) = explore(BOUND, run);
+    let Some(failure) = failure else {
+        panic!("{model}: must fail, but holds in {count} executions");
+    };
+    println!("\nFAILS\t{model}\t{count}\t{}", first_line(&failure));
+}
+
+/// Executions run, and how the last one failed.
+fn explore(
+    bound: Option<usize>,
+    run: impl Fn() + Send + Sync + 'static,
+) -> (usize, Option<String>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&count);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = bound;
+    builder.max_branches = 5_000;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        builder.check(move || {
+            seen.fetch_add(1, Ordering::Relaxed);
+            run();
+        });
+    }));
+    let failure = outcome.err().map(|payload| match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast_ref::<&str>().map_or("panic", |text| text).to_owned(),
+    });
+    (count.load(Ordering::Relaxed), failure)
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
