@@ -54,8 +54,9 @@ impl<T> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Exclusive, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
             let (hold, inner) = attempt.acquire(|| self.inner.try_lock(), || self.inner.lock());
             return MutexGuard::new(hold, inner);
         }
@@ -66,8 +67,9 @@ impl<T> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Exclusive, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
             let (hold, inner) = attempt.try_acquire(|| self.inner.try_lock())?;
             return Some(MutexGuard::new(hold, inner));
         }
@@ -79,8 +81,9 @@ impl<T> Mutex<T> {
     #[track_caller]
     pub fn try_lock_for(&self, wait_max: Duration) -> Option<MutexGuard<'_, T>> {
         let wait = || self.inner.try_lock_for(wait_max);
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Exclusive, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
             let (hold, inner) = attempt.acquire_timed(|| self.inner.try_lock(), wait)?;
             return Some(MutexGuard::new(hold, inner));
         }

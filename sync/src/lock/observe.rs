@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - Events come in pairs, whenever the switch is turned: whatever was told as acquired is told as
-//!   released, once and to the same observer, and nothing else is told as released. So a hold that
+//!   released, once, and nothing else is told as released. So a hold that
 //!   began while off is silent to its end, and one that began while on is told to its end.
 //! - Whatever was told as waiting is next told, by the same thread, as acquired or as failed.
 //! - An observer takes no lock of this crate (it would be told of it, without end), does not panic
@@ -96,7 +96,8 @@ pub fn set(observer: &'static dyn Observer) -> Result<(), AlreadySet> {
     OBSERVER.set(observer).map_err(|_| AlreadySet)
 }
 
-/// Attempts that begin from now on are told; other threads see it a moment later.
+/// Attempts that begin from now on are told, if there is an observer; other threads see it a moment
+/// later.
 pub fn on() {
     ON.store(true, Relaxed);
 }
@@ -113,16 +114,7 @@ pub fn is_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// The observer that was set, or one that does nothing.
-pub(super) fn observer() -> &'static dyn Observer {
-    OBSERVER.get().copied().unwrap_or(&Nobody)
-}
-
-struct Nobody;
-
-impl Observer for Nobody {
-    fn waiting(&self, _: &LockUse, _: Option<LockSite>) {}
-    fn acquired(&self, _: &LockUse, _: Found) {}
-    fn released(&self, _: &LockUse, _: bool) {}
-    fn try_failed(&self, _: &LockUse, _: Option<LockSite>) {}
+/// The observer that was set.
+pub(super) fn observer() -> Option<&'static dyn Observer> {
+    OBSERVER.get().copied()
 }

@@ -58,8 +58,9 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T, R> {
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Shared, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
+        {
             let (hold, inner) = attempt.acquire(|| self.inner.try_read(), || self.inner.read());
             return RwLockReadGuard::new(hold, inner);
         }
@@ -70,8 +71,9 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T, R> {
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Exclusive, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
             let (hold, inner) = attempt.acquire(|| self.inner.try_write(), || self.inner.write());
             return RwLockWriteGuard::new(hold, inner);
         }
@@ -82,8 +84,9 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T, R>> {
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Shared, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
+        {
             let (hold, inner) = attempt.try_acquire(|| self.inner.try_read())?;
             return Some(RwLockReadGuard::new(hold, inner));
         }
@@ -94,8 +97,9 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T, R>> {
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Exclusive, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
             let (hold, inner) = attempt.try_acquire(|| self.inner.try_write())?;
             return Some(RwLockWriteGuard::new(hold, inner));
         }
@@ -119,8 +123,9 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
     #[track_caller]
     pub fn try_read_for(&self, wait_max: Duration) -> Option<RwLockReadGuard<'_, T, R>> {
         let wait = || self.inner.try_read_for(wait_max);
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Shared, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
+        {
             let (hold, inner) = attempt.acquire_timed(|| self.inner.try_read(), wait)?;
             return Some(RwLockReadGuard::new(hold, inner));
         }
@@ -132,8 +137,9 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
     #[track_caller]
     pub fn try_write_for(&self, wait_max: Duration) -> Option<RwLockWriteGuard<'_, T, R>> {
         let wait = || self.inner.try_write_for(wait_max);
-        if is_on() {
-            let attempt = self.watch.attempt(LockMode::Exclusive, Location::caller());
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
             let (hold, inner) = attempt.acquire_timed(|| self.inner.try_write(), wait)?;
             return Some(RwLockWriteGuard::new(hold, inner));
         }

@@ -48,13 +48,12 @@ impl Watch {
         self.class
     }
 
-    /// Begins an attempt that is told.
+    /// Begins an attempt that is told; none if there is nobody to tell.
     #[cold]
     #[inline(never)]
-    pub(super) fn attempt(&self, mode: LockMode, site: LockSite) -> Attempt<'_> {
-        let address = std::ptr::from_ref(self).addr();
-        let lock_use = LockUse { class: self.class, address, site, mode };
-        Attempt { watch: self, observer: observer(), lock_use }
+    pub(super) fn attempt(&self, mode: LockMode, site: LockSite) -> Option<Attempt<'_>> {
+        let told = Told { watch: self, site, mode };
+        Some(Attempt { told, lock_use: told.lock_use(), observer: observer()? })
     }
 
     fn holder(&self) -> Option<LockSite> {
@@ -68,9 +67,9 @@ impl Watch {
 
 /// An attempt at a lock that is told to the observer.
 pub(super) struct Attempt<'a> {
-    watch: &'a Watch,
-    observer: &'static dyn Observer,
+    told: Told<'a>,
     lock_use: LockUse,
+    observer: &'static dyn Observer,
 }
 
 impl<'a> Attempt<'a> {
@@ -120,8 +119,8 @@ impl<'a> Attempt<'a> {
         try_once: impl FnOnce() -> Option<G>,
     ) -> Option<(Hold<'a>, G)> {
         let Some(guard) = try_once() else {
-            self.watch.state.fetch_or(WANTED, Relaxed);
-            self.observer.try_failed(&self.lock_use, self.watch.holder());
+            self.told.watch.state.fetch_or(WANTED, Relaxed);
+            self.observer.try_failed(&self.lock_use, self.told.watch.holder());
             return None;
         };
         Some((self.acquired(Found::Free), guard))
@@ -130,39 +129,57 @@ impl<'a> Attempt<'a> {
     /// Marks the lock as wanted before the observer is told: what the observer sets free by that is
     /// known to be wanted.
     fn begin_wait(&self) -> Option<LockSite> {
-        self.watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
-        let holder = self.watch.holder();
+        self.told.watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
+        let holder = self.told.watch.holder();
         self.observer.waiting(&self.lock_use, holder);
         holder
     }
 
     fn end_wait(&self) {
-        self.watch.state.fetch_sub(WAITER, Relaxed);
+        self.told.watch.state.fetch_sub(WAITER, Relaxed);
     }
 
     fn acquired(self, found: Found) -> Hold<'a> {
-        self.watch.state.update(Relaxed, Relaxed, |state| {
+        self.told.watch.state.update(Relaxed, Relaxed, |state| {
             let is_alone = state < HOLD;
             (if is_alone { state & !WANTED } else { state }) + HOLD
         });
-        self.watch.holder.store(std::ptr::from_ref(self.lock_use.site).cast_mut(), Relaxed);
+        self.told.watch.holder.store(std::ptr::from_ref(self.lock_use.site).cast_mut(), Relaxed);
         self.observer.acquired(&self.lock_use, found);
-        Hold(Some(self))
+        Hold(Some(self.told))
+    }
+}
+
+/// What a told hold has to remember.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    watch: &'a Watch,
+    site: LockSite,
+    mode: LockMode,
+}
+
+impl Told<'_> {
+    fn lock_use(self) -> LockUse {
+        let address = std::ptr::from_ref(self.watch).addr();
+        LockUse { class: self.watch.class, address, site: self.site, mode: self.mode }
     }
 
     #[cold]
     #[inline(never)]
-    fn released(&self) {
+    fn released(self) {
         let state = self.watch.state.fetch_sub(HOLD, Relaxed);
         if state < 2 * HOLD {
             self.watch.holder.store(null_mut(), Relaxed);
         }
-        self.observer.released(&self.lock_use, state % HOLD != 0);
+        if let Some(observer) = observer() {
+            observer.released(&self.lock_use(), state % HOLD != 0);
+        }
     }
 }
 
-/// A part of every guard, dropped before the lock is left: the attempt behind it, if it was told.
-pub(super) struct Hold<'a>(Option<Attempt<'a>>);
+/// A part of every guard, dropped before the lock is left: how the lock was taken, if that was
+/// told. By value throughout, so that it stays in registers while off.
+pub(super) struct Hold<'a>(Option<Told<'a>>);
 
 impl Hold<'_> {
     /// The hold began while off.
@@ -178,8 +195,8 @@ impl std::fmt::Debug for Hold<'_> {
 impl Drop for Hold<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(attempt) = &self.0 {
-            attempt.released();
+        if let Some(told) = self.0 {
+            told.released();
         }
     }
 }
