@@ -97,7 +97,8 @@ fn run(is_turned: bool) -> u64 {
                 thread::yield_now();
             }
         });
-        let failed = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
+        let failed =
+            workers.into_iter().map(|worker| worker.join().expect("no assertion failed")).sum();
         done.store(true, Relaxed);
         failed
     });

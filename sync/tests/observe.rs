@@ -10,7 +10,7 @@ use forebay_sync::observe::{self, Found, LockMode, LockSite, LockUse, Observer};
 use forebay_sync::{LockClass, Mutex, RwLock};
 
 /// Long enough for another thread to come by, so that no test hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(20);
 
 /// One event; sites are lines of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Observer for Recorder {
     fn waiting(&self, attempt: &LockUse, holder: Option<LockSite>) {
         self.add(attempt, Told::Waiting { holder: holder.map(line) });
         if let Some(sender) = &*locked(&self.waits) {
-            sender.send(()).unwrap();
+            sender.send(()).expect("a turn keeps its receiver");
         }
     }
 
@@ -126,14 +126,14 @@ type Hold = fn(&Mutex<u32>, &RwLock<u32>, &dyn Fn());
 #[rustfmt::skip] // a table: one case on one line
 const HOLDS: &[(&str, LockMode, Hold)] = &[
     ("lock", LockMode::Exclusive, |m, _, call| { let _held = m.lock(); call() }),
-    ("try lock", LockMode::Exclusive, |m, _, call| { let _held = m.try_lock().unwrap(); call() }),
-    ("lock for", LockMode::Exclusive, |m, _, call| { let _held = m.try_lock_for(PATIENCE).unwrap(); call() }),
+    ("try lock", LockMode::Exclusive, |m, _, call| { let _held = m.try_lock(); call() }),
+    ("lock for", LockMode::Exclusive, |m, _, call| { let _held = m.try_lock_for(LONG); call() }),
     ("read", LockMode::Shared, |_, l, call| { let _held = l.read(); call() }),
-    ("try read", LockMode::Shared, |_, l, call| { let _held = l.try_read().unwrap(); call() }),
-    ("read for", LockMode::Shared, |_, l, call| { let _held = l.try_read_for(PATIENCE).unwrap(); call() }),
+    ("try read", LockMode::Shared, |_, l, call| { let _held = l.try_read(); call() }),
+    ("read for", LockMode::Shared, |_, l, call| { let _held = l.try_read_for(LONG); call() }),
     ("write", LockMode::Exclusive, |_, l, call| { let _held = l.write(); call() }),
-    ("try write", LockMode::Exclusive, |_, l, call| { let _held = l.try_write().unwrap(); call() }),
-    ("write for", LockMode::Exclusive, |_, l, call| { let _held = l.try_write_for(PATIENCE).unwrap(); call() }),
+    ("try write", LockMode::Exclusive, |_, l, call| { let _held = l.try_write(); call() }),
+    ("write for", LockMode::Exclusive, |_, l, call| { let _held = l.try_write_for(LONG); call() }),
 ];
 
 #[test]
@@ -171,7 +171,7 @@ fn two_threads_at_a_mutex_are_told_in_full() {
             let (_held, waited) = at!(mutex.lock());
             (tried, waited)
         });
-        waits.recv_timeout(PATIENCE).unwrap();
+        waits.recv_timeout(LONG).unwrap();
         drop(held);
         other.join().unwrap()
     });
@@ -199,7 +199,7 @@ fn who_still_waits_wants_the_next_hold_as_well() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| drop(mutex.lock()));
-            waits.recv_timeout(PATIENCE).unwrap();
+            waits.recv_timeout(LONG).unwrap();
         }
         drop(held);
     });
@@ -226,7 +226,7 @@ fn a_writer_wants_what_every_reader_holds_and_takes_its_want_along() {
             let (_held, waited) = at!(lock.write());
             (tried, waited)
         });
-        waits.recv_timeout(PATIENCE).unwrap();
+        waits.recv_timeout(LONG).unwrap();
         drop(one);
         drop(two);
         writer.join().unwrap()

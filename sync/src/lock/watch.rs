@@ -172,7 +172,7 @@ impl Told<'_> {
             self.watch.holder.store(null_mut(), Relaxed);
         }
         if let Some(observer) = observer() {
-            observer.released(&self.lock_use(), state % HOLD != 0);
+            observer.released(&self.lock_use(), state & (HOLD - 1) != 0);
         }
     }
 }
