@@ -108,6 +108,15 @@ fn turn() -> (PlainGuard<'static, ()>, Receiver<()>) {
     (turn, waits)
 }
 
+/// Of each hold in turn, whether it was wanted.
+fn wanted() -> Vec<bool> {
+    let was_wanted = |told| match told {
+        Told::Released { was_wanted } => Some(was_wanted),
+        _ => None,
+    };
+    RECORDER.take().into_iter().filter_map(|(_, told)| was_wanted(told)).collect()
+}
+
 fn switch(is_on: bool) {
     if is_on { observe::on() } else { observe::off() }
 }
@@ -204,12 +213,22 @@ fn who_still_waits_wants_the_next_hold_as_well() {
         drop(held);
     });
     observe::off();
-    let wanted = |told: &Told| match told {
-        Told::Released { was_wanted } => Some(*was_wanted),
-        _ => None,
-    };
-    let wanted: Vec<_> = RECORDER.take().iter().filter_map(|(_, told)| wanted(told)).collect();
-    assert_eq!(wanted, [true, true, false]);
+    assert_eq!(wanted(), [true, true, false]);
+}
+
+#[test]
+fn a_failed_try_wants_what_is_held_until_all_readers_have_left() {
+    let (_turn, _waits) = turn();
+    let lock = rwlock();
+    observe::on();
+    let one = lock.read();
+    assert!(lock.try_write().is_none());
+    let two = lock.read();
+    drop(one);
+    drop(two);
+    drop(lock.read());
+    observe::off();
+    assert_eq!(wanted(), [true, true, false]);
 }
 
 #[test]
