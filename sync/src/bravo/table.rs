@@ -36,6 +36,7 @@ const _: () = assert!(size_of::<Row>() == 128);
 impl Row {
     /// A row of empty slots.
     #[cfg(not(loom))]
+    #[expect(clippy::declare_interior_mutable_const, reason = "each use is a row of its own")]
     const EMPTY: Row = Row([const { AtomicU64::new(0) }; SLOT_COUNT]);
 }
 
@@ -135,7 +136,6 @@ impl Claim for ByStore {
 /// Where a lock's slots are: [`Shared`] or [`Own`].
 pub trait SlotTable: sealed::Sealed {
     /// An empty table.
-    #[expect(clippy::declare_interior_mutable_const, reason = "as lock_api's INIT")]
     const INIT: Self;
 
     /// How slots are claimed.
