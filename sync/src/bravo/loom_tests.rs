@@ -268,9 +268,7 @@ fn number_with_a_late_guard() {
 fn a_number_given_back_while_its_slot_is_held_does_no_harm() {
     const NAME: &str = "bravo: number with a late guard";
     holds_within(Some(2), NAME, number_with_a_late_guard);
-    for name in ["bravo.empty", "thread_index.give_back", "thread_index.take"] {
-        breaks_within(Some(2), name, NAME, number_with_a_late_guard);
-    }
+    breaks_within(Some(2), "bravo.empty", NAME, number_with_a_late_guard);
 }
 
 /// A writer that reads its lock, tries to become the writer and fails, beside a reader.
@@ -313,5 +311,4 @@ fn two_tries() {
 fn a_try_to_write_that_fails_changes_nothing() {
     holds_within(BOUND, "bravo: two tries to write", two_tries);
     holds_within(BOUND, "bravo: a failed try to write", failed_try);
-    breaks_within(BOUND, "bravo.give_up", "bravo: a failed try to write", failed_try);
 }
