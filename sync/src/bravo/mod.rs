@@ -11,7 +11,8 @@
 //!   So [`lock_api::RawRwLockRecursive`] is not implemented.
 //! - **No upgrade**: two readers that want to become the writer wait for each other, so
 //!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
-//! - A writer waits only for readers that were in before it; later ones queue at the underlying lock.
+//! - A writer waits only for readers that were in before it; later ones queue at the underlying
+//!   lock.
 //!
 //! ```
 //! use forebay_sync::bravo::{Bravo, Shared};
