@@ -25,3 +25,8 @@ pub use model_mutex::{Mutex, MutexGuard};
 pub use mutex::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A reader-writer lock for what is read much more often than written: its readers write no memory
+/// that other readers write.
+#[cfg(not(loom))]
+pub type BravoRwLock<T> = RwLock<T, crate::bravo::Bravo<parking_lot::RawRwLock>>;
