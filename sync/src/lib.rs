@@ -13,12 +13,17 @@
 pub mod atomic;
 mod barrier;
 mod class;
+pub mod leases;
 mod lock;
+pub mod magazine;
 #[cfg(loom)]
 pub mod model;
+pub mod pins;
+mod rows;
 mod words;
 
 pub use barrier::Barrier;
 pub use class::LockClass;
 pub use lock::{Mutex, MutexGuard};
-pub use words::{Words, boxed_words};
+pub use rows::{Holder, TableError};
+pub use words::{LINE_WORDS, LineWords, Words, boxed_words};
