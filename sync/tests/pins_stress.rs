@@ -236,21 +236,38 @@ fn new_buffer() -> Box<[u64]> {
 }
 
 /// Buffers on their way from one worker to another. (ThreadSanitizer cannot follow std's channels.)
-type Way = Mutex<VecDeque<Box<[u64]>>>;
-
-fn send(way: &Way, buffer: Box<[u64]>) {
-    while way.lock().len() >= 64 {
-        thread::yield_now();
-    }
-    way.lock().push_back(buffer);
+struct Way {
+    buffers: Mutex<VecDeque<Box<[u64]>>>,
+    /// One of the two has ended: the other one does not wait for it.
+    is_closed: AtomicBool,
 }
 
-fn receive(way: &Way) -> Box<[u64]> {
-    loop {
-        if let Some(buffer) = way.lock().pop_front() {
-            return buffer;
+/// One side of a way; closes it at its end, be it a panic.
+struct Side<'a>(&'a Way);
+
+impl Drop for Side<'_> {
+    fn drop(&mut self) {
+        self.0.is_closed.store(true, Ordering::Release);
+    }
+}
+
+impl Side<'_> {
+    fn send(&self, buffer: Box<[u64]>) {
+        while self.0.buffers.lock().len() >= 64 && !self.0.is_closed.load(Ordering::Relaxed) {
+            thread::yield_now();
         }
-        thread::yield_now();
+        self.0.buffers.lock().push_back(buffer);
+    }
+
+    fn receive(&self) -> Option<Box<[u64]>> {
+        loop {
+            let is_closed = self.0.is_closed.load(Ordering::Acquire);
+            let buffer = self.0.buffers.lock().pop_front();
+            if buffer.is_some() || is_closed {
+                return buffer;
+            }
+            thread::yield_now();
+        }
     }
 }
 
@@ -270,23 +287,23 @@ fn share(shared: &SharedMagazines<Box<[u64]>>, near: usize, rng: &mut Rng) {
 fn buffers_go_from_worker_to_worker_through_the_depot() {
     let mut rng = Rng::of("magazines");
     let depot = Arc::new(Depot::new(8, 4));
-    let way = Way::new(LockClass::Test, VecDeque::new());
+    let buffers = Mutex::new(LockClass::Test, VecDeque::new());
+    let way = Way { buffers, is_closed: AtomicBool::new(false) };
     let shared = SharedMagazines::new(&depot, 2);
     let rounds = 20_000;
     thread::scope(|scope| {
         let (depot, way, shared) = (&depot, &way, &shared);
         let giver = scope.spawn(move || {
-            let mut own = Magazines::new(Arc::clone(depot));
+            let (side, mut own) = (Side(way), Magazines::new(Arc::clone(depot)));
             for round in 0..rounds {
                 let mut buffer = own.take_or_make(new_buffer);
                 use_buffer(&mut buffer, round);
-                send(way, buffer);
+                side.send(buffer);
             }
         });
         let taker = scope.spawn(move || {
-            let mut own = Magazines::new(Arc::clone(depot));
-            for _ in 0..rounds {
-                let mut buffer = receive(way);
+            let (side, mut own) = (Side(way), Magazines::new(Arc::clone(depot)));
+            while let Some(mut buffer) = side.receive() {
                 use_buffer(&mut buffer, 0);
                 own.give(buffer);
             }

@@ -14,7 +14,8 @@ use crate::lock::{Mutex, MutexGuard};
 /// processor inside keeps one pair from the others, and no more. A pair costs what two magazines
 /// cost, so at most `pairs × 2 M` items lie here; one thread's items may lie in a pair where another
 /// does not look, which then makes a new one. A take or give is two read-modify-writes of the
-/// pair's lock more than with a pair of one's own, and its lines move between processors.
+/// pair's lock more than with a pair of one's own, and its lines move between processors. When a
+/// magazine of items is dropped, that happens under the pair's lock.
 #[derive(Debug)]
 pub struct SharedMagazines<T> {
     pairs: Box<[Pair<T>]>,
