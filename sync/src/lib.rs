@@ -20,5 +20,5 @@ mod words;
 
 pub use barrier::Barrier;
 pub use class::LockClass;
-pub use lock::{Mutex, MutexGuard};
+pub use lock::{BravoRwLock, Mutex, MutexGuard};
 pub use words::{Words, boxed_words};

@@ -1,5 +1,7 @@
 //! Locks with a class.
 
+mod bravo;
 mod mutex;
 
+pub use bravo::BravoRwLock;
 pub use mutex::{Mutex, MutexGuard};
