@@ -1,7 +1,8 @@
 //! What the tasks of one worker share: settings, store, connections, counters, buffers, origins.
 //!
-//! A worker is one thread. But for the store and the names of origins nothing here is shared with
-//! another thread, or locked; settings are a copy of its own, exchanged between two turns of the loop.
+//! A worker is one thread. But for the store and the names of origins nothing here is locked or
+//! shared with another thread; settings are a copy of its own, exchanged between two turns of the
+//! loop.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
