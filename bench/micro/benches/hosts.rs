@@ -1,8 +1,8 @@
 //! Where is an origin? One read of a table of names, as every new connection to an origin does it,
 //! by the lock around the table; beside it what it takes the place of, the system's resolver.
 //!
-//! `alone`: no other thread uses the table. `beside`: on every other processor a thread reads it all
-//! the time, so that the lock's own word goes back and forth, if it has one that readers write.
+//! `alone`: no other thread uses the table. `beside`: threads on all other processors read it all
+//! the time, so that the lock's own word goes back and forth if it has one that readers write.
 //! `cargo bench -p forebay-micro --bench hosts`.
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 

@@ -7,9 +7,11 @@ use super::table::Done;
 use crate::config::ServerSettings;
 use crate::limits::{ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_RETRY_MS};
 
-/// How long the addresses of a name are used.
+/// How old the addresses of a name may be that one connection uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
+    /// When the connection was asked for: what was found after that is new enough, whatever else.
+    pub(super) since_ms: u64,
     /// Without another thought.
     pub(super) fresh_ms: u64,
     /// Beyond that, while there are no newer ones.
@@ -49,8 +51,9 @@ pub(super) enum Step {
 }
 
 impl Terms {
-    pub(super) fn of(settings: &ServerSettings) -> Terms {
+    pub(super) fn of(settings: &ServerSettings, now_ms: u64) -> Terms {
         Terms {
+            since_ms: now_ms,
             fresh_ms: u64::from(settings.origin_address_ms_max),
             stale_ms: u64::from(settings.origin_stale_address_ms_max),
         }
@@ -63,7 +66,7 @@ impl Host {
     pub(super) fn step(&self, terms: Terms, now_ms: u64) -> Step {
         let age_ms = now_ms.saturating_sub(self.resolved_ms);
         let is_known = !self.addresses.is_empty();
-        if is_known && age_ms < terms.fresh_ms {
+        if is_known && (age_ms < terms.fresh_ms || self.resolved_ms >= terms.since_ms) {
             return Step::Use { addresses: self.in_order(now_ms), is_stale: false };
         }
         let has_stale = is_known && age_ms < terms.fresh_ms + terms.stale_ms;

@@ -70,7 +70,7 @@ pub(in crate::fetch) async fn addresses(
     if let Ok(address) = origin.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, origin.port)]);
     }
-    let terms = Terms::of(settings);
+    let terms = Terms::of(settings, clock::monotonic_ms());
     if terms.fresh_ms == 0 {
         return resolve_apart(worker, origin, deadline_ms).await;
     }

@@ -9,7 +9,7 @@ use super::table::{Done, Hosts, Resolution};
 use crate::config::Config;
 use crate::limits::{ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_RETRY_MS, HOSTS_MAX};
 
-const TERMS: Terms = Terms { fresh_ms: 100, stale_ms: 1000 };
+const TERMS: Terms = Terms { since_ms: u64::MAX, fresh_ms: 100, stale_ms: 1000 };
 
 /// When something was found, or was not.
 const T: u64 = 50_000;
@@ -119,6 +119,24 @@ fn a_name_that_is_resolved_in_vain_keeps_its_last_addresses() {
 }
 
 #[test]
+fn what_is_found_for_a_request_is_new_enough_for_it() {
+    let hosts = hosts();
+    resolve(&hosts, &[1], T);
+    // When the connection was asked for; what to do when the address has become stale.
+    let cases = [
+        (T - 10, "fresh [1]"),
+        (T, "fresh [1]"),
+        (T + 1, "resolve, or stale"),
+        (T + TERMS.fresh_ms, "resolve, or stale"),
+    ];
+    for (since_ms, wanted) in cases {
+        let terms = Terms { since_ms, ..TERMS };
+        let found = show(&hosts.step("a", terms, T + TERMS.fresh_ms));
+        assert_eq!(found, wanted, "asked for at {since_ms}");
+    }
+}
+
+#[test]
 fn an_address_that_took_no_connection_comes_last_for_a_while() {
     // Those that fail, one after the other, each 10 ms later; when to look; the order then.
     let cases: &[(&[u8], u64, &[u8])] = &[
@@ -133,7 +151,7 @@ fn an_address_that_took_no_connection_comes_last_for_a_while() {
         // A second failure while it is last already does not count anew.
         (&[1, 1], ADDRESS_FAILED_MS, &[1, 2, 3]),
     ];
-    let terms = Terms { fresh_ms: 2 * ADDRESS_FAILED_MS, stale_ms: 0 };
+    let terms = Terms { fresh_ms: 2 * ADDRESS_FAILED_MS, ..TERMS };
     for (failing, later_ms, wanted) in cases {
         let hosts = hosts();
         resolve(&hosts, &[1, 2, 3], T);
