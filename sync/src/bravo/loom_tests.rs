@@ -1,0 +1,1 @@
+//! Every interleaving of readers and writers.
