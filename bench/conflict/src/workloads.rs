@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use forebay_conflict::{Counts, THREADS_MAX};
+use forebay_sync::bravo::{Bravo, ByStore, BySwap, Shared};
 
 /// An operation; its argument is the number of the thread.
 pub(crate) type Operation = Box<dyn Fn(usize) + Sync>;
@@ -96,6 +97,16 @@ pub(crate) const WORKLOADS: &[Workload] = &[
                 black_box(**value.load());
             })
         },
+    },
+    Workload {
+        name: "Bravo, read",
+        expected: Expected::NoConflict,
+        operation: read::<Bravo<parking_lot::RawRwLock, Shared<BySwap>>>,
+    },
+    Workload {
+        name: "Bravo with membarrier, read",
+        expected: Expected::NoConflict,
+        operation: read::<Bravo<parking_lot::RawRwLock, Shared<ByStore>>>,
     },
 ];
 
