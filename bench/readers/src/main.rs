@@ -15,6 +15,7 @@ mod uncontended;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use clap::Parser;
 use serde::Serialize;
@@ -60,6 +61,8 @@ struct Record<'a> {
     seed: u64,
     rounds: u32,
     operations: u32,
+    /// Beyond so many threads they take turns.
+    processors: usize,
     samples: &'a [Samples],
 }
 
@@ -82,11 +85,12 @@ fn run(cli: &Cli) -> Result<(), String> {
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
     let samples = measure(&cases, cli.rounds, seed);
     print!("{}", report::markdown(&samples, cli.operations));
-    let record = Record { seed, rounds: cli.rounds, operations: cli.operations, samples: &samples };
-    match &cli.json {
-        Some(path) => write(&record, path),
-        None => Ok(()),
-    }
+    let Some(path) = &cli.json else {
+        return Ok(());
+    };
+    let processors = available_parallelism().map_or(1, usize::from);
+    let Cli { rounds, operations, .. } = *cli;
+    write(&Record { seed, rounds, operations, processors, samples: &samples }, path)
 }
 
 /// Takes one sample of each case in each round.

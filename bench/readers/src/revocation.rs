@@ -1,8 +1,9 @@
 //! What a writer of a biased lock loses by taking the bias away again and again.
 //!
-//! One thread writes back to back, another one reads all the time and so switches the bias on as
-//! soon as it may. After a revocation the bias stays off `factor` times as long as that took, so
-//! that at most one part in `factor + 1` of the writer's time is lost.
+//! One thread writes back to back, another one reads all the time. The writer also reads after each
+//! write, so that the bias comes back as soon as it may: the worst case, whoever wins the lock.
+//! After a revocation the bias stays off `factor` times as long as that took, so that at most one
+//! part in `factor + 1` of the writer's time is lost.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -16,66 +17,83 @@ use lock_api::{RawRwLock, RwLock};
 use crate::clock::now;
 use crate::row::Row;
 
-/// How long the writer writes.
+/// How long the writer writes, at least.
 const RUN: Duration = Duration::from_millis(50);
+
+/// Writes from which the time of a write without a revocation is taken.
+const FLOOR_WRITES: usize = 10_000;
 
 /// With this factor the bias never comes back.
 const NEVER: u32 = u32::MAX;
 
-/// The forms of the lock, each with how to measure the share of time that its writer loses.
-pub(crate) const FORMS: &[(&str, fn(u32) -> f64)] =
+/// Measures, for an inhibit factor, the share of time that a writer loses.
+pub(crate) type Measure = fn(u32) -> f64;
+
+/// The forms of the lock.
+pub(crate) const FORMS: &[(&str, Measure)] =
     &[("Bravo", share_lost::<BySwap>), ("Bravo, membarrier", share_lost::<ByStore>)];
 
 /// Percent of a writer's time that goes into revocations.
 fn share_lost<C: Claim + Sync>(factor: u32) -> f64 {
-    let mut unbiased = run::<C>(NEVER).gaps_ns;
-    unbiased.sort_by(f64::total_cmp);
-    let floor_ns = unbiased[unbiased.len() / 2];
-    let writer = run::<C>(factor);
-    // A gap without a revocation is the reading of the clock, and little more.
-    let revocations = writer.gaps_ns.iter().filter(|gap| **gap > 2.0 * floor_ns);
-    100.0 * revocations.map(|gap| gap - floor_ns).sum::<f64>() / writer.total_ns
+    let floor = beside_a_reader::<C, _>(NEVER, floor);
+    let (lost, total) = beside_a_reader::<C, _>(factor, |lock| lost_of_total(lock, floor));
+    100.0 * lost.as_secs_f64() / total.as_secs_f64()
 }
 
-/// What a writer saw.
-struct Writer {
-    /// Of each write, the time from having the underlying lock to having the whole lock.
-    gaps_ns: Vec<f64>,
-    total_ns: f64,
-}
+type Lock<C> = RwLock<Bravo<Stamped, Shared<C>>, Row>;
 
-fn run<C: Claim + Sync>(factor: u32) -> Writer {
-    let raw = Bravo::new(Stamped::INIT, Shared::<C>::INIT).with_inhibit_factor(factor);
+/// What `writer` returns, while another thread reads.
+fn beside_a_reader<C: Claim + Sync, T>(factor: u32, writer: impl FnOnce(&Lock<C>) -> T) -> T {
+    let raw = Bravo::new(Stamped::INIT, Shared::INIT).with_inhibit_factor(factor);
     let lock = RwLock::from_raw(raw, Row::default());
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
-        let reader = scope.spawn(|| {
+        scope.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
                 black_box(lock.read().count());
             }
         });
-        let writer = write_all_the_time(&lock);
+        let found = writer(&lock);
         is_done.store(true, Ordering::Relaxed);
-        reader.join().expect("no thread of the benchmark panics");
-        writer
+        found
     })
 }
 
-fn write_all_the_time<S: SlotTable>(lock: &RwLock<Bravo<Stamped, S>, Row>) -> Writer {
+/// The usual gap of a write where there is nothing to revoke: the clock is read.
+fn floor<C: Claim>(lock: &Lock<C>) -> Duration {
+    let mut gaps: Vec<Duration> = (0..FLOOR_WRITES).map(|_| write(lock).1).collect();
+    gaps.sort_unstable();
+    gaps[gaps.len() / 2]
+}
+
+/// Time that went into revocations, and all the time. It ends where a revocation begins, so that
+/// each that counts is followed by the whole of its inhibition.
+fn lost_of_total<C: Claim>(lock: &Lock<C>, floor: Duration) -> (Duration, Duration) {
     let begin = now();
-    let mut gaps_ns = Vec::with_capacity(1 << 20);
+    let mut lost = Duration::ZERO;
     loop {
-        let mut row = lock.write();
-        let inside = now();
-        row.advance();
-        drop(row);
-        let gap = inside.duration_since(UNDERLYING_AT.get().unwrap_or(inside));
-        gaps_ns.push(gap.as_secs_f64() * 1e9);
-        let total = inside.duration_since(begin);
-        if total > RUN {
-            return Writer { gaps_ns, total_ns: total.as_secs_f64() * 1e9 };
+        let (underlying, gap) = write(lock);
+        if gap <= floor * 2 {
+            continue;
         }
+        let total = underlying.duration_since(begin);
+        if total > RUN {
+            return (lost, total);
+        }
+        lost += gap - floor;
     }
+}
+
+/// Writes and reads. When the underlying lock was this thread's, and how long after that the whole
+/// lock was.
+fn write<C: Claim>(lock: &Lock<C>) -> (Instant, Duration) {
+    let mut row = lock.write();
+    let inside = now();
+    row.advance();
+    drop(row);
+    black_box(lock.read().count());
+    let underlying = UNDERLYING_AT.get().unwrap_or(inside);
+    (underlying, inside.duration_since(underlying))
 }
 
 thread_local! {
