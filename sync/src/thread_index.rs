@@ -10,6 +10,11 @@
 
 use crate::atomic::{AtomicU64, Relaxed, acquire, release};
 
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 /// Threads that can have a number at the same time; more of them live without one.
 pub const THREAD_INDEX_COUNT: usize = 64 * WORD_COUNT;
 

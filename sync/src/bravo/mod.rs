@@ -11,12 +11,18 @@
 //!   So [`lock_api::RawRwLockRecursive`] is not implemented.
 //! - **No upgrade**: two readers that want to become the writer wait for each other, so
 //!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
-//! - A writer waits only for readers that were in before it; later ones queue at the underlying lock.
+//! - A writer waits only for readers that were in before it; later ones queue at the underlying
+//!   lock.
 //!
-//! ```compile_fail
+//! ```
 //! use forebay_sync::bravo::{Bravo, Shared};
 //! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, Shared>, u32>::new(0);
-//! let upgradable = lock.upgradable_read();
+//! let guard = lock.read();
+//! ```
+//! ```compile_fail,E0599
+//! use forebay_sync::bravo::{Bravo, Shared};
+//! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, Shared>, u32>::new(0);
+//! let guard = lock.upgradable_read();
 //! ```
 //!
 //! Invariants:

@@ -18,8 +18,8 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         // ORDER: pairs with the barrier in `revoke`. We show ourselves, then look at the bias; a
         // writer switches the bias off, then looks at the slots. One of us sees the other.
         state::barrier(word).light("bravo.enter");
-        // ORDER: pairs with the releases in `rebias` and `give_up`, which hand on what writers
-        // before them wrote.
+        // ORDER: pairs with the release in `rebias`, and with the fence before `give_up`: they hand
+        // on what writers before them wrote.
         if self.state.load(acquire("bravo.check")) == word {
             return Some(slot);
         }

@@ -4,13 +4,12 @@
 //!
 //! | form | slot written by | read by |
 //! |---|---|---|
-//! | [`BySwap`] | claimed by compare-and-swap of any thread of the row; emptied by who claimed it | writers; threads of the row |
-//! | [`ByStore`] | stored only by the thread whose row it is, or a former one that holds it still | writers; the thread of the row |
+//! | [`BySwap`] | threads of the row; once claimed, who claimed it | those, writers |
+//! | [`ByStore`] | the thread of the row, or a former one that holds it still | those, writers |
 
 use std::marker::PhantomData;
-use std::sync::OnceLock;
 
-use crate::atomic::{AtomicU64, Relaxed, acquire, release};
+use crate::atomic::{AtomicU64, Ordering, Relaxed, acquire, release};
 use crate::barrier::Barrier;
 use crate::thread_index::{high_water, thread_index};
 
@@ -18,9 +17,9 @@ use crate::thread_index::{high_water, thread_index};
 /// thread whose row is full takes the underlying lock.
 pub const SLOT_COUNT: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// Rows of the tables that all locks share: 32 KiB with the padding, as the paper's table has. Only
-/// rows of threads that ever lived are walked over, so that more rows would cost address space only;
-/// fewer would send the threads of a large machine to the underlying lock.
+/// Rows of the tables that all locks share: 32 KiB, as the paper's table. Only rows of numbers that
+/// threads ever had are walked over, so that more rows would cost address space only; fewer would
+/// send the threads of a large machine to the underlying lock.
 pub const SHARED_ROW_COUNT: usize = 256;
 
 /// The slots of one thread, or of the few that share the row.
@@ -36,6 +35,7 @@ const _: () = assert!(size_of::<Row>() == 128);
 impl Row {
     /// A row of empty slots.
     #[cfg(not(loom))]
+    #[expect(clippy::declare_interior_mutable_const, reason = "each use is a row of its own")]
     const EMPTY: Row = Row([const { AtomicU64::new(0) }; SLOT_COUNT]);
 }
 
@@ -45,7 +45,7 @@ pub(super) mod sealed {
 
 /// How a reader takes a slot: [`BySwap`] or [`ByStore`].
 pub trait Claim: sealed::Sealed + 'static {
-    /// The barrier between claim and check.
+    /// The barrier between claim and check, asked for once in a lock's life.
     #[doc(hidden)]
     fn barrier() -> Barrier;
 
@@ -67,6 +67,12 @@ pub trait Claim: sealed::Sealed + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct BySwap;
 
+/// Relaxed: who sees the word that we swapped in sees with it what the slot's reader before us
+/// released, since a swap carries that on; and the fence in `enter`, which this form always has,
+/// makes us come after that reader before we empty the slot.
+// ORDER: the same, for ThreadSanitizer: it does not follow what the fence makes of the swap.
+const SWAP: Ordering = if cfg!(tsan) { Ordering::Acquire } else { Relaxed };
+
 impl sealed::Sealed for BySwap {}
 
 impl Claim for BySwap {
@@ -81,9 +87,8 @@ impl Claim for BySwap {
 
     #[inline(always)]
     fn claim(slot: &AtomicU64, word: u64) -> bool {
-        // Look first: a failed swap would take the line away from who shares the row. The swap
-        // needs no ordering of its own: it carries the release of who emptied the slot on.
-        slot.load(Relaxed) == 0 && slot.compare_exchange(0, word, Relaxed, Relaxed).is_ok()
+        // Look first: a failed swap would take the line away from who shares the row.
+        slot.load(Relaxed) == 0 && slot.compare_exchange(0, word, SWAP, Relaxed).is_ok()
     }
 
     #[cfg(not(loom))]
@@ -102,9 +107,7 @@ impl sealed::Sealed for ByStore {}
 
 impl Claim for ByStore {
     fn barrier() -> Barrier {
-        // Fixed at the first use: readers and writers of a lock must agree.
-        static BARRIER: OnceLock<Barrier> = OnceLock::new();
-        *BARRIER.get_or_init(|| Barrier::process().unwrap_or(Barrier::Fence))
+        Barrier::process().unwrap_or(Barrier::Fence)
     }
 
     #[inline(always)]
@@ -135,7 +138,6 @@ impl Claim for ByStore {
 /// Where a lock's slots are: [`Shared`] or [`Own`].
 pub trait SlotTable: sealed::Sealed {
     /// An empty table.
-    #[expect(clippy::declare_interior_mutable_const, reason = "as lock_api's INIT")]
     const INIT: Self;
 
     /// How slots are claimed.

@@ -22,19 +22,37 @@ const YIELD_ROUNDS: u32 = 10;
 /// The shortest nap; the timer of the kernel is about as coarse.
 const NAP_MIN: Duration = Duration::from_micros(50);
 
+/// After so many doublings a nap is longer than the longest.
+const NAP_DOUBLINGS: u32 = 5;
+
 /// The longest nap: what a writer waits at most after the last reader has left.
 const NAP_MAX: Duration = Duration::from_millis(1);
 
-/// Waits longer each time, up to [`NAP_MAX`].
+/// What a writer does in one round of its waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Spin(u32),
+    Yield,
+    Nap(Duration),
+}
+
+/// Longer in each round, up to [`NAP_MAX`].
+pub(super) fn step(round: u32) -> Step {
+    let Some(nap_round) = round.checked_sub(SPIN_ROUNDS + YIELD_ROUNDS) else {
+        return if round < SPIN_ROUNDS { Step::Spin(1 << round) } else { Step::Yield };
+    };
+    Step::Nap(NAP_MAX.min(NAP_MIN * (1 << nap_round.min(NAP_DOUBLINGS))))
+}
+
+/// Waits longer each time, as long as there is patience.
 pub(super) struct Backoff {
     patience: Patience,
     round: u32,
-    nap: Duration,
 }
 
 impl Backoff {
     pub(super) fn new(patience: Patience) -> Backoff {
-        Backoff { patience, round: 0, nap: NAP_MIN }
+        Backoff { patience, round: 0 }
     }
 
     /// Waits a while, or says `false`: the patience is at its end.
@@ -47,19 +65,14 @@ impl Backoff {
         if left.is_zero() {
             return false;
         }
-        self.pause(left);
-        true
-    }
-
-    fn pause(&mut self, left: Duration) {
-        if self.round < SPIN_ROUNDS || cfg!(loom) {
-            (0..1 << self.round.min(SPIN_ROUNDS)).for_each(|_| spin_loop());
-        } else if self.round < SPIN_ROUNDS + YIELD_ROUNDS {
-            yield_now();
-        } else {
-            std::thread::park_timeout(self.nap.min(left));
-            self.nap = NAP_MAX.min(self.nap * 2);
+        match step(self.round) {
+            // In a model time stands still: to let others run is all that there is.
+            _ if cfg!(loom) => spin_loop(),
+            Step::Spin(count) => (0..count).for_each(|_| spin_loop()),
+            Step::Yield => yield_now(),
+            Step::Nap(nap) => std::thread::park_timeout(nap.min(left)),
         }
         self.round = self.round.saturating_add(1);
+        true
     }
 }

@@ -5,7 +5,7 @@ use lock_api::RawRwLock;
 use super::state::{self, BIAS};
 use super::wait::{Backoff, Patience};
 use super::{Bravo, SlotTable, clock, table};
-use crate::atomic::{Relaxed, acquire, release};
+use crate::atomic::{Relaxed, acquire};
 
 impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
     /// Keeps readers out; the caller has just taken the underlying lock for writing. Without
@@ -60,7 +60,8 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
 
     /// A reader is in still. If the bias stayed off, the next writer would not look for it.
     fn give_up(&self, word: u64) {
-        // ORDER: pairs with the acquire in `enter`, as the release in `rebias` that this replaces.
-        self.state.store(word, release("bravo.give_up"));
+        // A reader that finds this word comes after the writers before us, though the store is
+        // relaxed: the fence in `revoke_bias` stands before it and makes it a release.
+        self.state.store(word, Relaxed);
     }
 }
