@@ -10,8 +10,8 @@ import pathlib
 import statistics
 import sys
 
-WIDTH, HEIGHT = 800, 500
-LEFT, RIGHT, TOP, BOTTOM = 72, 172, 78, 74
+WIDTH, HEIGHT = 820, 490
+LEFT, RIGHT, TOP, BOTTOM = 72, 190, 84, 66
 LABEL_HEIGHT = 18
 # One colour for each line, on light and on dark ground; the order is that of the lines.
 COLOURS = (("#a3591f", "#e0a070"), ("#8a6d00", "#d3b94a"), ("#6b6b74", "#a9a9b4"),

@@ -27,6 +27,8 @@ macro_rules! lock_classes {
 lock_classes! {
     /// The full and empty magazines of a free list.
     Depot = "sync.depot";
+    /// A pair of magazines that several threads share; taken before a [`LockClass::Depot`].
+    Magazines = "sync.magazines";
     /// A lock of a test, of an example or of a benchmark.
     Test = "test";
 }

@@ -14,14 +14,19 @@ pub mod atomic;
 mod barrier;
 pub mod bravo;
 mod class;
+pub mod leases;
 mod lock;
+pub mod magazine;
 #[cfg(loom)]
 pub mod model;
+pub mod pins;
+mod rows;
 mod thread_index;
 mod words;
 
 pub use barrier::Barrier;
 pub use class::LockClass;
 pub use lock::{Mutex, MutexGuard};
+pub use rows::{Holder, TableError};
 pub use thread_index::{THREAD_INDEX_COUNT, thread_index};
-pub use words::{Words, boxed_words};
+pub use words::{LINE_WORDS, LineWords, Words, boxed_words};
