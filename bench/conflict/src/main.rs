@@ -91,7 +91,7 @@ fn row(workload: &Workload, cli: &Cli) -> Result<Row, Refused> {
 /// The lines in conflict, and how to find out what wrote them.
 fn show_lines(row: &Row) {
     let program = std::env::current_exe().unwrap_or_default();
-    eprintln!("{}:", row.name);
+    eprintln!("{}: {} lines in conflict", row.name, row.together.lines);
     for line in &row.together.busiest {
         eprintln!("  {line}\n    addr2line -Cfipe {} {:#x}", program.display(), line.writer);
     }

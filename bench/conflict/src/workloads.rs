@@ -1,5 +1,6 @@
 //! The operations that are counted, and what each must come to.
 
+use std::cell::OnceCell;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use forebay_conflict::{Counts, THREADS_MAX};
 use forebay_sync::bravo::{Bravo, ByStore, BySwap, Shared};
+use forebay_sync::pins::{PinRow, Pins};
+use forebay_sync::{Barrier, LineWords};
 
 /// An operation; its argument is the number of the thread.
 pub(crate) type Operation = Box<dyn Fn(usize) + Sync>;
@@ -108,6 +111,16 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         expected: Expected::NoConflict,
         operation: read::<Bravo<parking_lot::RawRwLock, Shared<ByStore>>>,
     },
+    Workload {
+        name: "pin and unpin",
+        expected: Expected::NoConflict,
+        operation: || pin(Barrier::Fence),
+    },
+    Workload {
+        name: "pin and unpin, membarrier",
+        expected: Expected::NoConflict,
+        operation: || pin(Barrier::global().unwrap_or(Barrier::Fence)),
+    },
 ];
 
 /// Two lines each, since processors fetch lines in pairs.
@@ -123,5 +136,29 @@ fn read<R: lock_api::RawRwLock + Send + Sync + 'static>() -> Operation {
     let lock = Apart(lock_api::RwLock::<R, u64>::new(7));
     Box::new(move |_| {
         black_box(*lock.0.read());
+    })
+}
+
+/// Pins a segment that a word names; all threads pin the same one.
+fn pin(barrier: Barrier) -> Operation {
+    const SEGMENT_COUNT: usize = 64;
+    thread_local! {
+        static ROW: OnceCell<PinRow<Arc<LineWords>>> = const { OnceCell::new() };
+    }
+    let words_needed = Pins::<Arc<LineWords>>::words_needed(THREADS_MAX, SEGMENT_COUNT);
+    let words = Arc::new(LineWords::new(words_needed.expect("a small table")));
+    let pins = Pins::new(words, THREADS_MAX, SEGMENT_COUNT, barrier).expect("there are words");
+    let named = Apart(AtomicU64::new(7));
+    Box::new(move |thread| {
+        ROW.with(|row| {
+            let row = row.get_or_init(|| {
+                // SAFETY: `count` gives each number to one thread, which lives until all are done;
+                // the next count has threads and a table of its own.
+                unsafe { pins.row(thread) }.expect("a row for each thread")
+            });
+            // ORDER: pairs with the release of who publishes the word; here nobody does.
+            let pin = row.pin(7, || named.0.load(Ordering::Acquire) == 7);
+            assert!(pin.is_ok(), "the word stays");
+        });
     })
 }
