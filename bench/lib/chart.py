@@ -149,7 +149,8 @@ def _processors(plane, record):
         return []
     x = plane.x(count)
     return [f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>',
-            _text(x + 7, TOP + 12, f"{count} processors: right of here threads take turns", "faint")]
+            _text(x + 7, TOP + 12, f"{count} processors: right of here threads take turns",
+                  "faint")]
 
 
 def _css(kind, line, index):
