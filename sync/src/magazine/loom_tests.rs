@@ -121,7 +121,7 @@ fn threads_share_pairs() {
                     }
                 })
             });
-            workers.map(|worker| worker.join().unwrap());
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
             let mut sum = 0;
             while let Some(buffer) = shared.take(0).or_else(|| shared.take(1)) {
                 sum += buffer.sum();
