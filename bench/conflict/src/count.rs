@@ -110,6 +110,7 @@ pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, R
 }
 
 fn run(thread: usize, operations: u32, gate: &Barrier, operation: &(dyn Fn(usize) + Sync)) {
+    let _loud = AbortOnPanic;
     for _ in 0..WARM_UP {
         operation(thread);
     }
@@ -121,6 +122,17 @@ fn run(thread: usize, operations: u32, gate: &Barrier, operation: &(dyn Fn(usize
     runtime::leave();
     // All threads live until all have counted: the memory of one is never that of another.
     gate.wait();
+}
+
+/// The others would wait at the gate for ever.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::abort();
+        }
+    }
 }
 
 /// Counts an operation whose count is known.

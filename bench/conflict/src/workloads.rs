@@ -162,3 +162,22 @@ fn pin(barrier: Barrier) -> Operation {
         });
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_held_against_what_must_come_out() {
+        let counts = |lines, rmws| Counts { lines, rmws, ..Counts::default() };
+        for (case, expected, counts, want) in [
+            ("nothing in conflict", Expected::NoConflict, counts(0, 0.0), true),
+            ("a line, if only stored to", Expected::NoConflict, counts(1, 0.0), false),
+            ("as many as must be", Expected::Rmws(2), counts(1, 2.0), true),
+            ("more, by failed swaps", Expected::Rmws(2), counts(1, 2.5), true),
+            ("fewer: something is not counted", Expected::Rmws(2), counts(1, 1.9), false),
+        ] {
+            assert_eq!(expected.is_met_by(&counts), want, "{case}");
+        }
+    }
+}
