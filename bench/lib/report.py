@@ -87,21 +87,21 @@ def markdown(record, abouts):
     return "\n".join(lines) + "\n"
 
 
-def check_page(path):
+def check_page(path, marks=PAGE_MARKS):
     """The page's text before and after its results."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise Usage(f"cannot read the page: {error}") from error
-    before, begin, rest = text.partition(PAGE_MARKS[0])
-    _, end, after = rest.partition(PAGE_MARKS[1])
+    before, begin, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise Usage(f"{path} has no line {PAGE_MARKS[0]!r} followed by {PAGE_MARKS[1]!r}")
+        raise Usage(f"{path} has no line {marks[0]!r} followed by {marks[1]!r}")
     return before, after
 
 
-def fill_page(path, text):
+def fill_page(path, text, marks=PAGE_MARKS):
     """Puts the results into a page, in place of the earlier ones."""
-    before, after = check_page(path)
-    begin, end = PAGE_MARKS
+    before, after = check_page(path, marks)
+    begin, end = marks
     path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")

@@ -3,8 +3,9 @@
 import pathlib
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
-from lib import clients, process, report, workloads
+from lib import chart, clients, process, report, workloads
 from lib.errors import Broken, Usage
 from lib.servers import Spec
 
@@ -103,6 +104,30 @@ class Tests(unittest.TestCase):
             page.write_text("no marks", encoding="utf-8")
             with self.assertRaises(Usage):
                 report.fill_page(page, "new\n")
+
+    def test_labels_keep_their_distance_and_stay_near(self):
+        for case, wanted, want in [
+                ("far apart", [0, 50, 100], [0, 50, 100]),
+                ("at the same place", [50, 50], [45, 55]),
+                ("in another order", [52, 48], [55, 45]),
+                ("a group that grows into its neighbour", [50, 50, 62], [44, 54, 64]),
+                ("none", [], [])]:
+            self.assertEqual(chart.spread(wanted, 10), want, case)
+
+    def test_a_chart_has_a_named_line_for_each_lock(self):
+        load = lambda lock, threads, samples, percent=0.0: {
+            "figure": "completion_ns", "lock": lock, "threads": threads, "samples": samples,
+            "write_percent": percent}
+        samples = [load("A < B", 1, [1e5]), load("A < B", 2, [1e5, 2e5, 3e5]),
+                   load("Bravo", 1, [2e4]), load("Bravo", 2, [2e4]), load("C", 1, [1], 10.0),
+                   {"figure": "read_ns", "lock": "D", "samples": [7]}]
+        record = {"rounds": 3, "operations": 10_000, "processors": 1, "samples": samples}
+        tree = xml.etree.ElementTree.fromstring(chart.draw(record))
+        names = [text.text for text in tree.iter("{http://www.w3.org/2000/svg}text")
+                 if "name" in text.get("class")]
+        self.assertEqual(names, ["A < B", "Bravo"])
+        self.assertEqual(chart.lines_of(record, 0.0)[0].median, (1e5, 2e5))
+        self.assertEqual(len(list(tree.iter("{http://www.w3.org/2000/svg}polyline"))), 2)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ mod lock;
 pub mod magazine;
 #[cfg(loom)]
 pub mod model;
-mod thread_index;
 pub mod pins;
 mod rows;
+mod thread_index;
 mod words;
 
 pub use barrier::Barrier;
@@ -29,6 +29,6 @@ pub use class::LockClass;
 #[cfg(not(loom))]
 pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe};
 pub use lock::{Mutex, MutexGuard};
-pub use thread_index::{THREAD_INDEX_COUNT, thread_index};
 pub use rows::{Holder, TableError};
+pub use thread_index::{THREAD_INDEX_COUNT, thread_index};
 pub use words::{LINE_WORDS, LineWords, Words, boxed_words};

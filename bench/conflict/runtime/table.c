@@ -1,0 +1,154 @@
+// The table of cache lines: who touched each, who wrote it, how often.
+#include "runtime.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct line {
+    _Atomic uintptr_t number; // 0: free
+    _Atomic uint64_t touched, written; // a bit for each thread
+    _Atomic uint64_t counts[KINDS];
+    _Atomic uintptr_t writer;
+};
+
+static struct line table[LINES_MAX];
+static _Atomic uint64_t fences;
+static _Atomic bool is_full;
+static __thread int self = -1; // who this thread is; below 0: it is not counted
+
+extern const char __executable_start[]; // where the linker put the program
+
+// The line's place: the one it has, or a free one that it gets now. NULL: the table is full.
+static struct line *place_of(uintptr_t number)
+{
+    size_t start = ((uint64_t)number * 0x9E3779B97F4A7C15u) >> (64 - TABLE_BITS);
+    for (size_t step = 0; step < LINES_MAX; step++) {
+        struct line *line = &table[(start + step) & (LINES_MAX - 1)];
+        uintptr_t found = atomic_load_explicit(&line->number, memory_order_relaxed);
+        if (found == 0 && atomic_compare_exchange_strong(&line->number, &found, number))
+            return line;
+        if (found == number)
+            return line;
+    }
+    return NULL;
+}
+
+// A word that all threads have in common is written only when that changes it.
+static void set_bit(_Atomic uint64_t *word, uint64_t bit)
+{
+    if (!(atomic_load_explicit(word, memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+}
+
+static void record_line(enum kind kind, uintptr_t number, void *site)
+{
+    struct line *line = place_of(number);
+    if (line == NULL) {
+        atomic_store(&is_full, true);
+        return;
+    }
+    uint64_t bit = (uint64_t)1 << self;
+    set_bit(&line->touched, bit);
+    if (kind != LOAD) {
+        set_bit(&line->written, bit);
+        atomic_store_explicit(&line->writer, (uintptr_t)site, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&line->counts[kind], 1, memory_order_relaxed);
+}
+
+void conflict_record(enum kind kind, const volatile void *address, size_t size, void *site)
+{
+    if (self < 0 || size == 0)
+        return;
+    uintptr_t first = (uintptr_t)address >> LINE_BITS;
+    uintptr_t last = ((uintptr_t)address + size - 1) >> LINE_BITS;
+    for (uintptr_t number = first; number <= last; number++)
+        record_line(kind, number, site);
+}
+
+void conflict_record_fence(void)
+{
+    if (self >= 0)
+        atomic_fetch_add_explicit(&fences, 1, memory_order_relaxed);
+}
+
+bool conflict_enter(uint32_t thread)
+{
+    if (thread >= THREADS_MAX)
+        return false;
+    self = (int)thread;
+    return true;
+}
+
+void conflict_leave(void)
+{
+    self = -1;
+}
+
+void conflict_clear(void)
+{
+    memset(table, 0, sizeof table);
+    fences = 0;
+    is_full = false;
+}
+
+static bool is_in_conflict(const struct line *line)
+{
+    return line->written != 0 && (line->touched & (line->touched - 1)) != 0;
+}
+
+bool conflict_sum(struct conflict_sum *sum)
+{
+    *sum = (struct conflict_sum){.fences = fences};
+    for (const struct line *line = table; line < table + LINES_MAX; line++) {
+        if (!is_in_conflict(line)) {
+            sum->own_rmws += line->counts[RMW];
+            continue;
+        }
+        sum->lines++;
+        sum->loads += line->counts[LOAD];
+        sum->stores += line->counts[STORE];
+        sum->rmws += line->counts[RMW];
+    }
+    return !is_full;
+}
+
+static int by_writes(const void *left, const void *right)
+{
+    const struct conflict_line *a = left, *b = right;
+    uint64_t writes_a = a->stores + a->rmws, writes_b = b->stores + b->rmws;
+    return (writes_a < writes_b) - (writes_a > writes_b);
+}
+
+static struct conflict_line copy_of(const struct line *line)
+{
+    return (struct conflict_line){
+        .number = line->number,
+        .threads = (uint32_t)__builtin_popcountll(line->touched),
+        .loads = line->counts[LOAD],
+        .stores = line->counts[STORE],
+        .rmws = line->counts[RMW],
+        // A return address points behind the call; one less lies within its line of source.
+        .writer = line->writer - (uintptr_t)__executable_start - 1,
+    };
+}
+
+size_t conflict_lines(struct conflict_line *lines, size_t count_max)
+{
+    size_t count = 0;
+    for (const struct line *line = table; line < table + LINES_MAX; line++) {
+        if (!is_in_conflict(line))
+            continue;
+        struct conflict_line found = copy_of(line);
+        if (count < count_max) {
+            lines[count++] = found;
+        } else if (count > 0 && by_writes(&found, &lines[count - 1]) < 0) {
+            lines[count - 1] = found;
+        } else {
+            continue;
+        }
+        qsort(lines, count, sizeof *lines, by_writes);
+    }
+    return count;
+}

@@ -1,0 +1,151 @@
+//! Runs an operation on many threads and counts.
+
+use std::fmt;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use crate::runtime::{self, Line, THREADS_MAX};
+
+/// How often, and on how many threads at once, an operation is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Threads, at most [`THREADS_MAX`].
+    pub threads: usize,
+    /// Counted operations of each thread.
+    pub operations: u32,
+}
+
+/// What one operation did, on average.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Lines that more than one thread touched and at least one wrote, in all operations together.
+    pub lines: u64,
+    /// Atomic read-modify-writes on such lines, failed ones included.
+    pub rmws: f64,
+    /// Stores on such lines, atomic or not.
+    pub stores: f64,
+    /// Loads on such lines, atomic or not.
+    pub loads: f64,
+    /// Read-modify-writes on all other lines.
+    pub own_rmws: f64,
+    /// Fences between threads.
+    pub fences: f64,
+    /// Those of the lines in conflict that had most writes.
+    #[serde(skip)]
+    pub busiest: Vec<Line>,
+}
+
+/// Why there is no count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// More threads than the runtime can tell apart, or none.
+    Threads(usize),
+    /// More lines were touched than the runtime has room for.
+    Lines,
+    /// The program was not compiled for counting.
+    NotInstrumented,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Threads(count) => {
+                write!(out, "{count} threads: can count from 1 to {THREADS_MAX}")
+            }
+            Refused::Lines => out.write_str("more cache lines were touched than can be counted"),
+            Refused::NotInstrumented => {
+                out.write_str("not instrumented, so nothing is counted: use bench/conflict/run")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Operations of each thread before the counting: what happens once only is not of interest.
+const WARM_UP: u32 = 100;
+
+/// Lines that are named.
+const BUSIEST_MAX: usize = 8;
+
+/// The runtime has one table.
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Does `operation` on all threads at once, each with its number, and counts.
+///
+/// # Errors
+/// Too many threads or lines.
+pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, Refused> {
+    if !(1..=THREADS_MAX).contains(&plan.threads) {
+        return Err(Refused::Threads(plan.threads));
+    }
+    let _one = ONE_AT_A_TIME.lock();
+    // SAFETY: threads enter only below, where `ONE_AT_A_TIME` is held, and have ended when it is
+    // released.
+    unsafe { runtime::clear() };
+    let gate = Barrier::new(plan.threads);
+    thread::scope(|scope| {
+        for thread in 0..plan.threads {
+            let gate = &gate;
+            scope.spawn(move || run(thread, plan.operations, gate, operation));
+        }
+    });
+    let sum = runtime::sum().ok_or(Refused::Lines)?;
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let per_operation =
+        |count: u64| count as f64 / (plan.threads as f64 * f64::from(plan.operations));
+    Ok(Counts {
+        lines: sum.lines,
+        rmws: per_operation(sum.rmws),
+        stores: per_operation(sum.stores),
+        loads: per_operation(sum.loads),
+        own_rmws: per_operation(sum.own_rmws),
+        fences: per_operation(sum.fences),
+        busiest: runtime::lines(BUSIEST_MAX),
+    })
+}
+
+fn run(thread: usize, operations: u32, gate: &Barrier, operation: &(dyn Fn(usize) + Sync)) {
+    let _loud = AbortOnPanic;
+    for _ in 0..WARM_UP {
+        operation(thread);
+    }
+    gate.wait();
+    assert!(runtime::enter(thread), "the plan was checked");
+    for _ in 0..operations {
+        operation(thread);
+    }
+    runtime::leave();
+    // All threads live until all have counted: the memory of one is never that of another.
+    gate.wait();
+}
+
+/// The others would wait at the gate for ever.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+/// Counts an operation whose count is known.
+///
+/// # Errors
+/// It is not what it must be: the program was not compiled for counting.
+pub fn require_instrumented() -> Result<(), Refused> {
+    let word = AtomicU64::new(0);
+    let counts = count(Plan { threads: 2, operations: 10 }, &|_| {
+        word.fetch_add(1, Ordering::Relaxed);
+    })?;
+    if (counts.lines, counts.rmws) != (1, 1.0) {
+        return Err(Refused::NotInstrumented);
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! Counts what an operation does to cache lines that several threads touch.
+//!
+//! A line is *in conflict* if more than one thread touches it and at least one of them writes. What
+//! an operation does there costs a transfer between processors as soon as there are enough of them;
+//! an operation that does nothing there scales, whatever the machine. So the count says on two
+//! processors what timing says only on many.
+//!
+//! The program is compiled for ThreadSanitizer, and linked with a runtime of our own (`runtime/`)
+//! in place of ThreadSanitizer's: it finds no races, it counts. `bench/conflict/run` builds it so.
+//!
+//! Invariants:
+//! - Only what a thread does between [`runtime::enter`] and [`runtime::leave`] is counted.
+//! - Nothing is left out in silence: too many threads or lines are an error, and a program that is
+//!   not instrumented is refused.
+
+mod count;
+mod runtime;
+#[cfg(test)]
+mod tests;
+
+pub use count::{Counts, Plan, Refused, count, require_instrumented};
+pub use runtime::{Line, THREADS_MAX};

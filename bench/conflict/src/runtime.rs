@@ -1,0 +1,91 @@
+//! The runtime's functions, as `runtime/runtime.h` declares them.
+
+use std::fmt;
+
+/// Threads that can be told apart: a line has one bit for each.
+pub const THREADS_MAX: usize = 64;
+
+/// What was done to one line in conflict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Line {
+    /// Its address divided by its size.
+    number: usize,
+    threads: u32,
+    loads: u64,
+    stores: u64,
+    rmws: u64,
+    /// The instruction that wrote it last, as an offset in the program.
+    pub writer: usize,
+}
+
+/// What was done to all lines; all but `own_rmws` and `fences` is on lines in conflict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Sum {
+    pub(crate) lines: u64,
+    pub(crate) loads: u64,
+    pub(crate) stores: u64,
+    pub(crate) rmws: u64,
+    pub(crate) own_rmws: u64,
+    pub(crate) fences: u64,
+}
+
+// SAFETY: these are the signatures of runtime.h; a safe one may be called at any time, by any
+// thread, and keeps no pointer.
+unsafe extern "C" {
+    safe fn conflict_enter(thread: u32) -> bool;
+    safe fn conflict_leave();
+    /// # Safety
+    /// - No thread is between `conflict_enter` and `conflict_leave`.
+    unsafe fn conflict_clear();
+    safe fn conflict_sum(sum: &mut Sum) -> bool;
+    /// # Safety
+    /// - `lines` has room for `count_max` lines, which nobody else reads or writes.
+    unsafe fn conflict_lines(lines: *mut Line, count_max: usize) -> usize;
+}
+
+/// Counts what this thread does, as `thread`, until it leaves; false if there is no such thread.
+pub(crate) fn enter(thread: usize) -> bool {
+    u32::try_from(thread).is_ok_and(|thread| conflict_enter(thread))
+}
+
+/// Ends the counting of this thread.
+pub(crate) fn leave() {
+    conflict_leave();
+}
+
+/// Forgets everything.
+///
+/// # Safety
+/// - No thread is between [`enter`] and [`leave`].
+pub(crate) unsafe fn clear() {
+    // SAFETY: the caller sees to it.
+    unsafe { conflict_clear() }
+}
+
+/// What was counted; `None` if there were more lines than the runtime has room for.
+pub(crate) fn sum() -> Option<Sum> {
+    let mut sum = Sum::default();
+    conflict_sum(&mut sum).then_some(sum)
+}
+
+/// The lines in conflict, those with most writes first, at most `count_max`.
+pub(crate) fn lines(count_max: usize) -> Vec<Line> {
+    let mut lines = vec![Line::default(); count_max];
+    // SAFETY: the vector has `count_max` lines and is ours.
+    let count = unsafe { conflict_lines(lines.as_mut_ptr(), count_max) };
+    lines.truncate(count);
+    lines
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { number, threads, loads, stores, rmws, .. } = self;
+        let address = number * 64;
+        write!(
+            out,
+            "line {address:#x}: {threads} threads, {rmws} RMWs, {stores} stores, {loads} loads"
+        )
+    }
+}

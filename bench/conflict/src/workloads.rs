@@ -1,0 +1,183 @@
+//! The operations that are counted, and what each must come to.
+
+use std::cell::OnceCell;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use forebay_conflict::{Counts, THREADS_MAX};
+use forebay_sync::bravo::{Bravo, ByStore, BySwap, Shared};
+use forebay_sync::pins::{PinRow, Pins};
+use forebay_sync::{Barrier, LineWords};
+
+/// An operation; its argument is the number of the thread.
+pub(crate) type Operation = Box<dyn Fn(usize) + Sync>;
+
+/// One row of the table.
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) expected: Expected,
+    /// What the operation works on is made anew for each count.
+    pub(crate) operation: fn() -> Operation,
+}
+
+/// What a count on many threads must come to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expected {
+    /// No line is in conflict: the operation scales.
+    NoConflict,
+    /// So many read-modify-writes on lines in conflict, or more where compare-and-swaps fail.
+    Rmws(u32),
+}
+
+impl Expected {
+    pub(crate) fn is_met_by(self, counts: &Counts) -> bool {
+        match self {
+            Expected::NoConflict => counts.lines == 0,
+            Expected::Rmws(count) => counts.lines > 0 && counts.rmws >= f64::from(count),
+        }
+    }
+}
+
+/// All of them. The counters show that the counting is right, the rest is what it is for.
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "counter that all add to",
+        expected: Expected::Rmws(1),
+        operation: || {
+            let counter = AtomicU64::new(0);
+            Box::new(move |_| add(&counter))
+        },
+    },
+    Workload {
+        name: "counter for each thread, many on a line",
+        expected: Expected::Rmws(1),
+        operation: || {
+            let counters: [AtomicU64; THREADS_MAX] = [const { AtomicU64::new(0) }; _];
+            Box::new(move |thread| add(&counters[thread]))
+        },
+    },
+    Workload {
+        name: "counter for each thread, one on a line",
+        expected: Expected::NoConflict,
+        operation: || {
+            let counters: Vec<_> = (0..THREADS_MAX).map(|_| Apart(AtomicU64::new(0))).collect();
+            Box::new(move |thread| add(&counters[thread].0))
+        },
+    },
+    Workload {
+        name: "std RwLock, read",
+        expected: Expected::Rmws(2),
+        #[expect(clippy::allow_attributes, reason = "the lint is new, and not yet everywhere")]
+        #[allow(clippy::disallowed_types, reason = "it is what is counted")]
+        operation: || {
+            let lock = std::sync::RwLock::new(7u64);
+            Box::new(move |_| {
+                black_box(lock.read().is_ok_and(|value| *value == 7));
+            })
+        },
+    },
+    Workload {
+        name: "parking_lot RwLock, read",
+        expected: Expected::Rmws(2),
+        operation: read::<parking_lot::RawRwLock>,
+    },
+    Workload {
+        name: "Arc, clone and drop",
+        expected: Expected::Rmws(2),
+        operation: || {
+            let value = Arc::new(7u64);
+            Box::new(move |_| drop(black_box(Arc::clone(&value))))
+        },
+    },
+    Workload {
+        name: "arc-swap, load",
+        expected: Expected::NoConflict,
+        operation: || {
+            let value = ArcSwap::from_pointee(7u64);
+            Box::new(move |_| {
+                black_box(**value.load());
+            })
+        },
+    },
+    Workload {
+        name: "Bravo, read",
+        expected: Expected::NoConflict,
+        operation: read::<Bravo<parking_lot::RawRwLock, Shared<BySwap>>>,
+    },
+    Workload {
+        name: "Bravo with membarrier, read",
+        expected: Expected::NoConflict,
+        operation: read::<Bravo<parking_lot::RawRwLock, Shared<ByStore>>>,
+    },
+    Workload {
+        name: "pin and unpin",
+        expected: Expected::NoConflict,
+        operation: || pin(Barrier::Fence),
+    },
+    Workload {
+        name: "pin and unpin, membarrier",
+        expected: Expected::NoConflict,
+        operation: || pin(Barrier::global().unwrap_or(Barrier::Fence)),
+    },
+];
+
+/// Two lines each, since processors fetch lines in pairs.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Reads what a raw lock protects; the lock shares its lines with nothing else.
+fn read<R: lock_api::RawRwLock + Send + Sync + 'static>() -> Operation {
+    let lock = Apart(lock_api::RwLock::<R, u64>::new(7));
+    Box::new(move |_| {
+        black_box(*lock.0.read());
+    })
+}
+
+/// Pins a segment that a word names; all threads pin the same one.
+fn pin(barrier: Barrier) -> Operation {
+    const SEGMENT_COUNT: usize = 64;
+    thread_local! {
+        static ROW: OnceCell<PinRow<Arc<LineWords>>> = const { OnceCell::new() };
+    }
+    let words_needed = Pins::<Arc<LineWords>>::words_needed(THREADS_MAX, SEGMENT_COUNT);
+    let words = Arc::new(LineWords::new(words_needed.expect("a small table")));
+    let pins = Pins::new(words, THREADS_MAX, SEGMENT_COUNT, barrier).expect("there are words");
+    let named = Apart(AtomicU64::new(7));
+    Box::new(move |thread| {
+        ROW.with(|row| {
+            let row = row.get_or_init(|| {
+                // SAFETY: `count` gives each number to one thread, which lives until all are done;
+                // the next count has threads and a table of its own.
+                unsafe { pins.row(thread) }.expect("a row for each thread")
+            });
+            // ORDER: pairs with the release of who publishes the word; here nobody does.
+            let pin = row.pin(7, || named.0.load(Ordering::Acquire) == 7);
+            assert!(pin.is_ok(), "the word stays");
+        });
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_held_against_what_must_come_out() {
+        let counts = |lines, rmws| Counts { lines, rmws, ..Counts::default() };
+        for (case, expected, counts, want) in [
+            ("nothing in conflict", Expected::NoConflict, counts(0, 0.0), true),
+            ("a line, if only stored to", Expected::NoConflict, counts(1, 0.0), false),
+            ("as many as must be", Expected::Rmws(2), counts(1, 2.0), true),
+            ("more, by failed swaps", Expected::Rmws(2), counts(1, 2.5), true),
+            ("fewer: something is not counted", Expected::Rmws(2), counts(1, 1.9), false),
+        ] {
+            assert_eq!(expected.is_met_by(&counts), want, "{case}");
+        }
+    }
+}

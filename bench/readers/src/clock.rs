@@ -1,0 +1,10 @@
+//! The clock of the measurements.
+
+use std::time::Instant;
+
+/// Now.
+#[inline]
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}

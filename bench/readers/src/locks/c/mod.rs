@@ -1,0 +1,49 @@
+//! Locks of the C world, behind lock_api.
+
+#[cfg(feature = "ck")]
+mod ck;
+mod pthread;
+mod raw;
+
+#[cfg(feature = "ck")]
+pub(crate) use ck::Ck;
+pub(crate) use pthread::Pthread;
+use raw::Raw;
+
+/// The functions of one such lock.
+///
+/// # Safety
+/// - `INIT` is an open lock, and an open lock may move.
+/// - The functions keep writers out while somebody reads or writes, and readers while somebody
+///   writes; they order memory accordingly; any thread may call them.
+pub(crate) unsafe trait Functions {
+    /// The lock's own memory.
+    type State;
+
+    const INIT: Self::State;
+
+    /// # Safety
+    /// For this and all below:
+    /// - `state` points to a lock that is alive and does not move while it is used or held.
+    unsafe fn read(state: *mut Self::State);
+
+    /// # Safety
+    /// - As for `read`.
+    unsafe fn try_read(state: *mut Self::State) -> bool;
+
+    /// # Safety
+    /// - As for `read`, and the calling thread reads.
+    unsafe fn end_read(state: *mut Self::State);
+
+    /// # Safety
+    /// - As for `read`.
+    unsafe fn write(state: *mut Self::State);
+
+    /// # Safety
+    /// - As for `read`.
+    unsafe fn try_write(state: *mut Self::State) -> bool;
+
+    /// # Safety
+    /// - As for `read`, and the calling thread writes.
+    unsafe fn end_write(state: *mut Self::State);
+}
