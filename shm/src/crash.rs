@@ -5,9 +5,9 @@
 //! itself (SIGKILL) when it reaches the point with this name; with `NAME:3`, the third time. In
 //! other builds there is nothing. A test reads the sources and demands that every point is used.
 
-#[cfg(all(debug_assertions, not(loom)))]
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
 use std::sync::OnceLock;
-#[cfg(all(debug_assertions, not(loom)))]
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Marks a point between two steps at which another process must be able to go on without this one.
@@ -19,12 +19,12 @@ macro_rules! crash_point {
 }
 
 /// The process is at this point; use [`crash_point!`](crate::crash_point).
-#[cfg(any(not(debug_assertions), loom))]
+#[cfg(any(not(debug_assertions), loom, tsan))]
 #[inline(always)]
 pub fn reach(_name: &str) {}
 
 /// The process is at this point; use [`crash_point!`](crate::crash_point).
-#[cfg(all(debug_assertions, not(loom)))]
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
 pub fn reach(name: &str) {
     static REACHED: AtomicU64 = AtomicU64::new(0);
     let Some((wanted, times)) = wish() else {
@@ -35,7 +35,7 @@ pub fn reach(name: &str) {
     }
 }
 
-#[cfg(all(debug_assertions, not(loom)))]
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
 fn wish() -> Option<&'static (String, u64)> {
     static WISH: OnceLock<Option<(String, u64)>> = OnceLock::new();
     let read = || {
@@ -46,7 +46,7 @@ fn wish() -> Option<&'static (String, u64)> {
     WISH.get_or_init(read).as_ref()
 }
 
-#[cfg(all(debug_assertions, not(loom)))]
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
 fn die() {
     use rustix::process::{Signal, getpid, kill_process};
     // If it fails, the process lives, and the test that wanted it dead says so.

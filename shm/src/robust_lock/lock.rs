@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_sync::Words;
-use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release};
+use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
 use super::futex::Futex;
 #[cfg(not(loom))]
@@ -203,8 +203,9 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
             return Ok(Attempt::WordChanged);
         }
         // ORDER: pairs with `robust.unlock` and `robust.abandon`: we see what owners before us
-        // stored. What a dead owner stored we know from `is_alive`.
-        acquire_fence("robust.enter");
+        // stored, since our swap of the word continues theirs. What a dead owner stored we know
+        // from `is_alive`. A load of our own, and no fence, since ThreadSanitizer can follow it.
+        self.word().load(acquire("robust.enter"));
         crash_point!("lock.acquired");
         if ours & REPAIR != 0 {
             crash_point!("lock.acquired_to_repair");
