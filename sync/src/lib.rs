@@ -12,13 +12,18 @@
 
 pub mod atomic;
 mod barrier;
+pub mod bravo;
 mod class;
 mod lock;
 #[cfg(loom)]
 pub mod model;
+mod thread_index;
 mod words;
 
 pub use barrier::Barrier;
 pub use class::LockClass;
+#[cfg(not(loom))]
+pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe};
 pub use lock::{Mutex, MutexGuard};
+pub use thread_index::{THREAD_INDEX_COUNT, thread_index};
 pub use words::{Words, boxed_words};
