@@ -1,4 +1,4 @@
-//! The only unsafe code of this crate: a file mapping seen as 64-bit words, and half of such a word.
+//! The only unsafe code of this crate: a file mapping seen as 64-bit words, and half of a word.
 
 use std::fs::File;
 use std::io;
@@ -63,7 +63,7 @@ impl Words {
     }
 }
 
-/// The half of a word on which the kernel lets threads sleep: its address is all that is used of it.
+/// The half of a word on which the kernel lets threads sleep: only its address is used.
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {

@@ -219,6 +219,15 @@ fn directories_and_files_that_others_control_are_refused() {
     assert!(matches!(open_error(Path::new("/")), NotAFile));
     let error = Region::open_or_create(&path, &SPEC).unwrap_err().to_string();
     assert!(error.starts_with(&path.display().to_string()), "{error}");
+    fs::remove_file(&path).unwrap();
+    // Only the superuser can give files away.
+    if rustix::process::geteuid().is_root() {
+        drop(Region::open_or_create(&path, &SPEC).unwrap());
+        std::os::unix::fs::chown(&path, Some(4321), None).unwrap();
+        assert!(matches!(open_error(&path), NotOurs { owner: 4321 }));
+        std::os::unix::fs::chown(parent, Some(4321), None).unwrap();
+        assert!(matches!(open_error(&path), NotOurs { owner: 4321 }));
+    }
 }
 
 #[test]
