@@ -15,7 +15,7 @@ use crate::robust_lock::Liveness;
 ///
 /// Dropping it is a death: the row waits for a sweep. [`leave`](Participant::leave) is the way out
 /// for who has given everything back. In a process that was forked off, dropping or leaving changes
-/// nothing, and nothing else may be done with it there.
+/// nothing, and nothing else may be done with it, nor with a guard, there.
 ///
 /// ```compile_fail
 /// fn shared_between_threads<T: Sync>() {}
