@@ -44,6 +44,8 @@ lock_classes! {
     Flight = "cache.flight";
     /// Interim answers (1xx) between an origin's connection and the client that waits.
     Interim = "server.interim";
+    /// A pair of magazines that several threads share; taken before a [`LockClass::Depot`].
+    Magazines = "sync.magazines";
     /// A lock of a test, of an example or of a benchmark.
     Test = "test";
 }

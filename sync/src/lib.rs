@@ -14,10 +14,14 @@ pub mod atomic;
 mod barrier;
 pub mod bravo;
 mod class;
+pub mod leases;
 mod lock;
+pub mod magazine;
 #[cfg(loom)]
 pub mod model;
 mod thread_index;
+pub mod pins;
+mod rows;
 mod words;
 
 pub use barrier::Barrier;
@@ -26,4 +30,5 @@ pub use class::LockClass;
 pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe};
 pub use lock::{Mutex, MutexGuard};
 pub use thread_index::{THREAD_INDEX_COUNT, thread_index};
-pub use words::{Words, boxed_words};
+pub use rows::{Holder, TableError};
+pub use words::{LINE_WORDS, LineWords, Words, boxed_words};

@@ -46,3 +46,36 @@ impl<W: Words + ?Sized> Words for std::sync::Arc<W> {
 pub fn boxed_words(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
+
+/// How many words a line has: what two owners write must not share one.
+///
+/// Two of the processor's lines, since it fetches them in pairs. A model needs no lines.
+pub const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
+
+#[derive(Debug)]
+#[cfg_attr(not(loom), repr(align(128)))]
+struct Line([AtomicU64; LINE_WORDS]);
+
+/// Words of this process that begin on a line of their own.
+#[derive(Debug)]
+pub struct LineWords(Box<[Line]>);
+
+impl LineWords {
+    /// At least `count` words, all zero; whole lines.
+    #[must_use]
+    pub fn new(count: usize) -> LineWords {
+        let line = |_| Line(std::array::from_fn(|_| AtomicU64::new(0)));
+        LineWords((0..count.div_ceil(LINE_WORDS)).map(line).collect())
+    }
+}
+
+impl Words for LineWords {
+    fn word_count(&self) -> usize {
+        self.0.len() * LINE_WORDS
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.0[index / LINE_WORDS].0[index % LINE_WORDS]
+    }
+}

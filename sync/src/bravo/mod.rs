@@ -8,7 +8,6 @@
 //! Policy:
 //! - **A thread that reads must not read the same lock again** unless by `try_read`: a second
 //!   `read` works while no writer waits and hangs when one does, as with most reader-writer locks.
-//!   So [`lock_api::RawRwLockRecursive`] is not implemented.
 //! - **No upgrade**: two readers that want to become the writer wait for each other, so
 //!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
 //! - A writer waits only for readers that were in before it; later ones queue at the underlying

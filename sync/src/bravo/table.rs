@@ -150,7 +150,7 @@ pub trait SlotTable: sealed::Sealed {
 
 /// The table that all locks of a process share: a lock takes no more than its own few words.
 #[derive(Clone, Copy, Debug)]
-pub struct Shared<C = BySwap>(PhantomData<C>);
+pub struct Shared<C = ByStore>(PhantomData<C>);
 
 impl<C> sealed::Sealed for Shared<C> {}
 
@@ -168,7 +168,7 @@ impl<C: Claim> SlotTable for Shared<C> {
 /// A table of the lock's own, inside it, 128 bytes a row: its writers walk over no other lock's
 /// readers, and nested reads of other locks leave its slots free.
 #[derive(Debug)]
-pub struct Own<C = BySwap, const ROW_COUNT: usize = 16> {
+pub struct Own<C = ByStore, const ROW_COUNT: usize = 16> {
     rows: [Row; ROW_COUNT],
     claim: PhantomData<C>,
 }

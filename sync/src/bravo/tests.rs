@@ -1,13 +1,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Barrier, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_api::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::state::BIAS;
 use super::wait::{Step, step};
-use super::{Bravo, ByStore, BySwap, Own, SLOT_COUNT, Shared, SlotTable, clock};
+use super::{Bravo, ByStore, BySwap, Claim, Own, SLOT_COUNT, Shared, SlotTable, clock};
 
 type Lock<S> = RwLock<Bravo<parking_lot::RawRwLock, S>, u32>;
 
@@ -16,8 +16,8 @@ macro_rules! for_every_table {
     ($check:ident) => {
         $check::<Shared<BySwap>>("shared, by swap");
         $check::<Shared<ByStore>>("shared, by store");
-        $check::<Own<BySwap>>("own, by swap");
-        $check::<Own<ByStore>>("own, by store");
+        $check::<Own<BySwap, 64>>("own, by swap");
+        $check::<Own<ByStore, 64>>("own, by store");
     };
 }
 
@@ -42,6 +42,11 @@ fn by_underlying<S: SlotTable>(lock: &Lock<S>) -> bool {
     raw(lock).underlying.is_locked()
 }
 
+/// Has the calling thread a row? Not if the harness runs very many threads beside it.
+fn has_row<S: SlotTable>() -> bool {
+    S::Claim::row(crate::thread_index(), S::INIT.rows().len()).is_some()
+}
+
 /// Waits until a condition holds; a test that waits in vain ends in the harness's time limit.
 fn until(condition: impl Fn() -> bool) {
     while !condition() {
@@ -61,7 +66,8 @@ fn readers_share_and_a_writer_is_alone() {
     fn check<S: SlotTable + Sync>(table: &str) {
         let lock = biased::<S>();
         let reader = lock.read();
-        assert!(!by_underlying(&lock), "{table}: a biased reader took the underlying lock");
+        let is_by_slot = !by_underlying(&lock);
+        assert_eq!(is_by_slot, has_row::<S>(), "{table}: a biased reader and the underlying lock");
         assert!(lock.is_locked() && !lock.is_locked_exclusive(), "{table}: read");
         elsewhere(&lock, |lock| {
             assert!(lock.try_read().is_some(), "{table}: two readers");
@@ -113,6 +119,9 @@ fn who_waits_for_a_time_waits_no_longer() {
 #[test]
 fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
     fn check<S: SlotTable + Send + Sync>(table: &str) {
+        if !has_row::<S>() {
+            return;
+        }
         let lock = biased::<S>();
         let reader = lock.read();
         thread::scope(|scope| {
@@ -163,7 +172,8 @@ fn nested_reads_take_slot_after_slot_and_then_the_underlying_lock() {
         let mut guards: Vec<_> = locks.iter().map(RwLock::read).collect();
         let beyond = locks.iter().filter(|lock| by_underlying(lock)).count();
         // Guards that another test has forgotten may have left this row fewer slots.
-        assert!(beyond <= SLOT_COUNT / 2, "{table}: {beyond} took the underlying lock");
+        let is_by_slot = beyond <= SLOT_COUNT / 2;
+        assert_eq!(is_by_slot, has_row::<S>(), "{table}: {beyond} took the underlying lock");
         // The first guard goes first, so the slots are not emptied as a stack is.
         while !guards.is_empty() {
             drop(guards.remove(0));
@@ -178,11 +188,7 @@ fn nested_reads_take_slot_after_slot_and_then_the_underlying_lock() {
         drop(second);
         assert!(lock.try_write().is_some(), "{table}: no guard is left");
     }
-    // A row for every thread of this program, whatever tests run beside this one.
-    check::<Shared<BySwap>>("shared, by swap");
-    check::<Shared<ByStore>>("shared, by store");
-    check::<Own<BySwap, 256>>("own, by swap");
-    check::<Own<ByStore, 256>>("own, by store");
+    for_every_table!(check);
 }
 
 #[test]
@@ -348,6 +354,5 @@ fn a_writers_waiting_grows_to_a_limit() {
 fn guards_stay_on_their_thread_and_may_be_looked_at_from_others() {
     fn is_sync<T: Sync>() {}
     is_sync::<RwLockReadGuard<'_, Bravo<parking_lot::RawRwLock, Shared>, u32>>();
-    is_sync::<Lock<Shared<ByStore>>>();
-    let _: fn(&Instant) -> Duration = Instant::elapsed;
+    is_sync::<Lock<Shared>>();
 }

@@ -1,0 +1,224 @@
+//! A holder that takes leases, a reclaimer that unlinks values, frees what is not leased and links
+//! another value at the same place.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `link[i]` | reclaimer | holder |
+//! | `value[i]` | reclaimer, as a value is written again when its memory is reused | holder |
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::{LeaseRow, Leases};
+use crate::atomic::{AtomicU64, Relaxed, UnsafeCell, acquire, release};
+use crate::barrier::Barrier;
+use crate::model::{breaks, fails, holds, holds_within};
+use crate::pins::Pins;
+use crate::words::LineWords;
+
+const NOWHERE: u64 = 0;
+const FREE: u64 = 99;
+
+struct Store {
+    leases: Leases<Arc<LineWords>>,
+    pins: Pins<Arc<LineWords>>,
+    link: [AtomicU64; 2],
+    value: [UnsafeCell<u64>; 2],
+}
+// SAFETY: that is what the models check.
+unsafe impl Sync for Store {}
+// SAFETY: as above.
+unsafe impl Send for Store {}
+
+/// Two values, at the places 1 and 2, and `slots` slots in the one row.
+fn store(slots: usize) -> Arc<Store> {
+    let words = || Arc::new(LineWords::new(2));
+    Arc::new(Store {
+        leases: Leases::new(words(), 1, slots, Barrier::Fence).unwrap(),
+        pins: Pins::new(words(), 1, 1, Barrier::Fence).unwrap(),
+        link: [AtomicU64::new(1), AtomicU64::new(2)],
+        value: [UnsafeCell::new(1), UnsafeCell::new(2)],
+    })
+}
+
+fn row(store: &Store) -> LeaseRow<Arc<LineWords>> {
+    // SAFETY: in each model the row has one owner at a time.
+    unsafe { store.leases.row(0) }.unwrap()
+}
+
+fn read(store: &Store, index: usize) {
+    // SAFETY: leased.
+    let value = store.value[index].with(|value| unsafe { *value });
+    assert_eq!(value, index as u64 + 1, "read a value that was freed");
+}
+
+/// Leases a value and reads it; `keep` leaves the lease, as a holder that dies does.
+fn use_value(store: &Store, row: &LeaseRow<Arc<LineWords>>, index: usize, keep: bool) {
+    let place = store.link[index].load(Relaxed);
+    let is_there = || store.link[index].load(acquire("model.linked")) == place;
+    if let Ok(lease) = row.take(place, is_there) {
+        read(store, index);
+        if keep {
+            let _ = lease.into_id();
+        }
+    }
+}
+
+/// Frees a value, and links another one at the same place, which the holder may find.
+fn free(store: &Store, index: usize) {
+    let place = index as u64 + 1;
+    // SAFETY: nobody holds the value.
+    store.value[index].with_mut(|value| unsafe { *value = FREE });
+    // SAFETY: as above.
+    store.value[index].with_mut(|value| unsafe { *value = place });
+    store.link[index].store(place, release("model.link"));
+}
+
+fn reclaim(store: &Store) {
+    store.link[0].store(NOWHERE, Relaxed);
+    store.leases.barrier();
+    if !store.leases.is_leased(1) {
+        free(store, 0);
+    }
+}
+
+fn one_value() {
+    let store = store(1);
+    let other = Arc::clone(&store);
+    let holder = thread::spawn(move || use_value(&other, &row(&other), 0, false));
+    reclaim(&store);
+    holder.join().unwrap();
+}
+
+/// Several values with one look, by the list.
+fn one_scan() {
+    let store = store(2);
+    let other = Arc::clone(&store);
+    let holder = thread::spawn(move || {
+        let row = row(&other);
+        let place = other.link[0].load(Relaxed);
+        let first = row.take(place, || other.link[0].load(acquire("model.linked")) == place);
+        use_value(&other, &row, 1, false);
+        if first.is_ok() {
+            read(&other, 0);
+        }
+    });
+    store.link.iter().for_each(|link| link.store(NOWHERE, Relaxed));
+    store.leases.barrier();
+    let mut leased = Vec::new();
+    store.leases.leased_places(&mut leased);
+    for index in [0, 1] {
+        if !leased.contains(&(index as u64 + 1)) {
+            free(&store, index);
+        }
+    }
+    holder.join().unwrap();
+}
+
+/// The one slot holds the next place already when the reclaimer of the first value looks.
+fn slot_used_again() {
+    let store = store(1);
+    let other = Arc::clone(&store);
+    let holder = thread::spawn(move || {
+        let row = row(&other);
+        use_value(&other, &row, 0, false);
+        use_value(&other, &row, 1, false);
+    });
+    reclaim(&store);
+    holder.join().unwrap();
+}
+
+/// A lease that is given away by number and released by it.
+fn by_number() {
+    let store = store(1);
+    let other = Arc::clone(&store);
+    let holder = thread::spawn(move || {
+        let row = row(&other);
+        let is_there = || other.link[0].load(acquire("model.linked")) == 1;
+        if let Ok(lease) = row.take(1, is_there) {
+            let id = lease.into_id();
+            read(&other, 0);
+            row.release(id).unwrap();
+        }
+    });
+    reclaim(&store);
+    holder.join().unwrap();
+}
+
+/// A holder dies; who finds that clears its row and takes it.
+fn dead_holder() {
+    let store = store(1);
+    let other = Arc::clone(&store);
+    let finder = thread::spawn(move || {
+        let dying = Arc::clone(&other);
+        let holder = thread::spawn(move || use_value(&dying, &row(&dying), 0, true));
+        holder.join().unwrap();
+        // SAFETY: the owner has ended, and nobody else takes its row.
+        unsafe { other.leases.clear_row(0) };
+        use_value(&other, &row(&other), 0, false);
+    });
+    reclaim(&store);
+    finder.join().unwrap();
+}
+
+/// What is pinned is leased without a second look, then the pin is lowered.
+fn pin_becomes_lease(pins_first: bool) {
+    let store = store(1);
+    let other = Arc::clone(&store);
+    let holder = thread::spawn(move || {
+        // SAFETY: this row has one owner.
+        let pin_row = unsafe { other.pins.row(0) }.unwrap();
+        let row = row(&other);
+        let is_there = || other.link[0].load(acquire("model.linked")) == 1;
+        if let Ok(pin) = pin_row.pin(0, is_there) {
+            let lease = row.take(1, || true);
+            drop(pin);
+            read(&other, 0);
+            drop(lease);
+        }
+    });
+    store.link[0].store(NOWHERE, Relaxed);
+    store.pins.barrier();
+    let is_free = if pins_first {
+        !store.pins.is_pinned(0) && !store.leases.is_leased(1)
+    } else {
+        !store.leases.is_leased(1) && !store.pins.is_pinned(0)
+    };
+    if is_free {
+        free(&store, 0);
+    }
+    holder.join().unwrap();
+}
+
+#[test]
+fn what_is_leased_is_not_freed() {
+    holds("leases: one value", one_value);
+    holds("leases: one scan for several values", one_scan);
+    holds("leases: a slot is used again", slot_used_again);
+    holds("leases: by number", by_number);
+    holds_within(Some(3), "leases: a holder dies", dead_holder);
+    holds("leases: a pin becomes a lease", || pin_becomes_lease(true));
+}
+
+#[test]
+fn each_ordering_of_leases_is_needed() {
+    for name in [
+        "leases.take",
+        "leases.reclaim",
+        "leases.release",
+        "leases.look",
+        "model.linked",
+        "model.link",
+    ] {
+        breaks(name, "leases: one value", one_value);
+    }
+    breaks("leases.store", "leases: a slot is used again", slot_used_again);
+    breaks("leases.clear", "leases: a holder dies", dead_holder);
+    breaks("pins.look", "leases: a pin becomes a lease", || pin_becomes_lease(true));
+}
+
+#[test]
+fn leases_cannot_be_looked_at_before_pins() {
+    fails("leases: looked at before the pins", || pin_becomes_lease(false));
+}

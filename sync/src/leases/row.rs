@@ -1,0 +1,188 @@
+//! One participant's row: how it takes leases and ends them.
+
+use std::cell::Cell;
+use std::fmt;
+
+use super::table::Leases;
+use crate::atomic::{AtomicU64, Relaxed, release};
+use crate::words::Words;
+
+/// Why a value is not leased now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotLeased {
+    /// The value was unlinked meanwhile: look it up again.
+    Gone,
+    /// All slots of the row are in use; each of its leases that ends frees one.
+    NoSlot,
+    /// Zero names no place.
+    NoPlace,
+}
+
+impl fmt::Display for NotLeased {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            NotLeased::Gone => "what was to be leased has gone",
+            NotLeased::NoSlot => "all leases of this row are in use",
+            NotLeased::NoPlace => "zero names no place",
+        })
+    }
+}
+
+impl std::error::Error for NotLeased {}
+
+/// No lease of this row has this number, or none any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownLease;
+
+impl fmt::Display for UnknownLease {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("there is no such lease, or it has ended")
+    }
+}
+
+impl std::error::Error for UnknownLease {}
+
+/// The number of a lease, for callers that cannot hold a [`Lease`]: a C program, a task that
+/// outlives the borrow of its row. Good for the row that took the lease, and once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseId {
+    slot: u32,
+    serial: u32,
+}
+
+impl LeaseId {
+    /// As one number, never zero: slot in the lower half, serial number in the upper one.
+    #[must_use]
+    pub fn to_raw(self) -> u64 {
+        u64::from(self.serial) << 32 | u64::from(self.slot)
+    }
+
+    /// From [`to_raw`](LeaseId::to_raw). Any number will do: [`LeaseRow::release`] knows its own.
+    #[must_use]
+    pub fn from_raw(raw: u64) -> LeaseId {
+        LeaseId { slot: raw as u32, serial: (raw >> 32) as u32 }
+    }
+}
+
+/// A row of [`Leases`] in the hands of its owner, who may move to another thread but not be shared.
+///
+/// It goes without ending the leases that were [given away by number](Lease::into_id): they stay
+/// until the row is cleared.
+#[derive(Debug)]
+pub struct LeaseRow<W> {
+    leases: Leases<W>,
+    row: usize,
+    /// For each slot the serial number under which its lease was given away, or zero.
+    serials: Box<[Cell<u32>]>,
+    serial_last: Cell<u32>,
+    /// Where the search for a free slot begins.
+    slot_next: Cell<usize>,
+}
+
+/// A value is held until this is dropped.
+#[derive(Debug)]
+pub struct Lease<'row, W: Words> {
+    row: &'row LeaseRow<W>,
+    slot: usize,
+    word: &'row AtomicU64,
+}
+
+impl<W: Words> LeaseRow<W> {
+    pub(super) fn new(leases: Leases<W>, row: usize) -> LeaseRow<W> {
+        let serials = (0..leases.slot_count()).map(|_| Cell::new(0)).collect();
+        LeaseRow { leases, row, serials, serial_last: Cell::new(0), slot_next: Cell::new(0) }
+    }
+
+    /// The number of this row.
+    pub fn row(&self) -> usize {
+        self.row
+    }
+
+    /// Holds the value at `place`, if it `is_there` still.
+    ///
+    /// The closure runs with the lease stored; it looks with acquire if the value is linked where
+    /// the caller found it. One place may be held many times.
+    ///
+    /// # Errors
+    /// [`NotLeased`]; then nothing is held.
+    pub fn take(
+        &self,
+        place: u64,
+        is_there: impl FnOnce() -> bool,
+    ) -> Result<Lease<'_, W>, NotLeased> {
+        if place == 0 {
+            return Err(NotLeased::NoPlace);
+        }
+        let (slot, word) = self.free_slot().ok_or(NotLeased::NoSlot)?;
+        // ORDER: pairs with the acquire in `Leases::places`. The reclaimer of what this slot held
+        // before may find this place instead of the zero between: our reads of the old value are over.
+        word.store(place, release("leases.store"));
+        self.leases.light_barrier();
+        let lease = Lease { row: self, slot, word };
+        if is_there() { Ok(lease) } else { Err(NotLeased::Gone) }
+    }
+
+    /// Ends a lease that was given away by number. Nothing may read the value any more.
+    ///
+    /// # Errors
+    /// This row gave no such lease away, or it has ended: nothing changes.
+    pub fn release(&self, id: LeaseId) -> Result<(), UnknownLease> {
+        let slot = id.slot as usize;
+        let serial = self.serials.get(slot).filter(|serial| serial.get() == id.serial);
+        let serial = serial.filter(|_| id.serial != 0).ok_or(UnknownLease)?;
+        serial.set(0);
+        if let Some(word) = self.leases.rows().cell(self.row, slot) {
+            end(word);
+        }
+        Ok(())
+    }
+
+    /// How many leases this row holds.
+    pub fn held_count(&self) -> usize {
+        self.leases.places_of(self.row).count()
+    }
+
+    /// A slot that is free, from the one after the last taken on, round to it again.
+    fn free_slot(&self) -> Option<(usize, &AtomicU64)> {
+        let count = self.serials.len();
+        let slots = (0..count).map(|step| (self.slot_next.get() + step) % count);
+        let mut words = slots.filter_map(|slot| {
+            let word = self.leases.rows().cell(self.row, slot)?;
+            (word.load(Relaxed) == 0).then_some((slot, word))
+        });
+        let found = words.next()?;
+        self.slot_next.set(found.0 + 1);
+        Some(found)
+    }
+}
+
+impl<W: Words> Lease<'_, W> {
+    /// The place that is held.
+    #[must_use]
+    pub fn place(&self) -> u64 {
+        self.word.load(Relaxed)
+    }
+
+    /// Gives the lease away by number; it is held until [`LeaseRow::release`].
+    #[must_use]
+    pub fn into_id(self) -> LeaseId {
+        // Zero is the mark of a slot without a number.
+        let serial = self.row.serial_last.get().checked_add(1).unwrap_or(1);
+        self.row.serial_last.set(serial);
+        self.row.serials[self.slot].set(serial);
+        let id = LeaseId { slot: self.slot as u32, serial };
+        std::mem::forget(self);
+        id
+    }
+}
+
+impl<W: Words> Drop for Lease<'_, W> {
+    fn drop(&mut self) {
+        end(self.word);
+    }
+}
+
+fn end(slot: &AtomicU64) {
+    // ORDER: pairs with the acquire in `Leases::places`: we have read what will be freed.
+    slot.store(0, release("leases.release"));
+}

@@ -1,0 +1,131 @@
+//! The whole table: its layout, and what a reclaimer does with it.
+
+use super::row::LeaseRow;
+use crate::atomic::{Relaxed, acquire, release};
+use crate::barrier::Barrier;
+use crate::rows::{Rows, TableError, words_needed};
+use crate::words::Words;
+
+/// A table of leases in shared words.
+///
+/// It is a view: to have it in several threads, make it over `Arc`s or references, and clone it.
+#[derive(Clone, Debug)]
+pub struct Leases<W> {
+    rows: Rows<W>,
+    barrier: Barrier,
+}
+
+impl<W: Words> Leases<W> {
+    /// How many words, beginning on a line, a table of this size takes; all zero at first. `None`
+    /// if no memory has so many.
+    #[must_use]
+    pub const fn words_needed(rows: usize, slots: usize) -> Option<usize> {
+        words_needed(rows, slots)
+    }
+
+    /// The table that lies in `words`, from the first one on.
+    ///
+    /// # Errors
+    /// It cannot lie there.
+    pub fn new(
+        words: W,
+        rows: usize,
+        slots: usize,
+        barrier: Barrier,
+    ) -> Result<Leases<W>, TableError> {
+        // A `LeaseId` has 32 bits for the slot.
+        if u32::try_from(slots).is_err() {
+            return Err(TableError::TooFewWords);
+        }
+        Ok(Leases { rows: Rows::new(words, rows, slots)?, barrier })
+    }
+
+    /// The row of this number for its one owner; `None` if the table has no such row.
+    ///
+    /// # Safety
+    /// - As long as it lives there is no other [`LeaseRow`] of this number, in any process.
+    /// - All tables over these words have the same rows, slots and barrier, and nothing else
+    ///   writes the words.
+    pub unsafe fn row(&self, row: usize) -> Option<LeaseRow<W>>
+    where
+        W: Clone,
+    {
+        (row < self.rows.row_count()).then(|| LeaseRow::new(self.clone(), row))
+    }
+
+    /// How many rows there are.
+    pub fn row_count(&self) -> usize {
+        self.rows.row_count()
+    }
+
+    /// How many slots each row has.
+    pub fn slot_count(&self) -> usize {
+        self.rows.column_count()
+    }
+
+    /// Between unlinking values and looking at leases: once for all values that are unlinked.
+    ///
+    /// It serves every table of the same [`Barrier`]: who also looks at pins needs no second one.
+    pub fn barrier(&self) {
+        // ORDER: pairs with the light barrier in `LeaseRow::take`. The value is unlinked, now we
+        // look at the leases; a holder stores its lease, then looks if the value is linked.
+        self.barrier.heavy("leases.reclaim");
+    }
+
+    /// Does any row hold this place? After [`Leases::barrier`] only.
+    #[must_use]
+    pub fn is_leased(&self, place: u64) -> bool {
+        self.places().any(|leased| leased == place)
+    }
+
+    /// All places that are held now, sorted and each once, in place of what `places` held: one
+    /// reading of the table serves many unlinked values. After [`Leases::barrier`] only.
+    pub fn leased_places(&self, places: &mut Vec<u64>) {
+        places.clear();
+        places.extend(self.places());
+        places.sort_unstable();
+        places.dedup();
+    }
+
+    /// Ends all leases of a row whose owner is gone.
+    ///
+    /// # Safety
+    /// - The owner has ended, and this thread has seen that it has (joined it, or found its lock
+    ///   released), so that it reads nothing any more; or it gave its leases up.
+    /// - Nobody has taken the row since.
+    pub unsafe fn clear_row(&self, row: usize) {
+        for slot in self.rows.row(row) {
+            // ORDER: pairs with the acquire in `places`: hands on that the owner's reads are over.
+            slot.store(0, release("leases.clear"));
+        }
+    }
+
+    /// How many leases are held. A glance, for tools.
+    #[must_use]
+    pub fn held_count(&self) -> usize {
+        self.rows.used_count()
+    }
+
+    /// The places that a row holds, one for each lease; a glance, for tools.
+    pub fn places_of(&self, row: usize) -> impl Iterator<Item = u64> {
+        self.rows.row(row).map(|slot| slot.load(Relaxed)).filter(|&place| place != 0)
+    }
+
+    fn places(&self) -> impl Iterator<Item = u64> {
+        let slots = (0..self.row_count()).flat_map(|row| self.rows.row(row));
+        // ORDER: pairs with the releases in `take`, `end` and `clear_row`: whatever stands in the
+        // slot now, who held another place in it has read that value to its end.
+        slots.map(|slot| slot.load(acquire("leases.look"))).filter(|&place| place != 0)
+    }
+
+    pub(super) fn rows(&self) -> &Rows<W> {
+        &self.rows
+    }
+
+    #[inline(always)]
+    pub(super) fn light_barrier(&self) {
+        // ORDER: pairs with the heavy barrier in `Leases::barrier`. We stored our lease, now we look
+        // if the value is linked; the reclaimer unlinks it, then looks at the leases.
+        self.barrier.light("leases.take");
+    }
+}

@@ -1,0 +1,124 @@
+//! Where workers exchange whole magazines.
+
+use std::mem;
+
+use crate::atomic::{AtomicUsize, Relaxed};
+use crate::class::LockClass;
+use crate::lock::Mutex;
+
+use super::counts::MagazineCounts;
+
+/// A stock of filled and of empty magazines, shared by the workers of one process.
+#[derive(Debug)]
+pub struct Depot<T> {
+    item_max: usize,
+    filled_max: usize,
+    /// How many filled magazines there are: written under the lock, read without it. A hint that
+    /// spares the lock when there is nothing to exchange; a stale one costs a lock or an item.
+    filled_hint: AtomicUsize,
+    stock: Mutex<Stock<T>>,
+}
+
+#[derive(Debug)]
+struct Stock<T> {
+    filled: Vec<Vec<T>>,
+    /// Kept, so that an exchange allocates nothing.
+    empty: Vec<Vec<T>>,
+    gone: MagazineCounts,
+}
+
+impl<T> Depot<T> {
+    /// A depot of magazines of `item_max` items each, at least one, that keeps at most `filled_max`
+    /// filled ones, and as many empty ones.
+    #[must_use]
+    pub fn new(item_max: usize, filled_max: usize) -> Depot<T> {
+        let stock = Stock {
+            filled: Vec::with_capacity(filled_max),
+            empty: Vec::with_capacity(filled_max),
+            gone: MagazineCounts::default(),
+        };
+        Depot {
+            item_max: item_max.max(1),
+            filled_max,
+            filled_hint: AtomicUsize::new(0),
+            stock: Mutex::new(LockClass::Depot, stock),
+        }
+    }
+
+    /// How many items a magazine holds at most.
+    pub fn item_max(&self) -> usize {
+        self.item_max
+    }
+
+    /// How many filled magazines the depot has; one that a worker left behind may not be full.
+    pub fn filled_count(&self) -> usize {
+        self.filled_hint.load(Relaxed)
+    }
+
+    /// The sum of what workers have counted that are gone.
+    pub fn gone_counts(&self) -> MagazineCounts {
+        self.stock.lock().gone
+    }
+
+    pub(super) fn new_magazine(&self) -> Vec<T> {
+        Vec::with_capacity(self.item_max)
+    }
+
+    /// Puts a filled magazine in place of an empty one, if there is a filled one.
+    pub(super) fn exchange_empty(&self, magazine: &mut Vec<T>) -> bool {
+        debug_assert!(magazine.is_empty(), "a filled magazine is no use for an empty one");
+        if self.filled_count() == 0 {
+            return false;
+        }
+        let mut stock = self.stock.lock();
+        let Some(filled) = stock.filled.pop() else {
+            return false;
+        };
+        self.filled_hint.store(stock.filled.len(), Relaxed);
+        let empty = mem::replace(magazine, filled);
+        let surplus = if stock.empty.len() < self.filled_max {
+            stock.empty.push(empty);
+            None
+        } else {
+            Some(empty)
+        };
+        drop(stock);
+        drop(surplus);
+        true
+    }
+
+    /// Puts an empty magazine in place of a filled one, if there is a place for the filled one.
+    pub(super) fn exchange_filled(&self, magazine: &mut Vec<T>) -> bool {
+        if self.filled_count() >= self.filled_max {
+            return false;
+        }
+        let mut stock = self.stock.lock();
+        if stock.filled.len() >= self.filled_max {
+            return false;
+        }
+        let empty = stock.empty.pop().unwrap_or_default();
+        stock.filled.push(mem::replace(magazine, empty));
+        self.filled_hint.store(stock.filled.len(), Relaxed);
+        drop(stock);
+        magazine.reserve_exact(self.item_max);
+        true
+    }
+
+    /// Takes over what a worker that goes leaves behind: its magazines, as far as there is a place
+    /// for them, and its counts.
+    pub(super) fn take_over(&self, magazines: [&mut Vec<T>; 2], mut counts: MagazineCounts) {
+        let mut stock = self.stock.lock();
+        for magazine in magazines {
+            if magazine.is_empty() {
+                continue;
+            }
+            if stock.filled.len() < self.filled_max {
+                stock.filled.push(mem::take(magazine));
+            } else {
+                counts.dropped += magazine.len() as u64;
+            }
+        }
+        self.filled_hint.store(stock.filled.len(), Relaxed);
+        stock.gone += counts;
+    }
+}

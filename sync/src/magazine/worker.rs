@@ -1,0 +1,102 @@
+//! One worker's pair of magazines.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::counts::MagazineCounts;
+use super::depot::Depot;
+
+/// A worker's free items. When it is dropped, they go to the depot as far as it has room.
+#[derive(Debug)]
+pub struct Magazines<T> {
+    depot: Arc<Depot<T>>,
+    /// Items are taken from here and given here.
+    loaded: Vec<T>,
+    /// The one that was loaded before: full or empty, save after a worker's end has left a
+    /// magazine half filled.
+    previous: Vec<T>,
+    counts: MagazineCounts,
+}
+
+impl<T> Magazines<T> {
+    /// A pair of empty magazines.
+    #[must_use]
+    pub fn new(depot: Arc<Depot<T>>) -> Magazines<T> {
+        let (loaded, previous) = (depot.new_magazine(), depot.new_magazine());
+        Magazines { depot, loaded, previous, counts: MagazineCounts::default() }
+    }
+
+    /// A free item, if this worker or the depot has one.
+    #[must_use]
+    pub fn take(&mut self) -> Option<T> {
+        self.counts.takes += 1;
+        if self.loaded.is_empty() {
+            self.load_filled();
+        }
+        self.loaded.pop()
+    }
+
+    /// A free item, or a new one.
+    #[must_use]
+    pub fn take_or_make(&mut self, make: impl FnOnce() -> T) -> T {
+        self.take_to_make().unwrap_or_else(make)
+    }
+
+    /// Gives an item back, for any worker to take.
+    ///
+    /// When this worker and the depot are full, a magazine of items is dropped to make room.
+    pub fn give(&mut self, item: T) {
+        self.counts.gives += 1;
+        if self.is_full() {
+            self.load_empty();
+        }
+        self.loaded.push(item);
+    }
+
+    /// What this pair has done.
+    pub fn counts(&self) -> MagazineCounts {
+        self.counts
+    }
+
+    /// How many free items this pair holds.
+    pub fn item_count(&self) -> usize {
+        self.loaded.len() + self.previous.len()
+    }
+
+    /// A free item, or `None` for one that the caller makes now.
+    pub(super) fn take_to_make(&mut self) -> Option<T> {
+        let taken = self.take();
+        self.counts.made += u64::from(taken.is_none());
+        taken
+    }
+
+    fn is_full(&self) -> bool {
+        self.loaded.len() >= self.depot.item_max()
+    }
+
+    fn load_filled(&mut self) {
+        mem::swap(&mut self.loaded, &mut self.previous);
+        if self.loaded.is_empty() && self.depot.exchange_empty(&mut self.loaded) {
+            self.counts.exchanges += 1;
+        }
+    }
+
+    fn load_empty(&mut self) {
+        mem::swap(&mut self.loaded, &mut self.previous);
+        if !self.is_full() {
+            return;
+        }
+        if self.depot.exchange_filled(&mut self.loaded) {
+            self.counts.exchanges += 1;
+        } else {
+            self.counts.dropped += self.loaded.len() as u64;
+            self.loaded.clear();
+        }
+    }
+}
+
+impl<T> Drop for Magazines<T> {
+    fn drop(&mut self) {
+        self.depot.take_over([&mut self.loaded, &mut self.previous], self.counts);
+    }
+}

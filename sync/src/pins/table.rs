@@ -1,0 +1,119 @@
+//! The whole table: its layout, and what a reclaimer does with it.
+
+use super::row::PinRow;
+use crate::atomic::{Relaxed, acquire, release};
+use crate::barrier::Barrier;
+use crate::rows::{Holder, Rows, TableError, words_needed};
+use crate::words::Words;
+
+/// A table of pins in shared words.
+///
+/// It is a view: to have it in several threads, make it over `Arc`s or references, and clone it.
+#[derive(Clone, Debug)]
+pub struct Pins<W> {
+    rows: Rows<W>,
+    barrier: Barrier,
+}
+
+impl<W: Words> Pins<W> {
+    /// How many words, beginning on a line, a table of this size takes; all zero at first. `None`
+    /// if no memory has so many.
+    #[must_use]
+    pub const fn words_needed(rows: usize, columns: usize) -> Option<usize> {
+        words_needed(rows, columns)
+    }
+
+    /// The table that lies in `words`, from the first one on.
+    ///
+    /// # Errors
+    /// It cannot lie there.
+    pub fn new(
+        words: W,
+        rows: usize,
+        columns: usize,
+        barrier: Barrier,
+    ) -> Result<Pins<W>, TableError> {
+        Ok(Pins { rows: Rows::new(words, rows, columns)?, barrier })
+    }
+
+    /// The row of this number for its one owner; `None` if the table has no such row.
+    ///
+    /// # Safety
+    /// - As long as it lives there is no other [`PinRow`] of this number, in any process.
+    /// - All tables over these words have the same rows, columns and barrier, and nothing else
+    ///   writes the words.
+    pub unsafe fn row(&self, row: usize) -> Option<PinRow<W>>
+    where
+        W: Clone,
+    {
+        (row < self.rows.row_count()).then(|| PinRow::new(self.clone(), row))
+    }
+
+    /// How many rows there are.
+    pub fn row_count(&self) -> usize {
+        self.rows.row_count()
+    }
+
+    /// How many columns there are.
+    pub fn column_count(&self) -> usize {
+        self.rows.column_count()
+    }
+
+    /// Between taking the words out and looking at pins: once for all columns whose words are out.
+    ///
+    /// It serves every table of the same [`Barrier`]: who also looks at leases needs no second one.
+    pub fn barrier(&self) {
+        // ORDER: pairs with the light barrier in `PinRow::pin`. The words are out, now we look at
+        // the pins; a reader raises its pin, then looks at the word. One of us sees the other.
+        self.barrier.heavy("pins.reclaim");
+    }
+
+    /// Does any row pin this column? After [`Pins::barrier`] only.
+    ///
+    /// # Panics
+    /// If the table has no such column.
+    #[must_use]
+    pub fn is_pinned(&self, column: usize) -> bool {
+        assert!(column < self.column_count(), "column {column} of {}", self.column_count());
+        // ORDER: pairs with the release in `unpin` and in `clear_row`: who read the memory has
+        // done so before it is reused.
+        self.rows.column(column).any(|count| count.load(acquire("pins.look")) != 0)
+    }
+
+    /// Lowers all pins of a row whose owner is gone.
+    ///
+    /// # Safety
+    /// - The owner has ended, and this thread has seen that it has (joined it, or found its lock
+    ///   released), so that it reads nothing any more; or it gave its pins up.
+    /// - Nobody has taken the row since.
+    pub unsafe fn clear_row(&self, row: usize) {
+        for count in self.rows.row(row) {
+            // ORDER: pairs with the acquire in `is_pinned`: hands on that the owner's reads are over.
+            count.store(0, release("pins.clear"));
+        }
+    }
+
+    /// How many pins are up, each counted once however often its row raised it. A glance, for
+    /// tools; as [`Pins::holders`], it says nothing about what may be reused.
+    #[must_use]
+    pub fn pinned_count(&self) -> usize {
+        self.rows.used_count()
+    }
+
+    /// The rows that pin a column, with their counts.
+    pub fn holders(&self, column: usize) -> impl Iterator<Item = Holder> {
+        let counts = self.rows.column(column).map(|count| count.load(Relaxed)).enumerate();
+        counts.filter(|&(_, count)| count != 0).map(|(row, count)| Holder { row, count })
+    }
+
+    pub(super) fn rows(&self) -> &Rows<W> {
+        &self.rows
+    }
+
+    #[inline(always)]
+    pub(super) fn light_barrier(&self) {
+        // ORDER: pairs with the heavy barrier in `Pins::barrier`. We raised our pin, now we look at
+        // the word; the reclaimer takes the word out, then looks at the pins.
+        self.barrier.light("pins.raise");
+    }
+}

@@ -1,0 +1,108 @@
+//! A table of words in which each row has one writer: what pins and leases lie in.
+//!
+//! Invariants:
+//! - Every row begins on a line of its own, so that a store into one row disturbs no other.
+//! - The table lies in its words from the first one on; a table in a region gets words of its own.
+
+use std::fmt;
+
+use crate::atomic::{AtomicU64, Relaxed};
+use crate::words::{LINE_WORDS, Words};
+
+/// Why a table cannot lie in the words that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableError {
+    /// There are fewer words than its rows and columns need, or that number is beyond all bounds.
+    TooFewWords,
+    /// They do not begin on a line: rows of different writers would share lines.
+    NotOnALine,
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            TableError::TooFewWords => "the words are too few for the table",
+            TableError::NotOnALine => "the words do not begin on a line of 128 bytes",
+        })
+    }
+}
+
+impl std::error::Error for TableError {}
+
+/// A row that holds something, for tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Whose row.
+    pub row: usize,
+    /// How many times.
+    pub count: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rows<W> {
+    words: W,
+    row_count: usize,
+    column_count: usize,
+    /// From the beginning of one row to that of the next.
+    row_words: usize,
+}
+
+/// Words that a table takes; `None` if no memory has so many.
+pub(crate) const fn words_needed(rows: usize, columns: usize) -> Option<usize> {
+    match columns.checked_next_multiple_of(LINE_WORDS) {
+        Some(row_words) => rows.checked_mul(row_words),
+        None => None,
+    }
+}
+
+impl<W: Words> Rows<W> {
+    pub(crate) fn new(words: W, rows: usize, columns: usize) -> Result<Rows<W>, TableError> {
+        let needed = words_needed(rows, columns).ok_or(TableError::TooFewWords)?;
+        if words.word_count() < needed {
+            return Err(TableError::TooFewWords);
+        }
+        let line_bytes = LINE_WORDS * size_of::<u64>();
+        if !cfg!(loom)
+            && needed > 0
+            && !(&raw const *words.word(0)).addr().is_multiple_of(line_bytes)
+        {
+            return Err(TableError::NotOnALine);
+        }
+        let row_words = columns.next_multiple_of(LINE_WORDS);
+        Ok(Rows { words, row_count: rows, column_count: columns, row_words })
+    }
+
+    pub(crate) fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    pub(crate) fn column_count(&self) -> usize {
+        self.column_count
+    }
+
+    /// The word of a row and a column, if the table has it.
+    #[inline]
+    pub(crate) fn cell(&self, row: usize, column: usize) -> Option<&AtomicU64> {
+        if row >= self.row_count || column >= self.column_count {
+            return None;
+        }
+        Some(self.words.word(row * self.row_words + column))
+    }
+
+    /// The words of one row; none if the table has no such row.
+    pub(crate) fn row(&self, row: usize) -> impl Iterator<Item = &AtomicU64> {
+        (0..self.column_count).map_while(move |column| self.cell(row, column))
+    }
+
+    /// The words of one column, of all rows, in use or not: who lists the rows in use first misses
+    /// one that joins meanwhile. None if the table has no such column.
+    pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = &AtomicU64> {
+        (0..self.row_count).map_while(move |row| self.cell(row, column))
+    }
+
+    /// How many words are not zero: a glance, for tools.
+    pub(crate) fn used_count(&self) -> usize {
+        let rows = (0..self.row_count).flat_map(|row| self.row(row));
+        rows.filter(|word| word.load(Relaxed) != 0).count()
+    }
+}
