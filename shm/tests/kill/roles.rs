@@ -63,6 +63,8 @@ fn open(path: &std::path::Path) {
 fn once(shared: &Shared) {
     let participant = shared.region.join().unwrap();
     shared.work(&participant);
+    // Now there is something to read.
+    shared.work(&participant);
     shared.sweep();
     participant.leave();
 }

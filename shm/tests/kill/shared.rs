@@ -1,23 +1,33 @@
-//! The region of these tests: one lock with what it protects, and rows of pins and leases.
+//! The region of these tests: one lock with what it protects, and a segment that is read under pins
+//! and leases and reused when nobody has one.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use forebay_shm::{
     Area, AreaSpec, BarrierWish, Liveness, Participant, ParticipantId, Region, RegionSpec,
     RobustLock, SystemFutex, crash_point,
 };
+use forebay_sync::leases::Leases;
+use forebay_sync::pins::Pins;
 use forebay_sync::Words;
 use tempfile::TempDir;
 
 use super::process::PATIENCE;
 
 const PARTICIPANTS_MAX: u32 = 32;
-const ROW_WORDS: usize = 8;
 const GUARDED_KIND: u32 = 16;
 const PINS_KIND: u32 = 17;
 const LEASES_KIND: u32 = 18;
-const ROWS_BYTES: u64 = PARTICIPANTS_MAX as u64 * ROW_WORDS as u64 * 8;
+const ROWS: usize = PARTICIPANTS_MAX as usize;
+const LEASE_SLOTS: usize = 2;
+
+const fn bytes_of(words: Option<usize>) -> u64 {
+    match words {
+        Some(words) => words as u64 * 8,
+        None => panic!("too many"),
+    }
+}
 
 pub(crate) const SPEC: RegionSpec = RegionSpec {
     bytes: 128 << 10,
@@ -25,8 +35,16 @@ pub(crate) const SPEC: RegionSpec = RegionSpec {
     barrier: BarrierWish::Best,
     areas: &[
         AreaSpec { kind: GUARDED_KIND, version: 1, bytes: 4096 },
-        AreaSpec { kind: PINS_KIND, version: 1, bytes: ROWS_BYTES },
-        AreaSpec { kind: LEASES_KIND, version: 1, bytes: ROWS_BYTES },
+        AreaSpec {
+            kind: PINS_KIND,
+            version: 1,
+            bytes: bytes_of(Pins::<Area>::words_needed(ROWS, 1)),
+        },
+        AreaSpec {
+            kind: LEASES_KIND,
+            version: 1,
+            bytes: bytes_of(Leases::<Area>::words_needed(ROWS, LEASE_SLOTS)),
+        },
     ],
 };
 
@@ -40,16 +58,24 @@ const RIGHT: usize = 2;
 const TOLD: usize = 3;
 /// Not guarded: the processes shall end.
 const STOP: usize = 4;
+/// Guarded: how often the segment was written anew.
+const GENERATION: usize = 5;
+/// Names the segment by its generation; zero while it may not be read. Stored by the lock's owner.
+const NAMED: usize = 6;
 /// Not guarded: how often each process has held the lock, by its number in the test.
 pub(crate) const PROGRESS: usize = 8;
+/// The segment: each of its words is its generation.
+const SEGMENT: std::ops::Range<usize> = 64..96;
+/// What leases call the segment.
+const PLACE: u64 = SEGMENT.start as u64;
 
 /// A region's parts.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) region: Region,
     pub(crate) guarded: Area,
-    pins: Area,
-    leases: Area,
+    pins: Pins<Area>,
+    leases: Leases<Area>,
 }
 
 pub(crate) fn fresh() -> (TempDir, PathBuf) {
@@ -62,8 +88,10 @@ impl Shared {
     pub(crate) fn open(path: &Path) -> Shared {
         let region = Region::open_or_create(path, &SPEC).unwrap();
         let area = |kind| region.area(kind).unwrap();
-        let (guarded, pins, leases) = (area(GUARDED_KIND), area(PINS_KIND), area(LEASES_KIND));
-        Shared { guarded, pins, leases, region }
+        let barrier = region.barrier();
+        let pins = Pins::new(area(PINS_KIND), ROWS, 1, barrier).unwrap();
+        let leases = Leases::new(area(LEASES_KIND), ROWS, LEASE_SLOTS, barrier).unwrap();
+        Shared { guarded: area(GUARDED_KIND), pins, leases, region }
     }
 
     pub(crate) fn lock(&self) -> RobustLock<Area, SystemFutex> {
@@ -102,19 +130,61 @@ impl Shared {
         self.store(PROGRESS + number, self.load(PROGRESS + number) + 1);
     }
 
-    /// Holds a pin and a lease, takes the lock, changes what it protects; was a repair needed?
+    /// Reads the segment, takes the lock, changes what it protects; was a repair needed?
     ///
     /// # Panics
-    /// If it takes too long, or if what the lock protects is torn and nobody was told.
+    /// If it takes too long, or if something is torn and nobody was told.
     pub(crate) fn work(&self, participant: &Participant) -> bool {
-        let row = participant.id().row as usize * ROW_WORDS;
-        self.pins.word(row).store(1, Relaxed);
-        self.leases.word(row).store(participant.id().generation.into(), Relaxed);
+        self.read(participant);
+        self.change(participant)
+    }
+
+    /// Reads the segment under a pin, and again under a lease, if it may be read.
+    fn read(&self, participant: &Participant) {
+        let row = participant.id().row as usize;
+        // SAFETY: the row is the participant's, which is here and makes no other one meanwhile; all
+        // processes make the same tables, and nothing else writes those areas.
+        let pins = unsafe { self.pins.row(row) }.unwrap();
+        // SAFETY: the same.
+        let leases = unsafe { self.leases.row(row) }.unwrap();
+        let named = self.guarded.word(NAMED);
+        let seen = named.load(Relaxed);
+        let is_there = || seen != 0 && named.load(Acquire) == seen;
+        let Ok(pin) = pins.pin(0, is_there) else {
+            return;
+        };
         crash_point!("test.pinned");
-        let was_told = self.change(participant);
-        self.leases.word(row).store(0, Relaxed);
-        self.pins.word(row).store(0, Relaxed);
-        was_told
+        self.assert_segment_is(seen);
+        let lease = leases.take(PLACE, is_there);
+        drop(pin);
+        if lease.is_ok() {
+            crash_point!("test.leased");
+            self.assert_segment_is(seen);
+        }
+    }
+
+    fn assert_segment_is(&self, generation: u64) {
+        for index in SEGMENT {
+            assert_eq!(self.load(index), generation, "written anew under a pin or a lease");
+            (0..HOLD_SPINS / 100).for_each(|_| std::hint::spin_loop());
+        }
+    }
+
+    /// Writes the segment anew, unless somebody may be reading it: then a later owner will.
+    fn reuse_segment(&self) {
+        self.store(NAMED, 0);
+        crash_point!("test.taken_out");
+        self.pins.barrier();
+        if self.pins.is_pinned(0) || self.leases.is_leased(PLACE) {
+            return;
+        }
+        let generation = self.load(GENERATION) + 1;
+        self.store(GENERATION, generation);
+        for index in SEGMENT {
+            self.store(index, generation);
+        }
+        crash_point!("test.rewritten");
+        self.guarded.word(NAMED).store(generation, Release);
     }
 
     fn change(&self, participant: &Participant) -> bool {
@@ -127,6 +197,7 @@ impl Shared {
             self.store(RIGHT, self.load(LEFT));
             guard.repaired();
         }
+        self.reuse_segment();
         assert_eq!(self.load(LEFT), self.load(RIGHT), "torn, and nobody was told");
         self.store(LEFT, self.load(LEFT) + 1);
         crash_point!("test.torn");
@@ -142,19 +213,19 @@ impl Shared {
     }
 
     fn clean_up(&self, dead: ParticipantId) {
-        let row = dead.row as usize * ROW_WORDS;
-        self.pins.word(row).store(0, Relaxed);
-        self.leases.word(row).store(0, Relaxed);
+        let row = dead.row as usize;
+        // SAFETY: a sweep found the row's byte free and holds it now.
+        unsafe { self.pins.clear_row(row) };
+        // SAFETY: the same.
+        unsafe { self.leases.clear_row(row) };
         self.lock().abandon(dead);
     }
 
     /// Nobody takes part any more, and nothing is owned.
     pub(crate) fn assert_nothing_is_left(&self, case: &str) {
-        let all_zero =
-            |area: &Area| (0..area.word_count()).all(|index| area.word(index).load(Relaxed) == 0);
         assert_eq!(self.region.list(), [], "{case}: rows are left");
-        assert!(all_zero(&self.pins), "{case}: pins are left");
-        assert!(all_zero(&self.leases), "{case}: leases are left");
+        assert_eq!(self.pins.pinned_count(), 0, "{case}: pins are left");
+        assert_eq!(self.leases.held_count(), 0, "{case}: leases are left");
         assert_eq!(self.lock_word(), 0, "{case}: the lock is not free");
     }
 }
