@@ -188,7 +188,24 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         "an origin where nobody listens",
         "GET / HTTP/1.1\nHost: nobody.test\n",
         502,
-        &[("misses_total", 1), ("origin_connect_errors_total", 1), ("faults_sent_total", 1)],
+        &[
+            ("misses_total", 1),
+            ("origin_address_errors_total", 1),
+            ("origin_connect_errors_total", 1),
+            ("faults_sent_total", 1),
+        ],
+    ),
+    (
+        "an origin whose name nobody has",
+        "GET / HTTP/1.1\nHost: nameless.test\n",
+        502,
+        &[
+            ("misses_total", 1),
+            ("origin_resolutions_total", 1),
+            ("origin_resolution_errors_total", 1),
+            ("origin_connect_errors_total", 1),
+            ("faults_sent_total", 1),
+        ],
     ),
     (
         "an expectation that nobody can meet",
@@ -370,9 +387,12 @@ fn start(origin: &Origin) -> Server {
         "workers = 1\norigin_first_byte_ms_max = \"300ms\"\n\
          [[site]]\nname = \"a\"\nnames = [\"a.test\"]\norigin = \"http://{}\"\n\
          [[site.route]]\npath_prefix = \"/off\"\ncache = false\n\
-         [[site]]\nname = \"n\"\nnames = [\"nobody.test\"]\norigin = \"http://{}\"\n",
+         [[site]]\nname = \"n\"\nnames = [\"nobody.test\"]\norigin = \"http://{}\"\n\
+         [[site]]\nname = \"u\"\nnames = [\"nameless.test\"]\norigin = \"http://{}.invalid\"\n",
         origin.address(),
         nobody.expect("loopback has a free port"),
+        // No resolver asks for it: a label has at most 63 letters (RFC 1035 §2.3.4).
+        "a".repeat(64),
     );
     ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config).start()
 }

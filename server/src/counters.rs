@@ -92,6 +92,14 @@ counters! {
         "Requests sent again because a pooled connection was dead.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
         "Connections to an origin that failed or took too long.";
+    OriginAddressErrors, Counter, "origin_address_errors_total",
+        "Times that an address of an origin took no connection; there may be others.";
+    OriginResolutions, Counter, "origin_resolutions_total",
+        "Times that the name of an origin was resolved.";
+    OriginResolutionErrors, Counter, "origin_resolution_errors_total",
+        "Times that the name of an origin could not be resolved.";
+    OriginStaleAddresses, Counter, "origin_stale_addresses_total",
+        "Times that the last addresses of an origin were used for want of newer ones.";
     OriginTimeouts, Counter, "origin_timeouts_total",
         "Origin answers that did not begin or go on in time.";
     OriginBadAnswers, Counter, "origin_bad_answers_total",

@@ -56,6 +56,8 @@ events! {
     RequestRefused, debug, "request_refused", "a request was refused or broken off by its client";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "no connection to the origin";
+    OriginUnresolved, warn, "origin_unresolved", "an origin's name can't be resolved";
+    OriginAddressFailed, warn, "origin_address_failed", "an origin's address takes no connection";
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
     OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";

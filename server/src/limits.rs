@@ -76,6 +76,25 @@ pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 /// Read buffer of an origin connection: large bodies move in pieces of up to this.
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 
+/// Names of origins whose addresses are kept; they come from the configuration only. One more, and
+/// all are resolved anew.
+pub(crate) const HOSTS_MAX: usize = 16 << 10;
+
+/// Addresses kept of one name; beyond this each has too small a share of the time to connect.
+pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
+
+/// Pause after a name could not be resolved. Without it each request for a broken name takes a
+/// thread; with a longer one a mended name is noticed late.
+pub(crate) const HOST_RETRY_MS: u64 = 1_000;
+
+/// A request that has the last addresses of a name waits for new ones for so long: a resolver that
+/// works is faster.
+pub(crate) const HOST_WAIT_MS: u64 = 250;
+
+/// Time for which an address that took no connection is tried after the others of its name. Each
+/// time that it is tried first costs a request its share of the time to connect.
+pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
+
 /// Interim answers (1xx) passed on for one request; more are dropped.
 pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
 

@@ -1,7 +1,8 @@
 //! What the tasks of one worker share: settings, store, connections, counters, buffers, origins.
 //!
-//! A worker is one thread. Nothing here is locked, and but for the store nothing is shared with
-//! another thread; settings are a copy of its own, exchanged between two turns of the loop.
+//! A worker is one thread. But for the store and the names of origins nothing here is locked or
+//! shared with another thread; settings are a copy of its own, exchanged between two turns of the
+//! loop.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -22,7 +23,7 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
-use crate::fetch::Origins;
+use crate::fetch::{Hosts, Origins};
 use crate::limits::DRAIN_IDLE_MS;
 use crate::log::LogSender;
 
@@ -33,6 +34,7 @@ pub(crate) struct Worker {
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
     pub(crate) origins: Origins,
+    pub(crate) hosts: Arc<Hosts>,
     counters: CounterSlot,
     events: EventBudget,
     access_log: RefCell<Option<LogSender>>,
@@ -50,6 +52,7 @@ pub(crate) struct Worker {
 pub(crate) struct WorkerParts {
     pub(crate) config: Config,
     pub(crate) store: Arc<Store>,
+    pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) via: Arc<str>,
@@ -63,6 +66,7 @@ impl Worker {
             registry: Rc::default(),
             buffers: BufferPool::default(),
             origins: Origins::default(),
+            hosts: parts.hosts,
             counters: parts.counters,
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),

@@ -46,6 +46,8 @@ lock_classes! {
     Interim = "server.interim";
     /// A pair of magazines that several threads share; taken before a [`LockClass::Depot`].
     Magazines = "sync.magazines";
+    /// Names of origins with their addresses.
+    Hosts = "server.hosts";
     /// A lock of a test, of an example or of a benchmark.
     Test = "test";
 }

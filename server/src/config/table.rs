@@ -222,6 +222,21 @@ settings! {
         reloads: true,
         reason: "Allows for one lost packet, which is sent again after a second.",
     }
+    origin_address_ms_max: u32 = "10s" {
+        doc: "How long the addresses of an origin's name are used before the name is resolved \
+            anew; 0: it is resolved for each connection.",
+        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        reloads: true,
+        reason: "The system does not tell how long its answer holds; who moves an origin serves \
+            at the old address for longer than this.",
+    }
+    origin_stale_address_ms_max: u32 = "1h" {
+        doc: "How much longer they are used if the name cannot be resolved anew.",
+        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        reloads: true,
+        reason: "A resolver that fails must not take origins with it that work; an hour is time \
+            to mend it.",
+    }
     origin_first_byte_ms_max: u32 = "30s" {
         doc: "Time from the end of the request to the head of the origin's response; then the \
             client gets 504.",

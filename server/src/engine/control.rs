@@ -21,6 +21,7 @@ use crate::clock;
 use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
+use crate::fetch::Hosts;
 use crate::limits::LOG_FINISH_MS_MAX;
 use crate::log::LogWriter;
 
@@ -38,6 +39,7 @@ pub(crate) struct Control {
     hooks: Hooks,
     workers: RefCell<Vec<WorkerThread>>,
     pub(crate) store: Arc<Store>,
+    hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     log_writer: RefCell<Option<LogWriter>>,
@@ -51,6 +53,7 @@ pub(crate) struct ControlParts {
     pub(crate) hooks: Hooks,
     pub(crate) workers: Vec<WorkerThread>,
     pub(crate) store: Arc<Store>,
+    pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
     pub(crate) log_writer: Option<LogWriter>,
@@ -87,6 +90,7 @@ impl Control {
             hooks: parts.hooks,
             workers: RefCell::new(parts.workers),
             store: parts.store,
+            hosts: parts.hosts,
             counters: parts.counters,
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),
@@ -194,6 +198,7 @@ impl Control {
             // A worker that ended meanwhile serves nothing by the old settings either.
             let _ = applied.await;
         }
+        self.hosts.retain(&config.sites);
         (self.hooks.applied)(&config);
         *self.config.borrow_mut() = config;
         // The old one ends by itself when it has written what it got, however long that takes.

@@ -13,8 +13,9 @@ mod signals;
 mod start;
 mod worker_thread;
 
+pub use crate::fetch::Resolver;
 pub(crate) use control::Control;
 pub use control::Hooks;
 pub(crate) use places::AdminAcceptor;
 pub use places::{AdminPlace, admin_socket, runtime_dir};
-pub use start::{Running, StartError, Stopper, start};
+pub use start::{Running, StartError, Stopper, start, start_with_resolver};

@@ -19,6 +19,7 @@ use crate::accept::Listeners;
 use crate::clock;
 use crate::config::Config;
 use crate::counters::COUNTERS;
+use crate::fetch::{Hosts, Resolver};
 use crate::limits::DECLINED_MS;
 use crate::log::LogWriter;
 
@@ -83,11 +84,23 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Starts a server.
+/// Starts a server; the system resolves the names of origins.
 ///
 /// # Errors
 /// See [`StartError`]; nothing is left running then.
 pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
+    start_with_resolver(config, hooks, Resolver::system())
+}
+
+/// Starts a server for which `resolver` resolves the names of origins.
+///
+/// # Errors
+/// See [`StartError`]; nothing is left running then.
+pub fn start_with_resolver(
+    config: Config,
+    hooks: Hooks,
+    resolver: Resolver,
+) -> Result<Running, StartError> {
     let cpus = cpus::allowed();
     let worker_count = match config.server.workers {
         0 => cpus.len(),
@@ -105,6 +118,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let counters = CounterFile::create(Some(&counters_path), COUNTERS, worker_count + 1)
         .map_err(StartError::Counters)?;
     let store = Arc::new(make_store(&config)?);
+    let hosts = Arc::new(Hosts::new(resolver));
     let log_writer = LogWriter::open(&config.server).map_err(StartError::AccessLog)?;
     let via: Arc<str> = via_name(address).into();
     // Bound last of what can fail, so that a failed start leaves no socket behind.
@@ -124,6 +138,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
                 listener,
                 config: config.clone(),
                 store: Arc::clone(&store),
+                hosts: Arc::clone(&hosts),
                 counters: counters.slot(index),
                 access_log: log_writer.as_ref().map(LogWriter::sender),
                 via: Arc::clone(&via),
@@ -137,6 +152,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         hooks,
         workers,
         store,
+        hosts,
         slot: counters.slot(worker_count),
         counters,
         log_writer,

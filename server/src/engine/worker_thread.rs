@@ -18,6 +18,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::connection;
 use crate::events::Event;
+use crate::fetch::Hosts;
 use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
 use crate::worker::{Worker, WorkerParts};
@@ -37,6 +38,7 @@ pub(crate) struct WorkerStart {
     pub(crate) listener: std::net::TcpListener,
     pub(crate) config: Config,
     pub(crate) store: Arc<Store>,
+    pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) via: Arc<str>,
@@ -62,7 +64,10 @@ impl WorkerThread {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
                     Event::NotPinned.log(&format_args!("CPU {}: {error}", start.cpu));
                 }
-                LocalSet::new().block_on(&runtime, work(start, received))
+                let finished = LocalSet::new().block_on(&runtime, work(start, received));
+                // Nobody knows how long the system takes for a name, and nobody waits for it now.
+                runtime.shutdown_background();
+                finished
             },
         )?;
         Ok(WorkerThread { commands, thread })
@@ -80,6 +85,7 @@ async fn work(start: WorkerStart, mut commands: mpsc::UnboundedReceiver<Command>
     let worker = Rc::new(Worker::new(WorkerParts {
         config: start.config,
         store: start.store,
+        hosts: start.hosts,
         counters: start.counters,
         access_log: start.access_log,
         via: start.via,

@@ -1,4 +1,4 @@
-//! A new connection to an origin: resolve, connect, hand it to hyper.
+//! A new connection to an origin: find its addresses, connect, hand it to hyper.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::hosts;
 use super::upload::Upload;
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
@@ -48,7 +49,7 @@ pub(crate) async fn connect(
     origin: &OriginAddress,
     settings: &ServerSettings,
 ) -> Result<Connection, Fault> {
-    let stream = open(origin, u64::from(settings.origin_connect_ms_max)).await?;
+    let stream = open(worker, origin, settings).await?;
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
@@ -63,12 +64,13 @@ pub(crate) async fn connect(
 
 /// Tries the origin's addresses in turn. Each gets its share of what is left of the time, so that
 /// one that answers nothing does not hide a good one behind it.
-async fn open(origin: &OriginAddress, limit_ms: u64) -> Result<TcpStream, Fault> {
-    let deadline_ms = clock::monotonic_ms() + limit_ms;
-    let named = (origin.host.as_str(), origin.port);
-    let found = timeout(Duration::from_millis(limit_ms), tokio::net::lookup_host(named)).await;
-    let found = found.map_err(|_| Fault::OriginConnectTimeout)?.map_err(|_| Fault::OriginName)?;
-    let addresses: Vec<_> = found.collect();
+async fn open(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    settings: &ServerSettings,
+) -> Result<TcpStream, Fault> {
+    let deadline_ms = clock::monotonic_ms() + u64::from(settings.origin_connect_ms_max);
+    let addresses = hosts::addresses(worker, origin, settings, deadline_ms).await?;
     let mut fault = Fault::OriginName;
     for (index, address) in addresses.iter().enumerate() {
         let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
@@ -82,6 +84,7 @@ async fn open(origin: &OriginAddress, limit_ms: u64) -> Result<TcpStream, Fault>
             Ok(Err(_)) => fault = Fault::OriginConnect,
             Err(_) => fault = Fault::OriginConnectTimeout,
         }
+        hosts::note_failed(worker, origin, *address);
     }
     Err(fault)
 }

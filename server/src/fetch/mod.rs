@@ -6,6 +6,7 @@
 mod answer;
 mod connect;
 mod exchange;
+mod hosts;
 mod interim;
 mod origins;
 mod outbound;
@@ -13,6 +14,8 @@ mod upload;
 
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
 pub(crate) use exchange::{Exchange, exchange};
+pub(crate) use hosts::Hosts;
+pub use hosts::Resolver;
 pub(crate) use interim::InterimQueue;
 pub(crate) use origins::Origins;
 pub(crate) use outbound::{Asked, CONDITIONS, Outbound, Purpose, REWRITTEN};

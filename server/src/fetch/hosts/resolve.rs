@@ -1,0 +1,168 @@
+//! From a name to addresses: look, and if need be have the system resolve the name, or wait for who
+//! does.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use super::host::{Step, Terms};
+use super::table::{Done, Resolution};
+use crate::clock;
+use crate::config::{OriginAddress, ServerSettings};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::Fault;
+use crate::limits::HOST_WAIT_MS;
+use crate::worker::Worker;
+
+type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
+
+/// Finds the addresses of a name. It may block: it runs on threads that are made for that.
+#[derive(Clone)]
+pub struct Resolver(Arc<Resolve>);
+
+impl Resolver {
+    /// Calls `resolve` with the name and the port that the addresses shall have.
+    pub fn new(
+        resolve: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
+    ) -> Resolver {
+        Resolver(Arc::new(resolve))
+    }
+
+    /// The system's own, `getaddrinfo`. It does not tell for how long its answer holds.
+    pub fn system() -> Resolver {
+        Resolver::new(|host, port| Ok((host, port).to_socket_addrs()?.collect()))
+    }
+
+    /// The addresses, at least one.
+    fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let found = (self.0)(host, port)?;
+        if found.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        }
+        Ok(found)
+    }
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Resolver")
+    }
+}
+
+/// The addresses of an origin, in the order in which to try them.
+///
+/// # Errors
+/// [`Fault::OriginName`] if there are none, [`Fault::OriginConnectTimeout`] if that is not known
+/// until `deadline_ms`.
+pub(in crate::fetch) async fn addresses(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    settings: &ServerSettings,
+    deadline_ms: u64,
+) -> Result<Vec<SocketAddr>, Fault> {
+    if let Ok(address) = origin.host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, origin.port)]);
+    }
+    let terms = Terms::of(settings, clock::monotonic_ms());
+    if terms.fresh_ms == 0 {
+        return resolve_apart(worker, origin, deadline_ms).await;
+    }
+    loop {
+        let now_ms = clock::monotonic_ms();
+        let left_ms = deadline_ms.saturating_sub(now_ms);
+        match worker.hosts.step(&origin.authority, terms, now_ms) {
+            Step::Use { addresses, is_stale } => {
+                if is_stale {
+                    worker.count(Counter::OriginStaleAddresses);
+                }
+                return Ok(addresses);
+            }
+            Step::Refuse => return Err(Fault::OriginName),
+            Step::Wait(done) => wait(done, left_ms).await?,
+            Step::Resolve { has_stale } => {
+                let Some((resolution, done)) = worker.hosts.begin(&origin.authority, terms, now_ms)
+                else {
+                    continue;
+                };
+                begin(worker, origin, terms, resolution);
+                match has_stale {
+                    // In vain or not: the next look finds new addresses or the stale ones.
+                    true => drop(wait(done, HOST_WAIT_MS.min(left_ms / 2)).await),
+                    false => wait(done, left_ms).await?,
+                }
+            }
+        }
+    }
+}
+
+async fn wait(done: Done, limit_ms: u64) -> Result<(), Fault> {
+    let ended = timeout(Duration::from_millis(limit_ms), done.wait()).await;
+    ended.map_err(|_| Fault::OriginConnectTimeout)
+}
+
+/// Resolves the name for one connection, whatever others do.
+async fn resolve_apart(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    deadline_ms: u64,
+) -> Result<Vec<SocketAddr>, Fault> {
+    let limit = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
+    let found = timeout(limit, resolve_on_a_thread(worker, origin, |_| ())).await;
+    let found = found.map_err(|_| Fault::OriginConnectTimeout)?;
+    found.unwrap_or_else(|panicked| Err(panicked.into())).map_err(|_| {
+        worker.count(Counter::OriginResolutionErrors);
+        Fault::OriginName
+    })
+}
+
+/// Resolves the name on another thread, for all who wait. This goes on when they do not.
+fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
+    let resolved = resolve_on_a_thread(worker, origin, move |found| {
+        resolution.end(found, clock::monotonic_ms());
+    });
+    let (own, authority) = (Rc::clone(worker), origin.authority.clone());
+    worker.spawn(async move {
+        let Err(error) = resolved.await.unwrap_or_else(|panicked| Err(panicked.into())) else {
+            return;
+        };
+        own.count(Counter::OriginResolutionErrors);
+        let step = own.hosts.step(&authority, terms, clock::monotonic_ms());
+        let what_now = match step {
+            Step::Use { .. } => "its last addresses stay in use",
+            _ => "it has no addresses",
+        };
+        own.event(Event::OriginUnresolved, &format_args!("{authority}: {error}; {what_now}"));
+    });
+}
+
+/// Resolves the name and calls `note` with what was found, nothing after an error, both on a
+/// thread that may block.
+fn resolve_on_a_thread(
+    worker: &Worker,
+    origin: &OriginAddress,
+    note: impl FnOnce(&[SocketAddr]) + Send + 'static,
+) -> JoinHandle<io::Result<Vec<SocketAddr>>> {
+    worker.count(Counter::OriginResolutions);
+    let (resolver, host, port) = (worker.hosts.resolver.clone(), origin.host.clone(), origin.port);
+    spawn_blocking(move || {
+        let found = resolver.resolve(&host, port);
+        note(found.as_deref().unwrap_or_default());
+        found
+    })
+}
+
+/// An address of an origin took no connection: others of the same name are tried before it.
+pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
+    worker.count(Counter::OriginAddressErrors);
+    if worker.hosts.put_last(&origin.authority, address, clock::monotonic_ms()) {
+        let detail = format_args!("{}: {address} is tried last", origin.authority);
+        worker.event(Event::OriginAddressFailed, &detail);
+    }
+}

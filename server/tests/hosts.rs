@@ -1,0 +1,262 @@
+//! Origins by name, with a resolver that does what each case says: how often it is asked, which
+//! addresses are tried, and what holds when it fails or does not answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+
+use forebay_server::clock;
+use forebay_server::config::{Config, FlagValue, Source};
+use forebay_server::counters::Counter;
+use forebay_server::engine::{Hooks, Resolver, Stopper, start_with_resolver};
+use forebay_shm::CounterFile;
+use forebay_testkit::client::request_text;
+use forebay_testkit::{Client, Gate, Origin, eventually};
+
+/// What the resolver does the first time, the second, …; the last one again and again.
+#[derive(Clone)]
+enum Does {
+    Finds(Vec<SocketAddr>),
+    Fails,
+    Panics,
+    /// Until the gate opens; then it finds these.
+    Hangs(Gate, Vec<SocketAddr>),
+}
+
+/// How often the resolver was asked, and how often it has answered.
+#[derive(Default)]
+struct Asked {
+    began_count: AtomicUsize,
+    ended_count: AtomicUsize,
+}
+
+struct Server {
+    address: SocketAddr,
+    counters: CounterFile,
+    stopper: Stopper,
+    thread: Option<JoinHandle<bool>>,
+    asked: Arc<Asked>,
+    runtime_dir: PathBuf,
+}
+
+impl Server {
+    /// In front of an origin by name, with a resolver that does these things one after the other.
+    /// No connection to the origin is kept, so that each request needs its address.
+    fn start(script: Vec<Does>, flags: &[(&str, &str)]) -> Server {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let own = format!("forebay-hosts-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+        let runtime_dir = std::env::temp_dir().join(own);
+        let runtime = runtime_dir.display().to_string();
+        let fixed = [
+            ("listen", "127.0.0.1:0"),
+            ("workers", "2"),
+            ("runtime-dir", &runtime),
+            ("origin-pool-idle-count-max", "0"),
+        ];
+        let flags = fixed.iter().chain(flags).map(|&(name, value)| FlagValue { name, value });
+        let flags: Vec<_> = flags.collect();
+        let source = Source::Origin("http://origin.test:80");
+        let config = Config::load(source, &flags).expect("a valid configuration");
+        let asked = Arc::new(Asked::default());
+        let resolver = resolver(script, Arc::clone(&asked));
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = thread::spawn(move || {
+            let again = config.clone();
+            let load = Box::new(move || Ok(again.clone()));
+            let hooks = Hooks { load, applied: Box::new(|_| ()) };
+            let running = start_with_resolver(config, hooks, resolver).expect("it starts");
+            let facts = (running.address, running.counters(), running.stopper());
+            tell.send(facts).expect("the test waits");
+            running.run().expect("it runs")
+        });
+        let (address, counters, stopper) = told.recv().expect("it starts");
+        let thread = Some(thread);
+        Server { address, counters, stopper, thread, asked, runtime_dir }
+    }
+
+    /// The status of a request on a connection of its own.
+    fn status(&self) -> u16 {
+        Client::connect(self.address).ask("GET", "/", &[]).expect("an answer").status
+    }
+
+    fn count(&self, counter: Counter) -> u64 {
+        self.counters.sum(counter.index())
+    }
+
+    fn resolved_count(&self) -> usize {
+        self.asked.began_count.load(Relaxed)
+    }
+
+    fn is_resolving(&self) -> bool {
+        self.resolved_count() > self.asked.ended_count.load(Relaxed)
+    }
+
+    /// Did all requests finish in time?
+    fn stop(&mut self) -> bool {
+        self.stopper.stop();
+        self.thread.take().is_some_and(|thread| thread.join().expect("no panic"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop();
+        }
+        // Only this server's own files are in it.
+        let _ = std::fs::remove_dir_all(&self.runtime_dir);
+    }
+}
+
+fn resolver(script: Vec<Does>, asked: Arc<Asked>) -> Resolver {
+    Resolver::new(move |host, _| {
+        assert_eq!(host, "origin.test");
+        let nth = asked.began_count.fetch_add(1, Relaxed).min(script.len() - 1);
+        let found = match &script[nth] {
+            Does::Finds(addresses) => Ok(addresses.clone()),
+            Does::Fails => Err(io::Error::other("the script says so")),
+            Does::Panics => panic!("the script says so"),
+            Does::Hangs(gate, addresses) => {
+                gate.wait();
+                Ok(addresses.clone())
+            }
+        };
+        asked.ended_count.fetch_add(1, Relaxed);
+        found
+    })
+}
+
+/// An address of loopback at which nobody listens, beside the origin's own.
+fn nobody_beside(origin: &Origin) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 2], origin.address().port()))
+}
+
+#[test]
+fn many_requests_of_all_workers_wait_for_one_resolution() {
+    let (origin, gate) = (Origin::echo(), Gate::new());
+    let server = Server::start(vec![Does::Hangs(gate.clone(), vec![origin.address()])], &[]);
+    let mut clients: Vec<_> = (0..16)
+        .map(|number| {
+            let mut client = Client::connect(server.address);
+            client.send(request_text("GET", &format!("/{number}"), &[]));
+            client
+        })
+        .collect();
+    eventually("all are read", || server.count(Counter::Requests) == 16);
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("an answer").status, 200);
+    }
+    assert_eq!((origin.request_count(), server.resolved_count()), (16, 1));
+    assert_eq!(server.count(Counter::OriginResolutions), 1);
+}
+
+#[test]
+fn an_address_that_takes_no_connection_costs_the_first_request_only() {
+    let origin = Origin::echo();
+    let found = vec![nobody_beside(&origin), origin.address()];
+    let server = Server::start(vec![Does::Finds(found)], &[]);
+    for turn in 1..=10 {
+        assert_eq!(server.status(), 200, "turn {turn}");
+        assert_eq!(server.count(Counter::OriginAddressErrors), 1, "turn {turn}");
+    }
+    assert_eq!((origin.connections().len(), server.resolved_count()), (10, 1));
+    assert_eq!(server.count(Counter::OriginConnectErrors), 0, "the origin could be reached");
+}
+
+#[test]
+fn the_last_addresses_outlive_a_resolver_that_fails() {
+    let origin = Origin::echo();
+    let finds = Does::Finds(vec![origin.address()]);
+    for fails in [Does::Fails, Does::Finds(Vec::new()), Does::Panics] {
+        let started_ms = clock::monotonic_ms();
+        // They are stale at once.
+        let flags = [("origin-address-ms-max", "1ms")];
+        let server = Server::start(vec![finds.clone(), fails], &flags);
+        for turn in 0..10 {
+            assert_eq!(server.status(), 200, "turn {turn}");
+            // The clock moves on by at least one tick.
+            let now_ms = clock::monotonic_ms();
+            eventually("they are stale", || clock::monotonic_ms() > now_ms + 1);
+        }
+        assert_eq!(server.count(Counter::OriginStaleAddresses), 9);
+        let errors = || server.count(Counter::OriginResolutionErrors);
+        eventually("the failure is counted", || errors() > 0);
+        let (errors, seconds) = (errors(), (clock::monotonic_ms() - started_ms) / 1000);
+        assert!(errors <= 1 + seconds, "{errors} tries in {seconds} s");
+    }
+}
+
+#[test]
+fn the_last_addresses_are_not_used_beyond_their_time() {
+    let origin = Origin::echo();
+    let script = vec![Does::Finds(vec![origin.address()]), Does::Fails];
+    let flags = [("origin-address-ms-max", "1ms"), ("origin-stale-address-ms-max", "0")];
+    let server = Server::start(script, &flags);
+    assert_eq!(server.status(), 200);
+    let now_ms = clock::monotonic_ms();
+    eventually("its address is too old", || clock::monotonic_ms() > now_ms + 1);
+    assert_eq!(server.status(), 502);
+    assert_eq!(server.count(Counter::OriginStaleAddresses), 0);
+}
+
+#[test]
+fn a_resolver_that_hangs_holds_up_no_request_that_has_an_address_and_no_stop() {
+    let (origin, gate) = (Origin::echo(), Gate::new());
+    let hangs = Does::Hangs(gate.clone(), Vec::new());
+    let script = vec![Does::Finds(vec![origin.address()]), hangs];
+    // More time than the test has patience, so that nothing but the last address can help.
+    let flags = [("origin-address-ms-max", "1ms"), ("origin-connect-ms-max", "10m")];
+    let mut server = Server::start(script, &flags);
+    for turn in 0..3 {
+        assert_eq!(server.status(), 200, "turn {turn}");
+        let now_ms = clock::monotonic_ms();
+        eventually("its address is stale", || clock::monotonic_ms() > now_ms + 1);
+    }
+    assert_eq!(server.count(Counter::OriginStaleAddresses), 2);
+    assert_eq!(server.resolved_count(), 2, "one at a time");
+    assert!(server.is_resolving(), "requests waited for the resolver");
+    assert!(server.stop(), "all requests had finished");
+    assert!(server.is_resolving(), "the stop waited for the resolver");
+    gate.open();
+}
+
+#[test]
+fn who_has_no_address_waits_for_as_long_as_a_connection_may_take() {
+    let gate = Gate::new();
+    let script = vec![Does::Hangs(gate.clone(), Vec::new())];
+    let server = Server::start(script, &[("origin-connect-ms-max", "100ms")]);
+    assert_eq!((server.status(), server.status()), (504, 504));
+    assert_eq!(server.resolved_count(), 1, "the second waits for the same one");
+    gate.open();
+}
+
+#[test]
+fn a_name_without_addresses_is_not_resolved_for_each_request() {
+    for fails in [Does::Fails, Does::Finds(Vec::new()), Does::Panics] {
+        let started_ms = clock::monotonic_ms();
+        let server = Server::start(vec![fails], &[]);
+        for turn in 0..20 {
+            assert_eq!(server.status(), 502, "turn {turn}");
+        }
+        let seconds = usize::try_from((clock::monotonic_ms() - started_ms) / 1000);
+        let (resolved, seconds) = (server.resolved_count(), seconds.expect("a short time"));
+        assert!((1..=1 + seconds).contains(&resolved), "{resolved} times in {seconds} s");
+    }
+}
+
+#[test]
+fn with_zero_a_name_is_resolved_for_each_connection() {
+    let origin = Origin::echo();
+    let found = vec![nobody_beside(&origin), origin.address()];
+    let server =
+        Server::start(vec![Does::Finds(found), Does::Fails], &[("origin-address-ms-max", "0")]);
+    let statuses: Vec<_> = (0..4).map(|_| server.status()).collect();
+    assert_eq!(statuses, [200, 502, 502, 502]);
+    assert_eq!(server.resolved_count(), 4);
+    assert_eq!(server.count(Counter::OriginResolutions), 4);
+    assert_eq!(server.count(Counter::OriginResolutionErrors), 3);
+}
