@@ -3,6 +3,7 @@
 //! Everything happens relative to a directory that was opened once and checked: links are not
 //! followed, and a rename of the directory meanwhile changes nothing.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -24,7 +25,7 @@ pub fn create_private_dir(path: &Path) -> Result<(), CounterError> {
     open_private_dir(path).map(drop)
 }
 
-fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
+pub(crate) fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
     match rustix::fs::mkdir(path, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(CounterError::io(path, "make the directory", error)),
@@ -44,15 +45,20 @@ fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
     Ok(dir)
 }
 
-/// Makes a file that begins with `head`, has `bytes` bytes, and is mapped to read and write.
-pub(crate) fn create(path: &Path, head: &[u8], bytes: usize) -> Result<Words, CounterError> {
+/// The directory and the file's name in it.
+pub(crate) fn split(path: &Path) -> Result<(&Path, &OsStr), CounterError> {
     let Some(name) = path.file_name() else {
         return Err(CounterError::at(path, CounterErrorKind::NotAFile));
     };
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => Ok((parent, name)),
+        _ => Ok((Path::new("."), name)),
+    }
+}
+
+/// Makes a file that begins with `head`, has `bytes` bytes, and is mapped to read and write.
+pub(crate) fn create(path: &Path, head: &[u8], bytes: usize) -> Result<Words, CounterError> {
+    let (parent, name) = split(path)?;
     let dir = open_private_dir(parent)?;
     let mut temp_name = name.to_owned();
     temp_name.push(format!(".{}.new", std::process::id()));
@@ -98,7 +104,8 @@ fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words,
     Words::of_file(&file, bytes).map_err(|error| CounterError::io(path, "map the file", error))
 }
 
-fn allocate(file: &File, bytes: u64) -> Result<(), Errno> {
+/// Gives a file all its bytes, so that no later store can find the disk full.
+pub(crate) fn allocate(file: &File, bytes: u64) -> Result<(), Errno> {
     loop {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::INTR) => continue,

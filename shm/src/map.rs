@@ -1,10 +1,12 @@
-//! The only unsafe code of this crate: a file mapping seen as 64-bit words.
+//! The only unsafe code of this crate: a file mapping seen as 64-bit words, and half of a word.
 
 use std::fs::File;
 use std::io;
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 
 /// Bytes in a word of the mapping.
 pub(crate) const WORD_BYTES: usize = size_of::<AtomicU64>();
@@ -13,6 +15,7 @@ pub(crate) const WORD_BYTES: usize = size_of::<AtomicU64>();
 const _: () = assert!(WORD_BYTES == 8 && align_of::<AtomicU64>() == 8);
 
 /// A mapping whose words are only ever touched as atomics, by this process and by every other.
+#[derive(Debug)]
 pub(crate) struct Words {
     map: MmapRaw,
 }
@@ -37,6 +40,11 @@ impl Words {
         Ok(Words { map: MmapOptions::new().len(bytes).map_raw_read_only(file)? })
     }
 
+    /// Core dumps are sent around; what lies in a mapping is nobody else's business.
+    pub(crate) fn leave_out_of_dumps(&self) -> io::Result<()> {
+        self.map.advise(Advice::DontDump)
+    }
+
     /// All whole words of the mapping.
     #[allow(unsafe_code)]
     #[inline]
@@ -53,4 +61,19 @@ impl Words {
         //   an ordinary load.
         unsafe { std::slice::from_raw_parts(first, word_count) }
     }
+}
+
+/// The half of a word on which the kernel lets threads sleep: only its address is used.
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {
+    // The low half lies first.
+    const _: () = assert!(cfg!(target_endian = "little"));
+    // SAFETY:
+    // - The pointer comes from a reference that lives as long as the result, and is aligned for
+    //   more than four bytes.
+    // - The four bytes are part of the eight, and every bit pattern is valid.
+    // - This process never loads or stores through the result, so no word is accessed in two sizes
+    //   at a time; only the kernel does, for which memory has no sizes.
+    unsafe { &*word.as_ptr().cast::<AtomicU32>() }
 }

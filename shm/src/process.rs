@@ -17,25 +17,26 @@ impl Writer {
     /// The process that calls this.
     pub fn this_process() -> Self {
         let pid = std::process::id();
-        Writer { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: boot_id() }
+        Writer { pid, start_ticks: start_ticks(pid.into()).unwrap_or(0), boot_id: boot_id() }
     }
 
     /// Whether that process still runs on this machine, as far as this process can see it: from
     /// another pid namespace it looks dead.
     pub fn is_alive(&self) -> bool {
-        self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
+        self.boot_id == boot_id() && start_ticks(self.pid.into()) == Some(self.start_ticks)
     }
 }
 
 /// Field 22 of `/proc/PID/stat`. The second field is the program's name in parentheses, and may
 /// itself hold spaces and parentheses, so fields are counted after the last one.
-fn start_ticks(pid: u32) -> Option<u64> {
+pub(crate) fn start_ticks(pid: u64) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-fn boot_id() -> [u8; 16] {
+/// Zeros when the system does not tell.
+pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     parse_boot_id(text.trim()).unwrap_or_default()
 }

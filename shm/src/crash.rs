@@ -1,0 +1,54 @@
+//! Points at which a process can be made to die, so that tests can kill it between two steps that
+//! lie nanoseconds apart.
+//!
+//! In builds with debug assertions, a process with `FOREBAY_CRASH_AT=NAME` in its environment kills
+//! itself (SIGKILL) when it reaches the point with this name; with `NAME:3`, the third time. In
+//! other builds there is nothing. A test reads the sources and demands that every point is used.
+
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
+use std::sync::OnceLock;
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Marks a point between two steps at which another process must be able to go on without this one.
+#[macro_export]
+macro_rules! crash_point {
+    ($name:literal) => {
+        $crate::crash::reach($name)
+    };
+}
+
+/// The process is at this point; use [`crash_point!`](crate::crash_point).
+#[cfg(any(not(debug_assertions), loom, tsan))]
+#[inline(always)]
+pub fn reach(_name: &str) {}
+
+/// The process is at this point; use [`crash_point!`](crate::crash_point).
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
+pub fn reach(name: &str) {
+    static REACHED: AtomicU64 = AtomicU64::new(0);
+    let Some((wanted, times)) = wish() else {
+        return;
+    };
+    if name == wanted && REACHED.fetch_add(1, Ordering::Relaxed) + 1 == *times {
+        die();
+    }
+}
+
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
+fn wish() -> Option<&'static (String, u64)> {
+    static WISH: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    let read = || {
+        let wish = std::env::var("FOREBAY_CRASH_AT").ok()?;
+        let (name, times) = wish.split_once(':').unwrap_or((&wish, "1"));
+        Some((name.to_owned(), times.parse().unwrap_or(1)))
+    };
+    WISH.get_or_init(read).as_ref()
+}
+
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
+fn die() {
+    use rustix::process::{Signal, getpid, kill_process};
+    // If it fails, the process lives, and the test that wanted it dead says so.
+    let _ = kill_process(getpid(), Signal::KILL);
+}

@@ -1,0 +1,32 @@
+//! Who takes part in a region, and how the others learn that somebody is gone.
+//!
+//! Each participant has a row and holds a lock on one byte of the region's file, which the kernel
+//! releases when it dies. `docs/format/region.md` has the row and the steps of joining, leaving
+//! and sweeping.
+//!
+//! Invariants:
+//! - Nothing here trusts a process number: only a released byte is a death.
+//! - Each participant, and each sweep, locks through an open file description of its own, so that
+//!   threads of one process exclude each other too, and closing one releases nothing of another.
+
+#[cfg(not(loom))]
+mod byte_lock;
+#[cfg(not(loom))]
+mod handle;
+#[cfg(all(test, loom))]
+pub(crate) mod loom_tests;
+mod table;
+
+#[cfg(not(loom))]
+pub(crate) use byte_lock::FileLocks;
+#[cfg(not(loom))]
+pub(crate) use handle::describe;
+#[cfg(not(loom))]
+pub use handle::{JoinError, Listed, Participant, ParticipantStatus};
+pub use table::ParticipantId;
+#[cfg(all(test, loom))]
+pub(crate) use table::{ByteLocks, Facts};
+#[cfg(test)]
+pub(crate) use table::{FREE, JOINED_WORD, PID_WORD, START_WORD, STATE_WORD, SWEPT, TAKEN};
+#[cfg(any(test, not(loom)))]
+pub(crate) use table::{ROW_WORDS, Table};

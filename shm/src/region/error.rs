@@ -1,0 +1,141 @@
+//! What can go wrong with a region, and whose fault it is.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{CounterError, CounterErrorKind};
+
+/// A region could not be made or opened.
+#[derive(Debug)]
+pub struct RegionError {
+    /// The file or directory it is about; `None` for memory without a name.
+    pub path: Option<PathBuf>,
+    /// What went wrong.
+    pub kind: RegionErrorKind,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum RegionErrorKind {
+    /// The system refused; trying again may help.
+    Io {
+        /// What was being done, as the words after "cannot".
+        doing: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file system has no room for the whole file.
+    NoSpace {
+        /// Bytes that the file needs.
+        need: u64,
+        /// Bytes that are free.
+        have: u64,
+    },
+    /// The plan does not fit its own size.
+    TooSmall {
+        /// Bytes that header and areas need.
+        need: u64,
+        /// Bytes that the plan has for them.
+        have: u64,
+    },
+    /// The caller's plan breaks a rule.
+    Spec {
+        /// Which one.
+        what: String,
+    },
+    /// Another user owns the file or the directory.
+    NotOurs {
+        /// The owner's user id.
+        owner: u32,
+    },
+    /// The directory lets other users in.
+    NotPrivate {
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The path has no file name, or names something that is not a plain file.
+    NotAFile,
+    /// The region needs `membarrier`, which is refused to this process.
+    NoMembarrier,
+    /// The file is no region of this boot and this layout version, said of a file that is only
+    /// read.
+    Unusable {
+        /// Why not.
+        what: &'static str,
+    },
+}
+
+impl RegionError {
+    pub(crate) fn at(path: Option<&Path>, kind: RegionErrorKind) -> Self {
+        RegionError { path: path.map(Path::to_owned), kind }
+    }
+
+    pub(crate) fn io(
+        path: Option<&Path>,
+        doing: &'static str,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        RegionError::at(path, RegionErrorKind::Io { doing, source: source.into() })
+    }
+}
+
+/// Directories and files are opened for counters and regions alike.
+impl From<CounterError> for RegionError {
+    fn from(error: CounterError) -> Self {
+        let kind = match error.kind {
+            CounterErrorKind::Io { doing, source } => RegionErrorKind::Io { doing, source },
+            CounterErrorKind::NotOurs { owner } => RegionErrorKind::NotOurs { owner },
+            CounterErrorKind::NotPrivate { mode } => RegionErrorKind::NotPrivate { mode },
+            CounterErrorKind::NotAFile => RegionErrorKind::NotAFile,
+            other => RegionErrorKind::Spec { what: other.to_string() },
+        };
+        RegionError { path: error.path, kind }
+    }
+}
+
+impl fmt::Display for RegionError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(out, "{}: {}", path.display(), self.kind),
+            None => write!(out, "region without a file: {}", self.kind),
+        }
+    }
+}
+
+impl fmt::Display for RegionErrorKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use RegionErrorKind::*;
+        match self {
+            Io { doing, source } => write!(out, "cannot {doing}: {source}"),
+            NoSpace { need, have } => write!(
+                out,
+                "needs {need} bytes and {have} are free; a container's /dev/shm may have to be \
+                 made larger"
+            ),
+            TooSmall { need, have } => {
+                write!(out, "{have} bytes are too few, at least {need} are needed")
+            }
+            Spec { what } => out.write_str(what),
+            NotOurs { owner } => write!(out, "belongs to user {owner}, not to us"),
+            NotPrivate { mode } => {
+                write!(out, "has mode {mode:04o}; other users must be kept out: chmod 0700")
+            }
+            NotAFile => out.write_str("is not a plain file"),
+            NoMembarrier => out.write_str(
+                "was made for processes that may use membarrier, and this one may not: a filter \
+                 of system calls forbids it",
+            ),
+            Unusable { what } => write!(out, "is not usable: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for RegionError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            RegionErrorKind::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

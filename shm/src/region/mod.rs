@@ -1,0 +1,26 @@
+//! A file that several processes map, with areas in it that protocols use.
+//!
+//! `docs/format/region.md` describes the bytes and every step at which a process may be killed.
+//!
+//! Invariants:
+//! - A file under a region's name is complete; who opens it needs no lock.
+//! - Header and directory are read once, checked against the length of the file, and never again.
+//! - What other processes write into an area later can make no access leave the area.
+
+mod area;
+mod error;
+mod layout;
+mod open;
+mod place;
+mod reader;
+mod spec;
+
+pub use area::{Area, ReadOnlyArea};
+pub use error::{RegionError, RegionErrorKind};
+pub use layout::{AREAS_MAX, PARTICIPANTS_MAX};
+pub use open::{Opened, Region, ReplacedWhy};
+pub use reader::RegionReader;
+pub use spec::{AreaSpec, BarrierWish, RegionSpec};
+
+#[cfg(test)]
+mod tests;

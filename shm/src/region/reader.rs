@@ -1,0 +1,79 @@
+//! A region as tools see it, who may not write.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_sync::Barrier;
+
+use super::area::{Area, ReadOnlyArea};
+use super::error::{RegionError, RegionErrorKind};
+use super::layout::{Layout, NotUsable};
+use super::open::rows_of;
+use super::place::read_head;
+use crate::file;
+use crate::map;
+use crate::participant::{FileLocks, Listed, Table, describe};
+use crate::process::boot_id;
+
+/// A region that is only read. It cannot pin anything, so what it finds may change while it looks.
+#[derive(Debug)]
+pub struct RegionReader {
+    map: Arc<map::Words>,
+    layout: Layout,
+    rows: Area,
+    locks: FileLocks,
+}
+
+impl RegionReader {
+    pub(super) fn open(path: &Path) -> Result<RegionReader, RegionError> {
+        let (file, file_bytes) = file::open(path)?;
+        let io = |doing| move |error| RegionError::io(Some(path), doing, error);
+        let head = read_head(&file).map_err(io("read the file"))?;
+        let unusable = |what| RegionError::at(Some(path), RegionErrorKind::Unusable { what });
+        let layout = Layout::decode(&head, file_bytes).map_err(|why| match why {
+            NotUsable::OtherLayout { .. } => unusable("another version of this program made it"),
+            NotUsable::Damaged { what } => unusable(what),
+        })?;
+        if layout.boot_id != boot_id() {
+            return Err(unusable("it was made before the machine was started again"));
+        }
+        let map = map::Words::of_file_read_only(&file, layout.region_bytes as usize)
+            .map(Arc::new)
+            .map_err(io("map the file"))?;
+        let (rows, locks) = rows_of(&map, file, &layout);
+        Ok(RegionReader { map, layout, rows, locks })
+    }
+
+    /// Size of the file.
+    pub fn bytes(&self) -> u64 {
+        self.layout.region_bytes
+    }
+
+    /// How publish-then-check is kept in order by those who take part.
+    pub fn barrier(&self) -> Barrier {
+        self.layout.barrier
+    }
+
+    /// Random bytes that hashes of keys begin with.
+    pub fn seed(&self) -> [u8; 16] {
+        self.layout.seed
+    }
+
+    /// How many participants there can be at one time.
+    pub fn participants_max(&self) -> u32 {
+        self.layout.participants_max
+    }
+
+    /// The area of this kind; `None` if the plan has none.
+    pub fn area(&self, kind: u32) -> Option<ReadOnlyArea> {
+        let place = self.layout.area(kind)?;
+        Some(ReadOnlyArea::new(Area::new(&self.map, place)))
+    }
+
+    /// All participants, the dead ones too that nobody has swept yet.
+    pub fn list(&self) -> Vec<Listed> {
+        let row_count = self.participants_max();
+        let table = Table { words: &self.rows, bytes: &self.locks, row_count };
+        table.list().into_iter().map(describe).collect()
+    }
+}

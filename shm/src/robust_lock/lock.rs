@@ -1,0 +1,259 @@
+//! Locking, taking over, unlocking.
+
+use std::fmt;
+use std::time::Duration;
+
+use forebay_sync::Words;
+use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
+
+use super::futex::Futex;
+#[cfg(not(loom))]
+use super::futex::SystemFutex;
+use super::guard::RobustGuard;
+use super::{OWNER_BITS, REPAIR, WAITERS};
+use crate::crash_point;
+use crate::participant::ParticipantId;
+
+/// The longest sleep before a waiter looks whether the owner still lives: long enough to cost
+/// nothing, short enough that nobody notices a death.
+pub const SLEEP_MAX: Duration = Duration::from_millis(50);
+
+/// Who locks, and what it knows of the others.
+pub trait Liveness {
+    /// Who asks.
+    fn id(&self) -> ParticipantId;
+
+    /// Does this participant live? *No* is final, and makes everything visible that it stored;
+    /// *yes* may be late.
+    fn is_alive(&self, id: ParticipantId) -> bool;
+}
+
+/// The lock was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockError {
+    /// This participant has it already: waiting would last for ever.
+    AlreadyHeld,
+    /// Somebody else had it for the whole time.
+    TimedOut,
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            LockError::AlreadyHeld => "this participant holds the lock already",
+            LockError::TimedOut => "another participant held the lock for the whole time",
+        })
+    }
+}
+
+impl std::error::Error for LockError {}
+
+/// A lock in the word `index` of `words`, shared by all participants of a region.
+#[derive(Debug)]
+pub struct RobustLock<W, F> {
+    words: W,
+    index: usize,
+    futex: F,
+}
+
+/// How an attempt to lock went.
+enum Attempt<'a, W: Words, F: Futex> {
+    Taken(RobustGuard<'a, W, F>),
+    HeldByAnother,
+    WordChanged,
+}
+
+#[cfg(not(loom))]
+impl<W: Words> RobustLock<W, SystemFutex> {
+    /// The lock in a word that holds zero or what such a lock left in it.
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn new(words: W, index: usize) -> Self {
+        RobustLock::with_futex(words, index, SystemFutex)
+    }
+}
+
+impl<W: Words, F: Futex> RobustLock<W, F> {
+    /// The same with a place to sleep of the caller's.
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn with_futex(words: W, index: usize, futex: F) -> Self {
+        assert!(index < words.word_count(), "there is no word {index}");
+        RobustLock { words, index, futex }
+    }
+
+    /// Waits until the lock is this participant's.
+    ///
+    /// # Errors
+    /// [`LockError::AlreadyHeld`].
+    pub fn lock<'a>(
+        &'a self,
+        member: &'a impl Liveness,
+    ) -> Result<RobustGuard<'a, W, F>, LockError> {
+        self.acquire(member, None)
+    }
+
+    /// The same, but waits no longer than `at_most`.
+    ///
+    /// # Errors
+    /// [`LockError::AlreadyHeld`], [`LockError::TimedOut`].
+    pub fn lock_within<'a>(
+        &'a self,
+        member: &'a impl Liveness,
+        at_most: Duration,
+    ) -> Result<RobustGuard<'a, W, F>, LockError> {
+        self.acquire(member, Some(self.futex.now().saturating_add(at_most)))
+    }
+
+    /// The lock, if nobody alive has it; never sleeps.
+    ///
+    /// # Errors
+    /// [`LockError::AlreadyHeld`].
+    pub fn try_lock<'a>(
+        &'a self,
+        member: &'a impl Liveness,
+    ) -> Result<Option<RobustGuard<'a, W, F>>, LockError> {
+        loop {
+            match self.attempt(self.look(), 0, member)? {
+                Attempt::Taken(guard) => return Ok(Some(guard)),
+                Attempt::HeldByAnother => return Ok(None),
+                Attempt::WordChanged => {}
+            }
+        }
+    }
+
+    /// Who has the lock, alive or dead; `None` if it is free.
+    pub fn owner(&self) -> Option<ParticipantId> {
+        owner_of(self.word().load(Relaxed))
+    }
+
+    /// Says that the owner was found dead, if it is this one: the lock becomes free and in need of
+    /// repair. A sweep does this for every lock; without it the next owner would find out itself.
+    pub fn abandon(&self, dead: ParticipantId) -> bool {
+        let mut seen = self.word().load(Relaxed);
+        while owner_of(seen) == Some(dead) {
+            // ORDER: pairs with `robust.enter`: the caller knows what the dead one stored, and the
+            // next owner learns it from here.
+            let order = release("robust.abandon");
+            match self.word().compare_exchange(seen, REPAIR, order, Relaxed) {
+                Ok(_) => {
+                    crash_point!("lock.abandoned");
+                    if seen & WAITERS != 0 {
+                        self.futex.wake_one(self.word());
+                    }
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        false
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        member: &'a impl Liveness,
+        deadline: Option<Duration>,
+    ) -> Result<RobustGuard<'a, W, F>, LockError> {
+        // Who has slept cannot know whether others still sleep, so it must wake one in the end.
+        let mut slept = 0;
+        loop {
+            let seen = self.look();
+            match self.attempt(seen, slept, member)? {
+                Attempt::Taken(guard) => return Ok(guard),
+                Attempt::HeldByAnother => {}
+                Attempt::WordChanged => continue,
+            }
+            let left = deadline.map(|deadline| deadline.saturating_sub(self.futex.now()));
+            if left == Some(Duration::ZERO) {
+                if slept != 0 {
+                    // The wake-up that ended our sleep may have been meant for who sleeps on.
+                    self.futex.wake_one(self.word());
+                }
+                return Err(LockError::TimedOut);
+            }
+            if self.mark_waiting(seen) {
+                slept = WAITERS;
+                let sleep = left.map_or(SLEEP_MAX, |left| left.min(SLEEP_MAX));
+                self.futex.wait(self.word(), (seen | WAITERS) as u32, sleep);
+                crash_point!("lock.woken");
+            }
+        }
+    }
+
+    /// One step from the word as it was seen. `extra` is `WAITERS` for who has slept.
+    fn attempt<'a>(
+        &'a self,
+        seen: u64,
+        extra: u64,
+        member: &'a impl Liveness,
+    ) -> Result<Attempt<'a, W, F>, LockError> {
+        let kept = match owner_of(seen) {
+            None => seen & REPAIR,
+            Some(owner) if owner == member.id() => return Err(LockError::AlreadyHeld),
+            Some(owner) if member.is_alive(owner) => return Ok(Attempt::HeldByAnother),
+            Some(_dead) => seen & WAITERS | REPAIR,
+        };
+        let ours = word_of(member.id()) | kept | extra;
+        // ORDER: pairs with `robust.look`: who sees us in the word sees that we joined, and so does
+        // not take us for dead.
+        let order = release("robust.own");
+        if self.word().compare_exchange(seen, ours, order, Relaxed).is_err() {
+            return Ok(Attempt::WordChanged);
+        }
+        // ORDER: pairs with `robust.unlock` and `robust.abandon`: we see what owners before us
+        // stored, since our swap of the word continues theirs. What a dead owner stored we know
+        // from `is_alive`. A load of our own, and no fence, since ThreadSanitizer can follow it.
+        self.word().load(acquire("robust.enter"));
+        crash_point!("lock.acquired");
+        if ours & REPAIR != 0 {
+            crash_point!("lock.acquired_to_repair");
+        }
+        Ok(Attempt::Taken(RobustGuard::new(self, ours & REPAIR != 0)))
+    }
+
+    fn look(&self) -> u64 {
+        // ORDER: pairs with `robust.own`.
+        self.word().load(acquire("robust.look"))
+    }
+
+    /// Makes the owner wake somebody when it unlocks; no, if the word has changed meanwhile.
+    fn mark_waiting(&self, seen: u64) -> bool {
+        if seen & WAITERS != 0 {
+            return true;
+        }
+        let marked = self.word().compare_exchange(seen, seen | WAITERS, Relaxed, Relaxed).is_ok();
+        crash_point!("lock.waiting");
+        marked
+    }
+
+    pub(super) fn unlock(&self, must_repair: bool) {
+        let free = if must_repair { REPAIR } else { 0 };
+        crash_point!("lock.before_unlock");
+        // ORDER: pairs with `robust.enter`: the next owner sees what we stored.
+        let ours = self.word().swap(free, release("robust.unlock"));
+        crash_point!("lock.unlocked");
+        if ours & WAITERS != 0 {
+            self.futex.wake_one(self.word());
+        }
+    }
+
+    pub(super) fn clear_repair(&self) {
+        self.word().fetch_and(!REPAIR, Relaxed);
+        crash_point!("lock.repaired");
+    }
+
+    fn word(&self) -> &AtomicU64 {
+        self.words.word(self.index)
+    }
+}
+
+fn word_of(id: ParticipantId) -> u64 {
+    u64::from(id.generation) << 32 | (u64::from(id.row) + 1) & OWNER_BITS
+}
+
+fn owner_of(word: u64) -> Option<ParticipantId> {
+    let row = (word & OWNER_BITS).checked_sub(1)?;
+    Some(ParticipantId { row: row as u32, generation: (word >> 32) as u32 })
+}

@@ -1,0 +1,27 @@
+//! Mutual exclusion between participants of a region, any of which may be killed at any moment.
+//!
+//! A lock is one word of an area; `docs/format/region.md` has its bits, its states and what happens
+//! when its owner or a waiter dies. Whoever gets the lock of a dead owner is told so, and so is
+//! everyone after it until one says that it has repaired what the lock protects.
+//!
+//! Invariants:
+//! - A word of zeros is a free lock.
+//! - The owner's generation is in the word, and the dead never lock again: a word that names a dead
+//!   owner can only be replaced, so who replaces it succeeds exactly that owner.
+//! - No sleep is longer than [`SLEEP_MAX`], whoever dies before waking us.
+
+mod futex;
+mod guard;
+mod lock;
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+pub use futex::Futex;
+#[cfg(not(loom))]
+pub use futex::SystemFutex;
+pub use guard::RobustGuard;
+pub use lock::{Liveness, LockError, RobustLock, SLEEP_MAX};
+
+pub(crate) const OWNER_BITS: u64 = 0x00ff_ffff;
+pub(crate) const REPAIR: u64 = 1 << 30;
+pub(crate) const WAITERS: u64 = 1 << 31;

@@ -1,0 +1,50 @@
+//! What a participant's children keep alive.
+
+use std::time::Duration;
+
+use forebay_shm::{LockError, ParticipantStatus};
+
+use super::process::{Actor, PATIENCE, pidfd_of, wait_readable};
+use super::shared::{Shared, fresh};
+
+#[test]
+fn a_child_that_executed_a_program_keeps_nothing_of_its_dead_parent() {
+    let (_dir, path) = fresh();
+    let shared = Shared::open(&path);
+    let mut parent = Actor::start("hold_and_spawn", &path);
+    let child = pidfd_of(parent.hear().unwrap().parse().unwrap());
+    let stdin = parent.take_stdin();
+    assert_eq!(shared.region.list()[0].status, ParticipantStatus::Alive);
+    parent.kill();
+    assert!(!wait_readable(&child, Duration::ZERO), "the child lives");
+    assert_eq!(shared.region.list()[0].status, ParticipantStatus::Dead);
+    assert_eq!(shared.sweep(), 1);
+    drop(stdin);
+    assert!(wait_readable(&child, PATIENCE), "the child does not end");
+}
+
+#[test]
+fn a_child_that_was_only_forked_keeps_its_dead_parent_s_row_and_lock() {
+    let (_dir, path) = fresh();
+    let shared = Shared::open(&path);
+    let us = shared.region.join().unwrap();
+    let mut parent = Actor::start("hold_and_fork", &path);
+    let child = pidfd_of(parent.hear().unwrap().parse().unwrap());
+    let stdin = parent.take_stdin();
+    assert_eq!(shared.region.list()[1].status, ParticipantStatus::Alive);
+    parent.kill();
+    assert!(!wait_readable(&child, Duration::ZERO), "the child lives");
+    assert_eq!(shared.region.list()[1].status, ParticipantStatus::HeldByAnother);
+    assert_eq!(shared.sweep(), 0);
+    let lock = shared.lock();
+    let soon = Duration::from_millis(120);
+    assert_eq!(lock.lock_within(&us, soon).unwrap_err(), LockError::TimedOut);
+
+    drop(stdin);
+    assert!(wait_readable(&child, PATIENCE), "the child does not end");
+    assert_eq!(shared.region.list()[1].status, ParticipantStatus::Dead);
+    assert!(shared.work(&us), "told when the last copy of the parent is gone");
+    assert_eq!(shared.sweep(), 1);
+    us.leave();
+    shared.assert_nothing_is_left("in the end");
+}

@@ -1,0 +1,157 @@
+//! Starting this program again in some role, and waiting for it no longer than a test may last.
+
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Longer than anything takes on a busy machine; who needs more hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a process says to the test begins with this; the rest of its output is the test runner's.
+pub(crate) const SAY: &str = "say ";
+
+/// A process in a role; killed when it is dropped.
+pub(crate) struct Actor {
+    child: Child,
+    pidfd: OwnedFd,
+    unread: Vec<u8>,
+    what: String,
+}
+
+impl Actor {
+    pub(crate) fn start(role: &str, region: &Path) -> Actor {
+        Actor::start_with(role, region, &[])
+    }
+
+    pub(crate) fn start_with(role: &str, region: &Path, environment: &[(&str, &str)]) -> Actor {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "role", "--nocapture", "--test-threads=1"])
+            .env("FOREBAY_ROLE", role)
+            .env("FOREBAY_REGION", region)
+            .env_remove("FOREBAY_CRASH_AT")
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pidfd = pidfd_of(child.id());
+        let what = format!("{role} {environment:?}");
+        Actor { child, pidfd, unread: Vec::new(), what }
+    }
+
+    /// The next thing that it says; `None` if it ends before.
+    pub(crate) fn hear(&mut self) -> Option<String> {
+        let deadline = now() + PATIENCE;
+        loop {
+            while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                let line = String::from_utf8(line).unwrap();
+                // The runner may have begun the line.
+                if let Some((_, said)) = line.trim_end().split_once(SAY) {
+                    return Some(said.to_owned());
+                }
+            }
+            let stdout = self.child.stdout.as_mut().unwrap();
+            let is_ready = wait_readable(&*stdout, deadline.saturating_sub(now()));
+            assert!(is_ready, "{} says nothing for {PATIENCE:?}", self.what);
+            let mut bytes = [0; 4096];
+            match stdout.read(&mut bytes).unwrap() {
+                0 => return None,
+                count => self.unread.extend(&bytes[..count]),
+            }
+        }
+    }
+
+    /// Lets it go on from `wait_for_go`.
+    pub(crate) fn go(&mut self) {
+        // It may be dead already.
+        let _ = self.child.stdin.as_mut().unwrap().write_all(b"\n");
+    }
+
+    /// What ends `wait_for_end` when it is dropped.
+    pub(crate) fn take_stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        pidfd_send_signal(&self.pidfd, signal).unwrap();
+    }
+
+    /// Has it ended after this time?
+    pub(crate) fn ends_within(&self, time: Duration) -> bool {
+        wait_readable(&self.pidfd, time)
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        drop(self.child.stdin.take());
+        assert!(self.ends_within(PATIENCE), "{} hangs for {PATIENCE:?}", self.what);
+        self.child.wait().unwrap()
+    }
+
+    /// Waits until it has ended well.
+    pub(crate) fn end_well(self) {
+        let what = self.what.clone();
+        let status = self.end();
+        assert!(status.success(), "{what} ended with {status}");
+    }
+
+    /// Waits until it has been killed by itself.
+    pub(crate) fn end_killed(self) {
+        let what = self.what.clone();
+        let status = self.end();
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{what} ended with {status}");
+    }
+
+    /// Kills it, unless it has ended badly before.
+    pub(crate) fn kill(mut self) {
+        let _ = self.child.kill();
+        let status = self.child.wait().unwrap();
+        let signal = Some(Signal::KILL.as_raw());
+        assert_eq!(status.signal(), signal, "{} had ended with {status}", self.what);
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn pidfd_of(pid: u32) -> OwnedFd {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    pidfd_open(pid, PidfdFlags::empty()).unwrap()
+}
+
+pub(crate) fn wait_readable(fd: impl AsFd, time: Duration) -> bool {
+    let deadline = now() + time;
+    loop {
+        let left = deadline.saturating_sub(now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap(),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+            Ok(count) => return count > 0,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("poll: {error}"),
+        }
+    }
+}
+
+pub(crate) fn now() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap())
+}

@@ -1,0 +1,145 @@
+//! What the processes of these tests do.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use forebay_shm::{Liveness, Region};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::process::{PATIENCE, SAY, now};
+use super::shared::{SPEC, Shared};
+
+/// Plays the role that the environment names; nothing without one.
+pub(crate) fn run() {
+    let Ok(role) = std::env::var("FOREBAY_ROLE") else {
+        return;
+    };
+    let path = PathBuf::from(std::env::var_os("FOREBAY_REGION").unwrap());
+    if role == "idle" {
+        return wait_for_end();
+    }
+    // Nobody stays behind when the test is stopped.
+    set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
+    match &*role {
+        "open" => open(&path),
+        "once" => once(&Shared::open(&path)),
+        "sweep" => drop(Shared::open(&path).sweep()),
+        "churn" => churn(&Shared::open(&path)),
+        "hold_until_waited" => hold_until_waited(&Shared::open(&path)),
+        "hold_and_spawn" => hold_and(&Shared::open(&path), spawn_idle),
+        "hold_and_fork" => hold_and(&Shared::open(&path), fork_idle),
+        other => panic!("there is no role {other}"),
+    }
+}
+
+fn say(text: &str) {
+    println!("{SAY}{text}");
+}
+
+fn wait_for_go() {
+    let mut byte = [0];
+    let _ = std::io::stdin().read_exact(&mut byte);
+}
+
+fn wait_for_end() {
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Opens the region at the same instant as others.
+fn open(path: &std::path::Path) {
+    say("ready");
+    wait_for_go();
+    let region = Region::open_or_create(path, &SPEC).unwrap();
+    let participant = region.join().unwrap();
+    let opened = format!("{:?}", region.opened());
+    let opened = opened.split(' ').next().unwrap();
+    say(&format!("{opened} {:x} row{}", u128::from_le_bytes(region.seed()), participant.id().row));
+    wait_for_end();
+    participant.leave();
+}
+
+/// Everything that a participant does in its life, once.
+fn once(shared: &Shared) {
+    let participant = shared.region.join().unwrap();
+    shared.work(&participant);
+    // Now there is something to read.
+    shared.work(&participant);
+    shared.sweep();
+    participant.leave();
+}
+
+/// The same again and again.
+fn churn(shared: &Shared) {
+    let number = std::env::var("FOREBAY_NUMBER").unwrap().parse().unwrap();
+    let mut participant = shared.region.join().unwrap();
+    say("ready");
+    let mut round = 0_u64;
+    while !shared.is_stopped() {
+        shared.work(&participant);
+        shared.count_progress(number);
+        round += 1;
+        if round.is_multiple_of(16) {
+            shared.sweep();
+        }
+        if round.is_multiple_of(64) {
+            participant.leave();
+            participant = shared.region.join().unwrap();
+        }
+    }
+    participant.leave();
+}
+
+/// Unlocks as soon as somebody sleeps on the lock.
+fn hold_until_waited(shared: &Shared) {
+    let participant = shared.region.join().unwrap();
+    let lock = shared.lock();
+    let guard = lock.lock(&participant).unwrap();
+    say("holding");
+    let deadline = now() + PATIENCE;
+    while !shared.has_waiters() {
+        assert!(now() < deadline, "nobody waits");
+        std::thread::yield_now();
+    }
+    drop(guard);
+    drop(lock);
+    participant.leave();
+}
+
+fn hold_and(shared: &Shared, make_child: fn() -> u32) {
+    let participant = shared.region.join().unwrap();
+    let lock = shared.lock();
+    let _guard = lock.lock(&participant).unwrap();
+    say(&make_child().to_string());
+    wait_for_end();
+}
+
+/// A child that executes a program, and so has none of our files but standard input.
+#[expect(clippy::zombie_processes, reason = "it outlives us: that is the test")]
+fn spawn_idle() -> u32 {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "role", "--nocapture"])
+        .env("FOREBAY_ROLE", "idle")
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.id()
+}
+
+/// A child that goes on as a copy of us, with all our files.
+fn fork_idle() -> u32 {
+    // SAFETY: the child only makes system calls until it kills itself, so it cannot meet a lock
+    // that another thread held at the fork.
+    match unsafe { nix::unistd::fork() }.unwrap() {
+        nix::unistd::ForkResult::Parent { child } => child.as_raw().unsigned_abs(),
+        nix::unistd::ForkResult::Child => {
+            let mut bytes = [0; 16];
+            while rustix::io::read(rustix::stdio::stdin(), &mut bytes).is_ok_and(|n| n > 0) {}
+            let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}

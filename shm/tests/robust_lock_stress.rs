@@ -1,0 +1,120 @@
+//! Several participants of one process and one lock, with real threads; also run under
+//! ThreadSanitizer, which sees whether what the lock protects is handed over rightly.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+
+use forebay_shm::{AreaSpec, BarrierWish, JoinError, Liveness, Region, RegionSpec, RobustLock};
+
+const SPEC: RegionSpec = RegionSpec {
+    bytes: 64 << 10,
+    participants_max: 8,
+    barrier: BarrierWish::Best,
+    areas: &[AreaSpec { kind: 16, version: 1, bytes: 8 }],
+};
+const THREADS: u64 = 4;
+const ROUNDS: u64 = 2_000;
+const DEATHS: u64 = 50;
+
+/// No atomic: only the lock keeps the threads apart.
+struct Protected(UnsafeCell<[u64; 2]>);
+
+// SAFETY: only touched by who holds the lock.
+unsafe impl Sync for Protected {}
+
+impl Protected {
+    /// The caller holds the lock.
+    fn add(&self) {
+        // SAFETY: the caller holds the lock, so nobody else has a reference.
+        let [left, right] = unsafe { &mut *self.0.get() };
+        assert_eq!(left, right, "torn, and nobody was told");
+        *left += 1;
+        *right += 1;
+    }
+
+    /// All threads have ended.
+    fn values(&self) -> [u64; 2] {
+        // SAFETY: nobody else is left who could have a reference.
+        unsafe { *self.0.get() }
+    }
+}
+
+/// Threads that are joined one by one: ThreadSanitizer does not see into the standard library's
+/// scopes.
+fn in_threads<R: Send + 'static>(run: impl Fn() -> R + Send + Sync + 'static) -> Vec<R> {
+    let run = Arc::new(run);
+    let spawn = |_| {
+        let run = Arc::clone(&run);
+        std::thread::spawn(move || run())
+    };
+    let threads: Vec<_> = (0..THREADS).map(spawn).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+fn exclude_each_other(region: &Region, protected: &Protected) {
+    let participant = region.join().unwrap();
+    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    for _ in 0..ROUNDS {
+        let guard = lock.lock(&participant).unwrap();
+        assert!(!guard.must_repair());
+        protected.add();
+    }
+    drop(lock);
+    participant.leave();
+}
+
+/// Locks and dies, again and again; how often was it told to repair?
+fn die_inside(region: &Region, protected: &Protected) -> u64 {
+    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let mut told_count = 0;
+    for _ in 0..DEATHS {
+        let participant = match region.join() {
+            Ok(participant) => participant,
+            Err(JoinError::Full { .. }) => {
+                let clean_up = |dead| _ = lock.abandon(dead);
+                region.sweep(clean_up).unwrap();
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let mut guard = lock.lock(&participant).unwrap();
+        told_count += u64::from(guard.must_repair());
+        guard.repaired();
+        protected.add();
+        std::mem::forget(guard);
+    }
+    told_count
+}
+
+#[test]
+fn threads_exclude_each_other() {
+    let region = Region::anonymous(&SPEC).unwrap();
+    let protected = Arc::new(Protected(UnsafeCell::new([0; 2])));
+    let (shared, too) = (region.clone(), Arc::clone(&protected));
+    in_threads(move || exclude_each_other(&shared, &too));
+    assert_eq!(protected.values(), [THREADS * ROUNDS; 2]);
+    assert_eq!(region.list(), []);
+}
+
+/// A thread that drops its participant without leaving, lock in hand, is dead for the others.
+#[test]
+fn threads_that_die_inside_are_succeeded() {
+    // What a dead owner stored is handed over by the kernel's lock of its byte, which
+    // ThreadSanitizer does not know; the models do.
+    if cfg!(tsan) {
+        return;
+    }
+    let region = Region::anonymous(&SPEC).unwrap();
+    let protected = Arc::new(Protected(UnsafeCell::new([0; 2])));
+    let (shared, too) = (region.clone(), Arc::clone(&protected));
+    let told_counts = in_threads(move || die_inside(&shared, &too));
+    // Each death was told to the next owner; the last one to nobody yet.
+    assert_eq!(told_counts.iter().sum::<u64>() + 1, protected.values()[0]);
+    region.sweep(|_| {}).unwrap();
+    assert_eq!(region.list(), []);
+    let participant = region.join().unwrap();
+    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    assert!(lock.lock(&participant).unwrap().must_repair());
+    assert!(participant.is_alive(participant.id()));
+}
