@@ -8,9 +8,9 @@ use forebay_shm::{
     Area, AreaSpec, BarrierWish, Liveness, Participant, ParticipantId, Region, RegionSpec,
     RobustLock, SystemFutex, crash_point,
 };
+use forebay_sync::Words;
 use forebay_sync::leases::Leases;
 use forebay_sync::pins::Pins;
-use forebay_sync::Words;
 use tempfile::TempDir;
 
 use super::process::PATIENCE;
