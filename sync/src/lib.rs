@@ -16,6 +16,8 @@ mod class;
 mod lock;
 #[cfg(loom)]
 pub mod model;
+pub mod publish;
+mod waiters;
 mod words;
 
 pub use barrier::Barrier;
