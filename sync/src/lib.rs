@@ -23,4 +23,6 @@ mod words;
 pub use barrier::Barrier;
 pub use class::LockClass;
 pub use lock::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub use lock::{RwLock, RwLockReadGuard, RwLockWriteGuard, observe};
 pub use words::{Words, boxed_words};
