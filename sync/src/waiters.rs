@@ -8,9 +8,9 @@
 //! |---|---|---|
 //! | `Waiters::top` | waiters push, publishers and leavers take all | both |
 //! | `Waiters::left_count` | leavers raise, who takes the stack lowers | leavers |
-//! | `Node::place` | its waiter: idle → queued → left; who takes the stack: any → idle | both |
-//! | `Node::next` | its waiter, while `place` is idle | who took the stack, before `place` is idle |
-//! | `Node::waker` | its waiter sets, who takes the stack takes out | both |
+//! | `Node::place` | its waiter: idle → queued → left; its taker: back to idle | both |
+//! | `Node::next` | its waiter, while `place` is idle | its taker, before `place` is idle |
+//! | `Node::waker` | its waiter sets, its taker takes out | both |
 //!
 //! Invariants:
 //! - A node is on the stack, or in the hands of one who took the stack, at most once: only its
@@ -25,7 +25,8 @@
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod park;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 use std::ptr;

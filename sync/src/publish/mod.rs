@@ -33,7 +33,8 @@ mod receiver;
 mod sender;
 mod store;
 mod tail;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use chunk::Chunk;

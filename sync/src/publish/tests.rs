@@ -27,7 +27,7 @@ const fn end(text: &'static str) -> Option<Read<'static>> {
 
 #[test]
 fn a_queue_gives_back_what_was_appended() {
-    use Step::{Abort, Append, CloseReceiver, CloseSender, End, Read as Take};
+    use Step::{Abort, Append, CloseSender, End, Read as Take};
     let cases: &[(&str, &[Step])] = &[
         ("an empty queue", &[Take(9, None), CloseSender, Take(9, Some(Read::Closed))]),
         ("nothing appended, nothing ended", &[End, Abort, Take(9, None)]),
@@ -66,6 +66,14 @@ fn a_queue_gives_back_what_was_appended() {
                 Take(9, end("cd")),
             ],
         ),
+    ];
+    run_all(cases);
+}
+
+#[test]
+fn an_end_is_told_once_and_a_limit_is_kept() {
+    use Step::{Abort, Append, CloseReceiver, CloseSender, End, Read as Take};
+    let cases: &[(&str, &[Step])] = &[
         (
             "an aborted message, and one after it",
             &[
@@ -104,6 +112,10 @@ fn a_queue_gives_back_what_was_appended() {
             &[Append("abc", Ok(3)), CloseReceiver, Append("d", Ok(1)), Append("e", Err(Closed))],
         ),
     ];
+    run_all(cases);
+}
+
+fn run_all(cases: &[(&str, &[Step])]) {
     for (name, steps) in cases {
         run(name, steps);
     }
