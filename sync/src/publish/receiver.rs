@@ -83,6 +83,27 @@ impl<S: Chunks> Receiver<S> {
         let found = waiter.wait(&shared.readable, || front.find(shared));
         front.take(found, bytes_max)
     }
+
+    /// Copies what there is of the message at the head into `packet`, over the ends of chunks;
+    /// nothing there yet: `None`.
+    pub fn fill<'a>(&mut self, packet: &'a mut [u8]) -> Option<Read<'a>> {
+        let found = self.front.find(&self.shared)?;
+        Some(self.front.fill(found, packet, &self.shared))
+    }
+
+    /// The same; the task is woken when there may be something.
+    pub fn poll_fill<'a>(&mut self, packet: &'a mut [u8], cx: &Context<'_>) -> Poll<Read<'a>> {
+        let Receiver { shared, front, waiter } = self;
+        let found = waiter.poll(&shared.readable, cx, || front.find(shared));
+        found.map(|found| front.fill(found, packet, shared))
+    }
+
+    /// The same; the thread sleeps until there is something.
+    pub fn wait_fill<'a>(&mut self, packet: &'a mut [u8]) -> Read<'a> {
+        let Receiver { shared, front, waiter } = self;
+        let found = waiter.wait(&shared.readable, || front.find(shared));
+        front.fill(found, packet, shared)
+    }
 }
 
 impl<S: Chunks> Front<S> {
@@ -141,6 +162,35 @@ impl<S: Chunks> Front<S> {
                 Read::Aborted
             }
             Found::Closed => Read::Closed,
+        }
+    }
+}
+
+impl<S: Chunks> Front<S> {
+    /// Takes bytes until the packet is full, the message ends or nothing more is there.
+    fn fill<'a>(&mut self, first: Found, packet: &'a mut [u8], shared: &Shared) -> Read<'a> {
+        let mut found = Some(first);
+        let mut length = 0;
+        let mut is_end = false;
+        while let Some(next @ (Found::Bytes { .. } | Found::Ended)) = found {
+            let room = &mut packet[length..];
+            if let Read::Part { bytes, is_end: ends_here } = self.take(next, room.len()) {
+                room[..bytes.len()].copy_from_slice(bytes);
+                length += bytes.len();
+                is_end = ends_here;
+            }
+            if is_end || length == packet.len() {
+                break;
+            }
+            found = self.find(shared);
+        }
+        match first {
+            Found::Bytes { .. } | Found::Ended => Read::Part { bytes: &packet[..length], is_end },
+            Found::Closed => Read::Closed,
+            Found::Aborted => {
+                self.is_between = true;
+                Read::Aborted
+            }
         }
     }
 }

@@ -143,6 +143,28 @@ fn run(name: &str, steps: &[Step]) {
     }
 }
 
+#[test]
+fn a_packet_is_filled_over_the_ends_of_chunks() {
+    let (mut sender, mut receiver) = queue(Limits { chunk_bytes: 4, bytes_max: 64 });
+    assert_eq!(receiver.fill(&mut [0; 6]), None, "nothing was appended");
+    for (text, is_whole) in [("0123456789ab", true), ("cd", true), ("efghi", false), ("j", false)] {
+        assert_eq!(sender.append(text.as_bytes()), Ok(text.len()));
+        if is_whole {
+            sender.end_message();
+        } else {
+            sender.abort_message();
+        }
+    }
+    drop(sender);
+    let aborted = Some(Read::Aborted);
+    let expected =
+        [part("012345"), end("6789ab"), end("cd"), part("efghi"), aborted, part("j"), aborted];
+    for (index, expected) in expected.into_iter().enumerate() {
+        assert_eq!(receiver.fill(&mut [0; 6]), expected, "packet {index}");
+    }
+    assert_eq!(receiver.wait_fill(&mut [0; 6]), Read::Closed);
+}
+
 /// A free list of one thread.
 #[derive(Clone, Default)]
 struct Recycled {
