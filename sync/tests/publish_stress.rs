@@ -3,9 +3,9 @@
 #![cfg_attr(tsan, feature(sanitize))]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::thread;
-use std::time::SystemTime;
 
 use forebay_sync::publish::{
     Chunk, Chunks, Follower, Growing, Limits, Peek, Read, Receiver, Sender, growing, queue,
@@ -50,11 +50,9 @@ impl Random {
 }
 
 /// A new seed each time; a test that has failed is run again with what it has printed.
-#[expect(clippy::disallowed_methods, reason = "a seed, not a time")]
 fn seed(test: &str) -> u64 {
     let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
-    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
-    let seed = given.unwrap_or_else(|| now() as u64 | 1);
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(test) | 1);
     println!("{test}: FOREBAY_SEED={seed}");
     seed
 }

@@ -16,9 +16,9 @@
 //!   stays there: it never needs the producer's side to take the last element.
 //! - Who gives up says so: a producer that is dropped aborts what it has not ended.
 //!
-//! What is waited for is woken by [`Waiters`](crate::waiters::Waiters). The counter-example in
-//! `racy_model.rs` shows what the usual repair of a queue behind a lock gets wrong;
-//! `docs/why/send-queue.md` tells of both.
+//! Who waits is on a stack of waiters (`waiters.rs`). The counter-example in `racy_model.rs` shows
+//! what the usual repair of a queue behind a lock gets wrong; `docs/why/send-queue.md` tells of
+//! both.
 
 mod chunk;
 mod growing;
