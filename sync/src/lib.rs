@@ -20,8 +20,10 @@ pub mod magazine;
 #[cfg(loom)]
 pub mod model;
 pub mod pins;
+pub mod publish;
 mod rows;
 mod thread_index;
+mod waiters;
 mod words;
 
 pub use barrier::Barrier;

@@ -114,3 +114,46 @@ fn explore(
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
+
+/// A value that is not dropped when its model has failed: a destructor that uses loom's atomics
+/// then would end the whole run.
+#[derive(Debug)]
+pub struct Kept<T>(std::mem::ManuallyDrop<T>);
+
+impl<T> Kept<T> {
+    /// Keeps `value`.
+    pub fn new(value: T) -> Kept<T> {
+        Kept(std::mem::ManuallyDrop::new(value))
+    }
+
+    /// The value, kept no longer.
+    pub fn into_inner(mut self) -> T {
+        // SAFETY: `self` is forgotten at once, so the value is not used again.
+        let value = unsafe { std::mem::ManuallyDrop::take(&mut self.0) };
+        std::mem::forget(self);
+        value
+    }
+}
+
+impl<T> std::ops::Deref for Kept<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> std::ops::DerefMut for Kept<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: dropped here and never used again.
+            unsafe { std::mem::ManuallyDrop::drop(&mut self.0) };
+        }
+    }
+}

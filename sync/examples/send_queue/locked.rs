@@ -1,0 +1,194 @@
+//! The queue as it was: sender and transmitter share one mutex.
+//!
+//! The sender locks to look for room, to append to the last message and to end it; the transmitter
+//! locks to look what is at the head, to copy a packet out of it and to take it off. What can be
+//! done outside of the lock is done outside: the sender copies its bytes before.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::{self, Thread};
+
+use forebay_sync::publish::Read;
+use forebay_sync::{LockClass, Mutex};
+
+use crate::work::{Incoming, Outgoing};
+
+/// The two sides of a queue of at most `bytes_max` bytes.
+pub(crate) fn queue(bytes_max: usize) -> (Sender, Transmitter) {
+    let queue = Arc::new(Mutex::new(LockClass::Test, Queue::default()));
+    let sender = Sender { queue: Arc::clone(&queue), bytes_max, is_open: false };
+    (sender, Transmitter { queue })
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    messages: VecDeque<Message>,
+    bytes: usize,
+    is_closed: bool,
+    /// The transmitter, when it sleeps because there is nothing.
+    transmitter: Option<Thread>,
+    /// The sender, when it sleeps because there is no room.
+    sender: Option<Thread>,
+}
+
+/// A chain of parts, as they were appended.
+#[derive(Debug, Default)]
+struct Message {
+    parts: VecDeque<Vec<u8>>,
+    /// What of the first part has been sent.
+    offset: usize,
+    end: Option<bool>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sender {
+    queue: Arc<Mutex<Queue>>,
+    bytes_max: usize,
+    is_open: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Transmitter {
+    queue: Arc<Mutex<Queue>>,
+}
+
+impl Sender {
+    fn wait_for_room(&self) {
+        loop {
+            let mut queue = self.queue.lock();
+            if queue.bytes < self.bytes_max {
+                return;
+            }
+            queue.sender = Some(thread::current());
+            drop(queue);
+            thread::park();
+        }
+    }
+}
+
+impl Outgoing for Sender {
+    fn append(&mut self, part: &[u8]) {
+        self.wait_for_room();
+        let part = part.to_vec();
+        let mut queue = self.queue.lock();
+        queue.bytes += part.len();
+        if !self.is_open {
+            queue.messages.push_back(Message::default());
+            self.is_open = true;
+        }
+        if let Some(last) = queue.messages.back_mut() {
+            last.parts.push_back(part);
+        }
+        let sleeper = queue.transmitter.take();
+        drop(queue);
+        wake(sleeper);
+    }
+
+    fn end(&mut self, is_whole: bool) {
+        self.is_open = false;
+        let mut queue = self.queue.lock();
+        if let Some(last) = queue.messages.back_mut() {
+            last.end = Some(is_whole);
+        }
+        let sleeper = queue.transmitter.take();
+        drop(queue);
+        wake(sleeper);
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut queue = self.queue.lock();
+        queue.is_closed = true;
+        let sleeper = queue.transmitter.take();
+        drop(queue);
+        wake(sleeper);
+    }
+}
+
+/// What is at the head.
+enum Head {
+    Bytes,
+    End(bool),
+    Closed,
+}
+
+impl Transmitter {
+    fn wait_for_head(&self) -> Head {
+        loop {
+            let mut queue = self.queue.lock();
+            match queue.messages.front() {
+                Some(first) if !first.parts.is_empty() => return Head::Bytes,
+                Some(Message { end: Some(is_whole), .. }) => return Head::End(*is_whole),
+                None if queue.is_closed => return Head::Closed,
+                _ => queue.transmitter = Some(thread::current()),
+            }
+            drop(queue);
+            thread::park();
+        }
+    }
+
+    /// Copies a packet out of the first message; returns its length, and if the message ends.
+    fn copy_out(&self, packet: &mut [u8]) -> (usize, bool) {
+        let mut queue = self.queue.lock();
+        let Some(first) = queue.messages.front_mut() else {
+            return (0, false);
+        };
+        let length = first.copy_out(packet);
+        let is_end = first.parts.is_empty() && first.end == Some(true);
+        queue.bytes -= length;
+        let sleeper = queue.sender.take();
+        drop(queue);
+        wake(sleeper);
+        (length, is_end)
+    }
+
+    fn take_off(&self) {
+        let first = self.queue.lock().messages.pop_front();
+        drop(first);
+    }
+}
+
+impl Message {
+    fn copy_out(&mut self, packet: &mut [u8]) -> usize {
+        let mut length = 0;
+        while length < packet.len()
+            && let Some(part) = self.parts.front()
+        {
+            let rest = &part[self.offset..];
+            let count = rest.len().min(packet.len() - length);
+            packet[length..][..count].copy_from_slice(&rest[..count]);
+            length += count;
+            self.offset += count;
+            if count == rest.len() {
+                self.offset = 0;
+                self.parts.pop_front();
+            }
+        }
+        length
+    }
+}
+
+impl Incoming for Transmitter {
+    fn fill<'a>(&mut self, packet: &'a mut [u8]) -> Read<'a> {
+        let (length, is_end) = match self.wait_for_head() {
+            Head::Closed => return Read::Closed,
+            Head::Bytes => self.copy_out(packet),
+            Head::End(true) => (0, true),
+            Head::End(false) => {
+                self.take_off();
+                return Read::Aborted;
+            }
+        };
+        if is_end {
+            self.take_off();
+        }
+        Read::Part { bytes: &packet[..length], is_end }
+    }
+}
+
+fn wake(sleeper: Option<Thread>) {
+    if let Some(sleeper) = sleeper {
+        sleeper.unpark();
+    }
+}

@@ -1,0 +1,97 @@
+//! The story of a send queue: a sender and a transmitter share one mutex, and get in each other's
+//! way; then they share a chain of published chunks, and do not.
+//!
+//! `cargo run --release -p forebay-sync --example send_queue` runs both and prints, for each place
+//! where the lock is taken, how often the other side wanted it meanwhile (`cnt_hold`) and how often
+//! it was found taken (`cnt_lock`), as a kernel's lock profile does. `docs/why/send-queue.md` has
+//! the background.
+
+mod locked;
+mod measure;
+mod published;
+mod report;
+mod sites;
+mod work;
+
+use std::process::ExitCode;
+
+use forebay_sync::observe;
+use measure::{Broken, measure};
+use sites::SITES;
+use work::Plan;
+
+const HELP: &str = "\
+A sender and a transmitter at a queue with one mutex, and at a queue without.
+
+Usage: send_queue [--messages N] [--rounds N] [--seed N] [--json]
+
+  --messages N  messages of each run (20000)
+  --rounds N    timed runs of each queue, in turn (7)
+  --seed N      from which sizes and bytes are made (1)
+  --json        print one JSON object
+  --help        print this
+";
+
+#[derive(Debug)]
+struct Options {
+    messages: usize,
+    rounds: usize,
+    seed: u64,
+    is_json: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--help") {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let options = match parse(&arguments) {
+        Ok(options) => options,
+        Err(message) => {
+            eprint!("send_queue: {message}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&options) {
+        Ok(is_good) if is_good => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(Broken(message)) => {
+            eprintln!("send_queue: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Result<Options, String> {
+    let mut options = Options { messages: 20_000, rounds: 7, seed: 1, is_json: false };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut number = || {
+            let value = rest.next().ok_or_else(|| format!("{argument} needs a number"))?;
+            let number: u64 = value.parse().map_err(|_| format!("{value} is not a number"))?;
+            Ok::<u64, String>(number)
+        };
+        match argument.as_str() {
+            "--messages" => options.messages = number()?.clamp(1, 100_000_000) as usize,
+            "--rounds" => options.rounds = number()?.clamp(1, 1_000) as usize,
+            "--seed" => options.seed = number()?,
+            "--json" => options.is_json = true,
+            _ => return Err(format!("{argument} is not known")),
+        }
+    }
+    Ok(options)
+}
+
+/// Runs and prints; is what has arrived what was sent, in both?
+fn run(options: &Options) -> Result<bool, Broken> {
+    observe::set(&SITES).map_err(|error| Broken(error.to_string()))?;
+    let plan = Plan::new(options.seed, options.messages);
+    let forms = measure(&plan, options.rounds)?;
+    if options.is_json {
+        println!("{}", report::json(&forms));
+    } else {
+        print!("{}", report::Table(&forms));
+    }
+    Ok(forms.iter().all(|form| form.sent == form.arrived) && forms[0].arrived == forms[1].arrived)
+}

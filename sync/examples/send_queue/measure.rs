@@ -1,0 +1,114 @@
+//! Both queues in turn, several times: what they deliver, how fast, and with how many locks.
+
+use std::time::{Duration, Instant};
+
+use forebay_sync::observe;
+use forebay_sync::publish::Read;
+
+use crate::sites::{Counts, SITES};
+use crate::work::{Delivery, Incoming, Outgoing, Plan, deliver};
+use crate::{locked, published};
+
+/// What may be queued at a time.
+const QUEUE_BYTES_MAX: usize = 256 * 1024;
+
+/// What was seen of one kind of queue.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) name: &'static str,
+    /// Bytes per second of each round, slowest first.
+    pub(crate) rates: Vec<f64>,
+    /// Of the last round that was counted.
+    pub(crate) sites: Vec<Counts>,
+    pub(crate) packets: u64,
+    pub(crate) sent: Delivery,
+    pub(crate) arrived: Delivery,
+}
+
+/// Something went wrong that no queue may do.
+#[derive(Debug)]
+pub(crate) struct Broken(pub(crate) String);
+
+/// The queue with a lock, then the one without.
+///
+/// # Errors
+/// What has arrived differs between rounds, or a thread has panicked.
+pub(crate) fn measure(plan: &Plan, rounds: usize) -> Result<[Form; 2], Broken> {
+    let mut forms = ["one mutex", "publish"].map(|name| Form {
+        name,
+        rates: Vec::new(),
+        sites: Vec::new(),
+        packets: 0,
+        sent: Delivery::default(),
+        arrived: Delivery::default(),
+    });
+    for round in 0..rounds {
+        let [before, after] = &mut forms;
+        before.time(plan, round, locked::queue(QUEUE_BYTES_MAX))?;
+        after.time(plan, round, published::queue(QUEUE_BYTES_MAX))?;
+    }
+    let [before, after] = &mut forms;
+    before.count(plan, locked::queue(QUEUE_BYTES_MAX))?;
+    after.count(plan, published::queue(QUEUE_BYTES_MAX))?;
+    for form in &mut forms {
+        form.rates.sort_by(f64::total_cmp);
+    }
+    Ok(forms)
+}
+
+impl Form {
+    /// Lock requests of the counted round.
+    pub(crate) fn lock_requests(&self) -> u64 {
+        self.sites.iter().map(|counts| counts.count).sum()
+    }
+
+    /// Holds during which somebody else wanted the lock.
+    pub(crate) fn wanted_holds(&self) -> u64 {
+        self.sites.iter().map(|counts| counts.hold_count).sum()
+    }
+
+    pub(crate) fn median_rate(&self) -> f64 {
+        self.rates.get(self.rates.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// A round with nobody watching.
+    #[expect(clippy::disallowed_methods, reason = "it measures a time")]
+    fn time(
+        &mut self,
+        plan: &Plan,
+        round: usize,
+        sides: (impl Outgoing, impl Incoming),
+    ) -> Result<(), Broken> {
+        let begin = Instant::now();
+        let (sent, arrived, packets) = run(plan, sides)?;
+        let time = begin.elapsed().max(Duration::from_nanos(1));
+        self.rates.push(arrived.bytes as f64 / time.as_secs_f64());
+        if round > 0 && (sent, arrived) != (self.sent, self.arrived) {
+            return Err(Broken(format!("{}: round {round} delivered something else", self.name)));
+        }
+        (self.sent, self.arrived, self.packets) = (sent, arrived, packets);
+        Ok(())
+    }
+
+    /// A round in which every lock is counted.
+    fn count(&mut self, plan: &Plan, sides: (impl Outgoing, impl Incoming)) -> Result<(), Broken> {
+        SITES.take();
+        observe::on();
+        let outcome = run(plan, sides);
+        observe::off();
+        self.sites = SITES.take();
+        outcome.map(|_| ())
+    }
+}
+
+/// What was sent, what has arrived, and in how many packets.
+fn run(
+    plan: &Plan,
+    (outgoing, incoming): (impl Outgoing, impl Incoming),
+) -> Result<(Delivery, Delivery, u64), Broken> {
+    let mut packets = 0;
+    let count = |read: &Read<'_>| packets += u64::from(matches!(read, Read::Part { .. }));
+    let outcome = deliver(plan, outgoing, incoming, count);
+    let (sent, arrived) = outcome.map_err(|_| Broken("the sender has panicked".into()))?;
+    Ok((sent, arrived, packets))
+}

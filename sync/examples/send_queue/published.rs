@@ -1,0 +1,40 @@
+//! The queue as it is now: no lock on either side.
+
+use forebay_sync::publish::{Limits, Read, Receiver, Sender, queue as publish_queue};
+
+use crate::work::{Incoming, Outgoing};
+
+/// A message takes one chunk at the least, so a chunk is about as long as a message.
+const CHUNK_BYTES: usize = 4 * 1024;
+
+/// The two sides of a queue of at most `bytes_max` bytes.
+pub(crate) fn queue(bytes_max: usize) -> (Sender, Receiver) {
+    publish_queue(Limits { chunk_bytes: CHUNK_BYTES, bytes_max })
+}
+
+impl Outgoing for Sender {
+    fn append(&mut self, part: &[u8]) {
+        let mut rest = part;
+        // The transmitter stays until the sender is gone, so it is never found closed.
+        while let Ok(taken_bytes) = Sender::append(self, rest)
+            && taken_bytes < rest.len()
+            && self.wait_for_room().is_ok()
+        {
+            rest = &rest[taken_bytes..];
+        }
+    }
+
+    fn end(&mut self, is_whole: bool) {
+        if is_whole {
+            self.end_message();
+        } else {
+            self.abort_message();
+        }
+    }
+}
+
+impl Incoming for Receiver {
+    fn fill<'a>(&mut self, packet: &'a mut [u8]) -> Read<'a> {
+        self.wait_fill(packet)
+    }
+}

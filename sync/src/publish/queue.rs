@@ -1,0 +1,132 @@
+//! A queue of messages between one sender and one receiver: what the two sides share.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `passed_count` | receiver, when it has passed a chunk | sender that looks for room |
+//! | `is_deserted` | receiver, when it is dropped | sender that looks for room |
+//! | `first` | receiver, when it is dropped | who drops the last half |
+//! | `readable` | see [`Waiters`]: the receiver waits | sender wakes |
+//! | `room` | see [`Waiters`]: the sender waits | receiver wakes |
+
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use super::chunk::{Chunk, free_chain};
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::store::{Chunks, Heap};
+use super::tail::Tail;
+use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64, Relaxed};
+use crate::waiters::Waiters;
+
+/// The chunks of a queue at the least: one that has been read and is still linked from, and one
+/// that is being written.
+const CHUNK_COUNT_MIN: u64 = 2;
+
+/// How much memory a queue may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The size of a chunk. A message takes one at the least, and a packet that is no longer than
+    /// a chunk is in one piece if it begins one.
+    pub chunk_bytes: usize,
+    /// All chunks together; two are always allowed.
+    pub bytes_max: usize,
+}
+
+/// A queue of messages whose chunks come from the heap. Closed when the sender is dropped.
+#[must_use]
+pub fn queue(limits: Limits) -> (Sender, Receiver) {
+    let heap = Heap { chunk_bytes: limits.chunk_bytes };
+    queue_with(limits.bytes_max / limits.chunk_bytes.max(1), heap, heap)
+}
+
+/// A queue of messages of at most `chunk_count_max` chunks, which the sender takes from `source`
+/// and the receiver gives to `sink`.
+#[must_use]
+pub fn queue_with<S: Chunks, R: Chunks>(
+    chunk_count_max: usize,
+    mut source: S,
+    sink: R,
+) -> (Sender<S>, Receiver<R>) {
+    let tail = Tail::stub(source.take());
+    let first = tail.chunk();
+    let shared = Arc::new(Shared {
+        readable: Waiters::new(),
+        from_receiver: Line {
+            room: Waiters::new(),
+            passed_count: AtomicU64::new(0),
+            is_deserted: AtomicBool::new(false),
+            first: AtomicPtr::new(ptr::null_mut()),
+        },
+        chunk_count_max: (chunk_count_max as u64).max(CHUNK_COUNT_MIN),
+    });
+    let receiver = Receiver::new(Arc::clone(&shared), first, sink);
+    (Sender::new(shared, tail, source), receiver)
+}
+
+/// What sender and receiver share. Dropped by the last of them, with all chunks that are left.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) readable: Waiters,
+    from_receiver: Line,
+    chunk_count_max: u64,
+}
+
+/// What the receiver writes, away from what the sender looks at with every message.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line {
+    room: Waiters,
+    passed_count: AtomicU64,
+    is_deserted: AtomicBool,
+    first: AtomicPtr<Chunk>,
+}
+
+/// What a sender that needs another chunk finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Free,
+    Deserted,
+}
+
+impl Shared {
+    /// May the sender take another chunk, when it has taken `taken_count` so far? No: `None`.
+    ///
+    /// Nothing but the permission is read here; a chunk that is used again comes by way of the
+    /// sink and the source, which put its old use before its new one.
+    pub(super) fn find_room(&self, taken_count: u64) -> Option<Room> {
+        let from = &self.from_receiver;
+        if from.is_deserted.load(Relaxed) {
+            return Some(Room::Deserted);
+        }
+        let held_count = taken_count - from.passed_count.load(Relaxed);
+        (held_count < self.chunk_count_max).then_some(Room::Free)
+    }
+
+    pub(super) fn room(&self) -> &Waiters {
+        &self.from_receiver.room
+    }
+
+    /// The receiver has passed `passed_count` chunks so far.
+    pub(super) fn make_room(&self, passed_count: u64) {
+        self.from_receiver.passed_count.store(passed_count, Relaxed);
+        self.from_receiver.room.wake_all();
+    }
+
+    /// The receiver goes; `first` is the chunk where it stood.
+    pub(super) fn desert(&self, first: NonNull<Chunk>) {
+        self.from_receiver.first.store(first.as_ptr(), Relaxed);
+        self.from_receiver.is_deserted.store(true, Relaxed);
+        self.from_receiver.room.wake_all();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(first) = NonNull::new(self.from_receiver.first.load(Relaxed)) {
+            // SAFETY: both halves are gone, and the last count of the `Arc` puts what they did
+            // before this; the receiver has left the chunk where it stood.
+            unsafe { free_chain(first) };
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The side of a queue that appends.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::chunk::Mark;
+use super::queue::{Room, Shared};
+use super::store::{Chunks, Heap};
+use super::tail::Tail;
+use crate::waiters::Waiter;
+
+/// Appends messages to a queue. Dropping it aborts the message that is open and closes the queue.
+#[derive(Debug)]
+pub struct Sender<S: Chunks = Heap> {
+    shared: Arc<Shared>,
+    tail: Tail,
+    source: S,
+    /// Chunks that were ever part of the queue.
+    taken_count: u64,
+    waiter: Waiter,
+}
+
+/// The receiver is gone: nobody will read what is appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("the receiver of the queue is gone")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+impl<S: Chunks> Sender<S> {
+    pub(super) fn new(shared: Arc<Shared>, tail: Tail, source: S) -> Sender<S> {
+        Sender { shared, tail, source, taken_count: 1, waiter: Waiter::new() }
+    }
+
+    /// Appends to the open message; its first byte begins one. Returns how many bytes were taken:
+    /// fewer than there are when the queue is full.
+    ///
+    /// # Errors
+    /// The receiver is gone; noticed when another chunk is needed.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<usize, Closed> {
+        let taken = self.append_what_fits(bytes);
+        self.shared.readable.wake_all();
+        taken
+    }
+
+    fn append_what_fits(&mut self, bytes: &[u8]) -> Result<usize, Closed> {
+        let mut taken_bytes = self.tail.append(bytes);
+        while taken_bytes < bytes.len() {
+            match self.shared.find_room(self.taken_count) {
+                None => break,
+                Some(Room::Deserted) => return Err(Closed),
+                Some(Room::Free) => {}
+            }
+            self.taken_count += 1;
+            taken_bytes += self.tail.extend(self.source.take(), &bytes[taken_bytes..]);
+        }
+        Ok(taken_bytes)
+    }
+
+    /// Ends the open message. If nothing was appended since the last one there is none to end.
+    pub fn end_message(&mut self) {
+        self.end(Mark::Ended);
+    }
+
+    /// Gives the open message up: the receiver learns of it when it has read what was appended.
+    pub fn abort_message(&mut self) {
+        self.end(Mark::Aborted);
+    }
+
+    fn end(&mut self, mark: Mark) {
+        if self.tail.is_open() {
+            self.tail.end(mark);
+            self.shared.readable.wake_all();
+        }
+    }
+
+    /// Is there room for one byte at least?
+    ///
+    /// # Errors
+    /// The receiver is gone.
+    pub fn poll_room(&mut self, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
+        let Sender { shared, tail, taken_count, waiter, .. } = self;
+        waiter.poll(shared.room(), cx, || find_room(shared, tail, *taken_count))
+    }
+
+    /// Sleeps until there is room for one byte at least.
+    ///
+    /// # Errors
+    /// The receiver is gone.
+    pub fn wait_for_room(&mut self) -> Result<(), Closed> {
+        let Sender { shared, tail, taken_count, waiter, .. } = self;
+        waiter.wait(shared.room(), || find_room(shared, tail, *taken_count))
+    }
+}
+
+fn find_room(shared: &Shared, tail: &Tail, taken_count: u64) -> Option<Result<(), Closed>> {
+    match shared.find_room(taken_count) {
+        Some(Room::Deserted) => Some(Err(Closed)),
+        Some(Room::Free) => Some(Ok(())),
+        None => (!tail.is_full()).then_some(Ok(())),
+    }
+}
+
+impl<S: Chunks> Drop for Sender<S> {
+    fn drop(&mut self) {
+        self.tail.end(Mark::Aborted);
+        self.tail.close();
+        self.shared.readable.wake_all();
+        self.waiter.leave(self.shared.room());
+    }
+}

@@ -1,0 +1,32 @@
+//! Where chunks come from and where they go when they have been read.
+
+use super::chunk::Chunk;
+
+/// A source and a sink of chunks: the heap, or a free list that recycles them.
+///
+/// Each side of a queue has one of its own, so it needs no lock for the common case. A chunk may
+/// come back with anything in it: who takes it starts it anew.
+pub trait Chunks {
+    /// A chunk, whatever is in it.
+    fn take(&mut self) -> Box<Chunk>;
+
+    /// Takes back a chunk that has been read.
+    fn give(&mut self, chunk: Box<Chunk>);
+}
+
+/// Every chunk is allocated and freed.
+#[derive(Clone, Copy, Debug)]
+pub struct Heap {
+    /// The size of each chunk.
+    pub chunk_bytes: usize,
+}
+
+impl Chunks for Heap {
+    fn take(&mut self) -> Box<Chunk> {
+        Chunk::new(self.chunk_bytes)
+    }
+
+    fn give(&mut self, chunk: Box<Chunk>) {
+        drop(chunk);
+    }
+}

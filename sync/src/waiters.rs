@@ -1,0 +1,217 @@
+//! Who waits for what another thread publishes: a stack of waiters that the publisher takes whole.
+//!
+//! The publisher stores what it has to say and calls [`Waiters::wake_all`]; if nobody waits, that
+//! is one fence and one load. A waiter puts itself on the stack, fences, looks again and sleeps.
+//! Either the publisher finds it on the stack, or its second look finds what was published.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `Waiters::top` | waiters push, publishers and leavers take all | both |
+//! | `Waiters::left_count` | leavers raise, who takes the stack lowers | leavers |
+//! | `Node::place` | its waiter: idle → queued → left; its taker: back to idle | both |
+//! | `Node::next` | its waiter, while `place` is idle | its taker, before `place` is idle |
+//! | `Node::waker` | its waiter sets, its taker takes out | both |
+//!
+//! Invariants:
+//! - A node is on the stack, or in the hands of one who took the stack, at most once: only its
+//!   waiter pushes it, and only while it is idle.
+//! - Who took the stack makes a node idle before it wakes its waiter. So a waiter that finds its
+//!   node still queued will be woken later than it registered its waker.
+//! - The stack owns one count of each node on it: a waiter may leave at any time.
+//! - At most `LEFT_MAX` nodes without a waiter stay on the stack, and one more for each thread that
+//!   is just leaving: who leaves the last of them behind takes the whole stack and wakes everybody.
+//!   Those who still wait come back, and have paid for `LEFT_MAX` leavers.
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod park;
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests;
+
+use std::ptr;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+#[cfg(not(loom))]
+use atomic_waker::AtomicWaker;
+#[cfg(loom)]
+use loom::future::AtomicWaker;
+
+use crate::atomic::{
+    AtomicPtr, AtomicU32, AtomicUsize, Relaxed, UnsafeCell, acquire, fence, release,
+};
+
+/// Not on the stack: `next` is the waiter's.
+const IDLE: u32 = 0;
+/// On the stack, or taken from it and not yet looked at.
+const QUEUED: u32 = 1;
+/// The same, and its waiter has gone.
+const LEFT: u32 = 2;
+
+/// Nodes without a waiter that may stay on the stack.
+const LEFT_MAX: usize = if cfg!(loom) { 0 } else { 64 };
+
+/// All who wait for one thing.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    top: AtomicPtr<Node>,
+    left_count: AtomicUsize,
+}
+
+/// One who waits, again and again, at the same [`Waiters`].
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    node: Arc<Node>,
+}
+
+#[derive(Debug)]
+struct Node {
+    next: UnsafeCell<*const Node>,
+    place: AtomicU32,
+    waker: AtomicWaker,
+}
+
+// SAFETY: `next` is the only part that is not thread-safe by itself. It is written by the waiter
+// while `place` is idle, and read by the one who took the node from the stack until it makes
+// `place` idle; the orderings on `top` and `place` put each before the other.
+unsafe impl Send for Node {}
+// SAFETY: as above.
+unsafe impl Sync for Node {}
+
+impl Waiters {
+    pub(crate) fn new() -> Waiters {
+        Waiters { top: AtomicPtr::new(ptr::null_mut()), left_count: AtomicUsize::new(0) }
+    }
+
+    /// Wakes all who wait. The caller has stored before what they wait for.
+    #[inline]
+    pub(crate) fn wake_all(&self) {
+        // ORDER: pairs with the fence in `Waiter::poll`. We publish, then look at the stack; the
+        // waiter pushes, then looks at what is published. One of us sees the other.
+        fence("waiters.wake");
+        if !self.top.load(Relaxed).is_null() {
+            self.take_all();
+        }
+    }
+
+    fn take_all(&self) {
+        // ORDER: pairs with the push in `Waiter::enqueue`: `next` of every node is read below. A
+        // push goes on with the release sequences of those before it.
+        let mut node = self.top.swap(ptr::null_mut(), acquire("waiters.take")).cast_const();
+        while !node.is_null() {
+            // SAFETY: `enqueue` has put a count of its own onto the stack with each node, and the
+            // swap gave the whole stack to us alone.
+            let taken = unsafe { Arc::from_raw(node) };
+            // SAFETY: `place` is not idle, so the waiter does not write.
+            node = taken.next.with(|next| unsafe { *next });
+            self.let_go(&taken);
+        }
+    }
+
+    /// Gives a taken node back to its waiter and wakes it.
+    fn let_go(&self, node: &Node) {
+        // ORDER: pairs with the swap in `Waiter::enqueue`: we have read `next` before the waiter
+        // may write it again.
+        if node.place.swap(IDLE, release("waiters.lower")) == LEFT {
+            self.left_count.fetch_sub(1, Relaxed);
+        } else {
+            node.waker.wake();
+        }
+    }
+}
+
+impl Drop for Waiters {
+    fn drop(&mut self) {
+        self.take_all();
+    }
+}
+
+impl Waiter {
+    pub(crate) fn new() -> Waiter {
+        Waiter {
+            node: Arc::new(Node {
+                next: UnsafeCell::new(ptr::null()),
+                place: AtomicU32::new(IDLE),
+                waker: AtomicWaker::new(),
+            }),
+        }
+    }
+
+    /// What `look` finds; if it finds nothing, the task is woken after the next publication.
+    ///
+    /// It may also be woken without one. `waiters` is the same in each call.
+    pub(crate) fn poll<T>(
+        &mut self,
+        waiters: &Waiters,
+        cx: &Context<'_>,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> Poll<T> {
+        if let Some(found) = look() {
+            return Poll::Ready(found);
+        }
+        self.register(cx);
+        self.enqueue(waiters);
+        // ORDER: pairs with the fence in `Waiters::wake_all`.
+        fence("waiters.sleep");
+        look().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// What `look` finds; the thread sleeps until it finds something.
+    pub(crate) fn wait<T>(&mut self, waiters: &Waiters, mut look: impl FnMut() -> Option<T>) -> T {
+        park::block_on(|cx| self.poll(waiters, cx, &mut look))
+    }
+
+    fn register(&self, cx: &Context<'_>) {
+        #[cfg(not(loom))]
+        self.node.waker.register(cx.waker());
+        #[cfg(loom)]
+        self.node.waker.register_by_ref(cx.waker());
+    }
+
+    /// Puts the node on the stack, unless it is there already or has only just been taken from it:
+    /// then who took it wakes us, later than we have registered.
+    fn enqueue(&self, waiters: &Waiters) {
+        // ORDER: pairs with the swap in `Waiters::let_go`, after which `next` is ours.
+        if self.node.place.swap(QUEUED, acquire("waiters.raise")) != IDLE {
+            return;
+        }
+        let node = Arc::into_raw(Arc::clone(&self.node)).cast_mut();
+        let mut top = waiters.top.load(Relaxed);
+        loop {
+            // SAFETY: the node was idle and is not on the stack yet: nobody else looks at `next`.
+            self.node.next.with_mut(|next| unsafe { *next = top });
+            // ORDER: pairs with the swap in `Waiters::take_all`, which reads `next`.
+            let push = release("waiters.push");
+            match waiters.top.compare_exchange_weak(top, node, push, Relaxed) {
+                Ok(_) => return,
+                Err(other) => top = other,
+            }
+        }
+    }
+
+    /// Waits no more, for good. A waiter that is dropped without this stays on the stack until
+    /// somebody takes it.
+    pub(crate) fn leave(&mut self, waiters: &Waiters) {
+        if self.node.place.load(Relaxed) == IDLE {
+            return;
+        }
+        let left_count = waiters.left_count.fetch_add(1, Relaxed) + 1;
+        if self.node.place.swap(LEFT, Relaxed) == IDLE {
+            waiters.left_count.fetch_sub(1, Relaxed);
+            return;
+        }
+        drop(self.take_waker());
+        if left_count > LEFT_MAX {
+            waiters.take_all();
+        }
+    }
+
+    /// The task may end before the node does.
+    fn take_waker(&self) -> Option<Waker> {
+        #[cfg(not(loom))]
+        return self.node.waker.take();
+        #[cfg(loom)]
+        return self.node.waker.take_waker();
+    }
+}

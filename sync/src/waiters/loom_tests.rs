@@ -1,0 +1,122 @@
+//! A waiter that is not woken sleeps for ever, which loom calls a deadlock.
+
+use std::sync::{Arc, Weak}; // loom's own aborts when it is dropped after a deadlock was found
+
+use loom::thread;
+
+use super::*;
+use crate::atomic::AtomicU64;
+use crate::model::{Kept, breaks, breaks_within, holds, holds_within};
+
+/// What is waited for: a number that grows.
+struct Number {
+    value: AtomicU64,
+    waiters: Waiters,
+}
+
+impl Number {
+    fn new() -> Arc<Kept<Number>> {
+        Arc::new(Kept::new(Number { value: AtomicU64::new(0), waiters: Waiters::new() }))
+    }
+
+    fn publish(&self, value: u64) {
+        self.value.store(value, Relaxed);
+        self.waiters.wake_all();
+    }
+
+    fn wait(&self, waiter: &mut Waiter, least: u64) {
+        waiter.wait(&self.waiters, || (self.value.load(Relaxed) >= least).then_some(()));
+    }
+
+    /// Puts the waiter on the stack on behalf of a task that is never woken.
+    fn poll_in_vain(&self, waiter: &mut Waiter) {
+        let cx = Context::from_waker(Waker::noop());
+        let found: Poll<()> = waiter.poll(&self.waiters, &cx, || None);
+        assert!(found.is_pending());
+    }
+}
+
+/// Waits for each number from 1 to `last`, while they are published.
+fn one_waiter(last: u64) {
+    let number = Number::new();
+    let other = Arc::clone(&number);
+    let waiting = thread::spawn(move || {
+        let mut waiter = Waiter::new();
+        for least in 1..=last {
+            other.wait(&mut waiter, least);
+        }
+        waiter.leave(&other.waiters);
+    });
+    for value in 1..=last {
+        number.publish(value);
+    }
+    waiting.join().unwrap();
+}
+
+#[test]
+fn whoever_sleeps_is_woken() {
+    holds("waiters: one waits once", || one_waiter(1));
+    breaks("waiters.wake", "waiters: one waits once", || one_waiter(1));
+    breaks("waiters.sleep", "waiters: one waits once", || one_waiter(1));
+    breaks("waiters.push", "waiters: one waits once", || one_waiter(1));
+    breaks("waiters.take", "waiters: one waits once", || one_waiter(1));
+}
+
+#[test]
+fn a_node_is_pushed_again_only_when_it_is_free() {
+    holds_within(Some(4), "waiters: one waits twice", || one_waiter(2));
+    breaks_within(Some(3), "waiters.lower", "waiters: one waits twice", || one_waiter(2));
+    breaks_within(Some(3), "waiters.raise", "waiters: one waits twice", || one_waiter(2));
+}
+
+/// Two wait for the same number.
+fn two_waiters() {
+    let number = Number::new();
+    let waiting = [(); 2].map(|()| {
+        let number = Arc::clone(&number);
+        thread::spawn(move || number.wait(&mut Waiter::new(), 1))
+    });
+    number.publish(1);
+    for thread in waiting {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn two_who_push_at_once_are_both_woken() {
+    holds_within(Some(3), "waiters: two wait", two_waiters);
+}
+
+/// One leaves while its node is on the stack, and takes the stack because of that, while another
+/// waits and the number is published.
+fn leaver() {
+    let number = Number::new();
+    let waiting = {
+        let number = Arc::clone(&number);
+        thread::spawn(move || {
+            let mut waiter = Waiter::new();
+            number.wait(&mut waiter, 1);
+            waiter.leave(&number.waiters);
+        })
+    };
+    let leaving = {
+        let number = Arc::clone(&number);
+        thread::spawn(move || {
+            let mut waiter = Waiter::new();
+            number.poll_in_vain(&mut waiter);
+            waiter.leave(&number.waiters);
+            Arc::downgrade(&waiter.node)
+        })
+    };
+    number.publish(1);
+    waiting.join().unwrap();
+    let node: Weak<Node> = leaving.join().unwrap();
+    assert!(node.upgrade().is_none(), "a node was left behind");
+    assert_eq!(number.waiters.left_count.load(Relaxed), 0, "counted wrongly");
+}
+
+#[test]
+fn a_leaver_takes_nobodys_wake_with_it() {
+    holds_within(Some(3), "waiters: one waits, another leaves", leaver);
+    breaks_within(Some(2), "waiters.wake", "waiters: one waits, another leaves", leaver);
+}

@@ -1,0 +1,65 @@
+//! Who comes back, who leaves, and what stays behind.
+
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+use std::task::Wake;
+
+use super::*;
+
+#[derive(Default)]
+struct CountedWakes(AtomicUsize);
+
+impl Wake for CountedWakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn poll_in_vain(waiter: &mut Waiter, waiters: &Waiters, waker: &Waker) {
+    let found: Poll<()> = waiter.poll(waiters, &Context::from_waker(waker), || None);
+    assert!(found.is_pending());
+}
+
+#[test]
+fn waiters_that_leave_do_not_pile_up() {
+    let waiters = Waiters::new();
+    let wakes = Arc::new(CountedWakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut staying = Waiter::new();
+    let mut nodes: Vec<Weak<Node>> = Vec::new();
+    for round in 1..=1_000 {
+        poll_in_vain(&mut staying, &waiters, &waker);
+        let mut leaving = Waiter::new();
+        poll_in_vain(&mut leaving, &waiters, Waker::noop());
+        leaving.leave(&waiters);
+        nodes.push(Arc::downgrade(&leaving.node));
+        drop(leaving);
+        let left = nodes.iter().filter(|node| node.strong_count() > 0).count();
+        assert!(left <= LEFT_MAX, "{left} left behind in round {round}");
+    }
+    let expected = 1_000 / (LEFT_MAX + 1);
+    assert_eq!(wakes.0.load(Ordering::Relaxed), expected, "who stays is woken for nothing");
+    waiters.wake_all();
+    assert_eq!(wakes.0.load(Ordering::Relaxed), expected + 1, "who stays is woken");
+    assert_eq!(waiters.left_count.load(Relaxed), 0, "counted wrongly");
+}
+
+#[test]
+fn a_waiter_that_found_what_it_waited_for_leaves_nothing_behind() {
+    let waiters = Waiters::new();
+    let mut waiter = Waiter::new();
+    poll_in_vain(&mut waiter, &waiters, Waker::noop());
+    waiters.wake_all();
+    waiter.leave(&waiters);
+    assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count");
+    assert_eq!(waiters.left_count.load(Relaxed), 0, "counted wrongly");
+}
+
+#[test]
+fn a_stack_that_goes_drops_what_is_on_it() {
+    let waiters = Waiters::new();
+    let mut waiter = Waiter::new();
+    poll_in_vain(&mut waiter, &waiters, Waker::noop());
+    drop(waiters);
+    assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count");
+}
