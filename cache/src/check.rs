@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use forebay_sync::RwLock;
+
 use crate::resource::Kind;
 use crate::shard::Shard;
 use crate::stats::Tally;
@@ -38,12 +40,7 @@ impl Store {
     }
 
     /// Everything is in the shard, and under the hash, that its key has.
-    fn check_hashes(
-        &self,
-        shard: &Shard,
-        lock: &parking_lot::RwLock<Shard>,
-        faults: &mut Vec<String>,
-    ) {
+    fn check_hashes(&self, shard: &Shard, lock: &RwLock<Shard>, faults: &mut Vec<String>) {
         let resources = shard.table.iter().map(|resource| (&resource.key, resource.hash));
         let flights = shard.flights.iter().map(|flight| (&flight.primary, flight.hash));
         for (key, hash) in resources.chain(flights) {

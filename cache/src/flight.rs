@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use forebay_sync::{LockClass, Mutex};
 
 use crate::growing::{End, Growing, Phase, ReadEvent};
 use crate::readers::ReaderId;
@@ -34,7 +34,7 @@ impl Flight {
             flight_hash,
             primary: primary.into(),
             variant: variant.map(Into::into),
-            growing: Mutex::new(Growing::new()),
+            growing: Mutex::new(LockClass::Flight, Growing::new()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use foldhash::quality::SeedableRandomState;
-use parking_lot::RwLock;
+use forebay_sync::{LockClass, RwLock};
 
 use crate::budget::{Budget, Charge};
 use crate::config::{ConfigError, StoreConfig};
@@ -91,7 +91,7 @@ impl Store {
         let Some(fixed) = budget.charge((config.shard_count * fixed_per_shard) as u64) else {
             return Err(ConfigError::BudgetTooSmall { minimum_bytes: config.minimum_bytes() });
         };
-        let shard = |_| Padded(RwLock::new(Shard::new(ghost_count)));
+        let shard = |_| Padded(RwLock::new(LockClass::Shard, Shard::new(ghost_count)));
         Ok(Self {
             shards: (0..config.shard_count).map(shard).collect(),
             hash_state,

@@ -2,7 +2,7 @@
 //! client, the server and an origin.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use forebay_testkit::clock::http_date;
@@ -210,25 +210,21 @@ fn base_of(number: usize) -> String {
 
 /// Each scenario's answers in order, by the first segment of the target.
 fn origin_of(scenarios: &[Vector]) -> Origin {
-    let answers: HashMap<String, Vec<Parts>> = scenarios
+    let answers: HashMap<String, (AtomicUsize, Vec<Parts>)> = scenarios
         .iter()
         .enumerate()
         .map(|(number, scenario)| {
             let base = base_of(number);
             let parse = |text| Parts::parse(text, &base).expect("the file is well-formed");
             let answers = scenario.all('<').map(parse).collect();
-            (base, answers)
+            (base, (AtomicUsize::new(0), answers))
         })
         .collect();
-    let turns: Mutex<HashMap<String, usize>> = Mutex::default();
     Origin::start(move |request| {
         let base = request.target.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
-        let mut turns = turns.lock().expect("no panic while it is held");
-        let turn = turns.entry(base.clone()).or_default();
-        let answers = &answers[&base];
-        let answer = &answers[(*turn).min(answers.len() - 1)];
-        *turn += 1;
-        script_of(answer, &request.method)
+        let (turn, answers) = &answers[&base];
+        let turn = turn.fetch_add(1, Relaxed);
+        script_of(&answers[turn.min(answers.len() - 1)], &request.method)
     })
 }
 

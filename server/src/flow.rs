@@ -155,7 +155,7 @@ async fn steps<'c>(
     if request.directives.only_if_cached {
         return Err(Broken::Before(Fault::OnlyIfCached));
     }
-    let interim = InterimQueue::default();
+    let interim = InterimQueue::new();
     let mut shared_key = None;
     if forward.fills {
         let needs = Needs { client, config, place, request, key, interim: &interim };

@@ -11,10 +11,14 @@ use forebay_server::config::{Config, Setting, all_settings};
 use forebay_server::counters::COUNTERS;
 use forebay_server::events::Event;
 use forebay_shm::CounterKind;
+use forebay_sync::LockClass;
 
 /// What stands around the table of counters.
 const COUNTERS_INTRO: &str = include_str!("docs/counters_intro.md");
 const COUNTERS_STORE: &str = include_str!("docs/counters_store.md");
+
+/// What stands above the table of lock classes.
+const LOCKS_INTRO: &str = include_str!("docs/locks_intro.md");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -115,12 +119,26 @@ fn the_page_of_counters_is_the_one_that_the_table_gives() {
         wanted += &format!("| `{}` | {kind} | {} |\n", def.name, def.help);
     }
     wanted = wanted + "\n" + COUNTERS_STORE;
-    let path = root().join("docs/counters.md");
+    is_up_to_date("docs/counters.md", &wanted);
+}
+
+#[test]
+fn the_page_of_lock_classes_is_the_one_that_the_table_gives() {
+    let mut wanted = format!("{LOCKS_INTRO}| class | what it protects |\n|---|---|\n");
+    for class in LockClass::ALL.iter().filter(|class| **class != LockClass::Test) {
+        wanted += &format!("| `{}` | {} |\n", class.name(), class.protects());
+    }
+    is_up_to_date("docs/locks.md", &wanted);
+}
+
+/// Writes the page if it was asked for, then compares it.
+fn is_up_to_date(page: &str, wanted: &str) {
+    let path = root().join(page);
     if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
-        fs::write(&path, &wanted).expect("docs/ can be written");
+        fs::write(&path, wanted).expect("docs/ can be written");
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "docs/counters.md is out of date: run the tests with UPDATE_DOCS=1");
+    assert!(found == wanted, "{page} is out of date: run the tests with UPDATE_DOCS=1");
 }
 
 #[test]

@@ -1,4 +1,7 @@
 //! The table of lock classes: every lock of Forebay belongs to one.
+//!
+//! `docs/locks.md` is made from it. A class stands here if a lock of it is made somewhere: a test
+//! of the tree looks for the other ones.
 
 /// Defines the classes, one line each: name, text form, what the lock protects.
 macro_rules! lock_classes {
@@ -20,6 +23,14 @@ macro_rules! lock_classes {
                     $(LockClass::$class => $name,)+
                 }
             }
+
+            /// What a lock of this class protects, as a sentence.
+            #[must_use]
+            pub fn protects(self) -> &'static str {
+                match self {
+                    $(LockClass::$class => concat!($($doc),+).trim(),)+
+                }
+            }
         }
     };
 }
@@ -29,6 +40,33 @@ lock_classes! {
     Depot = "sync.depot";
     /// A pair of magazines that several threads share; taken before a [`LockClass::Depot`].
     Magazines = "sync.magazines";
+    /// The records of one part of the key space, their queues, and the fetches that can be joined.
+    Shard = "cache.shard";
+    /// One response that is arriving, and who waits for more of it.
+    Flight = "cache.flight";
+    /// Interim answers (1xx) between an origin's connection and the client that waits.
+    Interim = "server.interim";
     /// A lock of a test, of an example or of a benchmark.
     Test = "test";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::LockClass;
+
+    #[test]
+    fn each_class_has_a_name_of_its_own_and_says_what_it_protects() {
+        let names: BTreeSet<_> = LockClass::ALL.iter().map(|class| class.name()).collect();
+        assert_eq!(names.len(), LockClass::ALL.len(), "{names:?}");
+        for class in LockClass::ALL {
+            let name = class.name();
+            let is_plain = |part: &str| part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            assert!(name.split('.').all(is_plain), "{name}");
+            assert_eq!(name.split('.').count(), if *class == LockClass::Test { 1 } else { 2 });
+            assert!(class.protects().ends_with('.'), "{name}: {}", class.protects());
+            assert_eq!(class.protects().trim(), class.protects(), "{name}");
+        }
+    }
 }

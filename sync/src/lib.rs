@@ -12,6 +12,7 @@
 
 pub mod atomic;
 mod barrier;
+pub mod bravo;
 mod class;
 pub mod leases;
 mod lock;
@@ -20,10 +21,14 @@ pub mod magazine;
 pub mod model;
 pub mod pins;
 mod rows;
+mod thread_index;
 mod words;
 
 pub use barrier::Barrier;
 pub use class::LockClass;
+#[cfg(not(loom))]
+pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe};
 pub use lock::{Mutex, MutexGuard};
 pub use rows::{Holder, TableError};
+pub use thread_index::{THREAD_INDEX_COUNT, thread_index};
 pub use words::{LINE_WORDS, LineWords, Words, boxed_words};

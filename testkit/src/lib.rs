@@ -3,6 +3,10 @@
 //! For tests only. Two things hold everywhere: nothing waits without a deadline, so a test never
 //! hangs; and the parsers here share no code with the server's, so that they can disagree.
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_types,
+    reason = "tests are not profiled, and what scripts them depends on nothing that they test"
+)]
 
 pub mod client;
 pub mod clock;

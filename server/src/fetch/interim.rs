@@ -1,15 +1,16 @@
 //! Interim answers (1xx) on their way from an origin's connection to the client that waits.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use forebay_http::response::ResponseHead;
+use forebay_sync::{LockClass, Mutex};
 
 use crate::limits::INTERIM_COUNT_MAX;
 
 /// A short queue: hyper's callback puts in, the client's task takes out. Both are on one thread,
 /// but hyper wants what it calls to be shareable.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct InterimQueue(Arc<Mutex<State>>);
 
 #[derive(Default)]
@@ -21,9 +22,14 @@ struct State {
 }
 
 impl InterimQueue {
+    /// An empty queue.
+    pub(crate) fn new() -> InterimQueue {
+        InterimQueue(Arc::new(Mutex::new(LockClass::Interim, State::default())))
+    }
+
     /// Puts in one answer and wakes the task that waits.
     pub(super) fn push(&self, head: ResponseHead) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if state.count < INTERIM_COUNT_MAX {
             state.count += 1;
             state.heads.push(head);
@@ -35,13 +41,13 @@ impl InterimQueue {
 
     /// Takes out what is there.
     pub(crate) fn take(&self) -> Vec<ResponseHead> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         std::mem::take(&mut state.heads)
     }
 
     /// Takes out what is there, or is woken when something comes.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Vec<ResponseHead>> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if state.heads.is_empty() {
             // A task keeps its waker for life.
             state.waker.get_or_insert_with(|| cx.waker().clone());

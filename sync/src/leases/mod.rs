@@ -37,7 +37,7 @@ mod table;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;
 
 pub use row::{Lease, LeaseId, LeaseRow, NotLeased, UnknownLease};

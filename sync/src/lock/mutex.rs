@@ -1,79 +1,124 @@
-//! Mutual exclusion with a class; parking_lot's mutex inside, loom's in a model.
+//! Mutual exclusion with a class.
 
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::time::Duration;
 
+use lock_api::GuardNoSend;
+use parking_lot::RawMutex;
+
+use super::observe::{LockMode, is_on};
+use super::watch::{Hold, Watch};
 use crate::class::LockClass;
 
-#[cfg(loom)]
-use loom::sync as raw;
-
 /// A mutex that belongs to a [`LockClass`].
+///
+/// It is not poisoned: who panics while holding it leaves what it protects as it is.
 #[derive(Debug)]
 pub struct Mutex<T> {
-    class: LockClass,
-    #[cfg(not(loom))]
-    inner: parking_lot::Mutex<T>,
-    #[cfg(loom)]
-    inner: raw::Mutex<T>,
+    watch: Watch,
+    inner: lock_api::Mutex<RawMutex, T>,
 }
 
 /// The right to use what a [`Mutex`] protects, until it is dropped.
+///
+/// It stays on its thread:
+///
+/// ```compile_fail,E0277
+/// fn send(_: impl Send) {}
+/// let mutex = forebay_sync::Mutex::new(forebay_sync::LockClass::Test, 0);
+/// send(mutex.lock());
+/// ```
 #[derive(Debug)]
+#[must_use = "the mutex is left at once"]
 pub struct MutexGuard<'a, T> {
-    #[cfg(not(loom))]
-    inner: parking_lot::MutexGuard<'a, T>,
-    #[cfg(loom)]
-    inner: raw::MutexGuard<'a, T>,
+    // Fields are dropped in this order: the observer is told while the mutex is still held.
+    _hold: Hold<'a>,
+    inner: lock_api::MutexGuard<'a, RawMutex, T>,
+    _stays: PhantomData<GuardNoSend>,
 }
 
 impl<T> Mutex<T> {
     /// An open mutex around `value`.
-    #[cfg(not(loom))]
     pub const fn new(class: LockClass, value: T) -> Mutex<T> {
-        Mutex { class, inner: parking_lot::Mutex::new(value) }
-    }
-
-    /// An open mutex around `value`.
-    #[cfg(loom)]
-    pub fn new(class: LockClass, value: T) -> Mutex<T> {
-        Mutex { class, inner: raw::Mutex::new(value) }
+        Mutex { watch: Watch::new(class), inner: lock_api::Mutex::new(value) }
     }
 
     /// What kind of lock this is.
     pub fn class(&self) -> LockClass {
-        self.class
+        self.watch.class()
     }
 
     /// Waits until the mutex is this thread's.
+    #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        #[cfg(not(loom))]
-        let inner = self.inner.lock();
-        #[cfg(loom)]
-        let inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        MutexGuard { inner }
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
+            let (hold, inner) = attempt.acquire(|| self.inner.try_lock(), || self.inner.lock());
+            return MutexGuard::new(hold, inner);
+        }
+        MutexGuard::new(Hold::SILENT, self.inner.lock())
     }
 
     /// The mutex, if nobody has it now.
+    #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        #[cfg(not(loom))]
-        let inner = self.inner.try_lock();
-        #[cfg(loom)]
-        let inner = self.inner.try_lock().ok();
-        inner.map(|inner| MutexGuard { inner })
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
+            let (hold, inner) = attempt.try_acquire(|| self.inner.try_lock())?;
+            return Some(MutexGuard::new(hold, inner));
+        }
+        Some(MutexGuard::new(Hold::SILENT, self.inner.try_lock()?))
+    }
+
+    /// The mutex, if it becomes this thread's within a time.
+    #[inline]
+    #[track_caller]
+    pub fn try_lock_for(&self, wait_max: Duration) -> Option<MutexGuard<'_, T>> {
+        let wait = || self.inner.try_lock_for(wait_max);
+        if is_on()
+            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
+        {
+            let (hold, inner) = attempt.acquire_timed(|| self.inner.try_lock(), wait)?;
+            return Some(MutexGuard::new(hold, inner));
+        }
+        Some(MutexGuard::new(Hold::SILENT, wait()?))
+    }
+
+    /// The value, which nobody else can reach now.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.inner.get_mut()
+    }
+
+    /// Takes the value out.
+    pub fn into_inner(self) -> T {
+        self.inner.into_inner()
+    }
+}
+
+impl<'a, T> MutexGuard<'a, T> {
+    #[inline]
+    fn new(hold: Hold<'a>, inner: lock_api::MutexGuard<'a, RawMutex, T>) -> MutexGuard<'a, T> {
+        MutexGuard { _hold: hold, inner, _stays: PhantomData }
     }
 }
 
 impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         &self.inner
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.inner
     }

@@ -30,7 +30,7 @@ mod worker;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;
 
 pub use counts::MagazineCounts;

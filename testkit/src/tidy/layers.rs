@@ -102,7 +102,8 @@ fn our_crate(package: &str) -> Option<&str> {
     if package == "forebay" { Some(package) } else { package.strip_prefix("forebay-") }
 }
 
-fn members_of(manifest: &str) -> Vec<&str> {
+/// The members of the workspace, from its manifest.
+pub(super) fn members_of(manifest: &str) -> Vec<&str> {
     let after = manifest.split_once("members = [").map_or("", |(_, after)| after);
     let list = after.split(']').next().unwrap_or_default();
     list.split('"').skip(1).step_by(2).collect()

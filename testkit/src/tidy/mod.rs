@@ -1,4 +1,4 @@
-//! The tree checks itself: sizes, edges between crates and steps, words, contracts, reasons.
+//! The tree checks itself: sizes, edges between crates and steps, words, contracts, reasons, locks.
 //!
 //! Each check is a function from text to problems, so each is tested with bad snippets. What may
 //! differ stands in `exceptions`, each with its reason; an exception that nothing needs is itself
@@ -7,6 +7,7 @@
 mod contracts;
 mod exceptions;
 mod layers;
+mod locks;
 mod manifest;
 mod shape;
 mod source;
@@ -49,17 +50,20 @@ impl fmt::Display for Problem {
 /// Every problem of the tree at `root` that no exception covers.
 pub fn check_tree(root: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut manifests = Vec::new();
+    let (mut sources, mut manifests) = (Vec::new(), Vec::new());
     for (path, text) in tree::texts(root) {
         problems.extend(contracts::machine_paths(&path, &text));
         if path.ends_with(".rs") {
-            problems.extend(check_source(&Source::new(&path, &text)));
+            sources.push(Source::new(&path, &text));
         }
         if path.ends_with("Cargo.toml") {
             problems.extend(manifest::reasons(&path, &text));
             manifests.push((path, text));
         }
     }
+    problems.extend(sources.iter().flat_map(check_source));
+    problems.extend(locks::unused_classes(&sources));
+    problems.extend(locks::raw_locks(&manifests));
     problems.extend(layers::crate_edges(&manifests));
     exceptions::apply(problems, exceptions::EXCEPTIONS)
 }

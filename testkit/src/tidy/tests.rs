@@ -2,6 +2,7 @@
 
 use super::exceptions::{Exception, apply};
 use super::layers::{absences, crate_edges, step_imports};
+use super::locks::{raw_locks, unused_classes};
 use super::manifest::reasons;
 use super::source::Source;
 use super::{Problem, contracts, shape, words};
@@ -122,6 +123,33 @@ fn manifests_give_reasons_and_keep_to_the_layers() {
         unexplained("[package]\nname = \"a\"\n[dependencies]\nforebay-shm.workspace = true\n"),
         0
     );
+}
+
+#[test]
+fn every_class_has_a_lock_and_only_sync_makes_locks_of_its_own() {
+    let table = "lock_classes! {\n    /// A.\n    Hosts = \"a.hosts\";\n    Test = \"test\";\n}\n\
+                 fn a() -> LockClass { LockClass::Hosts }\n";
+    let unused = |path: &str, text: &str| -> Vec<usize> {
+        let sources = [Source::new("sync/src/class.rs", table), Source::new(path, text)];
+        unused_classes(&sources).into_iter().map(|problem| problem.line).collect()
+    };
+    let makes = "fn b() { Mutex::new(LockClass::Hosts, 0); }";
+    assert_eq!(unused("a/src/b.rs", makes), []);
+    assert_eq!(unused("a/src/b.rs", "Mutex::new(LockClass::HostsToo, 0);"), [3]);
+    assert_eq!(unused("a/src/b.rs", "// LockClass::Hosts\n\"LockClass::Hosts\";"), [3]);
+    assert_eq!(unused("a/tests/b.rs", makes), [3]);
+    assert_eq!(unused("a/src/b.rs", &format!("#[cfg(test)]\nmod tests {{\n{makes}\n}}\n")), [3]);
+
+    let root = ("Cargo.toml".to_string(), "members = [\"sync\", \"cache\"]".to_string());
+    let raw = |path: &str, dependency: &str| {
+        let text = format!("[dependencies]\n{dependency} = \"1\" # why\n");
+        raw_locks(&[root.clone(), (format!("{path}/Cargo.toml"), text)]).len()
+    };
+    assert_eq!(raw("cache", "parking_lot"), 1);
+    assert_eq!(raw("cache", "lock_api"), 1);
+    assert_eq!(raw("cache", "forebay-sync"), 0);
+    assert_eq!(raw("sync", "parking_lot"), 0);
+    assert_eq!(raw("bench/micro", "parking_lot"), 0);
 }
 
 #[test]

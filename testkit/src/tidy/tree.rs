@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold nothing written by hand.
+/// Folders that hold nothing written by hand; in a worktree `.git` is a file.
 const SKIPPED: &[&str] = &["target", ".git", "artifacts", "corpus", "corpora", "out"];
 
 /// Path from the root and text of every text file, in order.
@@ -21,7 +21,8 @@ fn files_of(root: &Path) -> Vec<PathBuf> {
         for path in inside.map(|entry| entry.path()) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match path.is_dir() {
-                true if SKIPPED.contains(&name.as_str()) || path.is_symlink() => {}
+                _ if SKIPPED.contains(&name.as_str()) => {}
+                true if path.is_symlink() => {}
                 true => folders.push(path),
                 false => files.push(path),
             }

@@ -38,7 +38,7 @@ const NOT_OURS: &[(&str, &str)] = &[
 ];
 
 /// Names that the RFCs or std chose, whatever words they are made of.
-const GIVEN: &[&str] = &["is_heuristically_cacheable"];
+const GIVEN: &[&str] = &["get_mut", "is_heuristically_cacheable"];
 
 const KEYWORDS: &[&str] =
     &["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];

@@ -1,0 +1,101 @@
+//! The reader-biased reader-writer lock of Dice and Kogan (BRAVO, USENIX ATC 2019).
+//!
+//! While a lock is biased, a reader does not touch the underlying lock: it writes the lock's word
+//! into a slot of its own and looks whether the bias is still on. A writer takes the underlying
+//! lock, switches the bias off and waits until no slot shows the lock. How and why:
+//! `docs/why/bravo.md`.
+//!
+//! Policy:
+//! - **A thread that reads must not read the same lock again** unless by `try_read`: a second
+//!   `read` works while no writer waits and hangs when one does, as with most reader-writer locks.
+//!   So [`lock_api::RawRwLockRecursive`] is not implemented.
+//! - **No upgrade**: two readers that want to become the writer wait for each other, so
+//!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
+//! - A writer waits only for readers that were in before it; later ones queue at the underlying
+//!   lock.
+//!
+//! ```
+//! use forebay_sync::bravo::{Bravo, Shared};
+//! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, Shared>, u32>::new(0);
+//! let guard = lock.read();
+//! ```
+//! ```compile_fail,E0599
+//! use forebay_sync::bravo::{Bravo, Shared};
+//! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, Shared>, u32>::new(0);
+//! let guard = lock.upgradable_read();
+//! ```
+//!
+//! Invariants:
+//! - `state` is written only by who holds the underlying lock: a reader may switch the bias on, a
+//!   writer off. So a writer that has the underlying lock and finds the bias off is alone.
+//! - A read guard is either a slot or the underlying lock's guard, and knows which.
+
+mod clock;
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, loom))]
+mod port_model;
+mod raw;
+mod reader;
+mod state;
+mod table;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod wait;
+mod writer;
+
+use crate::atomic::AtomicU64;
+
+pub use raw::SharedHold;
+pub use table::{
+    ByStore, BySwap, Claim, Own, Row, SHARED_ROW_COUNT, SLOT_COUNT, Shared, SlotTable,
+};
+
+/// A reader-writer lock whose readers skip the underlying lock `R` while no writer comes; `S` says
+/// where they show themselves instead.
+///
+/// | field | written by | read by |
+/// |---|---|---|
+/// | `state` | a reader or writer that holds the underlying lock | everybody |
+/// | `inhibit_until` | a writer | readers that hold the underlying lock |
+/// | `inhibit_factor` | nobody | writers |
+/// | `table` | readers, each its slot | writers that switched the bias off |
+#[derive(Debug)]
+pub struct Bravo<R, S = Shared> {
+    /// See [`state`] for its bits.
+    state: AtomicU64,
+    /// Nanoseconds of [`clock::now_ns`] before which no reader switches the bias on.
+    inhibit_until: AtomicU64,
+    inhibit_factor: u32,
+    table: S,
+    underlying: R,
+}
+
+/// Times its own length that a revocation keeps the bias off.
+pub const INHIBIT_FACTOR_DEFAULT: u32 = 9;
+
+impl<R, S> Bravo<R, S> {
+    /// A lock over `underlying`, which nobody else may lock, with its readers in `table`.
+    #[cfg(not(loom))]
+    pub const fn new(underlying: R, table: S) -> Bravo<R, S> {
+        let [state, inhibit_until] = [const { AtomicU64::new(0) }; 2];
+        Bravo { state, inhibit_until, inhibit_factor: INHIBIT_FACTOR_DEFAULT, table, underlying }
+    }
+
+    /// A lock over `underlying`, which nobody else may lock, with its readers in `table`.
+    #[cfg(loom)]
+    pub fn new(underlying: R, table: S) -> Bravo<R, S> {
+        let [state, inhibit_until] = std::array::from_fn(|_| AtomicU64::new(0));
+        Bravo { state, inhibit_until, inhibit_factor: INHIBIT_FACTOR_DEFAULT, table, underlying }
+    }
+
+    /// After a revocation the bias stays off `factor` times as long as that took.
+    ///
+    /// So at most one part in `factor + 1` of a writer's time goes into revocations: 10 % with the
+    /// default of 9. Zero lets the next reader switch it on again at once.
+    #[must_use]
+    pub const fn with_inhibit_factor(mut self, factor: u32) -> Bravo<R, S> {
+        self.inhibit_factor = factor;
+        self
+    }
+}

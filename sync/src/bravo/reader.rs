@@ -1,0 +1,56 @@
+//! The reader's side: enter by a slot, leave it, switch the bias on.
+
+use lock_api::RawRwLock;
+
+use super::state::{self, BIAS};
+use super::{Bravo, Claim, SlotTable, clock, table};
+use crate::atomic::{Relaxed, acquire, release};
+
+impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
+    /// The index of a slot that keeps writers out, or `None`: take the underlying lock.
+    #[inline(always)]
+    pub(super) fn enter(&self) -> Option<u32> {
+        let word = self.state.load(Relaxed);
+        if word & BIAS == 0 {
+            return None;
+        }
+        let slot = table::claim(&self.table, word)?;
+        // ORDER: pairs with the barrier in `revoke`. We show ourselves, then look at the bias; a
+        // writer switches the bias off, then looks at the slots. One of us sees the other.
+        state::barrier(word).light("bravo.enter");
+        // ORDER: pairs with the release in `rebias`, and with the fence before `give_up`: they hand
+        // on what writers before them wrote.
+        if self.state.load(acquire("bravo.check")) == word {
+            return Some(slot);
+        }
+        self.leave(slot);
+        None
+    }
+
+    /// Empties a slot of this lock, which `enter` gave.
+    #[inline(always)]
+    pub(super) fn leave(&self, slot: u32) {
+        // ORDER: pairs with the acquire in `drain`: the writer comes after what we read. Also when
+        // we never were in: the slot's reader before us may have been.
+        table::slot(&self.table, slot).store(0, release("bravo.leave"));
+    }
+
+    /// Switches the bias on, if it is time. The caller holds the underlying lock for reading.
+    pub(super) fn rebias(&self) {
+        let word = self.state.load(Relaxed);
+        if word & BIAS != 0 || clock::now_ns() < self.inhibit_until.load(Relaxed) {
+            return;
+        }
+        let biased = if word == 0 { state::first_word(S::Claim::barrier()) } else { word } | BIAS;
+        // ORDER: pairs with the acquire in `enter`: readers by slot come after the writers that we
+        // came after. If the swap fails another reader has done the same.
+        let order = release("bravo.rebias");
+        let _ = self.state.compare_exchange(word, biased, order, Relaxed);
+    }
+
+    /// Does a slot show this lock now?
+    pub(super) fn has_slot(&self) -> bool {
+        let word = self.state.load(Relaxed);
+        word != 0 && table::slots(&self.table).any(|slot| slot.load(Relaxed) == word | BIAS)
+    }
+}

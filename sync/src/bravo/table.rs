@@ -1,0 +1,225 @@
+//! Where readers show themselves: rows of slots, one row for a thread.
+//!
+//! A slot is zero, or the word of the lock that the thread reads ([`super::state`]).
+//!
+//! | form | slot written by | read by |
+//! |---|---|---|
+//! | [`BySwap`] | threads of the row; once claimed, who claimed it | those, writers |
+//! | [`ByStore`] | the thread of the row, or a former one that holds it still | those, writers |
+
+use std::marker::PhantomData;
+
+use crate::atomic::{AtomicU64, Ordering, Relaxed, acquire, release};
+use crate::barrier::Barrier;
+use crate::thread_index::{high_water, thread_index};
+
+/// Slots of a row: a cache line of them. A thread seldom reads more than two locks at a time; a
+/// thread whose row is full takes the underlying lock.
+pub const SLOT_COUNT: usize = if cfg!(loom) { 2 } else { 8 };
+
+/// Rows of the tables that all locks share: 32 KiB, as the paper's table. Only rows of numbers that
+/// threads ever had are walked over, so that more rows would cost address space only; fewer would
+/// send the threads of a large machine to the underlying lock.
+pub const SHARED_ROW_COUNT: usize = 256;
+
+/// The slots of one thread, or of the few that share the row.
+///
+/// Processors fetch lines in pairs, so a row takes two.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Row([AtomicU64; SLOT_COUNT]);
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Row>() == 128);
+
+impl Row {
+    /// A row of empty slots.
+    #[cfg(not(loom))]
+    #[expect(clippy::declare_interior_mutable_const, reason = "each use is a row of its own")]
+    const EMPTY: Row = Row([const { AtomicU64::new(0) }; SLOT_COUNT]);
+}
+
+pub(super) mod sealed {
+    pub trait Sealed {}
+}
+
+/// How a reader takes a slot: [`BySwap`] or [`ByStore`].
+pub trait Claim: sealed::Sealed + 'static {
+    /// The barrier between claim and check, asked for once in a lock's life.
+    #[doc(hidden)]
+    fn barrier() -> Barrier;
+
+    /// The row of the thread with this index, if it has one.
+    #[doc(hidden)]
+    fn row(thread_index: Option<u32>, row_count: usize) -> Option<usize>;
+
+    /// Writes the word into the slot if that is empty.
+    #[doc(hidden)]
+    fn claim(slot: &AtomicU64, word: u64) -> bool;
+
+    /// The table of all locks with this form.
+    #[doc(hidden)]
+    #[cfg(not(loom))]
+    fn shared() -> &'static [Row];
+}
+
+/// Readers swap their word in and execute a fence: any number of threads, rows may be shared.
+#[derive(Clone, Copy, Debug)]
+pub struct BySwap;
+
+/// Relaxed: who sees the word that we swapped in sees with it what the slot's reader before us
+/// released, since a swap carries that on; and the fence in `enter`, which this form always has,
+/// makes us come after that reader before we empty the slot.
+// ORDER: the same, for ThreadSanitizer: it does not follow what the fence makes of the swap.
+const SWAP: Ordering = if cfg!(tsan) { Ordering::Acquire } else { Relaxed };
+
+impl sealed::Sealed for BySwap {}
+
+impl Claim for BySwap {
+    fn barrier() -> Barrier {
+        Barrier::Fence
+    }
+
+    #[inline(always)]
+    fn row(thread_index: Option<u32>, row_count: usize) -> Option<usize> {
+        Some(thread_index.unwrap_or(0) as usize % row_count)
+    }
+
+    #[inline(always)]
+    fn claim(slot: &AtomicU64, word: u64) -> bool {
+        // Look first: a failed swap would take the line away from who shares the row.
+        slot.load(Relaxed) == 0 && slot.compare_exchange(0, word, SWAP, Relaxed).is_ok()
+    }
+
+    #[cfg(not(loom))]
+    fn shared() -> &'static [Row] {
+        static TABLE: [Row; SHARED_ROW_COUNT] = [const { Row::EMPTY }; SHARED_ROW_COUNT];
+        &TABLE
+    }
+}
+
+/// Readers store their word into a row that is theirs alone, and execute no fence where the kernel
+/// offers `membarrier`. Threads beyond the rows take the underlying lock.
+#[derive(Clone, Copy, Debug)]
+pub struct ByStore;
+
+impl sealed::Sealed for ByStore {}
+
+impl Claim for ByStore {
+    fn barrier() -> Barrier {
+        Barrier::process().unwrap_or(Barrier::Fence)
+    }
+
+    #[inline(always)]
+    fn row(thread_index: Option<u32>, row_count: usize) -> Option<usize> {
+        thread_index.map(|index| index as usize).filter(|index| *index < row_count)
+    }
+
+    #[inline(always)]
+    fn claim(slot: &AtomicU64, word: u64) -> bool {
+        // ORDER: pairs with the release in `leave` of a thread that had this row before us and
+        // dropped its guard after it had given its number back.
+        if slot.load(acquire("bravo.empty")) != 0 {
+            return false;
+        }
+        // ORDER: pairs with the acquire in `drain`: a writer that waits for the slot's last reader
+        // may see only this word, of another lock, and must not miss what that reader did.
+        slot.store(word, release("bravo.claim"));
+        true
+    }
+
+    #[cfg(not(loom))]
+    fn shared() -> &'static [Row] {
+        static TABLE: [Row; SHARED_ROW_COUNT] = [const { Row::EMPTY }; SHARED_ROW_COUNT];
+        &TABLE
+    }
+}
+
+/// Where a lock's slots are: [`Shared`] or [`Own`].
+pub trait SlotTable: sealed::Sealed {
+    /// An empty table.
+    const INIT: Self;
+
+    /// How slots are claimed.
+    type Claim: Claim;
+
+    /// All rows.
+    #[doc(hidden)]
+    fn rows(&self) -> &[Row];
+}
+
+/// The table that all locks of a process share: a lock takes no more than its own few words.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<C = BySwap>(PhantomData<C>);
+
+impl<C> sealed::Sealed for Shared<C> {}
+
+#[cfg(not(loom))]
+impl<C: Claim> SlotTable for Shared<C> {
+    const INIT: Self = Shared(PhantomData);
+    type Claim = C;
+
+    #[inline(always)]
+    fn rows(&self) -> &[Row] {
+        C::shared()
+    }
+}
+
+/// A table of the lock's own, inside it, 128 bytes a row: its writers walk over no other lock's
+/// readers, and nested reads of other locks leave its slots free.
+#[derive(Debug)]
+pub struct Own<C = BySwap, const ROW_COUNT: usize = 16> {
+    rows: [Row; ROW_COUNT],
+    claim: PhantomData<C>,
+}
+
+impl<C, const ROW_COUNT: usize> sealed::Sealed for Own<C, ROW_COUNT> {}
+
+impl<C: Claim, const ROW_COUNT: usize> SlotTable for Own<C, ROW_COUNT> {
+    #[cfg(not(loom))]
+    const INIT: Self = {
+        assert!(ROW_COUNT > 0, "a table has rows");
+        Own { rows: [const { Row::EMPTY }; ROW_COUNT], claim: PhantomData }
+    };
+    #[cfg(loom)]
+    const INIT: Self = panic!("loom's atomics have no constant form");
+    type Claim = C;
+
+    #[inline(always)]
+    fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+}
+
+#[cfg(loom)]
+impl<C: Claim, const ROW_COUNT: usize> Own<C, ROW_COUNT> {
+    /// An empty table.
+    pub(super) fn new() -> Self {
+        let row = |_| Row(std::array::from_fn(|_| AtomicU64::new(0)));
+        Own { rows: std::array::from_fn(row), claim: PhantomData }
+    }
+}
+
+/// A slot of the calling thread with this word in it, if there is one.
+#[inline(always)]
+pub(super) fn claim<S: SlotTable>(table: &S, word: u64) -> Option<u32> {
+    let rows = table.rows();
+    let row = S::Claim::row(thread_index(), rows.len())?;
+    let slot = rows[row].0.iter().position(|slot| S::Claim::claim(slot, word))?;
+    Some((row * SLOT_COUNT + slot) as u32)
+}
+
+/// The slot with this index.
+#[inline(always)]
+pub(super) fn slot<S: SlotTable>(table: &S, index: u32) -> &AtomicU64 {
+    let index = index as usize;
+    &table.rows()[index / SLOT_COUNT].0[index % SLOT_COUNT]
+}
+
+/// Every slot that a thread can have claimed. A writer calls this after its barrier.
+pub(super) fn slots<S: SlotTable>(table: &S) -> impl Iterator<Item = &AtomicU64> {
+    let rows = table.rows();
+    // Threads without a number share the first row.
+    let count = high_water().clamp(1, rows.len());
+    rows[..count].iter().flat_map(|row| &row.0)
+}

@@ -1,0 +1,353 @@
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Barrier, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lock_api::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::state::BIAS;
+use super::wait::{Step, step};
+use super::{Bravo, ByStore, BySwap, Own, SLOT_COUNT, Shared, SlotTable, clock};
+
+type Lock<S> = RwLock<Bravo<parking_lot::RawRwLock, S>, u32>;
+
+/// Runs a generic test for every kind of table.
+macro_rules! for_every_table {
+    ($check:ident) => {
+        $check::<Shared<BySwap>>("shared, by swap");
+        $check::<Shared<ByStore>>("shared, by store");
+        $check::<Own<BySwap>>("own, by swap");
+        $check::<Own<ByStore>>("own, by store");
+    };
+}
+
+/// A lock whose next reader uses a slot.
+fn biased<S: SlotTable>() -> Lock<S> {
+    let lock = Lock::<S>::new(0);
+    drop(lock.read());
+    assert!(is_biased(&lock), "a reader did not switch the bias on");
+    lock
+}
+
+fn raw<S: SlotTable>(lock: &Lock<S>) -> &Bravo<parking_lot::RawRwLock, S> {
+    // SAFETY: nothing is unlocked through this.
+    unsafe { lock.raw() }
+}
+
+fn is_biased<S: SlotTable>(lock: &Lock<S>) -> bool {
+    raw(lock).state.load(Relaxed) & BIAS != 0
+}
+
+fn by_underlying<S: SlotTable>(lock: &Lock<S>) -> bool {
+    raw(lock).underlying.is_locked()
+}
+
+/// Waits until a condition holds; a test that waits in vain ends in the harness's time limit.
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+/// Tries on another thread, where no slot of ours helps.
+fn elsewhere<S: SlotTable + Sync>(lock: &Lock<S>, check: impl FnOnce(&Lock<S>) + Send) {
+    thread::scope(|scope| {
+        scope.spawn(|| check(lock));
+    });
+}
+
+#[test]
+fn readers_share_and_a_writer_is_alone() {
+    fn check<S: SlotTable + Sync>(table: &str) {
+        let lock = biased::<S>();
+        let reader = lock.read();
+        assert!(!by_underlying(&lock), "{table}: a biased reader took the underlying lock");
+        assert!(lock.is_locked() && !lock.is_locked_exclusive(), "{table}: read");
+        elsewhere(&lock, |lock| {
+            assert!(lock.try_read().is_some(), "{table}: two readers");
+            assert!(lock.try_write().is_none(), "{table}: a writer beside a reader");
+            assert!(is_biased(lock), "{table}: a failed try left the bias off");
+        });
+        drop(reader);
+        assert!(!lock.is_locked(), "{table}: free");
+        *lock.write() += 1;
+        let writer = lock.try_write().expect("nobody has it");
+        assert!(lock.is_locked() && lock.is_locked_exclusive(), "{table}: written");
+        elsewhere(&lock, |lock| {
+            assert!(lock.try_read().is_none(), "{table}: a reader beside the writer");
+            assert!(lock.try_write().is_none(), "{table}: two writers");
+        });
+        assert_eq!(*writer, 1);
+    }
+    for_every_table!(check);
+}
+
+#[test]
+fn who_waits_for_a_time_waits_no_longer() {
+    fn check<S: SlotTable + Sync>(table: &str) {
+        const TIME: Duration = Duration::from_millis(5);
+        let lock = biased::<S>();
+        let reader = lock.read();
+        elsewhere(&lock, |lock| {
+            let start = clock::now();
+            assert!(lock.try_write_for(TIME).is_none(), "{table}: wrote beside a reader");
+            assert!(start.elapsed() >= TIME, "{table}: gave up early");
+            assert!(is_biased(lock), "{table}: a failed try left the bias off");
+            assert!(lock.try_write_until(start).is_none(), "{table}: a deadline that is over");
+            assert!(lock.try_read_for(TIME).is_some(), "{table}: two readers");
+        });
+        drop(reader);
+        assert!(lock.try_write_for(Duration::MAX).is_some(), "{table}: all the time there is");
+        let writer = lock.try_write_for(TIME).expect("nobody has it");
+        elsewhere(&lock, |lock| {
+            assert!(lock.try_read_for(TIME).is_none(), "{table}: read beside the writer");
+            let deadline = clock::now() + TIME;
+            assert!(lock.try_read_until(deadline).is_none(), "{table}: read beside the writer");
+        });
+        drop(writer);
+        assert!(lock.try_read_until(clock::now() + TIME).is_some(), "{table}: free again");
+    }
+    for_every_table!(check);
+}
+
+#[test]
+fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
+    fn check<S: SlotTable + Send + Sync>(table: &str) {
+        let lock = biased::<S>();
+        let reader = lock.read();
+        thread::scope(|scope| {
+            scope.spawn(|| *lock.write() = 7);
+            until(|| by_underlying(&lock) && !is_biased(&lock));
+            assert!(!lock.is_locked_exclusive(), "{table}: the writer is not in yet");
+            assert!(lock.try_read().is_none(), "{table}: a nested try finds the writer");
+            assert_eq!(*reader, 0, "{table}: wrote beside a reader");
+            drop(reader);
+        });
+        assert_eq!(*lock.read(), 7, "{table}: the writer did not get in");
+    }
+    for_every_table!(check);
+}
+
+#[test]
+fn more_threads_than_slots_read_and_a_writer_waits_for_all() {
+    fn check<S: SlotTable + Send + Sync>(table: &str) {
+        const THREADS: u32 = 3 * SLOT_COUNT as u32;
+        let lock = biased::<S>();
+        let all_in = Barrier::new(THREADS as usize + 1);
+        let reading = AtomicU32::new(THREADS);
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let guard = lock.read();
+                    all_in.wait();
+                    until(|| lock.try_write().is_none());
+                    reading.fetch_sub(1, Relaxed);
+                    drop(guard);
+                });
+            }
+            all_in.wait();
+            *lock.write() += 1;
+            assert_eq!(reading.load(Relaxed), 0, "{table}: wrote beside a reader");
+        });
+    }
+    check::<Own<BySwap, 1>>("one row, by swap");
+    check::<Own<ByStore, 1>>("one row, by store");
+    check::<Own<BySwap, 2>>("two rows, by swap");
+    for_every_table!(check);
+}
+
+#[test]
+fn nested_reads_take_slot_after_slot_and_then_the_underlying_lock() {
+    fn check<S: SlotTable + Sync>(table: &str) {
+        let locks: Vec<_> = (0..=SLOT_COUNT).map(|_| biased::<S>()).collect();
+        let mut guards: Vec<_> = locks.iter().map(RwLock::read).collect();
+        let beyond = locks.iter().filter(|lock| by_underlying(lock)).count();
+        // Guards that another test has forgotten may have left this row fewer slots.
+        assert!(beyond <= SLOT_COUNT / 2, "{table}: {beyond} took the underlying lock");
+        // The first guard goes first, so the slots are not emptied as a stack is.
+        while !guards.is_empty() {
+            drop(guards.remove(0));
+        }
+        for lock in &locks {
+            assert!(!lock.is_locked() && lock.try_write().is_some(), "{table}: a slot was left");
+        }
+        let lock = biased::<S>();
+        let [first, second] = [lock.read(), lock.read()];
+        drop(first);
+        elsewhere(&lock, |lock| assert!(lock.try_write().is_none(), "{table}: one guard is left"));
+        drop(second);
+        assert!(lock.try_write().is_some(), "{table}: no guard is left");
+    }
+    // A row for every thread of this program, whatever tests run beside this one.
+    check::<Shared<BySwap>>("shared, by swap");
+    check::<Shared<ByStore>>("shared, by store");
+    check::<Own<BySwap, 256>>("own, by swap");
+    check::<Own<ByStore, 256>>("own, by store");
+}
+
+#[test]
+fn threads_that_come_and_go_leave_no_slot_behind() {
+    fn check<S: SlotTable + Send + Sync>(table: &str) {
+        let lock = biased::<S>();
+        for round in 0..200 {
+            thread::scope(|scope| {
+                scope.spawn(|| *lock.read());
+                scope.spawn(|| *lock.read());
+            });
+            assert!(!lock.is_locked(), "{table}: round {round}");
+        }
+        assert!(lock.try_write().is_some(), "{table}: free");
+    }
+    for_every_table!(check);
+}
+
+/// The guard of a thread-local, dropped by its destructor.
+struct Late<S: SlotTable + 'static>(
+    Option<RwLockReadGuard<'static, Bravo<parking_lot::RawRwLock, S>, u32>>,
+    Option<mpsc::Sender<(bool, bool)>>,
+    &'static Lock<S>,
+);
+
+impl<S: SlotTable> Drop for Late<S> {
+    fn drop(&mut self) {
+        let had_number = crate::thread_index().is_some();
+        let held = self.2.is_locked();
+        self.0 = None;
+        // A read in a destructor works also without a number.
+        assert_eq!(*self.2.read(), 0);
+        let sender = self.1.take().expect("a destructor runs once");
+        sender.send((had_number, held)).expect("the test waits");
+    }
+}
+
+#[test]
+fn a_guard_dropped_after_its_thread_gave_the_number_back_is_dropped_rightly() {
+    macro_rules! check {
+        ($table:ty) => {{
+            thread_local! {
+                static LATE: std::cell::RefCell<Option<Late<$table>>> =
+                    const { std::cell::RefCell::new(None) };
+            }
+            let lock: &'static Lock<$table> = Box::leak(Box::new(biased::<$table>()));
+            let (sender, receiver) = mpsc::channel();
+            let leaver = thread::spawn(move || {
+                // What was registered last is destroyed first: the number's destructor.
+                LATE.with(|_| ());
+                let late = Late(Some(lock.read()), Some(sender), lock);
+                LATE.with_borrow_mut(|place| *place = Some(late));
+            });
+            let (had_number, held) = receiver.recv().unwrap();
+            leaver.join().unwrap();
+            assert!(held && !had_number, "the guard was not dropped after the number");
+            assert!(!lock.is_locked() && lock.try_write().is_some(), "the slot was left");
+        }};
+    }
+    check!(Shared<BySwap>);
+    check!(Shared<ByStore>);
+    check!(Own<ByStore>);
+}
+
+#[test]
+fn a_forgotten_guard_keeps_its_lock_read_and_no_other() {
+    fn check<S: SlotTable + Sync>(table: &str) {
+        let mut place = biased::<S>();
+        std::mem::forget(place.read());
+        let moved = std::mem::replace(&mut place, biased::<S>());
+        assert!(moved.is_locked() && moved.try_write().is_none(), "{table}: forgotten");
+        assert!(place.try_write().is_some(), "{table}: another lock in the same place");
+    }
+    for_every_table!(check);
+}
+
+#[test]
+fn after_a_revocation_the_bias_stays_off_for_factor_times_its_length() {
+    let cases = [("factor 0", 0, true), ("a factor without end", u32::MAX, false)];
+    for (case, factor, is_biased_after) in cases {
+        let raw = Bravo::<_, Shared>::new(RawRwLock::INIT, Shared::INIT);
+        let lock: Lock<Shared> = RwLock::from_raw(raw.with_inhibit_factor(factor), 0);
+        for _ in 0..2 {
+            drop(lock.read());
+        }
+        assert!(is_biased(&lock), "{case}: before");
+        // Long enough for the clock to move.
+        let start = clock::now();
+        until(|| start.elapsed() > Duration::from_micros(1));
+        drop(lock.write());
+        assert!(!is_biased(&lock), "{case}: after the writer");
+        drop(lock.read());
+        assert_eq!(is_biased(&lock), is_biased_after, "{case}: after the next reader");
+    }
+}
+
+#[test]
+fn a_writer_that_turns_reader_lets_no_writer_between() {
+    fn check<S: SlotTable + Sync>(table: &str) {
+        let lock = biased::<S>();
+        let mut writer = lock.write();
+        *writer = 3;
+        let reader = RwLockWriteGuard::downgrade(writer);
+        elsewhere(&lock, |lock| {
+            assert_eq!(lock.try_read().map(|guard| *guard), Some(3), "{table}: two readers");
+            assert!(lock.try_write().is_none(), "{table}: a writer beside a reader");
+        });
+        drop(reader);
+        assert!(lock.try_write().is_some(), "{table}: free");
+    }
+    for_every_table!(check);
+}
+
+#[test]
+fn readers_that_never_pause_do_not_keep_a_writer_out() {
+    fn check<S: SlotTable + Send + Sync>(table: &str) {
+        const WRITES: u32 = 50;
+        let lock = biased::<S>();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    // The next guard is there before the last one goes: some reader is always in.
+                    let mut guard = lock.read();
+                    while !is_over.load(Relaxed) {
+                        let next = lock.try_read();
+                        drop(guard);
+                        guard = next.unwrap_or_else(|| lock.read());
+                    }
+                });
+            }
+            let start = clock::now();
+            (0..WRITES).for_each(|_| *lock.write() += 1);
+            is_over.store(true, Relaxed);
+            assert!(start.elapsed() < Duration::from_secs(20), "{table}: the writer starved");
+        });
+        assert_eq!(*lock.read(), WRITES);
+    }
+    for_every_table!(check);
+}
+
+#[test]
+fn a_writers_waiting_grows_to_a_limit() {
+    let us = Duration::from_micros;
+    let cases = [
+        (0, Step::Spin(1)),
+        (6, Step::Spin(64)),
+        (7, Step::Yield),
+        (16, Step::Yield),
+        (17, Step::Nap(us(50))),
+        (18, Step::Nap(us(100))),
+        (21, Step::Nap(us(800))),
+        (22, Step::Nap(us(1000))),
+        (31, Step::Nap(us(1000))),
+        (u32::MAX, Step::Nap(us(1000))),
+    ];
+    for (round, expected) in cases {
+        assert_eq!(step(round), expected, "round {round}");
+    }
+}
+
+#[test]
+fn guards_stay_on_their_thread_and_may_be_looked_at_from_others() {
+    fn is_sync<T: Sync>() {}
+    is_sync::<RwLockReadGuard<'_, Bravo<parking_lot::RawRwLock, Shared>, u32>>();
+    is_sync::<Lock<Shared<ByStore>>>();
+    let _: fn(&Instant) -> Duration = Instant::elapsed;
+}

@@ -1,0 +1,78 @@
+//! How a writer waits for readers, which do not wake it: that would cost each of them a fence.
+
+use std::time::{Duration, Instant};
+
+use super::clock;
+use crate::atomic::{spin_loop, yield_now};
+
+/// How long a writer waits for readers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Patience {
+    None,
+    Until(Instant),
+    Endless,
+}
+
+/// Rounds in which the writer spins, twice as long each time: up to 64 pauses, some microseconds.
+const SPIN_ROUNDS: u32 = 7;
+
+/// Rounds in which it lets other threads run, until it believes that a reader was put to sleep.
+const YIELD_ROUNDS: u32 = 10;
+
+/// The shortest nap; the timer of the kernel is about as coarse.
+const NAP_MIN: Duration = Duration::from_micros(50);
+
+/// After so many doublings a nap is longer than the longest.
+const NAP_DOUBLINGS: u32 = 5;
+
+/// The longest nap: what a writer waits at most after the last reader has left.
+const NAP_MAX: Duration = Duration::from_millis(1);
+
+/// What a writer does in one round of its waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Spin(u32),
+    Yield,
+    Nap(Duration),
+}
+
+/// Longer in each round, up to [`NAP_MAX`].
+pub(super) fn step(round: u32) -> Step {
+    let Some(nap_round) = round.checked_sub(SPIN_ROUNDS + YIELD_ROUNDS) else {
+        return if round < SPIN_ROUNDS { Step::Spin(1 << round) } else { Step::Yield };
+    };
+    Step::Nap(NAP_MAX.min(NAP_MIN * (1 << nap_round.min(NAP_DOUBLINGS))))
+}
+
+/// Waits longer each time, as long as there is patience.
+pub(super) struct Backoff {
+    patience: Patience,
+    round: u32,
+}
+
+impl Backoff {
+    pub(super) fn new(patience: Patience) -> Backoff {
+        Backoff { patience, round: 0 }
+    }
+
+    /// Waits a while, or says `false`: the patience is at its end.
+    pub(super) fn wait(&mut self) -> bool {
+        let left = match self.patience {
+            Patience::None => return false,
+            Patience::Endless => NAP_MAX,
+            Patience::Until(deadline) => deadline.saturating_duration_since(clock::now()),
+        };
+        if left.is_zero() {
+            return false;
+        }
+        match step(self.round) {
+            // In a model time stands still: to let others run is all that there is.
+            _ if cfg!(loom) => spin_loop(),
+            Step::Spin(count) => (0..count).for_each(|_| spin_loop()),
+            Step::Yield => yield_now(),
+            Step::Nap(nap) => std::thread::park_timeout(nap.min(left)),
+        }
+        self.round = self.round.saturating_add(1);
+        true
+    }
+}

@@ -1,0 +1,67 @@
+//! The writer's side: switch the bias off, wait until no slot shows the lock.
+
+use lock_api::RawRwLock;
+
+use super::state::{self, BIAS};
+use super::wait::{Backoff, Patience};
+use super::{Bravo, SlotTable, clock, table};
+use crate::atomic::{Relaxed, acquire};
+
+impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
+    /// Keeps readers out; the caller has just taken the underlying lock for writing. Without
+    /// patience enough that lock is given up again, and all is as before.
+    #[inline]
+    pub(super) fn revoke(
+        &self,
+        exclusive: R::ExclusiveGuard,
+        patience: Patience,
+    ) -> Option<R::ExclusiveGuard> {
+        let word = self.state.load(Relaxed);
+        if word & BIAS == 0 || self.revoke_bias(word, patience) {
+            return Some(exclusive);
+        }
+        // SAFETY: this is the guard of the lock that the caller has just taken.
+        unsafe { self.underlying.unlock_exclusive(exclusive) };
+        None
+    }
+
+    #[cold]
+    fn revoke_bias(&self, word: u64, patience: Patience) -> bool {
+        let start_ns = clock::now_ns();
+        self.state.store(word & !BIAS, Relaxed);
+        // ORDER: pairs with the barrier in `enter`.
+        state::barrier(word).heavy("bravo.revoke");
+        if !self.drain(word, patience) {
+            self.give_up(word);
+            return false;
+        }
+        let end_ns = clock::now_ns();
+        let inhibit_ns = (end_ns - start_ns).saturating_mul(self.inhibit_factor.into());
+        self.inhibit_until.store(end_ns.saturating_add(inhibit_ns), Relaxed);
+        true
+    }
+
+    /// Waits until each slot was seen without the word of this lock. Nobody can enter any more, so
+    /// a slot that was seen so stays so.
+    fn drain(&self, word: u64, patience: Patience) -> bool {
+        let mut backoff = Backoff::new(patience);
+        table::slots(&self.table).all(|slot| {
+            loop {
+                // ORDER: pairs with the release in `leave`: we come after what the reader read.
+                if slot.load(acquire("bravo.drain")) != word {
+                    return true;
+                }
+                if !backoff.wait() {
+                    return false;
+                }
+            }
+        })
+    }
+
+    /// A reader is in still. If the bias stayed off, the next writer would not look for it.
+    fn give_up(&self, word: u64) {
+        // A reader that finds this word comes after the writers before us, though the store is
+        // relaxed: the fence in `revoke_bias` stands before it and makes it a release.
+        self.state.store(word, Relaxed);
+    }
+}

@@ -1,0 +1,73 @@
+//! The mutex as models see it: loom's, with the interface of ours. Nobody observes a model.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use loom::sync as raw;
+
+use crate::class::LockClass;
+
+/// A mutex that belongs to a [`LockClass`].
+#[derive(Debug)]
+pub struct Mutex<T> {
+    class: LockClass,
+    inner: raw::Mutex<T>,
+}
+
+/// The right to use what a [`Mutex`] protects, until it is dropped.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T> {
+    inner: raw::MutexGuard<'a, T>,
+}
+
+impl<T> Mutex<T> {
+    /// An open mutex around `value`.
+    pub fn new(class: LockClass, value: T) -> Mutex<T> {
+        Mutex { class, inner: raw::Mutex::new(value) }
+    }
+
+    /// What kind of lock this is.
+    pub fn class(&self) -> LockClass {
+        self.class
+    }
+
+    /// Waits until the mutex is this thread's.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard { inner: self.inner.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The mutex, if nobody has it now.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.inner.try_lock().ok().map(|inner| MutexGuard { inner })
+    }
+
+    /// The mutex, if nobody has it now: in a model no time passes.
+    pub fn try_lock_for(&self, _wait_max: Duration) -> Option<MutexGuard<'_, T>> {
+        self.try_lock()
+    }
+
+    /// The value, which nobody else can reach now.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the value out.
+    pub fn into_inner(self) -> T {
+        self.inner.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}

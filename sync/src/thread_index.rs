@@ -1,0 +1,176 @@
+//! A small number for each living thread, so that tables can have a row for each.
+//!
+//! A thread takes the lowest free number when it first asks, and gives it back when it ends.
+//!
+//! Invariants:
+//! - No two threads hold the same number at the same time.
+//! - A thread that gave its number back has none from then on, also in the destructors of
+//!   thread-locals that run later. What it announced under its number until then may still stand:
+//!   who takes a number finds everything that its former owners wrote before they gave it back.
+
+use crate::atomic::{AtomicU64, Relaxed, acquire, release};
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+/// Threads that can have a number at the same time; more of them live without one.
+pub const THREAD_INDEX_COUNT: usize = 64 * WORD_COUNT;
+
+const WORD_COUNT: usize = if cfg!(loom) { 1 } else { 64 };
+
+/// The numbers: which are taken, and how many ever were.
+///
+/// | field | written by | read by |
+/// |---|---|---|
+/// | `taken` | a thread that takes or gives back a number | a thread that takes one |
+/// | `high_water` | a thread that takes a number above all before | whoever walks over rows |
+pub(crate) struct Numbers {
+    /// Bit `n % 64` of word `n / 64` is set while a thread has the number `n`.
+    taken: [AtomicU64; WORD_COUNT],
+    /// One above the highest number ever taken.
+    high_water: AtomicU64,
+}
+
+impl Numbers {
+    #[cfg(not(loom))]
+    const fn new() -> Numbers {
+        Numbers { taken: [const { AtomicU64::new(0) }; WORD_COUNT], high_water: AtomicU64::new(0) }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Numbers {
+        Numbers { taken: std::array::from_fn(|_| AtomicU64::new(0)), high_water: AtomicU64::new(0) }
+    }
+
+    /// The lowest free number, or `None` if all are taken.
+    pub(crate) fn take(&self) -> Option<u32> {
+        let number = (0u32..)
+            .zip(&self.taken)
+            .find_map(|(word_index, word)| take_bit(word).map(|bit| 64 * word_index + bit))?;
+        // Whoever announces something under this number executes a barrier between that and its
+        // check; who walks the rows executes one before: so this needs no ordering of its own.
+        self.high_water.fetch_max(u64::from(number) + 1, Relaxed);
+        Some(number)
+    }
+
+    /// Makes the number free for other threads.
+    pub(crate) fn give_back(&self, number: u32) {
+        let bit = 1 << (number % 64);
+        // ORDER: pairs with the acquire in `take_bit`: the next owner sees what is still announced
+        // under this number, and does not write over it.
+        self.taken[number as usize / 64].fetch_and(!bit, release("thread_index.give_back"));
+    }
+}
+
+fn take_bit(word: &AtomicU64) -> Option<u32> {
+    let mut taken = word.load(Relaxed);
+    while taken != u64::MAX {
+        let bit = (!taken).trailing_zeros();
+        // ORDER: pairs with the release in `give_back`.
+        let order = acquire("thread_index.take");
+        match word.compare_exchange_weak(taken, taken | 1 << bit, order, Relaxed) {
+            Ok(_) => return Some(bit),
+            Err(now) => taken = now,
+        }
+    }
+    None
+}
+
+pub(crate) use current::high_water;
+pub use current::thread_index;
+
+#[cfg(not(loom))]
+mod current {
+    use std::cell::Cell;
+
+    use super::{Numbers, Relaxed, THREAD_INDEX_COUNT};
+
+    static NUMBERS: Numbers = Numbers::new();
+
+    const NOT_ASKED: u32 = u32::MAX;
+    const NONE: u32 = u32::MAX - 1;
+    const _: () = assert!(THREAD_INDEX_COUNT < NONE as usize);
+
+    thread_local! {
+        /// Has no destructor, so it can be read until the thread's last instruction.
+        static INDEX: Cell<u32> = const { Cell::new(NOT_ASKED) };
+        static RETURN: Return = const { Return };
+    }
+
+    /// Gives the number back when the thread ends.
+    struct Return;
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            let index = INDEX.replace(NONE);
+            if (index as usize) < THREAD_INDEX_COUNT {
+                NUMBERS.give_back(index);
+            }
+        }
+    }
+
+    /// The number of the calling thread: below [`THREAD_INDEX_COUNT`], and no other thread has it.
+    ///
+    /// `None` if more threads live than there are numbers, or if the thread is about to end.
+    #[inline]
+    #[must_use]
+    pub fn thread_index() -> Option<u32> {
+        let index = INDEX.get();
+        if (index as usize) < THREAD_INDEX_COUNT { Some(index) } else { first(index) }
+    }
+
+    #[cold]
+    fn first(index: u32) -> Option<u32> {
+        if index == NONE {
+            return None;
+        }
+        // Only a thread that will be able to give a number back takes one.
+        let taken = RETURN.try_with(|_| ()).ok().and_then(|()| NUMBERS.take());
+        INDEX.set(taken.unwrap_or(NONE));
+        taken
+    }
+
+    /// One above the highest number that any thread ever had.
+    #[inline]
+    pub(crate) fn high_water() -> usize {
+        NUMBERS.high_water.load(Relaxed) as usize
+    }
+}
+
+/// In a model each thread says which number it has.
+#[cfg(loom)]
+mod current {
+    use std::cell::Cell;
+
+    use super::{Numbers, Relaxed};
+
+    loom::lazy_static! {
+        static ref NUMBERS: Numbers = Numbers::new();
+    }
+
+    loom::thread_local! {
+        static INDEX: Cell<Option<u32>> = Cell::new(None);
+    }
+
+    /// The number that the calling thread was given.
+    pub fn thread_index() -> Option<u32> {
+        INDEX.with(Cell::get)
+    }
+
+    /// Gives the calling thread a number.
+    #[cfg(test)]
+    pub(crate) fn become_thread(number: u32) {
+        NUMBERS.high_water.fetch_max(u64::from(number) + 1, Relaxed);
+        INDEX.with(|index| index.set(Some(number)));
+    }
+
+    /// One above the highest number that any thread ever had.
+    pub(crate) fn high_water() -> usize {
+        NUMBERS.high_water.load(Relaxed) as usize
+    }
+}
+
+#[cfg(all(test, loom))]
+pub(crate) use current::become_thread;

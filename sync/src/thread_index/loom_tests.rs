@@ -1,0 +1,49 @@
+//! Two threads and one number.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::Numbers;
+use crate::atomic::UnsafeCell;
+use crate::model::{breaks, holds};
+
+/// The numbers, and a row for number 0 that only its owner touches.
+struct Row {
+    numbers: Numbers,
+    row: UnsafeCell<u32>,
+}
+
+// SAFETY: the row is touched by the owner of number 0 only; loom looks whether that is enough.
+unsafe impl Sync for Row {}
+// SAFETY: as above.
+unsafe impl Send for Row {}
+
+impl Row {
+    /// Takes a number, works in the row if it is ours, gives the number back.
+    fn visit(&self) -> u32 {
+        let number = self.numbers.take().expect("there are more numbers than threads");
+        if number == 0 {
+            // SAFETY: the row is that of the number 0, which is ours.
+            self.row.with_mut(|row| unsafe { *row += 1 });
+        }
+        self.numbers.give_back(number);
+        number
+    }
+}
+
+fn two_owners() {
+    let shared = Arc::new(Row { numbers: Numbers::new(), row: UnsafeCell::new(0) });
+    let other = Arc::clone(&shared);
+    let visitor = thread::spawn(move || other.visit());
+    let numbers = [shared.visit(), visitor.join().unwrap()];
+    assert!(numbers.contains(&0) && numbers.iter().all(|number| *number < 2), "{numbers:?}");
+    assert_eq!(shared.visit(), 0, "the lowest number was given back");
+}
+
+#[test]
+fn a_number_has_one_owner_at_a_time() {
+    const NAME: &str = "thread_index: two owners, one after the other";
+    holds(NAME, two_owners);
+    breaks("thread_index.give_back", NAME, two_owners);
+    breaks("thread_index.take", NAME, two_owners);
+}

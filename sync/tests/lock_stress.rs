@@ -1,0 +1,126 @@
+//! Threads at a mutex and a reader-writer lock while the observer is switched on and off: the locks
+//! exclude, and the observer's sums come out.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+use forebay_sync::observe::{self, Found, LockMode, LockSite, LockUse, Observer};
+use forebay_sync::{LockClass, Mutex, RwLock};
+
+const THREADS: u64 = 4;
+const ROUNDS: u64 = 10_000;
+
+/// Sums of what was told, and how many hold each of the two locks by what was told.
+struct Sums {
+    waiting: AtomicU64,
+    found_held: AtomicU64,
+    acquired: AtomicU64,
+    released: AtomicU64,
+    try_failed: AtomicU64,
+    /// Writers that hold the same lock as somebody else: none.
+    broken: AtomicU64,
+    writers: [AtomicU64; 2],
+}
+
+static SUMS: Sums = Sums {
+    waiting: AtomicU64::new(0),
+    found_held: AtomicU64::new(0),
+    acquired: AtomicU64::new(0),
+    released: AtomicU64::new(0),
+    try_failed: AtomicU64::new(0),
+    broken: AtomicU64::new(0),
+    writers: [AtomicU64::new(0), AtomicU64::new(0)],
+};
+
+/// The mutex is a flight here, the other one a shard.
+fn writers(hold: &LockUse) -> &AtomicU64 {
+    &SUMS.writers[usize::from(hold.class == LockClass::Shard)]
+}
+
+impl Observer for Sums {
+    fn waiting(&self, _: &LockUse, _: Option<LockSite>) {
+        self.waiting.fetch_add(1, Relaxed);
+    }
+
+    fn acquired(&self, hold: &LockUse, found: Found) {
+        self.acquired.fetch_add(1, Relaxed);
+        self.found_held.fetch_add(u64::from(found != Found::Free), Relaxed);
+        let step = u64::from(hold.mode == LockMode::Exclusive);
+        let others = writers(hold).fetch_add(step, Relaxed);
+        self.broken.fetch_add(others, Relaxed);
+    }
+
+    fn released(&self, hold: &LockUse, _: bool) {
+        self.released.fetch_add(1, Relaxed);
+        writers(hold).fetch_sub(u64::from(hold.mode == LockMode::Exclusive), Relaxed);
+    }
+
+    fn try_failed(&self, _: &LockUse, _: Option<LockSite>) {
+        self.try_failed.fetch_add(1, Relaxed);
+    }
+}
+
+/// One thread's part: how often its tries failed.
+fn work(thread: u64, mutex: &Mutex<u64>, lock: &RwLock<[u64; 2]>) -> u64 {
+    let mut failed = 0;
+    for round in 0..ROUNDS {
+        *mutex.lock() += 1;
+        match (round + thread) % 4 {
+            0 => lock.write().iter_mut().for_each(|word| *word += 1),
+            1 => match lock.try_write() {
+                Some(mut words) => words.iter_mut().for_each(|word| *word += 1),
+                None => failed += 1,
+            },
+            _ => {
+                let words = lock.read();
+                assert_eq!(words[0], words[1], "a reader beside a writer");
+            }
+        }
+    }
+    failed
+}
+
+/// Runs all threads; gives how often tries failed.
+fn run(is_turned: bool) -> u64 {
+    let mutex = Mutex::new(LockClass::Flight, 0);
+    let lock = RwLock::new(LockClass::Shard, [0; 2]);
+    let done = AtomicBool::new(false);
+    let failed = thread::scope(|scope| {
+        let (mutex, lock, done) = (&mutex, &lock, &done);
+        let workers = (0..THREADS).map(|thread| scope.spawn(move || work(thread, mutex, lock)));
+        let workers: Vec<_> = workers.collect();
+        scope.spawn(move || {
+            while is_turned && !done.load(Relaxed) {
+                observe::off();
+                thread::yield_now();
+                observe::on();
+                thread::yield_now();
+            }
+        });
+        let failed =
+            workers.into_iter().map(|worker| worker.join().expect("no assertion failed")).sum();
+        done.store(true, Relaxed);
+        failed
+    });
+    assert_eq!(mutex.into_inner(), THREADS * ROUNDS);
+    assert_eq!(lock.into_inner(), [THREADS * ROUNDS / 2 - failed; 2]);
+    failed
+}
+
+#[test]
+fn sums_come_out_whether_the_observer_stays_on_or_comes_and_goes() {
+    observe::set(&SUMS).unwrap();
+    let silent = run(false);
+    assert_eq!(SUMS.acquired.load(Relaxed), 0, "told while off");
+    observe::on();
+    let failed = run(false);
+    let taken = 2 * THREADS * ROUNDS - failed;
+    assert_eq!(SUMS.acquired.load(Relaxed), taken, "every hold is told");
+    assert_eq!(SUMS.try_failed.load(Relaxed), failed, "every failed try is told");
+    let turned = run(true);
+    observe::off();
+    println!("tries that failed: {silent} off, {failed} on, {turned} turned");
+    assert_eq!(SUMS.acquired.load(Relaxed), SUMS.released.load(Relaxed), "pairs");
+    assert_eq!(SUMS.waiting.load(Relaxed), SUMS.found_held.load(Relaxed), "a wait ends in a hold");
+    assert_eq!(SUMS.broken.load(Relaxed), 0, "two at a time");
+}
