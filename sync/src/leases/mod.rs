@@ -37,7 +37,7 @@ mod table;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use row::{Lease, LeaseId, LeaseRow, NotLeased, UnknownLease};

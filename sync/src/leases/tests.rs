@@ -10,13 +10,13 @@ use crate::words::{LINE_WORDS, LineWords};
 type Table = Leases<Arc<LineWords>>;
 
 fn table(rows: usize, slots: usize) -> Table {
-    let words = Arc::new(LineWords::new(Table::words_needed(rows, slots).unwrap()));
-    Leases::new(words, rows, slots, Barrier::Fence).unwrap()
+    let words = Arc::new(LineWords::new(Table::words_needed(rows, slots).expect("small")));
+    Leases::new(words, rows, slots, Barrier::Fence).expect("its words")
 }
 
 fn row(leases: &Table, row: usize) -> LeaseRow<Arc<LineWords>> {
     // SAFETY: each test has a row once at a time.
-    unsafe { leases.row(row) }.unwrap()
+    unsafe { leases.row(row) }.expect("a row")
 }
 
 fn there() -> bool {

@@ -30,7 +30,7 @@ mod worker;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use counts::MagazineCounts;

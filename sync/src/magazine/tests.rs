@@ -162,7 +162,7 @@ fn random_operations(rng: &mut Rng, item_max: usize, filled_max: usize) {
             workers[own] = new_pair();
         } else if held.is_empty() || rng.below(10) < takes_of_ten {
             let item = workers[own].take_or_make(|| {
-                let number = numbers.next().unwrap();
+                let number = numbers.next().expect("no end");
                 alive.lock().insert(number);
                 Item { number, alive: Arc::clone(&alive) }
             });

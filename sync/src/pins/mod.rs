@@ -33,7 +33,7 @@ mod table;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use row::{NotPinned, PIN_COUNT_MAX, Pin, PinRow};

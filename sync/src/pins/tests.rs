@@ -11,14 +11,14 @@ use crate::words::{LINE_WORDS, LineWords, Words};
 type Table = Pins<Arc<LineWords>>;
 
 fn table(rows: usize, columns: usize) -> (Arc<LineWords>, Table) {
-    let words = Arc::new(LineWords::new(Table::words_needed(rows, columns).unwrap()));
-    let pins = Pins::new(Arc::clone(&words), rows, columns, Barrier::Fence).unwrap();
+    let words = Arc::new(LineWords::new(Table::words_needed(rows, columns).expect("small")));
+    let pins = Pins::new(Arc::clone(&words), rows, columns, Barrier::Fence).expect("its words");
     (words, pins)
 }
 
 fn row(pins: &Table, row: usize) -> PinRow<Arc<LineWords>> {
     // SAFETY: each test takes a row once.
-    unsafe { pins.row(row) }.unwrap()
+    unsafe { pins.row(row) }.expect("a row")
 }
 
 fn there() -> bool {
