@@ -1,47 +1,21 @@
-//! Pins, leases and magazines with real threads, real memory and, where the kernel has it, a real
+//! Pins and leases with real threads, real memory and, where the kernel has it, a real
 //! `membarrier`. The memory is plain, so ThreadSanitizer sees a reader that overlaps a writer.
 
 use std::cell::UnsafeCell;
-use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use forebay_sync::leases::{LeaseRow, Leases};
-use forebay_sync::magazine::{Depot, Magazines, SharedMagazines};
 use forebay_sync::pins::{PinRow, Pins};
-use forebay_sync::{Barrier, LineWords, LockClass, Mutex};
+use forebay_sync::{Barrier, LineWords};
+
+use rng::Rng;
+
+mod rng;
 
 const EMPTY: u64 = 0;
 const RECORD_WORDS: usize = 32;
-
-struct Rng(u64);
-
-impl Rng {
-    /// From `FOREBAY_SEED`, else from the hasher's random keys; prints it.
-    fn of(test: &str) -> Rng {
-        let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
-        println!("{test}: FOREBAY_SEED={seed}");
-        Rng(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    fn fork(&mut self) -> Rng {
-        Rng(self.next())
-    }
-}
 
 /// All barriers that this kernel offers.
 fn barriers() -> Vec<Barrier> {
@@ -94,11 +68,12 @@ fn word_of(column: usize) -> u64 {
 }
 
 fn store(barrier: Barrier) -> Store {
-    let pin_words = LineWords::new(Pins::<LineWords>::words_needed(ROWS, COLUMNS).unwrap());
-    let lease_words = LineWords::new(Leases::<LineWords>::words_needed(ROWS, SLOTS).unwrap());
+    let pin_words = LineWords::new(Pins::<LineWords>::words_needed(ROWS, COLUMNS).expect("small"));
+    let lease_words =
+        LineWords::new(Leases::<LineWords>::words_needed(ROWS, SLOTS).expect("small"));
     Store {
-        pins: Pins::new(Arc::new(pin_words), ROWS, COLUMNS, barrier).unwrap(),
-        leases: Leases::new(Arc::new(lease_words), ROWS, SLOTS, barrier).unwrap(),
+        pins: Pins::new(Arc::new(pin_words), ROWS, COLUMNS, barrier).expect("its words"),
+        leases: Leases::new(Arc::new(lease_words), ROWS, SLOTS, barrier).expect("its words"),
         words: (0..COLUMNS).map(|column| AtomicU64::new(word_of(column))).collect(),
         records: (0..COLUMNS).map(|_| Record::new(0)).collect(),
         is_over: AtomicBool::new(false),
@@ -124,7 +99,7 @@ impl Store {
         // SAFETY: pinned.
         unsafe { self.records[column].check() };
         if rng.below(4) == 0 {
-            let lease = leases.take(word_of(column), || true).unwrap();
+            let lease = leases.take(word_of(column), || true).expect("a free slot");
             drop(pin);
             // SAFETY: leased.
             unsafe { self.records[column].check() };
@@ -177,13 +152,13 @@ impl Store {
     /// One life of a row's owner: it reads, and ends with a pin and a lease that nobody lowers.
     fn live(&self, row: usize, rng: &mut Rng) -> usize {
         // SAFETY: one owner at a time, as `serve_row` sees to.
-        let pins = unsafe { self.pins.row(row) }.unwrap();
+        let pins = unsafe { self.pins.row(row) }.expect("a row");
         // SAFETY: as above.
-        let leases = unsafe { self.leases.row(row) }.unwrap();
+        let leases = unsafe { self.leases.row(row) }.expect("a row");
         let hits = (0..2_000).filter(|_| self.read(&pins, &leases, rng)).count();
         let column = rng.below(COLUMNS);
         if let Ok(pin) = pins.pin(column, || self.is_there(column)) {
-            let _ = leases.take(word_of(column), || true).unwrap().into_id();
+            let _ = leases.take(word_of(column), || true).expect("a free slot").into_id();
             pin.keep();
         }
         hits
@@ -193,7 +168,9 @@ impl Store {
     fn serve_row(&self, row: usize, mut rng: Rng) -> usize {
         let mut hits = 0;
         while hits == 0 || !self.is_over.load(Ordering::Relaxed) {
-            hits += thread::scope(|scope| scope.spawn(|| self.live(row, &mut rng)).join().unwrap());
+            hits += thread::scope(|scope| {
+                scope.spawn(|| self.live(row, &mut rng)).join().expect("no step panics")
+            });
             // SAFETY: the owner was joined, the next is not there yet.
             unsafe { self.pins.clear_row(row) };
             // SAFETY: as above.
@@ -217,110 +194,10 @@ fn records_are_whole_while_their_memory_is_reused() {
                 })
                 .collect();
             store.reclaim(10_000, &mut rng);
-            owners.into_iter().map(|owner| owner.join().unwrap()).sum()
+            owners.into_iter().map(|owner| owner.join().expect("no step panics")).sum()
         });
         println!("{barrier:?}: {hits} hits");
         assert_eq!(store.pins.pinned_count(), 0, "{barrier:?}");
         assert_eq!(store.leases.held_count(), 0, "{barrier:?}");
     }
-}
-
-/// Writes all of a buffer, which the last owner left whole.
-fn use_buffer(buffer: &mut [u64], mark: u64) {
-    assert!(buffer.iter().all(|word| *word == buffer[0]), "not whole: {buffer:?}");
-    buffer.fill(mark);
-}
-
-fn new_buffer() -> Box<[u64]> {
-    vec![0; RECORD_WORDS].into()
-}
-
-/// Buffers on their way from one worker to another. (ThreadSanitizer cannot follow std's channels.)
-struct Way {
-    buffers: Mutex<VecDeque<Box<[u64]>>>,
-    /// One of the two has ended: the other one does not wait for it.
-    is_closed: AtomicBool,
-}
-
-/// One side of a way; closes it at its end, be it a panic.
-struct Side<'a>(&'a Way);
-
-impl Drop for Side<'_> {
-    fn drop(&mut self) {
-        self.0.is_closed.store(true, Ordering::Release);
-    }
-}
-
-impl Side<'_> {
-    fn send(&self, buffer: Box<[u64]>) {
-        while self.0.buffers.lock().len() >= 64 && !self.0.is_closed.load(Ordering::Relaxed) {
-            thread::yield_now();
-        }
-        self.0.buffers.lock().push_back(buffer);
-    }
-
-    fn receive(&self) -> Option<Box<[u64]>> {
-        loop {
-            let is_closed = self.0.is_closed.load(Ordering::Acquire);
-            let buffer = self.0.buffers.lock().pop_front();
-            if buffer.is_some() || is_closed {
-                return buffer;
-            }
-            thread::yield_now();
-        }
-    }
-}
-
-/// Takes and gives with pairs of magazines that others use, too.
-fn share(shared: &SharedMagazines<Box<[u64]>>, near: usize, rng: &mut Rng) {
-    for round in 0..2_000 {
-        let count = rng.below(20);
-        let buffers: Vec<_> = (0..count).map(|_| shared.take_or_make(near, new_buffer)).collect();
-        for mut buffer in buffers {
-            use_buffer(&mut buffer, round);
-            shared.give(near, buffer);
-        }
-    }
-}
-
-#[test]
-fn buffers_go_from_worker_to_worker_through_the_depot() {
-    let mut rng = Rng::of("magazines");
-    let depot = Arc::new(Depot::new(8, 4));
-    let buffers = Mutex::new(LockClass::Test, VecDeque::new());
-    let way = Way { buffers, is_closed: AtomicBool::new(false) };
-    let shared = SharedMagazines::new(&depot, 2);
-    let rounds = 20_000;
-    thread::scope(|scope| {
-        let (depot, way, shared) = (&depot, &way, &shared);
-        let giver = scope.spawn(move || {
-            let (side, mut own) = (Side(way), Magazines::new(Arc::clone(depot)));
-            for round in 0..rounds {
-                let mut buffer = own.take_or_make(new_buffer);
-                use_buffer(&mut buffer, round);
-                side.send(buffer);
-            }
-        });
-        let taker = scope.spawn(move || {
-            let (side, mut own) = (Side(way), Magazines::new(Arc::clone(depot)));
-            while let Some(mut buffer) = side.receive() {
-                use_buffer(&mut buffer, 0);
-                own.give(buffer);
-            }
-        });
-        let sharers = (0..4).map(|near| {
-            let mut rng = rng.fork();
-            scope.spawn(move || share(shared, near, &mut rng))
-        });
-        // ThreadSanitizer sees the end of a thread in its join.
-        for worker in sharers.chain([giver, taker]).collect::<Vec<_>>() {
-            worker.join().unwrap();
-        }
-    });
-    drop(shared);
-    let sum = depot.gone_counts();
-    println!("{sum:?}");
-    assert_eq!(sum.takes, sum.gives, "every buffer came back");
-    assert!(sum.made - sum.dropped <= 4 * 8, "what is left lies in the depot");
-    assert!(sum.exchanges * 8 <= sum.takes + sum.gives, "whole magazines: {sum:?}");
 }

@@ -115,7 +115,7 @@ impl<W: Words> LeaseRow<W> {
         }
         let (slot, word) = self.free_slot().ok_or(NotLeased::NoSlot)?;
         // ORDER: pairs with the acquire in `Leases::places`. The reclaimer of what this slot held
-        // before may find this place instead of the zero between: our reads of the old value are over.
+        // before may find this place and not the zero between: our reads of the old value are over.
         word.store(place, release("leases.store"));
         self.leases.light_barrier();
         let lease = Lease { row: self, slot, word };

@@ -95,7 +95,7 @@ impl<W: Words> Leases<W> {
     /// - Nobody has taken the row since.
     pub unsafe fn clear_row(&self, row: usize) {
         for slot in self.rows.row(row) {
-            // ORDER: pairs with the acquire in `places`: hands on that the owner's reads are over.
+            // ORDER: pairs with the acquire in `places`: the owner's reads are over.
             slot.store(0, release("leases.clear"));
         }
     }
@@ -124,8 +124,8 @@ impl<W: Words> Leases<W> {
 
     #[inline(always)]
     pub(super) fn light_barrier(&self) {
-        // ORDER: pairs with the heavy barrier in `Leases::barrier`. We stored our lease, now we look
-        // if the value is linked; the reclaimer unlinks it, then looks at the leases.
+        // ORDER: pairs with the heavy barrier in `Leases::barrier`. We stored our lease, now we
+        // look if the value is linked; the reclaimer unlinks it, then looks at the leases.
         self.barrier.light("leases.take");
     }
 }

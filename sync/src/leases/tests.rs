@@ -10,13 +10,13 @@ use crate::words::{LINE_WORDS, LineWords};
 type Table = Leases<Arc<LineWords>>;
 
 fn table(rows: usize, slots: usize) -> Table {
-    let words = Arc::new(LineWords::new(Table::words_needed(rows, slots).unwrap()));
-    Leases::new(words, rows, slots, Barrier::Fence).unwrap()
+    let words = Arc::new(LineWords::new(Table::words_needed(rows, slots).expect("small")));
+    Leases::new(words, rows, slots, Barrier::Fence).expect("its words")
 }
 
 fn row(leases: &Table, row: usize) -> LeaseRow<Arc<LineWords>> {
     // SAFETY: each test has a row once at a time.
-    unsafe { leases.row(row) }.unwrap()
+    unsafe { leases.row(row) }.expect("a row")
 }
 
 fn there() -> bool {
@@ -60,12 +60,12 @@ fn one_reading_finds_all_places() {
 fn a_lease_that_fails_leaves_nothing_behind() {
     let leases = table(1, 1);
     let holder = row(&leases, 0);
-    let cases: [(&str, u64, fn() -> bool, NotLeased); 2] = [
-        ("the value was unlinked", 5, || false, NotLeased::Gone),
-        ("zero is no place", 0, there, NotLeased::NoPlace),
+    let cases = [
+        ("the value was unlinked", 5, false, NotLeased::Gone),
+        ("zero is no place", 0, true, NotLeased::NoPlace),
     ];
     for (case, place, is_there, expected) in cases {
-        assert_eq!(holder.take(place, is_there).err(), Some(expected), "{case}");
+        assert_eq!(holder.take(place, || is_there).err(), Some(expected), "{case}");
         assert_eq!(leases.held_count(), 0, "{case}");
     }
     assert_eq!(row(&table(1, 0), 0).take(5, there).err(), Some(NotLeased::NoSlot));

@@ -111,7 +111,8 @@ fn threads_share_pairs() {
         let model = format!("magazines: two threads, shared pairs: {pairs}");
         holds(&model, move || {
             let shared = Arc::new(SharedMagazines::new(&depot(), pairs));
-            let workers = [0, 1].map(|near| {
+            // Both begin with the same pair: with a second one, who finds it locked goes there.
+            let workers = [0, 0].map(|near| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
                     for _ in 0..2 {

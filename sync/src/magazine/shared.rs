@@ -11,11 +11,11 @@ use crate::lock::{Mutex, MutexGuard};
 /// A fixed number of pairs, each behind a lock; a thread uses the first that is open.
 ///
 /// For more threads than processors: with as many pairs as processors, a thread that loses its
-/// processor inside keeps one pair from the others, and no more. A pair costs what two magazines
-/// cost, so at most `pairs × 2 M` items lie here; one thread's items may lie in a pair where another
-/// does not look, which then makes a new one. A take or give is two read-modify-writes of the
-/// pair's lock more than with a pair of one's own, and its lines move between processors. When a
-/// magazine of items is dropped, that happens under the pair's lock.
+/// processor inside keeps one pair from the others, and no more. At most 2 M items lie in each
+/// pair; a thread that looks into one pair does not see the free items of another, and makes a new
+/// one. A take or give is two read-modify-writes of the pair's lock more than with a pair of one's
+/// own, and its lines move between processors. When a magazine of items is dropped, that happens
+/// under the pair's lock.
 #[derive(Debug)]
 pub struct SharedMagazines<T> {
     pairs: Box<[Pair<T>]>,
@@ -38,7 +38,8 @@ impl<T> SharedMagazines<T> {
     }
 
     /// A free item, if one of them or the depot has one at hand. `near` is any number that differs
-    /// between threads (their index, their processor): it says which pair is tried first.
+    /// between threads (their
+    /// [index](crate::thread_index), their processor): it says which pair is tried first.
     #[must_use]
     pub fn take(&self, near: usize) -> Option<T> {
         self.open(near).take()

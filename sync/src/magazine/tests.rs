@@ -1,12 +1,12 @@
 //! Magazines by hand and by random lists of operations, beside a plain account of each item.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Depot, MagazineCounts, Magazines, SharedMagazines};
+use crate::class::LockClass;
+use crate::lock::Mutex;
 
 fn counts(of: [u64; 5]) -> MagazineCounts {
     let [takes, gives, exchanges, made, dropped] = of;
@@ -112,12 +112,12 @@ fn threads_without_a_pair_share_some() {
 #[derive(Debug)]
 struct Item {
     number: u64,
-    alive: Rc<RefCell<BTreeSet<u64>>>,
+    alive: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 impl Drop for Item {
     fn drop(&mut self) {
-        assert!(self.alive.borrow_mut().remove(&self.number), "dropped twice: {}", self.number);
+        assert!(self.alive.lock().remove(&self.number), "dropped twice: {}", self.number);
     }
 }
 
@@ -146,7 +146,7 @@ fn no_item_is_lost_or_handed_out_twice() {
 
 fn random_operations(rng: &mut Rng, item_max: usize, filled_max: usize) {
     let depot = Arc::new(Depot::new(item_max, filled_max));
-    let alive = Rc::new(RefCell::new(BTreeSet::new()));
+    let alive = Arc::new(Mutex::new(LockClass::Test, BTreeSet::new()));
     let new_pair = || Magazines::new(Arc::clone(&depot));
     let mut workers: Vec<Magazines<Item>> = (0..3).map(|_| new_pair()).collect();
     let mut held: Vec<Item> = Vec::new();
@@ -162,18 +162,18 @@ fn random_operations(rng: &mut Rng, item_max: usize, filled_max: usize) {
             workers[own] = new_pair();
         } else if held.is_empty() || rng.below(10) < takes_of_ten {
             let item = workers[own].take_or_make(|| {
-                let number = numbers.next().unwrap();
-                alive.borrow_mut().insert(number);
-                Item { number, alive: Rc::clone(&alive) }
+                let number = numbers.next().expect("no end");
+                alive.lock().insert(number);
+                Item { number, alive: Arc::clone(&alive) }
             });
-            assert!(alive.borrow().contains(&item.number), "a dropped item is handed out");
+            assert!(alive.lock().contains(&item.number), "a dropped item is handed out");
             assert!(held.iter().all(|other| other.number != item.number), "handed out twice");
             held.push(item);
         } else {
             let item = held.swap_remove(rng.below(held.len()));
             workers[own].give(item);
         }
-        let free = alive.borrow().len() - held.len();
+        let free = alive.lock().len() - held.len();
         let limit = item_max * (2 * workers.len() + filled_max);
         assert!(free <= limit, "{free} free items, at most {limit}");
         let in_pairs: usize = workers.iter().map(Magazines::item_count).sum();
@@ -182,9 +182,9 @@ fn random_operations(rng: &mut Rng, item_max: usize, filled_max: usize) {
     let outside = held.len() as u64;
     workers.clear();
     let sum = depot.gone_counts();
-    let in_depot = alive.borrow().len() as u64 - outside;
+    let in_depot = alive.lock().len() as u64 - outside;
     assert_eq!(sum.made, sum.dropped + outside + in_depot, "made = dropped + held + free");
     assert_eq!(sum.takes - sum.gives, outside, "taken and not given back");
     drop((depot, held));
-    assert!(alive.borrow().is_empty(), "lost: {:?}", alive.borrow());
+    assert!(alive.lock().is_empty(), "lost: {:?}", alive.lock());
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::{PinRow, Pins};
-use crate::atomic::{AtomicU64, Relaxed, UnsafeCell, acquire, release};
+use crate::atomic::{AtomicU64, Ordering, Relaxed, UnsafeCell, acquire, release};
 use crate::barrier::Barrier;
 use crate::model::{breaks, breaks_within, fails, holds, holds_within};
 use crate::words::LineWords;
@@ -161,11 +161,11 @@ fn joining(by_list: bool) {
     let store = store();
     let other = Arc::clone(&store);
     let reader = thread::spawn(move || {
-        other.joined.store(1, release("model.join"));
+        other.joined.store(1, Ordering::Release);
         hit(&other, &row(&other, 0), false);
     });
     take_out(&store);
-    let nobody = by_list && store.joined.load(acquire("model.joined")) == 0;
+    let nobody = by_list && store.joined.load(Ordering::Acquire) == 0;
     store.pins.barrier();
     if nobody || !store.pins.is_pinned(0) {
         reuse(&store);

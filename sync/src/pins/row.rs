@@ -64,8 +64,8 @@ impl<W: Words> PinRow<W> {
 
     /// Pins a column, if what the caller wants to read `is_there` still.
     ///
-    /// The closure runs with the pin raised; it loads the word that names the memory once more, with
-    /// acquire, and says if it is the one that the caller has. Pins of one column add up.
+    /// The closure runs with the pin raised; it loads the word that names the memory once more,
+    /// with acquire, and says if it is the one that the caller has. Pins of one column add up.
     ///
     /// # Errors
     /// [`NotPinned`]; then nothing is pinned.

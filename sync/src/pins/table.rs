@@ -88,7 +88,7 @@ impl<W: Words> Pins<W> {
     /// - Nobody has taken the row since.
     pub unsafe fn clear_row(&self, row: usize) {
         for count in self.rows.row(row) {
-            // ORDER: pairs with the acquire in `is_pinned`: hands on that the owner's reads are over.
+            // ORDER: pairs with the acquire in `is_pinned`: the owner's reads are over.
             count.store(0, release("pins.clear"));
         }
     }

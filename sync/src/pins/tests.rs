@@ -11,14 +11,14 @@ use crate::words::{LINE_WORDS, LineWords, Words};
 type Table = Pins<Arc<LineWords>>;
 
 fn table(rows: usize, columns: usize) -> (Arc<LineWords>, Table) {
-    let words = Arc::new(LineWords::new(Table::words_needed(rows, columns).unwrap()));
-    let pins = Pins::new(Arc::clone(&words), rows, columns, Barrier::Fence).unwrap();
+    let words = Arc::new(LineWords::new(Table::words_needed(rows, columns).expect("small")));
+    let pins = Pins::new(Arc::clone(&words), rows, columns, Barrier::Fence).expect("its words");
     (words, pins)
 }
 
 fn row(pins: &Table, row: usize) -> PinRow<Arc<LineWords>> {
     // SAFETY: each test takes a row once.
-    unsafe { pins.row(row) }.unwrap()
+    unsafe { pins.row(row) }.expect("a row")
 }
 
 fn there() -> bool {
@@ -107,15 +107,15 @@ fn a_column_is_pinned_until_the_last_pin_of_the_last_row_is_down() {
 fn a_pin_that_fails_leaves_nothing_behind() {
     let (words, pins) = table(1, 2);
     let reader = row(&pins, 0);
-    let cases: [(&str, usize, u64, fn() -> bool, NotPinned); 3] = [
-        ("the word is gone", 0, 0, || false, NotPinned::Gone),
-        ("the count is at its end", 1, PIN_COUNT_MAX, there, NotPinned::TooMany),
-        ("a damaged word names the column", 2, 0, there, NotPinned::NoSuchColumn),
+    let cases = [
+        ("the word is gone", 0, 0, false, NotPinned::Gone),
+        ("the count is at its end", 1, PIN_COUNT_MAX, true, NotPinned::TooMany),
+        ("a damaged word names the column", 2, 0, true, NotPinned::NoSuchColumn),
     ];
     for (case, column, count, is_there, expected) in cases {
         let word = words.word(column);
         word.store(count, Relaxed);
-        assert_eq!(reader.pin(column, is_there).err(), Some(expected), "{case}");
+        assert_eq!(reader.pin(column, || is_there).err(), Some(expected), "{case}");
         assert_eq!(word.load(Relaxed), count, "{case}");
     }
 }

@@ -42,4 +42,4 @@ pub use growing::{Follower, Growing, Peek, Producer, growing};
 pub use queue::{Limits, queue, queue_with};
 pub use receiver::{Read, Receiver};
 pub use sender::{Closed, Sender};
-pub use store::{Chunks, Heap};
+pub use store::{Chunks, Heap, Recycled};

@@ -1,6 +1,7 @@
 //! Where chunks come from and where they go when they have been read.
 
 use super::chunk::Chunk;
+use crate::magazine::Magazines;
 
 /// A source and a sink of chunks: the heap, or a free list that recycles them.
 ///
@@ -21,6 +22,14 @@ pub struct Heap {
     pub chunk_bytes: usize,
 }
 
+/// Chunks that have been read are written again: one side's pair of magazines. What the receiver
+/// gives reaches the sender through the depot that both share, a magazine at a time.
+#[derive(Debug)]
+pub struct Recycled {
+    magazines: Magazines<Box<Chunk>>,
+    chunk_bytes: usize,
+}
+
 impl Chunks for Heap {
     fn take(&mut self) -> Box<Chunk> {
         Chunk::new(self.chunk_bytes)
@@ -28,5 +37,23 @@ impl Chunks for Heap {
 
     fn give(&mut self, chunk: Box<Chunk>) {
         drop(chunk);
+    }
+}
+
+impl Recycled {
+    /// Takes from and gives to `magazines`; a chunk that has to be made gets `chunk_bytes`.
+    #[must_use]
+    pub fn new(magazines: Magazines<Box<Chunk>>, chunk_bytes: usize) -> Recycled {
+        Recycled { magazines, chunk_bytes }
+    }
+}
+
+impl Chunks for Recycled {
+    fn take(&mut self) -> Box<Chunk> {
+        self.magazines.take_or_make(|| Chunk::new(self.chunk_bytes))
+    }
+
+    fn give(&mut self, chunk: Box<Chunk>) {
+        self.magazines.give(chunk);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
+use crate::magazine::{Depot, Magazines};
 
 /// What is done to a queue with chunks of 4 bytes and room for 4 chunks, and what comes of it.
 enum Step {
@@ -165,45 +166,21 @@ fn a_packet_is_filled_over_the_ends_of_chunks() {
     assert_eq!(receiver.wait_fill(&mut [0; 6]), Read::Closed);
 }
 
-/// A free list of one thread.
-#[derive(Clone, Default)]
-struct Recycled {
-    chunks: Arc<std::sync::atomic::AtomicPtr<Chunk>>,
-    made_count: Arc<AtomicUsize>,
-}
-
-impl Chunks for Recycled {
-    fn take(&mut self) -> Box<Chunk> {
-        let chunk = self.chunks.swap(std::ptr::null_mut(), Ordering::Relaxed);
-        if chunk.is_null() {
-            self.made_count.fetch_add(1, Ordering::Relaxed);
-            return Chunk::new(4);
-        }
-        // SAFETY: `give` has put it there, and the swap gave it to us alone.
-        unsafe { Box::from_raw(chunk) }
-    }
-
-    fn give(&mut self, chunk: Box<Chunk>) {
-        let other = self.chunks.swap(Box::into_raw(chunk), Ordering::Relaxed);
-        if !other.is_null() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(other) });
-        }
-    }
-}
-
 #[test]
 fn chunks_that_were_read_are_used_again() {
-    let pool = Recycled::default();
-    let (mut sender, mut receiver) = queue_with(8, pool.clone(), pool.clone());
+    let depot = Arc::new(Depot::new(1, 4));
+    let side = || Recycled::new(Magazines::new(Arc::clone(&depot)), 4);
+    let (mut sender, mut receiver) = queue_with(8, side(), side());
     for round in 0..100u8 {
         assert_eq!(sender.append(&[round; 3]), Ok(3), "round {round}");
         sender.end_message();
         let expected = Some(Read::Part { bytes: &[round; 3], is_end: true });
         assert_eq!(receiver.read(9), expected, "round {round}");
     }
-    assert_eq!(pool.made_count.load(Ordering::Relaxed), 2, "the stub, and the one being written");
-    drop(pool.clone().take());
+    drop((sender, receiver));
+    let counts = depot.gone_counts();
+    assert_eq!(counts.takes, 101, "the stub, and one for each message");
+    assert!(counts.made <= 6, "{} chunks made: both pairs hold two each", counts.made);
 }
 
 #[test]

@@ -19,12 +19,6 @@ pub(super) struct Exception {
 /// All of them.
 pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception {
-        rule: "lock class",
-        path: "sync/src/class.rs",
-        what: "Depot",
-        reason: "the free lists are under way",
-    },
-    Exception {
         rule: "words",
         path: "http/src/policy/cache_status.rs",
         what: "write_ttl",
