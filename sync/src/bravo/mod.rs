@@ -63,7 +63,7 @@ pub use table::{
 pub struct Bravo<R, S = Shared> {
     /// See [`state`] for its bits.
     state: AtomicU64,
-    /// Nanoseconds of [`clock::now_ns`] before which no reader switches the bias on.
+    /// Nanoseconds of [`clock::now_ns`] before which no reader switches the bias on; zero: any may.
     inhibit_until: AtomicU64,
     inhibit_factor: u32,
     table: S,

@@ -38,7 +38,7 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
     /// Switches the bias on, if it is time. The caller holds the underlying lock for reading.
     pub(super) fn rebias(&self) {
         let word = self.state.load(Relaxed);
-        if word & BIAS != 0 || clock::now_ns() < self.inhibit_until.load(Relaxed) {
+        if word & BIAS != 0 || self.is_inhibited() {
             return;
         }
         let biased = if word == 0 { state::first_word(S::Claim::barrier()) } else { word } | BIAS;
@@ -46,6 +46,13 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         // came after. If the swap fails another reader has done the same.
         let order = release("bravo.rebias");
         let _ = self.state.compare_exchange(word, biased, order, Relaxed);
+    }
+
+    /// Has the last revocation been too short a while ago? Now and then a thread is told so without
+    /// a look at the clock, which costs as much as the lock.
+    fn is_inhibited(&self) -> bool {
+        let until_ns = self.inhibit_until.load(Relaxed);
+        until_ns != 0 && (!clock::is_turn() || clock::now_ns() < until_ns)
     }
 
     /// Does a slot show this lock now?

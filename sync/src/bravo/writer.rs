@@ -35,10 +35,16 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
             self.give_up(word);
             return false;
         }
+        self.inhibit(start_ns);
+        true
+    }
+
+    /// Keeps the bias off for a multiple of what this revocation took.
+    fn inhibit(&self, start_ns: u64) {
         let end_ns = clock::now_ns();
         let inhibit_ns = (end_ns - start_ns).saturating_mul(self.inhibit_factor.into());
-        self.inhibit_until.store(end_ns.saturating_add(inhibit_ns), Relaxed);
-        true
+        let until_ns = if inhibit_ns == 0 { 0 } else { end_ns.saturating_add(inhibit_ns) };
+        self.inhibit_until.store(until_ns, Relaxed);
     }
 
     /// Waits until each slot was seen without the word of this lock. Nobody can enter any more, so
