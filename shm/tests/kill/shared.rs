@@ -8,9 +8,9 @@ use forebay_shm::{
     Area, AreaSpec, BarrierWish, Liveness, Participant, ParticipantId, Region, RegionSpec,
     RobustLock, SystemFutex, crash_point,
 };
+use forebay_sync::Words;
 use forebay_sync::leases::Leases;
 use forebay_sync::pins::Pins;
-use forebay_sync::Words;
 use tempfile::TempDir;
 
 use super::process::PATIENCE;
@@ -116,6 +116,10 @@ impl Shared {
 
     pub(crate) fn told_count(&self) -> u64 {
         self.load(TOLD)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.load(GENERATION)
     }
 
     pub(crate) fn stop(&self) {
