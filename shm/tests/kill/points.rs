@@ -8,6 +8,9 @@ use forebay_shm::Liveness;
 use super::process::{Actor, PATIENCE};
 use super::shared::{Shared, fresh, names_beside};
 
+/// Other builds have none.
+pub(crate) const HAS_CRASH_POINTS: bool = cfg!(all(debug_assertions, not(tsan)));
+
 /// What there is before the process starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Before {
@@ -92,7 +95,7 @@ fn die_at(point: &str, before: Before, path: &Path) {
 
 #[test]
 fn who_dies_at_a_crash_point_leaves_nothing_that_is_not_swept() {
-    if !cfg!(debug_assertions) {
+    if !HAS_CRASH_POINTS {
         return;
     }
     for &(point, before, must_be_told) in POINTS {
@@ -117,7 +120,7 @@ fn who_dies_at_a_crash_point_leaves_nothing_that_is_not_swept() {
 /// A sweep frees the lock before the next owner comes; here the sweeper dies right after that.
 #[test]
 fn a_lock_that_a_sweeper_freed_needs_repair_once() {
-    if !cfg!(debug_assertions) {
+    if !HAS_CRASH_POINTS {
         return;
     }
     let (_dir, path) = fresh();
@@ -136,7 +139,7 @@ fn a_lock_that_a_sweeper_freed_needs_repair_once() {
 /// Who would have been woken sleeps on when its waker dies, but not for long.
 #[test]
 fn a_waiter_goes_on_when_its_waker_or_the_woken_one_dies() {
-    if !cfg!(debug_assertions) {
+    if !HAS_CRASH_POINTS {
         return;
     }
     for (role, point) in [("hold_until_waited", "lock.unlocked"), ("once", "lock.woken")] {

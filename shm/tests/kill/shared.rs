@@ -118,6 +118,10 @@ impl Shared {
         self.load(TOLD)
     }
 
+    pub(crate) fn generation(&self) -> u64 {
+        self.load(GENERATION)
+    }
+
     pub(crate) fn stop(&self) {
         self.store(STOP, 1);
     }
