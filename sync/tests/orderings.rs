@@ -33,8 +33,8 @@ fn every_named_ordering_has_a_model_that_fails_without_it() {
 /// All Rust files below a folder, but those of text and examples.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(folder).expect("the sources can be read") {
+        let path = entry.expect("the sources can be read").path();
         if path.is_dir() {
             files.extend(sources(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use parking_lot::Mutex;
+use forebay_sync::{LockClass, Mutex};
 use serde::Serialize;
 
 use crate::runtime::{self, Line, THREADS_MAX};
@@ -73,7 +73,7 @@ const WARM_UP: u32 = 100;
 const BUSIEST_MAX: usize = 8;
 
 /// The runtime has one table.
-pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(LockClass::Test, ());
 
 /// Does `operation` on all threads at once, each with its number, and counts.
 ///

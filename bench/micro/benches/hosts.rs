@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use forebay_sync::{BravoRwLock, LockClass};
-use parking_lot::RwLock;
+use forebay_sync::{BravoRwLock, LockClass, RwLock};
 
 /// The table of the server, without what tells when a name was resolved.
 type Table = HashMap<Box<str>, Vec<SocketAddr>>;
@@ -24,7 +23,7 @@ const ADDRESSES: usize = 2;
 
 fn benches(criterion: &mut Criterion) {
     let bravo = BravoRwLock::new(LockClass::Test, table());
-    let plain = RwLock::new(table());
+    let plain: RwLock<_> = RwLock::new(LockClass::Test, table());
     let names: Vec<String> = (0..NAMES).map(name).collect();
     reads(criterion, "bravo", &names, &|name| found(&bravo.read(), name));
     reads(criterion, "parking_lot", &names, &|name| found(&plain.read(), name));
