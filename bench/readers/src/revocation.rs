@@ -61,7 +61,7 @@ fn beside_a_reader<C: Claim + Sync, T>(factor: u32, writer: impl FnOnce(&Lock<C>
 
 /// The usual gap of a write where there is nothing to revoke: the clock is read.
 fn floor<C: Claim>(lock: &Lock<C>) -> Duration {
-    let mut gaps: Vec<Duration> = (0..FLOOR_WRITES).map(|_| write(lock).1).collect();
+    let mut gaps: Vec<Duration> = (0..FLOOR_WRITES).map(|_| write(lock).gap).collect();
     gaps.sort_unstable();
     gaps[gaps.len() / 2]
 }
@@ -72,28 +72,39 @@ fn lost_of_total<C: Claim>(lock: &Lock<C>, floor: Duration) -> (Duration, Durati
     let begin = now();
     let mut lost = Duration::ZERO;
     loop {
-        let (underlying, gap) = write(lock);
-        if gap <= floor * 2 {
+        let Write { is_revoking, underlying, gap } = write(lock);
+        if !is_revoking {
             continue;
         }
         let total = underlying.duration_since(begin);
         if total > RUN {
             return (lost, total);
         }
-        lost += gap - floor;
+        lost += gap.saturating_sub(floor);
     }
 }
 
-/// Writes and reads. When the underlying lock was this thread's, and how long after that the whole
-/// lock was.
-fn write<C: Claim>(lock: &Lock<C>) -> (Instant, Duration) {
+/// What one write was like.
+struct Write {
+    /// There was a bias to take away, unless a reader brought it back in the last moment.
+    is_revoking: bool,
+    /// When the underlying lock was this thread's.
+    underlying: Instant,
+    /// How long after that the whole lock was.
+    gap: Duration,
+}
+
+/// Writes and reads.
+fn write<C: Claim>(lock: &Lock<C>) -> Write {
+    // SAFETY: nothing is unlocked through this.
+    let is_revoking = unsafe { lock.raw() }.is_biased();
     let mut row = lock.write();
     let inside = now();
     row.advance();
     drop(row);
     black_box(lock.read().count());
     let underlying = UNDERLYING_AT.get().unwrap_or(inside);
-    (underlying, inside.duration_since(underlying))
+    Write { is_revoking, underlying, gap: inside.duration_since(underlying) }
 }
 
 thread_local! {

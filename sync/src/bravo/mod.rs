@@ -43,7 +43,7 @@ mod tests;
 mod wait;
 mod writer;
 
-use crate::atomic::AtomicU64;
+use crate::atomic::{AtomicU64, Relaxed};
 
 pub use raw::SharedHold;
 pub use table::{
@@ -96,5 +96,10 @@ impl<R, S> Bravo<R, S> {
     pub const fn with_inhibit_factor(mut self, factor: u32) -> Bravo<R, S> {
         self.inhibit_factor = factor;
         self
+    }
+
+    /// May readers skip the underlying lock now? For tools: the answer is old when it is read.
+    pub fn is_biased(&self) -> bool {
+        self.state.load(Relaxed) & state::BIAS != 0
     }
 }
