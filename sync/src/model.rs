@@ -73,6 +73,7 @@ pub fn breaks_within(
     let Some(failure) = failure else {
         panic!("{model}: holds in {count} executions although {name} is weakened");
     };
+    refuse_limits(model, &failure);
     println!("\nBREAKS\t{name}\t{model}\t{count}\t{}", first_line(&failure));
 }
 
@@ -85,6 +86,7 @@ pub fn fails(model: &str, run: impl Fn() + Send + Sync + 'static) {
     let Some(failure) = failure else {
         panic!("{model}: must fail, but holds in {count} executions");
     };
+    refuse_limits(model, &failure);
     println!("\nFAILS\t{model}\t{count}\t{}", first_line(&failure));
 }
 
@@ -109,6 +111,13 @@ fn explore(
         Err(payload) => payload.downcast_ref::<&str>().map_or("panic", |text| text).to_owned(),
     });
     (count.load(Ordering::Relaxed), failure)
+}
+
+/// A model that ran into one of loom's limits has shown nothing.
+fn refuse_limits(model: &str, failure: &str) {
+    const LIMITS: &[&str] = &["exceeded maximum number of branches", "max_threads", "max_duration"];
+    let limit = LIMITS.iter().find(|limit| failure.contains(**limit));
+    assert!(limit.is_none(), "{model}: ended by a limit: {failure}");
 }
 
 fn first_line(text: &str) -> &str {

@@ -10,8 +10,8 @@
 //!   `read` works while no writer waits and hangs when one does, as with most reader-writer locks.
 //! - **No upgrade**: two readers that want to become the writer wait for each other, so
 //!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
-//! - A writer waits only for readers that were in before it; later ones queue at the underlying
-//!   lock.
+//! - A writer that has the underlying lock switches the bias off and waits for the readers that are
+//!   in; from then on later ones queue at the underlying lock.
 //!
 //! ```
 //! use forebay_sync::bravo::{Bravo, Shared};

@@ -110,9 +110,9 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
         self.underlying.is_locked() || self.has_slot()
     }
 
-    /// Not yet while the writer waits for readers.
+    /// Also while the writer waits for readers to leave.
     fn is_locked_exclusive(&self) -> bool {
-        self.underlying.is_locked_exclusive() && !self.has_slot()
+        self.underlying.is_locked_exclusive()
     }
 }
 

@@ -127,7 +127,7 @@ fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() = 7);
             until(|| by_underlying(&lock) && !is_biased(&lock));
-            assert!(!lock.is_locked_exclusive(), "{table}: the writer is not in yet");
+            assert!(lock.is_locked_exclusive(), "{table}: the writer waits for the reader only");
             assert!(lock.try_read().is_none(), "{table}: a nested try finds the writer");
             assert_eq!(*reader, 0, "{table}: wrote beside a reader");
             drop(reader);
@@ -283,6 +283,25 @@ fn after_a_revocation_the_bias_stays_off_for_factor_times_its_length() {
         drop(lock.read());
         assert_eq!(is_biased(&lock), is_biased_after, "{case}: after the next reader");
     }
+}
+
+#[test]
+fn a_lock_that_is_read_in_step_with_an_inhibited_one_gets_its_bias_back() {
+    let lock = |factor| -> Lock<Shared> {
+        let raw =
+            Bravo::<_, Shared>::new(RawRwLock::INIT, Shared::INIT).with_inhibit_factor(factor);
+        RwLock::from_raw(raw, 0)
+    };
+    let (short, endless) = (lock(1), lock(u32::MAX));
+    for lock in [&short, &endless] {
+        drop(lock.read());
+        drop(lock.write());
+    }
+    let reads = (0..1_000_000).position(|_| {
+        drop((short.read(), endless.read()));
+        is_biased(&short)
+    });
+    assert!(reads.is_some(), "never had its turn");
 }
 
 #[test]
