@@ -33,13 +33,42 @@ impl FileLocks {
     }
 }
 
-impl ByteLocks for FileLocks {
-    type Held = File;
+/// A locked byte. Closing the file would not be enough: a child that was forked off, by any thread,
+/// and has not yet executed another program has a copy of the descriptor, and the lock goes with the
+/// last copy. So it is released by hand, which counts for all copies; but not by the child.
+#[derive(Debug)]
+pub(crate) struct HeldByte {
+    file: File,
+    unlock: libc::flock,
+    pid: u32,
+}
 
-    fn try_lock(&self, row: u32) -> io::Result<Option<File>> {
-        let own = open_again(&self.file)?;
-        match fcntl(&own, FcntlArg::F_OFD_SETLK(&self.byte_of(row, libc::F_WRLCK))) {
-            Ok(_) => Ok(Some(own)),
+impl HeldByte {
+    /// Is this the process that locked it, and no child of it?
+    pub(crate) fn is_ours(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}
+
+impl Drop for HeldByte {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // If it fails, the lock goes with the last copy of the descriptor.
+            let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&self.unlock));
+        }
+    }
+}
+
+impl ByteLocks for FileLocks {
+    type Held = HeldByte;
+
+    fn try_lock(&self, row: u32) -> io::Result<Option<HeldByte>> {
+        let file = open_again(&self.file)?;
+        match fcntl(&file, FcntlArg::F_OFD_SETLK(&self.byte_of(row, libc::F_WRLCK))) {
+            Ok(_) => {
+                let unlock = self.byte_of(row, libc::F_UNLCK);
+                Ok(Some(HeldByte { file, unlock, pid: std::process::id() }))
+            }
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
             Err(error) => Err(error.into()),
         }

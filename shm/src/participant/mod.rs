@@ -8,6 +8,7 @@
 //! - Nothing here trusts a process number: only a released byte is a death.
 //! - Each participant, and each sweep, locks through an open file description of its own, so that
 //!   threads of one process exclude each other too, and closing one releases nothing of another.
+//! - Who is done unlocks by hand: copies of its descriptor in children keep nothing locked.
 
 #[cfg(not(loom))]
 mod byte_lock;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use forebay_shm::{Liveness, Region};
+use forebay_shm::{Liveness, ParticipantStatus, Region};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::process::{PATIENCE, SAY, now};
@@ -29,6 +29,8 @@ pub(crate) fn run() {
         "hold_until_waited" => hold_until_waited(&Shared::open(&path)),
         "hold_and_spawn" => hold_and(&Shared::open(&path), spawn_idle),
         "hold_and_fork" => hold_and(&Shared::open(&path), fork_idle),
+        "part_beside_child" => part_beside_child(&Shared::open(&path)),
+        "drop_in_child" => drop_in_child(&Shared::open(&path)),
         other => panic!("there is no role {other}"),
     }
 }
@@ -127,15 +129,62 @@ fn spawn_idle() -> u32 {
     child.id()
 }
 
+/// Participants go in every way while a child has copies of all descriptors.
+fn part_beside_child(shared: &Shared) {
+    let region = &shared.region;
+    let (us, dropped, left) =
+        (region.join().unwrap(), region.join().unwrap(), region.join().unwrap());
+    let lock = shared.lock();
+    std::mem::forget(lock.lock(&dropped).unwrap());
+    fork_idle();
+    let (dropped_id, left_id) = (dropped.id(), left.id());
+    drop(dropped);
+    assert!(!us.is_alive(dropped_id), "dropped beside a child");
+    assert_eq!(region.list()[1].status, ParticipantStatus::Dead);
+    assert!(lock.lock_within(&us, PATIENCE).unwrap().must_repair());
+    left.leave();
+    let next = region.join().unwrap();
+    assert_eq!(next.id().row, left_id.row, "left beside a child");
+    next.leave();
+    assert_eq!(region.sweep(|_| _ = fork_idle()).unwrap(), 1);
+    let next = region.join().unwrap();
+    assert_eq!(next.id().row, dropped_id.row, "swept beside a child");
+    say("done");
+    wait_for_end();
+}
+
+/// A child that drops and leaves what its parent has changes nothing.
+fn drop_in_child(shared: &Shared) {
+    let us = shared.region.join().unwrap();
+    let (dropped, left) = (shared.region.join().unwrap(), shared.region.join().unwrap());
+    let ids = [dropped.id(), left.id()];
+    let both = std::cell::Cell::new(Some((dropped, left)));
+    let child = fork_that(|| {
+        if let Some((dropped, left)) = both.take() {
+            drop(dropped);
+            left.leave();
+        }
+    });
+    nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child.cast_signed()), None).unwrap();
+    assert!(ids.iter().all(|id| us.is_alive(*id)), "{:?}", shared.region.list());
+}
+
 /// A child that goes on as a copy of us, with all our files.
 fn fork_idle() -> u32 {
-    // SAFETY: the child only makes system calls until it kills itself, so it cannot meet a lock
-    // that another thread held at the fork.
+    fork_that(|| {
+        let mut bytes = [0; 16];
+        while rustix::io::read(rustix::stdio::stdin(), &mut bytes).is_ok_and(|n| n > 0) {}
+    })
+}
+
+/// A child that does one thing and kills itself.
+fn fork_that(run: impl FnOnce()) -> u32 {
+    // SAFETY: the child only makes system calls and frees memory until it kills itself, so it
+    // cannot meet a lock that another thread held at the fork: the allocator's are free in a child.
     match unsafe { nix::unistd::fork() }.unwrap() {
         nix::unistd::ForkResult::Parent { child } => child.as_raw().unsigned_abs(),
         nix::unistd::ForkResult::Child => {
-            let mut bytes = [0; 16];
-            while rustix::io::read(rustix::stdio::stdin(), &mut bytes).is_ok_and(|n| n > 0) {}
+            run();
             let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
             loop {
                 std::hint::spin_loop();
