@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::{CounterError, CounterErrorKind};
 
@@ -56,6 +57,11 @@ pub enum RegionErrorKind {
     },
     /// The path has no file name, or names something that is not a plain file.
     NotAFile,
+    /// Another process makes or replaces a region in this directory and does not get done.
+    Busy {
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// The region needs `membarrier`, which is refused to this process.
     NoMembarrier,
     /// The file is no region of this boot and this layout version, said of a file that is only
@@ -122,6 +128,11 @@ impl fmt::Display for RegionErrorKind {
                 write!(out, "has mode {mode:04o}; other users must be kept out: chmod 0700")
             }
             NotAFile => out.write_str("is not a plain file"),
+            Busy { waited } => write!(
+                out,
+                "another process has been making a region in this directory for {waited:?}, and \
+                 holds a lock on it; it may be stopped: fuser and /proc/locks tell which one"
+            ),
             NoMembarrier => out.write_str(
                 "was made for processes that may use membarrier, and this one may not: a filter \
                  of system calls forbids it",

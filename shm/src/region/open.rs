@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_sync::Barrier;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -21,6 +22,9 @@ use crate::participant::{
     FileLocks, JoinError, Listed, Participant, ParticipantId, Table, describe,
 };
 use crate::process;
+
+/// Making a region takes a second for some gigabytes; who needs longer is stopped or hangs.
+const DIR_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Memory that several processes share. Cloning gives another hold on the same memory.
 #[derive(Clone, Debug)]
@@ -80,7 +84,8 @@ impl Region {
     ///
     /// # Errors
     /// The plan is impossible, the file system is full, the directory or the file is another
-    /// user's or no such thing, or the region needs `membarrier`, which this process may not use.
+    /// user's or no such thing, another process has been making a region in the directory for ten
+    /// seconds, or the region needs `membarrier`, which this process may not use.
     pub fn open_or_create(path: &Path, spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(Some(path), spec)?;
         let place = Place::open(path)?;
@@ -89,7 +94,7 @@ impl Region {
         {
             return Region::attach(path, file, layout);
         }
-        place.lock()?;
+        let _lock = place.lock(DIR_LOCK_WAIT)?;
         let opened = match place.look(&plan)? {
             Found::Usable(file, layout) => return Region::attach(path, file, layout),
             Found::Nothing => Opened::Created,

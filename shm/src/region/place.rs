@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -18,11 +19,18 @@ use super::open::ReplacedWhy;
 use crate::crash_point;
 use crate::file;
 use crate::map;
+use crate::robust_lock::{Futex, SystemFutex};
+
+/// How often the directory's lock is tried while another process makes a region: that takes as long
+/// as the kernel needs to clear its pages.
+const LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
+const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// A name in a private directory.
 pub(super) struct Place<'a> {
     path: &'a Path,
-    dir: OwnedFd,
+    parent: &'a Path,
+    pub(super) dir: OwnedFd,
     name: &'a OsStr,
 }
 
@@ -33,10 +41,26 @@ pub(super) enum Found {
     Unusable(ReplacedWhy),
 }
 
+/// The right to make and to replace files in a directory. Released by hand, since a child that was
+/// forked off meanwhile has a copy of the descriptor; but not by the child.
+pub(super) struct DirLock<'a> {
+    dir: &'a OwnedFd,
+    pid: u32,
+}
+
+impl Drop for DirLock<'_> {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            // If it fails, the lock goes with the last copy of the descriptor.
+            let _ = rustix::fs::flock(self.dir, FlockOperation::Unlock);
+        }
+    }
+}
+
 impl<'a> Place<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Place<'a>, RegionError> {
         let (parent, name) = file::split(path)?;
-        Ok(Place { path, dir: file::open_private_dir(parent)?, name })
+        Ok(Place { path, parent, dir: file::open_private_dir(parent)?, name })
     }
 
     /// What is there, and is it a region of this plan and of this boot?
@@ -63,19 +87,29 @@ impl<'a> Place<'a> {
         rustix::fs::statat(&self.dir, self.suffixed("new"), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Waits until nobody else makes or replaces files in this directory; as long as `self` lives,
-    /// or until this process dies.
-    pub(super) fn lock(&self) -> Result<(), RegionError> {
+    /// Waits until nobody else makes or replaces files in this directory, but not longer than
+    /// `at_most`: one that is stopped would hold up all others.
+    pub(super) fn lock(&self, at_most: Duration) -> Result<DirLock<'_>, RegionError> {
+        let deadline = SystemFutex.now().saturating_add(at_most);
+        let mut pause = LOCK_PAUSE_MIN;
         loop {
-            match rustix::fs::flock(&self.dir, FlockOperation::LockExclusive) {
+            match rustix::fs::flock(&self.dir, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR) => continue,
+                Err(Errno::WOULDBLOCK) => {}
                 Err(error) => return Err(self.io("lock the directory", error)),
             }
+            if SystemFutex.now() >= deadline {
+                let kind = RegionErrorKind::Busy { waited: at_most };
+                return Err(RegionError::at(Some(self.parent), kind));
+            }
+            pause_for(pause);
+            pause = (pause * 2).min(LOCK_PAUSE_MAX);
         }
+        let lock = DirLock { dir: &self.dir, pid: std::process::id() };
         crash_point!("region.dir_locked");
         match rustix::fs::unlinkat(&self.dir, self.suffixed("new"), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Ok(()) | Err(Errno::NOENT) => Ok(lock),
             Err(error) => Err(self.io("remove what a dead process left", error)),
         }
     }
@@ -206,6 +240,15 @@ pub(super) fn map_whole(
     let mapped = map::Words::of_file(file, layout.region_bytes as usize)
         .and_then(|words| words.leave_out_of_dumps().map(|()| words));
     mapped.map(Arc::new).map_err(|error| RegionError::io(path, "map the file", error))
+}
+
+fn pause_for(time: Duration) {
+    let request = rustix::thread::Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // Interrupted, it was shorter: the caller looks again anyway.
+    let _ = rustix::thread::nanosleep(&request);
 }
 
 fn free_bytes(file: &File) -> u64 {

@@ -3,12 +3,14 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use forebay_sync::{Barrier, Words};
 use std::sync::atomic::Ordering::Relaxed;
 use tempfile::TempDir;
 
 use super::layout::{self, AREA_ENTRY_BYTES, HEADER_BYTES, Layout, offset};
+use super::place::Place;
 use super::*;
 use crate::map::WORD_BYTES;
 use crate::participant::*;
@@ -194,6 +196,26 @@ fn a_full_disk_is_an_error_with_both_numbers_and_leaves_nothing() {
         other => panic!("{other}"),
     }
     assert_eq!(names_beside(&path), [""; 0]);
+}
+
+#[test]
+fn who_makes_a_region_is_waited_for_but_not_for_ever_and_not_for_its_children() {
+    let (_dir, path) = fresh();
+    let (maker, other) = (Place::open(&path).unwrap(), Place::open(&path).unwrap());
+    let soon = Duration::from_millis(5);
+    let lock = maker.lock(soon).unwrap();
+    // What a child has that was forked off meanwhile.
+    let copy = maker.dir.try_clone().unwrap();
+    let error = other.lock(soon).map(drop).unwrap_err();
+    assert!(matches!(error.kind, RegionErrorKind::Busy { waited } if waited == soon));
+    let text = error.to_string();
+    let parent = path.parent().unwrap().display().to_string();
+    assert!(text.starts_with(&parent) && text.contains("another process"), "{text}");
+    drop(lock);
+    drop(other.lock(soon).unwrap());
+    drop(maker);
+    drop(other.lock(soon).unwrap());
+    drop(copy);
 }
 
 #[test]
