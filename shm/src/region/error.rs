@@ -32,6 +32,8 @@ pub enum RegionErrorKind {
         need: u64,
         /// Bytes that are free.
         have: u64,
+        /// A region of another plan is still there; without it there would be more room.
+        old_is_kept: bool,
     },
     /// The plan does not fit its own size.
     TooSmall {
@@ -114,10 +116,11 @@ impl fmt::Display for RegionErrorKind {
         use RegionErrorKind::*;
         match self {
             Io { doing, source } => write!(out, "cannot {doing}: {source}"),
-            NoSpace { need, have } => write!(
+            NoSpace { need, have, old_is_kept } => write!(
                 out,
-                "needs {need} bytes and {have} are free; a container's /dev/shm may have to be \
-                 made larger"
+                "needs {need} bytes and {have} are free{}; a container's /dev/shm may have to be \
+                 made larger",
+                if *old_is_kept { " beside the old region, which is still there" } else { "" }
             ),
             TooSmall { need, have } => {
                 write!(out, "{have} bytes are too few, at least {need} are needed")

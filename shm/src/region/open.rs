@@ -71,8 +71,8 @@ pub enum ReplacedWhy {
     Damaged {
         /// What is wrong.
         what: &'static str,
-        /// Where the old file is now.
-        kept: PathBuf,
+        /// Where the old file is now; `None` if it had to make room for the new one.
+        kept: Option<PathBuf>,
     },
 }
 
@@ -80,7 +80,8 @@ impl Region {
     /// The region under this name; made if there is none of this plan and of this boot.
     ///
     /// Any number of processes may do this at the same instant: all get the same region. If they
-    /// have different plans, the last one's is under the name and the others keep theirs.
+    /// have different plans, the last one's is under the name and the others keep theirs. If there
+    /// is no room for a new region beside one of another plan, the old one stays, and this fails.
     ///
     /// # Errors
     /// The plan is impossible, the file system is full, the directory or the file is another
@@ -89,22 +90,17 @@ impl Region {
     pub fn open_or_create(path: &Path, spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(Some(path), spec)?;
         let place = Place::open(path)?;
-        if !place.has_left_over()
-            && let Found::Usable(file, layout) = place.look(&plan)?
-        {
+        if let Found::Usable(file, layout) = place.look(&plan)? {
             return Region::attach(path, file, layout);
         }
         let _lock = place.lock(DIR_LOCK_WAIT)?;
-        let opened = match place.look(&plan)? {
+        let mut opened = match place.look(&plan)? {
             Found::Usable(file, layout) => return Region::attach(path, file, layout),
             Found::Nothing => Opened::Created,
-            Found::Unusable(why) => {
-                place.clear(&why)?;
-                Opened::Replaced { why }
-            }
+            Found::Unusable(why) => Opened::Replaced { why },
         };
         complete(Some(path), &mut plan, spec.barrier)?;
-        let (file, map) = place.make(&plan)?;
+        let (file, map) = replace(&place, &plan, &mut opened)?;
         Ok(Region::new(map, file, plan, opened))
     }
 
@@ -209,6 +205,36 @@ impl Region {
         let row_count = self.participants_max();
         Table { words: &self.shared.rows, bytes: &self.shared.locks, row_count }
     }
+}
+
+/// Makes the file and puts it in the place of what was found; what that was may be lost only when
+/// it is known that there is a new one, or when nobody can use it and it takes up the room.
+fn replace(
+    place: &Place,
+    plan: &Layout,
+    opened: &mut Opened,
+) -> Result<(File, Arc<map::Words>), RegionError> {
+    let mut made = place.make(plan);
+    let mut may_be_kept = true;
+    if let (Err(error), Opened::Replaced { why }) = (&mut made, &*opened)
+        && let RegionErrorKind::NoSpace { old_is_kept, .. } = &mut error.kind
+    {
+        if *why == ReplacedWhy::OtherPlan {
+            *old_is_kept = true;
+        } else {
+            place.clear()?;
+            may_be_kept = false;
+            made = place.make(plan);
+        }
+    }
+    let made = made?;
+    match opened {
+        Opened::Replaced { why: ReplacedWhy::Damaged { kept, .. } } => {
+            *kept = place.name_it(may_be_kept)?;
+        }
+        _ => _ = place.name_it(false)?,
+    }
+    Ok(made)
 }
 
 /// The participants' rows and their locks; `check` saw that the area is there.

@@ -79,14 +79,16 @@ fn the_file_is_private_allocated_and_alone() {
     assert_eq!(names_beside(&path), ["region"]);
 
     fs::write(path.with_file_name("region.new"), "left by a process that died").unwrap();
-    let _second = Region::open_or_create(&path, &SPEC).unwrap();
-    assert_eq!(names_beside(&path), ["region"], "who attaches sweeps too");
+    let second = Region::open_or_create(&path, &SPEC).unwrap();
+    assert_eq!(second.opened(), &Opened::Attached);
+    assert_eq!(names_beside(&path), ["region", "region.new"], "the next maker removes it");
 }
 
 #[test]
 fn what_cannot_be_used_is_replaced_and_named() {
     let (_dir, path) = fresh();
-    let damaged = |what| ReplacedWhy::Damaged { what, kept: path.with_file_name("region.damaged") };
+    let damaged =
+        |what| ReplacedWhy::Damaged { what, kept: Some(path.with_file_name("region.damaged")) };
     let word_at = |at: usize, value: u32| {
         move |head: &mut Vec<u8>| head[at..at + 4].copy_from_slice(&value.to_le_bytes())
     };
@@ -187,15 +189,39 @@ fn plans_that_do_not_fit_are_refused() {
 #[test]
 fn a_full_disk_is_an_error_with_both_numbers_and_leaves_nothing() {
     let (_dir, path) = fresh();
-    let spec = RegionSpec { bytes: 1 << 60, ..SPEC };
-    let error = Region::open_or_create(&path, &spec).unwrap_err();
-    // Some file systems say that no file of theirs can be as large.
-    match error.kind {
-        RegionErrorKind::NoSpace { need, have } => assert!(need == 1 << 60 && have < need),
-        RegionErrorKind::Io { doing, .. } => assert_eq!(doing, "allocate the file"),
-        other => panic!("{other}"),
+    assert_has_no_room(&path, 1 << 60);
+    let Ok(in_memory) = TempDir::new_in("/dev/shm") else {
+        println!("skipped: there is no /dev/shm that may be written");
+        return;
+    };
+    let stat = rustix::fs::statvfs(in_memory.path()).unwrap();
+    if stat.f_blocks == 0 {
+        println!("skipped: /dev/shm has no limit");
+        return;
     }
-    assert_eq!(names_beside(&path), [""; 0]);
+    let bytes = stat.f_blocks * stat.f_frsize + (1 << 20);
+    assert_has_no_room(&in_memory.path().join("run/region"), bytes);
+}
+
+fn assert_has_no_room(path: &Path, bytes: u64) {
+    let spec = RegionSpec { bytes, ..SPEC };
+    let error = Region::open_or_create(path, &spec).unwrap_err();
+    let RegionErrorKind::NoSpace { need, have, old_is_kept: false } = error.kind else {
+        panic!("{error}");
+    };
+    assert!(need == bytes && have < need, "{have} of {need}");
+    assert_eq!(names_beside(path), [""; 0]);
+}
+
+#[test]
+fn memory_beyond_what_is_available_is_not_even_tried() {
+    // Less than any file may have, and much more than any machine: allocating would never end.
+    let spec = RegionSpec { bytes: 1 << 50, ..SPEC };
+    let error = Region::anonymous(&spec).unwrap_err();
+    assert!(
+        matches!(error.kind, RegionErrorKind::NoSpace { have, .. } if have > 0 && have < 1 << 50),
+        "{error}"
+    );
 }
 
 #[test]
@@ -216,6 +242,49 @@ fn who_makes_a_region_is_waited_for_but_not_for_ever_and_not_for_its_children() 
     drop(maker);
     drop(other.lock(soon).unwrap());
     drop(copy);
+}
+
+#[test]
+fn what_is_there_is_only_lost_when_there_is_a_new_one_or_it_is_useless() {
+    let too_large = RegionSpec { bytes: 1 << 60, ..SPEC };
+    let (_dir, path) = fresh();
+    let old = Region::open_or_create(&path, &SPEC).unwrap();
+    let error = Region::open_or_create(&path, &too_large).unwrap_err();
+    assert!(matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: true, .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with(&path.display().to_string()) && text.contains("old region"), "{text}");
+    let again = Region::open_or_create(&path, &SPEC).unwrap();
+    assert_eq!((again.opened(), again.seed()), (&Opened::Attached, old.seed()));
+
+    fs::write(&path, "junk").unwrap();
+    fs::write(path.with_file_name("region.damaged"), "older junk").unwrap();
+    let error = Region::open_or_create(&path, &too_large).unwrap_err();
+    assert!(matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: false, .. }), "{error}");
+    assert_eq!(names_beside(&path), [""; 0], "room was made, but not enough");
+}
+
+#[test]
+fn neighbours_are_left_alone_until_they_are_in_the_way() {
+    let (_dir, path) = fresh();
+    for name in ["region.new", "x.damaged"] {
+        let error = open_error(&path.with_file_name(name));
+        assert!(matches!(error, RegionErrorKind::Spec { .. }), "{name}: {error}");
+    }
+    drop(Region::open_or_create(&path, &SPEC).unwrap());
+    let (new, damaged) = (path.with_file_name("region.new"), path.with_file_name("region.damaged"));
+    fs::create_dir(&new).unwrap();
+    fs::create_dir(&damaged).unwrap();
+    drop(Region::open_or_create(&path, &SPEC).unwrap());
+    fs::write(&path, "junk").unwrap();
+    for in_the_way in [&new, &damaged] {
+        let error = Region::open_or_create(&path, &SPEC).unwrap_err();
+        assert_eq!(error.path.as_deref(), Some(in_the_way.as_path()), "{error}");
+        assert!(matches!(error.kind, RegionErrorKind::NotAFile), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"junk", "kept until there is a new one");
+        fs::remove_dir(in_the_way).unwrap();
+    }
+    drop(Region::open_or_create(&path, &SPEC).unwrap());
+    assert_eq!(names_beside(&path), ["region", "region.damaged"]);
 }
 
 #[test]

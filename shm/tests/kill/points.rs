@@ -31,7 +31,7 @@ enum Before {
 /// Where the process dies, in which circumstances, and whether the next owner must repair.
 const POINTS: &[(&str, Before, bool)] = &[
     ("region.dir_locked", Before::Nothing, false),
-    ("region.cleared", Before::Garbage, false),
+    ("region.moved", Before::Garbage, false),
     ("region.file_made", Before::Nothing, false),
     ("region.allocated", Before::Nothing, false),
     ("region.written", Before::Nothing, false),
@@ -186,6 +186,7 @@ fn every_crash_point_is_used() {
     }
     let mut used: BTreeSet<_> = POINTS.iter().map(|(point, ..)| (*point).to_owned()).collect();
     used.insert("lock.abandoned".to_owned());
+    used.insert("region.cleared".to_owned());
     assert_eq!(in_source, used);
 }
 

@@ -1,14 +1,17 @@
 //! What the processes of these tests do.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use forebay_shm::{Liveness, ParticipantStatus, Region};
+use forebay_shm::{
+    Liveness, Opened, ParticipantStatus, Region, RegionErrorKind, RegionSpec, ReplacedWhy,
+};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::process::{PATIENCE, SAY, now};
-use super::shared::{SPEC, Shared};
+use super::shared::{SPEC, Shared, names_beside};
 
 /// Plays the role that the environment names; nothing without one.
 pub(crate) fn run() {
@@ -29,6 +32,10 @@ pub(crate) fn run() {
         "hold_until_waited" => hold_until_waited(&Shared::open(&path)),
         "hold_and_spawn" => hold_and(&Shared::open(&path), spawn_idle),
         "hold_and_fork" => hold_and(&Shared::open(&path), fork_idle),
+        "open_too_large" => {
+            Region::open_or_create(&path, &RegionSpec { bytes: 1 << 60, ..SPEC }).unwrap_err();
+        }
+        "tight" => tight(&path),
         "part_beside_child" => part_beside_child(&Shared::open(&path)),
         "drop_in_child" => drop_in_child(&Shared::open(&path)),
         other => panic!("there is no role {other}"),
@@ -49,7 +56,7 @@ fn wait_for_end() {
 }
 
 /// Opens the region at the same instant as others.
-fn open(path: &std::path::Path) {
+fn open(path: &Path) {
     say("ready");
     wait_for_go();
     let region = Region::open_or_create(path, &SPEC).unwrap();
@@ -127,6 +134,54 @@ fn spawn_idle() -> u32 {
         .spawn()
         .unwrap();
     child.id()
+}
+
+/// A file system with room for one region, seen by this process alone; only the superuser may mount.
+fn tight(path: &Path) {
+    use nix::mount::{MsFlags, mount};
+    let dir = path.parent().unwrap();
+    std::fs::create_dir(dir).unwrap();
+    let mounted = nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)
+        .and_then(|()| {
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
+        })
+        .and_then(|()| {
+            let size = format!("size={},mode=0700", SPEC.bytes + 8192);
+            mount(Some("tmpfs"), dir, Some("tmpfs"), MsFlags::empty(), Some(&*size))
+        });
+    if let Err(error) = mounted {
+        return say(&format!("cannot mount: {error}"));
+    }
+    tight_cases(path);
+    say("done");
+}
+
+fn tight_cases(path: &Path) {
+    let open = |bytes| Region::open_or_create(path, &RegionSpec { bytes, ..SPEC });
+    let seed = open(SPEC.bytes).unwrap().seed();
+    let error = open(SPEC.bytes + 4096).unwrap_err();
+    let kept = matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: true, .. });
+    assert!(kept, "there is no room for two: {error}");
+    assert_eq!(open(SPEC.bytes).unwrap().seed(), seed, "the old one is still there");
+    for (at, case) in [(8, "another layout"), (50, "damaged")] {
+        let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 2], at).unwrap();
+        // Open, it would keep its room.
+        drop(file);
+        let region = open(SPEC.bytes).unwrap();
+        assert!(
+            matches!(region.opened(), Opened::Replaced { .. }),
+            "{case}: {:?}",
+            region.opened()
+        );
+        if let Opened::Replaced { why: ReplacedWhy::Damaged { kept, .. } } = region.opened() {
+            assert_eq!(*kept, None, "{case}: no room for both");
+        }
+        assert_eq!(names_beside(path), ["region"], "{case}");
+    }
 }
 
 /// Participants go in every way while a child has copies of all descriptors.
