@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use super::byte_lock::HeldByte;
 use super::table::{Facts, ParticipantId, RowSeen};
+use super::token::RegionId;
 use crate::process::start_ticks;
 use crate::region::Region;
 use crate::robust_lock::Liveness;
@@ -99,6 +100,10 @@ impl Participant {
 }
 
 impl Liveness for Participant {
+    fn region_id(&self) -> RegionId {
+        self.region.id()
+    }
+
     fn id(&self) -> ParticipantId {
         self.id
     }

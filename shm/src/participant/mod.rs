@@ -17,6 +17,7 @@ mod handle;
 #[cfg(all(test, loom))]
 pub(crate) mod loom_tests;
 mod table;
+mod token;
 
 #[cfg(not(loom))]
 pub(crate) use byte_lock::FileLocks;
@@ -31,3 +32,4 @@ pub(crate) use table::{ByteLocks, Facts};
 pub(crate) use table::{FREE, JOINED_WORD, PID_WORD, START_WORD, STATE_WORD, SWEPT, TAKEN};
 #[cfg(any(test, not(loom)))]
 pub(crate) use table::{ROW_WORDS, Table};
+pub use token::{Dead, RegionId};

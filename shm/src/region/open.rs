@@ -13,13 +13,13 @@ use rustix::rand::GetRandomFlags;
 
 use super::area::Area;
 use super::error::{RegionError, RegionErrorKind};
-use super::layout::{Layout, PARTICIPANTS_KIND};
+use super::layout::{FIRST_PROGRAM_KIND, Layout, PARTICIPANTS_KIND};
 use super::place::{self, Found, Place};
 use super::reader::RegionReader;
 use super::spec::{BarrierWish, RegionSpec};
 use crate::map;
 use crate::participant::{
-    FileLocks, JoinError, Listed, Participant, ParticipantId, Table, describe,
+    Dead, FileLocks, JoinError, Listed, Participant, RegionId, Table, describe,
 };
 use crate::process;
 
@@ -170,10 +170,24 @@ impl Region {
         self.shared.layout.seed
     }
 
-    /// The area of this kind; `None` if the plan has none.
+    /// Which region it is.
+    pub fn id(&self) -> RegionId {
+        self.shared.layout.id()
+    }
+
+    /// The program's area of this kind; `None` if the plan has none. What the region keeps for
+    /// itself is not handed out.
     pub fn area(&self, kind: u32) -> Option<Area> {
+        if kind < FIRST_PROGRAM_KIND {
+            return None;
+        }
         let place = self.shared.layout.area(kind)?;
-        Some(Area::new(&self.shared.map, place))
+        Some(Area::new(&self.shared.map, place, self.id()))
+    }
+
+    #[cfg(test)]
+    pub(super) fn rows(&self) -> &Area {
+        &self.shared.rows
     }
 
     /// Takes part.
@@ -192,8 +206,8 @@ impl Region {
     ///
     /// # Errors
     /// The system refuses to lock a row; what was cleaned up until then is.
-    pub fn sweep(&self, clean_up: impl FnMut(ParticipantId)) -> io::Result<u32> {
-        self.table().sweep(clean_up)
+    pub fn sweep(&self, mut clean_up: impl FnMut(&Dead)) -> io::Result<u32> {
+        self.table().sweep(|id| clean_up(&Dead::new(id, self.id())))
     }
 
     /// All participants, the dead ones too that nobody has swept yet.
@@ -241,7 +255,7 @@ fn replace(
 pub(super) fn rows_of(map: &Arc<map::Words>, file: File, layout: &Layout) -> (Area, FileLocks) {
     #[expect(clippy::expect_used, reason = "a layout without participants is never made")]
     let place = layout.area(PARTICIPANTS_KIND).expect("every layout has participants");
-    (Area::new(map, place), FileLocks { file, rows_offset: place.offset })
+    (Area::new(map, place, layout.id()), FileLocks { file, rows_offset: place.offset })
 }
 
 fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {

@@ -67,7 +67,7 @@ impl RegionReader {
     /// The area of this kind; `None` if the plan has none.
     pub fn area(&self, kind: u32) -> Option<ReadOnlyArea> {
         let place = self.layout.area(kind)?;
-        Some(ReadOnlyArea::new(Area::new(&self.map, place)))
+        Some(ReadOnlyArea::new(Area::new(&self.map, place, self.layout.id())))
     }
 
     /// All participants, the dead ones too that nobody has swept yet.

@@ -399,8 +399,8 @@ fn rows_are_taken_from_below_and_die_without_being_left() {
     let count = region
         .sweep(|dead| {
             assert_eq!(region.list()[1].status, ParticipantStatus::Sweeping);
-            assert!(!first.is_alive(dead), "dead while it is being swept");
-            swept.push(dead);
+            assert!(!first.is_alive(dead.id()), "dead while it is being swept");
+            swept.push(dead.id());
         })
         .unwrap();
     assert_eq!((count, swept), (1, vec![second_id]));
@@ -456,12 +456,67 @@ fn need_of_repair_stays_until_somebody_has_repaired() {
     drop(guard);
     assert!(!lock.lock(&member).unwrap().must_repair());
 
-    assert!(!lock.abandon(dead), "it is not the dead one's any more");
     let word = region.area(16).unwrap();
     word.word(0).store(u64::from(dead.generation) << 32 | (u64::from(dead.row) + 1), Relaxed);
-    region.sweep(|dead| assert!(lock.abandon(dead))).unwrap();
+    let sweep = |dead: &Dead| {
+        assert!(lock.abandon(dead));
+        assert!(!lock.abandon(dead), "it is not the dead one's any more");
+    };
+    assert_eq!(region.sweep(sweep).unwrap(), 1);
     assert_eq!(word.word(0).load(Relaxed), robust_lock::REPAIR);
     assert!(lock.lock(&member).unwrap().must_repair());
+}
+
+/// Row and generation mean somebody else in each region.
+#[test]
+fn who_takes_part_or_died_elsewhere_is_refused() {
+    let (_dir, path) = fresh();
+    let (here, again) = (
+        Region::open_or_create(&path, &SPEC).unwrap(),
+        Region::open_or_create(&path, &SPEC).unwrap(),
+    );
+    let elsewhere = Region::anonymous(&SPEC).unwrap();
+    let lock = RobustLock::new(here.area(16).unwrap(), 0);
+    let (of_again, stranger) = (again.join().unwrap(), elsewhere.join().unwrap());
+    assert_eq!(lock.lock(&stranger).unwrap_err(), crate::LockError::OtherRegion);
+    assert_eq!(lock.try_lock(&stranger).unwrap_err(), crate::LockError::OtherRegion);
+    let guard = lock.lock(&of_again).unwrap();
+    assert_eq!(stranger.id(), of_again.id());
+    drop(stranger);
+    elsewhere.sweep(|dead| assert!(!lock.abandon(dead), "freed under its owner")).unwrap();
+    assert_eq!(lock.owner(), Some(of_again.id()));
+    drop(guard);
+    assert!(here.area(1).is_none(), "the participants' rows are handed out");
+}
+
+/// Knows nobody, and says that it has the last row that a lock's word can name, or the next one.
+struct Far(u32, RegionId);
+
+impl Liveness for Far {
+    fn id(&self) -> ParticipantId {
+        ParticipantId { row: self.0, generation: 0 }
+    }
+
+    fn region_id(&self) -> RegionId {
+        self.1
+    }
+
+    fn is_alive(&self, _: ParticipantId) -> bool {
+        true
+    }
+}
+
+#[test]
+fn no_owner_s_row_is_cut_to_nobody() {
+    let region = Region::anonymous(&SPEC).unwrap();
+    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let last = Far(0x00ff_fffe, region.id());
+    let guard = lock.lock(&last).unwrap();
+    assert_eq!(lock.owner(), Some(last.id()));
+    drop(guard);
+    let beyond = Far(0x00ff_ffff, region.id());
+    let locked = std::panic::AssertUnwindSafe(|| drop(lock.try_lock(&beyond)));
+    assert!(std::panic::catch_unwind(locked).is_err(), "locked for nobody");
 }
 
 #[test]
@@ -476,7 +531,7 @@ fn words_that_nobody_wrote_are_survived() {
         };
         drop(guard);
     }
-    let rows = region.area(1).unwrap();
+    let rows = region.rows();
     for index in ROW_WORDS..rows.word_count() {
         rows.word(index).store(u64::MAX - index as u64, Relaxed);
     }

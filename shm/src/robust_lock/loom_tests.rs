@@ -9,7 +9,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use super::*;
-use crate::participant::{ByteLocks, ParticipantId};
+use crate::participant::{ByteLocks, Dead, ParticipantId, RegionId};
 
 /// A place to sleep in a model. There is no time: a sleep ends early as often as `ends` says.
 struct ModelFutex {
@@ -47,6 +47,8 @@ impl Futex for Arc<ModelFutex> {
     }
 }
 
+const HERE: RegionId = RegionId::of_seed([7; 16]);
+
 type ModelLock = RobustLock<Box<[AtomicU64]>, Arc<ModelFutex>>;
 
 /// What the lock protects: loom sees who is in there at one time, and who sees what.
@@ -74,6 +76,10 @@ impl Liveness for Member<'_> {
         ParticipantId { row: self.row, generation: 1 }
     }
 
+    fn region_id(&self) -> RegionId {
+        HERE
+    }
+
     fn is_alive(&self, id: ParticipantId) -> bool {
         // As the trait demands: who learns of a death sees what was stored before it.
         self.shared.lives[id.row as usize].load(forebay_sync::atomic::Ordering::Acquire) == 0
@@ -84,7 +90,7 @@ impl Shared {
     fn new() -> Arc<Shared> {
         let futex = Arc::new(ModelFutex { ends: Mutex::new(0), woken: Condvar::new() });
         Arc::new(Shared {
-            lock: RobustLock::with_futex(boxed_words(1), 0, futex.clone()),
+            lock: RobustLock::with_futex(boxed_words(1), 0, futex.clone(), HERE),
             futex,
             lives: boxed_words(3),
             value: UnsafeCell::new(0),
@@ -181,12 +187,12 @@ fn repairer_dies() {
 /// A sweeper that knows of the death frees the lock; the next owner knows nothing of it.
 fn sweeper_frees() {
     let shared = Shared::new();
-    let dead = ParticipantId { row: 1, generation: 1 };
+    let dead = Dead::new(ParticipantId { row: 1, generation: 1 }, HERE);
     let sweeper = run_beside(&shared, move |shared| {
         shared.die_inside(1);
         // The other one may have found out itself.
-        shared.lock.abandon(dead);
-        assert!(!shared.lock.abandon(dead), "freed for somebody who does not own it");
+        shared.lock.abandon(&dead);
+        assert!(!shared.lock.abandon(&dead), "freed for somebody who does not own it");
     });
     let member = Member { row: 0, shared: &shared };
     // Only if it is free: who finds an owner asks whether that one is dead, and so knows.
@@ -210,6 +216,10 @@ struct Joined {
 impl Liveness for Joined {
     fn id(&self) -> ParticipantId {
         self.id
+    }
+
+    fn region_id(&self) -> RegionId {
+        HERE
     }
 
     fn is_alive(&self, id: ParticipantId) -> bool {
