@@ -77,7 +77,14 @@ impl ByteLocks for FileLocks {
     fn is_locked(&self, row: u32) -> bool {
         let mut byte = self.byte_of(row, libc::F_WRLCK);
         let asked = fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut byte));
-        asked.is_err() || byte.l_type != libc::F_UNLCK as libc::c_short
+        if asked.is_err() || byte.l_type != libc::F_UNLCK as libc::c_short {
+            return true;
+        }
+        // The answer may have been given without the kernel's lock, if no byte of the file is
+        // locked. Unlocking what we never locked changes nothing, but takes that lock, and so comes
+        // after all that the dead one did.
+        let nothing = self.byte_of(row, libc::F_UNLCK);
+        fcntl(&self.file, FcntlArg::F_OFD_SETLK(&nothing)).is_err()
     }
 }
 

@@ -15,6 +15,8 @@ use crate::participant::{ByteLocks, Dead, ParticipantId, RegionId};
 struct ModelFutex {
     ends: Mutex<u32>,
     woken: Condvar,
+    /// The clock: it goes on by one with each sleep that ends. No model needs loom to know it.
+    sleeps: std::sync::atomic::AtomicU64,
 }
 
 impl ModelFutex {
@@ -31,6 +33,7 @@ impl Futex for Arc<ModelFutex> {
         if word.load(Relaxed) as u32 != expected {
             return;
         }
+        self.sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if *ends == 0 {
             ends = self.woken.wait(ends).unwrap();
         }
@@ -43,7 +46,7 @@ impl Futex for Arc<ModelFutex> {
     }
 
     fn now(&self) -> Duration {
-        Duration::ZERO
+        Duration::from_secs(self.sleeps.load(std::sync::atomic::Ordering::Relaxed))
     }
 }
 
@@ -88,7 +91,8 @@ impl Liveness for Member<'_> {
 
 impl Shared {
     fn new() -> Arc<Shared> {
-        let futex = Arc::new(ModelFutex { ends: Mutex::new(0), woken: Condvar::new() });
+        let futex =
+            Arc::new(ModelFutex { ends: Mutex::new(0), woken: Condvar::new(), sleeps: 0.into() });
         Arc::new(Shared {
             lock: RobustLock::with_futex(boxed_words(1), 0, futex.clone(), HERE),
             futex,
@@ -206,6 +210,52 @@ fn sweeper_frees() {
     sweeper.join().unwrap();
 }
 
+/// What a dead owner leaves, without letting any sleeper's time pass.
+fn die_holding(shared: &Shared, row: u32) -> impl FnOnce() {
+    std::mem::forget(shared.lock.lock(&Member { row, shared }).unwrap());
+    move || shared.lives[row as usize].store(1, forebay_sync::atomic::Ordering::Release)
+}
+
+/// One sleeps behind an owner that dies, and whose lock another one takes over: that one wakes it.
+fn taken_over_before_a_sleeper() {
+    let shared = Shared::new();
+    let die = die_holding(&shared, 1);
+    let sleeper = run_beside(&shared, |shared| lock_for_a_moment(shared, 0));
+    die();
+    lock_for_a_moment(&shared, 2);
+    sleeper.join().unwrap();
+}
+
+/// The same, but a sweep frees the lock and nobody else takes it.
+fn abandoned_before_a_sleeper() {
+    let shared = Shared::new();
+    let die = die_holding(&shared, 1);
+    let sleeper = run_beside(&shared, |shared| lock_for_a_moment(shared, 0));
+    die();
+    shared.lock.abandon(&Dead::new(ParticipantId { row: 1, generation: 1 }, HERE));
+    sleeper.join().unwrap();
+}
+
+/// Of two that sleep, the one that is woken gives up, since the owner has the lock again.
+fn gives_up_before_a_sleeper() {
+    let shared = Shared::new();
+    let member = Member { row: 2, shared: &shared };
+    let guard = shared.lock.lock(&member).unwrap();
+    let leaving = run_beside(&shared, |shared| {
+        let member = Member { row: 0, shared };
+        drop(shared.lock.lock_within(&member, Duration::from_secs(1)));
+    });
+    let sleeper = run_beside(&shared, |shared| lock_for_a_moment(shared, 1));
+    drop(guard);
+    drop(shared.lock.try_lock(&member));
+    leaving.join().unwrap();
+    sleeper.join().unwrap();
+}
+
+fn lock_for_a_moment(shared: &Shared, row: u32) {
+    drop(shared.lock.lock(&Member { row, shared }).unwrap());
+}
+
 /// Members of a real table: who joins and locks at once is not taken for dead by who still sees the
 /// row as it was before.
 struct Joined {
@@ -262,6 +312,14 @@ fn a_dead_owner_is_succeeded_once() {
     holds_within(Some(3), "robust lock: the repairer dies too", repairer_dies);
     holds("robust lock: a sweeper frees it", sweeper_frees);
     holds("robust lock: who just joined is alive", joins_and_locks);
+}
+
+#[test]
+fn nobody_sleeps_on_whoever_goes() {
+    holds("robust lock: taken over before a sleeper", taken_over_before_a_sleeper);
+    holds("robust lock: freed by a sweep before a sleeper", abandoned_before_a_sleeper);
+    let model = "robust lock: one gives up before a sleeper";
+    holds_within(Some(2), model, gives_up_before_a_sleeper);
 }
 
 #[test]
