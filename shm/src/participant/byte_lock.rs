@@ -89,7 +89,10 @@ impl ByteLocks for FileLocks {
 }
 
 /// Another description of the same file, whatever name that has now, or none. Closed on exec, as
-/// all files that the standard library opens.
+/// all files that the standard library opens. Who has become another user since may not open it.
 fn open_again(file: &File) -> io::Result<File> {
-    File::options().read(true).write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::options().read(true).write(true).open(&path).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot open the region again as {path}: {error}"))
+    })
 }

@@ -83,6 +83,9 @@ impl Region {
     /// have different plans, the last one's is under the name and the others keep theirs. If there
     /// is no room for a new region beside one of another plan, the old one stays, and this fails.
     ///
+    /// Who wants to become another user does so before: the directory, the file and each
+    /// [`join`](Region::join) are that user's.
+    ///
     /// # Errors
     /// The plan is impossible, the file system is full, the directory or the file is another
     /// user's or no such thing, another process has been making a region in the directory for ten
@@ -190,7 +193,8 @@ impl Region {
         &self.shared.rows
     }
 
-    /// Takes part.
+    /// Takes part. This opens the file once more, through `/proc/self/fd`: so `/proc` is needed, and
+    /// a process that became another user since it opened the region can take part no more.
     ///
     /// # Errors
     /// All rows are taken, or the system refuses.

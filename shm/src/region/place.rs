@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -75,11 +75,12 @@ impl<'a> Place<'a> {
 
     /// What is there, and is it a region of this plan and of this boot?
     pub(super) fn look(&self, plan: &Layout) -> Result<Found, RegionError> {
-        let Some((file, file_bytes)) = self.open_file()? else {
+        let Some((file, stat)) = self.open_file()? else {
             return Ok(Found::Nothing);
         };
+        let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
         let head = read_head(&file).map_err(|error| self.io("read the file", error))?;
-        let why = match Layout::decode(&head, file_bytes) {
+        let why = match Layout::decode(&head, file_bytes).and_then(|layout| whole(layout, &stat)) {
             Ok(layout) if layout.boot_id != plan.boot_id => ReplacedWhy::OtherBoot,
             Ok(layout) if !layout.is_same_plan(plan) => ReplacedWhy::OtherPlan,
             Ok(layout) => return Ok(Found::Usable(file, layout)),
@@ -183,7 +184,7 @@ impl<'a> Place<'a> {
         Ok((file, words))
     }
 
-    fn open_file(&self) -> Result<Option<(File, u64)>, RegionError> {
+    fn open_file(&self) -> Result<Option<(File, Stat)>, RegionError> {
         // NONBLOCK: a pipe in the file's place must not keep us waiting for its other end.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match rustix::fs::openat(&self.dir, self.name, flags, Mode::empty()) {
@@ -201,7 +202,7 @@ impl<'a> Place<'a> {
         if stat.st_uid != geteuid().as_raw() {
             return Err(self.at(RegionErrorKind::NotOurs { owner: stat.st_uid }));
         }
-        Ok(Some((File::from(fd), u64::try_from(stat.st_size).unwrap_or(0))))
+        Ok(Some((File::from(fd), stat)))
     }
 
     fn suffixed(&self, suffix: &str) -> OsString {
@@ -217,6 +218,19 @@ impl<'a> Place<'a> {
     fn io(&self, doing: &'static str, error: impl Into<std::io::Error>) -> RegionError {
         RegionError::io(Some(self.path), doing, error)
     }
+}
+
+/// A file with holes, say one that was copied, would be a bus error when the disk is full.
+fn whole(layout: Layout, stat: &Stat) -> Result<Layout, NotUsable> {
+    if has_holes(&layout, stat) {
+        return Err(NotUsable::Damaged { what: "it has holes" });
+    }
+    Ok(layout)
+}
+
+fn has_holes(layout: &Layout, stat: &Stat) -> bool {
+    let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+    allocated < layout.region_bytes
 }
 
 /// The first bytes of a file, as many as a header and a directory can have.
@@ -255,6 +269,13 @@ pub(super) fn fill(
         Errno::NOSPC | Errno::DQUOT | Errno::NOMEM => no_space(room().unwrap_or(0)),
         other => RegionError::io(path, "allocate the file", other),
     })?;
+    // Else every process would take every other one's region for damaged.
+    let stat = rustix::fs::fstat(file)
+        .map_err(|error| RegionError::io(path, "look at the file", error))?;
+    if has_holes(layout, &stat) {
+        let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
+        return Err(RegionError::io(path, "allocate the file for good on its file system", source));
+    }
     crash_point!("region.allocated");
     file.write_all(&layout.encode())
         .map_err(|error| RegionError::io(path, "write the file", error))?;

@@ -120,6 +120,7 @@ fn what_cannot_be_used_is_replaced_and_named() {
         ),
         ("an empty file", Box::new(Vec::clear), damaged("it is cut off")),
         ("a file cut at half", Box::new(|head| head.truncate(32 << 10)), damaged("it is cut off")),
+        ("a file with holes", Box::new(|_| {}), damaged("it has holes")),
         (
             "one flipped bit",
             Box::new(|head| head[offset::SEED] ^= 1),
@@ -137,6 +138,10 @@ fn what_cannot_be_used_is_replaced_and_named() {
         let mut bytes = whole.clone();
         change(&mut bytes);
         fs::write(&path, &bytes).unwrap();
+        if case == "a file with holes" {
+            fs::write(&path, &bytes[..4096]).unwrap();
+            fs::File::options().write(true).open(&path).unwrap().set_len(SPEC.bytes).unwrap();
+        }
         let region = Region::open_or_create(&path, &SPEC).unwrap();
         assert_eq!(region.opened(), &Opened::Replaced { why: why.clone() }, "{case}");
         let kept = path.with_file_name("region.damaged");
@@ -339,6 +344,22 @@ fn a_reader_refuses_what_it_cannot_read() {
         let error = Region::attach_read_only(&path).unwrap_err().to_string();
         assert!(error.contains(expected), "{case}: {error}");
     }
+}
+
+#[test]
+fn no_mapping_gets_into_a_core_dump() {
+    let (_dir, path) = fresh();
+    let _region = Region::open_or_create(&path, &SPEC).unwrap();
+    let _reader = Region::attach_read_only(&path).unwrap();
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let name = path.to_str().unwrap();
+    let parts: Vec<_> = maps.split("VmFlags:").collect();
+    let is_left_out = |pair: &[&str]| {
+        let flags = pair[1].lines().next().unwrap();
+        pair[0].contains(name).then(|| flags.split(' ').any(|flag| flag == "dd"))
+    };
+    let left_out: Vec<_> = parts.windows(2).filter_map(is_left_out).collect();
+    assert_eq!(left_out, [true, true]);
 }
 
 #[test]

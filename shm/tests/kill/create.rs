@@ -134,3 +134,11 @@ fn who_dies_after_making_room_left_nothing() {
     assert_eq!(names_beside(&path), [""; 0]);
     Shared::open(&path).assert_nothing_is_left("cleared");
 }
+
+#[test]
+fn limits_and_lost_rights_are_errors() {
+    for role in ["limited", "become_nobody"] {
+        let (_dir, path) = fresh();
+        Actor::start(role, &path).end_well();
+    }
+}

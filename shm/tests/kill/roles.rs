@@ -35,6 +35,8 @@ pub(crate) fn run() {
         "open_too_large" => {
             Region::open_or_create(&path, &RegionSpec { bytes: 1 << 60, ..SPEC }).unwrap_err();
         }
+        "limited" => limited(&path),
+        "become_nobody" => become_nobody(&Shared::open(&path)),
         "tight" => tight(&path),
         "part_beside_child" => part_beside_child(&Shared::open(&path)),
         "drop_in_child" => drop_in_child(&Shared::open(&path)),
@@ -134,6 +136,28 @@ fn spawn_idle() -> u32 {
         .spawn()
         .unwrap();
     child.id()
+}
+
+/// A limit on the size of files is an error, and no death.
+fn limited(path: &Path) {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let limit = Rlimit { current: Some(4096), maximum: None };
+    setrlimit(Resource::Fsize, limit).unwrap();
+    for error in [Region::open_or_create(path, &SPEC), Region::anonymous(&SPEC)] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("allocate the file"), "{error}");
+    }
+}
+
+/// Who becomes another user cannot join, and learns why.
+fn become_nobody(shared: &Shared) {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only the superuser can become another user");
+    }
+    let nobody = nix::unistd::Uid::from_raw(65534);
+    nix::unistd::setresuid(nobody, nobody, nobody).unwrap();
+    let error = shared.region.join().unwrap_err().to_string();
+    assert!(error.contains("/proc/self/fd"), "{error}");
 }
 
 /// A file system with room for one region, seen by this process alone; only the superuser may mount.
