@@ -29,7 +29,7 @@ pub(crate) const FREE: u32 = 0;
 pub(crate) const TAKEN: u32 = 1;
 pub(crate) const SWEPT: u32 = 2;
 
-/// Names a participant, for ever: the next one in the same row has another generation.
+/// Names a participant: the next one in the same row has another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParticipantId {
     /// Which row of the table, and of every table that has one row a participant.
