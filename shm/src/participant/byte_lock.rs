@@ -34,8 +34,8 @@ impl FileLocks {
 }
 
 /// A locked byte. Closing the file would not be enough: a child that was forked off, by any thread,
-/// and has not yet executed another program has a copy of the descriptor, and the lock goes with the
-/// last copy. So it is released by hand, which counts for all copies; but not by the child.
+/// and has not yet executed another program has a copy of the descriptor, and the lock goes with
+/// the last copy. So it is released by hand, which counts for all copies; but not by the child.
 #[derive(Debug)]
 pub(crate) struct HeldByte {
     file: File,

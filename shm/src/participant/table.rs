@@ -41,8 +41,8 @@ pub struct ParticipantId {
 /// One lock for each row, which the kernel releases when its holder dies.
 ///
 /// Unlocking, by hand or by death, synchronises with whoever locks next and with whoever learns
-/// that the byte is free. The kernel locks and unlocks under one lock of its own; but that a file has
-/// no locked byte at all, it tells without, so asking has to pass through that lock as well.
+/// that the byte is free. The kernel locks and unlocks under one lock of its own; but that a file
+/// has no locked byte at all, it tells without, so asking has to pass through that lock as well.
 pub(crate) trait ByteLocks {
     /// Releases the byte when it is dropped.
     type Held;

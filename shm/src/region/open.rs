@@ -193,8 +193,8 @@ impl Region {
         &self.shared.rows
     }
 
-    /// Takes part. This opens the file once more, through `/proc/self/fd`: so `/proc` is needed, and
-    /// a process that became another user since it opened the region can take part no more.
+    /// Takes part. This opens the file once more, through `/proc/self/fd`: `/proc` is needed, and a
+    /// process that became another user since it opened the region can take part no more.
     ///
     /// # Errors
     /// All rows are taken, or the system refuses.

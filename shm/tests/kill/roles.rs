@@ -160,7 +160,8 @@ fn become_nobody(shared: &Shared) {
     assert!(error.contains("/proc/self/fd"), "{error}");
 }
 
-/// A file system with room for one region, seen by this process alone; only the superuser may mount.
+/// A file system with room for one region, that this process alone sees; only the superuser may
+/// mount one.
 fn tight(path: &Path) {
     use nix::mount::{MsFlags, mount};
     let dir = path.parent().unwrap();
