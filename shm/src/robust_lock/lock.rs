@@ -141,7 +141,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     }
 
     /// Says that a sweep found the owner dead, if it is this one: the lock becomes free and in need
-    /// of repair. A sweep does this for every lock; without it the next owner would find out itself.
+    /// of repair. A sweep does this for every lock; without it the next owner would find out by
+    /// itself.
     pub fn abandon(&self, dead: &Dead) -> bool {
         let mut seen = self.word().load(Relaxed);
         while dead.region() == self.region && owner_of(seen) == Some(dead.id()) {
