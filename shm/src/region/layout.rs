@@ -11,7 +11,7 @@ use forebay_sync::Barrier;
 use super::error::RegionErrorKind;
 use super::spec::{AreaSpec, RegionSpec};
 use crate::map::WORD_BYTES;
-use crate::participant::ROW_WORDS;
+use crate::participant::{ROW_WORDS, RegionId};
 
 pub(crate) const MAGIC: [u8; 8] = *b"FBREGION";
 pub(crate) const LAYOUT_VERSION: u32 = 1;
@@ -135,6 +135,10 @@ impl Layout {
     pub(crate) fn is_same_plan(&self, other: &Layout) -> bool {
         (self.region_bytes, self.participants_max, &self.areas)
             == (other.region_bytes, other.participants_max, &other.areas)
+    }
+
+    pub(crate) fn id(&self) -> RegionId {
+        RegionId::of_seed(self.seed)
     }
 
     pub(crate) fn area(&self, kind: u32) -> Option<&AreaPlace> {

@@ -38,7 +38,7 @@ impl RegionReader {
             return Err(unusable("it was made before the machine was started again"));
         }
         let map = map::Words::of_file_read_only(&file, layout.region_bytes as usize)
-            .map(Arc::new)
+            .and_then(|words| words.leave_out_of_dumps().map(|()| Arc::new(words)))
             .map_err(io("map the file"))?;
         let (rows, locks) = rows_of(&map, file, &layout);
         Ok(RegionReader { map, layout, rows, locks })
@@ -67,7 +67,7 @@ impl RegionReader {
     /// The area of this kind; `None` if the plan has none.
     pub fn area(&self, kind: u32) -> Option<ReadOnlyArea> {
         let place = self.layout.area(kind)?;
-        Some(ReadOnlyArea::new(Area::new(&self.map, place)))
+        Some(ReadOnlyArea::new(Area::new(&self.map, place, self.layout.id())))
     }
 
     /// All participants, the dead ones too that nobody has swept yet.
