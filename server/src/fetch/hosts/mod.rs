@@ -16,5 +16,5 @@ mod table;
 mod tests;
 
 pub use resolve::Resolver;
-pub(super) use resolve::{addresses, note_failed};
+pub(super) use resolve::{addresses, note_all_failed, note_failed, note_worked};
 pub(crate) use table::Hosts;

@@ -18,7 +18,6 @@ use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::limits::HOST_WAIT_MS;
 use crate::worker::Worker;
 
 type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
@@ -70,7 +69,7 @@ pub(in crate::fetch) async fn addresses(
     if let Ok(address) = origin.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, origin.port)]);
     }
-    let terms = Terms::of(settings, clock::monotonic_ms());
+    let terms = Terms::of(settings, clock::monotonic_ms(), deadline_ms);
     if terms.fresh_ms == 0 {
         return resolve_apart(worker, origin, deadline_ms).await;
     }
@@ -78,24 +77,24 @@ pub(in crate::fetch) async fn addresses(
         let now_ms = clock::monotonic_ms();
         let left_ms = deadline_ms.saturating_sub(now_ms);
         match worker.hosts.step(&origin.authority, terms, now_ms) {
-            Step::Use { addresses, is_stale } => {
+            Step::Use { mut addresses, is_stale, due } => {
                 if is_stale {
                     worker.count(Counter::OriginStaleAddresses);
+                }
+                if let Some(due) = due
+                    && worker.hosts.take_due(&origin.authority, due, now_ms)
+                {
+                    addresses.sort_by_key(|&address| address != due);
                 }
                 return Ok(addresses);
             }
             Step::Refuse => return Err(Fault::OriginName),
-            Step::Wait(done) => wait(done, left_ms).await?,
-            Step::Resolve { has_stale } => {
-                let Some((resolution, done)) = worker.hosts.begin(&origin.authority, terms, now_ms)
-                else {
-                    continue;
-                };
-                begin(worker, origin, terms, resolution);
-                match has_stale {
-                    // In vain or not: the next look finds new addresses or the stale ones.
-                    true => drop(wait(done, HOST_WAIT_MS.min(left_ms / 2)).await),
-                    false => wait(done, left_ms).await?,
+            // In vain or not: the next look finds new addresses or the stale ones.
+            Step::Wait { done, until_ms: Some(ms) } => drop(wait(done, ms - now_ms).await),
+            Step::Wait { done, until_ms: None } => wait(done, left_ms).await?,
+            Step::Resolve => {
+                if let Some(resolution) = worker.hosts.begin(&origin.authority, terms, now_ms) {
+                    begin(worker, origin, terms, resolution);
                 }
             }
         }
@@ -165,4 +164,18 @@ pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, add
         let detail = format_args!("{}: {address} is tried last", origin.authority);
         worker.event(Event::OriginAddressFailed, &detail);
     }
+}
+
+/// An address of an origin took a connection.
+pub(in crate::fetch) fn note_worked(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
+    worker.hosts.put_back(&origin.authority, address);
+}
+
+/// None of these addresses of an origin took a connection: there may be others by now.
+pub(in crate::fetch) fn note_all_failed(
+    worker: &Worker,
+    origin: &OriginAddress,
+    tried: &[SocketAddr],
+) {
+    worker.hosts.give_up(&origin.authority, tried);
 }

@@ -45,7 +45,7 @@ impl Hosts {
     pub(super) fn step(&self, authority: &str, terms: Terms, now_ms: u64) -> Step {
         let table = self.table.read();
         let host = table.get(authority);
-        host.map_or(Step::Resolve { has_stale: false }, |host| host.step(terms, now_ms))
+        host.map_or(Step::Resolve, |host| host.step(terms, now_ms))
     }
 
     /// Makes it the caller's duty to resolve the name, or says that another took it first.
@@ -54,7 +54,7 @@ impl Hosts {
         authority: &str,
         terms: Terms,
         now_ms: u64,
-    ) -> Option<(Resolution, Done)> {
+    ) -> Option<Resolution> {
         let (wake, done) = watch::channel(());
         let done = Done(done);
         let mut table = self.table.write();
@@ -63,30 +63,63 @@ impl Hosts {
             table.clear();
         }
         let host = table.entry(authority.into()).or_default();
-        let Step::Resolve { .. } = host.step(terms, now_ms) else {
+        let Step::Resolve = host.step(terms, now_ms) else {
             return None;
         };
-        host.begin(done.clone());
+        host.begin(done.clone(), now_ms);
         drop(table);
-        let resolution = Resolution {
+        Some(Resolution {
             hosts: Arc::clone(self),
             authority: authority.into(),
             _wake: wake,
-            done: done.clone(),
+            done,
             has_ended: false,
-        };
-        Some((resolution, done))
+        })
     }
 
-    /// The address took no connection: it is tried last for a while. False if it stood alone, or
-    /// last already, which is found without keeping others from reading.
+    /// The address took no connection: it is tried last. False if it stood alone, or was last
+    /// already.
     pub(super) fn put_last(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
-        let can = |host: &Host| host.can_put_last(address, now_ms);
+        let can = |host: &Host| host.can_put_last(address);
+        self.change(authority, can, |host| host.put_last(address, now_ms))
+    }
+
+    /// The address took a connection: if it was last before, it is not any more.
+    pub(super) fn put_back(&self, authority: &str, address: SocketAddr) {
+        let can = |host: &Host| host.can_put_back(address);
+        self.change(authority, can, |host| {
+            host.put_back(address);
+            true
+        });
+    }
+
+    /// Makes it the caller's duty to try an address that is due, or says that another does.
+    pub(super) fn take_due(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
+        self.change(authority, |_| true, |host| host.take_due(address, now_ms))
+    }
+
+    /// None of these addresses took a connection. If the name has no others, it is soon resolved
+    /// anew.
+    pub(super) fn give_up(&self, authority: &str, tried: &[SocketAddr]) {
+        let can = |host: &Host| host.can_give_up(tried);
+        self.change(authority, can, |host| {
+            host.give_up(tried);
+            true
+        });
+    }
+
+    /// Changes what is known of a name: false without a change. Where there is nothing to change,
+    /// that is found without keeping others from reading.
+    fn change(
+        &self,
+        authority: &str,
+        can: impl FnOnce(&Host) -> bool,
+        change: impl FnOnce(&mut Host) -> bool,
+    ) -> bool {
         if !self.table.read().get(authority).is_some_and(can) {
             return false;
         }
-        let mut table = self.table.write();
-        table.get_mut(authority).is_some_and(|host| host.put_last(address, now_ms))
+        self.table.write().get_mut(authority).is_some_and(change)
     }
 
     /// Forgets every name that is not an origin of these sites. A request that still goes by older
