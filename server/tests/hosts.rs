@@ -311,3 +311,14 @@ fn no_request_gets_a_stale_address_from_a_resolver_that_works() {
     assert_eq!((old.request_count(), new.request_count()), (1, 6));
     assert_eq!(server.count(Counter::OriginStaleAddresses), 0);
 }
+
+#[test]
+fn connections_go_to_all_addresses_by_turns() {
+    let origins = [Origin::echo(), Origin::echo(), Origin::echo()];
+    let found = origins.iter().map(Origin::address).collect();
+    let server = Server::start(vec![Does::Finds(found)], &[("origin-address-ms-max", "1h")]);
+    for turn in 0..30 {
+        assert_eq!(server.status(), 200, "turn {turn}");
+    }
+    assert_eq!(origins.map(|origin| origin.connections().len()), [10, 10, 10]);
+}

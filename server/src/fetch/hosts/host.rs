@@ -2,6 +2,7 @@
 //! milliseconds.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::table::Done;
 use crate::config::ServerSettings;
@@ -34,6 +35,8 @@ pub(super) struct Host {
     failed_ms: Option<u64>,
     /// Somebody resolves the name.
     under_way: Option<UnderWay>,
+    /// Counts connections, so that each address of several gets its part of them.
+    turn: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -125,11 +128,19 @@ impl Host {
         Step::Use { addresses: self.in_order(), is_stale, due }
     }
 
-    /// As resolved; those that took no connection come last.
+    /// By turns, within neighbours of one family: which family comes first was the resolver's
+    /// choice (RFC 6724). Those that took no connection come last.
     fn in_order(&self) -> Vec<SocketAddr> {
-        let mut ordered = self.addresses.clone();
-        ordered.sort_by_key(|one| one.has_failed());
-        ordered.iter().map(|one| one.address).collect()
+        let of = |failed| self.addresses.iter().filter(move |one| one.has_failed() == failed);
+        let mut ordered: Vec<SocketAddr> = of(false).map(|one| one.address).collect();
+        if ordered.len() > 1 {
+            let turn = self.turn.fetch_add(1, Relaxed);
+            for family in ordered.chunk_by_mut(|one, next| one.is_ipv4() == next.is_ipv4()) {
+                family.rotate_left(turn % family.len());
+            }
+        }
+        ordered.extend(of(true).map(|one| one.address));
+        ordered
     }
 
     /// Makes it the caller's duty to try the address first, though it failed. If it is a black

@@ -20,8 +20,12 @@ const LONG: Terms = Terms { fresh_ms: 100 * ADDRESS_FAILED_MS, ..TERMS };
 /// When something was found, or was not.
 const T: u64 = 50_000;
 
+/// Of IPv4 up to 100, then of IPv6.
 fn address(number: u8) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, number], 80))
+    match number {
+        0..=100 => SocketAddr::from(([192, 0, 2, number], 80)),
+        _ => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)], 80)),
+    }
 }
 
 fn addresses(numbers: &[u8]) -> Vec<SocketAddr> {
@@ -186,7 +190,7 @@ fn a_name_whose_addresses_all_failed_is_resolved_anew() {
             assert_eq!(show(&hosts.step("a", terms, now_ms)), "stale [1, 2]", "{tried:?}");
             resolve(&hosts, &[1, 2], now_ms + HOST_RETRY_MS);
             let later = hosts.step("a", terms, now_ms + 2 * HOST_RETRY_MS);
-            assert_eq!(show(&later), "fresh [1, 2]", "{tried:?}");
+            assert_eq!(show(&later), "fresh [2, 1]", "{tried:?}");
         }
     }
 }
@@ -238,6 +242,30 @@ fn an_address_that_took_no_connection_comes_last() {
 }
 
 #[test]
+fn connections_go_to_the_addresses_of_one_family_by_turns() {
+    // What the resolver finds, above 100 of IPv6; which of them fail; four connections.
+    let cases: &[(&[u8], &[u8], [&str; 4])] = &[
+        (&[1], &[], ["[1]", "[1]", "[1]", "[1]"]),
+        (&[1, 2], &[], ["[1, 2]", "[2, 1]", "[1, 2]", "[2, 1]"]),
+        (&[1, 2, 3], &[], ["[1, 2, 3]", "[2, 3, 1]", "[3, 1, 2]", "[1, 2, 3]"]),
+        (&[1, 2, 3], &[2], ["[1, 3, 2]", "[3, 1, 2]", "[1, 3, 2]", "[3, 1, 2]"]),
+        (&[1, 2], &[1], ["[2, 1]", "[2, 1]", "[2, 1]", "[2, 1]"]),
+        (&[101, 1], &[], ["[101, 1]", "[101, 1]", "[101, 1]", "[101, 1]"]),
+        (&[101, 102, 1], &[], ["[101, 102, 1]", "[102, 101, 1]", "[101, 102, 1]", "[102, 101, 1]"]),
+        (&[1, 2, 101], &[101], ["[1, 2, 101]", "[2, 1, 101]", "[1, 2, 101]", "[2, 1, 101]"]),
+    ];
+    for (found, failing, wanted) in cases {
+        let hosts = hosts();
+        resolve(&hosts, found, T);
+        for number in *failing {
+            hosts.put_last("a", address(*number), T);
+        }
+        let seen = [(); 4].map(|()| step(&hosts, T));
+        assert_eq!(seen, wanted.map(|one| format!("fresh {one}")), "{found:?} but {failing:?}");
+    }
+}
+
+#[test]
 fn one_at_a_time_tries_an_address_that_failed() {
     let hosts = hosts();
     resolve(&hosts, &[1, 2], T);
@@ -260,7 +288,7 @@ fn one_at_a_time_tries_an_address_that_failed() {
     hosts.put_back("a", address(9));
     assert_eq!(look(due_ms), "resolve", "that is none of its addresses");
     hosts.put_back("a", address(2));
-    assert_eq!(look(due_ms), "fresh [1, 2]", "one works after all");
+    assert_eq!(look(due_ms), "fresh [2, 1]", "one works after all");
 }
 
 #[test]
