@@ -77,8 +77,16 @@ pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 
 /// Names of origins whose addresses are kept; they come from the configuration only. One more, and
-/// all are resolved anew.
+/// a quarter leaves, those not used longest.
 pub(crate) const HOSTS_MAX: usize = 16 << 10;
+
+/// Names that one worker has the system resolve at once; more wait. A resolver that works takes
+/// milliseconds, so this many do thousands a second. One that hangs holds a thread each time for
+/// half a minute, whoever still waits for it; so that is all that it can hold.
+pub(crate) const RESOLUTIONS_MAX: usize = 32;
+
+/// Threads of one worker that may block: nothing but resolving names does.
+pub(crate) const BLOCKING_THREADS_MAX: usize = RESOLUTIONS_MAX;
 
 /// Addresses kept of one name; beyond this each has too small a share of the time to connect.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;

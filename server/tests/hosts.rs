@@ -322,3 +322,26 @@ fn connections_go_to_all_addresses_by_turns() {
     }
     assert_eq!(origins.map(|origin| origin.connections().len()), [10, 10, 10]);
 }
+
+#[test]
+fn resolutions_that_hang_take_no_more_threads_than_there_are_permits() {
+    let (origin, gate) = (Origin::echo(), Gate::new());
+    let script = vec![Does::Hangs(gate.clone(), vec![origin.address()])];
+    // Each connection begins a resolution of its own, and gives it up before it ends.
+    let flags = [("origin-address-ms-max", "0"), ("origin-connect-ms-max", "100ms")];
+    let server = Server::start(script, &flags);
+    let mut clients: Vec<_> = (0..100)
+        .map(|number| {
+            let mut client = Client::connect(server.address);
+            client.send(request_text("GET", &format!("/{number}"), &[]));
+            client
+        })
+        .collect();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("an answer").status, 504);
+    }
+    let resolved = server.resolved_count();
+    assert!((1..=2 * 32).contains(&resolved), "{resolved} threads of two workers");
+    gate.open();
+    eventually("the permits are back", || server.status() == 200);
+}

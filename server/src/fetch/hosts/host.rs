@@ -33,16 +33,12 @@ pub(super) struct Host {
     is_in_vain: bool,
     /// When the name could not be resolved; nothing if it could since.
     failed_ms: Option<u64>,
-    /// Somebody resolves the name.
-    under_way: Option<UnderWay>,
+    /// When the last resolution began.
+    began_ms: u64,
+    /// The end of the one that is under way.
+    under_way: Option<Done>,
     /// Counts connections, so that each address of several gets its part of them.
     turn: AtomicUsize,
-}
-
-#[derive(Debug)]
-struct UnderWay {
-    done: Done,
-    began_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,18 +85,18 @@ impl Host {
             return self.go(false, now_ms);
         }
         let has_stale = is_known && age_ms < terms.fresh_ms + terms.stale_ms;
-        let Some(under_way) = &self.under_way else {
+        let Some(done) = &self.under_way else {
             return match self.has_failed_within(HOST_RETRY_MS, now_ms) {
                 false => Step::Resolve,
                 true if has_stale => self.go(true, now_ms),
                 true => Step::Refuse,
             };
         };
-        let until_ms = self.wait_until_ms(under_way, terms, now_ms);
+        let until_ms = self.wait_until_ms(terms, now_ms);
         if has_stale && now_ms >= until_ms {
             return self.go(true, now_ms);
         }
-        Step::Wait { done: under_way.done.clone(), until_ms: has_stale.then_some(until_ms) }
+        Step::Wait { done: done.clone(), until_ms: has_stale.then_some(until_ms) }
     }
 
     /// Addresses none of which takes a connection may be those of yesterday.
@@ -110,12 +106,12 @@ impl Host {
 
     /// Until when to wait where there are stale addresses. A resolver that failed a moment ago is
     /// not waited for, nor one that had its time for others.
-    fn wait_until_ms(&self, under_way: &UnderWay, terms: Terms, now_ms: u64) -> u64 {
+    fn wait_until_ms(&self, terms: Terms, now_ms: u64) -> u64 {
         if self.has_failed_within(HOST_DOUBTED_MS, now_ms) {
             return now_ms;
         }
         let own_ms = terms.since_ms.saturating_add(terms.wait_ms);
-        own_ms.min(under_way.began_ms + HOST_WAIT_MS)
+        own_ms.min(self.began_ms + HOST_WAIT_MS)
     }
 
     fn has_failed_within(&self, limit_ms: u64, now_ms: u64) -> bool {
@@ -156,12 +152,18 @@ impl Host {
 
     /// Somebody begins to resolve the name; `done` tells of the end.
     pub(super) fn begin(&mut self, done: Done, now_ms: u64) {
-        self.under_way = Some(UnderWay { done, began_ms: now_ms });
+        self.under_way = Some(done);
+        self.began_ms = now_ms;
     }
 
-    /// Is this the resolution that is under way?
-    pub(super) fn is_under_way(&self, done: &Done) -> bool {
-        self.under_way.as_ref().is_some_and(|own| own.done.is_same(done))
+    /// Does somebody resolve the name?
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// When that began, or the last time that it was done.
+    pub(super) fn began_ms(&self) -> u64 {
+        self.began_ms
     }
 
     /// The resolution that is under way has ended. No address is as good as an error.

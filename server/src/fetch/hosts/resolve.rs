@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::host::{Step, Terms};
-use super::table::{Done, Resolution};
+use super::table::{Begun, Done, Resolution};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
@@ -92,11 +92,11 @@ pub(in crate::fetch) async fn addresses(
             // In vain or not: the next look finds new addresses or the stale ones.
             Step::Wait { done, until_ms: Some(ms) } => drop(wait(done, ms - now_ms).await),
             Step::Wait { done, until_ms: None } => wait(done, left_ms).await?,
-            Step::Resolve => {
-                if let Some(resolution) = worker.hosts.begin(&origin.authority, terms, now_ms) {
-                    begin(worker, origin, terms, resolution);
-                }
-            }
+            Step::Resolve => match worker.hosts.begin(&origin.authority, terms, now_ms) {
+                Begun::Own(resolution) => begin(worker, origin, terms, resolution),
+                Begun::Another => {}
+                Begun::NoRoom => return resolve_apart(worker, origin, deadline_ms).await,
+            },
         }
     }
 }
@@ -114,8 +114,7 @@ async fn resolve_apart(
 ) -> Result<Vec<SocketAddr>, Fault> {
     let limit = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
     let found = timeout(limit, resolve_on_a_thread(worker, origin, |_| ())).await;
-    let found = found.map_err(|_| Fault::OriginConnectTimeout)?;
-    found.unwrap_or_else(|panicked| Err(panicked.into())).map_err(|_| {
+    found.map_err(|_| Fault::OriginConnectTimeout)?.map_err(|_| {
         worker.count(Counter::OriginResolutionErrors);
         Fault::OriginName
     })
@@ -123,16 +122,15 @@ async fn resolve_apart(
 
 /// Resolves the name on another thread, for all who wait. This goes on when they do not.
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
-    let resolved = resolve_on_a_thread(worker, origin, move |found| {
-        resolution.end(found, clock::monotonic_ms());
-    });
-    let (own, authority) = (Rc::clone(worker), origin.authority.clone());
+    let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {
-        let Err(error) = resolved.await.unwrap_or_else(|panicked| Err(panicked.into())) else {
+        let note = move |found: &[SocketAddr]| resolution.end(found, clock::monotonic_ms());
+        let Err(error) = resolve_on_a_thread(&own, &origin, note).await else {
             return;
         };
         own.count(Counter::OriginResolutionErrors);
-        let step = own.hosts.step(&authority, terms, clock::monotonic_ms());
+        let authority = &origin.authority;
+        let step = own.hosts.step(authority, terms, clock::monotonic_ms());
         let what_now = match step {
             Step::Use { .. } => "its last addresses stay in use",
             _ => "it has no addresses",
@@ -142,19 +140,24 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
 }
 
 /// Resolves the name and calls `note` with what was found, nothing after an error, both on a
-/// thread that may block.
-fn resolve_on_a_thread(
+/// thread that may block. It holds its permit to the end, also when nobody waits any more: what
+/// the system has begun cannot be stopped.
+async fn resolve_on_a_thread(
     worker: &Worker,
     origin: &OriginAddress,
     note: impl FnOnce(&[SocketAddr]) + Send + 'static,
-) -> JoinHandle<io::Result<Vec<SocketAddr>>> {
+) -> io::Result<Vec<SocketAddr>> {
+    let permits = Arc::clone(&worker.resolutions);
+    let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
     worker.count(Counter::OriginResolutions);
     let (resolver, host, port) = (worker.hosts.resolver.clone(), origin.host.clone(), origin.port);
-    spawn_blocking(move || {
+    let resolved = spawn_blocking(move || {
         let found = resolver.resolve(&host, port);
         note(found.as_deref().unwrap_or_default());
+        drop(permit);
         found
-    })
+    });
+    resolved.await.unwrap_or_else(|panicked| Err(panicked.into()))
 }
 
 /// An address of an origin took no connection: others of the same name are tried before it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::host::{Host, Step, Terms};
 use super::resolve::Resolver;
-use super::table::{Hosts, Resolution};
+use super::table::{Begun, Hosts, Resolution};
 use crate::config::Config;
 use crate::limits::{
     ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS, HOSTS_MAX,
@@ -63,7 +63,18 @@ fn step(hosts: &Hosts, now_ms: u64) -> String {
 }
 
 fn begin(hosts: &Arc<Hosts>, now_ms: u64) -> Resolution {
-    hosts.begin("a", TERMS, now_ms).expect("nobody else resolves it")
+    begin_name(hosts, "a", TERMS, now_ms)
+}
+
+fn begin_name(hosts: &Arc<Hosts>, name: &str, terms: Terms, now_ms: u64) -> Resolution {
+    match hosts.begin(name, terms, now_ms) {
+        Begun::Own(resolution) => resolution,
+        other => panic!("{name} at {now_ms}: {other:?}"),
+    }
+}
+
+fn resolve_name(hosts: &Arc<Hosts>, name: &str, now_ms: u64) {
+    begin_name(hosts, name, TERMS, now_ms).end(&addresses(&[1]), now_ms);
 }
 
 fn resolve(hosts: &Arc<Hosts>, found: &[u8], now_ms: u64) {
@@ -183,7 +194,7 @@ fn a_name_whose_addresses_all_failed_is_resolved_anew() {
         let found = show(&hosts.step("a", terms, now_ms));
         assert_eq!(found, *wanted, "{tried:?}, {later_ms} ms later");
         if *wanted == "resolve" {
-            let resolution = hosts.begin("a", terms, now_ms).expect("nobody else does");
+            let resolution = begin_name(&hosts, "a", terms, now_ms);
             let waits = format!("wait until T + {}", later_ms + HOST_WAIT_MS);
             assert_eq!(show(&hosts.step("a", terms, now_ms)), waits, "{tried:?}");
             resolution.end(&[], now_ms);
@@ -329,8 +340,8 @@ fn addresses_beyond_the_limit_are_left_out() {
 fn one_resolves_a_name_and_its_end_wakes_the_others() {
     let hosts = hosts();
     let resolution = begin(&hosts, T);
-    assert!(hosts.begin("a", TERMS, T).is_none(), "one at a time");
-    assert!(hosts.begin("b", TERMS, T).is_some(), "another name");
+    assert!(matches!(hosts.begin("a", TERMS, T), Begun::Another), "one at a time");
+    assert!(matches!(hosts.begin("b", TERMS, T), Begun::Own(_)), "another name");
     let done = || match hosts.step("a", TERMS, T) {
         Step::Wait { done, .. } => done,
         other => panic!("there is no address yet: {other:?}"),
@@ -365,23 +376,55 @@ fn names_that_are_no_origins_any_more_leave() {
     let config = Config::from_toml(config, "test").expect("it is right");
     let hosts = hosts();
     resolve(&hosts, &[1], T);
-    let gone = hosts.begin("b:81", TERMS, T).expect("it is new");
+    resolve_name(&hosts, "b:81", T);
+    let gone = begin_name(&hosts, "c", TERMS, T);
     hosts.retain(&config.sites);
-    assert_eq!((hosts.count(), step(&hosts, T).as_str()), (1, "fresh [1]"));
-    // The same name is back before the end of the resolution that was under way.
-    let _back = hosts.begin("b:81", TERMS, T).expect("it is new again");
+    assert_eq!((hosts.count(), step(&hosts, T).as_str()), (2, "fresh [1]"));
+    assert!(matches!(hosts.begin("c", TERMS, T), Begun::Another), "one at a time");
     gone.end(&addresses(&[7]), T);
-    assert_eq!(show(&hosts.step("b:81", TERMS, T)), "wait", "the old end is not the new one's");
+    hosts.retain(&config.sites);
+    assert_eq!(hosts.count(), 1, "with the next settings");
 }
 
 #[test]
-fn the_table_does_not_grow_without_a_limit() {
+fn a_full_table_forgets_what_was_not_used_longest_and_nothing_under_way() {
     let hosts = hosts();
-    for number in 0..=HOSTS_MAX {
-        let name = format!("name-{number}");
-        let resolution = hosts.begin(&name, TERMS, T).expect("it is new");
-        resolution.end(&addresses(&[1]), T);
-        assert!(hosts.count() <= HOSTS_MAX, "{number}");
+    let name = |number: usize| format!("name-{number}");
+    let running = begin_name(&hosts, "running", TERMS, 0);
+    let times = || (1..HOSTS_MAX).zip(T..);
+    for (number, now_ms) in times() {
+        resolve_name(&hosts, &name(number), now_ms);
     }
-    assert_eq!(hosts.count(), 1, "a full table begins anew");
+    // The first of them is used still.
+    let end_ms = T + HOSTS_MAX as u64;
+    resolve_name(&hosts, &name(1), end_ms);
+    assert_eq!(hosts.count(), HOSTS_MAX);
+    resolve_name(&hosts, "new", end_ms);
+    let wide = Terms { fresh_ms: u64::MAX / 4, stale_ms: 0, ..TERMS };
+    let is_there = |name: &str| matches!(hosts.step(name, wide, end_ms), Step::Use { .. });
+    assert!(is_there("new") && is_there(&name(1)), "in use");
+    let kept = times().filter(|&(number, _)| is_there(&name(number))).count();
+    assert!((HOSTS_MAX * 7 / 10..HOSTS_MAX * 8 / 10).contains(&kept), "{kept} are kept");
+    assert!(!is_there(&name(2)) && is_there(&name(HOSTS_MAX - 1)), "the oldest leave");
+    assert!(
+        matches!(hosts.begin("running", TERMS, end_ms), Begun::Another),
+        "it is being resolved"
+    );
+    running.end(&addresses(&[1]), end_ms);
+    assert!(is_there("running"), "and its end counts");
+}
+
+#[test]
+fn a_table_full_of_names_that_are_being_resolved_takes_no_other() {
+    let hosts = hosts();
+    let name = |number: usize| format!("name-{number}");
+    let running: Vec<_> =
+        (0..HOSTS_MAX).map(|number| begin_name(&hosts, &name(number), TERMS, T)).collect();
+    assert!(matches!(hosts.begin("one more", TERMS, T), Begun::NoRoom));
+    assert!(matches!(hosts.begin("name-7", TERMS, T), Begun::Another));
+    assert_eq!(hosts.count(), HOSTS_MAX);
+    for resolution in running {
+        resolution.end(&addresses(&[1]), T);
+    }
+    resolve_name(&hosts, "one more", T);
 }
