@@ -10,13 +10,22 @@ use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 use crate::atomic::fence;
 
 /// How the two sides are kept in order. Both sides of one protocol must use the same.
+///
+/// Who has one has made it: a `membarrier` passes over processes that are not registered for it, so
+/// that the frequent side of a barrier that was merely named would be protected by nothing.
+///
+/// ```compile_fail,E0599
+/// let barrier = forebay_sync::Barrier::Global;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Barrier {
-    /// A fence on both sides: works everywhere.
+pub struct Barrier(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
     Fence,
-    /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
+    /// This process is registered.
     Process,
-    /// The same among all processes that made this barrier.
+    /// The same, among all processes that are.
     Global,
 }
 
@@ -33,28 +42,47 @@ impl std::fmt::Display for NoMembarrier {
 impl std::error::Error for NoMembarrier {}
 
 impl Barrier {
-    /// [`Barrier::Process`] for this process.
+    /// A fence on both sides: works everywhere.
+    #[must_use]
+    pub const fn fence() -> Barrier {
+        Barrier(Kind::Fence)
+    }
+
+    /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
     ///
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn process() -> Result<Barrier, NoMembarrier> {
         register(MembarrierCommand::RegisterPrivateExpedited)?;
-        Ok(Barrier::Process)
+        Ok(Barrier(Kind::Process))
     }
 
-    /// [`Barrier::Global`]; every process that takes part must have made one before it publishes.
+    /// The same among all processes that made this barrier: every process that takes part must have
+    /// made one before it publishes.
     ///
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn global() -> Result<Barrier, NoMembarrier> {
         register(MembarrierCommand::RegisterGlobalExpedited)?;
-        Ok(Barrier::Global)
+        Ok(Barrier(Kind::Global))
+    }
+
+    /// Is this the barrier of [`Barrier::process`]?
+    pub(crate) const fn is_process(self) -> bool {
+        matches!(self.0, Kind::Process)
+    }
+
+    /// The barrier of [`Barrier::process`], which the caller knows to have been made before, or that
+    /// of [`Barrier::fence`]: for who keeps a bit in place of a barrier.
+    #[inline(always)]
+    pub(crate) const fn remembered(is_process: bool) -> Barrier {
+        Barrier(if is_process { Kind::Process } else { Kind::Fence })
     }
 
     /// The frequent side, between its store and its load. `name` is that of a fence.
     #[inline(always)]
     pub fn light(self, name: &'static str) {
-        if self == Barrier::Fence || cfg!(any(loom, tsan)) {
+        if self.0 == Kind::Fence || cfg!(any(loom, tsan)) {
             // ORDER: the caller names the partner, which calls `heavy`.
             fence(name);
         } else {
@@ -70,11 +98,11 @@ impl Barrier {
     pub fn heavy(self, name: &'static str) {
         // ORDER: the caller names the partner, which calls `light`.
         fence(name);
-        let command = match self {
+        let command = match self.0 {
             _ if cfg!(any(loom, tsan)) => return,
-            Barrier::Fence => return,
-            Barrier::Process => MembarrierCommand::PrivateExpedited,
-            Barrier::Global => MembarrierCommand::GlobalExpedited,
+            Kind::Fence => return,
+            Kind::Process => MembarrierCommand::PrivateExpedited,
+            Kind::Global => MembarrierCommand::GlobalExpedited,
         };
         if let Err(error) = membarrier(command) {
             panic!("membarrier was registered and is now refused: {error}");

@@ -20,7 +20,7 @@ const RECORD_WORDS: usize = 32;
 /// All barriers that this kernel offers.
 fn barriers() -> Vec<Barrier> {
     let offered = [Barrier::process(), Barrier::global()];
-    std::iter::once(Barrier::Fence).chain(offered.into_iter().flatten()).collect()
+    std::iter::once(Barrier::fence()).chain(offered.into_iter().flatten()).collect()
 }
 
 /// A piece of memory that holds one number in each of its words.

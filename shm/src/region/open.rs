@@ -12,7 +12,7 @@ use rustix::rand::GetRandomFlags;
 
 use super::area::Area;
 use super::error::{RegionError, RegionErrorKind};
-use super::layout::{Layout, PARTICIPANTS_KIND};
+use super::layout::{BarrierCode, Layout, PARTICIPANTS_KIND};
 use super::place::{self, Found, Place};
 use super::reader::RegionReader;
 use super::spec::{BarrierWish, RegionSpec};
@@ -32,6 +32,7 @@ pub struct Region {
 struct Shared {
     map: Arc<map::Words>,
     layout: Layout,
+    barrier: Barrier,
     opened: Opened,
     rows: Area,
     locks: FileLocks,
@@ -98,9 +99,9 @@ impl Region {
                 Opened::Replaced { why }
             }
         };
-        complete(Some(path), &mut plan, spec.barrier)?;
+        let barrier = complete(Some(path), &mut plan, spec.barrier)?;
         let (file, map) = place.make(&plan)?;
-        Ok(Region::new(map, file, plan, opened))
+        Ok(Region::new(map, file, (plan, barrier), opened))
     }
 
     /// A region without a name, gone with the last process that has it.
@@ -109,7 +110,7 @@ impl Region {
     /// The plan is impossible, there is not enough memory, or the system refuses.
     pub fn anonymous(spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(None, spec)?;
-        complete(None, &mut plan, spec.barrier)?;
+        let barrier = complete(None, &mut plan, spec.barrier)?;
         let io = |doing| move |error: rustix::io::Errno| RegionError::io(None, doing, error);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd: OwnedFd =
@@ -119,7 +120,7 @@ impl Region {
         // Shorter, it would be a bus error for everyone who maps it.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(io("seal the memory file"))?;
-        Ok(Region::new(map, file, plan, Opened::Created))
+        Ok(Region::new(map, file, (plan, barrier), Opened::Created))
     }
 
     /// The region under this name as a tool sees it, which cannot write and takes no part.
@@ -132,16 +133,23 @@ impl Region {
     }
 
     fn attach(path: &Path, file: File, layout: Layout) -> Result<Region, RegionError> {
-        if layout.barrier == Barrier::Global && Barrier::global().is_err() {
-            return Err(RegionError::at(Some(path), RegionErrorKind::NoMembarrier));
-        }
+        let barrier = match layout.barrier {
+            BarrierCode::Fence => Barrier::fence(),
+            BarrierCode::Membarrier => Barrier::global()
+                .map_err(|_| RegionError::at(Some(path), RegionErrorKind::NoMembarrier))?,
+        };
         let map = place::map_whole(Some(path), &file, &layout)?;
-        Ok(Region::new(map, file, layout, Opened::Attached))
+        Ok(Region::new(map, file, (layout, barrier), Opened::Attached))
     }
 
-    fn new(map: Arc<map::Words>, file: File, layout: Layout, opened: Opened) -> Region {
+    fn new(
+        map: Arc<map::Words>,
+        file: File,
+        (layout, barrier): (Layout, Barrier),
+        opened: Opened,
+    ) -> Region {
         let (rows, locks) = rows_of(&map, file, &layout);
-        Region { shared: Arc::new(Shared { map, layout, opened, rows, locks }) }
+        Region { shared: Arc::new(Shared { map, layout, barrier, opened, rows, locks }) }
     }
 
     /// How it came to be there.
@@ -161,7 +169,7 @@ impl Region {
 
     /// How publish-then-check is kept in order by all who take part.
     pub fn barrier(&self) -> Barrier {
-        self.shared.layout.barrier
+        self.shared.barrier
     }
 
     /// Random bytes that all processes share, for hashes of keys that strangers choose.
@@ -223,14 +231,18 @@ fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
     Ok(plan)
 }
 
-/// Fills in what is different in each region that is made.
-fn complete(path: Option<&Path>, plan: &mut Layout, wish: BarrierWish) -> Result<(), RegionError> {
-    plan.barrier = match wish {
-        BarrierWish::Best => Barrier::global().unwrap_or(Barrier::Fence),
-        BarrierWish::Fence => Barrier::Fence,
-    };
+/// Fills in what is different in each region that is made, and makes its barrier.
+fn complete(
+    path: Option<&Path>,
+    plan: &mut Layout,
+    wish: BarrierWish,
+) -> Result<Barrier, RegionError> {
+    let membarrier = (wish == BarrierWish::Best).then(Barrier::global).and_then(Result::ok);
+    if membarrier.is_some() {
+        plan.barrier = BarrierCode::Membarrier;
+    }
     // Sixteen bytes come whole or not at all.
     rustix::rand::getrandom(&mut plan.seed, GetRandomFlags::empty())
         .map_err(|error| RegionError::io(path, "get random bytes", error))?;
-    Ok(())
+    Ok(membarrier.unwrap_or(Barrier::fence()))
 }
