@@ -93,8 +93,8 @@ impl Barrier {
 
     /// The rare side, between its store and its load. `name` is that of a fence.
     ///
-    /// # Panics
-    /// If the kernel refuses the `membarrier` that it granted before: to go on would be unsound.
+    /// Ends the process if the kernel refuses the `membarrier` that it granted before: to go on
+    /// would be unsound, and who unwinds leaves locks taken and memory half reclaimed.
     pub fn heavy(self, name: &'static str) {
         // ORDER: the caller names the partner, which calls `light`.
         fence(name);
@@ -105,9 +105,15 @@ impl Barrier {
             Kind::Global => MembarrierCommand::GlobalExpedited,
         };
         if let Err(error) = membarrier(command) {
-            panic!("membarrier was registered and is now refused: {error}");
+            end_process(error);
         }
     }
+}
+
+#[cold]
+fn end_process(error: rustix::io::Errno) -> ! {
+    eprintln!("forebay: the kernel granted membarrier and refuses it now ({error}): ending");
+    std::process::abort();
 }
 
 fn register(command: MembarrierCommand) -> Result<(), NoMembarrier> {
@@ -121,4 +127,34 @@ fn register(command: MembarrierCommand) -> Result<(), NoMembarrier> {
         return Err(NoMembarrier);
     }
     membarrier(command).map_err(|_| NoMembarrier)
+}
+
+#[cfg(all(test, not(loom), not(tsan)))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::{Barrier, Kind};
+
+    const IS_CHILD: &str = "FOREBAY_TEST_REFUSED_MEMBARRIER";
+    const FENCE: &str = "test.refused";
+    const SIGABRT: i32 = 6;
+
+    #[test]
+    fn a_membarrier_that_is_refused_ends_the_process() {
+        if std::env::var_os(IS_CHILD).is_some() {
+            // No one has registered this process: it runs nothing but this test.
+            Barrier(Kind::Process).heavy(FENCE);
+            return;
+        }
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "barrier::tests::a_membarrier_that_is_refused_ends_the_process"])
+            .arg("--nocapture")
+            .env(IS_CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(child.status.signal(), Some(SIGABRT), "{said}");
+        assert!(said.contains("refuses it now"), "{said}");
+    }
 }
