@@ -5,6 +5,8 @@
 //! every processor that runs a registered process (`membarrier`), and the frequent side only keeps
 //! the compiler from reordering.
 
+use std::sync::OnceLock;
+
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 use crate::atomic::fence;
@@ -50,11 +52,14 @@ impl Barrier {
 
     /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
     ///
+    /// The kernel is asked once in a process; with many threads that can take milliseconds.
+    ///
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn process() -> Result<Barrier, NoMembarrier> {
-        register(MembarrierCommand::RegisterPrivateExpedited)?;
-        Ok(Barrier(Kind::Process))
+        static MADE: OnceLock<Result<Barrier, NoMembarrier>> = OnceLock::new();
+        let register = || register(MembarrierCommand::RegisterPrivateExpedited);
+        *MADE.get_or_init(|| register().map(|()| Barrier(Kind::Process)))
     }
 
     /// The same among all processes that made this barrier: every process that takes part must have
@@ -63,8 +68,9 @@ impl Barrier {
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn global() -> Result<Barrier, NoMembarrier> {
-        register(MembarrierCommand::RegisterGlobalExpedited)?;
-        Ok(Barrier(Kind::Global))
+        static MADE: OnceLock<Result<Barrier, NoMembarrier>> = OnceLock::new();
+        let register = || register(MembarrierCommand::RegisterGlobalExpedited);
+        *MADE.get_or_init(|| register().map(|()| Barrier(Kind::Global)))
     }
 
     /// Is this the barrier of [`Barrier::process`]?
