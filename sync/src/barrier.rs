@@ -4,20 +4,25 @@
 //! miss the other. Either both execute a fence, or the rare side makes the kernel execute one on
 //! every processor that runs a registered process (`membarrier`), and the frequent side only keeps
 //! the compiler from reordering.
+//!
+//! Among processes there is the fence only. The kernel's expedited `membarrier` for all registered
+//! processes passes over processors where it should not: when a thread ends it marks its processor
+//! as one without a registered process, and a switch to another thread of the same process, which
+//! is no change of memory, leaves that mark (seen with Linux 6.18). `MEMBARRIER_CMD_GLOBAL`, which
+//! has no such list, takes 10 to 30 ms.
 
 use std::sync::OnceLock;
 
-use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
+use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
 
 use crate::atomic::fence;
 
 /// How the two sides are kept in order. Both sides of one protocol must use the same.
 ///
-/// Who has one has made it: a `membarrier` passes over processes that are not registered for it, so
-/// that the frequent side of a barrier that was merely named would be protected by nothing.
+/// Who has one has made it: the kernel refuses its `membarrier` to processes that never asked.
 ///
 /// ```compile_fail,E0599
-/// let barrier = forebay_sync::Barrier::Global;
+/// let barrier = forebay_sync::Barrier::Process;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Barrier(Kind);
@@ -27,8 +32,6 @@ enum Kind {
     Fence,
     /// This process is registered.
     Process,
-    /// The same, among all processes that are.
-    Global,
 }
 
 /// The kernel has no such `membarrier`.
@@ -58,19 +61,7 @@ impl Barrier {
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn process() -> Result<Barrier, NoMembarrier> {
         static MADE: OnceLock<Result<Barrier, NoMembarrier>> = OnceLock::new();
-        let register = || register(MembarrierCommand::RegisterPrivateExpedited);
-        *MADE.get_or_init(|| register().map(|()| Barrier(Kind::Process)))
-    }
-
-    /// The same among all processes that made this barrier: every process that takes part must have
-    /// made one before it publishes.
-    ///
-    /// # Errors
-    /// The kernel has no `membarrier`, or a filter of system calls forbids it.
-    pub fn global() -> Result<Barrier, NoMembarrier> {
-        static MADE: OnceLock<Result<Barrier, NoMembarrier>> = OnceLock::new();
-        let register = || register(MembarrierCommand::RegisterGlobalExpedited);
-        *MADE.get_or_init(|| register().map(|()| Barrier(Kind::Global)))
+        *MADE.get_or_init(register)
     }
 
     /// Is this the barrier of [`Barrier::process`]?
@@ -104,13 +95,10 @@ impl Barrier {
     pub fn heavy(self, name: &'static str) {
         // ORDER: the caller names the partner, which calls `light`.
         fence(name);
-        let command = match self.0 {
-            _ if cfg!(any(loom, tsan)) => return,
-            Kind::Fence => return,
-            Kind::Process => MembarrierCommand::PrivateExpedited,
-            Kind::Global => MembarrierCommand::GlobalExpedited,
-        };
-        if let Err(error) = membarrier(command) {
+        if self.0 == Kind::Fence || cfg!(any(loom, tsan)) {
+            return;
+        }
+        if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
             end_process(error);
         }
     }
@@ -122,17 +110,12 @@ fn end_process(error: rustix::io::Errno) -> ! {
     std::process::abort();
 }
 
-fn register(command: MembarrierCommand) -> Result<(), NoMembarrier> {
-    let offered = match command {
-        MembarrierCommand::RegisterGlobalExpedited => {
-            rustix::thread::MembarrierQuery::GLOBAL_EXPEDITED
-        }
-        _ => rustix::thread::MembarrierQuery::PRIVATE_EXPEDITED,
-    };
-    if !membarrier_query().contains(offered) {
+fn register() -> Result<Barrier, NoMembarrier> {
+    if !membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED) {
         return Err(NoMembarrier);
     }
-    membarrier(command).map_err(|_| NoMembarrier)
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| NoMembarrier)?;
+    Ok(Barrier(Kind::Process))
 }
 
 #[cfg(all(test, not(loom), not(tsan)))]

@@ -119,7 +119,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "pin and unpin, membarrier",
         expected: Expected::NoConflict,
-        operation: || pin(Barrier::global().unwrap_or(Barrier::fence())),
+        operation: || pin(Barrier::process().unwrap_or(Barrier::fence())),
     },
 ];
 

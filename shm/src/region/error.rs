@@ -56,7 +56,7 @@ pub enum RegionErrorKind {
     },
     /// The path has no file name, or names something that is not a plain file.
     NotAFile,
-    /// The region needs `membarrier`, which is refused to this process.
+    /// The region needs `membarrier` among processes, which this version does not use.
     NoMembarrier,
     /// The file is no region of this boot and this layout version, said of a file that is only
     /// read.
@@ -123,8 +123,8 @@ impl fmt::Display for RegionErrorKind {
             }
             NotAFile => out.write_str("is not a plain file"),
             NoMembarrier => out.write_str(
-                "was made for processes that may use membarrier, and this one may not: a filter \
-                 of system calls forbids it",
+                "was made for processes that keep in order by membarrier, which this version does \
+                 not: it does not hold among processes",
             ),
             Unusable { what } => write!(out, "is not usable: {what}"),
         }

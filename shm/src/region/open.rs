@@ -15,7 +15,7 @@ use super::error::{RegionError, RegionErrorKind};
 use super::layout::{BarrierCode, Layout, PARTICIPANTS_KIND};
 use super::place::{self, Found, Place};
 use super::reader::RegionReader;
-use super::spec::{BarrierWish, RegionSpec};
+use super::spec::RegionSpec;
 use crate::map;
 use crate::participant::{
     FileLocks, JoinError, Listed, Participant, ParticipantId, Table, describe,
@@ -32,7 +32,6 @@ pub struct Region {
 struct Shared {
     map: Arc<map::Words>,
     layout: Layout,
-    barrier: Barrier,
     opened: Opened,
     rows: Area,
     locks: FileLocks,
@@ -81,7 +80,7 @@ impl Region {
     ///
     /// # Errors
     /// The plan is impossible, the file system is full, the directory or the file is another
-    /// user's or no such thing, or the region needs `membarrier`, which this process may not use.
+    /// user's or no such thing, or the region needs `membarrier`, which this version does not use.
     pub fn open_or_create(path: &Path, spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(Some(path), spec)?;
         let place = Place::open(path)?;
@@ -99,9 +98,9 @@ impl Region {
                 Opened::Replaced { why }
             }
         };
-        let barrier = complete(Some(path), &mut plan, spec.barrier)?;
+        complete(Some(path), &mut plan)?;
         let (file, map) = place.make(&plan)?;
-        Ok(Region::new(map, file, (plan, barrier), opened))
+        Ok(Region::new(map, file, plan, opened))
     }
 
     /// A region without a name, gone with the last process that has it.
@@ -110,7 +109,7 @@ impl Region {
     /// The plan is impossible, there is not enough memory, or the system refuses.
     pub fn anonymous(spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(None, spec)?;
-        let barrier = complete(None, &mut plan, spec.barrier)?;
+        complete(None, &mut plan)?;
         let io = |doing| move |error: rustix::io::Errno| RegionError::io(None, doing, error);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd: OwnedFd =
@@ -120,7 +119,7 @@ impl Region {
         // Shorter, it would be a bus error for everyone who maps it.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(io("seal the memory file"))?;
-        Ok(Region::new(map, file, (plan, barrier), Opened::Created))
+        Ok(Region::new(map, file, plan, Opened::Created))
     }
 
     /// The region under this name as a tool sees it, which cannot write and takes no part.
@@ -133,23 +132,17 @@ impl Region {
     }
 
     fn attach(path: &Path, file: File, layout: Layout) -> Result<Region, RegionError> {
-        let barrier = match layout.barrier {
-            BarrierCode::Fence => Barrier::fence(),
-            BarrierCode::Membarrier => Barrier::global()
-                .map_err(|_| RegionError::at(Some(path), RegionErrorKind::NoMembarrier))?,
-        };
+        // This version makes no such region: see `forebay_sync::Barrier`.
+        if layout.barrier == BarrierCode::Membarrier {
+            return Err(RegionError::at(Some(path), RegionErrorKind::NoMembarrier));
+        }
         let map = place::map_whole(Some(path), &file, &layout)?;
-        Ok(Region::new(map, file, (layout, barrier), Opened::Attached))
+        Ok(Region::new(map, file, layout, Opened::Attached))
     }
 
-    fn new(
-        map: Arc<map::Words>,
-        file: File,
-        (layout, barrier): (Layout, Barrier),
-        opened: Opened,
-    ) -> Region {
+    fn new(map: Arc<map::Words>, file: File, layout: Layout, opened: Opened) -> Region {
         let (rows, locks) = rows_of(&map, file, &layout);
-        Region { shared: Arc::new(Shared { map, layout, barrier, opened, rows, locks }) }
+        Region { shared: Arc::new(Shared { map, layout, opened, rows, locks }) }
     }
 
     /// How it came to be there.
@@ -169,7 +162,8 @@ impl Region {
 
     /// How publish-then-check is kept in order by all who take part.
     pub fn barrier(&self) -> Barrier {
-        self.shared.barrier
+        // Whatever else the header may say, we have not attached.
+        Barrier::fence()
     }
 
     /// Random bytes that all processes share, for hashes of keys that strangers choose.
@@ -231,18 +225,10 @@ fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
     Ok(plan)
 }
 
-/// Fills in what is different in each region that is made, and makes its barrier.
-fn complete(
-    path: Option<&Path>,
-    plan: &mut Layout,
-    wish: BarrierWish,
-) -> Result<Barrier, RegionError> {
-    let membarrier = (wish == BarrierWish::Best).then(Barrier::global).and_then(Result::ok);
-    if membarrier.is_some() {
-        plan.barrier = BarrierCode::Membarrier;
-    }
+/// Fills in what is different in each region that is made.
+fn complete(path: Option<&Path>, plan: &mut Layout) -> Result<(), RegionError> {
     // Sixteen bytes come whole or not at all.
     rustix::rand::getrandom(&mut plan.seed, GetRandomFlags::empty())
         .map_err(|error| RegionError::io(path, "get random bytes", error))?;
-    Ok(membarrier.unwrap_or(Barrier::fence()))
+    Ok(())
 }
