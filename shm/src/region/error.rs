@@ -64,7 +64,7 @@ pub enum RegionErrorKind {
         /// How long it was waited for.
         waited: Duration,
     },
-    /// The region needs `membarrier`, which is refused to this process.
+    /// The region needs `membarrier` among processes, which this version does not use.
     NoMembarrier,
     /// The file is no region of this boot and this layout version, said of a file that is only
     /// read.
@@ -137,8 +137,8 @@ impl fmt::Display for RegionErrorKind {
                  holds a lock on it; it may be stopped: fuser and /proc/locks tell which one"
             ),
             NoMembarrier => out.write_str(
-                "was made for processes that may use membarrier, and this one may not: a filter \
-                 of system calls forbids it",
+                "was made for processes that keep in order by membarrier, which this version does \
+                 not: it does not hold among processes",
             ),
             Unusable { what } => write!(out, "is not usable: {what}"),
         }

@@ -13,10 +13,10 @@ use rustix::rand::GetRandomFlags;
 
 use super::area::Area;
 use super::error::{RegionError, RegionErrorKind};
-use super::layout::{FIRST_PROGRAM_KIND, Layout, PARTICIPANTS_KIND};
+use super::layout::{BarrierCode, FIRST_PROGRAM_KIND, Layout, PARTICIPANTS_KIND};
 use super::place::{self, Found, Place};
 use super::reader::RegionReader;
-use super::spec::{BarrierWish, RegionSpec};
+use super::spec::RegionSpec;
 use crate::map;
 use crate::participant::{
     Dead, FileLocks, JoinError, Listed, Participant, RegionId, Table, describe,
@@ -89,7 +89,7 @@ impl Region {
     /// # Errors
     /// The plan is impossible, the file system is full, the directory or the file is another
     /// user's or no such thing, another process has been making a region in the directory for ten
-    /// seconds, or the region needs `membarrier`, which this process may not use.
+    /// seconds, or the region needs `membarrier`, which this version does not use.
     pub fn open_or_create(path: &Path, spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(Some(path), spec)?;
         let place = Place::open(path)?;
@@ -102,7 +102,7 @@ impl Region {
             Found::Nothing => Opened::Created,
             Found::Unusable(why) => Opened::Replaced { why },
         };
-        complete(Some(path), &mut plan, spec.barrier)?;
+        complete(Some(path), &mut plan)?;
         let (file, map) = replace(&place, &plan, &mut opened)?;
         Ok(Region::new(map, file, plan, opened))
     }
@@ -113,7 +113,7 @@ impl Region {
     /// The plan is impossible, there is not enough memory, or the system refuses.
     pub fn anonymous(spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(None, spec)?;
-        complete(None, &mut plan, spec.barrier)?;
+        complete(None, &mut plan)?;
         let io = |doing| move |error: rustix::io::Errno| RegionError::io(None, doing, error);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd: OwnedFd =
@@ -136,7 +136,8 @@ impl Region {
     }
 
     fn attach(path: &Path, file: File, layout: Layout) -> Result<Region, RegionError> {
-        if layout.barrier == Barrier::Global && Barrier::global().is_err() {
+        // This version makes no such region: see `forebay_sync::Barrier`.
+        if layout.barrier == BarrierCode::Membarrier {
             return Err(RegionError::at(Some(path), RegionErrorKind::NoMembarrier));
         }
         let map = place::map_whole(Some(path), &file, &layout)?;
@@ -165,7 +166,8 @@ impl Region {
 
     /// How publish-then-check is kept in order by all who take part.
     pub fn barrier(&self) -> Barrier {
-        self.shared.layout.barrier
+        // Whatever else the header may say, we have not attached.
+        Barrier::fence()
     }
 
     /// Random bytes that all processes share, for hashes of keys that strangers choose.
@@ -273,11 +275,7 @@ fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
 }
 
 /// Fills in what is different in each region that is made.
-fn complete(path: Option<&Path>, plan: &mut Layout, wish: BarrierWish) -> Result<(), RegionError> {
-    plan.barrier = match wish {
-        BarrierWish::Best => Barrier::global().unwrap_or(Barrier::Fence),
-        BarrierWish::Fence => Barrier::Fence,
-    };
+fn complete(path: Option<&Path>, plan: &mut Layout) -> Result<(), RegionError> {
     // Sixteen bytes come whole or not at all.
     rustix::rand::getrandom(&mut plan.seed, GetRandomFlags::empty())
         .map_err(|error| RegionError::io(path, "get random bytes", error))?;

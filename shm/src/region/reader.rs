@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_sync::Barrier;
-
 use super::area::{Area, ReadOnlyArea};
 use super::error::{RegionError, RegionErrorKind};
-use super::layout::{Layout, NotUsable};
+use super::layout::{BarrierCode, Layout, NotUsable};
 use super::open::rows_of;
 use super::place::read_head;
 use crate::file;
@@ -49,9 +47,9 @@ impl RegionReader {
         self.layout.region_bytes
     }
 
-    /// How publish-then-check is kept in order by those who take part.
-    pub fn barrier(&self) -> Barrier {
-        self.layout.barrier
+    /// Do those who take part keep publish-then-check in order by `membarrier`? Else by fences.
+    pub fn needs_membarrier(&self) -> bool {
+        self.layout.barrier == BarrierCode::Membarrier
     }
 
     /// Random bytes that hashes of keys begin with.

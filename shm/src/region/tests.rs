@@ -393,10 +393,11 @@ fn no_header_causes_a_panic_or_an_area_outside() {
 fn the_barrier_is_the_region_s() {
     let (_dir, path) = fresh();
     let fenced = RegionSpec { barrier: BarrierWish::Fence, ..SPEC };
-    assert_eq!(Region::open_or_create(&path, &fenced).unwrap().barrier(), Barrier::Fence);
+    assert_eq!(Region::open_or_create(&path, &fenced).unwrap().barrier(), Barrier::fence());
     let second = Region::open_or_create(&path, &SPEC).unwrap();
-    assert_eq!((second.opened(), second.barrier()), (&Opened::Attached, Barrier::Fence));
-    let best = Barrier::global().unwrap_or(Barrier::Fence);
+    assert_eq!((second.opened(), second.barrier()), (&Opened::Attached, Barrier::fence()));
+    assert!(!Region::attach_read_only(&path).unwrap().needs_membarrier());
+    let best = Barrier::fence();
     assert_eq!(Region::anonymous(&SPEC).unwrap().barrier(), best);
 }
 

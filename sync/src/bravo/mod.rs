@@ -50,6 +50,15 @@ pub use table::{
     ByStore, BySwap, Claim, Own, Row, SHARED_ROW_COUNT, SLOT_COUNT, Shared, SlotTable,
 };
 
+/// Makes the barrier of all locks whose readers store ([`ByStore`]), which else the first of these
+/// readers makes while it holds its lock.
+///
+/// The kernel takes milliseconds for that if threads run on other processors, and next to nothing
+/// if there is one thread: so a program calls this before it starts its threads.
+pub fn prepare() {
+    ByStore::barrier();
+}
+
 /// A reader-writer lock whose readers skip the underlying lock `R` while no writer comes; `S` says
 /// where they show themselves instead.
 ///
