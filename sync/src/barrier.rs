@@ -69,8 +69,8 @@ impl Barrier {
         matches!(self.0, Kind::Process)
     }
 
-    /// The barrier of [`Barrier::process`], which the caller knows to have been made before, or that
-    /// of [`Barrier::fence`]: for who keeps a bit in place of a barrier.
+    /// The barrier of [`Barrier::process`], which the caller knows to have been made, or that of
+    /// [`Barrier::fence`]: for who keeps a bit in place of a barrier.
     #[inline(always)]
     pub(crate) const fn remembered(is_process: bool) -> Barrier {
         Barrier(if is_process { Kind::Process } else { Kind::Fence })

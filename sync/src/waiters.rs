@@ -140,8 +140,8 @@ impl Taken<'_> {
     }
 }
 
-/// After a waker that panicked the others are woken all the same. (A second one that panics ends the
-/// process. A model that has failed unwinds, too, and must touch nothing then.)
+/// After a waker that panicked the others are woken all the same. (A second one that panics ends
+/// the process. A model that has failed unwinds, too, and must touch nothing then.)
 #[cfg(not(loom))]
 impl Drop for Taken<'_> {
     fn drop(&mut self) {

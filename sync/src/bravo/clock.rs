@@ -32,7 +32,7 @@ pub(super) fn is_turn() -> bool {
     thread_local! {
         static CHANCE: Cell<u32> = const { Cell::new(0) };
     }
-    // The generator of Numerical Recipes (2nd edition, section 7.1); its upper bits are the good ones.
+    // The generator of Numerical Recipes (2nd edition, section 7.1); its upper bits are good.
     let chance = CHANCE.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     CHANCE.set(chance);
     chance >> (u32::BITS - TURN_READS.ilog2()) == 0
