@@ -138,6 +138,32 @@ fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
 }
 
 #[test]
+fn a_writer_that_waits_uses_up_no_wake_up_of_its_thread() {
+    const LONG: Duration = Duration::from_secs(60);
+    let lock = biased::<Shared<ByStore>>();
+    let writer = thread::current();
+    let is_reading = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = lock.read();
+            is_reading.store(true, Relaxed);
+            // The writer is long past its spinning.
+            let start = clock::now();
+            until(|| by_underlying(&lock) && start.elapsed() > Duration::from_millis(20));
+            writer.unpark();
+            let told = clock::now();
+            until(|| told.elapsed() > Duration::from_millis(5));
+            drop(guard);
+        });
+        until(|| is_reading.load(Relaxed));
+        drop(lock.write());
+    });
+    let start = clock::now();
+    thread::park_timeout(LONG);
+    assert!(start.elapsed() < LONG, "the wake-up was used up");
+}
+
+#[test]
 fn more_threads_than_slots_read_and_a_writer_waits_for_all() {
     fn check<S: SlotTable + Send + Sync>(table: &str) {
         const THREADS: u32 = 3 * SLOT_COUNT as u32;
