@@ -34,6 +34,12 @@ impl Area {
     pub fn version(&self) -> u32 {
         self.version
     }
+
+    /// All words, one after another; always the same ones.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.map.all()[self.first..][..self.count]
+    }
 }
 
 impl Words for Area {
