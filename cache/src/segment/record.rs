@@ -17,12 +17,7 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// `payload` has as many bytes as the header says.
     #[inline]
-    pub(super) fn new(
-        place: Place,
-        header: Header,
-        marks: Marks,
-        payload: &'a [u8],
-    ) -> Record<'a> {
+    pub(super) fn new(place: Place, header: Header, marks: Marks, payload: &'a [u8]) -> Record<'a> {
         debug_assert_eq!(payload.len() as u64, header.payload_bytes());
         Record { place, header, marks, payload }
     }

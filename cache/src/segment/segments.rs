@@ -91,11 +91,7 @@ impl<W: Memory> Segments<W> {
     ///
     /// # Safety
     /// As for [`Segments::claim`].
-    pub(crate) unsafe fn adopt(
-        &self,
-        segment: u32,
-        row: u32,
-    ) -> Result<OpenSegment<W>, OtherState>
+    pub(crate) unsafe fn adopt(&self, segment: u32, row: u32) -> Result<OpenSegment<W>, OtherState>
     where
         W: Clone,
     {
@@ -184,7 +180,8 @@ impl<W: Memory> Segments<W> {
 
     /// How many segments are in a phase: a glance.
     pub(crate) fn count(&self, phase: Phase) -> usize {
-        let states = (0..self.table.segment_count()).filter_map(|segment| self.table.state(segment));
+        let states =
+            (0..self.table.segment_count()).filter_map(|segment| self.table.state(segment));
         states.filter(|state| state.phase == phase).count()
     }
 

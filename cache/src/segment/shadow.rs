@@ -18,9 +18,7 @@ impl Shadow {
     pub(super) fn new(word_count: usize) -> Shadow {
         Shadow {
             image: (0..word_count).map(|_| UnsafeCell::new([0; 8])).collect(),
-            watched: (0..word_count)
-                .map(|_| forebay_sync::atomic::UnsafeCell::new(()))
-                .collect(),
+            watched: (0..word_count).map(|_| forebay_sync::atomic::UnsafeCell::new(())).collect(),
         }
     }
 

@@ -170,7 +170,7 @@ impl<W: Words> Table<W> {
     /// Only the owner, if it has written nothing.
     pub(super) fn give_back(&self, segment: u32, own: State) -> Result<(), OtherState> {
         // Relaxed: there is nothing of ours in it, and a read-modify-write carries on what `free`
-        // has released. A store would not.
+        // has released.
         self.step(segment, own, own.with(Phase::Free), Relaxed)
     }
 
@@ -219,8 +219,8 @@ impl<W: Words> Table<W> {
         let generation = state.generation.wrapping_add(1);
         let free = State { generation, ..state.with(Phase::Free) };
         // ORDER: pairs with the acquire in `open`: what we have read of it, and the readers whose
-        // pins we saw lowered; and with the fence before the copy in `Outside::copy`: no word that
-        // was there before names it.
+        // pins we saw lowered; and with the fence in `Outside::begin`: of this generation nothing is
+        // filled yet.
         self.step(segment, state, free, release("segment.free"))?;
         crash_point!("segment.freed");
         Ok(())
