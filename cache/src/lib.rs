@@ -56,7 +56,8 @@ mod shard;
 mod stats;
 #[cfg(not(loom))]
 mod store;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 #[cfg(not(loom))]
 mod window;

@@ -212,8 +212,8 @@ impl<W: Memory> OpenSegment<W> {
         header: &Header,
         parts: impl Iterator<Item = &'a [u8]>,
     ) {
-        // SAFETY: the segment is ours, and who borrowed bytes of it did so before it was freed, which
-        // came before we claimed it. Who borrows of what we have appended stays below these bytes.
+        // SAFETY: the segment is ours. Who borrowed bytes of it did so before it was freed, and we
+        // claimed it after that; who borrows what we have appended stays before these bytes.
         let writer = unsafe { self.segments.data().writer(place, byte_count) };
         let mut writer = writer.expect("it was seen to fit");
         writer.bytes(&marks.word().to_le_bytes());

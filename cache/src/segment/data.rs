@@ -153,7 +153,8 @@ impl<W: Memory> Data<W> {
         Some(unsafe { std::slice::from_raw_parts(start, byte_count) })
     }
 
-    /// For writing `byte_count` bytes at a place, whole units; `None` if they go beyond its segment.
+    /// For writing whole units, `byte_count` bytes, at a place; `None` if they go beyond its
+    /// segment.
     ///
     /// # Safety
     /// As long as the writer is used, and by an order after that, nobody borrows these bytes.

@@ -5,9 +5,9 @@
 //!
 //! | who | does |
 //! |---|---|
-//! | owner | [`Segments::claim`], [`OpenSegment::append`], publishes the place, [`OpenSegment::seal`] |
+//! | owner | [`Segments::claim`], [`OpenSegment::append`], publishes, [`OpenSegment::seal`] |
 //! | reader | pins the segment, looks at the word again, [`Segments::record`] |
-//! | reclaimer | [`Table::drain`], [`Segments::scan`], takes the words out, looks at the pins, [`Segments::free`] |
+//! | reclaimer | [`Table::drain`], [`Segments::scan`], takes words out, pins, [`Segments::free`] |
 //! | who moves a record | [`MarksWord::freeze`], [`OpenSegment::append_copy`], swaps the word |
 //! | sweeper | [`Segments::suspect`] |
 //! | who comes first after it | [`Segments::adopt`], checks the records, [`OpenSegment::seal`] |
@@ -35,7 +35,8 @@ mod table;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub(crate) use append::{NewRecord, NotAppended, OpenSegment};

@@ -11,9 +11,9 @@
 //! |---|---|---|
 //! | `claim`: free → open | whoever needs a segment | |
 //! | `give_back`: open → free | owner, if nothing was put in | |
-//! | `seal`: open, or suspect and owned → sealed | owner | the words that it published, `order`, `expires` |
-//! | `suspect`: open, or suspect and owned → suspect | who found the owner dead | the words that the dead one published |
-//! | `adopt`: suspect → suspect and owned | who is going to check it | |
+//! | `seal`: open or adopted → sealed | owner | its words, `order`, `expires` |
+//! | `suspect`: open or adopted → suspect | who found the owner dead | the dead one's words |
+//! | `adopt`: suspect → adopted (suspect, with an owner) | who is going to check it | |
 //! | `drain`: sealed → draining | reclaimer | |
 //! | `free`: draining → free, generation + 1 | reclaimer | what readers have read |
 //!
@@ -219,8 +219,8 @@ impl<W: Words> Table<W> {
         let generation = state.generation.wrapping_add(1);
         let free = State { generation, ..state.with(Phase::Free) };
         // ORDER: pairs with the acquire in `open`: what we have read of it, and the readers whose
-        // pins we saw lowered; and with the fence in `Outside::begin`: of this generation nothing is
-        // filled yet.
+        // pins we saw lowered; and with the fence in `Outside::begin`: of this generation nothing
+        // is filled yet.
         self.step(segment, state, free, release("segment.free"))?;
         crash_point!("segment.freed");
         Ok(())

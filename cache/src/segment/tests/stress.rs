@@ -1,4 +1,4 @@
-//! Real threads: owners publish, readers pin, one reclaims, moves and marks, one looks from outside.
+//! Real threads: owners publish, readers pin or look from outside, one reclaims and moves.
 
 use std::sync::atomic::{AtomicBool, AtomicU64 as Plain};
 use std::thread;

@@ -73,7 +73,8 @@ impl Life {
 fn each_step_begins_with_its_own_states() {
     use Step::*;
     let all = [Claim, Seal, GiveBack, Suspect, Adopt, Drain, Free];
-    let cases: [(&str, &[Step], &[(Step, Phase)]); 8] = [
+    type Case = (&'static str, &'static [Step], &'static [(Step, Phase)]);
+    let cases: [Case; 8] = [
         ("free", &[], &[(Claim, Phase::Open)]),
         (
             "open, empty",
