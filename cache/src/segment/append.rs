@@ -165,6 +165,10 @@ impl<W: Memory> OpenSegment<W> {
 
     /// The header without its checksum.
     fn header_of(&self, record: &NewRecord<'_>) -> Result<Header, HeaderError> {
+        // It would end every walk before the records behind it.
+        if record.kind == Kind::Filler {
+            return Err(HeaderError::Kind);
+        }
         let short = |bytes: &[u8]| u16::try_from(bytes.len()).map_err(|_| HeaderError::TooLong);
         let body_bytes: usize = record.body.iter().map(|piece| piece.len()).sum();
         let header = Header {

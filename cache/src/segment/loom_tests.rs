@@ -257,11 +257,16 @@ fn moved(by_freezing: bool) {
     assert_purged(&store, "the mark was lost");
 }
 
+fn marks(store: &Store, place: Place) -> MarksWord<'_> {
+    // SAFETY: nobody frees it in this model, and a word names it.
+    unsafe { store.segments.marks(place) }.unwrap()
+}
+
 fn move_record(store: &Store, by_freezing: bool) {
     let mut open = claim(store, 1).unwrap();
     // SAFETY: nobody frees it in this model.
     let record = unsafe { store.segments.record(OLD) }.unwrap();
-    let marks = store.segments.marks(OLD).unwrap();
+    let marks = marks(store, OLD);
     let copy = if by_freezing {
         open.append_copy(&record, marks.freeze()).unwrap()
     } else {
@@ -290,7 +295,7 @@ fn purge_softly(store: &Store) {
             break;
         }
         let place = Place(word as u32 - 1);
-        if store.segments.marks(place).unwrap().mark_soft().is_ok() {
+        if marks(store, place).mark_soft().is_ok() {
             break;
         }
         if store.word.compare_exchange(word, EMPTY, Relaxed, Relaxed).is_ok() {
@@ -303,7 +308,7 @@ fn purge_softly(store: &Store) {
 fn assert_purged(store: &Store, otherwise: &str) {
     let word = store.word.load(acquire("model.find"));
     if word != EMPTY {
-        let marks = store.segments.marks(Place(word as u32 - 1)).unwrap().load();
+        let marks = marks(store, Place(word as u32 - 1)).load();
         assert!(marks.is_soft(), "{otherwise}");
     }
 }

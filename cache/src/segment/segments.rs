@@ -8,7 +8,7 @@ use super::outside::Outside;
 use super::record::Record;
 use super::scan::{Damage, Scan, Scanned};
 use super::size::{Geometry, Place};
-use super::state::{Phase, Queue};
+use super::state::Queue;
 use super::table::{OtherState, Table};
 
 /// Table and bytes of all segments.
@@ -27,8 +27,8 @@ impl<W: Memory> Segments<W> {
     /// The words are too few.
     ///
     /// # Safety
-    /// Nothing else writes these words, and all `Segments` over them have the same geometry and
-    /// rows. They are zero at first.
+    /// The words are zero at first, nothing else writes them, and all `Segments` over them have the
+    /// same geometry and rows.
     pub(crate) unsafe fn new(
         table: W,
         data: W,
@@ -71,7 +71,7 @@ impl<W: Memory> Segments<W> {
     }
 
     /// The owner of an open segment has ended: the segment becomes suspect. Also that of one who
-    /// was checking a suspect segment.
+    /// was checking a suspect segment. [`Table::which`] finds them.
     ///
     /// # Errors
     /// The segment has no owner of this row.
@@ -149,10 +149,13 @@ impl<W: Memory> Segments<W> {
         Ok(Record::new(place, header, marks, payload))
     }
 
-    /// The marks of the record at a place; `None` if there is no such place. Who changes them has
-    /// the right to read the record.
+    /// The marks of the record at a place, to change them; `None` if there is no such place.
+    ///
+    /// # Safety
+    /// As for [`Segments::record`], which has found a record there: elsewhere these could be bytes
+    /// that somebody borrows.
     #[inline]
-    pub(crate) fn marks(&self, place: Place) -> Option<MarksWord<'_>> {
+    pub(crate) unsafe fn marks(&self, place: Place) -> Option<MarksWord<'_>> {
         self.data.marks(place)
     }
 
@@ -176,13 +179,6 @@ impl<W: Memory> Segments<W> {
     #[must_use]
     pub(crate) fn is_whole(&self, scanned: &Scanned) -> bool {
         scanned.is_whole(&self.data)
-    }
-
-    /// How many segments are in a phase: a glance.
-    pub(crate) fn count(&self, phase: Phase) -> usize {
-        let states =
-            (0..self.table.segment_count()).filter_map(|segment| self.table.state(segment));
-        states.filter(|state| state.phase == phase).count()
     }
 
     /// All segments as somebody sees them who pins nothing.

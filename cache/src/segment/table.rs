@@ -83,6 +83,11 @@ impl<W: Words> Table<W> {
         State::of(self.word(segment, word::STATE)?.load(Relaxed))
     }
 
+    /// The segments whose state fits: a glance, as states change meanwhile.
+    pub(crate) fn which(&self, fits: impl Fn(State) -> bool) -> impl Iterator<Item = u32> {
+        (0..self.segment_count()).filter(move |segment| self.state(*segment).is_some_and(&fits))
+    }
+
     /// When it was sealed.
     pub(crate) fn order(&self, segment: u32) -> u64 {
         self.glance(segment, word::ORDER)

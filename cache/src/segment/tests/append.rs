@@ -97,6 +97,9 @@ fn what_cannot_be_appended_changes_nothing() {
         assert!(now == before, "{case}: something was written");
     }
     assert!(made.record(place).unwrap().is_whole());
+    let nothing = Parts::default();
+    let filler = NewRecord { kind: Kind::Filler, ..nothing.new_record(0, &[]) };
+    assert_eq!(open.append(&filler), Err(NotAppended::Impossible(HeaderError::Kind)));
 }
 
 #[test]
@@ -124,9 +127,9 @@ fn a_copy_has_all_that_the_record_had_and_the_frozen_marks() {
     Parts::sized(5, 0, 0, 0).append(&mut to, 3).unwrap();
     let parts = Parts::sized(33, 10, 200, 3000);
     let old = parts.append(&mut from, 9).unwrap();
-    made.segments.marks(old).unwrap().mark_soft().unwrap();
+    made.marks(old).mark_soft().unwrap();
     let record = made.record(old).unwrap();
-    let frozen = made.segments.marks(old).unwrap().freeze();
+    let frozen = made.marks(old).freeze();
     let copy = to.append_copy(&record, frozen).unwrap();
     let copied = made.record(copy).unwrap();
     assert_eq!(Parts::of(&copied), parts);

@@ -132,7 +132,7 @@ fn marks_keep_time_softness_and_freezing_apart() {
     let made = made(1);
     let mut open = made.claim(0).unwrap();
     let place = Parts::sized(1, 0, 0, 0).append(&mut open, 1).unwrap();
-    let word = made.segments.marks(place).unwrap();
+    let word = made.marks(place);
     let seen = |marks: Marks| (marks.stale_from_seconds(), marks.is_soft(), marks.is_frozen());
     assert_eq!(seen(word.load()), (1_700_000_600, false, false), "as written");
     assert_eq!(word.mark_soft(), Ok(()));

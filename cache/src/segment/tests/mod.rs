@@ -50,6 +50,12 @@ impl Made {
         unsafe { self.segments.record(place) }
     }
 
+    /// The marks of such a record.
+    fn marks(&self, place: Place) -> MarksWord<'_> {
+        // SAFETY: as above.
+        unsafe { self.segments.marks(place) }.unwrap()
+    }
+
     fn scan(&self, segment: u32) -> Vec<Result<Scanned, Damage>> {
         self.segments.scan(segment).collect()
     }

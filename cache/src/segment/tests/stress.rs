@@ -140,7 +140,9 @@ impl Store {
             // SAFETY: pinned, and looked at again.
             assert_right(&unsafe { self.segments.record(place) }.unwrap(), key);
             self.hits.fetch_add(1, Relaxed);
-            if and_purge && self.segments.marks(place).unwrap().mark_soft().is_err() {
+            // SAFETY: still pinned.
+            let marks = unsafe { self.segments.marks(place) }.unwrap();
+            if and_purge && marks.mark_soft().is_err() {
                 let _ = word.compare_exchange(seen, 0, Relaxed, Relaxed);
             }
         }
@@ -166,10 +168,11 @@ impl Store {
     fn reclaim(&self, row: u32, mut rng: Rng) {
         let table = self.segments.table();
         while !self.is_over.load(Relaxed) {
-            let sealed = (0..SEGMENTS)
-                .filter(|segment| table.state(*segment).unwrap().phase == Phase::Sealed)
+            let sealed = table
+                .which(|state| state.phase == Phase::Sealed)
                 .min_by_key(|segment| table.order(*segment));
-            let Some(segment) = sealed.filter(|_| self.segments.count(Phase::Free) < 3) else {
+            let free_count = table.which(|state| state.phase == Phase::Free).count();
+            let Some(segment) = sealed.filter(|_| free_count < 3) else {
                 thread::yield_now();
                 continue;
             };
@@ -201,10 +204,11 @@ impl Store {
             }
             let moved = open.as_mut().filter(|_| rng.below(4) == 0);
             let copy = moved.and_then(|open| {
-                let frozen = self.segments.marks(found.place)?.freeze();
                 // SAFETY: draining, by us.
                 let record = unsafe { self.segments.record(found.place) }.unwrap();
                 assert_right(&record, key);
+                // SAFETY: as above.
+                let frozen = unsafe { self.segments.marks(found.place) }?.freeze();
                 open.append_copy(&record, frozen).ok()
             });
             let next = copy.map_or(0, |place| u64::from(place.0) + 1);
@@ -247,6 +251,7 @@ fn many_threads_find_only_whole_records() {
         [&store.hits, &store.moves, &store.frees, &store.copies].map(|it| it.load(Relaxed));
     println!("hits, moves, frees, copies: {counts:?}");
     assert!(counts.iter().all(|count| *count > 0), "something never happened: {counts:?}");
-    let phases = [Phase::Free, Phase::Sealed].map(|phase| store.segments.count(phase));
-    assert_eq!(phases.iter().sum::<usize>(), SEGMENTS as usize, "a segment was lost: {phases:?}");
+    let is_at_rest = |state: State| matches!(state.phase, Phase::Free | Phase::Sealed);
+    let at_rest = store.segments.table().which(is_at_rest).count();
+    assert_eq!(at_rest, SEGMENTS as usize, "a segment was lost");
 }

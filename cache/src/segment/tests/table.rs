@@ -152,7 +152,7 @@ fn a_segment_remembers_what_it_was_told_until_it_is_freed() {
         assert_eq!(drained, Ok(State { phase: Phase::Draining, owner: None, ..state }));
         // SAFETY: one thread, no words, no pins.
         unsafe { made.segments.free(0) }.unwrap();
-        assert_eq!(made.segments.count(Phase::Free), 1);
+        assert_eq!(table.which(|state| state.phase == Phase::Free).count(), 1);
     }
 }
 
@@ -189,6 +189,8 @@ fn each_row_begins_at_a_place_of_its_own() {
     assert!(made.claim(0).is_none(), "all are taken");
     all.sort_unstable();
     assert_eq!(all, (0..8).collect::<Vec<u32>>());
+    let owned = made.segments.table().which(|state| state.owner == Some(1));
+    assert_eq!(owned.collect::<Vec<u32>>(), [2, 3], "what the sweeper of row 1 finds");
 }
 
 #[test]
