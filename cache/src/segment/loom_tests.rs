@@ -450,7 +450,7 @@ fn each_ordering_of_looking_from_outside_is_needed() {
     for name in ["segment.free", "segment.fill", "segment.filled", "segment.generation"] {
         breaks_within(Some(3), name, "segments: a walk from outside", walked_from_outside);
     }
-    for name in ["model.move", "model.find"] {
+    for name in ["model.move", "model.find", "model.acknowledge", "model.acknowledged"] {
         breaks_within(Some(3), name, "segments: a record is moved and marked", || moved(true));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64 as Plain};
 use std::thread;
 
-use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
+use forebay_sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release, Relaxed};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
 
@@ -108,7 +108,7 @@ impl Store {
                     Err(other) => panic!("{other}"),
                 }
             };
-            self.words[key as usize].store(u64::from(place.0) + 1, release("test.publish"));
+            self.words[key as usize].store(u64::from(place.0) + 1, Release);
         }
         self.seal(open);
     }
@@ -135,7 +135,7 @@ impl Store {
             return;
         };
         let segment = self.segments.geometry().segment_of(place).unwrap();
-        let is_there = || word.load(acquire("test.look_again")) == seen;
+        let is_there = || word.load(Acquire) == seen;
         if let Ok(_pin) = row.pin(segment as usize, is_there) {
             // SAFETY: pinned, and looked at again.
             assert_right(&unsafe { self.segments.record(place) }.unwrap(), key);
@@ -199,7 +199,7 @@ impl Store {
             self.segments.copy_key(&found, &mut key);
             let key = u64::from_le_bytes(key.as_slice().try_into().unwrap());
             let (word, named) = (&self.words[key as usize], u64::from(found.place.0) + 1);
-            if word.load(acquire("test.look_again")) != named {
+            if word.load(Acquire) != named {
                 continue;
             }
             let moved = open.as_mut().filter(|_| rng.below(4) == 0);
@@ -212,7 +212,7 @@ impl Store {
                 open.append_copy(&record, frozen).ok()
             });
             let next = copy.map_or(0, |place| u64::from(place.0) + 1);
-            let order = release("test.publish");
+            let order = Release;
             if word.compare_exchange(named, next, order, Relaxed).is_ok() && copy.is_some() {
                 self.moves.fetch_add(1, Relaxed);
             }
