@@ -42,6 +42,12 @@ impl Area {
     pub fn region_id(&self) -> RegionId {
         self.region
     }
+
+    /// All words, one after another; always the same ones.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.map.all()[self.first..][..self.count]
+    }
 }
 
 impl Words for Area {
