@@ -21,7 +21,7 @@ use loom::thread;
 
 use super::*;
 
-const PLACES: usize = 4;
+const PLACES: usize = 5;
 const ROWS: usize = 3;
 const BUCKETS: usize = 2;
 const KEY: u8 = b'A';
@@ -59,6 +59,11 @@ impl Records for Arc<Memory> {
 
     fn sequence(&self, at: Pinned<'_>) -> u64 {
         self.read(at).sequence
+    }
+
+    fn taken_out(&self, hit: &Hit<'_>, _reason: Reason) {
+        // It still lies there.
+        self.read(hit.at());
     }
 }
 

@@ -2,7 +2,8 @@
 //! record in pieces.
 
 use super::*;
-use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
+use forebay_sync::atomic::Ordering;
+use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_within};
 
 /// Place n has the sequence n + 1; the highest one stays, and its inserter knows.
 fn inserters(count: u32) {
@@ -32,12 +33,11 @@ fn an_inserter_dies() {
 }
 
 /// Somebody replaces the record that the lower of two inserters has just made live.
-fn inserters_and_a_replacement() {
+fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
     let store = store();
     let lower = run(&store, 0, |store, row| store.insert(row, KEY, 0));
     let higher = run(&store, 1, |store, row| store.insert(row, KEY, 1));
-    let row = store.row(2);
-    let is_replaced = replaces(&store, &row, 2);
+    let is_replaced = replaces(&store, &store.row(2), 2);
     lower.join().unwrap();
     higher.join().unwrap();
     assert_eq!(store.live_places(), [if is_replaced { 2 } else { 1 }], "exactly the highest");
@@ -116,7 +116,19 @@ fn of_three_inserters_one_stays() {
 
 #[test]
 fn a_replacement_counts_among_inserters() {
-    holds_within(Some(2), "index: two inserters and a replacement", inserters_and_a_replacement);
+    holds_within(Some(2), "index: two inserters and a replacement", || {
+        inserters_and_a_replacement(replaces);
+    });
+    fails_within(Some(2), "index: a replacement that does not look again", || {
+        inserters_and_a_replacement(|store, row, place| {
+            let key = store.key(KEY);
+            store.index.records().write(place, Record { key: KEY, sequence: 3 });
+            let new = Word::new(hash().fingerprint(), State::Live, place, 0);
+            store.index.lookup(row, &key).is_some_and(|hit| {
+                store.index.swap(hit.slot(), hit.word(), |_| new, Ordering::Release)
+            })
+        });
+    });
 }
 
 #[test]

@@ -69,33 +69,33 @@ fn two_readers() {
     second.join().unwrap();
 }
 
-/// Both buckets are full of other fingerprints: one of them gives way, and its segment is used for
-/// the next record, while somebody reads it.
+/// Both buckets are full of other fingerprints: the one that was used least gives way, and its
+/// segment is used again, while somebody reads it.
 fn a_full_pair() {
     let store = store();
     let row = store.row(0);
-    let stranger = |fingerprint, place: u32| {
-        let records = Arc::clone(store.index.records());
-        records.write(place, Record { key: OTHER_KEY, sequence: 9 });
-        let key = Key::new(KeyHash::new(fingerprint), move |at| at.place() == place);
-        let new = NewRecord { place, size_class: 0, sequence: 9 };
-        let unchecked = store.index.insert(&row, &key, &new).unwrap();
-        assert!(store.index.make_live(&row, &key, unchecked));
-    };
-    // No sequence tells them apart here: fingerprints do.
-    (0..2 * BUCKET_WORDS as u32 - 1).for_each(|place| stranger(u64::from(place) + 20, place));
+    (0..3).for_each(|place| insert_stranger(&store, &row, place));
     assert!(store.insert(&row, KEY, 3));
     let reader = run(&store, 1, |store, row| store.read(row, KEY));
-    let key = Key::new(KeyHash::new(30), |at| at.place() == 0);
-    store.index.remove_place(KeyHash::new(20), 0);
+    insert_stranger(&store, &row, 4);
+    assert_eq!(store.read(&row, KEY), None, "it gave way");
     store.pins.barrier();
-    assert!(!store.pins.is_pinned(0), "nobody reads it");
-    store.index.records().write(0, Record { key: OTHER_KEY, sequence: 9 });
-    // Two of them: one takes the empty word, the other a victim's.
-    let new = NewRecord { place: 0, size_class: 0, sequence: 9 };
-    let unchecked = store.index.insert(&row, &key, &new).unwrap();
-    assert!(store.index.make_live(&row, &key, unchecked));
+    if !store.pins.is_pinned(3) {
+        store.index.records().write(3, Record { key: OTHER_KEY, sequence: 9 });
+    }
     reader.join().unwrap();
+    assert_eq!(store.live_places().len(), 4);
+}
+
+/// Inserts a record with a fingerprint of its own, and counts a use of it.
+fn insert_stranger(store: &Store, row: &Row, place: u32) {
+    store.index.records().write(place, Record { key: OTHER_KEY, sequence: 1 });
+    let key = Key::new(KeyHash::new(u64::from(place) + 20), |_| true);
+    let new = NewRecord { place, size_class: 0, sequence: 1 };
+    let unchecked = store.index.insert(row, &key, &new).unwrap();
+    assert!(store.index.make_live(row, &key, unchecked));
+    let hit = store.index.lookup(row, &key).unwrap();
+    store.index.touch(&hit);
 }
 
 /// Takes out against a move to another place, or against counting uses.
