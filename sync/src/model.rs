@@ -82,7 +82,15 @@ pub fn breaks_within(
 /// # Panics
 /// If it holds.
 pub fn fails(model: &str, run: impl Fn() + Send + Sync + 'static) {
-    let (count, failure) = explore(BOUND, run);
+    fails_within(BOUND, model, run);
+}
+
+/// The same, with at most `bound` preemptions.
+///
+/// # Panics
+/// As [`fails`].
+pub fn fails_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + Sync + 'static) {
+    let (count, failure) = explore(bound, run);
     let Some(failure) = failure else {
         panic!("{model}: must fail, but holds in {count} executions");
     };
