@@ -44,7 +44,7 @@ fn store(segment_count: u64, units: u64) -> Arc<Store> {
     let segments = unsafe { Segments::new(table, data, geometry, 2) }.unwrap();
     Arc::new(Store {
         segments,
-        pins: Pins::new(pin_words, 2, segment_count as usize, Barrier::Fence).unwrap(),
+        pins: Pins::new(pin_words, 2, segment_count as usize, Barrier::fence()).unwrap(),
         word: AtomicU64::new(EMPTY),
         acknowledged: AtomicU64::new(0),
     })

@@ -43,7 +43,7 @@ fn insert<W: Words>(index: &Index<W, Places>, row: &Row, place: u32, salt: u64) 
 /// gave way when there were as many keys as nine tenths of the words, and as all?
 fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
     let index = index(bucket_count, Places::default());
-    let row = row(&pins(1, 1, Barrier::Fence), 0);
+    let row = row(&pins(1, 1, Barrier::fence()), 0);
     let word_count = bucket_count * BUCKET_WORDS;
     let (mut first, mut at_nine_tenths) = (word_count, 0);
     for place in 0..word_count {

@@ -74,7 +74,7 @@ impl Model {
     fn new(rng: Rng) -> Model {
         let map = Rc::new(RefCell::new(Map::default()));
         let index = index(BUCKETS, Memory(Rc::clone(&map)));
-        let row = row(&pins(1, SEGMENTS, Barrier::Fence), 0);
+        let row = row(&pins(1, SEGMENTS, Barrier::fence()), 0);
         Model { index, map, row, unchecked: Vec::new(), next_place: 0, rng, evicted_count: 0 }
     }
 

@@ -385,8 +385,8 @@ fn check(shared: &Shared, own: &HashMap<u64, u64>) {
 #[test]
 fn threads_find_their_own_records_and_no_others() {
     let mut rng = Rng::of("threads");
-    let offered = [Barrier::process(), Barrier::global()];
-    for barrier in std::iter::once(Barrier::Fence).chain(offered.into_iter().flatten()) {
+    let offered = [Barrier::process()];
+    for barrier in std::iter::once(Barrier::fence()).chain(offered.into_iter().flatten()) {
         run(barrier, &mut rng);
     }
 }

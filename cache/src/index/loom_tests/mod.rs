@@ -81,7 +81,7 @@ fn store() -> Arc<Store> {
     // SAFETY: the models keep the rules, or show what happens otherwise.
     let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, memory) }.unwrap();
     let pin_words = Arc::new(LineWords::new(ROWS * PLACES));
-    let pins = Pins::new(pin_words, ROWS, PLACES, Barrier::Fence).unwrap();
+    let pins = Pins::new(pin_words, ROWS, PLACES, Barrier::fence()).unwrap();
     Arc::new(Store { index, words, pins })
 }
 

@@ -38,7 +38,7 @@ fn store() -> Store {
     let data = words((geometry.data_bytes() / 8) as usize);
     // SAFETY: the words are new.
     let segments = unsafe { Segments::new(words(8 * SEGMENTS as usize), data, geometry, rows) };
-    let barrier = Barrier::process().unwrap_or(Barrier::Fence);
+    let barrier = Barrier::process().unwrap_or(Barrier::fence());
     let pin_words = Arc::new(LineWords::new(pinned));
     Store {
         segments: segments.unwrap(),
