@@ -266,7 +266,7 @@ impl<W: Words, R: Records> Index<W, R> {
         !is_higher_live
     }
 
-    /// Takes a word of the key out of a slot if it is lower than `rank`. Is a higher one live there?
+    /// Takes a word of the key out of a slot if it is lower than `rank`. Is a higher one live?
     fn take_out_lower<P: Words>(
         &self,
         row: &PinRow<P>,

@@ -7,14 +7,18 @@
 //! | reader | who swaps a word | reclaimer |
 //! |---|---|---|
 //! | loads a word (a hint) | the same | takes out every word of the segment |
-//! | pins the segment that it names, barrier | the same | barrier |
-//! | loads the word again (acquire): the same? | the same | looks at the pins: none? |
-//! | compares the key, reads, lowers the pin | compares the key, swaps, lowers the pin | uses the segment again |
+//! | pins its segment, barrier | the same | barrier |
+//! | loads again (acquire): the same? | the same | looks at the pins: none? |
+//! | compares the key, reads | compares the key, swaps | uses the segment again |
+//! | lowers the pin | the same | |
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | an empty word | who inserts | all |
-//! | a word | who inserts, moves, replaces, removes or evicts; readers count uses in it: all by compare-and-swap under a pin on what it names | all |
+//! | another word | who inserts, moves, replaces, removes, evicts; readers count uses in it | all |
+//!
+//! Every write is a compare-and-swap, under a pin on what the word names or by who has that
+//! segment open.
 //!
 //! Invariants:
 //! - A word never goes to another slot; a record is named by at most one word.
@@ -22,8 +26,11 @@
 //!   segment from coming back with another record under the same word.
 //! - Of two live records of a key one is taken out before the later insert returns, if neither
 //!   inserter dies. Never both.
+//! - What words, rows of pins and segments promise each other is the contract of [`Index::new`].
 //! - Who takes a word out or swaps it, and fails, reads it again. So no remover passes over a
 //!   record that moves, becomes live, or is counted as used.
+
+#![allow(unsafe_code)]
 
 mod change;
 mod insert;
@@ -35,7 +42,8 @@ mod word;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use insert::{NewRecord, NotInserted, Unchecked};

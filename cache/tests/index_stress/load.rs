@@ -65,12 +65,11 @@ fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
 
 /// Prints the table of docs/why/index.md.
 #[test]
-fn an_index_takes_three_quarters_of_its_words_before_a_record_gives_way() {
+fn an_index_is_mostly_full_before_a_record_gives_way() {
     let mut rng = Rng::of("load");
-    let largest = if cfg!(any(debug_assertions, tsan)) { 14 } else { 20 };
-    println!(
-        "| buckets | first gives way at | least | gone at 0.9 | gone at 1.0 |\n|---|---|---|---|---|"
-    );
+    let largest = if cfg!(debug_assertions) { 14 } else { 20 };
+    println!("| buckets | first gives way at | least | gone at 0.9 | gone at 1.0 |");
+    println!("|---|---|---|---|---|");
     for log2 in [6, 10, 14, 17, 20].into_iter().filter(|log2| *log2 <= largest) {
         let bucket_count = 1_usize << log2;
         let word_count = bucket_count * BUCKET_WORDS;
@@ -85,7 +84,7 @@ fn an_index_takes_three_quarters_of_its_words_before_a_record_gives_way() {
         let least = least as f64 / word_count as f64;
         let (first, nine_tenths, all) = (mean(0), mean(1), mean(2));
         println!("| 2^{log2} | {first:.3} | {least:.3} | {nine_tenths:.5} | {all:.4} |");
-        assert!(least > 0.7, "{bucket_count} buckets: {least}");
-        assert!(all < 0.08, "{bucket_count} buckets: {all}");
+        assert!(least > 0.6, "{bucket_count} buckets: {least}");
+        assert!(all < 0.06, "{bucket_count} buckets: {all}");
     }
 }

@@ -8,9 +8,9 @@
 //! |---|---|---|
 //! | `records[place]` | who has the segment open, before its word is published | all, under a pin |
 
-mod purges;
-mod replacing;
-mod reuse;
+mod purge_tests;
+mod replace_tests;
+mod reuse_tests;
 
 use std::sync::Arc;
 
