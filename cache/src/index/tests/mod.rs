@@ -54,7 +54,7 @@ fn store() -> Store {
     let words = Arc::new(LineWords::new(words_needed(BUCKETS).unwrap()));
     // SAFETY: one table of pins, and no place is used again.
     let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, Places::default()) }.unwrap();
-    let pins = Pins::new(Arc::new(LineWords::new(16)), 1, SEGMENTS, Barrier::Fence).unwrap();
+    let pins = Pins::new(Arc::new(LineWords::new(16)), 1, SEGMENTS, Barrier::fence()).unwrap();
     // SAFETY: the only one.
     let row = unsafe { pins.row(0) }.unwrap();
     Store { index, words, pins, row }
