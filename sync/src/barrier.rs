@@ -11,7 +11,8 @@
 //! is no change of memory, leaves that mark (seen with Linux 6.18). `MEMBARRIER_CMD_GLOBAL`, which
 //! has no such list, takes 10 to 30 ms.
 
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
 
@@ -60,8 +61,19 @@ impl Barrier {
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn process() -> Result<Barrier, NoMembarrier> {
-        static MADE: OnceLock<Result<Barrier, NoMembarrier>> = OnceLock::new();
-        *MADE.get_or_init(register)
+        // Zero: not asked yet. Two threads may both ask: the second answer is the same. An atomic,
+        // since ThreadSanitizer does not see into std's once.
+        static ANSWER: AtomicU32 = AtomicU32::new(0);
+        const REFUSED: u32 = 1;
+        const GRANTED: u32 = 2;
+        // ORDER: pairs with the store below: who sees that the kernel was asked comes after it.
+        let mut answer = ANSWER.load(Acquire);
+        if answer == 0 {
+            answer = if register().is_ok() { GRANTED } else { REFUSED };
+            // ORDER: pairs with the load above.
+            ANSWER.store(answer, Release);
+        }
+        if answer == GRANTED { Ok(Barrier(Kind::Process)) } else { Err(NoMembarrier) }
     }
 
     /// Is this the barrier of [`Barrier::process`]?
@@ -110,12 +122,11 @@ fn end_process(error: rustix::io::Errno) -> ! {
     std::process::abort();
 }
 
-fn register() -> Result<Barrier, NoMembarrier> {
+fn register() -> Result<(), NoMembarrier> {
     if !membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED) {
         return Err(NoMembarrier);
     }
-    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| NoMembarrier)?;
-    Ok(Barrier(Kind::Process))
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| NoMembarrier)
 }
 
 #[cfg(all(test, not(loom), not(tsan)))]
