@@ -41,8 +41,8 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// The record at exactly this place, in whatever state: for who walks over a segment, knows
-    /// each record's hash, and wants to know if a word still names it. Who reclaims the segment makes
-    /// sure by [`remove_place`](Index::remove_place).
+    /// each record's hash, and wants to know if a word still names it. Who reclaims the segment
+    /// makes sure by [`remove_place`](Index::remove_place).
     pub fn find_place<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,

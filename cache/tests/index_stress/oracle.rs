@@ -21,6 +21,8 @@ const BUCKETS: usize = 4;
 const KEYS: usize = 60;
 const FINGERPRINTS: u64 = 5;
 const SEGMENTS: usize = 8;
+/// As many records as that are not inserted in the order of their sequences.
+const SEQUENCES_APART: usize = 200;
 
 /// What must be known of a record that a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,9 +88,9 @@ impl Model {
     fn step(&mut self) {
         let key = self.rng.below(KEYS) as u64;
         match self.rng.below(100) {
-            0..30 => self.insert(key),
-            30..45 => self.make_live(),
-            45..50 => self.withdraw(),
+            0..25 => self.insert(key),
+            25..46 => self.make_live(),
+            46..50 => self.withdraw(),
             50..75 => self.lookup(key),
             75..80 => self.remove(key),
             80..85 => self.move_to(key),
@@ -117,11 +119,12 @@ impl Model {
         self.map.borrow().known[&place]
     }
 
-    /// A new record, its sequence a little higher or lower than that of others.
+    /// A new record, its sequence higher or lower than that of others.
     fn new_record(&mut self, key: u64) -> NewRecord {
         let place = self.next_place;
         self.next_place += 1;
-        let sequence = 10 + u64::from(place) - self.rng.below(10) as u64;
+        let sequence =
+            SEQUENCES_APART as u64 + u64::from(place) - self.rng.below(SEQUENCES_APART) as u64;
         let known = Known { key, sequence, state: State::Unchecked, uses: 0 };
         self.map.borrow_mut().known.insert(place, known);
         NewRecord { place, size_class: 20, sequence }
@@ -227,7 +230,7 @@ impl Model {
     }
 
     fn remove_some(&mut self) {
-        let sequence_max = u64::from(self.next_place).saturating_sub(40);
+        let sequence_max = u64::from(self.next_place).saturating_sub(100);
         let map = Rc::clone(&self.map);
         let count = self.index.remove_where(&self.row, 0..usize::MAX, |hit| {
             map.borrow().known[&hit.at().place()].sequence < sequence_max
