@@ -1,0 +1,123 @@
+//! After a death: what a participant had is taken back, and what it was writing is checked.
+
+#![allow(unsafe_code)]
+
+use std::io;
+
+use forebay_shm::Dead;
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
+use super::layout::ROW_WORDS;
+use super::stats::Events;
+use super::store::Store;
+use super::worker::Own;
+use crate::index::{Records, State};
+use crate::segment::Scanned;
+
+impl Store {
+    /// Takes back what participants had that are dead; gives their number. Their open segments are
+    /// checked by the next thread that has a [turn](crate::StoreWorker::turn).
+    ///
+    /// # Errors
+    /// The system refuses to tell who lives; what was taken back until then is.
+    pub fn sweep(&self) -> io::Result<u32> {
+        self.shared.region.sweep(|dead| self.take_back(dead))
+    }
+
+    fn take_back(&self, dead: &Dead) {
+        let shared = &self.shared;
+        let row = dead.id().row;
+        for segment in shared.segments.table().which(|state| state.owner == Some(row)) {
+            // SAFETY: a `Dead` says so: it has ended, this sweep saw it, and nobody has the row
+            // before the sweep is over.
+            // Somebody else may have done it, for a sweeper that died.
+            let _ = unsafe { shared.segments.suspect(segment, row) };
+        }
+        shared.eviction_lock.abandon(dead);
+        shared.purge_lock.abandon(dead);
+        for word in 0..ROW_WORDS {
+            shared.rows.word(row as usize * ROW_WORDS + word).store(0, Relaxed);
+        }
+        // SAFETY: as above.
+        unsafe { shared.pins.clear_row(row as usize) };
+    }
+}
+
+impl Own {
+    /// Checks the segments that dead participants had open; gives their number.
+    pub(crate) fn mend(&self) -> u32 {
+        let table = self.shared.segments.table();
+        let suspects = table.which(|state| state.is_suspect() && state.owner.is_none());
+        let mut count = 0;
+        for segment in suspects {
+            // SAFETY: the row is this participant's, and the segment is sealed before it leaves.
+            let Ok(open) = (unsafe { self.shared.segments.adopt(segment, self.part.row()) }) else {
+                continue;
+            };
+            self.check_segment(segment);
+            // SAFETY: each of its records has a live word now, or none.
+            let sealed = unsafe { open.seal(self.shared.next_order()) };
+            debug_assert!(sealed.is_ok(), "an adopted segment is its owner's");
+            Events::one(&self.shared.events.repaired);
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes out what is damaged, not live, or not the newest of its key; counts what is left.
+    fn check_segment(&self, segment: u32) {
+        let mut live_bytes = 0;
+        let mut is_damaged = false;
+        for found in self.shared.segments.scan(segment) {
+            match found {
+                Ok(scanned) if self.check_record(&scanned) => {
+                    live_bytes += scanned.header.record_bytes();
+                }
+                Ok(_) => {}
+                Err(_) => is_damaged = true,
+            }
+        }
+        if is_damaged {
+            live_bytes = self.check_by_index(segment);
+        }
+        self.shared.segments.table().count_live(segment, live_bytes);
+    }
+
+    /// Is the record live and whole? Otherwise its word is out afterwards.
+    fn check_record(&self, scanned: &Scanned) -> bool {
+        let mut key = Vec::new();
+        self.shared.segments.copy_key(scanned, &mut key);
+        let wanted = self.key(&key);
+        let hash = self.shared.hash(&key);
+        let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0) else {
+            return false;
+        };
+        if !self.shared.segments.is_whole(scanned) {
+            Events::one(&self.shared.events.dropped_damaged);
+            self.index.take_out(&hit);
+            return false;
+        }
+        if hit.word().state() != State::Live {
+            // Its publisher can't make it live any more.
+            self.index.take_out(&hit);
+            return false;
+        }
+        self.index.settle(&self.pins, &wanted, &hit)
+    }
+
+    /// A walk ended early: what words name in the segment is whole, or goes. How many bytes stay?
+    fn check_by_index(&self, segment: u32) -> u64 {
+        let mut live_bytes = 0;
+        self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
+            if self.reach().segment_of(hit.at().place()) != segment as usize {
+                return false;
+            }
+            let record = self.reach().record(hit.at()).filter(|record| record.is_whole());
+            let stays = hit.word().state() == State::Live && record.is_some();
+            live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
+            !stays
+        });
+        live_bytes
+    }
+}
