@@ -1,0 +1,54 @@
+//! The purge ring: what was purged lately, so that nobody stores what a purge did not find.
+//!
+//! A purge walks over what is stored. What was fetched before it and is stored behind its back, by
+//! another process perhaps, it cannot find; so whoever stores looks here. `docs/format/store.md`,
+//! "Purges", describes the bytes.
+//!
+//! | purge, under the purge lock | fill | follower |
+//! |---|---|---|
+//! | [`Purges::announce`]: writes its predicate, raises `purge_seq`, fence | [`Purges::noted`], then asks the origin | |
+//! | walks: takes out what matches, unchecked words too | publishes unchecked, fence | finds a flight |
+//! | acknowledges | [`Purges::check`]: live, or withdrawn | [`Purges::is_newer`] than its leader noted? |
+//!
+//! So either the walk finds the word, or the fill finds the purge.
+//!
+//! | word | written by | read by |
+//! |---|---|---|
+//! | `purge_seq` | who holds the purge lock | all |
+//! | a slot | who holds the purge lock, before `purge_seq` says its number | who checks, who repeats |
+//!
+//! A slot is written over by the purge that comes one ring later. Who reads it meanwhile reads
+//! anything; so who has read looks at `purge_seq` again: if as many purges are newer than what it
+//! noted as the ring holds, it counts as purged. That is raised before the slot is touched.
+//!
+//! A purger may die anywhere. Nothing that it did was acknowledged; the purge lock's next owner
+//! repeats the walk of the [last](Purges::last) purge before its own, and finds:
+//!
+//! | died | `purge_seq` | slot of n + 1 | what the next owner does |
+//! |---|---|---|---|
+//! | while it wrote the slot | n | torn | repeats the walk of n, which was done; writes the slot anew |
+//! | at `purge.written` | n | whole | the same: this purge never was |
+//! | at `purge.announced` | n + 1 | whole | walks for n + 1 in its place |
+//! | in the walk, or after it | n + 1 | whole | walks for n + 1 again |
+//!
+//! A torn slot is read by nobody: it was that of a purge one ring back, and for whom that one would
+//! be newer, as many are newer as the ring holds.
+//!
+//! Invariants:
+//! - More may go than was purged, never less: what is damaged is a purge of everything.
+//! - A number is never given twice to purges that somebody may have seen.
+//! - Nothing here waits, and nothing that is read from shared words can cause a panic.
+
+mod predicate;
+mod ring;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests;
+
+pub(crate) use predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, Predicate};
+pub(crate) use ring::{
+    NoRing, PURGE_SEQ_WORD, Purges, SLOT_WORDS, Verdict, slots_for, widened, words_needed,
+};
