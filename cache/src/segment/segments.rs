@@ -170,6 +170,11 @@ impl<W: Memory> Segments<W> {
         Scan::new(&self.data, self.geometry(), segment, filled_bytes)
     }
 
+    /// The same from the record on that begins at an offset which a walk has come to.
+    pub(crate) fn scan_from(&self, segment: u32, offset_bytes: u64) -> Scan<'_, Data<W>> {
+        self.scan(segment).from(offset_bytes)
+    }
+
     /// Appends the key of a record that a [scan](Segments::scan) came by to `out`.
     pub(crate) fn copy_key(&self, scanned: &Scanned, out: &mut Vec<u8>) {
         scanned.copy_key(&self.data, out);

@@ -243,7 +243,8 @@ impl Filling {
         let mut long = self.long.take().unwrap_or_else(|| LongFill::new(&self.own, division));
         loop {
             let start = u64::from(long.count) * fragment_bytes;
-            let left = self.growth.bytes() - start;
+            // The last one may have been shorter.
+            let left = self.growth.bytes().saturating_sub(start);
             if left == 0 || left < fragment_bytes && !is_end {
                 self.long = Some(long);
                 return Ok(());
@@ -274,7 +275,8 @@ impl Filling {
     fn store(&mut self) -> Result<(), NotStored> {
         self.store_fragments(true)?;
         let bytes = self.growth.bytes();
-        let long = self.long.as_ref().map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
+        let long =
+            self.long.as_ref().map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
         let encoded = long.map(|long| long.encode());
         let pieces = if long.is_some() { Vec::new() } else { self.growth.pieces(0..bytes) };
         let body: Vec<&[u8]> = match &encoded {

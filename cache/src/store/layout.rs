@@ -9,8 +9,8 @@ use forebay_sync::pins::Pins;
 
 use super::config::{ConfigError, StoreConfig};
 use crate::index;
-use crate::purge::Purges;
-use crate::segment::{Geometry, SizeError, Table};
+use crate::purge;
+use crate::segment::{DATA_BYTES_MAX, Geometry, Table};
 
 /// Kinds of areas.
 pub(crate) mod kind {
@@ -30,17 +30,17 @@ pub(crate) mod word {
     pub(crate) const SEGMENT_COUNT: usize = 1;
     pub(crate) const BUCKET_COUNT: usize = 2;
     pub(crate) const GHOST_WORDS: usize = 3;
-    pub(crate) const EVICTION_LOCK: usize = 16;
+    pub(crate) const PURGE_SEQ: usize = crate::purge::PURGE_SEQ_WORD;
+    pub(crate) const PURGE_LOCK: usize = PURGE_SEQ + 1;
+    pub(crate) const EVICTION_LOCK: usize = 32;
     /// The segment that is being drained, plus one.
-    pub(crate) const DRAINING: usize = 17;
-    pub(crate) const DRAINED_BYTES: usize = 18;
-    pub(crate) const DRAIN_PLAN: usize = 19;
+    pub(crate) const DRAINING: usize = 33;
+    pub(crate) const DRAINED_BYTES: usize = 34;
+    pub(crate) const DRAIN_PLAN: usize = 35;
     /// Four words: bytes by use count.
-    pub(crate) const CENSUS: usize = 20;
+    pub(crate) const CENSUS: usize = 36;
     /// Segments that were ever drained out of the small queue: the time of ghosts.
-    pub(crate) const SMALL_DRAINED: usize = 24;
-    pub(crate) const PURGE_SEQ: usize = 32;
-    pub(crate) const PURGE_LOCK: usize = 33;
+    pub(crate) const SMALL_DRAINED: usize = 40;
     pub(crate) const SEQUENCE: usize = 48;
     pub(crate) const SEAL_ORDER: usize = 64;
     pub(crate) const COUNT: usize = 80;
@@ -66,6 +66,7 @@ pub(crate) struct Plan {
     pub(crate) rows: u32,
     pub(crate) bucket_count: usize,
     pub(crate) ghost_words: usize,
+    pub(crate) purge_slots: usize,
     pub(crate) areas: [AreaSpec; 8],
     /// What the file takes.
     pub(crate) region_bytes: u64,
@@ -80,8 +81,8 @@ impl Plan {
         config.check()?;
         match Plan::fit(config, config.region_bytes()) {
             Some(plan) => Ok(plan),
-            None if config.region_bytes() > Geometry::BYTES_MAX => {
-                Err(ConfigError::BudgetTooLarge { maximum_bytes: Geometry::BYTES_MAX })
+            None if config.region_bytes() > DATA_BYTES_MAX => {
+                Err(ConfigError::BudgetTooLarge { maximum_bytes: DATA_BYTES_MAX })
             }
             None => Err(ConfigError::BudgetTooSmall { minimum_bytes: minimum_bytes(config) }),
         }
@@ -100,22 +101,15 @@ impl Plan {
     }
 
     fn with_data(config: &StoreConfig, data_bytes: u64) -> Option<Plan> {
-        let geometry = match Geometry::plan(data_bytes, config.worker_count) {
-            Ok(geometry) => geometry,
-            Err(SizeError::TooSmall { .. } | SizeError::TooLarge { .. } | SizeError::Damaged) => {
-                return None;
-            }
-        };
+        let geometry = Geometry::plan(data_bytes, config.worker_count).ok()?;
         let rows = config.participants_max();
         let records = geometry.data_bytes() / u64::from(config.record_bytes_expected);
         let index_words = (records * 100 / INDEX_FULL_PERCENT).max(64);
         let bucket_count = usize::try_from(index_words).ok()?.div_ceil(index::BUCKET_WORDS);
         let ghost_words = 1 << usize::try_from(records / 2).ok()?.max(64).ilog2();
-        let area = |kind, words: usize| AreaSpec {
-            kind,
-            version: STORE_VERSION,
-            bytes: words as u64 * 8,
-        };
+        let purge_slots = purge::slots_for(data_bytes);
+        let area =
+            |kind, words: usize| AreaSpec { kind, version: STORE_VERSION, bytes: words as u64 * 8 };
         let areas = [
             area(kind::STORE, word::COUNT),
             area(kind::SEGMENTS, Table::<Box<[_]>>::words_needed(geometry)),
@@ -123,12 +117,12 @@ impl Plan {
             area(kind::PINS, pin_words(rows, geometry)?),
             area(kind::ROWS, rows as usize * ROW_WORDS),
             area(kind::GHOSTS, ghost_words),
-            area(kind::PURGES, Purges::<Box<[_]>>::WORDS),
+            area(kind::PURGES, purge::words_needed(purge_slots)?),
             area(kind::DATA, geometry.data_bytes() as usize / 8),
         ];
         let region_bytes = REGION_FIXED_BYTES
             + areas.iter().map(|area| area.bytes.next_multiple_of(4096)).sum::<u64>();
-        Some(Plan { geometry, rows, bucket_count, ghost_words, areas, region_bytes })
+        Some(Plan { geometry, rows, bucket_count, ghost_words, purge_slots, areas, region_bytes })
     }
 }
 
@@ -146,7 +140,7 @@ fn minimum_bytes(config: &StoreConfig) -> u64 {
         let config = StoreConfig { budget_bytes, ..config.clone() };
         Plan::fit(&config, config.region_bytes()).is_some()
     };
-    let (mut too_small, mut enough) = (0, Geometry::BYTES_MAX);
+    let (mut too_small, mut enough) = (0, DATA_BYTES_MAX);
     while enough - too_small > 64 * 1024 {
         let middle = too_small + (enough - too_small) / 2;
         if fits(middle) { enough = middle } else { too_small = middle }

@@ -47,7 +47,10 @@ struct Slot {
 enum Piece {
     Free,
     /// Of the record at this place, in a segment that is pinned for it.
-    Pinned { place: Place, segment: u32 },
+    Pinned {
+        place: Place,
+        segment: u32,
+    },
     Copied(Box<[u8]>),
     Lost,
 }
@@ -188,9 +191,10 @@ impl StoreWorker {
         }
         let count = self.own.lending.slots.borrow().len();
         for slot in 0..count {
-            let is_of_it = self.own.lending.with(slot as u32, |slot| {
-                matches!(slot.piece, Piece::Pinned { segment: own, .. } if own == segment)
-            });
+            let is_of_it = self.own.lending.with(
+                slot as u32,
+                |slot| matches!(slot.piece, Piece::Pinned { segment: own, .. } if own == segment),
+            );
             if is_of_it && let Some(tag) = self.own.move_out(slot as u32) {
                 lost(tag);
             }
@@ -201,7 +205,10 @@ impl StoreWorker {
 impl Own {
     /// Pins a segment that is pinned by a hit once more, for longer.
     fn pin_again(&self, segment: u32, hit: &Hit<'_>) -> bool {
-        debug_assert_eq!(self.shared.plan.geometry.segment_of(Place(hit.at().place())), Some(segment));
+        debug_assert_eq!(
+            self.shared.plan.geometry.segment_of(Place(hit.at().place())),
+            Some(segment)
+        );
         // With the hit's pin up nobody can reclaim the segment, so there is nothing to look at.
         let pin = self.pins.pin(segment as usize, || true);
         pin.map(|pin| pin.keep()).is_ok()

@@ -206,10 +206,7 @@ impl Own {
                     && scanned.marks.stale_from_seconds() > now
                 {
                     let census = self.word(word::CENSUS + usize::from(hit.word().uses()));
-                    census.store(
-                        census.load(Relaxed) + scanned.header.record_bytes(),
-                        Relaxed,
-                    );
+                    census.store(census.load(Relaxed) + scanned.header.record_bytes(), Relaxed);
                 }
                 left -= 1;
                 left > 0

@@ -168,8 +168,7 @@ impl Own {
                 return true;
             }
             let (body, oldest) = base.with(hash, self.shared.config.variants_max);
-            let times =
-                Times { response_time: record.header.response_time, stale_from: NEVER };
+            let times = Times { response_time: record.header.response_time, stale_from: NEVER };
             if self.replace(&pinned, record.head(), &body, times).is_some() {
                 for hash in oldest {
                     let mut key = Vec::new();
@@ -234,7 +233,10 @@ impl Own {
     }
 
     /// The record of a key, or of one of its variants, and where its head begins.
-    fn find(&self, (primary, variant): (&[u8], Option<&[u8]>)) -> Option<(PinnedRecord<'_>, usize)> {
+    fn find(
+        &self,
+        (primary, variant): (&[u8], Option<&[u8]>),
+    ) -> Option<(PinnedRecord<'_>, usize)> {
         let pinned = self.look(primary)?;
         if pinned.record().header.kind != Kind::Base {
             return Some((pinned, 0));

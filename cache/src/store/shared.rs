@@ -27,7 +27,6 @@ const FLIGHT_SHARDS: usize = 64;
 static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
 
 /// What all workers of a process share.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: StoreConfig,
     pub(crate) plan: Plan,
@@ -79,8 +78,9 @@ impl Shared {
         let columns = plan.geometry.segment_count() as usize;
         let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, region.barrier())
             .map_err(|_| OpenError::Damaged("the area of pins is too small"))?;
-        let purges = Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?)
-            .map_err(|_| OpenError::Damaged("the area of purges is too small"))?;
+        let purges =
+            Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
+                .map_err(|_| OpenError::Damaged("the area of purges is too small"))?;
         let (low, high) = halves(region.seed());
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),
@@ -132,6 +132,12 @@ impl Shared {
     /// A number that only grows: when a segment was sealed.
     pub(crate) fn next_order(&self) -> u64 {
         self.store.word(word::SEAL_ORDER).fetch_add(1, Relaxed) + 1
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 

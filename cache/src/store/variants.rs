@@ -71,12 +71,7 @@ pub(crate) fn write_key(
 }
 
 /// The same for a hash that is known.
-pub(crate) fn write_key_of(
-    key: &mut Vec<u8>,
-    primary: &[u8],
-    epoch: u64,
-    hash: &[u8; HASH_BYTES],
-) {
+pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: &[u8; HASH_BYTES]) {
     key.clear();
     key.extend_from_slice(primary);
     key.push(0);

@@ -88,7 +88,8 @@ impl StoreWorker {
         // SAFETY:
         // - The row is this participant's alone, and `Part` gives it back after `PinRow` is gone.
         // - All tables over the area are made in `Shared::over`, from one plan.
-        let pins = unsafe { shared.pins.row(row as usize) }.ok_or(JoinError::Full { participants_max: shared.plan.rows })?;
+        let pins = unsafe { shared.pins.row(row as usize) }
+            .ok_or(JoinError::Full { participants_max: shared.plan.rows })?;
         // SAFETY:
         // - All indices over this area are made here, from one plan and one seed; nothing else
         //   writes it.
