@@ -6,12 +6,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use crate::flight::{Flight, Seat};
-use crate::growing::{Opening, Phase};
-use crate::record::Record;
-use crate::resource::Base;
-
-pub use crate::growing::ReadEvent;
+use super::growing::{Base, Opening, Phase, ReadEvent};
+use super::lead::Renewed;
+use super::shared::{Flight, Seat};
 
 /// What has become of a fetch.
 #[derive(Debug)]
@@ -19,9 +16,8 @@ pub enum Outcome {
     /// A response arrives, or has arrived: read it. If it has a [`Reader::base`], check first that
     /// it is the right variant.
     Growing(Reader),
-    /// The known record is good, with this head. It need not be stored any longer, so use it
-    /// rather than look up again.
-    Validated(Arc<Record>),
+    /// The record that is stored is good, with this head. It need not be stored any longer.
+    Validated(Renewed),
     /// Fetch alone: the response is not storable, or the window has gone on without this follower.
     Declined,
     /// The fetch failed before anything of the body could be read.
@@ -34,7 +30,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub(crate) fn new(flight: &Arc<Flight>) -> Self {
+    pub(super) fn new(flight: &Arc<Flight>) -> Self {
         Self { seat: Some(Seat::new(flight)) }
     }
 
@@ -49,7 +45,7 @@ impl Follower {
         };
         Poll::Ready(match phase {
             Phase::Growing(opening) => Outcome::Growing(Reader { seat, opening }),
-            Phase::Validated(record) => Outcome::Validated(record),
+            Phase::Validated(renewed) => Outcome::Validated(renewed),
             Phase::Declined => Outcome::Declined,
             Phase::Waiting | Phase::Failed => Outcome::Failed,
         })

@@ -8,7 +8,7 @@
 const COUNT: usize = 256;
 
 /// Memory of one table.
-pub(crate) const BYTES: usize = COUNT * size_of::<Remembered>();
+pub(super) const BYTES: usize = COUNT * size_of::<Remembered>();
 
 #[derive(Clone, Copy, Default)]
 struct Remembered {
@@ -17,28 +17,28 @@ struct Remembered {
 }
 
 /// The declined keys of one shard.
-pub(crate) struct Declined {
+pub(super) struct Declined {
     places: Box<[Remembered]>,
 }
 
 impl Declined {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { places: vec![Remembered::default(); COUNT].into_boxed_slice() }
     }
 
     /// Remembers a key until `until_ms`.
-    pub(crate) fn remember(&mut self, hash: u64, until_ms: u64) {
+    pub(super) fn remember(&mut self, hash: u64, until_ms: u64) {
         *self.place(hash) = Remembered { hash, until_ms };
     }
 
     /// True if the key is remembered at `now_ms`.
-    pub(crate) fn contains(&self, hash: u64, now_ms: u64) -> bool {
+    pub(super) fn contains(&self, hash: u64, now_ms: u64) -> bool {
         let place = &self.places[hash as usize % COUNT];
         place.hash == hash && now_ms < place.until_ms
     }
 
     /// Forgets a key.
-    pub(crate) fn forget(&mut self, hash: u64) {
+    pub(super) fn forget(&mut self, hash: u64) {
         let place = self.place(hash);
         if place.hash == hash {
             *place = Remembered::default();

@@ -1,46 +1,57 @@
 //! A response on its way: what is known of it, the fragments that have arrived, who reads them.
 //!
-//! All of it is plain state behind the flight's lock; [`window`](crate::window) has the part that
+//! All of it is plain state behind the flight's lock; [`window`](super::window) has the part that
 //! concerns a body that will not be stored.
 //!
 //! Invariants:
 //! - `phase` leaves `Waiting` once, `end` leaves `Open` once.
 //! - The fragments cover the body up to `bytes` without gaps; they start at 0, or in a window at
-//!   or before what the slowest reader has read.
+//!   or before what the slowest reader has read. There are none of an aborted body.
 //! - Whoever waits has read all that there is: each change wakes all that wait.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
 
-use crate::readers::{ReaderId, Readers};
-use crate::record::{Fragment, Record};
-use crate::resource::Base;
-use crate::window::Window;
+use super::fragment::Fragment;
+use super::lead::Renewed;
+use super::readers::{ReaderId, Readers};
+use super::window::Window;
 
 /// Appended bytes are joined with smaller fragments before them up to this length: an origin that
 /// sends byte by byte must not cost a fragment's overhead for each.
-const JOINED_BYTES_MAX: u64 = 8 * 1024;
+pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
+
+/// What a response says about its variants, in bytes that are not interpreted here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// The names that select a variant; one set of names per resource.
+    pub names: Vec<u8>,
+    /// The values that select this variant.
+    pub variant: Vec<u8>,
+}
 
 /// What is known of a response when its body begins.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) head: Bytes,
     pub(crate) base: Option<Base>,
+    /// Length of the body, if it was promised.
     pub(crate) body_bytes: Option<u64>,
 }
 
 /// How far a flight has come.
 #[derive(Clone)]
-pub(crate) enum Phase {
+pub(super) enum Phase {
     /// Nothing is known yet.
     Waiting,
     /// The body is arriving, or has arrived.
     Growing(Arc<Opening>),
-    /// The stored record is good, with this head.
-    Validated(Arc<Record>),
+    /// What is stored is good, with this head.
+    Validated(Renewed),
     /// Not storable: followers fetch for themselves.
     Declined,
     /// The leader failed.
@@ -49,7 +60,7 @@ pub(crate) enum Phase {
 
 /// Whether more of the body will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(super) enum End {
     Open,
     Done,
     Aborted,
@@ -66,25 +77,25 @@ pub enum ReadEvent {
     Aborted,
 }
 
-pub(crate) struct Growing {
-    pub(crate) phase: Phase,
-    pub(crate) end: End,
-    pub(crate) fragments: VecDeque<Fragment>,
+pub(super) struct Growing {
+    pub(super) phase: Phase,
+    pub(super) end: End,
+    pub(super) fragments: VecDeque<Fragment>,
     /// Bytes of the body that have arrived.
-    pub(crate) bytes: u64,
+    pub(super) bytes: u64,
     /// Cost of `fragments`.
-    pub(crate) held_bytes: u64,
-    pub(crate) readers: Readers,
+    pub(super) held_bytes: u64,
+    pub(super) readers: Readers,
     /// Set once it is certain that the body will not be stored.
-    pub(crate) window: Option<Window>,
-    /// A purge has taken the flight out.
-    pub(crate) detached: bool,
+    pub(super) window: Option<Window>,
+    /// A purge has taken the flight out of the table.
+    pub(super) detached: bool,
     /// The leader, waiting for room in the window.
-    pub(crate) leader: Option<Waker>,
+    pub(super) leader: Option<Waker>,
 }
 
 impl Growing {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             phase: Phase::Waiting,
             end: End::Open,
@@ -99,7 +110,7 @@ impl Growing {
     }
 
     /// The phase as one follower has to see it who has read nothing yet.
-    pub(crate) fn phase_for(&mut self, id: ReaderId) -> Phase {
+    pub(super) fn phase_for(&mut self, id: ReaderId) -> Phase {
         match &self.phase {
             Phase::Growing(_) if self.end == End::Aborted => Phase::Failed,
             // The window has gone on without it, but it has sent nothing: it can still fetch.
@@ -110,7 +121,7 @@ impl Growing {
 
     /// The last fragments that `bytes` more are to be joined with. Each is at most twice as long
     /// as what follows it, so a byte is copied a few times at most.
-    pub(crate) fn tail(&self, bytes: usize) -> Vec<Bytes> {
+    pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         let mut joined_bytes = bytes as u64;
         let mut tail = Vec::new();
         if self.window.is_some() {
@@ -129,7 +140,7 @@ impl Growing {
     }
 
     /// Publishes bytes that begin with the last `repeated_bytes` of what is there already.
-    pub(crate) fn publish(&mut self, bytes: Bytes, repeated_bytes: u64, wakers: &mut Vec<Waker>) {
+    pub(super) fn publish(&mut self, bytes: Bytes, repeated_bytes: u64, wakers: &mut Vec<Waker>) {
         let start = self.bytes - repeated_bytes;
         while let Some(last) = self.fragments.pop_back_if(|last| last.start() >= start) {
             self.held_bytes -= last.cost();
@@ -142,9 +153,15 @@ impl Growing {
         self.release();
     }
 
+    /// Takes out all that is held.
+    pub(super) fn take_fragments(&mut self) -> VecDeque<Fragment> {
+        self.held_bytes = 0;
+        std::mem::take(&mut self.fragments)
+    }
+
     /// Hands a reader clones of what it has not read, at most `bytes_max` and at least one byte.
     /// None: it has to wait.
-    pub(crate) fn read(
+    pub(super) fn read(
         &mut self,
         id: ReaderId,
         bytes_max: u64,
@@ -159,7 +176,8 @@ impl Growing {
         if offset == self.bytes {
             return (self.end == End::Done).then_some(ReadEvent::Done);
         }
-        let read_bytes = self.copy_out(offset, bytes_max.max(1), out);
+        let end = offset.saturating_add(bytes_max.max(1));
+        let read_bytes = self.lend(offset..end, out);
         if let Some(reader) = self.readers.find(id) {
             reader.offset = offset + read_bytes;
         }
@@ -170,25 +188,26 @@ impl Growing {
         Some(ReadEvent::Data)
     }
 
-    fn copy_out(&self, offset: u64, bytes_max: u64, out: &mut Vec<Bytes>) -> u64 {
-        let first = self.fragments.partition_point(|fragment| fragment.end <= offset);
-        let mut read_bytes = 0;
+    /// Pushes clones of what is held of `range`, and says how many bytes that are.
+    pub(super) fn lend(&self, range: Range<u64>, out: &mut Vec<Bytes>) -> u64 {
+        let first = self.fragments.partition_point(|fragment| fragment.end <= range.start);
+        let mut lent_bytes = 0;
         for fragment in self.fragments.range(first..) {
-            let left_bytes = bytes_max - read_bytes;
-            if left_bytes == 0 {
+            let from = range.start.max(fragment.start());
+            let to = range.end.min(fragment.end);
+            if from >= to {
                 break;
             }
-            let from = (offset + read_bytes - fragment.start()) as usize;
-            let to = fragment.bytes.len().min(from.saturating_add(left_bytes as usize));
-            out.push(fragment.bytes.slice(from..to));
-            read_bytes += (to - from) as u64;
+            let piece = (from - fragment.start()) as usize..(to - fragment.start()) as usize;
+            out.push(fragment.bytes.slice(piece));
+            lent_bytes += to - from;
         }
-        read_bytes
+        lent_bytes
     }
 
     /// Has a reader woken with the next change, and the leader, who may count how long it lets
     /// readers wait. Returns what is to be dropped and what is to be woken outside of the lock.
-    pub(crate) fn wait(
+    pub(super) fn wait(
         &mut self,
         id: ReaderId,
         cx: &Context<'_>,

@@ -4,27 +4,27 @@
 
 use std::task::{Context, Poll, Waker};
 
-use crate::growing::Growing;
-use crate::readers::ReaderId;
+use super::growing::Growing;
+use super::readers::ReaderId;
 
 /// The limits of a sliding body.
-pub(crate) struct Window {
+pub(super) struct Window {
     /// The leader waits while this much is held. One byte (that is: while anything is held) after
     /// the budget had no room for the last append.
-    pub(crate) bytes_max: u64,
+    pub(super) bytes_max: u64,
     /// Who makes the leader wait, and since when it was last asked.
     stall: Option<(ReaderId, u64)>,
 }
 
 impl Window {
-    pub(crate) fn new(bytes_max: u64) -> Self {
+    pub(super) fn new(bytes_max: u64) -> Self {
         Self { bytes_max, stall: None }
     }
 }
 
 /// What the leader finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(super) enum Room {
     /// It may append.
     Free,
     /// Nobody reads.
@@ -33,7 +33,7 @@ pub(crate) enum Room {
 
 impl Growing {
     /// Drops what all readers have read, if the body is a sliding one.
-    pub(crate) fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         if self.window.is_none() {
             return;
         }
@@ -44,7 +44,7 @@ impl Growing {
     }
 
     /// The leader's waker if what it waits for has come.
-    pub(crate) fn leader_to_wake(&mut self) -> Option<Waker> {
+    pub(super) fn leader_to_wake(&mut self) -> Option<Waker> {
         if self.has_room() || self.readers.is_empty() { self.leader.take() } else { None }
     }
 
@@ -53,7 +53,7 @@ impl Growing {
     }
 
     /// Whether the leader may append; if not, it is woken when it may.
-    pub(crate) fn poll_room(&mut self, cx: &Context<'_>, now_ms: u64) -> Poll<Room> {
+    pub(super) fn poll_room(&mut self, cx: &Context<'_>, now_ms: u64) -> Poll<Room> {
         if self.window.is_some() && self.readers.is_empty() {
             return Poll::Ready(Room::Nobody);
         }
@@ -70,7 +70,7 @@ impl Growing {
 
     /// Charges the time since the leader was last told to wait to the reader that it waited for.
     /// True if that reader's time is up: it is left behind.
-    pub(crate) fn count_stall(
+    pub(super) fn count_stall(
         &mut self,
         now_ms: u64,
         wait_ms_max: u64,

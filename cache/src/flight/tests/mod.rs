@@ -1,14 +1,18 @@
-//! What all tests of the store share: configurations, recognisable contents, a tiny executor.
+//! What all tests of flights share: limits, recognisable contents, gates, a tiny executor.
 
 mod budget;
 mod collapse;
+mod gate;
 mod model;
+
+mod pieces;
+mod shelf;
 mod stress;
-mod table;
 mod validate;
 mod window;
 
 use std::future::poll_fn;
+use std::hash::BuildHasher;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,47 +20,62 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use bytes::Bytes;
-use foldhash::SharedSeed;
-use foldhash::quality::SeedableRandomState;
+use foldhash::quality::FixedState;
 
-use crate::{
-    Base, Filling, Follower, Join, Leader, Lookup, Outcome, ReadEvent, Reader, Record, Store,
-    StoreConfig,
-};
+use super::*;
 
-/// A small store whose limits are within reach of a test.
-fn config(budget_bytes: u64) -> StoreConfig {
-    StoreConfig {
-        contiguous_bytes_max: 4096,
+/// Limits that are within reach of a test.
+fn config() -> FlightConfig {
+    FlightConfig {
+        growing_bytes_max: 256 * 1024,
+        object_bytes_max: 128 * 1024,
         window_bytes: 8192,
         window_wait_ms_max: 1000,
-        variants_max: 4,
         declined_ms: 100,
         shard_count: 4,
-        ..StoreConfig::with_budget(budget_bytes)
     }
 }
 
-fn store(config: StoreConfig) -> Arc<Store> {
-    seeded_store(config, 1)
+fn new_flights(config: FlightConfig) -> Arc<Flights> {
+    Arc::new(Flights::new(config))
 }
 
-fn seeded_store(config: StoreConfig, seed: u64) -> Arc<Store> {
-    let hash_state = SeedableRandomState::with_seed(seed, SharedSeed::global_fixed());
-    Arc::new(Store::with_hash_state(config, hash_state).unwrap())
+fn hash(primary: &[u8]) -> u64 {
+    FixedState::default().hash_one(primary)
 }
 
-/// Fails if the store contradicts itself.
-fn check(store: &Store) {
-    let faults = store.check();
+fn key<'a>(primary: &'a [u8], variant: Option<&'a [u8]>) -> FlightKey<'a> {
+    FlightKey { hash: hash(primary), primary, variant }
+}
+
+/// Fails if the flights contradict themselves.
+fn check(flights: &Flights) {
+    let faults = flights.check();
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Fails if the store contradicts itself or something outside still holds its memory.
-fn check_at_rest(store: &Store) {
-    check(store);
-    let stats = store.stats();
-    assert_eq!((stats.lent_bytes, stats.growing_bytes, stats.flight_count), (0, 0, 0), "{stats:?}");
+/// Fails if the flights contradict themselves or somebody still holds something.
+fn check_at_rest(flights: &Flights) {
+    check(flights);
+    let stats = flights.stats();
+    assert_eq!((stats.growing_bytes, stats.flight_count), (0, 0), "{stats:?}");
+}
+
+/// Nothing is ever stored, and nothing purged.
+struct Nothing;
+
+impl Gate for Nothing {
+    fn note(&self) -> u64 {
+        0
+    }
+
+    fn is_current(&self) -> bool {
+        true
+    }
+
+    fn may_follow(&self, _: u64) -> bool {
+        true
+    }
 }
 
 /// A body that tells its version: no two versions share eight bytes in a row.
@@ -66,46 +85,35 @@ fn content(version: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-fn lead(store: &Arc<Store>, primary: &[u8], variant: Option<&[u8]>) -> (Leader, Follower) {
-    match store.join(primary, variant, None, 0) {
-        Join::Leader(leader, follower) => (leader, follower),
+fn join(flights: &Arc<Flights>, primary: &[u8], now_ms: u64) -> Joined {
+    flights.join(key(primary, None), now_ms, &Nothing)
+}
+
+fn take_lead(flights: &Arc<Flights>, primary: &[u8], variant: Option<&[u8]>) -> (Lead, Follower) {
+    match flights.join(key(primary, variant), 0, &Nothing) {
+        Joined::Lead(lead, follower) => (lead, follower),
         other => panic!("{primary:?} {variant:?}: {other:?}"),
     }
 }
 
-fn follow(store: &Arc<Store>, primary: &[u8]) -> Follower {
-    match store.join(primary, None, None, 0) {
-        Join::Follower(follower) => follower,
+fn follow(flights: &Arc<Flights>, primary: &[u8]) -> Follower {
+    match join(flights, primary, 0) {
+        Joined::Follow(follower) => follower,
         other => panic!("{primary:?}: {other:?}"),
     }
 }
 
-fn begin(leader: Leader, head: &[u8], base: Option<Base>) -> Filling {
-    leader.begin(head, base, None).unwrap_or_else(|(_, refused)| panic!("{head:?}: {refused:?}"))
-}
-
-/// Stores one record in one append; false if the store would not have it.
-fn fill(store: &Arc<Store>, primary: &[u8], base: Option<Base>, body: &[u8]) -> bool {
-    let variant = base.as_ref().map(|base| base.variant.clone());
-    let (leader, _follower) = lead(store, primary, variant.as_deref());
-    let mut filling = begin(leader, primary, base);
-    filling.append(body).is_ok() && filling.finish()
+fn begin(lead: Lead, head: &[u8], base: Option<Base>) -> Growth {
+    lead.begin(head, base, None).unwrap_or_else(|(_, refused)| panic!("{head:?}: {refused:?}"))
 }
 
 fn base(names: &str, variant: &str) -> Option<Base> {
     Some(Base { names: names.into(), variant: variant.into() })
 }
 
-fn found(store: &Store, primary: &[u8]) -> Option<Arc<Record>> {
-    match store.lookup(primary) {
-        Lookup::Record(record) => Some(record),
-        Lookup::Miss => None,
-        Lookup::Base(names) => panic!("{primary:?} has variants by {names:?}"),
-    }
-}
-
-fn body_of(record: &Record) -> Vec<u8> {
-    record.body().fragments(0..u64::MAX).collect::<Vec<_>>().concat()
+/// All that a growth holds.
+fn body_of(growth: &Growth) -> Vec<u8> {
+    growth.pieces(0..u64::MAX).concat()
 }
 
 /// Polls an outcome that must be there.

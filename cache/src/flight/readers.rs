@@ -4,29 +4,29 @@ use std::task::{Context, Waker};
 
 /// Names a reader of one flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReaderId(usize);
+pub(super) struct ReaderId(usize);
 
 /// One follower or reader.
-pub(crate) struct Attached {
+pub(super) struct Attached {
     /// Bytes of the body that it has read.
-    pub(crate) offset: u64,
+    pub(super) offset: u64,
     /// How long the leader of a window waited for it while others waited for the leader.
-    pub(crate) stalled_ms: u64,
+    pub(super) stalled_ms: u64,
     /// The window went on without it.
-    pub(crate) cut: bool,
+    pub(super) cut: bool,
     waker: Option<Waker>,
 }
 
 /// All readers of one flight. A place is used again after its reader has left.
 #[derive(Default)]
-pub(crate) struct Readers {
+pub(super) struct Readers {
     places: Vec<Option<Attached>>,
     free: Vec<usize>,
 }
 
 impl Readers {
     /// Adds one at the start of the body.
-    pub(crate) fn attach(&mut self) -> ReaderId {
+    pub(super) fn attach(&mut self) -> ReaderId {
         let new = Some(Attached { offset: 0, stalled_ms: 0, cut: false, waker: None });
         let Some(index) = self.free.pop() else {
             self.places.push(new);
@@ -37,7 +37,7 @@ impl Readers {
     }
 
     /// Takes one out; its waker is dropped by the caller, outside of the lock.
-    pub(crate) fn detach(&mut self, ReaderId(index): ReaderId) -> Option<Attached> {
+    pub(super) fn detach(&mut self, ReaderId(index): ReaderId) -> Option<Attached> {
         let attached = self.places.get_mut(index)?.take();
         if attached.is_some() {
             self.free.push(index);
@@ -46,12 +46,12 @@ impl Readers {
     }
 
     /// One that the window has not left behind.
-    pub(crate) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut Attached> {
+    pub(super) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut Attached> {
         self.places.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
     }
 
     /// Leaves one behind; its waker is to be woken.
-    pub(crate) fn cut(&mut self, id: ReaderId) -> Option<Waker> {
+    pub(super) fn cut(&mut self, id: ReaderId) -> Option<Waker> {
         let attached = self.find(id)?;
         attached.cut = true;
         attached.waker.take()
@@ -59,7 +59,7 @@ impl Readers {
 
     /// Has `cx` woken with the next change. The waker that this replaces is handed back, to be
     /// dropped outside of the lock.
-    pub(crate) fn wait(&mut self, id: ReaderId, cx: &Context<'_>) -> Option<Waker> {
+    pub(super) fn wait(&mut self, id: ReaderId, cx: &Context<'_>) -> Option<Waker> {
         let attached = self.find(id)?;
         if attached.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             return None;
@@ -68,25 +68,25 @@ impl Readers {
     }
 
     /// Takes the wakers of all that wait.
-    pub(crate) fn take_wakers(&mut self, wakers: &mut Vec<Waker>) {
+    pub(super) fn take_wakers(&mut self, wakers: &mut Vec<Waker>) {
         let attached = self.places.iter_mut().flatten();
         wakers.extend(attached.filter_map(|attached| attached.waker.take()));
     }
 
     /// All that the window has not left behind.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ReaderId, &Attached)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ReaderId, &Attached)> {
         self.places.iter().enumerate().filter_map(|(index, place)| {
             place.as_ref().filter(|attached| !attached.cut).map(|a| (ReaderId(index), a))
         })
     }
 
     /// True if nobody is left.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
     /// The one that has read least.
-    pub(crate) fn slowest(&self) -> Option<(ReaderId, u64)> {
+    pub(super) fn slowest(&self) -> Option<(ReaderId, u64)> {
         self.iter().map(|(id, attached)| (id, attached.offset)).min_by_key(|&(_, offset)| offset)
     }
 }
