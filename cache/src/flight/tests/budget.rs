@@ -126,7 +126,9 @@ fn take_rest(flights: &Arc<Flights>) -> Vec<(Growth, Follower)> {
 /// Others take all that is left, but what was promised arrives whole, however it is cut.
 #[test]
 fn what_was_promised_is_kept() {
-    for (bytes, step) in [(20_000, 20_000), (20_000, 1), (20_000, 1460), (100, 1), (0, 1)] {
+    for (bytes, step) in
+        [(20_000, 20_000), (20_000, 1), (20_000, 1460), (3000, 1460), (100, 100), (0, 1)]
+    {
         let flights = new_flights(config());
         let (lead, _follower) = take_lead(&flights, b"a", None);
         let mut promised = lead.begin(b"", None, Some(bytes as u64)).unwrap();

@@ -92,10 +92,18 @@ impl Shelf {
     /// Purges a key; the shelf is free while the purge is on its way.
     pub(super) fn purge(&self, primary: &[u8]) {
         let _one = self.purging.lock();
+        self.begin_purge(primary);
+        thread::yield_now();
+        self.evict(primary);
+        thread::yield_now();
+        self.end_purge();
+    }
+
+    pub(super) fn begin_purge(&self, primary: &[u8]) {
         self.state().purges.push(primary.to_vec());
-        thread::yield_now();
-        self.state().kept.remove(primary);
-        thread::yield_now();
+    }
+
+    pub(super) fn end_purge(&self) {
         let mut state = self.state();
         state.over = state.purges.len() as u64;
     }

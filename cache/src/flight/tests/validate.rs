@@ -1,5 +1,6 @@
 //! A stored record that turns out to be good: followers get its new head.
 
+use super::shelf::Shelf;
 use super::*;
 
 #[test]
@@ -32,4 +33,23 @@ fn another_response_reaches_who_waits_for_a_validation() {
     assert_eq!(body_of(&growth), b"new");
     growth.finish();
     assert_eq!(read_now(&mut reader(second)), (b"new".to_vec(), Poll::Ready(ReadEvent::Done)));
+}
+
+/// A purge of another process is on its way when a fetch begins. Who joins after the purge must
+/// not get what it took out.
+#[test]
+fn after_a_purge_nobody_follows_who_validates_what_it_took_out() {
+    for validates in [true, false] {
+        let (flights, shelf) = (new_flights(config()), Shelf::new());
+        assert!(!validates || shelf.store(b"a", 0, b"old head", b""));
+        let found = shelf.find(b"a");
+        shelf.begin_purge(b"a");
+        let gate = shelf.gate(b"a", found.as_ref());
+        let first = flights.join(key(b"a", None), 0, &gate);
+        assert!(matches!(first, Joined::Lead(..)), "what is being purged is still current");
+        shelf.evict(b"a");
+        shelf.end_purge();
+        let second = flights.join(key(b"a", None), 0, &shelf.gate(b"a", None));
+        assert_eq!(matches!(second, Joined::Lead(..)), validates, "{second:?}");
+    }
 }
