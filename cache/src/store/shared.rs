@@ -9,7 +9,7 @@ use foldhash::quality::SeedableRandomState;
 use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
 use forebay_shm::{BarrierWish, RobustLock};
 use forebay_sync::Words;
-use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::atomic::{AtomicBool, AtomicU64, Relaxed};
 use forebay_sync::pins::Pins;
 
 use super::config::{OpenError, StoreConfig};
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     /// Bytes that were copied out of the region under slow clients and are not sent yet.
     pub(crate) copied_out_bytes: AtomicU64,
+    /// Somebody verifies what was found in the region.
+    is_verifying: AtomicBool,
     hashers: [SeedableRandomState; 2],
 }
 
@@ -91,6 +93,7 @@ impl Shared {
             index_words: area(kind::INDEX)?,
             events: Events::default(),
             copied_out_bytes: AtomicU64::new(0),
+            is_verifying: AtomicBool::new(false),
             hashers: [low, high].map(|seed| SeedableRandomState::with_seed(seed, &SHARED_SEED)),
             config,
             plan,
@@ -100,6 +103,11 @@ impl Shared {
             purges,
             region,
         })
+    }
+
+    /// Is the caller the one who has to look at what was found in the region?
+    pub(crate) fn begins_verifying(&self) -> bool {
+        matches!(self.opened(), Opened::Attached) && !self.is_verifying.swap(true, Relaxed)
     }
 
     /// Was there something in the region already?

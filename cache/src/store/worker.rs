@@ -42,6 +42,8 @@ pub(crate) struct Own {
     pub(crate) is_due: Cell<bool>,
     /// The time in Unix seconds, as it was last told.
     pub(crate) now: Cell<u64>,
+    /// The segment and the offset from which on records are to be verified.
+    pub(crate) verified: Cell<Option<(u32, u64)>>,
     /// For keys and other bytes that are needed for a moment.
     pub(crate) scratch: RefCell<Vec<u8>>,
     /// Last, so that the row is given back when nothing uses it any more.
@@ -113,6 +115,7 @@ impl StoreWorker {
                 lending: Lending::default(),
                 is_due: Cell::new(true),
                 now: Cell::new(0),
+                verified: Cell::new(shared.begins_verifying().then_some((0, 0))),
                 scratch: RefCell::default(),
                 part: Part(Some(participant)),
             }),
