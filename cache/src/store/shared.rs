@@ -9,7 +9,7 @@ use foldhash::quality::SeedableRandomState;
 use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
 use forebay_shm::{BarrierWish, RobustLock};
 use forebay_sync::Words;
-use forebay_sync::atomic::{AtomicBool, AtomicU64, Relaxed};
+use forebay_sync::atomic::{AtomicBool, Relaxed};
 use forebay_sync::pins::Pins;
 
 use super::config::{OpenError, StoreConfig};
@@ -26,7 +26,8 @@ const FLIGHT_SHARDS: usize = 64;
 /// Any one will do: what must be secret is the region's.
 static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
 
-/// What all workers of a process share.
+/// What all workers of a process share: read with every hit, so on lines of its own.
+#[repr(align(128))]
 pub(crate) struct Shared {
     pub(crate) config: StoreConfig,
     pub(crate) plan: Plan,
@@ -42,8 +43,6 @@ pub(crate) struct Shared {
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) events: Events,
-    /// Bytes that were copied out of the region under slow clients and are not sent yet.
-    pub(crate) copied_out_bytes: AtomicU64,
     /// Somebody verifies what was found in the region.
     is_verifying: AtomicBool,
     hashers: [SeedableRandomState; 2],
@@ -92,7 +91,6 @@ impl Shared {
             ghosts: area(kind::GHOSTS)?,
             index_words: area(kind::INDEX)?,
             events: Events::default(),
-            copied_out_bytes: AtomicU64::new(0),
             is_verifying: AtomicBool::new(false),
             hashers: [low, high].map(|seed| SeedableRandomState::with_seed(seed, &SHARED_SEED)),
             config,

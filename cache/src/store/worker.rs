@@ -30,7 +30,8 @@ pub struct StoreWorker {
     pub(crate) own: Rc<Own>,
 }
 
-/// What belongs to one thread.
+/// What belongs to one thread, on lines of its own.
+#[repr(align(128))]
 pub(crate) struct Own {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pins: PinRow<Area>,
