@@ -45,7 +45,10 @@ mod growing;
 pub mod index;
 #[cfg(not(loom))]
 mod lead;
-#[expect(dead_code, unused_imports, reason = "the store in a region is not whole yet")]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the store in a region is not whole yet")
+)]
 mod purge;
 #[cfg(not(loom))]
 mod readers;

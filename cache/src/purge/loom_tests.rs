@@ -187,7 +187,7 @@ fn live(place: u32) -> u64 {
 fn store_word(world: &World, word: &AtomicU64, noted: u64, place: u32) -> Option<u64> {
     let unchecked = live(place) + 1;
     word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
-    fence("model.unchecked");
+    fence("index.unchecked");
     let verdict = world.purges.check(noted, |predicate| predicate.matches_key(&OURS));
     let (new, checked) = match verdict {
         Verdict::Clear { checked } => (live(place), Some(checked)),
