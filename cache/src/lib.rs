@@ -46,7 +46,7 @@ pub mod index;
 #[cfg(not(loom))]
 mod lead;
 #[cfg_attr(
-    not(test),
+    any(loom, not(test)),
     expect(dead_code, unused_imports, reason = "the store in a region is not whole yet")
 )]
 mod purge;

@@ -243,5 +243,5 @@ pub(crate) fn widened(noted_low: u32, present: u64) -> u64 {
     if same_high <= present {
         return same_high;
     }
-    same_high.checked_sub(LOW + 1).unwrap_or_default()
+    same_high.saturating_sub(LOW + 1)
 }

@@ -6,7 +6,7 @@ use super::*;
 fn the_page_has_the_numbers_of_the_code() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/store.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let slot_bytes = SLOT_WORDS * size_of::<u64>();
+    let bytes = |slots: usize| slots * SLOT_WORDS * size_of::<u64>();
     let sentences = [
         format!("`purge_seq` (word {PURGE_SEQ_WORD} of area 16)"),
         format!("slots of {SLOT_WORDS} words each"),
@@ -17,7 +17,7 @@ fn the_page_has_the_numbers_of_the_code() {
         format!("{} everything;", kind::ALL),
         format!("{} a tag expression (reserved)", kind::TAGS),
         format!("1/{REGION_SHARE} of the region, but {SLOTS_MIN} to {SLOTS_MAX} slots"),
-        format!("({} KiB to {} MiB)", SLOTS_MIN * slot_bytes >> 10, SLOTS_MAX * slot_bytes >> 20),
+        format!("({} KiB to {} MiB)", bytes(SLOTS_MIN) >> 10, bytes(SLOTS_MAX) >> 20),
     ];
     for sentence in sentences {
         assert!(page.contains(&sentence), "docs/format/store.md lacks {sentence:?}");
