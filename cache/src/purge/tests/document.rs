@@ -11,7 +11,7 @@ fn the_page_has_the_numbers_of_the_code() {
         format!("`purge_seq` (word {PURGE_SEQ_WORD} of area 16)"),
         format!("slots of {SLOT_WORDS} words each"),
         format!("| 2–{} | the predicate's bytes", SLOT_WORDS - 1),
-        format!("up to {PREDICATE_BYTES_MAX};"),
+        format!("up to {PREDICATE_BYTES_MAX} |"),
         format!("{} a whole key;", kind::KEY),
         format!("{} the beginning of keys;", kind::PREFIX),
         format!("{} everything;", kind::ALL),
