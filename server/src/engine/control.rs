@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_cache::Store;
-use forebay_shm::{CounterFile, CounterSlot};
+use forebay_shm::{CounterFile, CounterSlot, DirGuard};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
@@ -44,6 +44,8 @@ pub(crate) struct Control {
     slot: CounterSlot,
     log_writer: RefCell<Option<LogWriter>>,
     admin: AdminPlace,
+    /// Keeps the cache directory ours.
+    _guard: Option<DirGuard>,
     pub(crate) started_ms: u64,
 }
 
@@ -58,6 +60,7 @@ pub(crate) struct ControlParts {
     pub(crate) slot: CounterSlot,
     pub(crate) log_writer: Option<LogWriter>,
     pub(crate) admin: AdminPlace,
+    pub(crate) guard: Option<DirGuard>,
 }
 
 /// Why a new configuration is not in use.
@@ -95,6 +98,7 @@ impl Control {
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),
             admin: parts.admin,
+            _guard: parts.guard,
             started_ms: clock::monotonic_ms(),
         }
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use forebay_cache::{Store, StoreConfig};
-use forebay_shm::{CounterError, CounterFile};
+use forebay_shm::{CounterError, CounterFile, DirGuard, GuardError};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
@@ -57,6 +57,8 @@ pub enum StartError {
     Admin(String, io::Error),
     /// The counter file can't be made.
     Counters(CounterError),
+    /// The cache directory can't be had.
+    CacheDir(GuardError),
     /// The cache can't be made.
     Cache(String),
     /// The access log can't be opened.
@@ -75,6 +77,12 @@ impl fmt::Display for StartError {
                 write!(f, "cannot listen for admin requests at {place}: {error}")
             }
             StartError::Counters(error) => write!(f, "cannot make the counter file: {error}"),
+            StartError::CacheDir(error @ GuardError::Held { .. }) => {
+                write!(f, "cannot use the cache directory {error}; `--upgrade` takes over from it")
+            }
+            StartError::CacheDir(error) => {
+                write!(f, "cannot use the cache directory {error}")
+            }
             StartError::Cache(error) => write!(f, "cannot make the cache: {error}"),
             StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
             StartError::Thread(error) => write!(f, "cannot start a worker: {error}"),
@@ -109,6 +117,8 @@ pub fn start_with_resolver(
         count => count,
     };
     files::raise_limit(&config.server, worker_count);
+    let guard = config.server.cache_dir.path().map(DirGuard::take).transpose();
+    let guard = guard.map_err(StartError::CacheDir)?;
     let listen = config.server.listen;
     let listeners =
         Listeners::bind(listen, worker_count).map_err(|error| StartError::Listen(listen, error))?;
@@ -159,6 +169,7 @@ pub fn start_with_resolver(
         counters,
         log_writer,
         admin: admin.clone(),
+        guard,
     });
     let stopper = Stopper(stop_sender);
     Ok(Running { address, admin, control, admin_listener, event_loop, stop, stopper })
