@@ -153,12 +153,14 @@ pub(crate) const LOG_FINISH_POLL_MS: u64 = 5;
 /// answer says that the connection ends, and no client meets a close in the middle of asking.
 pub(crate) const DRAIN_IDLE_MS: u64 = 250;
 
+/// Who asks to take over says so at once; others wait behind it.
+pub(crate) const UPGRADE_HELLO_MS_MAX: u64 = 2_000;
+
 /// Either side of an upgrade has its next word ready; a process that is stopped or hangs must not
 /// keep the other waiting.
 pub(crate) const UPGRADE_ANSWER_MS_MAX: u64 = 5_000;
 
-/// A process that takes over gets this long to be ready, cache included. Until then no other can
-/// try.
+/// A process that takes over gets this long to be ready, cache included. Until then others wait.
 pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
 
 /// A message of an upgrade: its longest part is the reason of a refusal.

@@ -17,7 +17,8 @@ use crate::counters::Counter;
 use crate::engine::Control;
 use crate::events::Event;
 use crate::limits::{
-    ACCEPT_RETRY_MS, UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_READY_MS_MAX,
+    ACCEPT_RETRY_MS, UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_HELLO_MS_MAX,
+    UPGRADE_READY_MS_MAX,
 };
 
 /// Another descriptor of what a successor gets. The socket for upgrades is given to [`give`], the
@@ -83,10 +84,8 @@ pub(in crate::engine) async fn give(
 ) -> HandedOver {
     loop {
         let mut stream = accept(&listener).await;
-        let ended = {
-            let conversation = converse(control, (&listener, &estate), &mut stream);
-            alone(std::pin::pin!(conversation), &listener).await
-        };
+        // Who comes meanwhile waits in the queue, which a successor shares.
+        let ended = converse(control, (&listener, &estate), &mut stream).await;
         let failure = match ended {
             Ok(handed_over) => return handed_over,
             Err(Failure::Nothing) => continue,
@@ -112,19 +111,6 @@ async fn accept(listener: &UnixListener) -> UnixStream {
     }
 }
 
-/// The end of a conversation; who comes meanwhile is told so.
-async fn alone<T>(
-    mut conversation: std::pin::Pin<&mut impl Future<Output = T>>,
-    listener: &UnixListener,
-) -> T {
-    loop {
-        tokio::select! {
-            ended = &mut conversation => return ended,
-            other = accept(listener) => refuse(&other, "another upgrade is under way"),
-        }
-    }
-}
-
 /// Says so if the other side still listens; there is nothing to be done if not.
 fn refuse(stream: &UnixStream, why: &str) {
     let refused = Message::Refused(why.to_owned()).encode();
@@ -139,8 +125,8 @@ async fn converse(
     if !wire::is_of_our_user(&*stream) {
         return Err(Failure::Refused("the other process is not of the same user".to_owned()));
     }
-    let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
-    let Ok(hello) = timeout(answer_limit, receive(stream)).await else {
+    let hello_limit = Duration::from_millis(UPGRADE_HELLO_MS_MAX);
+    let Ok(hello) = timeout(hello_limit, receive(stream)).await else {
         return Err(Failure::Refused("it did not say in time what it wants".to_owned()));
     };
     let hello = match hello? {
@@ -153,6 +139,7 @@ async fn converse(
         return Err(Failure::Refused(why));
     }
     Event::UpgradeBegun.log(&format_args!("{} sockets", estate.sockets.len()));
+    let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
     let offered = offer(control, (listener, estate), stream);
     let Ok(offered) = timeout(answer_limit, offered).await else {
         return Err(Failure::Refused("it did not take what it was given".to_owned()));

@@ -72,7 +72,9 @@ impl fmt::Display for UpgradeError {
             }
             UpgradeError::Refused(why) => write!(f, "the running server refuses: {why}"),
             UpgradeError::Gone => f.write_str("the running server ended before it handed over"),
-            UpgradeError::TimedOut => f.write_str("the running server does not answer"),
+            UpgradeError::TimedOut => f.write_str(
+                "the running server does not answer; perhaps another upgrade is under way",
+            ),
             UpgradeError::Garbled => {
                 f.write_str("what answers in the running server's place is not a Forebay server")
             }
