@@ -118,7 +118,8 @@ fn a_reload_names_what_needs_a_restart() {
     let old = read(SITE);
     let new = read(&format!(
         "listen = \"127.0.0.1:1\"\nadmin = \"/a\"\nworkers = 2\ncache_size = \"8MiB\"\n\
-         runtime_dir = \"/r\"\ncache_dir = \"/c\"\nidle_ms_max = 1\nlog_level = \"warn\"\n{SITE}cache = false\n"
+         runtime_dir = \"/r\"\ncache_dir = \"/c\"\nidle_ms_max = 1\nlog_level = \"warn\"\n\
+         {SITE}cache = false\n"
     ));
     let names: Vec<_> = old.reload_conflicts(&new).iter().map(|setting| setting.name).collect();
     assert_eq!(names, ["listen", "admin", "runtime_dir", "workers", "cache_size", "cache_dir"]);
