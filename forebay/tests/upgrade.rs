@@ -26,6 +26,10 @@ const CLIENTS: usize = 6;
 /// Crash points are in builds with debug assertions only.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
+/// Where a new process is killed, in its order, and where an old one.
+const NEW_DIES_AT: [&str; 2] = ["upgrade.taken", "upgrade.built"];
+const OLD_DIES_AT: &str = "upgrade.offered";
+
 fn origin() -> Origin {
     Origin::start(|request| {
         let field = match request.target.as_str() {
@@ -215,7 +219,7 @@ fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
     let origin = origin();
     let old = builder(&origin, 2).start();
     let (_, failed) = under_load(old.address(), || {
-        for (turn, point) in [(1.0, "upgrade.taken"), (2.0, "upgrade.built")] {
+        for (point, turn) in NEW_DIES_AT.into_iter().zip([1.0, 2.0]) {
             let killed = old.successor().flag("--workers", "4").variable("FOREBAY_CRASH_AT", point);
             assert_eq!(killed.run().status.code(), None, "{point}: it was not killed");
             eventually(point, || old.stat("upgrades_failed_total") == turn);
@@ -229,6 +233,25 @@ fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
     assert!(text.contains("\"upgrades_failed_total\":2"), "its counter file has gone: {text}");
     let new = old.successor().start();
     assert_eq!((new.stat("upgrades_total"), ask(&new)), (1.0, 200));
+}
+
+#[test]
+fn processes_are_killed_at_every_crash_point_of_the_server() {
+    let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../server/src"))];
+    let mut found = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("it is there").flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let text = std::fs::read_to_string(entry.path()).expect("it is text");
+            let names = text.split("crash_point!(\"").skip(1);
+            found.extend(names.filter_map(|rest| rest.split('"').next().map(str::to_owned)));
+        }
+    }
+    let used = NEW_DIES_AT.into_iter().chain([OLD_DIES_AT]).map(str::to_owned);
+    assert_eq!(found, used.collect());
 }
 
 #[test]
@@ -266,7 +289,7 @@ fn an_old_process_killed_in_the_middle_ends_the_upgrade_and_the_next_start_works
         return;
     }
     let origin = origin();
-    let mut old = builder(&origin, 2).variable("FOREBAY_CRASH_AT", "upgrade.offered").start();
+    let mut old = builder(&origin, 2).variable("FOREBAY_CRASH_AT", OLD_DIES_AT).start();
     let output = old.successor().run();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && text.contains("ended before it handed over"), "{text}");

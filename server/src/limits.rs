@@ -169,5 +169,5 @@ pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;
 /// Descriptors in one message of an upgrade; the kernel takes 253.
 pub(crate) const UPGRADE_DESCRIPTORS_MAX: usize = 128;
 
-/// Listening sockets that are handed over in all: the most workers that there can be.
+/// Listening sockets that are handed over in all: as many as `workers` can be.
 pub(crate) const UPGRADE_SOCKETS_MAX: usize = 1024;

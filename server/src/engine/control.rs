@@ -132,7 +132,7 @@ impl Control {
         let idle_from = workers.len().saturating_sub(further.len());
         for (index, worker) in workers.iter().enumerate() {
             let further = if index < idle_from { None } else { further.next() };
-            // A worker that has ended was told of in the log.
+            // A worker that has ended meanwhile has panicked; the others go on.
             let _ = worker.commands.send(Command::Accept { further });
         }
     }
@@ -160,9 +160,8 @@ impl Control {
         let admin = tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.estate, (signals, stop)).await;
-        let name_is_ours = handed_over.is_none();
-        sockets.upgrade.name.set_ours(name_is_ours);
-        // At once: the next server may want it while this one finishes.
+        sockets.upgrade.name.set_ours(handed_over.is_none());
+        // At once: the next server may want the name while this one finishes.
         drop(sockets.upgrade.name);
         if handed_over.is_some_and(|handed_over| handed_over.has_admin) {
             admin.abort();

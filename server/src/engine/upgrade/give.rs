@@ -113,8 +113,7 @@ async fn accept(listener: &UnixListener) -> UnixStream {
 
 /// Says so if the other side still listens; there is nothing to be done if not.
 fn refuse(stream: &UnixStream, why: &str) {
-    let refused = Message::Refused(why.to_owned()).encode();
-    let _ = stream.try_io(Interest::WRITABLE, || wire::send(stream, &refused, &[]));
+    let _ = wire::send(stream, &Message::Refused(why.to_owned()).encode(), &[]);
 }
 
 async fn converse(
