@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
+use forebay_cache::{Lent, LentIsLost, Reading};
 
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX};
 
@@ -22,12 +23,13 @@ pub(crate) struct Out {
     assigned: usize,
     /// Bytes of bodies that were not lent by the store.
     origin_bytes: usize,
+    lent_count: usize,
 }
 
 /// Whose memory a body's bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lender {
-    /// The store's, which has its own budget.
+    /// The store's, of a body that is arriving: it has its own budget.
     Store,
     /// An origin's connection's, which this connection keeps alive.
     Origin,
@@ -41,6 +43,8 @@ enum Piece {
         end: usize,
     },
     Body(Bytes),
+    /// A part of a stored body, which the store may want back.
+    Lent(Lent),
 }
 
 impl Out {
@@ -73,10 +77,23 @@ impl Out {
         self.pieces.push_back(Piece::Body(body));
     }
 
+    /// Appends a part of a stored body.
+    pub(crate) fn lent(&mut self, lent: Lent) {
+        self.assign_text();
+        self.lent_count += 1;
+        self.pieces.push_back(Piece::Lent(lent));
+    }
+
+    /// Number of parts of stored bodies.
+    pub(crate) fn lent_count(&self) -> usize {
+        self.lent_count
+    }
+
     /// Forgets what was appended since `mark` was taken, none of which has been sent.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.assign_text();
         self.pieces.truncate(mark.pieces);
+        self.lent_count = self.pieces.iter().filter(|piece| piece.is_lent()).count();
         self.text.truncate(mark.text);
         self.assigned = mark.text;
     }
@@ -96,16 +113,24 @@ impl Out {
     }
 
     /// Lends the next pieces for a vectored write; says how many of `slices` were filled.
-    pub(crate) fn slices<'a>(&'a mut self, slices: &mut [IoSlice<'a>; OUT_SLICES_MAX]) -> usize {
+    ///
+    /// # Errors
+    /// The store has taken back one of them.
+    pub(crate) fn slices<'a>(
+        &'a mut self,
+        reading: &'a Reading<'_>,
+        slices: &mut [IoSlice<'a>; OUT_SLICES_MAX],
+    ) -> Result<usize, LentIsLost> {
         self.assign_text();
         let count = self.pieces.len().min(OUT_SLICES_MAX);
         for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
             *slice = IoSlice::new(match piece {
                 Piece::Text { start, end } => self.text.get(*start..*end).unwrap_or_default(),
                 Piece::Body(body) => body,
+                Piece::Lent(lent) => lent.bytes(reading)?,
             });
         }
-        count
+        Ok(count)
     }
 
     /// Takes away the first `sent` bytes.
@@ -119,6 +144,7 @@ impl Out {
                 return;
             }
             sent -= piece.len();
+            self.lent_count -= usize::from(piece.is_lent());
             self.pieces.pop_front();
         }
         if self.pieces.is_empty() && self.assigned == self.text.len() {
@@ -135,6 +161,7 @@ impl Out {
         self.text.shrink_to(BUFFER_BYTES_KEPT_MAX);
         self.assigned = 0;
         self.origin_bytes = 0;
+        self.lent_count = 0;
     }
 }
 
@@ -150,13 +177,19 @@ impl Piece {
         match self {
             Piece::Text { start, end } => end - start,
             Piece::Body(body) => body.len(),
+            Piece::Lent(lent) => lent.len(),
         }
+    }
+
+    fn is_lent(&self) -> bool {
+        matches!(self, Piece::Lent(_))
     }
 
     fn advance(&mut self, bytes: usize) {
         match self {
             Piece::Text { start, .. } => *start += bytes,
             Piece::Body(body) => body.advance(bytes),
+            Piece::Lent(lent) => lent.advance(bytes),
         }
     }
 }

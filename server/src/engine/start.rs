@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use forebay_cache::{Store, StoreConfig};
-use forebay_shm::{CounterError, CounterFile};
+use forebay_cache::{OpenError, Store, StoreConfig};
+use forebay_shm::{CounterError, CounterFile, JoinError};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
@@ -58,7 +58,9 @@ pub enum StartError {
     /// The counter file can't be made.
     Counters(CounterError),
     /// The cache can't be made.
-    Cache(String),
+    Cache(OpenError),
+    /// A thread can't take part in the cache.
+    Join(JoinError),
     /// The access log can't be opened.
     AccessLog(io::Error),
     /// A thread or its event loop can't be made.
@@ -76,6 +78,7 @@ impl fmt::Display for StartError {
             }
             StartError::Counters(error) => write!(f, "cannot make the counter file: {error}"),
             StartError::Cache(error) => write!(f, "cannot make the cache: {error}"),
+            StartError::Join(error) => write!(f, "cannot take part in the cache: {error}"),
             StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
             StartError::Thread(error) => write!(f, "cannot start a worker: {error}"),
         }
@@ -119,7 +122,10 @@ pub fn start_with_resolver(
     // One slot for each worker and one for the control thread.
     let counters = CounterFile::create(Some(&counters_path), COUNTERS, worker_count + 1)
         .map_err(StartError::Counters)?;
-    let store = Arc::new(make_store(&config)?);
+    let store = open_store(&config, worker_count)?;
+    let store_worker = store.join().map_err(StartError::Join)?;
+    // What others left behind in the middle of something is checked before anybody finds it.
+    store_worker.mend();
     let hosts = Arc::new(Hosts::new(resolver));
     let log_writer = LogWriter::open(&config.server).map_err(StartError::AccessLog)?;
     let via: Arc<str> = via_name(address).into();
@@ -139,21 +145,21 @@ pub fn start_with_resolver(
                 cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
                 listener,
                 config: config.clone(),
-                store: Arc::clone(&store),
+                store: store.clone(),
                 hosts: Arc::clone(&hosts),
                 counters: counters.slot(index),
                 access_log: log_writer.as_ref().map(LogWriter::sender),
                 via: Arc::clone(&via),
             })
         })
-        .collect::<io::Result<Vec<_>>>()
-        .map_err(StartError::Thread)?;
+        .collect::<Result<Vec<_>, StartError>>()?;
     let (stop_sender, stop) = mpsc::unbounded_channel();
     let control = Control::new(ControlParts {
         config,
         hooks,
         workers,
         store,
+        store_worker,
         hosts,
         slot: counters.slot(worker_count),
         counters,
@@ -194,17 +200,19 @@ fn bind_admin(config: &Config, address: SocketAddr) -> Result<AdminListener, Sta
         .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))
 }
 
-fn make_store(config: &Config) -> Result<Store, StartError> {
-    let budget_bytes = config.server.cache_size;
-    let growing_percent = u64::from(config.server.growing_percent_max);
-    let growing_bytes_max = budget_bytes / 100 * growing_percent;
+fn open_store(config: &Config, worker_count: usize) -> Result<Store, StartError> {
+    let settings = &config.server;
     let store = StoreConfig {
-        growing_bytes_max,
-        object_bytes_max: growing_bytes_max,
+        path: None,
+        growing_percent: settings.growing_percent_max,
+        worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
+        record_bytes_expected: settings.cache_record_bytes,
         declined_ms: DECLINED_MS,
-        ..StoreConfig::with_budget(budget_bytes)
+        ..StoreConfig::with_budget(settings.cache_size)
     };
-    Store::new(store).map_err(|error| StartError::Cache(error.to_string()))
+    // Each route has a limit of its own, which a reload may change; this one is for all.
+    let object_bytes_max = store.growing_bytes_max();
+    Store::open(StoreConfig { object_bytes_max, ..store }).map_err(StartError::Cache)
 }
 
 /// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).

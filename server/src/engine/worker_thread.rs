@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use forebay_cache::Store;
-use forebay_shm::CounterSlot;
+use forebay_cache::{Store, StoreWorker};
+use forebay_shm::{CounterSlot, JoinError};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::cpus;
+use super::start::StartError;
 use crate::accept::accept_connections;
 use crate::clock;
 use crate::config::Config;
@@ -37,7 +38,7 @@ pub(crate) struct WorkerStart {
     pub(crate) cpu: usize,
     pub(crate) listener: std::net::TcpListener,
     pub(crate) config: Config,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
@@ -52,11 +53,25 @@ pub(crate) struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Starts the thread.
+    /// Starts the thread, and waits until it takes part in the store.
     ///
     /// # Errors
-    /// The thread or its event loop can't be made.
-    pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
+    /// The thread or its event loop can't be made, or it can't take part.
+    pub(crate) fn start(start: WorkerStart) -> Result<WorkerThread, StartError> {
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let worker = WorkerThread::spawn(start, tell).map_err(StartError::Thread)?;
+        match told.recv() {
+            Ok(Ok(())) => Ok(worker),
+            Ok(Err(error)) => Err(StartError::Join(error)),
+            // It ended in a panic, of which it has told.
+            Err(_) => Err(StartError::Thread(io::ErrorKind::Other.into())),
+        }
+    }
+
+    fn spawn(
+        start: WorkerStart,
+        tell: std::sync::mpsc::SyncSender<Result<(), JoinError>>,
+    ) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -67,7 +82,17 @@ impl WorkerThread {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
                     Event::NotPinned.log(&format_args!("CPU {}: {error}", start.cpu));
                 }
-                let finished = LocalSet::new().block_on(&runtime, work(start, received));
+                let store = match start.store.join() {
+                    Ok(store) => store,
+                    Err(error) => {
+                        // Who waits for it ends the start.
+                        let _ = tell.send(Err(error));
+                        return false;
+                    }
+                };
+                let _ = tell.send(Ok(()));
+                let work = work(start, store, received);
+                let finished = LocalSet::new().block_on(&runtime, work);
                 // Nobody knows how long the system takes for a name, and nobody waits for it now.
                 runtime.shutdown_background();
                 finished
@@ -77,7 +102,11 @@ impl WorkerThread {
     }
 }
 
-async fn work(start: WorkerStart, mut commands: mpsc::UnboundedReceiver<Command>) -> bool {
+async fn work(
+    start: WorkerStart,
+    store: StoreWorker,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+) -> bool {
     let listener = match TcpListener::from_std(start.listener) {
         Ok(listener) => listener,
         Err(error) => {
@@ -87,7 +116,7 @@ async fn work(start: WorkerStart, mut commands: mpsc::UnboundedReceiver<Command>
     };
     let worker = Rc::new(Worker::new(WorkerParts {
         config: start.config,
-        store: start.store,
+        store,
         hosts: start.hosts,
         counters: start.counters,
         access_log: start.access_log,
@@ -98,6 +127,7 @@ async fn work(start: WorkerStart, mut commands: mpsc::UnboundedReceiver<Command>
         listener,
         connection::spawn,
     ));
+    tokio::task::spawn_local(Rc::clone(&worker).make_room());
     tokio::task::spawn_local(sweep_periodically(Rc::clone(&worker)));
     tokio::task::spawn_local(flush_periodically(Rc::clone(&worker)));
     while let Some(command) = commands.recv().await {
@@ -143,6 +173,9 @@ async fn sweep_periodically(worker: Rc<Worker>) {
     for tick in 1u64.. {
         ticks.tick().await;
         worker.registry.sweep();
+        if worker.turn_store() {
+            worker.has_stored();
+        }
         if tick % ORIGIN_SWEEP_TICKS == 0 {
             worker.origins.sweep();
         }
