@@ -196,26 +196,55 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
+    use forebay_cache::{Join, Lookup, Store, StoreConfig, StoreWorker, Times};
+
     use super::*;
 
+    fn store() -> StoreWorker {
+        let store = Store::open(StoreConfig::with_budget(16 << 20)).expect("it is enough");
+        store.join().expect("the first one")
+    }
+
+    const STORED: [u8; 1000] = [b's'; 1000];
+
+    fn put(store: &StoreWorker, body: &[u8]) {
+        let Join::Leader(leader, _) = store.collapse(b"key", None, None, 0) else {
+            unreachable!("nobody else fetches");
+        };
+        let times = Times { response_time: 0, stale_from: u64::MAX };
+        let mut filling = leader.begin(b"head", None, None, times).expect("there is room");
+        filling.append(body).expect("it is stored");
+        assert!(filling.finish());
+    }
+
+    fn lend(store: &StoreWorker) -> Lent {
+        let Lookup::Record(found) = store.lookup(b"key") else {
+            unreachable!("it was stored");
+        };
+        found.lend(100..1000, 0)
+    }
+
     /// Sends everything, at most `step` bytes at a time.
-    fn drain(out: &mut Out, step: usize) -> Vec<u8> {
+    fn drain(out: &mut Out, store: &StoreWorker, step: usize) -> Vec<u8> {
         let mut sent = Vec::new();
         while !out.is_empty() {
+            let reading = store.reading();
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
-            let count = out.slices(&mut slices);
+            let count = out.slices(&reading, &mut slices).expect("nothing was taken back");
             let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
             let part = all.len().min(step);
             sent.extend_from_slice(&all[..part]);
             out.consume(part);
         }
-        assert_eq!(out.held_bytes(), 0);
+        assert_eq!((out.held_bytes(), out.lent_count()), (0, 0));
         sent
     }
 
     #[test]
     fn bytes_leave_in_the_order_in_which_they_came_whatever_a_write_takes() {
         let large = Bytes::from(vec![b'L'; INLINE_BODY_BYTES_MAX + 1]);
+        let store = store();
+        put(&store, &STORED);
         for step in [1, 2, 3, 7, 4096, usize::MAX] {
             let mut out = Out::default();
             let mut expected = Vec::new();
@@ -226,22 +255,29 @@ mod tests {
                     if round % 3 == 0 { large.clone() } else { Bytes::from_static(b"small") };
                 expected.extend_from_slice(&body);
                 out.body(body, Lender::Origin);
+                if round % 4 == 0 {
+                    out.lent(lend(&store));
+                    expected.extend_from_slice(&STORED[100..]);
+                }
             }
-            assert!(out.held_bytes() >= expected.len());
-            assert!(drain(&mut out, step) == expected, "step {step}");
+            assert_eq!(out.lent_count(), 5);
+            assert!(drain(&mut out, &store, step) == expected, "step {step}");
         }
     }
 
     #[test]
     fn what_follows_a_mark_can_be_taken_back() {
+        let store = store();
+        put(&store, &STORED);
         let mut out = Out::default();
         out.text().extend_from_slice(b"kept");
         let mark = out.mark();
         out.text().extend_from_slice(b"dropped");
         out.body(Bytes::from(vec![b'd'; 2 * INLINE_BODY_BYTES_MAX]), Lender::Store);
+        out.lent(lend(&store));
         out.text().extend_from_slice(b"and this");
         out.truncate(mark);
         out.text().extend_from_slice(b", and more");
-        assert_eq!(drain(&mut out, 5), b"kept, and more");
+        assert_eq!(drain(&mut out, &store, 5), b"kept, and more");
     }
 }
