@@ -27,8 +27,8 @@ use crate::lookup::{Forward, Found, Hit, Part, Wanted, lookup};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::serve::{
-    Answered, Begun, Broken, Own, Relay, Reply, is_for_us, serve_fault, serve_growing, serve_long,
-    serve_options, serve_own, serve_pass, serve_stored,
+    Answered, Begun, Broken, Own, Relay, Reply, RestOf, is_for_us, serve_fault, serve_growing,
+    serve_long, serve_options, serve_own, serve_pass, serve_stored,
 };
 use crate::store::{Needs, Source, obtain};
 
@@ -154,9 +154,13 @@ async fn steps<'c>(
         Found::Hit(hit) => {
             *cache = CacheStatus::hit(hit.ttl);
             let reply = Reply { client, form: request.form, cache };
-            let answered = match hit_answer(&reply, out, hit) {
+            count_hit(client, hit.part);
+            let answered = match serve_stored(&reply, out, hit, variant) {
                 Begun::Whole(answered) => answered,
-                Begun::Long(answer) => serve_long(&reply, out, answer).await?,
+                Begun::Long(answer) => {
+                    let rest = RestOf { config, place, request, tag: variant };
+                    serve_long(&reply, out, answer, &rest).await?
+                }
             };
             return Ok(Taken::Answered(answered));
         }
@@ -180,18 +184,6 @@ async fn steps<'c>(
     Ok(Taken::Own(Box::new(own)))
 }
 
-/// From lookup straight to serve.
-fn hit_answer(reply: &Reply<'_>, out: &mut Out, hit: Hit<'_>) -> Begun {
-    let worker = &reply.client.worker;
-    worker.count(Counter::Hits);
-    match hit.part {
-        Part::NotModified => worker.count(Counter::HitsNotModified),
-        Part::Body(RangeDecision::Part { .. }) => worker.count(Counter::HitsRange),
-        Part::Body(_) => {}
-    }
-    serve_stored(reply, out, hit)
-}
-
 /// From lookup through fetch and store to serve; `None` if the request has to go alone.
 async fn miss_answer(
     needs: &Needs<'_>,
@@ -208,9 +200,13 @@ async fn miss_answer(
     let reply = Reply { client, form: request.form, cache };
     match obtained.source {
         Source::Alone => Ok(None),
-        Source::Stored(hit) => match serve_stored(&reply, out, hit) {
+        Source::Stored(hit) => match serve_stored(&reply, out, hit, variant) {
             Begun::Whole(answered) => Ok(Some(answered)),
-            Begun::Long(answer) => serve_long(&reply, out, answer).await.map(Some),
+            Begun::Long(answer) => {
+                let rest =
+                    RestOf { config: needs.config, place: needs.place, request, tag: variant };
+                serve_long(&reply, out, answer, &rest).await.map(Some)
+            }
         },
         Source::Growing(reader, meta) => {
             serve_growing(&reply, out, request.head.fields(), reader, &meta).await.map(Some)
@@ -230,6 +226,15 @@ fn refuse(
     client.worker.fault(fault, client.peer.ip());
     client.worker.count(Counter::FaultsSent);
     serve_fault(out, fault, form, cache)
+}
+
+fn count_hit(client: &Client, part: Part) {
+    client.worker.count(Counter::Hits);
+    match part {
+        Part::NotModified => client.worker.count(Counter::HitsNotModified),
+        Part::Body(RangeDecision::Part { .. }) => client.worker.count(Counter::HitsRange),
+        Part::Body(_) => {}
+    }
 }
 
 fn count_forward(client: &Client, reason: ForwardReason) {

@@ -1,15 +1,14 @@
 //! A long stored body: fragments, each lent when its turn has come.
 //!
 //! A client may take long for it, and the store may need the room: so few fragments are held at a
-//! time, and one that has gone before its turn ends the answer. Parts of two versions are never
-//! put together.
+//! time, and one that has gone before its turn is asked of the origin, with all that follow it.
 
 use std::ops::Range;
 
 use forebay_cache::LongBody;
 
+use super::rest::{Missing, RestOf};
 use super::{Answered, Broken, Reply};
-use crate::fault::Fault;
 use crate::limits::LENT_FRAGMENTS_MAX;
 use crate::out::Out;
 
@@ -23,24 +22,29 @@ pub(crate) struct LongAnswer {
 /// Sends the body; the last of it stays in the queue.
 ///
 /// # Errors
-/// A fragment has gone, or the client is gone or too slow.
+/// A fragment has gone and the origin can't stand in, or the client is gone or too slow.
 pub(crate) async fn serve_long(
     reply: &Reply<'_>,
     out: &mut Out,
     answer: LongAnswer,
+    rest: &RestOf<'_>,
 ) -> Result<Answered, Broken> {
-    let LongAnswer { answered, long, part } = answer;
+    let LongAnswer { answered, long, mut part } = answer;
     let client = reply.client;
     for number in long.fragments(part.clone()) {
         let piece = long.part_of(number, &part);
         if out.lent_count() >= LENT_FRAGMENTS_MAX {
             client.flush(out).await.map_err(Broken::Midway)?;
         }
+        let piece_bytes = u64::from(piece.end - piece.start);
         let Some(lent) = client.worker.store.lend_fragment(&long, number, piece, client.tag())
         else {
-            return Err(Broken::Midway(Fault::HitCut));
+            let missing = Missing { part, body_bytes: long.bytes() };
+            Box::pin(rest.send(reply, out, &missing)).await?;
+            return Ok(answered);
         };
         out.lent(lent);
+        part.start += piece_bytes;
     }
     Ok(answered)
 }

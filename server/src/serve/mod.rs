@@ -8,6 +8,7 @@ mod options;
 mod own;
 mod pass;
 mod relay;
+mod rest;
 mod stored;
 
 pub(crate) use fault::serve_fault;
@@ -17,6 +18,7 @@ pub(crate) use options::{is_for_us, serve_options};
 pub(crate) use own::{Own, serve_own};
 pub(crate) use pass::serve_pass;
 pub(crate) use relay::Relay;
+pub(crate) use rest::RestOf;
 pub(crate) use stored::{Begun, serve_stored};
 
 use forebay_http::policy::cache_status::CacheStatus;

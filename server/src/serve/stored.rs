@@ -26,8 +26,13 @@ pub(crate) enum Begun {
 }
 
 /// Appends the answer. The stored response is let go with this: what is still to be sent of it was
-/// lent, or will be.
-pub(crate) fn serve_stored(reply: &Reply<'_>, out: &mut Out, hit: Hit<'_>) -> Begun {
+/// lent, or will be. `tag` receives what names its version, if its body is long.
+pub(crate) fn serve_stored(
+    reply: &Reply<'_>,
+    out: &mut Out,
+    hit: Hit<'_>,
+    tag: &mut Vec<u8>,
+) -> Begun {
     let Reply { form, cache, .. } = *reply;
     let (meta, block) = (&hit.stored.meta, hit.stored.block());
     let decision = match hit.part {
@@ -60,7 +65,10 @@ pub(crate) fn serve_stored(reply: &Reply<'_>, out: &mut Out, hit: Hit<'_>) -> Be
     }
     let answered = Answered { status, body_bytes: count, keep_alive };
     match body {
-        StoredBody::Long(long) => Begun::Long(LongAnswer { answered, long, part }),
+        StoredBody::Long(long) => {
+            hit.stored.write_strong_tag(tag);
+            Begun::Long(LongAnswer { answered, long, part })
+        }
         StoredBody::Whole(_) => {
             append_body(reply, out, &hit, part.start as u32..part.end as u32);
             Begun::Whole(answered)
