@@ -58,6 +58,10 @@ counters! {
         "Hits answered with 304 because the client's copy was current.";
     HitsRange, Counter, "hits_range_total",
         "Hits answered with 206 from a complete stored response.";
+    HitsContinued, Counter, "hits_continued_total",
+        "Hits whose rest came from the origin because parts of what was stored had left meanwhile.";
+    HitsCut, Counter, "hits_cut_total",
+        "Hits broken off because the memory of what was to be sent was needed for something else.";
     Misses, Counter, "misses_total",
         "Requests that found nothing stored.";
     Stale, Counter, "stale_total",

@@ -68,6 +68,8 @@ events! {
     OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";
     LogFailed, error, "log_failed", "the access log can't be written";
+    PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was dropped";
+    StoreUnswept, error, "store_unswept", "cannot tell which users of the cache's memory live";
     AdminFailed, error, "admin_failed", "an admin connection could not be accepted";
 }
 

@@ -40,6 +40,10 @@ pub(crate) const OUT_SLICES_MAX: usize = 16;
 /// Bytes that a follower takes from a growing record at a time.
 pub(crate) const READ_BYTES_MAX: u64 = 256 << 10;
 
+/// Fragments of a long stored body that a connection has the store keep at a time: enough for the
+/// kernel's send buffer, and little to be copied out under a client that does not read.
+pub(crate) const LENT_FRAGMENTS_MAX: usize = 2;
+
 /// Connections that the kernel queues for one listener. `net.core.somaxconn` may hold it lower.
 pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 
@@ -49,6 +53,10 @@ pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 /// One call of the sweep sees this part of the connections, so that no turn of the loop grows
 /// with their number.
 pub(crate) const SWEEP_SLICES: usize = 10;
+
+/// How often the control thread looks after the store: whether others that share it have died, and
+/// what they left behind.
+pub(crate) const STORE_SWEEP_MS: u64 = 1_000;
 
 /// Time between two slices; deadlines are kept to `SWEEP_SLICES` times this.
 pub(crate) const SWEEP_MS: u64 = 50;

@@ -1,8 +1,8 @@
 //! What the tasks of one worker share: settings, store, connections, counters, buffers, origins.
 //!
-//! A worker is one thread. But for the store and the names of origins nothing here is locked or
-//! shared with another thread; settings are a copy of its own, exchanged between two turns of the
-//! loop.
+//! A worker is one thread. But for the names of origins nothing here is locked or shared with
+//! another thread; of the store it has a part of its own, and settings are a copy of its own,
+//! exchanged between two turns of the loop.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -12,10 +12,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use forebay_cache::Store;
+use forebay_cache::StoreWorker;
 use forebay_shm::CounterSlot;
 use http::HeaderValue;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::accept::Registry;
 use crate::buffers::BufferPool;
@@ -31,7 +31,9 @@ use crate::log::LogSender;
 /// One worker's state.
 pub(crate) struct Worker {
     config: RefCell<Rc<Config>>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: StoreWorker,
+    /// Told when the store has something to do at once: see `make_room`.
+    store_is_due: Notify,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
     pub(crate) origins: Origins,
@@ -56,7 +58,7 @@ pub(crate) struct Worker {
 /// What a worker is made of.
 pub(crate) struct WorkerParts {
     pub(crate) config: Config,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: StoreWorker,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
@@ -68,6 +70,7 @@ impl Worker {
         Worker {
             config: RefCell::new(Rc::new(parts.config)),
             store: parts.store,
+            store_is_due: Notify::new(),
             registry: Rc::default(),
             buffers: BufferPool::default(),
             origins: Origins::default(),
@@ -101,6 +104,28 @@ impl Worker {
     pub(crate) fn with_access_log(&self, write: impl FnOnce(&LogSender)) {
         if let Some(log) = &*self.access_log.borrow() {
             write(log);
+        }
+    }
+
+    /// Something was stored: if that has used up what the store keeps free, room is made soon.
+    pub(crate) fn has_stored(&self) {
+        if self.store.is_due() {
+            self.store_is_due.notify_one();
+        }
+    }
+
+    /// One slice of what the store has to do between two requests; true if there is more.
+    pub(crate) fn turn_store(&self) -> bool {
+        self.store.turn(clock::unix_seconds(), |connection| self.registry.wake(connection))
+    }
+
+    /// Makes room in the store whenever it is due, in slices, so that no request waits for long.
+    pub(crate) async fn make_room(self: Rc<Self>) {
+        loop {
+            while self.turn_store() {
+                tokio::task::yield_now().await;
+            }
+            self.store_is_due.notified().await;
         }
     }
 

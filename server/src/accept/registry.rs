@@ -116,6 +116,15 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
+    /// Wakes the connection with this number: what it has still to send of a stored response was
+    /// taken back, which it sees for itself.
+    pub(crate) fn wake(&self, place: u64) {
+        let tickets = self.tickets.borrow();
+        if let Some(ticket) = usize::try_from(place).ok().and_then(|place| tickets.get(place)) {
+            ticket.wake();
+        }
+    }
+
     /// Wakes every idle connection, so that it sees that the server stops.
     pub(crate) fn wake_idle(&self) {
         for (_, ticket) in &*self.tickets.borrow() {
@@ -127,6 +136,11 @@ impl Registry {
 }
 
 impl Registered {
+    /// The connection's number, while it is there.
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+
     /// The ticket, with the waker of the task that polls this connection.
     pub(crate) fn ticket(&self) -> &Ticket {
         &self.ticket

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_cache::Store;
+use forebay_cache::{Store, StoreWorker};
 use forebay_shm::{CounterFile, CounterSlot, DirGuard};
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
@@ -25,7 +25,7 @@ use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fetch::Hosts;
-use crate::limits::LOG_FINISH_MS_MAX;
+use crate::limits::{LOG_FINISH_MS_MAX, STORE_SWEEP_MS};
 use crate::log::LogWriter;
 
 /// What a server asks of the program that it runs in.
@@ -41,7 +41,9 @@ pub(crate) struct Control {
     config: RefCell<Config>,
     hooks: Hooks,
     workers: RefCell<Vec<WorkerThread>>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
+    /// This thread's part in it, for purges, and to clean up after others.
+    pub(crate) store_worker: StoreWorker,
     hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
@@ -56,7 +58,8 @@ pub(crate) struct ControlParts {
     pub(crate) config: Config,
     pub(crate) hooks: Hooks,
     pub(crate) workers: Vec<WorkerThread>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
+    pub(crate) store_worker: StoreWorker,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
@@ -94,6 +97,7 @@ impl Control {
             hooks: parts.hooks,
             workers: RefCell::new(parts.workers),
             store: parts.store,
+            store_worker: parts.store_worker,
             hosts: parts.hosts,
             counters: parts.counters,
             slot: parts.slot,
@@ -158,6 +162,7 @@ impl Control {
         let (acceptor, admin_name) = sockets.admin.enter()?;
         let upgrades = UnixListener::from_std(sockets.upgrade.listener)?;
         let admin = tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
+        tokio::task::spawn_local(Rc::clone(&self).sweep_store());
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.estate, (signals, stop)).await;
         sockets.upgrade.name.set_ours(handed_over.is_none());
@@ -189,6 +194,24 @@ impl Control {
                     let _ = self.reload().await;
                 }
             }
+        }
+    }
+
+    /// Takes back what others had of the store who have died, and checks what they were at.
+    async fn sweep_store(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(STORE_SWEEP_MS));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut fails = false;
+        loop {
+            ticks.tick().await;
+            let swept = self.store.sweep();
+            if let Err(error) = &swept
+                && !fails
+            {
+                Event::StoreUnswept.log(error);
+            }
+            fails = swept.is_err();
+            self.store_worker.mend();
         }
     }
 

@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_cache::{Store, StoreConfig};
-use forebay_shm::{CounterError, CounterFile, DirGuard, GuardError, UnnamedCounters};
+use forebay_cache::{OpenError, Store, StoreConfig};
+use forebay_shm::{
+    CounterError, CounterFile, DirGuard, GuardError, JoinError, UnnamedCounters,
+};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
@@ -70,7 +72,9 @@ pub enum StartError {
     /// The cache directory can't be had.
     CacheDir(GuardError),
     /// The cache can't be made.
-    Cache(String),
+    Cache(OpenError),
+    /// A thread can't take part in the cache.
+    Join(JoinError),
     /// The access log can't be opened.
     AccessLog(io::Error),
     /// A thread or its event loop can't be made.
@@ -97,6 +101,7 @@ impl fmt::Display for StartError {
             }
             StartError::CacheDir(error) => write!(f, "cannot use the cache directory {error}"),
             StartError::Cache(error) => write!(f, "cannot make the cache: {error}"),
+            StartError::Join(error) => write!(f, "cannot take part in the cache: {error}"),
             StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
             StartError::Thread(error) => write!(f, "cannot start a worker: {error}"),
         }
@@ -203,8 +208,13 @@ impl Built {
             .place()
             .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
+        let store = open_store(&config, worker_count)?;
+        let store_worker = store.join().map_err(StartError::Join)?;
+        // What others left behind in the middle of something is checked before anybody finds it.
+        store_worker.mend();
         let mut parts = ControlParts {
-            store: Arc::new(make_store(&config)?),
+            store,
+            store_worker,
             hosts: Arc::new(Hosts::new(resolver)),
             log_writer: LogWriter::open(&config.server).map_err(StartError::AccessLog)?,
             workers: Vec::new(),
@@ -215,7 +225,7 @@ impl Built {
             guard,
         };
         let of_workers = Listeners::spread(listeners.sockets, worker_count);
-        parts.workers = start_workers(&parts, address, of_workers).map_err(StartError::Thread)?;
+        parts.workers = start_workers(&parts, address, of_workers)?;
         let (stop_sender, stop) = mpsc::unbounded_channel();
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
@@ -252,7 +262,7 @@ fn start_workers(
     parts: &ControlParts,
     address: SocketAddr,
     of_workers: Vec<Vec<std::net::TcpListener>>,
-) -> io::Result<Vec<WorkerThread>> {
+) -> Result<Vec<WorkerThread>, StartError> {
     let cpus = cpus::allowed();
     let via: Arc<str> = via_name(address).into();
     let start = |(index, listeners): (usize, _)| {
@@ -261,14 +271,15 @@ fn start_workers(
             cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
             listeners,
             config: parts.config.clone(),
-            store: Arc::clone(&parts.store),
+            store: parts.store.clone(),
             hosts: Arc::clone(&parts.hosts),
             counters: parts.counters.slot(index),
             access_log: parts.log_writer.as_ref().map(LogWriter::sender),
             via: Arc::clone(&via),
         })
     };
-    let workers = of_workers.into_iter().enumerate().map(start).collect::<io::Result<Vec<_>>>()?;
+    let workers = of_workers.into_iter().enumerate().map(start);
+    let workers = workers.collect::<io::Result<Vec<_>>>().map_err(StartError::Thread)?;
     workers.iter().try_for_each(WorkerThread::wait_until_up)?;
     Ok(workers)
 }
@@ -298,17 +309,22 @@ impl Running {
     }
 }
 
-fn make_store(config: &Config) -> Result<Store, StartError> {
-    let budget_bytes = config.server.cache_size;
-    let growing_percent = u64::from(config.server.growing_percent_max);
-    let growing_bytes_max = budget_bytes / 100 * growing_percent;
+/// The region's file in the cache directory.
+const REGION_FILE: &str = "store";
+
+fn open_store(config: &Config, worker_count: usize) -> Result<Store, StartError> {
+    let settings = &config.server;
     let store = StoreConfig {
-        growing_bytes_max,
-        object_bytes_max: growing_bytes_max,
+        path: settings.cache_dir.path().map(|dir| dir.join(REGION_FILE)),
+        growing_percent: settings.growing_percent_max,
+        worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
+        record_bytes_expected: settings.cache_record_bytes,
         declined_ms: DECLINED_MS,
-        ..StoreConfig::with_budget(budget_bytes)
+        ..StoreConfig::with_budget(settings.cache_size)
     };
-    Store::new(store).map_err(|error| StartError::Cache(error.to_string()))
+    // Each route has a limit of its own, which a reload may change; this one is for all.
+    let object_bytes_max = store.growing_bytes_max();
+    Store::open(StoreConfig { object_bytes_max, ..store }).map_err(StartError::Cache)
 }
 
 /// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).

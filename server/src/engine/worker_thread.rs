@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use forebay_cache::Store;
-use forebay_shm::CounterSlot;
+use forebay_cache::{Store, StoreWorker};
+use forebay_shm::{CounterSlot, JoinError};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::cpus;
+use super::start::StartError;
 use crate::accept::accept_connections;
 use crate::clock;
 use crate::config::Config;
@@ -39,7 +40,7 @@ pub(crate) struct WorkerStart {
     pub(crate) cpu: usize,
     pub(crate) listeners: Vec<std::net::TcpListener>,
     pub(crate) config: Config,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
@@ -51,7 +52,7 @@ pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     /// Ends with true if every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
-    is_up: std::sync::mpsc::Receiver<io::Result<()>>,
+    is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
 
 impl WorkerThread {
@@ -83,9 +84,9 @@ impl WorkerThread {
     /// Waits until nothing can keep the worker from accepting.
     ///
     /// # Errors
-    /// A socket can't enter its event loop.
-    pub(crate) fn wait_until_up(&self) -> io::Result<()> {
-        let ended = |_| Err(io::Error::other("a worker has ended"));
+    /// A socket can't enter its event loop, or it can't take part in the store.
+    pub(crate) fn wait_until_up(&self) -> Result<(), StartError> {
+        let ended = |_| Err(StartError::Thread(io::Error::other("a worker has ended")));
         self.is_up.recv().unwrap_or_else(ended)
     }
 }
@@ -95,16 +96,25 @@ fn enter(listeners: Vec<std::net::TcpListener>) -> io::Result<Vec<TcpListener>> 
     listeners.into_iter().map(TcpListener::from_std).collect()
 }
 
+/// What a worker needs before it can serve.
+fn prepare(
+    store: &Store,
+    listeners: Vec<std::net::TcpListener>,
+) -> Result<(StoreWorker, Vec<TcpListener>), StartError> {
+    let store = store.join().map_err(StartError::Join)?;
+    Ok((store, enter(listeners).map_err(StartError::Thread)?))
+}
+
 async fn work(
     start: WorkerStart,
-    up: std::sync::mpsc::Sender<io::Result<()>>,
+    up: std::sync::mpsc::Sender<Result<(), StartError>>,
     mut commands: mpsc::UnboundedReceiver<Command>,
 ) -> bool {
     // Who started this thread hears of it; if nobody does, there are no commands either.
-    let mut listeners = match enter(start.listeners) {
-        Ok(listeners) => {
+    let (store, mut listeners) = match prepare(&start.store, start.listeners) {
+        Ok(prepared) => {
             let _ = up.send(Ok(()));
-            listeners
+            prepared
         }
         Err(error) => {
             let _ = up.send(Err(error));
@@ -113,13 +123,14 @@ async fn work(
     };
     let worker = Rc::new(Worker::new(WorkerParts {
         config: start.config,
-        store: start.store,
+        store,
         hosts: start.hosts,
         counters: start.counters,
         access_log: start.access_log,
         via: start.via,
     }));
     let mut accepting = None;
+    tokio::task::spawn_local(Rc::clone(&worker).make_room());
     tokio::task::spawn_local(sweep_periodically(Rc::clone(&worker)));
     tokio::task::spawn_local(flush_periodically(Rc::clone(&worker)));
     while let Some(command) = commands.recv().await {
@@ -176,6 +187,9 @@ async fn sweep_periodically(worker: Rc<Worker>) {
     for tick in 1u64.. {
         ticks.tick().await;
         worker.registry.sweep();
+        if worker.turn_store() {
+            worker.has_stored();
+        }
         if tick % ORIGIN_SWEEP_TICKS == 0 {
             worker.origins.sweep();
         }

@@ -1,11 +1,13 @@
 //! Step four: is there a stored response, and may it answer this request (RFC 9111 §4)?
 
 mod bypass;
+mod part;
 mod stored;
 
-pub(crate) use stored::{StoredResponse, stored_block};
+pub(crate) use part::Part;
+pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta};
 
-use forebay_cache::{Lookup, Store};
+use forebay_cache::{Known, Lookup, StoreWorker, StoredBody};
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::reuse::{ForwardReason, Reuse, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
@@ -17,16 +19,18 @@ use crate::config::Route;
 use crate::parse::Request;
 
 /// What the cache says to a request.
-pub(crate) enum Found {
+pub(crate) enum Found<'w> {
     /// It has the answer.
-    Hit(Hit),
+    Hit(Hit<'w>),
     /// The origin has to be asked.
     Forward(Forward),
 }
 
 /// A stored response that may be served.
-pub(crate) struct Hit {
-    pub(crate) stored: StoredResponse,
+pub(crate) struct Hit<'w> {
+    pub(crate) stored: StoredResponse<'w>,
+    /// What of it answers the request; all of that is there.
+    pub(crate) part: Part,
     pub(crate) age: u32,
     pub(crate) ttl: i64,
 }
@@ -40,12 +44,12 @@ pub(crate) struct Forward {
     /// The resource is known to have variants.
     pub(crate) varies: bool,
     /// What is stored and has to be validated.
-    pub(crate) stale: Option<StoredResponse>,
+    pub(crate) stale: Option<Stale>,
 }
 
 /// Where to look.
 pub(crate) struct Wanted<'a> {
-    pub(crate) store: &'a Store,
+    pub(crate) store: &'a StoreWorker,
     pub(crate) route: &'a Route,
     pub(crate) key: &'a [u8],
     /// The time, in unix seconds.
@@ -53,7 +57,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Looks up; `variant` receives the secondary key if the resource has variants.
-pub(crate) fn lookup(wanted: &Wanted<'_>, request: &Request<'_>, variant: &mut Vec<u8>) -> Found {
+pub(crate) fn lookup<'w>(
+    wanted: &Wanted<'w>,
+    request: &Request<'_>,
+    variant: &mut Vec<u8>,
+) -> Found<'w> {
     if let Some(reason) = bypass(request, wanted.route) {
         return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
     }
@@ -61,33 +69,74 @@ pub(crate) fn lookup(wanted: &Wanted<'_>, request: &Request<'_>, variant: &mut V
     let selected = select(wanted, request.head.fields(), variant);
     // A secondary key has bytes for each name, so it is empty only without variants.
     let varies = !variant.is_empty();
-    match selected {
-        Ok(stored) => match judge(&stored.meta, &request.directives, wanted.now) {
-            Reuse::Serve { age, ttl } => Found::Hit(Hit { stored, age, ttl }),
-            Reuse::Validate(reason) => forward(request, reason, varies, Some(stored)),
-        },
-        Err(reason) => forward(request, reason, varies, None),
+    let stored = match selected {
+        Ok(stored) => stored,
+        Err(reason) => return forward(request, reason, varies, None),
+    };
+    let Some(part) = wanted.part(request, &stored, varies.then_some(&*variant)) else {
+        return forward(request, ForwardReason::UriMiss, varies, None);
+    };
+    match judge(&stored.meta, &request.directives, wanted.now) {
+        Reuse::Serve { age, ttl } if !stored.found.is_soft() => {
+            Found::Hit(Hit { stored, part, age, ttl })
+        }
+        // Purged softly: as if it were stale.
+        Reuse::Serve { .. } => forward(request, ForwardReason::Stale, varies, Some(&stored)),
+        Reuse::Validate(reason) => forward(request, reason, varies, Some(&stored)),
     }
 }
 
-fn select(
-    wanted: &Wanted<'_>,
+/// The stored response that the origin has just declared good; `None` if it has gone meanwhile.
+pub(crate) fn validated<'w>(
+    wanted: &Wanted<'w>,
+    request: &Request<'_>,
+    variant: Option<&[u8]>,
+    known: Known,
+) -> Option<Hit<'w>> {
+    let found = wanted.store.find_known(wanted.key, variant, known)?;
+    let stored = StoredResponse::new(found)?;
+    let part = wanted.part(request, &stored, variant)?;
+    let age = stored.age(wanted.now);
+    let ttl = i64::from(stored.meta.lifetime_s) - i64::from(age);
+    Some(Hit { stored, part, age, ttl })
+}
+
+impl Wanted<'_> {
+    /// What of a stored response answers the request. `None` if some of it has gone: then the rest
+    /// is forgotten, since the next request could do no more with it.
+    fn part(
+        &self,
+        request: &Request<'_>,
+        stored: &StoredResponse<'_>,
+        variant: Option<&[u8]>,
+    ) -> Option<Part> {
+        let part = Part::of(request, stored);
+        if let StoredBody::Long(long) = stored.found.body()
+            && !request.form.head_only
+            && !self.store.has_fragments(&long, part.bytes(long.bytes()))
+        {
+            self.store.forget(self.key, variant, stored.found.known());
+            return None;
+        }
+        Some(part)
+    }
+}
+
+fn select<'w>(
+    wanted: &Wanted<'w>,
     fields: Fields<'_>,
     variant: &mut Vec<u8>,
-) -> Result<StoredResponse, ForwardReason> {
-    let record = match wanted.store.lookup(wanted.key) {
+) -> Result<StoredResponse<'w>, ForwardReason> {
+    let found = match wanted.store.lookup(wanted.key) {
         Lookup::Miss => return Err(ForwardReason::UriMiss),
-        Lookup::Record(record) => record,
-        Lookup::Base(names) => {
-            let decoded = FieldNames::decode(&names).ok_or(ForwardReason::Miss)?;
-            secondary_key(decoded, fields, variant);
-            wanted
-                .store
-                .lookup_variant(wanted.key, &names, variant)
-                .ok_or(ForwardReason::VaryMiss)?
+        Lookup::Record(found) => found,
+        Lookup::Base(base) => {
+            let names = FieldNames::decode(base.names()).ok_or(ForwardReason::Miss)?;
+            secondary_key(names, fields, variant);
+            base.variant(variant).ok_or(ForwardReason::VaryMiss)?
         }
     };
-    StoredResponse::new(record).ok_or(ForwardReason::Miss)
+    StoredResponse::new(found).ok_or(ForwardReason::Miss)
 }
 
 /// HEAD and ranges are answered from a stored response only: what the origin answers to them is
@@ -96,12 +145,12 @@ fn forward(
     request: &Request<'_>,
     reason: ForwardReason,
     varies: bool,
-    stale: Option<StoredResponse>,
-) -> Found {
+    stale: Option<&StoredResponse<'_>>,
+) -> Found<'static> {
     let fields = request.head.fields();
     let fills = request.head.method() == Method::Get
         && !fields.contains(FieldId::Range)
         && !request.directives.no_store;
-    let stale = stale.filter(|_| fills);
+    let stale = stale.filter(|_| fills).map(StoredResponse::to_stale);
     Found::Forward(Forward { reason, fills, varies, stale })
 }
