@@ -23,7 +23,7 @@ use crate::fault::{Fault, Side};
 use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
 use crate::log::Access;
-use crate::lookup::{Forward, Found, Hit, Part, Wanted, lookup};
+use crate::lookup::{Forward, Found, Part, Wanted, lookup};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::serve::{

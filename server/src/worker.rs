@@ -116,7 +116,7 @@ impl Worker {
 
     /// One slice of what the store has to do between two requests; true if there is more.
     pub(crate) fn turn_store(&self) -> bool {
-        self.store.turn(clock::unix_seconds(), |connection| self.registry.wake(connection))
+        self.store.turn(clock::unix_seconds(), |connection| self.registry.cut(connection))
     }
 
     /// Makes room in the store whenever it is due, in slices, so that no request waits for long.

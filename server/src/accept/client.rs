@@ -139,6 +139,9 @@ impl Client {
         waited: &mut bool,
     ) -> Poll<Result<(), Fault>> {
         while !out.is_empty() {
+            if self.ticket().is_cut() {
+                return Poll::Ready(Err(Fault::HitCut));
+            }
             let written = {
                 let reading = self.worker.store.reading();
                 let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];

@@ -60,7 +60,7 @@ store_numbers! {
     gauge "cache_live_bytes" live_bytes
         "Stored responses that can be found, heads and keys included.";
     gauge "cache_dead_bytes" dead_bytes
-        "What was replaced or dropped and lies between stored responses until its segment is freed.";
+        "What was replaced or dropped and takes up room until its segment is freed.";
     gauge "cache_metadata_bytes" metadata_bytes
         "Fixed tables of the cache.";
     gauge "cache_growing_bytes" growing_bytes
