@@ -44,6 +44,8 @@ macro_rules! events {
 
 events! {
     Started, info, "started", "Forebay serves";
+    CacheOpened, info, "cache_opened", "the cache is there";
+    CacheReplaced, warn, "cache_replaced", "the cache begins anew: what was there is of no use";
     Stopping, info, "stopping", "told to stop; requests in flight are finished";
     Stopped, info, "stopped", "stopped";
     DrainTimedOut, warn, "drain_timed_out", "requests in flight were cut: the time to stop is over";

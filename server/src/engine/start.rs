@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use forebay_cache::{OpenError, Store, StoreConfig};
 use forebay_shm::{
-    CounterError, CounterFile, DirGuard, GuardError, JoinError, UnnamedCounters,
+    CounterError, CounterFile, DirGuard, GuardError, JoinError, Opened, ReplacedWhy,
+    UnnamedCounters,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -209,6 +210,7 @@ impl Built {
             .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
         let store = open_store(&config, worker_count)?;
+        tell_opened(store.opened());
         let store_worker = store.join().map_err(StartError::Join)?;
         // What others left behind in the middle of something is checked before anybody finds it.
         store_worker.mend();
@@ -306,6 +308,30 @@ impl Running {
         // Until now, or the channel by which the server is told to stop would close.
         drop(stopper);
         finished
+    }
+}
+
+/// Says if the cache is warm, and if not, why.
+fn tell_opened(opened: &Opened) {
+    let why = match opened {
+        Opened::Created => return Event::CacheOpened.log(&"made, empty"),
+        Opened::Attached => return Event::CacheOpened.log(&"found, with what it holds"),
+        Opened::Replaced { why } => why,
+    };
+    match why {
+        ReplacedWhy::OtherBoot => Event::CacheReplaced.log(&"it was made before the last boot"),
+        ReplacedWhy::OtherLayout { found } => {
+            Event::CacheReplaced.log(&format_args!("it has layout version {found}"));
+        }
+        ReplacedWhy::OtherPlan => {
+            Event::CacheReplaced.log(&"it was made for another size or number of workers");
+        }
+        ReplacedWhy::Damaged { what, kept } => Event::CacheReplaced.log(&format_args!(
+            "it is damaged ({what}); {}",
+            kept.as_ref().map_or("it had to make room".to_owned(), |path| {
+                format!("kept as {}", path.display())
+            })
+        )),
     }
 }
 
