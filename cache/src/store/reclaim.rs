@@ -316,7 +316,7 @@ impl Own {
         }
         if self.index.remove_place(hash, place).is_some() {
             Events::one(&self.shared.events.evicted);
-            self.reach().record(hit.at()).iter().for_each(|head| self.reach().note_orphan(head));
+            self.reach().record(hit.at()).iter().for_each(|gone| self.reach().note_orphans(gone));
         }
         drop(hit);
         self.remove_orphans();

@@ -17,7 +17,7 @@ fn operation_count() -> u64 {
     let usual = if cfg!(tsan) {
         20_000
     } else if cfg!(debug_assertions) {
-        200_000
+        150_000
     } else {
         1_000_000
     };

@@ -17,7 +17,7 @@ use crate::store_common::{self as common, Label, Seen};
 const START: u64 = 1_000_000;
 
 /// Pieces that are lent, and fetches that are under way, at a time.
-const LENT_MAX: usize = 40;
+const LENT_MAX: usize = 60;
 const FILLS_MAX: usize = 6;
 
 /// How often the sums are looked at.
