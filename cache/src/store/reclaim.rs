@@ -169,7 +169,8 @@ impl Own {
             place: segment,
             queue: policy_queue(queue),
             order: table.order(segment),
-            filled_bytes: table.filled_bytes(segment),
+            // The filler is nothing that a compacted segment would be without.
+            filled_bytes: table.records_bytes(segment),
             live_bytes: table.live_bytes(segment),
             stale_from: table.expires(segment),
         })
