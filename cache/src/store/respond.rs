@@ -223,7 +223,7 @@ impl Own {
         crash_point!("store.replacing");
         let key = self.key(record.key());
         if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
-            self.reach().keep_body_of(record.body());
+            self.reach().keep_orphans_of(record);
             self.remove_orphans();
             return Some(appended.sequence);
         }
