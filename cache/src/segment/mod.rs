@@ -43,7 +43,7 @@ pub(crate) use append::{NewRecord, NotAppended, OpenSegment};
 pub(crate) use data::{LoadWords, Memory, TooFewWords};
 pub(crate) use header::{HEADER_BYTES, Header, HeaderError, Kind, SEQUENCE_MAX};
 pub(crate) use marks::{Frozen, IsFrozen, Marks, MarksWord};
-pub(crate) use outside::{Copied, Described, NotCopied, Outside, Walked};
+pub(crate) use outside::{Copied, Described, NotCopied, Outside};
 pub(crate) use record::Record;
 pub(crate) use scan::{Damage, Scan, Scanned};
 pub(crate) use segments::Segments;

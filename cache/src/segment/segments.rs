@@ -187,6 +187,7 @@ impl<W: Memory> Segments<W> {
     }
 
     /// All segments as somebody sees them who pins nothing.
+    #[cfg(test)]
     pub(crate) fn outside(&self) -> Outside<'_, Table<W>, Data<W>> {
         Outside::over(&self.table, &self.data, self.geometry())
     }

@@ -25,8 +25,6 @@ pub(crate) trait Looked {
 
     fn seed(&self) -> [u8; 16];
 
-    fn bytes(&self) -> u64;
-
     /// How many rows there are for participants.
     fn participants_max(&self) -> u32;
 
@@ -43,10 +41,6 @@ impl Looked for Region {
 
     fn seed(&self) -> [u8; 16] {
         Region::seed(self)
-    }
-
-    fn bytes(&self) -> u64 {
-        Region::bytes(self)
     }
 
     fn participants_max(&self) -> u32 {
@@ -67,10 +61,6 @@ impl Looked for RegionReader {
 
     fn seed(&self) -> [u8; 16] {
         RegionReader::seed(self)
-    }
-
-    fn bytes(&self) -> u64 {
-        RegionReader::bytes(self)
     }
 
     fn participants_max(&self) -> u32 {

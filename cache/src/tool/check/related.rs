@@ -3,13 +3,13 @@
 //! Each of them comes and goes by itself, so that something is missing is no fault; but it says
 //! what memory is used for.
 
-use super::super::finding::What;
-use super::super::view::Looked;
-use super::Checker;
+use super::checker::Checker;
 use crate::index::{State, Word};
 use crate::segment::{Kind, Place, Scanned};
 use crate::store::long::{LongBody, fragment_key, split_fragment_key};
 use crate::store::variants::{BaseBody, split_variant_key};
+use crate::tool::finding::What;
+use crate::tool::view::Looked;
 
 /// What was seen of a long body's fragments.
 #[derive(Clone, Copy, Debug)]

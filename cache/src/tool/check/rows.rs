@@ -1,9 +1,9 @@
 //! Who takes part, and the pins of who does not.
 
-use super::super::finding::What;
-use super::super::view::Looked;
-use super::Checker;
+use super::checker::Checker;
 use super::segments::is_dead;
+use crate::tool::finding::What;
+use crate::tool::view::Looked;
 
 impl<R: Looked> Checker<'_, R> {
     /// Checks the rows of all participants, in use or not.
@@ -37,8 +37,7 @@ impl<R: Looked> Checker<'_, R> {
         self.add(What::Dead { pins }, |finding| finding.row = Some(row));
     }
 
-    /// Is a pin up in a row that nobody has? Who has just joined may raise one, so the row is looked
-    /// at before and after.
+    /// Is a pin up in a row that nobody has? Who has just joined may raise one.
     fn check_pin(&mut self, row: u32, segment: u32) {
         if self.view.pin_count(row, segment) == 0 {
             return;

@@ -2,11 +2,11 @@
 
 use forebay_shm::{Listed, ParticipantStatus};
 
-use super::super::finding::{Finding, What};
-use super::super::view::Looked;
-use super::Checker;
+use super::checker::Checker;
 use crate::segment::{Damage, Described, Phase, State, UNIT_BYTES};
 use crate::store::layout::word;
+use crate::tool::finding::{Finding, What};
+use crate::tool::view::Looked;
 
 impl<R: Looked> Checker<'_, R> {
     /// Checks one segment.

@@ -1,11 +1,11 @@
 //! The words of the index, and the records that they name.
 
-use super::super::finding::What;
-use super::super::view::{ATTEMPTS_MAX, Looked};
-use super::Checker;
+use super::checker::Checker;
 use crate::index::{BUCKET_WORDS, State, Word, size_class};
 use crate::segment::{Described, NotCopied, Phase, Place, SEQUENCE_MAX, Scanned};
 use crate::store::layout::word;
+use crate::tool::finding::What;
+use crate::tool::view::{ATTEMPTS_MAX, Looked};
 
 /// A word, what it names, and what is wrong with it.
 #[derive(Clone, Debug)]
