@@ -84,12 +84,12 @@ impl Bench<'_> {
 
     /// A thread for each list of draws; the longest time of them.
     fn run<C: Cache>(&self, cache: &C, draws: &[Vec<u32>]) -> Spent {
-        let start = Barrier::new(draws.len());
+        let start = &Barrier::new(draws.len());
         thread::scope(|scope| {
             let threads: Vec<_> = draws
                 .iter()
                 .map(|draws| {
-                    scope.spawn(|| {
+                    scope.spawn(move || {
                         let reader = cache.reader();
                         start.wait();
                         Spent::by(|| {

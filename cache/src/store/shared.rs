@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
 use forebay_shm::{BarrierWish, RobustLock};
-use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicBool, Relaxed};
 use forebay_sync::pins::Pins;
+use forebay_sync::{Barrier, Words};
 
 use super::config::{OpenError, StoreConfig};
 use super::hash::Hasher;
@@ -72,7 +72,12 @@ impl Shared {
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
             .map_err(|_| OpenError::Damaged("an area is too small"))?;
         let columns = plan.geometry.segment_count() as usize;
-        let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, region.barrier())
+        // Without a file nobody but the threads of this process takes part.
+        let barrier = match config.path {
+            Some(_) => region.barrier(),
+            None => Barrier::process().unwrap_or(region.barrier()),
+        };
+        let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
             .map_err(|_| OpenError::Damaged("the area of pins is too small"))?;
         let purges =
             Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
