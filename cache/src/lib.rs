@@ -17,6 +17,7 @@
 //! | `purge/` | predicates of purges, and who has to look at them |
 //! | `flight/` | what is arriving, private to a process |
 //! | `policy/` | which segment is reclaimed next, and what becomes of its records |
+//! | `tool/` | looking at a store from outside; checking it |
 //!
 //! Invariants:
 //! - What the store holds never exceeds its budget: the region has a fixed size, and so have the
@@ -41,6 +42,8 @@ mod purge;
 mod segment;
 #[cfg(not(loom))]
 mod store;
+#[cfg(not(loom))]
+mod tool;
 
 #[cfg(not(loom))]
 pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refused, Renewed};
@@ -49,4 +52,9 @@ pub use store::{
     ConfigError, Filling, Found, FoundBase, Join, Known, Leader, Lent, LentIsLost, LongBody,
     Lookup, OpenError, PurgeBusy, Purged, Reading, Stats, Store, StoreConfig, StoreWorker,
     StoredBody, Tag, Times,
+};
+#[cfg(not(loom))]
+pub use tool::{
+    CheckDepth, CopiedRecord, Finding, ListedRecord, Progress, ReadError, RecordKind, RegionStats,
+    Report, StoreReader, Weight, What,
 };

@@ -46,6 +46,17 @@ impl LoadWords for ReadOnlyArea {
     }
 }
 
+#[cfg(not(loom))]
+impl LoadWords for Area {
+    fn word_count(&self) -> usize {
+        Words::word_count(self)
+    }
+
+    fn load(&self, index: usize) -> u64 {
+        self.word(index).load(Relaxed)
+    }
+}
+
 /// An area has fewer words than its segments need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooFewWords;

@@ -189,6 +189,7 @@ impl<W: Words> Segments<W> {
     }
 
     /// All segments as somebody sees them who pins nothing.
+    #[cfg(test)]
     pub(crate) fn outside(&self) -> Outside<'_, Table<W>, Data<W>> {
         Outside::over(&self.table, &self.data, self.geometry())
     }

@@ -79,6 +79,11 @@ impl LongBody {
         body
     }
 
+    /// What its fragments are named by.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// How long it is.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -110,9 +115,15 @@ impl LongBody {
 /// The key of a fragment.
 pub(crate) fn fragment_key(id: u64, number: u32) -> [u8; FRAGMENT_KEY_BYTES] {
     let mut key = [FRAGMENT_KEY_FIRST; FRAGMENT_KEY_BYTES];
-    key[1..9].copy_from_slice(&id.to_be_bytes());
-    key[9..].copy_from_slice(&number.to_be_bytes());
+    key[1..9].copy_from_slice(&id.to_le_bytes());
+    key[9..].copy_from_slice(&number.to_le_bytes());
     key
+}
+
+/// Body id and number of a fragment with this key; `None` if it is none of a fragment.
+pub(crate) fn split_fragment_key(key: &[u8]) -> Option<(u64, u32)> {
+    let (id, number) = key.strip_prefix(&[FRAGMENT_KEY_FIRST])?.split_first_chunk()?;
+    Some((u64::from_le_bytes(*id), u32::from_le_bytes(number.try_into().ok()?)))
 }
 
 impl StoreWorker {

@@ -163,7 +163,12 @@ impl Own {
             return true;
         }
         self.is_due.set(true);
-        self.claim(queue) || (self.reclaim_now() && self.claim(queue))
+        if self.claim(queue) {
+            return true;
+        }
+        let is_one_free = self.reclaim_now();
+        // Where a record was moved meanwhile there is one open already.
+        self.appending(queue).borrow().open.is_some() || (is_one_free && self.claim(queue))
     }
 
     #[allow(unsafe_code)]
