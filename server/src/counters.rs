@@ -130,6 +130,10 @@ counters! {
         "Configurations applied while running.";
     ReloadsRefused, Counter, "reloads_refused_total",
         "Configurations refused; the running one stayed.";
+    Upgrades, Counter, "upgrades_total",
+        "Times that a process took over from the one before, since the first was started.";
+    UpgradesFailed, Counter, "upgrades_failed_total",
+        "Times that a process asked to take over and did not, since the first was started.";
 }
 
 #[cfg(test)]
@@ -148,6 +152,6 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COUNTERS.len());
-        assert_eq!(Counter::ReloadsRefused.index() + 1, COUNTERS.len());
+        assert_eq!(Counter::UpgradesFailed.index() + 1, COUNTERS.len());
     }
 }

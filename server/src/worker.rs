@@ -49,6 +49,8 @@ pub(crate) struct Worker {
     pub(crate) via_line: HeaderValue,
     /// When the drain began, in monotonic milliseconds.
     draining_since_ms: Cell<Option<u64>>,
+    /// Another process accepts now from the sockets that this worker accepted from.
+    queues_are_passed_on: Cell<bool>,
     /// Wakes the accept loop, which otherwise waits for the next connection only.
     accept_waker: RefCell<Option<Waker>>,
 }
@@ -82,6 +84,7 @@ impl Worker {
                 .unwrap_or(HeaderValue::from_static("1.1 forebay")),
             via: parts.via,
             draining_since_ms: Cell::new(None),
+            queues_are_passed_on: Cell::new(false),
             accept_waker: RefCell::new(None),
         }
     }
@@ -181,8 +184,10 @@ impl Worker {
         }
     }
 
-    /// From now on each connection ends with its next answer, or soon without one.
-    pub(crate) fn drain(&self) {
+    /// From now on each connection ends with its next answer, or soon without one. What waits to
+    /// be accepted is taken too, unless another process takes it.
+    pub(crate) fn drain(&self, queues_are_passed_on: bool) {
+        self.queues_are_passed_on.set(queues_are_passed_on);
         self.draining_since_ms.set(Some(clock::monotonic_ms()));
         if let Some(waker) = self.accept_waker.take() {
             waker.wake();
@@ -202,6 +207,11 @@ impl Worker {
     /// Is the server about to stop?
     pub(crate) fn draining(&self) -> bool {
         self.draining_since_ms.get().is_some()
+    }
+
+    /// Does another process accept what waits to be accepted?
+    pub(crate) fn queues_are_passed_on(&self) -> bool {
+        self.queues_are_passed_on.get()
     }
 
     /// Is it time to close idle connections?

@@ -1,7 +1,9 @@
 //! All segments of a store: the table of their states and their bytes.
 
+use forebay_sync::Words;
+
 use super::append::OpenSegment;
-use super::data::{Data, Memory, TooFewWords, load_header};
+use super::data::{Data, TooFewWords, load_header};
 use super::header::{HeaderError, Kind};
 use super::marks::MarksWord;
 use super::outside::Outside;
@@ -20,7 +22,7 @@ pub(crate) struct Segments<W> {
     data: Data<W>,
 }
 
-impl<W: Memory> Segments<W> {
+impl<W: Words> Segments<W> {
     /// The segments that lie in these words, for `rows` participants.
     ///
     /// # Errors

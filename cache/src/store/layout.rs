@@ -31,7 +31,6 @@ pub(crate) mod word {
     pub(crate) const BUCKET_COUNT: usize = 2;
     pub(crate) const GHOST_WORDS: usize = 3;
     pub(crate) const PURGE_SEQ: usize = crate::purge::PURGE_SEQ_WORD;
-    pub(crate) const PURGE_LOCK: usize = PURGE_SEQ + 1;
     pub(crate) const EVICTION_LOCK: usize = 32;
     /// The segment that is being drained, plus one.
     pub(crate) const DRAINING: usize = 33;
@@ -41,6 +40,7 @@ pub(crate) mod word {
     pub(crate) const CENSUS: usize = 36;
     /// Segments that were ever drained out of the small queue: the time of ghosts.
     pub(crate) const SMALL_DRAINED: usize = 40;
+    pub(crate) const PURGE_LOCK: usize = 41;
     pub(crate) const SEQUENCE: usize = 48;
     pub(crate) const SEAL_ORDER: usize = 64;
     pub(crate) const COUNT: usize = 80;

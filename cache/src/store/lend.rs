@@ -29,13 +29,16 @@ pub type Tag = u64;
 #[derive(Debug, Default)]
 pub(crate) struct Lending {
     slots: RefCell<Vec<Slot>>,
-    /// Slots that are free, the next to be used last.
-    free: RefCell<Vec<u32>>,
+    /// The first slot that is free; each names the next one.
+    free: Cell<Option<u32>>,
     /// How many [`Reading`]s there are.
     readings: Cell<u32>,
 }
 
+/// On lines of its own: it is written with every hit, and its neighbour in memory may be another
+/// thread's.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Slot {
     piece: Piece,
     /// What is left to be sent, in bytes of the record's body, or of the copy.
@@ -45,7 +48,8 @@ struct Slot {
 
 #[derive(Debug)]
 enum Piece {
-    Free,
+    /// Nobody's; the next free slot.
+    Free(Option<u32>),
     /// Of the record at this place, in a segment that is pinned for it.
     Pinned {
         place: Place,
@@ -137,7 +141,7 @@ impl Lent {
                 record.map_err(|_| LentIsLost)?.body()
             }
             Piece::Copied(copy) => copy,
-            Piece::Free | Piece::Lost => return Err(LentIsLost),
+            Piece::Free(_) | Piece::Lost => return Err(LentIsLost),
         };
         let bytes = bytes.get(left).ok_or(LentIsLost)?;
         // SAFETY: the bytes lie in the region, in a segment that stays pinned, or in a box. Neither
@@ -260,7 +264,7 @@ impl Own {
                 unsafe { self.pins.unpin(segment as usize) };
             }
             Piece::Copied(copy) => self.shared.release_copy(copy.len() as u64),
-            Piece::Free | Piece::Lost => {}
+            Piece::Free(_) | Piece::Lost => {}
         }
     }
 }
@@ -268,18 +272,22 @@ impl Own {
 impl Lending {
     fn put(&self, slot: Slot) -> u32 {
         let mut slots = self.slots.borrow_mut();
-        if let Some(number) = self.free.borrow_mut().pop() {
-            slots[number as usize] = slot;
-            return number;
-        }
-        slots.push(slot);
-        (slots.len() - 1) as u32
+        let Some(number) = self.free.get() else {
+            slots.push(slot);
+            return (slots.len() - 1) as u32;
+        };
+        let old = std::mem::replace(&mut slots[number as usize], slot);
+        self.free.set(match old.piece {
+            Piece::Free(next) => next,
+            // Not reached: what is in the list is free.
+            _ => None,
+        });
+        number
     }
 
     fn take(&self, number: u32) -> Piece {
-        let piece = self.with(number, |slot| std::mem::replace(&mut slot.piece, Piece::Free));
-        self.free.borrow_mut().push(number);
-        piece
+        let next = Piece::Free(self.free.replace(Some(number)));
+        self.with(number, |slot| std::mem::replace(&mut slot.piece, next))
     }
 
     fn with<T>(&self, number: u32, change: impl FnOnce(&mut Slot) -> T) -> T {

@@ -55,23 +55,27 @@ impl Own {
     /// Reclaims until there is a free segment, for who has none; whether there is one.
     pub(crate) fn reclaim_now(&self) -> bool {
         for _ in 0..SLICES_AT_ONCE {
-            match self.reclaim_slice(self.now.get()) {
-                Slice::More => {}
-                Slice::Busy => std::thread::yield_now(),
-                Slice::Enough | Slice::Nothing => break,
-            }
+            let slice = self.reclaim_slice(self.now.get());
             if self.free_count(1) > 0 {
                 return true;
             }
+            match slice {
+                Slice::More => {}
+                Slice::Busy => std::thread::yield_now(),
+                Slice::Enough | Slice::Nothing => return false,
+            }
         }
-        self.free_count(1) > 0
+        false
     }
 
     /// One slice of reclaiming. `now` is in Unix seconds.
     pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
         let shared = &self.shared;
-        let Ok(Some(mut guard)) = shared.eviction_lock.try_lock(self.part.participant()) else {
-            return Slice::Busy;
+        let mut guard = match shared.eviction_lock.try_lock(self.part.participant()) {
+            Ok(Some(guard)) => guard,
+            Ok(None) => return Slice::Busy,
+            // We are reclaiming already, and there is no segment to move a record to.
+            Err(_) => return Slice::Nothing,
         };
         if guard.must_repair() {
             // Every step leaves something to go on with: see the table.

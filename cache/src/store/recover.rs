@@ -12,8 +12,11 @@ use super::layout::ROW_WORDS;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::Own;
-use crate::index::{Records, State};
-use crate::segment::Scanned;
+use crate::index::{Hit, Reason, Records, State};
+use crate::segment::{Phase, Scanned};
+
+/// Bytes that one slice of verifying looks at: some 30 µs.
+const VERIFY_BYTES: u32 = 128 * 1024;
 
 impl Store {
     /// Takes back what participants had that are dead; gives their number. Their open segments are
@@ -82,6 +85,57 @@ impl Own {
             live_bytes = self.check_by_index(segment);
         }
         self.shared.segments.table().count_live(segment, live_bytes);
+    }
+
+    /// The next records of the segments that were sealed when the region was attached to: what is
+    /// damaged is taken out. True if there is more to check.
+    pub(crate) fn verify_slice(&self) -> bool {
+        let Some((segment, offset_bytes)) = self.verified.get() else {
+            return false;
+        };
+        let next = match self.verify_from(segment, offset_bytes) {
+            Some(offset_bytes) => Some((segment, offset_bytes)),
+            None if segment + 1 < self.shared.plan.geometry.segment_count() => {
+                Some((segment + 1, 0))
+            }
+            None => None,
+        };
+        self.verified.set(next);
+        next.is_some()
+    }
+
+    /// Checks some records of a segment from an offset on; where to go on in it.
+    fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
+        let table = self.shared.segments.table();
+        let is_sealed = || table.state(segment).is_some_and(|s| s.phase == Phase::Sealed);
+        // Found sealed under the pin, it is not freed before the pin is lowered: who frees it
+        // has drained it before he looked at pins.
+        let _pin = self.pins.pin(segment as usize, is_sealed).ok()?;
+        let mut scan = self.shared.segments.scan_from(segment, offset_bytes);
+        let start = scan.offset_bytes();
+        let mut key = Vec::new();
+        loop {
+            // At damage the walk ends: who drains the segment deals with it.
+            let scanned = scan.next()?.ok()?;
+            key.clear();
+            self.shared.segments.copy_key(&scanned, &mut key);
+            let hash = self.shared.hash(&key);
+            if let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0)
+                && !self.shared.segments.is_whole(&scanned)
+            {
+                self.drop_damaged(&hit);
+            }
+            if scan.offset_bytes() - start >= VERIFY_BYTES {
+                return Some(u64::from(scan.offset_bytes()));
+            }
+        }
+    }
+
+    fn drop_damaged(&self, hit: &Hit<'_>) {
+        if self.index.take_out(hit) {
+            Events::one(&self.shared.events.dropped_damaged);
+            self.reach().taken_out(hit, Reason::Removed);
+        }
     }
 
     /// Is the record live and whole? Otherwise its word is out afterwards.

@@ -8,9 +8,9 @@ use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
 use forebay_shm::{BarrierWish, RobustLock};
-use forebay_sync::Words;
-use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::atomic::{AtomicBool, Relaxed};
 use forebay_sync::pins::Pins;
+use forebay_sync::{Barrier, Words};
 
 use super::config::{OpenError, StoreConfig};
 use super::layout::{Plan, kind, word};
@@ -26,7 +26,8 @@ const FLIGHT_SHARDS: usize = 64;
 /// Any one will do: what must be secret is the region's.
 static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
 
-/// What all workers of a process share.
+/// What all workers of a process share: read with every hit, so on lines of its own.
+#[repr(align(128))]
 pub(crate) struct Shared {
     pub(crate) config: StoreConfig,
     pub(crate) plan: Plan,
@@ -42,8 +43,8 @@ pub(crate) struct Shared {
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) events: Events,
-    /// Bytes that were copied out of the region under slow clients and are not sent yet.
-    pub(crate) copied_out_bytes: AtomicU64,
+    /// Somebody verifies what was found in the region.
+    is_verifying: AtomicBool,
     hashers: [SeedableRandomState; 2],
 }
 
@@ -76,7 +77,12 @@ impl Shared {
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
             .map_err(|_| OpenError::Damaged("an area is too small"))?;
         let columns = plan.geometry.segment_count() as usize;
-        let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, region.barrier())
+        // Without a file nobody but the threads of this process takes part.
+        let barrier = match config.path {
+            Some(_) => region.barrier(),
+            None => Barrier::process().unwrap_or(region.barrier()),
+        };
+        let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
             .map_err(|_| OpenError::Damaged("the area of pins is too small"))?;
         let purges =
             Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
@@ -90,7 +96,7 @@ impl Shared {
             ghosts: area(kind::GHOSTS)?,
             index_words: area(kind::INDEX)?,
             events: Events::default(),
-            copied_out_bytes: AtomicU64::new(0),
+            is_verifying: AtomicBool::new(false),
             hashers: [low, high].map(|seed| SeedableRandomState::with_seed(seed, &SHARED_SEED)),
             config,
             plan,
@@ -100,6 +106,11 @@ impl Shared {
             purges,
             region,
         })
+    }
+
+    /// Is the caller the one who has to look at what was found in the region?
+    pub(crate) fn begins_verifying(&self) -> bool {
+        matches!(self.opened(), Opened::Attached) && !self.is_verifying.swap(true, Relaxed)
     }
 
     /// Was there something in the region already?

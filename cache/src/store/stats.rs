@@ -8,9 +8,12 @@ use super::store::Store;
 use crate::index::Reason;
 use crate::segment::Phase;
 
-/// Events of this process. None of them happens on a hit.
+/// Events of this process. None of them happens on a hit, and no hit reads their lines.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct Events {
+    /// Bytes that were copied out of the region under slow clients and are not sent yet.
+    copied_bytes: AtomicU64,
     pub(crate) inserted: AtomicU64,
     pub(crate) ghost_hits: AtomicU64,
     pub(crate) evicted: AtomicU64,
@@ -121,11 +124,11 @@ impl Shared {
     pub(crate) fn charge_copy(&self, bytes: u64) -> bool {
         let max = self.config.copied_out_bytes_max();
         let raise = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= max);
-        self.copied_out_bytes.try_update(Relaxed, Relaxed, raise).is_ok()
+        self.events.copied_bytes.try_update(Relaxed, Relaxed, raise).is_ok()
     }
 
     pub(crate) fn release_copy(&self, bytes: u64) {
-        self.copied_out_bytes.fetch_sub(bytes, Relaxed);
+        self.events.copied_bytes.fetch_sub(bytes, Relaxed);
     }
 }
 
@@ -139,7 +142,7 @@ impl Store {
             segment_bytes: u64::from(shared.plan.geometry.segment_bytes()),
             segment_count: u64::from(shared.plan.geometry.segment_count()),
             index_word_count: shared.index_words.word_count() as u64,
-            copied_bytes: shared.copied_out_bytes.load(Relaxed),
+            copied_bytes: shared.events.copied_bytes.load(Relaxed),
             ..Stats::default()
         };
         stats.metadata_bytes = shared.plan.region_bytes - shared.plan.geometry.data_bytes();

@@ -24,13 +24,13 @@ impl StoreWorker {
             self.give_up((segment - 1) as u32, lost);
         }
         if !own.is_due.get() {
-            return false;
+            return own.verify_slice();
         }
         match own.reclaim_slice(now) {
             Slice::More => true,
             Slice::Enough => {
                 own.is_due.set(false);
-                false
+                own.verified.get().is_some()
             }
             Slice::Busy | Slice::Nothing => false,
         }

@@ -30,7 +30,8 @@ pub struct StoreWorker {
     pub(crate) own: Rc<Own>,
 }
 
-/// What belongs to one thread.
+/// What belongs to one thread, on lines of its own.
+#[repr(align(128))]
 pub(crate) struct Own {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pins: PinRow<Area>,
@@ -42,6 +43,8 @@ pub(crate) struct Own {
     pub(crate) is_due: Cell<bool>,
     /// The time in Unix seconds, as it was last told.
     pub(crate) now: Cell<u64>,
+    /// The segment and the offset from which on records are to be verified.
+    pub(crate) verified: Cell<Option<(u32, u64)>>,
     /// For keys and other bytes that are needed for a moment.
     pub(crate) scratch: RefCell<Vec<u8>>,
     /// Last, so that the row is given back when nothing uses it any more.
@@ -113,6 +116,7 @@ impl StoreWorker {
                 lending: Lending::default(),
                 is_due: Cell::new(true),
                 now: Cell::new(0),
+                verified: Cell::new(shared.begins_verifying().then_some((0, 0))),
                 scratch: RefCell::default(),
                 part: Part(Some(participant)),
             }),

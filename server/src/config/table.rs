@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use super::setting::{Kind, Problem, Raw, Readable, Scope, Setting};
 use super::value::{
-    AccessLog, AccessLogFormat, AdminAddress, FORMAT_WORDS, LEVEL_WORDS, LogLevel, RuntimeDir,
+    AccessLog, AccessLogFormat, AdminAddress, CacheDir, FORMAT_WORDS, LEVEL_WORDS, LogLevel,
+    RuntimeDir,
 };
 
 const KIB: u64 = 1 << 10;
@@ -99,8 +100,8 @@ settings! {
             refused.",
     }
     runtime_dir: RuntimeDir = "auto" {
-        doc: "Directory for the counter file and the admin socket; `auto` is \
-            `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
+        doc: "Directory for the counter file, the admin socket and the socket for upgrades; `auto` \
+            is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
         kind: Kind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
         reason: "It is made with mode 0700 and has to belong to the user.",
@@ -117,6 +118,13 @@ settings! {
         kind: Kind::Bytes { min: 4 * MIB, max: 64 * TIB },
         reloads: false,
         reason: "Below the minimum a single picture would push out everything else.",
+    }
+    cache_dir: CacheDir = "none" {
+        doc: "Directory that the server keeps for itself and hands over in an upgrade, for what \
+            outlives it; `none`: there is none. A second server on it is refused.",
+        kind: Kind::Text { hint: "DIR", expected: "none or a directory" },
+        reloads: false,
+        reason: "It is made with mode 0700 and has to belong to the user.",
     }
     cache_record_bytes: u32 = "1KiB" {
         doc: "How large a stored response is expected to be in the mean, its key and head \
