@@ -24,6 +24,8 @@ mod check;
 mod config;
 mod declined;
 mod evict;
+#[doc(hidden)]
+pub mod evict_segments;
 mod filling;
 mod flight;
 mod follow;

@@ -1,0 +1,59 @@
+//! Which segment is reclaimed next, and what becomes of its records: S3-FIFO ("FIFO queues are all
+//! you need for cache eviction", SOSP '23) on whole segments.
+//!
+//! Decisions only. They know neither words nor bytes of a region; who calls them reads and swaps
+//! the words. `bench/policy` runs the same code over traces, and docs/why/eviction.md says what
+//! came out and why the rules are as they are.
+//!
+//! A segment belongs to one of two queues, each in the order in which its segments were sealed.
+//! What is new goes to the small queue, what is known to be wanted ([`enters`]) to main. [`next`]
+//! says which segment is drained, [`Drain`] what becomes of each of its records: it moves to main's
+//! open segment, or it leaves, with a ghost or without ([`ghosts`]).
+//!
+//! Invariants:
+//! - Draining gains: of a segment of main never more is kept than [`Rules::keep_percent`], so
+//!   whoever needs a free segment gets one after a bounded number of drains.
+//! - Of what is kept of a segment of main, nothing was used less than anything that leaves.
+
+mod drain;
+mod enter;
+pub mod ghosts;
+mod next;
+#[cfg(test)]
+mod tests;
+
+pub use drain::{Census, Drain, Fate, Seen};
+pub use enter::{Known, enters};
+pub use next::{Cause, Choice, Pool, Sealed, next};
+
+/// Uses are counted up to this: two bits of an index word.
+pub const USES_MAX: u8 = 3;
+
+/// Which queue a segment is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// What is new and has to show that it is wanted.
+    Small,
+    /// What was wanted.
+    Main,
+}
+
+/// What may be varied. The store has [`Rules::STORE`]; a simulator looks at others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// The small queue's share of all segments.
+    pub small_percent: u32,
+    /// So many uses move a record from small to main.
+    pub promote_uses: u8,
+    /// At most this share of a segment of main is kept when it is drained. So at most
+    /// `keep / (100 - keep)` bytes are copied within main for each byte that is gained.
+    pub keep_percent: u32,
+    /// A segment of which at least this share is dead is drained before its turn. Above 100: none.
+    pub dead_percent: u32,
+}
+
+impl Rules {
+    /// Chosen by the figures of docs/why/eviction.md.
+    pub const STORE: Self =
+        Self { small_percent: 10, promote_uses: 1, keep_percent: 80, dead_percent: 50 };
+}

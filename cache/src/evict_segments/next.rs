@@ -1,0 +1,102 @@
+//! Which segment is drained next.
+
+use super::{Queue, Rules};
+
+/// A sealed segment that may be drained: nobody pins it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Its number.
+    pub place: u32,
+    /// Its queue.
+    pub queue: Queue,
+    /// When it was sealed: a number that only grows.
+    pub order: u64,
+    /// Bytes that were written into it.
+    pub filled_bytes: u64,
+    /// Bytes of its records that somebody may still be served.
+    pub live_bytes: u64,
+    /// When all its records are stale, in the unit of `now`.
+    pub stale_from: u64,
+}
+
+/// How the segments are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// All segments.
+    pub segments: u32,
+    /// Those of the small queue, with the open ones.
+    pub small: u32,
+    /// The time.
+    pub now: u64,
+}
+
+/// Why a segment is drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// All its records are stale.
+    Stale,
+    /// Most of it is dead: what lives moves within its queue, whether it was used or not.
+    Dead,
+    /// It is the oldest of its queue.
+    Oldest,
+}
+
+/// The segment to be drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its number.
+    pub place: u32,
+    /// Its queue.
+    pub queue: Queue,
+    /// Why this one.
+    pub cause: Cause,
+}
+
+/// The oldest of all that match, so far.
+#[derive(Clone, Copy, Default)]
+struct Oldest(Option<Sealed>);
+
+impl Oldest {
+    fn offer(&mut self, sealed: &Sealed) {
+        if self.0.is_none_or(|known| sealed.order < known.order) {
+            self.0 = Some(*sealed);
+        }
+    }
+
+    fn choice(self, cause: Cause) -> Option<Choice> {
+        self.0.map(|Sealed { place, queue, .. }| Choice { place, queue, cause })
+    }
+}
+
+/// The segment to be drained; none if none is offered. Segments whose records are all stale go
+/// first, then those that are mostly dead. Then the oldest of small goes as long as that queue has
+/// more than its share, else the oldest of main; if the queue whose turn it is has none to offer,
+/// the oldest of the other one.
+pub fn next(offered: impl Iterator<Item = Sealed>, pool: Pool, rules: &Rules) -> Option<Choice> {
+    let [mut stale, mut dead, mut small, mut main] = [Oldest::default(); 4];
+    for sealed in offered {
+        if sealed.stale_from <= pool.now {
+            stale.offer(&sealed);
+        }
+        if is_mostly_dead(&sealed, rules) {
+            dead.offer(&sealed);
+        }
+        match sealed.queue {
+            Queue::Small => small.offer(&sealed),
+            Queue::Main => main.offer(&sealed),
+        }
+    }
+    let is_small_due = u64::from(pool.small) * 100
+        > u64::from(pool.segments) * u64::from(rules.small_percent);
+    let (first, second) = if is_small_due { (small, main) } else { (main, small) };
+    stale
+        .choice(Cause::Stale)
+        .or_else(|| dead.choice(Cause::Dead))
+        .or_else(|| first.choice(Cause::Oldest))
+        .or_else(|| second.choice(Cause::Oldest))
+}
+
+fn is_mostly_dead(sealed: &Sealed, rules: &Rules) -> bool {
+    let dead_bytes = sealed.filled_bytes.saturating_sub(sealed.live_bytes);
+    sealed.filled_bytes > 0 && dead_bytes * 100 >= sealed.filled_bytes * u64::from(rules.dead_percent)
+}
