@@ -31,8 +31,8 @@ pub(crate) fn hit_ratios(rows: &[Row]) -> String {
 /// What the segments cost beside hits.
 pub(crate) fn costs(rows: &[Row]) -> String {
     let mut text = String::from(
-        "| trace | budget | hits by bytes − S3-FIFO | copied ÷ inserted bytes | live | dead | \
-         dead at most | drained in a row at most |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| trace | budget | hits by bytes − S3-FIFO | copied ÷ inserted bytes | fresh | stale | dead | \
+         dead at most | drained in a row at most |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for row in rows {
         let (Some(score), Some(reference)) = (row.score(OURS), row.score(REFERENCE)) else {
@@ -44,8 +44,9 @@ pub(crate) fn costs(rows: &[Row]) -> String {
         push(&mut text, format_args!("| {} | {} % |", row.trace, row.budget_percent));
         let bytes = score.byte_hit_percent - reference.byte_hit_percent;
         push(&mut text, format_args!(" {} | {:.2} |", signed(bytes), costs.copied_ratio()));
-        let (live, dead) = (costs.live_percent(), costs.dead_percent());
-        push(&mut text, format_args!(" {live:.1} % | {dead:.1} % |"));
+        let (fresh, stale) = (costs.fresh_percent(), costs.stale_percent());
+        push(&mut text, format_args!(" {fresh:.1} % | {stale:.1} % |"));
+        push(&mut text, format_args!(" {:.1} % |", costs.dead_percent()));
         let (dead, drained) = (costs.dead_percent_max, costs.drained_in_a_row_max);
         push(&mut text, format_args!(" {dead:.1} % | {drained} |\n"));
     }
@@ -56,8 +57,8 @@ pub(crate) fn costs(rows: &[Row]) -> String {
 pub(crate) fn sweep(rows: &[Row], forms: &[String]) -> String {
     let mut text = String::from(
         "| form | mean − S3-FIFO | worst | of | by bytes, mean | copied ÷ inserted, mean | most | \
-         live | dead | dead at most | in a row |\n\
-         |---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|\n",
+         fresh | stale | dead | dead at most | in a row |\n\
+         |---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for form in forms {
         let gains = || rows.iter().filter_map(|row| Some((row.gain(form)?, row)));
@@ -82,12 +83,13 @@ pub(crate) fn sweep(rows: &[Row], forms: &[String]) -> String {
 fn cost_cells(costs: &[Costs]) -> String {
     let copied = costs.iter().map(Costs::copied_ratio);
     let copied_max = copied.clone().fold(0.0, f64::max);
-    let live = mean(costs.iter().map(Costs::live_percent));
+    let fresh = mean(costs.iter().map(Costs::fresh_percent));
+    let stale = mean(costs.iter().map(Costs::stale_percent));
     let dead = mean(costs.iter().map(Costs::dead_percent));
     let dead_max = costs.iter().map(|costs| costs.dead_percent_max).fold(0.0, f64::max);
     let in_a_row = costs.iter().map(|costs| costs.drained_in_a_row_max).max().unwrap_or(0);
     format!(
-        " {:.2} | {copied_max:.2} | {live:.1} % | {dead:.1} % | {dead_max:.1} % | {in_a_row} |\n",
+        " {:.2} | {copied_max:.2} | {fresh:.1} % | {stale:.1} % | {dead:.1} % | {dead_max:.1} % | {in_a_row} |\n",
         mean(copied)
     )
 }

@@ -38,15 +38,21 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "dead",
-        about: "dead share from which on a segment is drained before its turn, percent; 101: never",
-        values: &[10, 25, 40, 50, 60, 75, 90, 101],
+        about: "dead share above which a segment goes before its turn, percent; 101: never",
+        values: &[2, 5, 10, 15, 20, 25, 30, 50, 101],
         set: |config, value| config.rules.dead_percent = value as u32,
     },
     Sweep {
         name: "ghosts",
         about: "bytes of budget for each ghost",
-        values: &[64, 256, 512, 1024, 2048, 4096, 16384, 1 << 40],
+        values: &[64, 256, 512, 1024, 2048, 4096, 16384, 1 << 30],
         set: |config, value| config.bytes_per_ghost = value,
+    },
+    Sweep {
+        name: "ghosts-last",
+        about: "a ghost counts until so many percent of all segments were drained out of small",
+        values: &[0, 25, 50, 75, 90, 120, 150, 200, 400],
+        set: |config, value| config.ghosts_percent = value as u32,
     },
     Sweep {
         name: "reserve",
@@ -65,9 +71,12 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "fragments",
-        about: "a record's body is at most one part of so many of a segment",
+        about: "a record's body is at most one part of so many of a segment; 512 segments",
         values: &[1, 2, 4, 8, 16, 32],
-        set: |config, value| config.fragment_part = value,
+        set: |config, value| {
+            config.segments = 512;
+            config.fragment_part = value;
+        },
     },
     Sweep {
         name: "inherit",

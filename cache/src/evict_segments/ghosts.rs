@@ -1,46 +1,94 @@
-//! Traces of records that left the small queue unused: short tags of their keys' hashes, four to a
-//! word, so that looking, noting and forgetting are each one load and one store.
+//! Traces of records that left the small queue unused: tags of their keys' hashes with the time at
+//! which they left, two to a word, so that looking, noting and forgetting are each one load and one
+//! store.
 //!
-//! A word is a queue of its own: the lowest 16 bits are the newest tag, zero is none, and what is
-//! pushed out at the top is forgotten. Writers that meet may lose a ghost, which costs a hit and
-//! nothing else. A tag may also be that of another key: for one in 16,384 lookups.
+//! Time is how much was evicted from the small queue: a ghost counts as long as not more than main
+//! holds went the same way after it. Without the time the table's size would decide, which is made
+//! for small records: with large ones it would remember far too much, and main would fill with
+//! what nobody wants.
+//!
+//! ```text
+//!  63      48 47      32 31      16 15       0
+//! |  left    |   tag    |  left    |   tag    |     a tag is never zero
+//!        older                 newer
+//! ```
+//!
+//! Writers that meet may lose a ghost, which costs a hit and nothing else. A tag may also be that
+//! of another key: for one lookup in 32,768.
 
-/// Tags in a word.
-pub const GHOSTS_PER_WORD: usize = 4;
+/// Ghosts in a word.
+pub const GHOSTS_PER_WORD: usize = 2;
 
-const TAG_BITS: u32 = 16;
-const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
+const GHOST_BITS: u32 = 32;
+const LEFT_BITS: u32 = 16;
+/// Ghosts count for at most so many steps of time; half of what can be told apart.
+const STEPS: u64 = 1 << 10;
+
+/// What time it is for ghosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GhostTime {
+    step: u16,
+    steps_max: u16,
+}
+
+impl GhostTime {
+    /// `evicted` is the number of segments that were ever drained out of the small queue; a ghost
+    /// counts until `lasts` more of them were.
+    pub fn new(evicted: u64, lasts: u64) -> Self {
+        let unit = lasts.div_ceil(STEPS).max(1);
+        Self { step: (evicted / unit) as u16, steps_max: (lasts / unit) as u16 }
+    }
+}
 
 /// Where the ghost of a key is, in a table of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Which word.
     pub word: usize,
-    tag: u64,
+    tag: u16,
 }
 
 impl Trace {
-    /// That of the key with this hash, whose lower bits also choose the bucket of the index; in a
-    /// table of `words`, a power of two up to 2^48.
+    /// That of the key with this hash, in a table of `words`, a power of two up to 2^48.
     pub fn of(hash: u64, words: usize) -> Self {
         let word = hash as usize & (words - 1);
-        // The tag's bits are not those that choose the word, else all tags of a word were alike.
-        let tag = (hash >> (64 - TAG_BITS)).max(1);
+        // Not the bits that choose the word, else all tags of a word were alike.
+        let tag = (hash >> 48).max(1) as u16;
         Self { word, tag }
     }
 
-    /// The word with this ghost as its newest; the oldest is forgotten.
+    /// The word with this ghost as its newer one.
     #[must_use]
-    pub fn noted(self, word: u64) -> u64 {
-        self.taken(word).unwrap_or(word) << TAG_BITS | self.tag
+    pub fn noted(self, word: u64, time: GhostTime) -> u64 {
+        let ghost = u64::from(time.step) << LEFT_BITS | u64::from(self.tag);
+        let [newer, older] = halves(word);
+        let second = if self.is(newer) { older } else { newer };
+        second << GHOST_BITS | ghost
     }
 
-    /// The word without this ghost; none if it is not there.
-    pub fn taken(self, word: u64) -> Option<u64> {
-        let tags = (0..GHOSTS_PER_WORD as u32).map(|place| place * TAG_BITS);
-        let at = tags.into_iter().find(|at| word >> at & TAG_MASK == self.tag)?;
-        let newer = word & ((1 << at) - 1);
-        let older = (word >> at >> TAG_BITS) << at;
-        Some(older | newer)
+    /// The word without this ghost; none if it is not there or too old.
+    pub fn taken(self, word: u64, time: GhostTime) -> Option<u64> {
+        let [newer, older] = halves(word);
+        let counts = |ghost| self.is(ghost) && is_young(ghost, time);
+        if counts(newer) {
+            Some(older)
+        } else if counts(older) {
+            Some(newer)
+        } else {
+            None
+        }
     }
+
+    fn is(self, ghost: u64) -> bool {
+        ghost as u16 == self.tag
+    }
+}
+
+fn halves(word: u64) -> [u64; 2] {
+    [word & u64::from(u32::MAX), word >> GHOST_BITS]
+}
+
+fn is_young(ghost: u64, time: GhostTime) -> bool {
+    let left = (ghost >> LEFT_BITS) as u16;
+    time.step.wrapping_sub(left) <= time.steps_max
 }

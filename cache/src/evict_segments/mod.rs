@@ -55,5 +55,5 @@ pub struct Rules {
 impl Rules {
     /// Chosen by the figures of docs/why/eviction.md.
     pub const STORE: Self =
-        Self { small_percent: 10, promote_uses: 1, keep_percent: 80, dead_percent: 50 };
+        Self { small_percent: 10, promote_uses: 1, keep_percent: 80, dead_percent: 20 };
 }

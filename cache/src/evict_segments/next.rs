@@ -52,38 +52,42 @@ pub struct Choice {
     pub cause: Cause,
 }
 
-/// The oldest of all that match, so far.
+/// The one of all offered that is first by some measure, so far.
 #[derive(Clone, Copy, Default)]
-struct Oldest(Option<Sealed>);
+struct First(Option<(u64, Sealed)>);
 
-impl Oldest {
-    fn offer(&mut self, sealed: &Sealed) {
-        if self.0.is_none_or(|known| sealed.order < known.order) {
-            self.0 = Some(*sealed);
+impl First {
+    /// The lowest measure is first; of equals the one that was offered first.
+    fn offer(&mut self, measure: u64, sealed: &Sealed) {
+        if self.0.is_none_or(|(lowest, _)| measure < lowest) {
+            self.0 = Some((measure, *sealed));
         }
     }
 
     fn choice(self, cause: Cause) -> Option<Choice> {
-        self.0.map(|Sealed { place, queue, .. }| Choice { place, queue, cause })
+        self.0.map(|(_, Sealed { place, queue, .. })| Choice { place, queue, cause })
     }
 }
 
-/// The segment to be drained; none if none is offered. Segments whose records are all stale go
-/// first, then those that are mostly dead. Then the oldest of small goes as long as that queue has
-/// more than its share, else the oldest of main; if the queue whose turn it is has none to offer,
-/// the oldest of the other one.
+/// The segment to be drained; none if none is offered.
+///
+/// Segments whose records are all stale go first. If too much of what is filled is dead, the one
+/// with the most dead bytes is next. Then the oldest of small goes as long as that queue has more
+/// than its share, else the oldest of main; if the queue whose turn it is has none to offer, the
+/// oldest of the other one.
 pub fn next(offered: impl Iterator<Item = Sealed>, pool: Pool, rules: &Rules) -> Option<Choice> {
-    let [mut stale, mut dead, mut small, mut main] = [Oldest::default(); 4];
+    let [mut stale, mut deadest, mut small, mut main] = [First::default(); 4];
     for sealed in offered {
+        let dead = sealed.filled_bytes.saturating_sub(sealed.live_bytes);
         if sealed.stale_from <= pool.now {
-            stale.offer(&sealed);
+            stale.offer(sealed.order, &sealed);
         }
-        if is_mostly_dead(&sealed, rules) {
-            dead.offer(&sealed);
+        if dead * 100 > sealed.filled_bytes * u64::from(rules.dead_percent) {
+            deadest.offer(sealed.live_bytes, &sealed);
         }
         match sealed.queue {
-            Queue::Small => small.offer(&sealed),
-            Queue::Main => main.offer(&sealed),
+            Queue::Small => small.offer(sealed.order, &sealed),
+            Queue::Main => main.offer(sealed.order, &sealed),
         }
     }
     let is_small_due = u64::from(pool.small) * 100
@@ -91,12 +95,7 @@ pub fn next(offered: impl Iterator<Item = Sealed>, pool: Pool, rules: &Rules) ->
     let (first, second) = if is_small_due { (small, main) } else { (main, small) };
     stale
         .choice(Cause::Stale)
-        .or_else(|| dead.choice(Cause::Dead))
+        .or_else(|| deadest.choice(Cause::Dead))
         .or_else(|| first.choice(Cause::Oldest))
         .or_else(|| second.choice(Cause::Oldest))
-}
-
-fn is_mostly_dead(sealed: &Sealed, rules: &Rules) -> bool {
-    let dead_bytes = sealed.filled_bytes.saturating_sub(sealed.live_bytes);
-    sealed.filled_bytes > 0 && dead_bytes * 100 >= sealed.filled_bytes * u64::from(rules.dead_percent)
 }

@@ -1,5 +1,7 @@
 //! Traces made from a seed.
 
+use std::ops::Range;
+
 use fastrand::Rng;
 
 use super::Trace;
@@ -110,7 +112,14 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "short-lived",
         about: "sizes with exponent 0.9; half the keys are stale after 20,000 to 200,000 requests",
-        make: short_lived,
+        make: |maker| short_lived(maker, 20_000..200_000),
+        keys: SIZED_KEYS,
+        exponent: 0.9,
+    },
+    Spec {
+        name: "replaced",
+        about: "the same, but stale after 500 to 5,000",
+        make: |maker| short_lived(maker, 500..5000),
         keys: SIZED_KEYS,
         exponent: 0.9,
     },
@@ -260,11 +269,11 @@ fn sizes_of_all(maker: &mut Maker) {
     }
 }
 
-fn short_lived(maker: &mut Maker) {
+fn short_lived(maker: &mut Maker, range: Range<u32>) {
     sizes(maker);
     let lifetimes = maker.trace.bytes.iter().map(|_| {
         let is_short = maker.random.bool();
-        if is_short { maker.random.u32(20_000..200_000) } else { u32::MAX }
+        if is_short { maker.random.u32(range.clone()) } else { u32::MAX }
     });
     maker.trace.lifetimes = lifetimes.collect();
 }

@@ -1,7 +1,6 @@
 //! What is varied.
 
 use forebay_cache::evict_segments::Rules;
-use forebay_cache::evict_segments::ghosts::GHOSTS_PER_WORD;
 
 /// A form of the store.
 #[derive(Clone, Copy)]
@@ -15,14 +14,16 @@ pub(crate) struct Config {
     pub(crate) reserve: u32,
     /// One ghost for so many bytes of budget.
     pub(crate) bytes_per_ghost: u64,
-    /// A record's body is at most one part of so many of a segment.
+    /// A ghost counts until this share of all segments was drained out of small after it.
+    pub(crate) ghosts_percent: u32,
+    /// A record takes at most one part of so many of a segment.
     pub(crate) fragment_part: u64,
     /// What replaces a record goes to main.
     pub(crate) inherits: bool,
 }
 
-/// Longer bodies are fragments, if segments are large enough.
-const FRAGMENT_BYTES_MAX: u64 = 64 * 1024;
+/// Records are not longer than this where segments are large.
+const RECORD_BYTES_MAX: u64 = 64 * 1024;
 
 impl Config {
     /// As the store is built, at its coarsest: one worker, as few segments as a budget is ever
@@ -33,17 +34,13 @@ impl Config {
         workers: 1,
         reserve: 1,
         bytes_per_ghost: 1024,
+        ghosts_percent: 90,
         fragment_part: 8,
         inherits: true,
     };
 
-    pub(crate) fn fragment_bytes(&self, segment_bytes: u64) -> u32 {
-        FRAGMENT_BYTES_MAX.min(segment_bytes / self.fragment_part).max(1024) as u32
+    /// What a record takes at most.
+    pub(crate) fn record_bytes_max(&self, segment_bytes: u64) -> u32 {
+        RECORD_BYTES_MAX.min(segment_bytes / self.fragment_part).max(1024) as u32
     }
-}
-
-/// Words of the table of ghosts.
-pub(crate) fn ghost_words(budget_bytes: u64, config: &Config) -> usize {
-    let words = budget_bytes / config.bytes_per_ghost / GHOSTS_PER_WORD as u64;
-    words.max(1).next_power_of_two() as usize
 }

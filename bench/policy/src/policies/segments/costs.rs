@@ -19,7 +19,8 @@ pub(crate) struct Costs {
     /// Most segments that were drained until one more was free.
     pub(crate) drained_in_a_row_max: u32,
     /// Sums of shares of the budget, over all times at which they were counted.
-    pub(crate) live_percent_sum: f64,
+    pub(crate) fresh_percent_sum: f64,
+    pub(crate) stale_percent_sum: f64,
     pub(crate) dead_percent_sum: f64,
     pub(crate) dead_percent_max: f64,
     pub(crate) counted: u32,
@@ -31,14 +32,19 @@ impl Costs {
         self.copied_bytes as f64 / self.inserted_bytes.max(1) as f64
     }
 
-    /// Mean share of the budget that holds records that nobody can be served.
+    /// Mean share of the budget that holds what no key leads to any more.
     pub(crate) fn dead_percent(&self) -> f64 {
         self.dead_percent_sum / f64::from(self.counted.max(1))
     }
 
     /// Mean share of the budget that holds fresh records.
-    pub(crate) fn live_percent(&self) -> f64 {
-        self.live_percent_sum / f64::from(self.counted.max(1))
+    pub(crate) fn fresh_percent(&self) -> f64 {
+        self.fresh_percent_sum / f64::from(self.counted.max(1))
+    }
+
+    /// Mean share of the budget that holds stale records, of which nobody has asked since.
+    pub(crate) fn stale_percent(&self) -> f64 {
+        self.stale_percent_sum / f64::from(self.counted.max(1))
     }
 
     pub(super) fn note_drain(&mut self, cause: Cause) {
@@ -49,8 +55,9 @@ impl Costs {
         }
     }
 
-    pub(super) fn note_shares(&mut self, live_percent: f64, dead_percent: f64) {
-        self.live_percent_sum += live_percent;
+    pub(super) fn note_shares(&mut self, fresh_percent: f64, stale_percent: f64, dead_percent: f64) {
+        self.fresh_percent_sum += fresh_percent;
+        self.stale_percent_sum += stale_percent;
         self.dead_percent_sum += dead_percent;
         self.dead_percent_max = self.dead_percent_max.max(dead_percent);
         self.counted += 1;
@@ -65,7 +72,8 @@ impl Costs {
             drained_stale: self.drained_stale - before.drained_stale,
             drained_dead: self.drained_dead - before.drained_dead,
             drained_oldest: self.drained_oldest - before.drained_oldest,
-            live_percent_sum: self.live_percent_sum - before.live_percent_sum,
+            fresh_percent_sum: self.fresh_percent_sum - before.fresh_percent_sum,
+            stale_percent_sum: self.stale_percent_sum - before.stale_percent_sum,
             dead_percent_sum: self.dead_percent_sum - before.dead_percent_sum,
             counted: self.counted - before.counted,
             ..*self

@@ -9,7 +9,7 @@ mod records;
 
 use forebay_cache::evict_segments::{Known, Queue, enters};
 
-pub(crate) use config::{Config, ghost_words};
+pub(crate) use config::Config;
 pub(crate) use costs::Costs;
 
 use self::ghosts::Ghosts;
@@ -18,7 +18,7 @@ use self::records::Records;
 use super::{Policy, Request};
 use crate::traces::Trace;
 
-/// A request after which live and dead bytes are counted: one in so many.
+/// A request after which the budget's use is counted: one in so many.
 const COUNTED_EVERY: u32 = 50_000;
 
 /// A cache of segments.
@@ -31,10 +31,10 @@ pub(crate) struct Segments {
 impl Segments {
     pub(crate) fn new(trace: &Trace, budget_bytes: u64, config: Config) -> Self {
         let segment_bytes = budget_bytes / u64::from(config.segments);
-        let fragment_bytes = config.fragment_bytes(segment_bytes);
+        let records = Records::new(&trace.bytes, config.record_bytes_max(segment_bytes));
         Self {
-            pool: Pool::new(Records::new(&trace.bytes, fragment_bytes), segment_bytes, config),
-            ghosts: Ghosts::new(ghost_words(budget_bytes, &config)),
+            pool: Pool::new(records, segment_bytes, config),
+            ghosts: Ghosts::new(budget_bytes, &config),
             config,
         }
     }
@@ -69,7 +69,7 @@ impl Policy for Segments {
             }
         }
         if request.now % COUNTED_EVERY == 0 {
-            self.pool.count_dead(request.now);
+            self.pool.count_shares(request.now);
         }
         // Heads of long bodies come on top of the object's bytes.
         found.min(request.bytes)

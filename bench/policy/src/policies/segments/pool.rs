@@ -224,6 +224,7 @@ impl Pool {
                 }
             }
         }
+        ghosts.evicted += u64::from(choice.queue == Queue::Small);
         self.set_free(choice.place, records);
     }
 
@@ -255,20 +256,21 @@ impl Pool {
         self.free.push(place);
     }
 
-    /// Counts what is live and fresh, and what is written but neither.
-    pub(super) fn count_dead(&mut self, now: u32) {
-        let (mut live, mut filled) = (0, 0);
+    /// Counts what each byte of the budget is good for.
+    pub(super) fn count_shares(&mut self, now: u32) {
+        let (mut live, mut stale, mut filled) = (0, 0, 0);
         for (segment, number) in self.segments.iter().zip(0..) {
             filled += segment.filled_bytes;
+            live += segment.live_bytes;
             for (record, index) in segment.records.iter().zip(0..) {
                 let is_live = self.places[*record as usize] == Place { segment: number, index };
-                if is_live && self.stale_from[*record as usize] > now {
-                    live += self.records.bytes(*record);
+                if is_live && self.stale_from[*record as usize] <= now {
+                    stale += self.records.bytes(*record);
                 }
             }
         }
         let budget = (self.segment_bytes * u64::from(self.config.segments)) as f64;
         let percent = |bytes: u64| bytes as f64 * 100.0 / budget;
-        self.costs.note_shares(percent(live), percent(filled - live));
+        self.costs.note_shares(percent(live - stale), percent(stale), percent(filled - live));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Header, key and whatever fills up to the next multiple of 64.
-const HEADER_BYTES: u32 = 40 + 60;
+/// Header and key of a fragment.
+const HEADER_BYTES: u32 = 40 + 13;
 const ALIGN_BYTES: u32 = 64;
-/// Head of a long body: the response's head and three numbers.
+/// Head record of a long body.
 const HEAD_BYTES: u32 = 384;
 
 /// The records of all objects, one after another.
@@ -19,10 +19,12 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn new(object_bytes: &[u32], fragment_bytes: u32) -> Self {
+    /// Of objects with these bytes, in records that take at most `bytes_max`.
+    pub(super) fn new(object_bytes: &[u32], bytes_max: u32) -> Self {
+        let fragment_bytes = bytes_max / ALIGN_BYTES * ALIGN_BYTES - HEADER_BYTES;
         let mut records = Self { first: vec![0], body_bytes: Vec::new(), is_part: Vec::new() };
         for bytes in object_bytes {
-            if *bytes <= fragment_bytes {
+            if *bytes <= bytes_max / ALIGN_BYTES * ALIGN_BYTES {
                 records.push(*bytes, false);
             } else {
                 records.push(HEAD_BYTES, true);
