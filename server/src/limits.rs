@@ -77,22 +77,38 @@ pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 
 /// Names of origins whose addresses are kept; they come from the configuration only. One more, and
-/// all are resolved anew.
+/// a quarter leaves, those not used longest.
 pub(crate) const HOSTS_MAX: usize = 16 << 10;
+
+/// Names that one worker has the system resolve at once; more wait. A resolver that works takes
+/// milliseconds, so this many do thousands a second. One that hangs holds a thread each time for
+/// half a minute, whoever still waits for it; so that is all that it can hold.
+pub(crate) const RESOLUTIONS_MAX: usize = 32;
+
+/// Threads of one worker that may block: nothing but resolving names does.
+pub(crate) const BLOCKING_THREADS_MAX: usize = RESOLUTIONS_MAX;
 
 /// Addresses kept of one name; beyond this each has too small a share of the time to connect.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
 
-/// Pause after a name could not be resolved. Without it each request for a broken name takes a
-/// thread; with a longer one a mended name is noticed late.
+/// Pause after a name could not be resolved, and before one whose addresses take no connection is
+/// resolved anew. Without it each request for a broken name takes a thread; with a longer one a
+/// mended or moved name is noticed late.
 pub(crate) const HOST_RETRY_MS: u64 = 1_000;
 
-/// A request that has the last addresses of a name waits for new ones for so long: a resolver that
-/// works is faster.
-pub(crate) const HOST_WAIT_MS: u64 = 250;
+/// For so long, from its beginning, all wait for a resolution before they use stale addresses. Half
+/// of the usual `origin_connect_ms_max`, so that what is left allows for one lost packet, which is
+/// sent again after a second. RFC 8767 §5 suggests 1.8 s: a resolver whose servers work, the first
+/// of them not at once, is faster.
+pub(crate) const HOST_WAIT_MS: u64 = 1_500;
 
-/// Time for which an address that took no connection is tried after the others of its name. Each
-/// time that it is tried first costs a request its share of the time to connect.
+/// After a failure a resolver has so long to show that it works again before anybody who has stale
+/// addresses waits for it: else each try holds up all. The failure recheck timer of RFC 8767 §5.
+pub(crate) const HOST_DOUBTED_MS: u64 = 30_000;
+
+/// An address that took no connection is tried after the others of its name; each time that this
+/// is over, one request tries it first. If nothing answers there, that costs the request its share
+/// of the time to connect.
 pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
 
 /// Interim answers (1xx) passed on for one request; more are dropped.

@@ -15,6 +15,7 @@ use std::task::Waker;
 use forebay_cache::Store;
 use forebay_shm::CounterSlot;
 use http::HeaderValue;
+use tokio::sync::Semaphore;
 
 use crate::accept::Registry;
 use crate::buffers::BufferPool;
@@ -24,7 +25,7 @@ use crate::counters::Counter;
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
-use crate::limits::DRAIN_IDLE_MS;
+use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX};
 use crate::log::LogSender;
 
 /// One worker's state.
@@ -35,6 +36,8 @@ pub(crate) struct Worker {
     pub(crate) buffers: BufferPool,
     pub(crate) origins: Origins,
     pub(crate) hosts: Arc<Hosts>,
+    /// One permit for each name that is being resolved.
+    pub(crate) resolutions: Arc<Semaphore>,
     counters: CounterSlot,
     events: EventBudget,
     access_log: RefCell<Option<LogSender>>,
@@ -67,6 +70,7 @@ impl Worker {
             buffers: BufferPool::default(),
             origins: Origins::default(),
             hosts: parts.hosts,
+            resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             counters: parts.counters,
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),

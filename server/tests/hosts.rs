@@ -260,3 +260,88 @@ fn with_zero_a_name_is_resolved_for_each_connection() {
     assert_eq!(server.count(Counter::OriginResolutions), 4);
     assert_eq!(server.count(Counter::OriginResolutionErrors), 3);
 }
+
+#[test]
+fn an_origin_that_moved_is_found_once_its_old_address_takes_no_connection() {
+    let origin = Origin::echo();
+    let old = Does::Finds(vec![nobody_beside(&origin)]);
+    let new = Does::Finds(vec![origin.address()]);
+    // Far more than the test has patience: nothing but the refusal can help.
+    let server = Server::start(vec![old, new], &[("origin-address-ms-max", "1h")]);
+    assert_eq!(server.status(), 502);
+    eventually("it is found", || server.status() == 200);
+    assert_eq!(server.resolved_count(), 2);
+}
+
+#[test]
+fn an_origin_that_is_down_is_resolved_anew_once_a_second_at_most() {
+    let origin = Origin::echo();
+    let started_ms = clock::monotonic_ms();
+    let server = Server::start(vec![Does::Finds(vec![nobody_beside(&origin)])], &[]);
+    eventually("it is resolved anew", || {
+        assert_eq!(server.status(), 502);
+        server.resolved_count() > 1
+    });
+    let seconds = usize::try_from((clock::monotonic_ms() - started_ms) / 1000);
+    let (resolved, seconds) = (server.resolved_count(), seconds.expect("a short time"));
+    assert!(resolved <= 1 + seconds, "{resolved} times in {seconds} s");
+}
+
+#[test]
+fn no_request_gets_a_stale_address_from_a_resolver_that_works() {
+    let (old, new, gate) = (Origin::echo(), Origin::echo(), Gate::new());
+    let hangs = Does::Hangs(gate.clone(), vec![new.address()]);
+    let script = vec![Does::Finds(vec![old.address()]), hangs];
+    let server = Server::start(script, &[("origin-address-ms-max", "1ms")]);
+    assert_eq!(server.status(), 200);
+    let now_ms = clock::monotonic_ms();
+    eventually("its address is stale", || clock::monotonic_ms() > now_ms + 1);
+    let mut clients: Vec<_> = (0..6)
+        .map(|number| {
+            let mut client = Client::connect(server.address);
+            client.send(request_text("GET", &format!("/{number}"), &[]));
+            client
+        })
+        .collect();
+    eventually("all are read", || server.count(Counter::Requests) == 7 && server.is_resolving());
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("an answer").status, 200);
+    }
+    assert_eq!((old.request_count(), new.request_count()), (1, 6));
+    assert_eq!(server.count(Counter::OriginStaleAddresses), 0);
+}
+
+#[test]
+fn connections_go_to_all_addresses_by_turns() {
+    let origins = [Origin::echo(), Origin::echo(), Origin::echo()];
+    let found = origins.iter().map(Origin::address).collect();
+    let server = Server::start(vec![Does::Finds(found)], &[("origin-address-ms-max", "1h")]);
+    for turn in 0..30 {
+        assert_eq!(server.status(), 200, "turn {turn}");
+    }
+    assert_eq!(origins.map(|origin| origin.connections().len()), [10, 10, 10]);
+}
+
+#[test]
+fn resolutions_that_hang_take_no_more_threads_than_there_are_permits() {
+    let (origin, gate) = (Origin::echo(), Gate::new());
+    let script = vec![Does::Hangs(gate.clone(), vec![origin.address()])];
+    // Each connection begins a resolution of its own, and gives it up before it ends.
+    let flags = [("origin-address-ms-max", "0"), ("origin-connect-ms-max", "100ms")];
+    let server = Server::start(script, &flags);
+    let mut clients: Vec<_> = (0..100)
+        .map(|number| {
+            let mut client = Client::connect(server.address);
+            client.send(request_text("GET", &format!("/{number}"), &[]));
+            client
+        })
+        .collect();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("an answer").status, 504);
+    }
+    let resolved = server.resolved_count();
+    assert!((1..=2 * 32).contains(&resolved), "{resolved} threads of two workers");
+    gate.open();
+    eventually("the permits are back", || server.status() == 200);
+}

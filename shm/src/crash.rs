@@ -40,10 +40,20 @@ fn wish() -> Option<&'static (String, u64)> {
     static WISH: OnceLock<Option<(String, u64)>> = OnceLock::new();
     let read = || {
         let wish = std::env::var("FOREBAY_CRASH_AT").ok()?;
-        let (name, times) = wish.split_once(':').unwrap_or((&wish, "1"));
-        Some((name.to_owned(), times.parse().unwrap_or(1)))
+        #[expect(clippy::panic, reason = "a test with a mistake must not pass; not in releases")]
+        let parsed = parse(&wish).unwrap_or_else(|what| panic!("FOREBAY_CRASH_AT={wish}: {what}"));
+        Some(parsed)
     };
     WISH.get_or_init(read).as_ref()
+}
+
+#[cfg(all(debug_assertions, not(any(loom, tsan))))]
+fn parse(wish: &str) -> Result<(String, u64), String> {
+    let (name, times) = wish.split_once(':').unwrap_or((wish, "1"));
+    match times.parse() {
+        Ok(times) if times > 0 => Ok((name.to_owned(), times)),
+        _ => Err(format!("{times:?} is not how many times")),
+    }
 }
 
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
@@ -51,4 +61,18 @@ fn die() {
     use rustix::process::{Signal, getpid, kill_process};
     // If it fails, the process lives, and the test that wanted it dead says so.
     let _ = kill_process(getpid(), Signal::KILL);
+}
+
+#[cfg(all(test, debug_assertions, not(any(loom, tsan))))]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn a_wish_is_a_name_and_how_many_times() {
+        assert_eq!(parse("a.b"), Ok(("a.b".to_owned(), 1)));
+        assert_eq!(parse("a.b:3"), Ok(("a.b".to_owned(), 3)));
+        for wrong in ["a.b:abc", "a.b:", "a.b:0", "a.b:-1", "a.b:1:2"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{Resource, geteuid, getrlimit};
 
 use crate::error::{CounterError, CounterErrorKind};
 use crate::map::Words;
@@ -104,14 +104,30 @@ fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words,
     Words::of_file(&file, bytes).map_err(|error| CounterError::io(path, "map the file", error))
 }
 
+/// Some kernels undo all of an allocation that a signal interrupts: with a timer, a large one would
+/// never end.
+const SLICE_BYTES: u64 = 64 << 20;
+
 /// Gives a file all its bytes, so that no later store can find the disk full.
 pub(crate) fn allocate(file: &File, bytes: u64) -> Result<(), Errno> {
-    loop {
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
-            Err(Errno::INTR) => continue,
-            other => return other,
+    // Beyond its limit a process is killed, by SIGXFSZ, instead of told.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
+        return Err(Errno::FBIG);
+    }
+    for (offset, slice_bytes) in slices(bytes) {
+        loop {
+            match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, slice_bytes) {
+                Err(Errno::INTR) => continue,
+                other => break other?,
+            }
         }
     }
+    Ok(())
+}
+
+fn slices(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    let offsets = (0..bytes.div_ceil(SLICE_BYTES)).map(|index| index * SLICE_BYTES);
+    offsets.map(move |offset| (offset, SLICE_BYTES.min(bytes - offset)))
 }
 
 /// Opens a file to read; gives its length too. The superuser may look at everyone's.
@@ -130,4 +146,22 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64), CounterError> {
         return Err(CounterError::at(path, CounterErrorKind::NotOurs { owner: stat.st_uid }));
     }
     Ok((File::from(fd), u64::try_from(stat.st_size).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_cover_everything_once() {
+        for bytes in [1, 4096, SLICE_BYTES - 1, SLICE_BYTES, SLICE_BYTES + 1, 3 * SLICE_BYTES] {
+            let mut end = 0;
+            for (offset, slice_bytes) in slices(bytes) {
+                assert_eq!(offset, end, "of {bytes}");
+                assert!((1..=SLICE_BYTES).contains(&slice_bytes), "of {bytes}");
+                end += slice_bytes;
+            }
+            assert_eq!(end, bytes);
+        }
+    }
 }

@@ -37,7 +37,7 @@ pub use definition::{CounterDef, CounterKind};
 pub use error::{CounterError, CounterErrorKind};
 pub use file::create_private_dir;
 pub use layout::{COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};
-pub use participant::ParticipantId;
+pub use participant::{Dead, ParticipantId, RegionId};
 #[cfg(not(loom))]
 pub use participant::{JoinError, Listed, Participant, ParticipantStatus};
 pub use process::Writer;

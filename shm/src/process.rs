@@ -41,6 +41,18 @@ pub(crate) fn boot_id() -> [u8; 16] {
     parse_boot_id(text.trim()).unwrap_or_default()
 }
 
+/// Bytes that can be had without swapping, as the kernel estimates; `None` if it does not tell.
+#[cfg(not(loom))]
+pub(crate) fn available_memory() -> Option<u64> {
+    parse_available(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+#[cfg(not(loom))]
+fn parse_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
 fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
     let number = u128::from_str_radix(&text.replace('-', ""), 16).ok()?;
     // In the order in which the digits are written, so that a dump of the file shows the same id.
@@ -57,6 +69,15 @@ mod tests {
         assert_eq!(id[..4], [0x00, 0x11, 0x22, 0x33]);
         assert_eq!(id[15], 0xff);
         assert_eq!(parse_boot_id("not an id"), None);
+    }
+
+    #[cfg(not(loom))]
+    #[test]
+    fn available_memory_is_read_in_bytes() {
+        let text = "MemTotal:  16 kB\nMemAvailable:     8123 kB\nBuffers: 1 kB\n";
+        assert_eq!(parse_available(text), Some(8123 * 1024));
+        assert_eq!(parse_available("MemTotal:  16 kB\n"), None);
+        assert!(available_memory().is_some_and(|bytes| bytes > 0));
     }
 
     #[test]

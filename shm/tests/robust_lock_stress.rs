@@ -72,7 +72,7 @@ fn die_inside(region: &Region, protected: &Protected) -> u64 {
         let participant = match region.join() {
             Ok(participant) => participant,
             Err(JoinError::Full { .. }) => {
-                let clean_up = |dead| _ = lock.abandon(dead);
+                let clean_up = |dead: &forebay_shm::Dead| _ = lock.abandon(dead);
                 region.sweep(clean_up).unwrap();
                 continue;
             }

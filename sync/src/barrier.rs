@@ -4,20 +4,35 @@
 //! miss the other. Either both execute a fence, or the rare side makes the kernel execute one on
 //! every processor that runs a registered process (`membarrier`), and the frequent side only keeps
 //! the compiler from reordering.
+//!
+//! Among processes there is the fence only. The kernel's expedited `membarrier` for all registered
+//! processes passes over processors where it should not: when a thread ends it marks its processor
+//! as one without a registered process, and a switch to another thread of the same process, which
+//! is no change of memory, leaves that mark (seen with Linux 6.18). `MEMBARRIER_CMD_GLOBAL`, which
+//! has no such list, takes 10 to 30 ms.
 
-use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
 
 use crate::atomic::fence;
 
 /// How the two sides are kept in order. Both sides of one protocol must use the same.
+///
+/// Who has one has made it: the kernel refuses its `membarrier` to processes that never asked.
+///
+/// ```compile_fail,E0599
+/// let barrier = forebay_sync::Barrier::Process;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Barrier {
-    /// A fence on both sides: works everywhere.
+pub struct Barrier(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
     Fence,
-    /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
+    /// This process is registered.
     Process,
-    /// The same among all processes that made this barrier.
-    Global,
 }
 
 /// The kernel has no such `membarrier`.
@@ -33,28 +48,50 @@ impl std::fmt::Display for NoMembarrier {
 impl std::error::Error for NoMembarrier {}
 
 impl Barrier {
-    /// [`Barrier::Process`] for this process.
+    /// A fence on both sides: works everywhere.
+    #[must_use]
+    pub const fn fence() -> Barrier {
+        Barrier(Kind::Fence)
+    }
+
+    /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
+    ///
+    /// The kernel is asked once in a process; with many threads that can take milliseconds.
     ///
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn process() -> Result<Barrier, NoMembarrier> {
-        register(MembarrierCommand::RegisterPrivateExpedited)?;
-        Ok(Barrier::Process)
+        // Zero: not asked yet. Two threads may both ask: the second answer is the same. An atomic,
+        // since ThreadSanitizer does not see into std's once.
+        static ANSWER: AtomicU32 = AtomicU32::new(0);
+        const REFUSED: u32 = 1;
+        const GRANTED: u32 = 2;
+        // ORDER: pairs with the store below: who sees that the kernel was asked comes after it.
+        let mut answer = ANSWER.load(Acquire);
+        if answer == 0 {
+            answer = if register().is_ok() { GRANTED } else { REFUSED };
+            // ORDER: pairs with the load above.
+            ANSWER.store(answer, Release);
+        }
+        if answer == GRANTED { Ok(Barrier(Kind::Process)) } else { Err(NoMembarrier) }
     }
 
-    /// [`Barrier::Global`]; every process that takes part must have made one before it publishes.
-    ///
-    /// # Errors
-    /// The kernel has no `membarrier`, or a filter of system calls forbids it.
-    pub fn global() -> Result<Barrier, NoMembarrier> {
-        register(MembarrierCommand::RegisterGlobalExpedited)?;
-        Ok(Barrier::Global)
+    /// Is this the barrier of [`Barrier::process`]?
+    pub(crate) const fn is_process(self) -> bool {
+        matches!(self.0, Kind::Process)
+    }
+
+    /// The barrier of [`Barrier::process`], which the caller knows to have been made, or that of
+    /// [`Barrier::fence`]: for who keeps a bit in place of a barrier.
+    #[inline(always)]
+    pub(crate) const fn remembered(is_process: bool) -> Barrier {
+        Barrier(if is_process { Kind::Process } else { Kind::Fence })
     }
 
     /// The frequent side, between its store and its load. `name` is that of a fence.
     #[inline(always)]
     pub fn light(self, name: &'static str) {
-        if self == Barrier::Fence || cfg!(any(loom, tsan)) {
+        if self.0 == Kind::Fence || cfg!(any(loom, tsan)) {
             // ORDER: the caller names the partner, which calls `heavy`.
             fence(name);
         } else {
@@ -65,32 +102,59 @@ impl Barrier {
 
     /// The rare side, between its store and its load. `name` is that of a fence.
     ///
-    /// # Panics
-    /// If the kernel refuses the `membarrier` that it granted before: to go on would be unsound.
+    /// Ends the process if the kernel refuses the `membarrier` that it granted before: to go on
+    /// would be unsound, and who unwinds leaves locks taken and memory half reclaimed.
     pub fn heavy(self, name: &'static str) {
         // ORDER: the caller names the partner, which calls `light`.
         fence(name);
-        let command = match self {
-            _ if cfg!(any(loom, tsan)) => return,
-            Barrier::Fence => return,
-            Barrier::Process => MembarrierCommand::PrivateExpedited,
-            Barrier::Global => MembarrierCommand::GlobalExpedited,
-        };
-        if let Err(error) = membarrier(command) {
-            panic!("membarrier was registered and is now refused: {error}");
+        if self.0 == Kind::Fence || cfg!(any(loom, tsan)) {
+            return;
+        }
+        if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
+            end_process(error);
         }
     }
 }
 
-fn register(command: MembarrierCommand) -> Result<(), NoMembarrier> {
-    let offered = match command {
-        MembarrierCommand::RegisterGlobalExpedited => {
-            rustix::thread::MembarrierQuery::GLOBAL_EXPEDITED
-        }
-        _ => rustix::thread::MembarrierQuery::PRIVATE_EXPEDITED,
-    };
-    if !membarrier_query().contains(offered) {
+#[cold]
+fn end_process(error: rustix::io::Errno) -> ! {
+    eprintln!("forebay: the kernel granted membarrier and refuses it now ({error}): ending");
+    std::process::abort();
+}
+
+fn register() -> Result<(), NoMembarrier> {
+    if !membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED) {
         return Err(NoMembarrier);
     }
-    membarrier(command).map_err(|_| NoMembarrier)
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|_| NoMembarrier)
+}
+
+#[cfg(all(test, not(loom), not(tsan)))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::{Barrier, Kind};
+
+    const IS_CHILD: &str = "FOREBAY_TEST_REFUSED_MEMBARRIER";
+    const FENCE: &str = "test.refused";
+    const SIGABRT: i32 = 6;
+
+    #[test]
+    fn a_membarrier_that_is_refused_ends_the_process() {
+        if std::env::var_os(IS_CHILD).is_some() {
+            // No one has registered this process: it runs nothing but this test.
+            Barrier(Kind::Process).heavy(FENCE);
+            return;
+        }
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "barrier::tests::a_membarrier_that_is_refused_ends_the_process"])
+            .arg("--nocapture")
+            .env(IS_CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(child.status.signal(), Some(SIGABRT), "{said}");
+        assert!(said.contains("refuses it now"), "{said}");
+    }
 }

@@ -44,7 +44,7 @@ lock_classes! {
     Flight = "cache.flight";
     /// Interim answers (1xx) between an origin's connection and the client that waits.
     Interim = "server.interim";
-    /// A pair of magazines that several threads share; taken before a [`LockClass::Depot`].
+    /// A pair of magazines that several threads share; taken before a `sync.depot`.
     Magazines = "sync.magazines";
     /// Names of origins with their addresses.
     Hosts = "server.hosts";

@@ -6,7 +6,8 @@
 //! `docs/why/orderings.md`.
 //!
 //! Invariants:
-//! - Every lock of Forebay is made here and has a [`LockClass`].
+//! - Every lock between threads is made here and has a [`LockClass`]. (The lock between processes
+//!   lies in a region: `forebay_shm::RobustLock`.)
 //! - Nothing here knows of HTTP, of caches or of files.
 #![deny(missing_docs)]
 

@@ -73,6 +73,7 @@ pub fn breaks_within(
     let Some(failure) = failure else {
         panic!("{model}: holds in {count} executions although {name} is weakened");
     };
+    refuse_limits(model, &failure);
     println!("\nBREAKS\t{name}\t{model}\t{count}\t{}", first_line(&failure));
 }
 
@@ -81,10 +82,19 @@ pub fn breaks_within(
 /// # Panics
 /// If it holds.
 pub fn fails(model: &str, run: impl Fn() + Send + Sync + 'static) {
-    let (count, failure) = explore(BOUND, run);
+    fails_within(BOUND, model, run);
+}
+
+/// The same, with at most `bound` preemptions.
+///
+/// # Panics
+/// As [`fails`].
+pub fn fails_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + Sync + 'static) {
+    let (count, failure) = explore(bound, run);
     let Some(failure) = failure else {
         panic!("{model}: must fail, but holds in {count} executions");
     };
+    refuse_limits(model, &failure);
     println!("\nFAILS\t{model}\t{count}\t{}", first_line(&failure));
 }
 
@@ -109,6 +119,13 @@ fn explore(
         Err(payload) => payload.downcast_ref::<&str>().map_or("panic", |text| text).to_owned(),
     });
     (count.load(Ordering::Relaxed), failure)
+}
+
+/// A model that ran into one of loom's limits has shown nothing.
+fn refuse_limits(model: &str, failure: &str) {
+    const LIMITS: &[&str] = &["exceeded maximum number of branches", "max_threads", "max_duration"];
+    let limit = LIMITS.iter().find(|limit| failure.contains(**limit));
+    assert!(limit.is_none(), "{model}: ended by a limit: {failure}");
 }
 
 fn first_line(text: &str) -> &str {

@@ -1,6 +1,7 @@
 //! A small number for each living thread, so that tables can have a row for each.
 //!
-//! A thread takes the lowest free number when it first asks, and gives it back when it ends.
+//! A thread takes the lowest free number when it first asks, and gives it back when it ends. Who
+//! finds none free has none for its whole life.
 //!
 //! Invariants:
 //! - No two threads hold the same number at the same time.

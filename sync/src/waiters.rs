@@ -98,15 +98,8 @@ impl Waiters {
     fn take_all(&self) {
         // ORDER: pairs with the push in `Waiter::enqueue`: `next` of every node is read below. A
         // push goes on with the release sequences of those before it.
-        let mut node = self.top.swap(ptr::null_mut(), acquire("waiters.take")).cast_const();
-        while !node.is_null() {
-            // SAFETY: `enqueue` has put a count of its own onto the stack with each node, and the
-            // swap gave the whole stack to us alone.
-            let taken = unsafe { Arc::from_raw(node) };
-            // SAFETY: `place` is not idle, so the waiter does not write.
-            node = taken.next.with(|next| unsafe { *next });
-            self.let_go(&taken);
-        }
+        let first = self.top.swap(ptr::null_mut(), acquire("waiters.take")).cast_const();
+        Taken { waiters: self, first }.wake();
     }
 
     /// Gives a taken node back to its waiter and wakes it.
@@ -118,6 +111,41 @@ impl Waiters {
         } else {
             node.waker.wake();
         }
+    }
+}
+
+/// What was taken from the stack and not looked at yet.
+struct Taken<'a> {
+    waiters: &'a Waiters,
+    first: *const Node,
+}
+
+impl Taken<'_> {
+    fn wake(&mut self) {
+        while let Some(node) = self.pop() {
+            self.waiters.let_go(&node);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Arc<Node>> {
+        if self.first.is_null() {
+            return None;
+        }
+        // SAFETY: `enqueue` has put a count of its own onto the stack with each node, and the swap
+        // in `take_all` gave the whole stack to us alone.
+        let node = unsafe { Arc::from_raw(self.first) };
+        // SAFETY: `place` is not idle, so the waiter does not write.
+        self.first = node.next.with(|next| unsafe { *next });
+        Some(node)
+    }
+}
+
+/// After a waker that panicked the others are woken all the same. (A second one that panics ends
+/// the process. A model that has failed unwinds, too, and must touch nothing then.)
+#[cfg(not(loom))]
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.wake();
     }
 }
 

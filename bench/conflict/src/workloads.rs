@@ -114,12 +114,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "pin and unpin",
         expected: Expected::NoConflict,
-        operation: || pin(Barrier::Fence),
+        operation: || pin(Barrier::fence()),
     },
     Workload {
         name: "pin and unpin, membarrier",
         expected: Expected::NoConflict,
-        operation: || pin(Barrier::global().unwrap_or(Barrier::Fence)),
+        operation: || pin(Barrier::process().unwrap_or(Barrier::fence())),
     },
 ];
 

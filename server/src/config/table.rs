@@ -223,15 +223,19 @@ settings! {
         reason: "Allows for one lost packet, which is sent again after a second.",
     }
     origin_address_ms_max: u32 = "10s" {
-        doc: "How long the addresses of an origin's name are used before the name is resolved \
-            anew; 0: it is resolved for each connection.",
+        doc: "How long the addresses of an origin's name are used for new connections before the \
+            name is resolved anew, for which they wait; sooner if none of them takes a \
+            connection. 0: it is resolved for each connection. Of several addresses each takes its \
+            turn, within the resolver's order of families.",
         kind: Kind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "The system does not tell how long its answer holds; who moves an origin serves \
-            at the old address for longer than this.",
+            at the old address for longer than this. Connections that are open stay where they \
+            are.",
     }
     origin_stale_address_ms_max: u32 = "1h" {
-        doc: "How much longer they are used if the name cannot be resolved anew.",
+        doc: "How much longer they are used for new connections if the name cannot be resolved \
+            anew, or not within 1.5 seconds or half of `origin_connect_ms_max`.",
         kind: Kind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "A resolver that fails must not take origins with it that work; an hour is time \

@@ -101,6 +101,8 @@ pub fn start_with_resolver(
     hooks: Hooks,
     resolver: Resolver,
 ) -> Result<Running, StartError> {
+    // While there is one thread, the kernel does it at once.
+    forebay_sync::bravo::prepare();
     let cpus = cpus::allowed();
     let worker_count = match config.server.workers {
         0 => cpus.len(),

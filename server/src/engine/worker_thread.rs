@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::connection;
 use crate::events::Event;
 use crate::fetch::Hosts;
-use crate::limits::SWEEP_MS;
+use crate::limits::{BLOCKING_THREADS_MAX, SWEEP_MS};
 use crate::log::{LogSender, flush_periodically};
 use crate::worker::{Worker, WorkerParts};
 
@@ -58,7 +58,10 @@ impl WorkerThread {
     /// The thread or its event loop can't be made.
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .build()?;
         let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).spawn(
             move || {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {

@@ -77,6 +77,7 @@ async fn open(
         let share_ms = (left_ms / (addresses.len() - index) as u64).max(1);
         match timeout(Duration::from_millis(share_ms), TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
+                hosts::note_worked(worker, origin, *address);
                 // Without it a small request may wait for the acknowledgement of the last one.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
@@ -86,6 +87,7 @@ async fn open(
         }
         hosts::note_failed(worker, origin, *address);
     }
+    hosts::note_all_failed(worker, origin, &addresses);
     Err(fault)
 }
 

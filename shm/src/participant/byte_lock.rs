@@ -33,13 +33,42 @@ impl FileLocks {
     }
 }
 
-impl ByteLocks for FileLocks {
-    type Held = File;
+/// A locked byte. Closing the file would not be enough: a child that was forked off, by any thread,
+/// and has not yet executed another program has a copy of the descriptor, and the lock goes with
+/// the last copy. So it is released by hand, which counts for all copies; but not by the child.
+#[derive(Debug)]
+pub(crate) struct HeldByte {
+    file: File,
+    unlock: libc::flock,
+    pid: u32,
+}
 
-    fn try_lock(&self, row: u32) -> io::Result<Option<File>> {
-        let own = open_again(&self.file)?;
-        match fcntl(&own, FcntlArg::F_OFD_SETLK(&self.byte_of(row, libc::F_WRLCK))) {
-            Ok(_) => Ok(Some(own)),
+impl HeldByte {
+    /// Is this the process that locked it, and no child of it?
+    pub(crate) fn is_ours(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}
+
+impl Drop for HeldByte {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // If it fails, the lock goes with the last copy of the descriptor.
+            let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&self.unlock));
+        }
+    }
+}
+
+impl ByteLocks for FileLocks {
+    type Held = HeldByte;
+
+    fn try_lock(&self, row: u32) -> io::Result<Option<HeldByte>> {
+        let file = open_again(&self.file)?;
+        match fcntl(&file, FcntlArg::F_OFD_SETLK(&self.byte_of(row, libc::F_WRLCK))) {
+            Ok(_) => {
+                let unlock = self.byte_of(row, libc::F_UNLCK);
+                Ok(Some(HeldByte { file, unlock, pid: std::process::id() }))
+            }
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -48,12 +77,22 @@ impl ByteLocks for FileLocks {
     fn is_locked(&self, row: u32) -> bool {
         let mut byte = self.byte_of(row, libc::F_WRLCK);
         let asked = fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut byte));
-        asked.is_err() || byte.l_type != libc::F_UNLCK as libc::c_short
+        if asked.is_err() || byte.l_type != libc::F_UNLCK as libc::c_short {
+            return true;
+        }
+        // The answer may have been given without the kernel's lock, if no byte of the file is
+        // locked. Unlocking what we never locked changes nothing, but takes that lock, and so comes
+        // after all that the dead one did.
+        let nothing = self.byte_of(row, libc::F_UNLCK);
+        fcntl(&self.file, FcntlArg::F_OFD_SETLK(&nothing)).is_err()
     }
 }
 
 /// Another description of the same file, whatever name that has now, or none. Closed on exec, as
-/// all files that the standard library opens.
+/// all files that the standard library opens. Who has become another user since may not open it.
 fn open_again(file: &File) -> io::Result<File> {
-    File::options().read(true).write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::options().read(true).write(true).open(&path).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot open the region again as {path}: {error}"))
+    })
 }

@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 
+use super::byte_lock::HeldByte;
 use super::table::{Facts, ParticipantId, RowSeen};
+use super::token::RegionId;
 use crate::process::start_ticks;
 use crate::region::Region;
 use crate::robust_lock::Liveness;
@@ -25,9 +26,7 @@ use crate::robust_lock::Liveness;
 pub struct Participant {
     region: Region,
     id: ParticipantId,
-    /// Holds the row's byte until it is closed.
-    held: File,
-    pid: u32,
+    held: HeldByte,
     one_thread: PhantomData<Cell<()>>,
 }
 
@@ -74,15 +73,12 @@ pub struct Listed {
 
 impl Participant {
     pub(crate) fn join(region: &Region) -> Result<Participant, JoinError> {
-        let pid = std::process::id();
-        let facts = Facts {
-            pid: pid.into(),
-            start_ticks: start_ticks(pid.into()).unwrap_or(0),
-            joined_ns: since_boot_ns(),
-        };
+        let pid = u64::from(std::process::id());
+        let facts =
+            Facts { pid, start_ticks: start_ticks(pid).unwrap_or(0), joined_ns: since_boot_ns() };
         match region.table().join(facts) {
             Ok(Some((id, held))) => {
-                Ok(Participant { region: region.clone(), id, held, pid, one_thread: PhantomData })
+                Ok(Participant { region: region.clone(), id, held, one_thread: PhantomData })
             }
             Ok(None) => Err(JoinError::Full { participants_max: region.participants_max() }),
             Err(error) => Err(JoinError::Io(error)),
@@ -92,7 +88,7 @@ impl Participant {
     /// Frees the row. Whoever leaves owns nothing in the region any more: what it did not give back
     /// would stay for ever, since nobody sweeps up after it.
     pub fn leave(self) {
-        if self.pid == std::process::id() {
+        if self.held.is_ours() {
             self.region.table().leave(self.id, self.held);
         }
     }
@@ -104,6 +100,10 @@ impl Participant {
 }
 
 impl Liveness for Participant {
+    fn region_id(&self) -> RegionId {
+        self.region.id()
+    }
+
     fn id(&self) -> ParticipantId {
         self.id
     }

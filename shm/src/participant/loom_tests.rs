@@ -71,6 +71,33 @@ fn two_join_at_once() {
     assert_ne!(first.row, second.row, "two participants in one row");
 }
 
+/// One joins and dies at once, the other joins: the row of a dead one is not free.
+fn one_joins_and_dies_while_one_joins() {
+    let table = Arc::new(ModelTable::new(1));
+    let other = Arc::clone(&table);
+    let dying = thread::spawn(move || other.join().is_some());
+    let joined = table.join().is_some();
+    let died = dying.join().unwrap();
+    assert!(!(joined && died), "two got a row that nobody swept");
+}
+
+/// One leaves and the next one joins in its row: nobody sees one's facts under the other's name.
+fn a_list_mixes_nobody() {
+    let table = Arc::new(ModelTable::new(1));
+    let (first, held) = table.join().unwrap();
+    let other = Arc::clone(&table);
+    let changing = thread::spawn(move || {
+        other.table().leave(first, held);
+        other.table().join(Facts { pid: 17, start_ticks: 18, joined_ns: 19 }).unwrap()
+    });
+    for row in table.table().list() {
+        let pid = if row.id == first { 7 } else { 17 };
+        let facts = Facts { pid, start_ticks: pid + 1, joined_ns: pid + 2 };
+        assert_eq!(row.facts, facts, "facts of another participant");
+    }
+    drop(changing.join().unwrap());
+}
+
 fn a_list_shows_whole_rows() {
     let table = Arc::new(ModelTable::new(1));
     let other = Arc::clone(&table);
@@ -153,6 +180,8 @@ fn sweep_twice() {
 #[test]
 fn participants_join_and_are_swept_in_every_order() {
     holds("participants: two join at once", two_join_at_once);
+    holds("participants: one joins and dies, one joins", one_joins_and_dies_while_one_joins);
+    holds("participants: a list while one leaves and one joins", a_list_mixes_nobody);
     holds("participants: a list while one joins", a_list_shows_whole_rows);
     holds("participants: dies while one sweeps and one looks", sweep_and_look);
     holds("participants: dies, is swept, another one joins", sweep_and_succeed);
@@ -164,6 +193,9 @@ fn orderings_of_participants_are_needed() {
     let model = "participants: a list while one joins";
     breaks("participants.state", model, a_list_shows_whole_rows);
     breaks("participants.look", model, a_list_shows_whole_rows);
+    let model = "participants: a list while one leaves and one joins";
+    breaks("participants.claim", model, a_list_mixes_nobody);
+    breaks("participants.facts", model, a_list_mixes_nobody);
     let model = "participants: dies while one sweeps and one looks";
     breaks("participants.state", model, sweep_and_look);
     breaks("participants.look", model, sweep_and_look);

@@ -8,6 +8,7 @@
 //! - Nothing here trusts a process number: only a released byte is a death.
 //! - Each participant, and each sweep, locks through an open file description of its own, so that
 //!   threads of one process exclude each other too, and closing one releases nothing of another.
+//! - Who is done unlocks by hand: copies of its descriptor in children keep nothing locked.
 
 #[cfg(not(loom))]
 mod byte_lock;
@@ -16,6 +17,7 @@ mod handle;
 #[cfg(all(test, loom))]
 pub(crate) mod loom_tests;
 mod table;
+mod token;
 
 #[cfg(not(loom))]
 pub(crate) use byte_lock::FileLocks;
@@ -30,3 +32,4 @@ pub(crate) use table::{ByteLocks, Facts};
 pub(crate) use table::{FREE, JOINED_WORD, PID_WORD, START_WORD, STATE_WORD, SWEPT, TAKEN};
 #[cfg(any(test, not(loom)))]
 pub(crate) use table::{ROW_WORDS, Table};
+pub use token::{Dead, RegionId};

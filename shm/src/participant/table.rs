@@ -13,7 +13,7 @@
 use std::io;
 
 use forebay_sync::Words;
-use forebay_sync::atomic::{Relaxed, acquire_fence, release};
+use forebay_sync::atomic::{Relaxed, acquire_fence, release, release_fence};
 
 use crate::crash_point;
 
@@ -29,7 +29,7 @@ pub(crate) const FREE: u32 = 0;
 pub(crate) const TAKEN: u32 = 1;
 pub(crate) const SWEPT: u32 = 2;
 
-/// Names a participant, for ever: the next one in the same row has another generation.
+/// Names a participant: the next one in the same row has another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParticipantId {
     /// Which row of the table, and of every table that has one row a participant.
@@ -41,7 +41,8 @@ pub struct ParticipantId {
 /// One lock for each row, which the kernel releases when its holder dies.
 ///
 /// Unlocking, by hand or by death, synchronises with whoever locks next and with whoever learns
-/// that the byte is free: all of it happens under one lock of the kernel.
+/// that the byte is free. The kernel locks and unlocks under one lock of its own; but that a file
+/// has no locked byte at all, it tells without, so asking has to pass through that lock as well.
 pub(crate) trait ByteLocks {
     /// Releases the byte when it is dropped.
     type Held;
@@ -53,6 +54,12 @@ pub(crate) trait ByteLocks {
     /// living one for dead is worse than to wait.
     fn is_locked(&self, row: u32) -> bool;
 }
+
+/// So often a row is looked at until it stands still.
+const LOOKS_MAX: u32 = if cfg!(loom) { 2 } else { 16 };
+
+/// The row got another state while it was looked at.
+struct Changed;
 
 /// What people want to know of a participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +102,9 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
             if state != FREE {
                 continue;
             }
+            // ORDER: pairs with `participants.facts`: who sees a fact of ours sees that the row was
+            // free before.
+            release_fence("participants.claim");
             self.row_word(row, PID_WORD).store(facts.pid, Relaxed);
             self.row_word(row, START_WORD).store(facts.start_ticks, Relaxed);
             self.row_word(row, JOINED_WORD).store(facts.joined_ns, Relaxed);
@@ -156,10 +166,15 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         (0..self.row_count).filter_map(|row| self.look(row)).collect()
     }
 
+    /// A row that changes hands at each look was free in between, and counts as free.
     fn look(&self, row: u32) -> Option<RowSeen> {
+        (0..LOOKS_MAX).find_map(|_| self.look_once(row).ok()).flatten()
+    }
+
+    fn look_once(&self, row: u32) -> Result<Option<RowSeen>, Changed> {
         let (state, generation) = self.state(row);
         if state == FREE {
-            return None;
+            return Ok(None);
         }
         let facts = Facts {
             pid: self.row_word(row, PID_WORD).load(Relaxed),
@@ -167,8 +182,14 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
             joined_ns: self.row_word(row, JOINED_WORD).load(Relaxed),
         };
         let is_locked = self.bytes.is_locked(row);
+        // ORDER: pairs with `participants.claim`: if a fact is the next participant's, the state
+        // is no longer the one before.
+        acquire_fence("participants.facts");
+        if self.state(row) != (state, generation) {
+            return Err(Changed);
+        }
         let id = ParticipantId { row, generation };
-        Some(RowSeen { id, is_swept: state == SWEPT, is_locked, facts })
+        Ok(Some(RowSeen { id, is_swept: state == SWEPT, is_locked, facts }))
     }
 
     /// State and generation of a row.

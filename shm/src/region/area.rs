@@ -7,6 +7,7 @@ use forebay_sync::Words;
 
 use super::layout::AreaPlace;
 use crate::map;
+use crate::participant::RegionId;
 
 /// The words of one area of a [`Region`](super::Region); keeps the mapping.
 #[derive(Clone, Debug)]
@@ -15,11 +16,12 @@ pub struct Area {
     first: usize,
     count: usize,
     version: u32,
+    region: RegionId,
 }
 
 impl Area {
     /// `place` was checked against the size of the mapping.
-    pub(super) fn new(map: &Arc<map::Words>, place: &AreaPlace) -> Area {
+    pub(super) fn new(map: &Arc<map::Words>, place: &AreaPlace, region: RegionId) -> Area {
         let words = place.words();
         assert!(words.end <= map.all().len(), "the area lies in the region");
         Area {
@@ -27,12 +29,24 @@ impl Area {
             first: words.start,
             count: words.len(),
             version: place.version,
+            region,
         }
     }
 
     /// Version of what lies there.
     pub fn version(&self) -> u32 {
         self.version
+    }
+
+    /// The region that it is a part of.
+    pub fn region_id(&self) -> RegionId {
+        self.region
+    }
+
+    /// All words, one after another; always the same ones.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.map.all()[self.first..][..self.count]
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::{CounterError, CounterErrorKind};
 
@@ -31,6 +32,8 @@ pub enum RegionErrorKind {
         need: u64,
         /// Bytes that are free.
         have: u64,
+        /// A region of another plan is still there; without it there would be more room.
+        old_is_kept: bool,
     },
     /// The plan does not fit its own size.
     TooSmall {
@@ -56,7 +59,12 @@ pub enum RegionErrorKind {
     },
     /// The path has no file name, or names something that is not a plain file.
     NotAFile,
-    /// The region needs `membarrier`, which is refused to this process.
+    /// Another process makes or replaces a region in this directory and does not get done.
+    Busy {
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The region needs `membarrier` among processes, which this version does not use.
     NoMembarrier,
     /// The file is no region of this boot and this layout version, said of a file that is only
     /// read.
@@ -108,10 +116,11 @@ impl fmt::Display for RegionErrorKind {
         use RegionErrorKind::*;
         match self {
             Io { doing, source } => write!(out, "cannot {doing}: {source}"),
-            NoSpace { need, have } => write!(
+            NoSpace { need, have, old_is_kept } => write!(
                 out,
-                "needs {need} bytes and {have} are free; a container's /dev/shm may have to be \
-                 made larger"
+                "needs {need} bytes and {have} are free{}; a container's /dev/shm may have to be \
+                 made larger",
+                if *old_is_kept { " beside the old region, which is still there" } else { "" }
             ),
             TooSmall { need, have } => {
                 write!(out, "{have} bytes are too few, at least {need} are needed")
@@ -122,9 +131,14 @@ impl fmt::Display for RegionErrorKind {
                 write!(out, "has mode {mode:04o}; other users must be kept out: chmod 0700")
             }
             NotAFile => out.write_str("is not a plain file"),
+            Busy { waited } => write!(
+                out,
+                "another process has been making a region in this directory for {waited:?}, and \
+                 holds a lock on it; it may be stopped: fuser and /proc/locks tell which one"
+            ),
             NoMembarrier => out.write_str(
-                "was made for processes that may use membarrier, and this one may not: a filter \
-                 of system calls forbids it",
+                "was made for processes that keep in order by membarrier, which this version does \
+                 not: it does not hold among processes",
             ),
             Unusable { what } => write!(out, "is not usable: {what}"),
         }

@@ -6,12 +6,10 @@
 
 use std::ops::Range;
 
-use forebay_sync::Barrier;
-
 use super::error::RegionErrorKind;
 use super::spec::{AreaSpec, RegionSpec};
 use crate::map::WORD_BYTES;
-use crate::participant::ROW_WORDS;
+use crate::participant::{ROW_WORDS, RegionId};
 
 pub(crate) const MAGIC: [u8; 8] = *b"FBREGION";
 pub(crate) const LAYOUT_VERSION: u32 = 1;
@@ -75,12 +73,28 @@ impl AreaPlace {
     }
 }
 
+/// What the header says of the barrier. Each process that takes part makes it for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BarrierCode {
+    Fence,
+    Membarrier,
+}
+
+impl BarrierCode {
+    fn number(self) -> u32 {
+        match self {
+            BarrierCode::Fence => BARRIER_FENCE,
+            BarrierCode::Membarrier => BARRIER_MEMBARRIER,
+        }
+    }
+}
+
 /// Header and directory, with every size and offset known to fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) region_bytes: u64,
     pub(crate) participants_max: u32,
-    pub(crate) barrier: Barrier,
+    pub(crate) barrier: BarrierCode,
     pub(crate) boot_id: [u8; 16],
     pub(crate) seed: [u8; 16],
     pub(crate) areas: Vec<AreaPlace>,
@@ -124,7 +138,7 @@ impl Layout {
         Ok(Layout {
             region_bytes: have,
             participants_max: spec.participants_max,
-            barrier: Barrier::Fence,
+            barrier: BarrierCode::Fence,
             boot_id: [0; 16],
             seed: [0; 16],
             areas,
@@ -135,6 +149,10 @@ impl Layout {
     pub(crate) fn is_same_plan(&self, other: &Layout) -> bool {
         (self.region_bytes, self.participants_max, &self.areas)
             == (other.region_bytes, other.participants_max, &other.areas)
+    }
+
+    pub(crate) fn id(&self) -> RegionId {
+        RegionId::of_seed(self.seed)
     }
 
     pub(crate) fn area(&self, kind: u32) -> Option<&AreaPlace> {
@@ -149,7 +167,7 @@ impl Layout {
         put(offset::HEADER_BYTES, &(HEADER_BYTES as u32).to_le_bytes());
         put(offset::REGION_BYTES, &self.region_bytes.to_le_bytes());
         put(offset::PARTICIPANTS_MAX, &self.participants_max.to_le_bytes());
-        put(offset::BARRIER, &barrier_code(self.barrier).to_le_bytes());
+        put(offset::BARRIER, &self.barrier.number().to_le_bytes());
         put(offset::BOOT_ID, &self.boot_id);
         put(offset::SEED, &self.seed);
         put(offset::AREA_COUNT, &(self.areas.len() as u32).to_le_bytes());
@@ -263,18 +281,10 @@ fn decode_areas(fields: &Fields, area_count: usize) -> Result<Vec<AreaPlace>, No
     (0..area_count).map(entry).collect()
 }
 
-fn barrier_code(barrier: Barrier) -> u32 {
-    match barrier {
-        Barrier::Fence => BARRIER_FENCE,
-        // Processes share the region, so a barrier of one process alone would be none.
-        Barrier::Process | Barrier::Global => BARRIER_MEMBARRIER,
-    }
-}
-
-fn decode_barrier(code: u32) -> Result<Barrier, NotUsable> {
+fn decode_barrier(code: u32) -> Result<BarrierCode, NotUsable> {
     match code {
-        BARRIER_FENCE => Ok(Barrier::Fence),
-        BARRIER_MEMBARRIER => Ok(Barrier::Global),
+        BARRIER_FENCE => Ok(BarrierCode::Fence),
+        BARRIER_MEMBARRIER => Ok(BarrierCode::Membarrier),
         _ => Err(NotUsable::Damaged { what: "the barrier" }),
     }
 }

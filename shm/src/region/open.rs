@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_sync::Barrier;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -12,15 +13,18 @@ use rustix::rand::GetRandomFlags;
 
 use super::area::Area;
 use super::error::{RegionError, RegionErrorKind};
-use super::layout::{Layout, PARTICIPANTS_KIND};
+use super::layout::{BarrierCode, FIRST_PROGRAM_KIND, Layout, PARTICIPANTS_KIND};
 use super::place::{self, Found, Place};
 use super::reader::RegionReader;
-use super::spec::{BarrierWish, RegionSpec};
+use super::spec::RegionSpec;
 use crate::map;
 use crate::participant::{
-    FileLocks, JoinError, Listed, Participant, ParticipantId, Table, describe,
+    Dead, FileLocks, JoinError, Listed, Participant, RegionId, Table, describe,
 };
 use crate::process;
+
+/// Making a region takes a second for some gigabytes; who needs longer is stopped or hangs.
+const DIR_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Memory that several processes share. Cloning gives another hold on the same memory.
 #[derive(Clone, Debug)]
@@ -67,8 +71,8 @@ pub enum ReplacedWhy {
     Damaged {
         /// What is wrong.
         what: &'static str,
-        /// Where the old file is now.
-        kept: PathBuf,
+        /// Where the old file is now; `None` if it had to make room for the new one.
+        kept: Option<PathBuf>,
     },
 }
 
@@ -76,30 +80,30 @@ impl Region {
     /// The region under this name; made if there is none of this plan and of this boot.
     ///
     /// Any number of processes may do this at the same instant: all get the same region. If they
-    /// have different plans, the last one's is under the name and the others keep theirs.
+    /// have different plans, the last one's is under the name and the others keep theirs. If there
+    /// is no room for a new region beside one of another plan, the old one stays, and this fails.
+    ///
+    /// Who wants to become another user does so before: the directory, the file and each
+    /// [`join`](Region::join) are that user's.
     ///
     /// # Errors
     /// The plan is impossible, the file system is full, the directory or the file is another
-    /// user's or no such thing, or the region needs `membarrier`, which this process may not use.
+    /// user's or no such thing, another process has been making a region in the directory for ten
+    /// seconds, or the region needs `membarrier`, which this version does not use.
     pub fn open_or_create(path: &Path, spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(Some(path), spec)?;
         let place = Place::open(path)?;
-        if !place.has_left_over()
-            && let Found::Usable(file, layout) = place.look(&plan)?
-        {
+        if let Found::Usable(file, layout) = place.look(&plan)? {
             return Region::attach(path, file, layout);
         }
-        place.lock()?;
-        let opened = match place.look(&plan)? {
+        let _lock = place.lock(DIR_LOCK_WAIT)?;
+        let mut opened = match place.look(&plan)? {
             Found::Usable(file, layout) => return Region::attach(path, file, layout),
             Found::Nothing => Opened::Created,
-            Found::Unusable(why) => {
-                place.clear(&why)?;
-                Opened::Replaced { why }
-            }
+            Found::Unusable(why) => Opened::Replaced { why },
         };
-        complete(Some(path), &mut plan, spec.barrier)?;
-        let (file, map) = place.make(&plan)?;
+        complete(Some(path), &mut plan)?;
+        let (file, map) = replace(&place, &plan, &mut opened)?;
         Ok(Region::new(map, file, plan, opened))
     }
 
@@ -109,7 +113,7 @@ impl Region {
     /// The plan is impossible, there is not enough memory, or the system refuses.
     pub fn anonymous(spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(None, spec)?;
-        complete(None, &mut plan, spec.barrier)?;
+        complete(None, &mut plan)?;
         let io = |doing| move |error: rustix::io::Errno| RegionError::io(None, doing, error);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd: OwnedFd =
@@ -132,7 +136,8 @@ impl Region {
     }
 
     fn attach(path: &Path, file: File, layout: Layout) -> Result<Region, RegionError> {
-        if layout.barrier == Barrier::Global && Barrier::global().is_err() {
+        // This version makes no such region: see `forebay_sync::Barrier`.
+        if layout.barrier == BarrierCode::Membarrier {
             return Err(RegionError::at(Some(path), RegionErrorKind::NoMembarrier));
         }
         let map = place::map_whole(Some(path), &file, &layout)?;
@@ -161,7 +166,8 @@ impl Region {
 
     /// How publish-then-check is kept in order by all who take part.
     pub fn barrier(&self) -> Barrier {
-        self.shared.layout.barrier
+        // Whatever else the header may say, we have not attached.
+        Barrier::fence()
     }
 
     /// Random bytes that all processes share, for hashes of keys that strangers choose.
@@ -169,13 +175,28 @@ impl Region {
         self.shared.layout.seed
     }
 
-    /// The area of this kind; `None` if the plan has none.
-    pub fn area(&self, kind: u32) -> Option<Area> {
-        let place = self.shared.layout.area(kind)?;
-        Some(Area::new(&self.shared.map, place))
+    /// Which region it is.
+    pub fn id(&self) -> RegionId {
+        self.shared.layout.id()
     }
 
-    /// Takes part.
+    /// The program's area of this kind; `None` if the plan has none. What the region keeps for
+    /// itself is not handed out.
+    pub fn area(&self, kind: u32) -> Option<Area> {
+        if kind < FIRST_PROGRAM_KIND {
+            return None;
+        }
+        let place = self.shared.layout.area(kind)?;
+        Some(Area::new(&self.shared.map, place, self.id()))
+    }
+
+    #[cfg(test)]
+    pub(super) fn rows(&self) -> &Area {
+        &self.shared.rows
+    }
+
+    /// Takes part. This opens the file once more, through `/proc/self/fd`: `/proc` is needed, and a
+    /// process that became another user since it opened the region can take part no more.
     ///
     /// # Errors
     /// All rows are taken, or the system refuses.
@@ -191,8 +212,8 @@ impl Region {
     ///
     /// # Errors
     /// The system refuses to lock a row; what was cleaned up until then is.
-    pub fn sweep(&self, clean_up: impl FnMut(ParticipantId)) -> io::Result<u32> {
-        self.table().sweep(clean_up)
+    pub fn sweep(&self, mut clean_up: impl FnMut(&Dead)) -> io::Result<u32> {
+        self.table().sweep(|id| clean_up(&Dead::new(id, self.id())))
     }
 
     /// All participants, the dead ones too that nobody has swept yet.
@@ -206,11 +227,41 @@ impl Region {
     }
 }
 
+/// Makes the file and puts it in the place of what was found; what that was may be lost only when
+/// it is known that there is a new one, or when nobody can use it and it takes up the room.
+fn replace(
+    place: &Place,
+    plan: &Layout,
+    opened: &mut Opened,
+) -> Result<(File, Arc<map::Words>), RegionError> {
+    let mut made = place.make(plan);
+    let mut may_be_kept = true;
+    if let (Err(error), Opened::Replaced { why }) = (&mut made, &*opened)
+        && let RegionErrorKind::NoSpace { old_is_kept, .. } = &mut error.kind
+    {
+        if *why == ReplacedWhy::OtherPlan {
+            *old_is_kept = true;
+        } else {
+            place.clear()?;
+            may_be_kept = false;
+            made = place.make(plan);
+        }
+    }
+    let made = made?;
+    match opened {
+        Opened::Replaced { why: ReplacedWhy::Damaged { kept, .. } } => {
+            *kept = place.name_it(may_be_kept)?;
+        }
+        _ => _ = place.name_it(false)?,
+    }
+    Ok(made)
+}
+
 /// The participants' rows and their locks; `check` saw that the area is there.
 pub(super) fn rows_of(map: &Arc<map::Words>, file: File, layout: &Layout) -> (Area, FileLocks) {
     #[expect(clippy::expect_used, reason = "a layout without participants is never made")]
     let place = layout.area(PARTICIPANTS_KIND).expect("every layout has participants");
-    (Area::new(map, place), FileLocks { file, rows_offset: place.offset })
+    (Area::new(map, place, layout.id()), FileLocks { file, rows_offset: place.offset })
 }
 
 fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
@@ -224,11 +275,7 @@ fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
 }
 
 /// Fills in what is different in each region that is made.
-fn complete(path: Option<&Path>, plan: &mut Layout, wish: BarrierWish) -> Result<(), RegionError> {
-    plan.barrier = match wish {
-        BarrierWish::Best => Barrier::global().unwrap_or(Barrier::Fence),
-        BarrierWish::Fence => Barrier::Fence,
-    };
+fn complete(path: Option<&Path>, plan: &mut Layout) -> Result<(), RegionError> {
     // Sixteen bytes come whole or not at all.
     rustix::rand::getrandom(&mut plan.seed, GetRandomFlags::empty())
         .map_err(|error| RegionError::io(path, "get random bytes", error))?;

@@ -4,11 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -18,11 +20,23 @@ use super::open::ReplacedWhy;
 use crate::crash_point;
 use crate::file;
 use crate::map;
+use crate::process;
+use crate::robust_lock::{Futex, SystemFutex};
+
+/// How often the directory's lock is tried while another process makes a region: that takes as long
+/// as the kernel needs to clear its pages.
+const LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
+const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// What is added to the name of a file that is being made, and of one that was damaged.
+const NEW: &str = ".new";
+const DAMAGED: &str = ".damaged";
 
 /// A name in a private directory.
 pub(super) struct Place<'a> {
     path: &'a Path,
-    dir: OwnedFd,
+    parent: &'a Path,
+    pub(super) dir: OwnedFd,
     name: &'a OsStr,
 }
 
@@ -33,89 +47,136 @@ pub(super) enum Found {
     Unusable(ReplacedWhy),
 }
 
+/// The right to make and to replace files in a directory. Released by hand, since a child that was
+/// forked off meanwhile has a copy of the descriptor; but not by the child.
+pub(super) struct DirLock<'a> {
+    dir: &'a OwnedFd,
+    pid: u32,
+}
+
+impl Drop for DirLock<'_> {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            // If it fails, the lock goes with the last copy of the descriptor.
+            let _ = rustix::fs::flock(self.dir, FlockOperation::Unlock);
+        }
+    }
+}
+
 impl<'a> Place<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Place<'a>, RegionError> {
         let (parent, name) = file::split(path)?;
-        Ok(Place { path, dir: file::open_private_dir(parent)?, name })
+        if [NEW, DAMAGED].iter().any(|suffix| name.as_bytes().ends_with(suffix.as_bytes())) {
+            let what = format!("names that end in {NEW} or {DAMAGED} belong to other regions");
+            return Err(RegionError::at(Some(path), RegionErrorKind::Spec { what }));
+        }
+        Ok(Place { path, parent, dir: file::open_private_dir(parent)?, name })
     }
 
     /// What is there, and is it a region of this plan and of this boot?
     pub(super) fn look(&self, plan: &Layout) -> Result<Found, RegionError> {
-        let Some((file, file_bytes)) = self.open_file()? else {
+        let Some((file, stat)) = self.open_file()? else {
             return Ok(Found::Nothing);
         };
+        let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
         let head = read_head(&file).map_err(|error| self.io("read the file", error))?;
-        let why = match Layout::decode(&head, file_bytes) {
+        let why = match Layout::decode(&head, file_bytes).and_then(|layout| whole(layout, &stat)) {
             Ok(layout) if layout.boot_id != plan.boot_id => ReplacedWhy::OtherBoot,
             Ok(layout) if !layout.is_same_plan(plan) => ReplacedWhy::OtherPlan,
             Ok(layout) => return Ok(Found::Usable(file, layout)),
             Err(NotUsable::OtherLayout { found }) => ReplacedWhy::OtherLayout { found },
-            Err(NotUsable::Damaged { what }) => ReplacedWhy::Damaged {
-                what,
-                kept: self.path.with_file_name(self.suffixed("damaged")),
-            },
+            Err(NotUsable::Damaged { what }) => ReplacedWhy::Damaged { what, kept: None },
         };
         Ok(Found::Unusable(why))
     }
 
-    /// Did somebody die while making the file?
-    pub(super) fn has_left_over(&self) -> bool {
-        rustix::fs::statat(&self.dir, self.suffixed("new"), AtFlags::SYMLINK_NOFOLLOW).is_ok()
-    }
-
-    /// Waits until nobody else makes or replaces files in this directory; as long as `self` lives,
-    /// or until this process dies.
-    pub(super) fn lock(&self) -> Result<(), RegionError> {
+    /// Waits until nobody else makes or replaces files in this directory, but not longer than
+    /// `at_most`: one that is stopped would hold up all others.
+    pub(super) fn lock(&self, at_most: Duration) -> Result<DirLock<'_>, RegionError> {
+        let deadline = SystemFutex.now().saturating_add(at_most);
+        let mut pause = LOCK_PAUSE_MIN;
         loop {
-            match rustix::fs::flock(&self.dir, FlockOperation::LockExclusive) {
+            match rustix::fs::flock(&self.dir, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR) => continue,
+                Err(Errno::WOULDBLOCK) => {}
                 Err(error) => return Err(self.io("lock the directory", error)),
             }
-        }
-        crash_point!("region.dir_locked");
-        match rustix::fs::unlinkat(&self.dir, self.suffixed("new"), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(self.io("remove what a dead process left", error)),
-        }
-    }
-
-    /// Takes what is under the name out of the way; the caller holds the lock.
-    pub(super) fn clear(&self, why: &ReplacedWhy) -> Result<(), RegionError> {
-        let cleared = match why {
-            ReplacedWhy::Damaged { .. } => {
-                rustix::fs::renameat(&self.dir, self.name, &self.dir, self.suffixed("damaged"))
+            if SystemFutex.now() >= deadline {
+                let kind = RegionErrorKind::Busy { waited: at_most };
+                return Err(RegionError::at(Some(self.parent), kind));
             }
-            _ => rustix::fs::unlinkat(&self.dir, self.name, AtFlags::empty()),
-        };
-        crash_point!("region.cleared");
-        cleared.map_err(|error| self.io("take away the old file", error))
+            pause_for(pause);
+            pause = (pause * 2).min(LOCK_PAUSE_MAX);
+        }
+        let lock = DirLock { dir: &self.dir, pid: std::process::id() };
+        crash_point!("region.dir_locked");
+        Ok(lock)
     }
 
-    /// Makes the file and gives it its name; the caller holds the lock and the name is free.
+    /// Makes and fills the file under the name that it has until [`name_it`](Place::name_it); the
+    /// caller holds the lock. After an error there is none.
     pub(super) fn make(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {
-        let temp_name = self.suffixed("new");
-        let made = self.make_temp(&temp_name, layout).and_then(|made| {
-            rustix::fs::renameat(&self.dir, &temp_name, &self.dir, self.name)
-                .map_err(|error| self.io("give the file its name", error))?;
-            Ok(made)
-        });
+        self.remove(NEW, "remove what a dead process left")?;
+        let made = self.make_temp(layout);
         if made.is_err() {
             // It may not have been made at all; there is nothing better to do if this fails.
-            let _ = rustix::fs::unlinkat(&self.dir, &temp_name, AtFlags::empty());
+            let _ = self.remove(NEW, "");
         }
-        crash_point!("region.named");
         made
     }
 
-    fn make_temp(
-        &self,
-        temp_name: &OsStr,
-        layout: &Layout,
-    ) -> Result<(File, Arc<map::Words>), RegionError> {
+    /// Removes the file that was found and what was kept of an older one, to have their room.
+    pub(super) fn clear(&self) -> Result<(), RegionError> {
+        self.remove("", "remove the old file")?;
+        crash_point!("region.cleared");
+        self.remove(DAMAGED, "remove an older file")
+    }
+
+    /// Gives the file its name, that of whatever was there. A damaged file may be kept beside it;
+    /// gives that one's path.
+    pub(super) fn name_it(&self, keep_damaged: bool) -> Result<Option<PathBuf>, RegionError> {
+        let kept = if keep_damaged { self.keep_damaged().map(Some) } else { Ok(None) };
+        let named = kept.and_then(|kept| {
+            rustix::fs::renameat(&self.dir, self.suffixed(NEW), &self.dir, self.name)
+                .map_err(|error| self.io("give the file its name", error))?;
+            Ok(kept)
+        });
+        crash_point!("region.named");
+        if named.is_err() {
+            let _ = self.remove(NEW, "");
+        }
+        named
+    }
+
+    fn keep_damaged(&self) -> Result<PathBuf, RegionError> {
+        let kept = self.suffixed(DAMAGED);
+        rustix::fs::renameat(&self.dir, self.name, &self.dir, &kept)
+            .map_err(|error| self.in_the_way(DAMAGED, "move the damaged file to", error))?;
+        crash_point!("region.moved");
+        Ok(self.path.with_file_name(kept))
+    }
+
+    fn remove(&self, suffix: &'static str, doing: &'static str) -> Result<(), RegionError> {
+        match rustix::fs::unlinkat(&self.dir, self.suffixed(suffix), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(self.in_the_way(suffix, doing, error)),
+        }
+    }
+
+    /// An error about a file beside the region's.
+    fn in_the_way(&self, suffix: &str, doing: &'static str, error: Errno) -> RegionError {
+        let path = self.path.with_file_name(self.suffixed(suffix));
+        match error {
+            Errno::ISDIR => RegionError::at(Some(&path), RegionErrorKind::NotAFile),
+            other => RegionError::io(Some(&path), doing, other),
+        }
+    }
+
+    fn make_temp(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.dir, temp_name, flags, Mode::RUSR | Mode::WUSR)
+        let fd = rustix::fs::openat(&self.dir, self.suffixed(NEW), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| self.io("make the file", error))?;
         let file = File::from(fd);
         crash_point!("region.file_made");
@@ -123,7 +184,7 @@ impl<'a> Place<'a> {
         Ok((file, words))
     }
 
-    fn open_file(&self) -> Result<Option<(File, u64)>, RegionError> {
+    fn open_file(&self) -> Result<Option<(File, Stat)>, RegionError> {
         // NONBLOCK: a pipe in the file's place must not keep us waiting for its other end.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match rustix::fs::openat(&self.dir, self.name, flags, Mode::empty()) {
@@ -141,12 +202,11 @@ impl<'a> Place<'a> {
         if stat.st_uid != geteuid().as_raw() {
             return Err(self.at(RegionErrorKind::NotOurs { owner: stat.st_uid }));
         }
-        Ok(Some((File::from(fd), u64::try_from(stat.st_size).unwrap_or(0))))
+        Ok(Some((File::from(fd), stat)))
     }
 
     fn suffixed(&self, suffix: &str) -> OsString {
         let mut name = self.name.to_owned();
-        name.push(".");
         name.push(suffix);
         name
     }
@@ -158,6 +218,19 @@ impl<'a> Place<'a> {
     fn io(&self, doing: &'static str, error: impl Into<std::io::Error>) -> RegionError {
         RegionError::io(Some(self.path), doing, error)
     }
+}
+
+/// A file with holes, say one that was copied, would be a bus error when the disk is full.
+fn whole(layout: Layout, stat: &Stat) -> Result<Layout, NotUsable> {
+    if has_holes(&layout, stat) {
+        return Err(NotUsable::Damaged { what: "it has holes" });
+    }
+    Ok(layout)
+}
+
+fn has_holes(layout: &Layout, stat: &Stat) -> bool {
+    let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+    allocated < layout.region_bytes
 }
 
 /// The first bytes of a file, as many as a header and a directory can have.
@@ -182,14 +255,27 @@ pub(super) fn fill(
     mut file: &File,
     layout: &Layout,
 ) -> Result<Arc<map::Words>, RegionError> {
+    let need = layout.region_bytes;
+    let room = || if path.is_some() { free_bytes(file) } else { process::available_memory() };
+    let no_space =
+        |have| RegionError::at(path, RegionErrorKind::NoSpace { need, have, old_is_kept: false });
+    // Asked first, since allocating all that there is does harm to others before it fails: for
+    // memory without a name, they are killed.
+    if let Some(have) = room().filter(|have| *have < need) {
+        return Err(no_space(have));
+    }
     // A sparse file would end this process with SIGBUS when the disk is full, at some later store.
-    file::allocate(file, layout.region_bytes).map_err(|error| match error {
-        Errno::NOSPC | Errno::DQUOT | Errno::NOMEM => {
-            let (need, have) = (layout.region_bytes, free_bytes(file));
-            RegionError::at(path, RegionErrorKind::NoSpace { need, have })
-        }
+    file::allocate(file, need).map_err(|error| match error {
+        Errno::NOSPC | Errno::DQUOT | Errno::NOMEM => no_space(room().unwrap_or(0)),
         other => RegionError::io(path, "allocate the file", other),
     })?;
+    // Else every process would take every other one's region for damaged.
+    let stat = rustix::fs::fstat(file)
+        .map_err(|error| RegionError::io(path, "look at the file", error))?;
+    if has_holes(layout, &stat) {
+        let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
+        return Err(RegionError::io(path, "allocate the file for good on its file system", source));
+    }
     crash_point!("region.allocated");
     file.write_all(&layout.encode())
         .map_err(|error| RegionError::io(path, "write the file", error))?;
@@ -208,6 +294,17 @@ pub(super) fn map_whole(
     mapped.map(Arc::new).map_err(|error| RegionError::io(path, "map the file", error))
 }
 
-fn free_bytes(file: &File) -> u64 {
-    rustix::fs::fstatvfs(file).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+fn pause_for(time: Duration) {
+    let request = rustix::thread::Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // Interrupted, it was shorter: the caller looks again anyway.
+    let _ = rustix::thread::nanosleep(&request);
+}
+
+/// What a file system has room for; `None` if it does not tell, as a tmpfs without a limit.
+fn free_bytes(file: &File) -> Option<u64> {
+    let stat = rustix::fs::fstatvfs(file).ok().filter(|stat| stat.f_blocks > 0)?;
+    Some(stat.f_bfree.saturating_mul(stat.f_frsize))
 }

@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_sync::Barrier;
-
 use super::area::{Area, ReadOnlyArea};
 use super::error::{RegionError, RegionErrorKind};
-use super::layout::{Layout, NotUsable};
+use super::layout::{BarrierCode, Layout, NotUsable};
 use super::open::rows_of;
 use super::place::read_head;
 use crate::file;
@@ -38,7 +36,7 @@ impl RegionReader {
             return Err(unusable("it was made before the machine was started again"));
         }
         let map = map::Words::of_file_read_only(&file, layout.region_bytes as usize)
-            .map(Arc::new)
+            .and_then(|words| words.leave_out_of_dumps().map(|()| Arc::new(words)))
             .map_err(io("map the file"))?;
         let (rows, locks) = rows_of(&map, file, &layout);
         Ok(RegionReader { map, layout, rows, locks })
@@ -49,9 +47,9 @@ impl RegionReader {
         self.layout.region_bytes
     }
 
-    /// How publish-then-check is kept in order by those who take part.
-    pub fn barrier(&self) -> Barrier {
-        self.layout.barrier
+    /// Do those who take part keep publish-then-check in order by `membarrier`? Else by fences.
+    pub fn needs_membarrier(&self) -> bool {
+        self.layout.barrier == BarrierCode::Membarrier
     }
 
     /// Random bytes that hashes of keys begin with.
@@ -67,7 +65,7 @@ impl RegionReader {
     /// The area of this kind; `None` if the plan has none.
     pub fn area(&self, kind: u32) -> Option<ReadOnlyArea> {
         let place = self.layout.area(kind)?;
-        Some(ReadOnlyArea::new(Area::new(&self.map, place)))
+        Some(ReadOnlyArea::new(Area::new(&self.map, place, self.layout.id())))
     }
 
     /// All participants, the dead ones too that nobody has swept yet.

@@ -18,7 +18,7 @@ pub struct RegionSpec<'a> {
 /// Which barrier a new region gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BarrierWish {
-    /// `membarrier` where the kernel offers it, else fences.
+    /// The cheapest that orders all processes: fences. `membarrier` for all of them does not.
     #[default]
     Best,
     /// Fences, so that every process can follow.

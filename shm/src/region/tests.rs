@@ -1,18 +1,22 @@
 //! The file as programs find it, and what becomes of other files in its place.
 
+mod members;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use forebay_sync::{Barrier, Words};
 use std::sync::atomic::Ordering::Relaxed;
 use tempfile::TempDir;
 
 use super::layout::{self, AREA_ENTRY_BYTES, HEADER_BYTES, Layout, offset};
+use super::place::Place;
 use super::*;
 use crate::map::WORD_BYTES;
 use crate::participant::*;
-use crate::{Liveness, RobustLock, robust_lock};
+use crate::robust_lock;
 
 const AREAS: &[AreaSpec] =
     &[AreaSpec { kind: 16, version: 3, bytes: 80 }, AreaSpec { kind: 20, version: 1, bytes: 5000 }];
@@ -77,14 +81,16 @@ fn the_file_is_private_allocated_and_alone() {
     assert_eq!(names_beside(&path), ["region"]);
 
     fs::write(path.with_file_name("region.new"), "left by a process that died").unwrap();
-    let _second = Region::open_or_create(&path, &SPEC).unwrap();
-    assert_eq!(names_beside(&path), ["region"], "who attaches sweeps too");
+    let second = Region::open_or_create(&path, &SPEC).unwrap();
+    assert_eq!(second.opened(), &Opened::Attached);
+    assert_eq!(names_beside(&path), ["region", "region.new"], "the next maker removes it");
 }
 
 #[test]
 fn what_cannot_be_used_is_replaced_and_named() {
     let (_dir, path) = fresh();
-    let damaged = |what| ReplacedWhy::Damaged { what, kept: path.with_file_name("region.damaged") };
+    let damaged =
+        |what| ReplacedWhy::Damaged { what, kept: Some(path.with_file_name("region.damaged")) };
     let word_at = |at: usize, value: u32| {
         move |head: &mut Vec<u8>| head[at..at + 4].copy_from_slice(&value.to_le_bytes())
     };
@@ -116,6 +122,7 @@ fn what_cannot_be_used_is_replaced_and_named() {
         ),
         ("an empty file", Box::new(Vec::clear), damaged("it is cut off")),
         ("a file cut at half", Box::new(|head| head.truncate(32 << 10)), damaged("it is cut off")),
+        ("a file with holes", Box::new(|_| {}), damaged("it has holes")),
         (
             "one flipped bit",
             Box::new(|head| head[offset::SEED] ^= 1),
@@ -133,6 +140,10 @@ fn what_cannot_be_used_is_replaced_and_named() {
         let mut bytes = whole.clone();
         change(&mut bytes);
         fs::write(&path, &bytes).unwrap();
+        if case == "a file with holes" {
+            fs::write(&path, &bytes[..4096]).unwrap();
+            fs::File::options().write(true).open(&path).unwrap().set_len(SPEC.bytes).unwrap();
+        }
         let region = Region::open_or_create(&path, &SPEC).unwrap();
         assert_eq!(region.opened(), &Opened::Replaced { why: why.clone() }, "{case}");
         let kept = path.with_file_name("region.damaged");
@@ -185,15 +196,102 @@ fn plans_that_do_not_fit_are_refused() {
 #[test]
 fn a_full_disk_is_an_error_with_both_numbers_and_leaves_nothing() {
     let (_dir, path) = fresh();
-    let spec = RegionSpec { bytes: 1 << 60, ..SPEC };
-    let error = Region::open_or_create(&path, &spec).unwrap_err();
-    // Some file systems say that no file of theirs can be as large.
-    match error.kind {
-        RegionErrorKind::NoSpace { need, have } => assert!(need == 1 << 60 && have < need),
-        RegionErrorKind::Io { doing, .. } => assert_eq!(doing, "allocate the file"),
-        other => panic!("{other}"),
+    assert_has_no_room(&path, 1 << 60);
+    let Ok(in_memory) = TempDir::new_in("/dev/shm") else {
+        println!("skipped: there is no /dev/shm that may be written");
+        return;
+    };
+    let stat = rustix::fs::statvfs(in_memory.path()).unwrap();
+    if stat.f_blocks == 0 {
+        println!("skipped: /dev/shm has no limit");
+        return;
     }
-    assert_eq!(names_beside(&path), [""; 0]);
+    let bytes = stat.f_blocks * stat.f_frsize + (1 << 20);
+    assert_has_no_room(&in_memory.path().join("run/region"), bytes);
+}
+
+fn assert_has_no_room(path: &Path, bytes: u64) {
+    let spec = RegionSpec { bytes, ..SPEC };
+    let error = Region::open_or_create(path, &spec).unwrap_err();
+    let RegionErrorKind::NoSpace { need, have, old_is_kept: false } = error.kind else {
+        panic!("{error}");
+    };
+    assert!(need == bytes && have < need, "{have} of {need}");
+    assert_eq!(names_beside(path), [""; 0]);
+}
+
+#[test]
+fn memory_beyond_what_is_available_is_not_even_tried() {
+    // Less than any file may have, and much more than any machine: allocating would never end.
+    let spec = RegionSpec { bytes: 1 << 50, ..SPEC };
+    let error = Region::anonymous(&spec).unwrap_err();
+    assert!(
+        matches!(error.kind, RegionErrorKind::NoSpace { have, .. } if have > 0 && have < 1 << 50),
+        "{error}"
+    );
+}
+
+#[test]
+fn who_makes_a_region_is_waited_for_but_not_for_ever_and_not_for_its_children() {
+    let (_dir, path) = fresh();
+    let (maker, other) = (Place::open(&path).unwrap(), Place::open(&path).unwrap());
+    let soon = Duration::from_millis(5);
+    let lock = maker.lock(soon).unwrap();
+    // What a child has that was forked off meanwhile.
+    let copy = maker.dir.try_clone().unwrap();
+    let error = other.lock(soon).map(drop).unwrap_err();
+    assert!(matches!(error.kind, RegionErrorKind::Busy { waited } if waited == soon));
+    let text = error.to_string();
+    let parent = path.parent().unwrap().display().to_string();
+    assert!(text.starts_with(&parent) && text.contains("another process"), "{text}");
+    drop(lock);
+    drop(other.lock(soon).unwrap());
+    drop(maker);
+    drop(other.lock(soon).unwrap());
+    drop(copy);
+}
+
+#[test]
+fn what_is_there_is_only_lost_when_there_is_a_new_one_or_it_is_useless() {
+    let too_large = RegionSpec { bytes: 1 << 60, ..SPEC };
+    let (_dir, path) = fresh();
+    let old = Region::open_or_create(&path, &SPEC).unwrap();
+    let error = Region::open_or_create(&path, &too_large).unwrap_err();
+    assert!(matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: true, .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with(&path.display().to_string()) && text.contains("old region"), "{text}");
+    let again = Region::open_or_create(&path, &SPEC).unwrap();
+    assert_eq!((again.opened(), again.seed()), (&Opened::Attached, old.seed()));
+
+    fs::write(&path, "junk").unwrap();
+    fs::write(path.with_file_name("region.damaged"), "older junk").unwrap();
+    let error = Region::open_or_create(&path, &too_large).unwrap_err();
+    assert!(matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: false, .. }), "{error}");
+    assert_eq!(names_beside(&path), [""; 0], "room was made, but not enough");
+}
+
+#[test]
+fn neighbours_are_left_alone_until_they_are_in_the_way() {
+    let (_dir, path) = fresh();
+    for name in ["region.new", "x.damaged"] {
+        let error = open_error(&path.with_file_name(name));
+        assert!(matches!(error, RegionErrorKind::Spec { .. }), "{name}: {error}");
+    }
+    drop(Region::open_or_create(&path, &SPEC).unwrap());
+    let (new, damaged) = (path.with_file_name("region.new"), path.with_file_name("region.damaged"));
+    fs::create_dir(&new).unwrap();
+    fs::create_dir(&damaged).unwrap();
+    drop(Region::open_or_create(&path, &SPEC).unwrap());
+    fs::write(&path, "junk").unwrap();
+    for in_the_way in [&new, &damaged] {
+        let error = Region::open_or_create(&path, &SPEC).unwrap_err();
+        assert_eq!(error.path.as_deref(), Some(in_the_way.as_path()), "{error}");
+        assert!(matches!(error.kind, RegionErrorKind::NotAFile), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"junk", "kept until there is a new one");
+        fs::remove_dir(in_the_way).unwrap();
+    }
+    drop(Region::open_or_create(&path, &SPEC).unwrap());
+    assert_eq!(names_beside(&path), ["region", "region.damaged"]);
 }
 
 #[test]
@@ -251,6 +349,22 @@ fn a_reader_refuses_what_it_cannot_read() {
 }
 
 #[test]
+fn no_mapping_gets_into_a_core_dump() {
+    let (_dir, path) = fresh();
+    let _region = Region::open_or_create(&path, &SPEC).unwrap();
+    let _reader = Region::attach_read_only(&path).unwrap();
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let name = path.to_str().unwrap();
+    let parts: Vec<_> = maps.split("VmFlags:").collect();
+    let is_left_out = |pair: &[&str]| {
+        let flags = pair[1].lines().next().unwrap();
+        pair[0].contains(name).then(|| flags.split(' ').any(|flag| flag == "dd"))
+    };
+    let left_out: Vec<_> = parts.windows(2).filter_map(is_left_out).collect();
+    assert_eq!(left_out, [true, true]);
+}
+
+#[test]
 fn no_header_causes_a_panic_or_an_area_outside() {
     let plan = Layout::plan(&SPEC).unwrap();
     let whole = plan.encode();
@@ -279,119 +393,12 @@ fn no_header_causes_a_panic_or_an_area_outside() {
 fn the_barrier_is_the_region_s() {
     let (_dir, path) = fresh();
     let fenced = RegionSpec { barrier: BarrierWish::Fence, ..SPEC };
-    assert_eq!(Region::open_or_create(&path, &fenced).unwrap().barrier(), Barrier::Fence);
+    assert_eq!(Region::open_or_create(&path, &fenced).unwrap().barrier(), Barrier::fence());
     let second = Region::open_or_create(&path, &SPEC).unwrap();
-    assert_eq!((second.opened(), second.barrier()), (&Opened::Attached, Barrier::Fence));
-    let best = Barrier::global().unwrap_or(Barrier::Fence);
+    assert_eq!((second.opened(), second.barrier()), (&Opened::Attached, Barrier::fence()));
+    assert!(!Region::attach_read_only(&path).unwrap().needs_membarrier());
+    let best = Barrier::fence();
     assert_eq!(Region::anonymous(&SPEC).unwrap().barrier(), best);
-}
-
-#[test]
-fn rows_are_taken_from_below_and_die_without_being_left() {
-    let spec = RegionSpec { participants_max: 2, ..SPEC };
-    let region = Region::anonymous(&spec).unwrap();
-    let first = region.join().unwrap();
-    let second = region.join().unwrap();
-    let full = region.join().unwrap_err().to_string();
-    assert_eq!(full, "all 2 rows for participants are taken");
-    let (first_id, second_id) = (first.id(), second.id());
-    assert_eq!((first_id.row, second_id.row), (0, 1));
-    assert!(first.is_alive(second_id) && first.is_alive(first_id));
-    let unknown = ParticipantId { row: 2, generation: 1 };
-    assert!(!first.is_alive(unknown), "a row that is not there");
-
-    drop(second);
-    assert!(!first.is_alive(second_id));
-    assert_eq!(region.list()[1].status, ParticipantStatus::Dead);
-    assert!(region.join().is_err(), "a dead row is not free");
-    let mut swept = Vec::new();
-    let count = region
-        .sweep(|dead| {
-            assert_eq!(region.list()[1].status, ParticipantStatus::Sweeping);
-            assert!(!first.is_alive(dead), "dead while it is being swept");
-            swept.push(dead);
-        })
-        .unwrap();
-    assert_eq!((count, swept), (1, vec![second_id]));
-    assert_eq!(region.sweep(|_| panic!("nobody is dead")).unwrap(), 0);
-
-    let third = region.join().unwrap();
-    assert_eq!((third.id().row, third.id().generation), (1, second_id.generation + 1));
-    assert!(first.is_alive(third.id()) && !first.is_alive(second_id));
-    first.leave();
-    third.leave();
-    assert_eq!(region.list(), []);
-}
-
-#[test]
-fn the_owner_of_a_lock_cannot_wait_for_itself_and_others_can_give_up() {
-    let region = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
-    let (first, second) = (region.join().unwrap(), region.join().unwrap());
-    let guard = lock.lock(&first).unwrap();
-    assert!(!guard.must_repair());
-    assert_eq!(lock.owner(), Some(first.id()));
-    assert_eq!(lock.lock(&first).unwrap_err(), crate::LockError::AlreadyHeld);
-    assert!(lock.try_lock(&second).unwrap().is_none());
-    let at_most = std::time::Duration::from_millis(1);
-    assert_eq!(lock.lock_within(&second, at_most).unwrap_err(), crate::LockError::TimedOut);
-    drop(guard);
-    assert!(lock.lock_within(&second, at_most).is_ok());
-    assert_eq!(lock.owner(), None);
-}
-
-#[test]
-fn need_of_repair_stays_until_somebody_has_repaired() {
-    let region = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
-    let (dying, member) = (region.join().unwrap(), region.join().unwrap());
-    std::mem::forget(lock.lock(&dying).unwrap());
-    let dead = dying.id();
-    drop(dying);
-    for attempt in 0..2 {
-        let guard = lock.lock(&member).unwrap();
-        assert!(guard.must_repair(), "attempt {attempt}");
-    }
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut guard = lock.lock(&member).unwrap();
-        guard.repaired();
-        panic!("in the middle of a change");
-    }));
-    assert!(panicked.is_err());
-    let mut guard = lock.try_lock(&member).unwrap().unwrap();
-    assert!(guard.must_repair(), "a panic leaves it as a death does");
-    guard.repaired();
-    assert!(!guard.must_repair());
-    drop(guard);
-    assert!(!lock.lock(&member).unwrap().must_repair());
-
-    assert!(!lock.abandon(dead), "it is not the dead one's any more");
-    let word = region.area(16).unwrap();
-    word.word(0).store(u64::from(dead.generation) << 32 | (u64::from(dead.row) + 1), Relaxed);
-    region.sweep(|dead| assert!(lock.abandon(dead))).unwrap();
-    assert_eq!(word.word(0).load(Relaxed), robust_lock::REPAIR);
-    assert!(lock.lock(&member).unwrap().must_repair());
-}
-
-#[test]
-fn words_that_nobody_wrote_are_survived() {
-    let region = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
-    let member = region.join().unwrap();
-    for word in [u64::MAX, 0x00ff_ffff, 5, 1 << 63, u64::from(u32::MAX) << 32 | 1] {
-        region.area(16).unwrap().word(0).store(word, Relaxed);
-        let Ok(guard) = lock.lock(&member) else {
-            panic!("{word:#x} stays locked");
-        };
-        drop(guard);
-    }
-    let rows = region.area(1).unwrap();
-    for index in ROW_WORDS..rows.word_count() {
-        rows.word(index).store(u64::MAX - index as u64, Relaxed);
-    }
-    assert_eq!(region.list().len(), 10);
-    assert_eq!(region.sweep(|_| {}).unwrap(), 9);
-    assert_eq!(region.list().len(), 1);
 }
 
 #[test]

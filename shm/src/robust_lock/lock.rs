@@ -12,7 +12,9 @@ use super::futex::SystemFutex;
 use super::guard::RobustGuard;
 use super::{OWNER_BITS, REPAIR, WAITERS};
 use crate::crash_point;
-use crate::participant::ParticipantId;
+use crate::participant::{Dead, ParticipantId, RegionId};
+#[cfg(not(loom))]
+use crate::region::Area;
 
 /// The longest sleep before a waiter looks whether the owner still lives: long enough to cost
 /// nothing, short enough that nobody notices a death.
@@ -22,6 +24,9 @@ pub const SLEEP_MAX: Duration = Duration::from_millis(50);
 pub trait Liveness {
     /// Who asks.
     fn id(&self) -> ParticipantId;
+
+    /// Where it takes part: elsewhere its id means somebody else.
+    fn region_id(&self) -> RegionId;
 
     /// Does this participant live? *No* is final, and makes everything visible that it stored;
     /// *yes* may be late.
@@ -35,6 +40,8 @@ pub enum LockError {
     AlreadyHeld,
     /// Somebody else had it for the whole time.
     TimedOut,
+    /// Who asks takes part in another region.
+    OtherRegion,
 }
 
 impl fmt::Display for LockError {
@@ -42,6 +49,7 @@ impl fmt::Display for LockError {
         out.write_str(match self {
             LockError::AlreadyHeld => "this participant holds the lock already",
             LockError::TimedOut => "another participant held the lock for the whole time",
+            LockError::OtherRegion => "the participant takes part in another region",
         })
     }
 }
@@ -54,6 +62,7 @@ pub struct RobustLock<W, F> {
     words: W,
     index: usize,
     futex: F,
+    region: RegionId,
 }
 
 /// How an attempt to lock went.
@@ -64,30 +73,32 @@ enum Attempt<'a, W: Words, F: Futex> {
 }
 
 #[cfg(not(loom))]
-impl<W: Words> RobustLock<W, SystemFutex> {
-    /// The lock in a word that holds zero or what such a lock left in it.
+impl RobustLock<Area, SystemFutex> {
+    /// The lock in a word that holds zero or what such a lock left in it, for the participants of
+    /// the area's region.
     ///
     /// # Panics
     /// If there is no such word.
-    pub fn new(words: W, index: usize) -> Self {
-        RobustLock::with_futex(words, index, SystemFutex)
+    pub fn new(area: Area, index: usize) -> Self {
+        let region = area.region_id();
+        RobustLock::with_futex(area, index, SystemFutex, region)
     }
 }
 
 impl<W: Words, F: Futex> RobustLock<W, F> {
-    /// The same with a place to sleep of the caller's.
+    /// The same in any words, with a place to sleep of the caller's: for models.
     ///
     /// # Panics
     /// If there is no such word.
-    pub fn with_futex(words: W, index: usize, futex: F) -> Self {
+    pub fn with_futex(words: W, index: usize, futex: F, region: RegionId) -> Self {
         assert!(index < words.word_count(), "there is no word {index}");
-        RobustLock { words, index, futex }
+        RobustLock { words, index, futex, region }
     }
 
     /// Waits until the lock is this participant's.
     ///
     /// # Errors
-    /// [`LockError::AlreadyHeld`].
+    /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`].
     pub fn lock<'a>(
         &'a self,
         member: &'a impl Liveness,
@@ -98,7 +109,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     /// The same, but waits no longer than `at_most`.
     ///
     /// # Errors
-    /// [`LockError::AlreadyHeld`], [`LockError::TimedOut`].
+    /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`], [`LockError::TimedOut`].
     pub fn lock_within<'a>(
         &'a self,
         member: &'a impl Liveness,
@@ -110,7 +121,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     /// The lock, if nobody alive has it; never sleeps.
     ///
     /// # Errors
-    /// [`LockError::AlreadyHeld`].
+    /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`].
     pub fn try_lock<'a>(
         &'a self,
         member: &'a impl Liveness,
@@ -129,11 +140,12 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         owner_of(self.word().load(Relaxed))
     }
 
-    /// Says that the owner was found dead, if it is this one: the lock becomes free and in need of
-    /// repair. A sweep does this for every lock; without it the next owner would find out itself.
-    pub fn abandon(&self, dead: ParticipantId) -> bool {
+    /// Says that a sweep found the owner dead, if it is this one: the lock becomes free and in need
+    /// of repair. A sweep does this for every lock; without it the next owner would find out by
+    /// itself.
+    pub fn abandon(&self, dead: &Dead) -> bool {
         let mut seen = self.word().load(Relaxed);
-        while owner_of(seen) == Some(dead) {
+        while dead.region() == self.region && owner_of(seen) == Some(dead.id()) {
             // ORDER: pairs with `robust.enter`: the caller knows what the dead one stored, and the
             // next owner learns it from here.
             let order = release("robust.abandon");
@@ -189,6 +201,9 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         extra: u64,
         member: &'a impl Liveness,
     ) -> Result<Attempt<'a, W, F>, LockError> {
+        if member.region_id() != self.region {
+            return Err(LockError::OtherRegion);
+        }
         let kept = match owner_of(seen) {
             None => seen & REPAIR,
             Some(owner) if owner == member.id() => return Err(LockError::AlreadyHeld),
@@ -250,7 +265,9 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
 }
 
 fn word_of(id: ParticipantId) -> u64 {
-    u64::from(id.generation) << 32 | (u64::from(id.row) + 1) & OWNER_BITS
+    let row = u64::from(id.row) + 1;
+    assert!(row <= OWNER_BITS, "no region has a row {}", id.row);
+    u64::from(id.generation) << 32 | row
 }
 
 fn owner_of(word: u64) -> Option<ParticipantId> {

@@ -9,12 +9,14 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use super::*;
-use crate::participant::{ByteLocks, ParticipantId};
+use crate::participant::{ByteLocks, Dead, ParticipantId, RegionId};
 
 /// A place to sleep in a model. There is no time: a sleep ends early as often as `ends` says.
 struct ModelFutex {
     ends: Mutex<u32>,
     woken: Condvar,
+    /// The clock: it goes on by one with each sleep that ends. No model needs loom to know it.
+    sleeps: std::sync::atomic::AtomicU64,
 }
 
 impl ModelFutex {
@@ -31,6 +33,7 @@ impl Futex for Arc<ModelFutex> {
         if word.load(Relaxed) as u32 != expected {
             return;
         }
+        self.sleeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if *ends == 0 {
             ends = self.woken.wait(ends).unwrap();
         }
@@ -43,9 +46,11 @@ impl Futex for Arc<ModelFutex> {
     }
 
     fn now(&self) -> Duration {
-        Duration::ZERO
+        Duration::from_secs(self.sleeps.load(std::sync::atomic::Ordering::Relaxed))
     }
 }
+
+const HERE: RegionId = RegionId::of_seed([7; 16]);
 
 type ModelLock = RobustLock<Box<[AtomicU64]>, Arc<ModelFutex>>;
 
@@ -74,6 +79,10 @@ impl Liveness for Member<'_> {
         ParticipantId { row: self.row, generation: 1 }
     }
 
+    fn region_id(&self) -> RegionId {
+        HERE
+    }
+
     fn is_alive(&self, id: ParticipantId) -> bool {
         // As the trait demands: who learns of a death sees what was stored before it.
         self.shared.lives[id.row as usize].load(forebay_sync::atomic::Ordering::Acquire) == 0
@@ -82,9 +91,10 @@ impl Liveness for Member<'_> {
 
 impl Shared {
     fn new() -> Arc<Shared> {
-        let futex = Arc::new(ModelFutex { ends: Mutex::new(0), woken: Condvar::new() });
+        let futex =
+            Arc::new(ModelFutex { ends: Mutex::new(0), woken: Condvar::new(), sleeps: 0.into() });
         Arc::new(Shared {
-            lock: RobustLock::with_futex(boxed_words(1), 0, futex.clone()),
+            lock: RobustLock::with_futex(boxed_words(1), 0, futex.clone(), HERE),
             futex,
             lives: boxed_words(3),
             value: UnsafeCell::new(0),
@@ -181,12 +191,12 @@ fn repairer_dies() {
 /// A sweeper that knows of the death frees the lock; the next owner knows nothing of it.
 fn sweeper_frees() {
     let shared = Shared::new();
-    let dead = ParticipantId { row: 1, generation: 1 };
+    let dead = Dead::new(ParticipantId { row: 1, generation: 1 }, HERE);
     let sweeper = run_beside(&shared, move |shared| {
         shared.die_inside(1);
         // The other one may have found out itself.
-        shared.lock.abandon(dead);
-        assert!(!shared.lock.abandon(dead), "freed for somebody who does not own it");
+        shared.lock.abandon(&dead);
+        assert!(!shared.lock.abandon(&dead), "freed for somebody who does not own it");
     });
     let member = Member { row: 0, shared: &shared };
     // Only if it is free: who finds an owner asks whether that one is dead, and so knows.
@@ -200,6 +210,52 @@ fn sweeper_frees() {
     sweeper.join().unwrap();
 }
 
+/// What a dead owner leaves, without letting any sleeper's time pass.
+fn die_holding(shared: &Shared, row: u32) -> impl FnOnce() {
+    std::mem::forget(shared.lock.lock(&Member { row, shared }).unwrap());
+    move || shared.lives[row as usize].store(1, forebay_sync::atomic::Ordering::Release)
+}
+
+/// One sleeps behind an owner that dies, and whose lock another one takes over: that one wakes it.
+fn taken_over_before_a_sleeper() {
+    let shared = Shared::new();
+    let die = die_holding(&shared, 1);
+    let sleeper = run_beside(&shared, |shared| lock_for_a_moment(shared, 0));
+    die();
+    lock_for_a_moment(&shared, 2);
+    sleeper.join().unwrap();
+}
+
+/// The same, but a sweep frees the lock and nobody else takes it.
+fn abandoned_before_a_sleeper() {
+    let shared = Shared::new();
+    let die = die_holding(&shared, 1);
+    let sleeper = run_beside(&shared, |shared| lock_for_a_moment(shared, 0));
+    die();
+    shared.lock.abandon(&Dead::new(ParticipantId { row: 1, generation: 1 }, HERE));
+    sleeper.join().unwrap();
+}
+
+/// Of two that sleep, the one that is woken gives up, since the owner has the lock again.
+fn gives_up_before_a_sleeper() {
+    let shared = Shared::new();
+    let member = Member { row: 2, shared: &shared };
+    let guard = shared.lock.lock(&member).unwrap();
+    let leaving = run_beside(&shared, |shared| {
+        let member = Member { row: 0, shared };
+        drop(shared.lock.lock_within(&member, Duration::from_secs(1)));
+    });
+    let sleeper = run_beside(&shared, |shared| lock_for_a_moment(shared, 1));
+    drop(guard);
+    drop(shared.lock.try_lock(&member));
+    leaving.join().unwrap();
+    sleeper.join().unwrap();
+}
+
+fn lock_for_a_moment(shared: &Shared, row: u32) {
+    drop(shared.lock.lock(&Member { row, shared }).unwrap());
+}
+
 /// Members of a real table: who joins and locks at once is not taken for dead by who still sees the
 /// row as it was before.
 struct Joined {
@@ -210,6 +266,10 @@ struct Joined {
 impl Liveness for Joined {
     fn id(&self) -> ParticipantId {
         self.id
+    }
+
+    fn region_id(&self) -> RegionId {
+        HERE
     }
 
     fn is_alive(&self, id: ParticipantId) -> bool {
@@ -252,6 +312,14 @@ fn a_dead_owner_is_succeeded_once() {
     holds_within(Some(3), "robust lock: the repairer dies too", repairer_dies);
     holds("robust lock: a sweeper frees it", sweeper_frees);
     holds("robust lock: who just joined is alive", joins_and_locks);
+}
+
+#[test]
+fn nobody_sleeps_on_whoever_goes() {
+    holds("robust lock: taken over before a sleeper", taken_over_before_a_sleeper);
+    holds("robust lock: freed by a sweep before a sleeper", abandoned_before_a_sleeper);
+    let model = "robust lock: one gives up before a sleeper";
+    holds_within(Some(2), model, gives_up_before_a_sleeper);
 }
 
 #[test]

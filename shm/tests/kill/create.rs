@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use super::points::HAS_CRASH_POINTS;
 use super::process::Actor;
 use super::random::Random;
 use super::shared::{Shared, fresh, names_beside};
@@ -105,5 +106,39 @@ fn those_who_live_get_one_region_whoever_dies_while_making_it() {
         shared.sweep();
         shared.assert_nothing_is_left(&format!("round {round}"));
         assert_eq!(names_beside(&path), ["region"], "round {round}");
+    }
+}
+
+#[test]
+fn a_region_that_is_of_no_use_makes_room_for_the_next_one() {
+    let (_dir, path) = fresh();
+    let mut actor = Actor::start("tight", &path);
+    let said = actor.hear();
+    actor.end_well();
+    match said.as_deref() {
+        Some("done") => {}
+        Some(reason) => println!("skipped: {reason}"),
+        None => panic!("it ended before it was done"),
+    }
+}
+
+#[test]
+fn who_dies_after_making_room_left_nothing() {
+    if !HAS_CRASH_POINTS {
+        return;
+    }
+    let (_dir, path) = fresh();
+    replace(&path, |bytes| bytes[0] ^= 1);
+    let crash = [("FOREBAY_CRASH_AT", "region.cleared")];
+    Actor::start_with("open_too_large", &path, &crash).end_killed();
+    assert_eq!(names_beside(&path), [""; 0]);
+    Shared::open(&path).assert_nothing_is_left("cleared");
+}
+
+#[test]
+fn limits_and_lost_rights_are_errors() {
+    for role in ["limited", "become_nobody"] {
+        let (_dir, path) = fresh();
+        Actor::start(role, &path).end_well();
     }
 }

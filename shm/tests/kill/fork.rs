@@ -23,6 +23,21 @@ fn a_child_that_executed_a_program_keeps_nothing_of_its_dead_parent() {
     assert!(wait_readable(&child, PATIENCE), "the child does not end");
 }
 
+/// A child that another thread is just starting is such a copy too, until it executes its program.
+#[test]
+fn who_drops_leaves_or_sweeps_is_done_whatever_copies_its_children_have() {
+    let (_dir, path) = fresh();
+    let mut parent = Actor::start("part_beside_child", &path);
+    assert_eq!(parent.hear().as_deref(), Some("done"));
+    parent.end_well();
+}
+
+#[test]
+fn a_child_that_drops_what_its_parent_has_changes_nothing() {
+    let (_dir, path) = fresh();
+    Actor::start("drop_in_child", &path).end_well();
+}
+
 #[test]
 fn a_child_that_was_only_forked_keeps_its_dead_parent_s_row_and_lock() {
     let (_dir, path) = fresh();

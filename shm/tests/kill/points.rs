@@ -31,7 +31,7 @@ enum Before {
 /// Where the process dies, in which circumstances, and whether the next owner must repair.
 const POINTS: &[(&str, Before, bool)] = &[
     ("region.dir_locked", Before::Nothing, false),
-    ("region.cleared", Before::Garbage, false),
+    ("region.moved", Before::Garbage, false),
     ("region.file_made", Before::Nothing, false),
     ("region.allocated", Before::Nothing, false),
     ("region.written", Before::Nothing, false),
@@ -117,6 +117,22 @@ fn who_dies_at_a_crash_point_leaves_nothing_that_is_not_swept() {
     }
 }
 
+#[test]
+fn a_point_that_is_passed_twice_kills_the_second_time() {
+    if !HAS_CRASH_POINTS {
+        return;
+    }
+    let (_dir, path) = fresh();
+    Actor::start_with("once", &path, &[("FOREBAY_CRASH_AT", "test.torn:2")]).end_killed();
+    let shared = Shared::open(&path);
+    let participant = shared.region.join().unwrap();
+    assert_eq!(shared.generation(), 2, "it had the lock once, and then a second time");
+    assert!(shared.work(&participant));
+    let wrong = Actor::start_with("once", &path, &[("FOREBAY_CRASH_AT", "test.torn:abc")]);
+    assert!(wrong.end().code().is_some_and(|code| code != 0), "a mistake in the wish");
+    shared.sweep();
+}
+
 /// A sweep frees the lock before the next owner comes; here the sweeper dies right after that.
 #[test]
 fn a_lock_that_a_sweeper_freed_needs_repair_once() {
@@ -186,6 +202,7 @@ fn every_crash_point_is_used() {
     }
     let mut used: BTreeSet<_> = POINTS.iter().map(|(point, ..)| (*point).to_owned()).collect();
     used.insert("lock.abandoned".to_owned());
+    used.insert("region.cleared".to_owned());
     assert_eq!(in_source, used);
 }
 

@@ -1,14 +1,17 @@
 //! What the processes of these tests do.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use forebay_shm::{Liveness, Region};
+use forebay_shm::{
+    Liveness, Opened, ParticipantStatus, Region, RegionErrorKind, RegionSpec, ReplacedWhy,
+};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::process::{PATIENCE, SAY, now};
-use super::shared::{SPEC, Shared};
+use super::shared::{SPEC, Shared, names_beside};
 
 /// Plays the role that the environment names; nothing without one.
 pub(crate) fn run() {
@@ -29,6 +32,14 @@ pub(crate) fn run() {
         "hold_until_waited" => hold_until_waited(&Shared::open(&path)),
         "hold_and_spawn" => hold_and(&Shared::open(&path), spawn_idle),
         "hold_and_fork" => hold_and(&Shared::open(&path), fork_idle),
+        "open_too_large" => {
+            Region::open_or_create(&path, &RegionSpec { bytes: 1 << 60, ..SPEC }).unwrap_err();
+        }
+        "limited" => limited(&path),
+        "become_nobody" => become_nobody(&Shared::open(&path)),
+        "tight" => tight(&path),
+        "part_beside_child" => part_beside_child(&Shared::open(&path)),
+        "drop_in_child" => drop_in_child(&Shared::open(&path)),
         other => panic!("there is no role {other}"),
     }
 }
@@ -47,7 +58,7 @@ fn wait_for_end() {
 }
 
 /// Opens the region at the same instant as others.
-fn open(path: &std::path::Path) {
+fn open(path: &Path) {
     say("ready");
     wait_for_go();
     let region = Region::open_or_create(path, &SPEC).unwrap();
@@ -127,15 +138,133 @@ fn spawn_idle() -> u32 {
     child.id()
 }
 
+/// A limit on the size of files is an error, and no death.
+fn limited(path: &Path) {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let limit = Rlimit { current: Some(4096), maximum: None };
+    setrlimit(Resource::Fsize, limit).unwrap();
+    for error in [Region::open_or_create(path, &SPEC), Region::anonymous(&SPEC)] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("allocate the file"), "{error}");
+    }
+}
+
+/// Who becomes another user cannot join, and learns why.
+fn become_nobody(shared: &Shared) {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only the superuser can become another user");
+    }
+    let nobody = nix::unistd::Uid::from_raw(65534);
+    nix::unistd::setresuid(nobody, nobody, nobody).unwrap();
+    let error = shared.region.join().unwrap_err().to_string();
+    assert!(error.contains("/proc/self/fd"), "{error}");
+}
+
+/// A file system with room for one region, that this process alone sees; only the superuser may
+/// mount one.
+fn tight(path: &Path) {
+    use nix::mount::{MsFlags, mount};
+    let dir = path.parent().unwrap();
+    std::fs::create_dir(dir).unwrap();
+    let mounted = nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)
+        .and_then(|()| {
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
+        })
+        .and_then(|()| {
+            let size = format!("size={},mode=0700", SPEC.bytes + 8192);
+            mount(Some("tmpfs"), dir, Some("tmpfs"), MsFlags::empty(), Some(&*size))
+        });
+    if let Err(error) = mounted {
+        return say(&format!("cannot mount: {error}"));
+    }
+    tight_cases(path);
+    say("done");
+}
+
+fn tight_cases(path: &Path) {
+    let open = |bytes| Region::open_or_create(path, &RegionSpec { bytes, ..SPEC });
+    let seed = open(SPEC.bytes).unwrap().seed();
+    let error = open(SPEC.bytes + 4096).unwrap_err();
+    let kept = matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: true, .. });
+    assert!(kept, "there is no room for two: {error}");
+    assert_eq!(open(SPEC.bytes).unwrap().seed(), seed, "the old one is still there");
+    for (at, case) in [(8, "another layout"), (50, "damaged")] {
+        let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 2], at).unwrap();
+        // Open, it would keep its room.
+        drop(file);
+        let region = open(SPEC.bytes).unwrap();
+        assert!(
+            matches!(region.opened(), Opened::Replaced { .. }),
+            "{case}: {:?}",
+            region.opened()
+        );
+        if let Opened::Replaced { why: ReplacedWhy::Damaged { kept, .. } } = region.opened() {
+            assert_eq!(*kept, None, "{case}: no room for both");
+        }
+        assert_eq!(names_beside(path), ["region"], "{case}");
+    }
+}
+
+/// Participants go in every way while a child has copies of all descriptors.
+fn part_beside_child(shared: &Shared) {
+    let region = &shared.region;
+    let (us, dropped, left) =
+        (region.join().unwrap(), region.join().unwrap(), region.join().unwrap());
+    let lock = shared.lock();
+    std::mem::forget(lock.lock(&dropped).unwrap());
+    fork_idle();
+    let (dropped_id, left_id) = (dropped.id(), left.id());
+    drop(dropped);
+    assert!(!us.is_alive(dropped_id), "dropped beside a child");
+    assert_eq!(region.list()[1].status, ParticipantStatus::Dead);
+    assert!(lock.lock_within(&us, PATIENCE).unwrap().must_repair());
+    left.leave();
+    let next = region.join().unwrap();
+    assert_eq!(next.id().row, left_id.row, "left beside a child");
+    next.leave();
+    assert_eq!(region.sweep(|_| _ = fork_idle()).unwrap(), 1);
+    let next = region.join().unwrap();
+    assert_eq!(next.id().row, dropped_id.row, "swept beside a child");
+    say("done");
+    wait_for_end();
+}
+
+/// A child that drops and leaves what its parent has changes nothing.
+fn drop_in_child(shared: &Shared) {
+    let us = shared.region.join().unwrap();
+    let (dropped, left) = (shared.region.join().unwrap(), shared.region.join().unwrap());
+    let ids = [dropped.id(), left.id()];
+    let both = std::cell::Cell::new(Some((dropped, left)));
+    let child = fork_that(|| {
+        if let Some((dropped, left)) = both.take() {
+            drop(dropped);
+            left.leave();
+        }
+    });
+    nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child.cast_signed()), None).unwrap();
+    assert!(ids.iter().all(|id| us.is_alive(*id)), "{:?}", shared.region.list());
+}
+
 /// A child that goes on as a copy of us, with all our files.
 fn fork_idle() -> u32 {
-    // SAFETY: the child only makes system calls until it kills itself, so it cannot meet a lock
-    // that another thread held at the fork.
+    fork_that(|| {
+        let mut bytes = [0; 16];
+        while rustix::io::read(rustix::stdio::stdin(), &mut bytes).is_ok_and(|n| n > 0) {}
+    })
+}
+
+/// A child that does one thing and kills itself.
+fn fork_that(run: impl FnOnce()) -> u32 {
+    // SAFETY: the child only makes system calls and frees memory until it kills itself, so it
+    // cannot meet a lock that another thread held at the fork: the allocator's are free in a child.
     match unsafe { nix::unistd::fork() }.unwrap() {
         nix::unistd::ForkResult::Parent { child } => child.as_raw().unsigned_abs(),
         nix::unistd::ForkResult::Child => {
-            let mut bytes = [0; 16];
-            while rustix::io::read(rustix::stdio::stdin(), &mut bytes).is_ok_and(|n| n > 0) {}
+            run();
             let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
             loop {
                 std::hint::spin_loop();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use forebay_shm::{
-    Area, AreaSpec, BarrierWish, Liveness, Participant, ParticipantId, Region, RegionSpec,
-    RobustLock, SystemFutex, crash_point,
+    Area, AreaSpec, BarrierWish, Dead, Liveness, Participant, Region, RegionSpec, RobustLock,
+    SystemFutex, crash_point,
 };
 use forebay_sync::Words;
 use forebay_sync::leases::Leases;
@@ -216,8 +216,8 @@ impl Shared {
         self.region.sweep(|dead| self.clean_up(dead)).unwrap()
     }
 
-    fn clean_up(&self, dead: ParticipantId) {
-        let row = dead.row as usize;
+    fn clean_up(&self, dead: &Dead) {
+        let row = dead.id().row as usize;
         // SAFETY: a sweep found the row's byte free and holds it now.
         unsafe { self.pins.clear_row(row) };
         // SAFETY: the same.

@@ -29,7 +29,7 @@ Usage: send_queue [--messages N] [--rounds N] [--seed N] [--json]
   --rounds N    timed runs of each queue, in turn (7)
   --seed N      from which sizes and bytes are made (1)
   --json        print one JSON object
-  --help        print this
+  -h, --help    print this
 ";
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == "--help") {
+    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }

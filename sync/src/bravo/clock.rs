@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// A thread looks at the clock in one of so many reads by the underlying lock.
+/// A thread looks at the clock in one of so many reads by the underlying lock; a power of two.
 const TURN_READS: u32 = 8;
 
 /// Now.
@@ -26,12 +26,14 @@ pub(super) fn now_ns() -> u64 {
     0
 }
 
-/// Is it this thread's turn to look at the clock?
+/// Is it this thread's turn to look at the clock? By chance, one time in [`TURN_READS`], so that no
+/// lock that is read in step with others never has its turn.
 pub(super) fn is_turn() -> bool {
     thread_local! {
-        static READS: Cell<u32> = const { Cell::new(0) };
+        static CHANCE: Cell<u32> = const { Cell::new(0) };
     }
-    let reads = READS.get().wrapping_add(1);
-    READS.set(reads);
-    reads.is_multiple_of(TURN_READS)
+    // The generator of Numerical Recipes (2nd edition, section 7.1); its upper bits are good.
+    let chance = CHANCE.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+    CHANCE.set(chance);
+    chance >> (u32::BITS - TURN_READS.ilog2()) == 0
 }

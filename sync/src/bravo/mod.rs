@@ -10,8 +10,8 @@
 //!   `read` works while no writer waits and hangs when one does, as with most reader-writer locks.
 //! - **No upgrade**: two readers that want to become the writer wait for each other, so
 //!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
-//! - A writer waits only for readers that were in before it; later ones queue at the underlying
-//!   lock.
+//! - A writer that has the underlying lock switches the bias off and waits for the readers that are
+//!   in; from then on later ones queue at the underlying lock.
 //!
 //! ```
 //! use forebay_sync::bravo::{Bravo, Shared};
@@ -49,6 +49,15 @@ pub use raw::SharedHold;
 pub use table::{
     ByStore, BySwap, Claim, Own, Row, SHARED_ROW_COUNT, SLOT_COUNT, Shared, SlotTable,
 };
+
+/// Makes the barrier of all locks whose readers store ([`ByStore`]), which else the first of these
+/// readers makes while it holds its lock.
+///
+/// The kernel takes milliseconds for that if threads run on other processors, and next to nothing
+/// if there is one thread: so a program calls this before it starts its threads.
+pub fn prepare() {
+    ByStore::barrier();
+}
 
 /// A reader-writer lock whose readers skip the underlying lock `R` while no writer comes; `S` says
 /// where they show themselves instead.

@@ -83,21 +83,18 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
         }
     }
 
-    /// # Panics
-    /// If the kernel takes back the `membarrier` that it granted. The lock stays locked then.
+    /// Ends the process if the kernel takes back the `membarrier` that it granted.
     #[inline]
     fn lock_exclusive(&self) -> Self::ExclusiveGuard {
-        loop {
-            let exclusive = self.underlying.lock_exclusive();
-            if let Some(exclusive) = self.revoke(exclusive, Patience::Endless) {
-                return exclusive;
-            }
-        }
+        let exclusive = self.underlying.lock_exclusive();
+        let is_alone = self.revoke(Patience::Endless);
+        assert!(is_alone, "endless patience came to an end");
+        exclusive
     }
 
     #[inline]
     fn try_lock_exclusive(&self) -> Option<Self::ExclusiveGuard> {
-        self.revoke(self.underlying.try_lock_exclusive()?, Patience::None)
+        self.try_revoke(self.underlying.try_lock_exclusive()?, Patience::None)
     }
 
     #[inline]
@@ -110,9 +107,9 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
         self.underlying.is_locked() || self.has_slot()
     }
 
-    /// Not yet while the writer waits for readers.
+    /// Also while the writer waits for readers to leave.
     fn is_locked_exclusive(&self) -> bool {
-        self.underlying.is_locked_exclusive() && !self.has_slot()
+        self.underlying.is_locked_exclusive()
     }
 }
 
@@ -156,6 +153,6 @@ where
 
     fn try_lock_exclusive_until(&self, timeout: Instant) -> Option<Self::ExclusiveGuard> {
         let exclusive = self.underlying.try_lock_exclusive_until(timeout)?;
-        self.revoke(exclusive, Patience::Until(timeout))
+        self.try_revoke(exclusive, Patience::Until(timeout))
     }
 }

@@ -27,12 +27,13 @@ const NUMBER_ONE: u64 = 1 << 2;
 pub(super) fn first_word(barrier: Barrier) -> u64 {
     // 2^62 locks are more than a process can make.
     static NEXT: AtomicU64 = AtomicU64::new(NUMBER_ONE);
-    let process = if barrier == Barrier::Process { PROCESS } else { 0 };
+    let process = if barrier.is_process() { PROCESS } else { 0 };
     NEXT.fetch_add(NUMBER_ONE, Relaxed) | process
 }
 
 /// The barrier that readers and writers of this lock use.
 #[inline(always)]
 pub(super) fn barrier(word: u64) -> Barrier {
-    if word & PROCESS == 0 { Barrier::Fence } else { Barrier::Process }
+    // The bit comes from a barrier that `first_word` was given.
+    Barrier::remembered(word & PROCESS != 0)
 }

@@ -77,7 +77,7 @@ impl sealed::Sealed for BySwap {}
 
 impl Claim for BySwap {
     fn barrier() -> Barrier {
-        Barrier::Fence
+        Barrier::fence()
     }
 
     #[inline(always)]
@@ -107,7 +107,7 @@ impl sealed::Sealed for ByStore {}
 
 impl Claim for ByStore {
     fn barrier() -> Barrier {
-        Barrier::process().unwrap_or(Barrier::Fence)
+        Barrier::process().unwrap_or(Barrier::fence())
     }
 
     #[inline(always)]

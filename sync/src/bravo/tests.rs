@@ -127,7 +127,7 @@ fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() = 7);
             until(|| by_underlying(&lock) && !is_biased(&lock));
-            assert!(!lock.is_locked_exclusive(), "{table}: the writer is not in yet");
+            assert!(lock.is_locked_exclusive(), "{table}: the writer waits for the reader only");
             assert!(lock.try_read().is_none(), "{table}: a nested try finds the writer");
             assert_eq!(*reader, 0, "{table}: wrote beside a reader");
             drop(reader);
@@ -135,6 +135,32 @@ fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
         assert_eq!(*lock.read(), 7, "{table}: the writer did not get in");
     }
     for_every_table!(check);
+}
+
+#[test]
+fn a_writer_that_waits_uses_up_no_wake_up_of_its_thread() {
+    const LONG: Duration = Duration::from_secs(60);
+    let lock = biased::<Shared<ByStore>>();
+    let writer = thread::current();
+    let is_reading = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = lock.read();
+            is_reading.store(true, Relaxed);
+            // The writer is long past its spinning.
+            let start = clock::now();
+            until(|| by_underlying(&lock) && start.elapsed() > Duration::from_millis(20));
+            writer.unpark();
+            let told = clock::now();
+            until(|| told.elapsed() > Duration::from_millis(5));
+            drop(guard);
+        });
+        until(|| is_reading.load(Relaxed));
+        drop(lock.write());
+    });
+    let start = clock::now();
+    thread::park_timeout(LONG);
+    assert!(start.elapsed() < LONG, "the wake-up was used up");
 }
 
 #[test]
@@ -283,6 +309,25 @@ fn after_a_revocation_the_bias_stays_off_for_factor_times_its_length() {
         drop(lock.read());
         assert_eq!(is_biased(&lock), is_biased_after, "{case}: after the next reader");
     }
+}
+
+#[test]
+fn a_lock_that_is_read_in_step_with_an_inhibited_one_gets_its_bias_back() {
+    let lock = |factor| -> Lock<Shared> {
+        let raw =
+            Bravo::<_, Shared>::new(RawRwLock::INIT, Shared::INIT).with_inhibit_factor(factor);
+        RwLock::from_raw(raw, 0)
+    };
+    let (short, endless) = (lock(1), lock(u32::MAX));
+    for lock in [&short, &endless] {
+        drop(lock.read());
+        drop(lock.write());
+    }
+    let reads = (0..1_000_000).position(|_| {
+        drop((short.read(), endless.read()));
+        is_biased(&short)
+    });
+    assert!(reads.is_some(), "never had its turn");
 }
 
 #[test]

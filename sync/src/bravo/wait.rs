@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::thread::{Timespec, nanosleep};
+
 use super::clock;
 use crate::atomic::{spin_loop, yield_now};
 
@@ -70,9 +72,16 @@ impl Backoff {
             _ if cfg!(loom) => spin_loop(),
             Step::Spin(count) => (0..count).for_each(|_| spin_loop()),
             Step::Yield => yield_now(),
-            Step::Nap(nap) => std::thread::park_timeout(nap.min(left)),
+            Step::Nap(nap) => sleep(nap.min(left)),
         }
         self.round = self.round.saturating_add(1);
         true
     }
+}
+
+/// Sleeps, if no signal ends that early. Not by parking: that would use up a wake-up which another
+/// thread has sent this one for something else.
+fn sleep(time: Duration) {
+    let time = Timespec { tv_sec: 0, tv_nsec: time.min(NAP_MAX).subsec_nanos().into() };
+    let _ = nanosleep(&time);
 }

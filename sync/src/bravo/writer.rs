@@ -9,15 +9,22 @@ use crate::atomic::{Relaxed, acquire};
 
 impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
     /// Keeps readers out; the caller has just taken the underlying lock for writing. Without
-    /// patience enough that lock is given up again, and all is as before.
+    /// patience enough it says `false`: readers come in as before.
     #[inline]
-    pub(super) fn revoke(
+    pub(super) fn revoke(&self, patience: Patience) -> bool {
+        let word = self.state.load(Relaxed);
+        word & BIAS == 0 || self.revoke_bias(word, patience)
+    }
+
+    /// The same; without patience enough the underlying lock is given up again, and all is as
+    /// before.
+    #[inline]
+    pub(super) fn try_revoke(
         &self,
         exclusive: R::ExclusiveGuard,
         patience: Patience,
     ) -> Option<R::ExclusiveGuard> {
-        let word = self.state.load(Relaxed);
-        if word & BIAS == 0 || self.revoke_bias(word, patience) {
+        if self.revoke(patience) {
             return Some(exclusive);
         }
         // SAFETY: this is the guard of the lock that the caller has just taken.

@@ -35,8 +35,8 @@ unsafe impl Send for Store {}
 fn store(slots: usize) -> Arc<Store> {
     let words = || Arc::new(LineWords::new(2));
     Arc::new(Store {
-        leases: Leases::new(words(), 1, slots, Barrier::Fence).unwrap(),
-        pins: Pins::new(words(), 1, 1, Barrier::Fence).unwrap(),
+        leases: Leases::new(words(), 1, slots, Barrier::fence()).unwrap(),
+        pins: Pins::new(words(), 1, 1, Barrier::fence()).unwrap(),
         link: [AtomicU64::new(1), AtomicU64::new(2)],
         value: [UnsafeCell::new(1), UnsafeCell::new(2)],
     })

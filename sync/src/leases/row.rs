@@ -166,7 +166,8 @@ impl<W: Words> Lease<'_, W> {
     /// Gives the lease away by number; it is held until [`LeaseRow::release`].
     #[must_use]
     pub fn into_id(self) -> LeaseId {
-        // Zero is the mark of a slot without a number.
+        // Zero is the mark of a slot without a number. After 2^32 numbers of one row the first come
+        // again: an id that was kept for so long may then end another lease.
         let serial = self.row.serial_last.get().checked_add(1).unwrap_or(1);
         self.row.serial_last.set(serial);
         self.row.serials[self.slot].set(serial);

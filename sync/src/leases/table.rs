@@ -8,7 +8,7 @@ use crate::words::Words;
 
 /// A table of leases in shared words.
 ///
-/// It is a view: to have it in several threads, make it over `Arc`s or references, and clone it.
+/// It is a view: to have it in several threads, make it over `Arc`s, and clone it.
 #[derive(Clone, Debug)]
 pub struct Leases<W> {
     rows: Rows<W>,

@@ -11,7 +11,7 @@ type Table = Leases<Arc<LineWords>>;
 
 fn table(rows: usize, slots: usize) -> Table {
     let words = Arc::new(LineWords::new(Table::words_needed(rows, slots).expect("small")));
-    Leases::new(words, rows, slots, Barrier::Fence).expect("its words")
+    Leases::new(words, rows, slots, Barrier::fence()).expect("its words")
 }
 
 fn row(leases: &Table, row: usize) -> LeaseRow<Arc<LineWords>> {
@@ -144,7 +144,7 @@ fn a_table_lies_in_enough_words() {
     assert_eq!(Table::words_needed(3, 17), Some(6 * LINE_WORDS));
     let cases = [(2, 17, None), (2, 33, Some(TableError::TooFewWords))];
     for (rows, slots, problem) in cases {
-        let made = Leases::new(LineWords::new(64), rows, slots, Barrier::Fence);
+        let made = Leases::new(LineWords::new(64), rows, slots, Barrier::fence());
         assert_eq!(made.err(), problem, "{rows} rows, {slots} slots");
     }
     // SAFETY: the table has no such row.

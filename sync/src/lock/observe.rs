@@ -10,7 +10,7 @@
 //!   began while off is silent to its end, and one that began while on is told to its end.
 //! - Whatever was told as waiting is next told, by the same thread, as acquired or as failed.
 //! - An observer takes no lock of this crate (it would be told of it, without end), does not panic
-//!   (the lock would stay taken), and is quick: it is told while the lock is held.
+//!   (the hold would count as told for ever), and is quick: it is told while the lock is held.
 //!
 //! Nothing here reads a clock: times are the observer's own, taken when it is told.
 

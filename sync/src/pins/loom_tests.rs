@@ -33,7 +33,7 @@ unsafe impl Send for Store {}
 fn store() -> Arc<Store> {
     let words = Arc::new(LineWords::new(2));
     Arc::new(Store {
-        pins: Pins::new(words, 2, 1, Barrier::Fence).unwrap(),
+        pins: Pins::new(words, 2, 1, Barrier::fence()).unwrap(),
         word: AtomicU64::new(RECORD),
         joined: AtomicU64::new(0),
         body: UnsafeCell::new((b'A', 1)),

@@ -12,7 +12,7 @@ type Table = Pins<Arc<LineWords>>;
 
 fn table(rows: usize, columns: usize) -> (Arc<LineWords>, Table) {
     let words = Arc::new(LineWords::new(Table::words_needed(rows, columns).expect("small")));
-    let pins = Pins::new(Arc::clone(&words), rows, columns, Barrier::Fence).expect("its words");
+    let pins = Pins::new(Arc::clone(&words), rows, columns, Barrier::fence()).expect("its words");
     (words, pins)
 }
 
@@ -73,14 +73,14 @@ impl Words for Shifted {
 fn a_table_lies_on_lines_and_in_enough_words() {
     let cases = [(16, 1, 1, true), (16, 1, 17, false), (31, 2, 1, true), (16, 2, 1, false)];
     for (count, rows, columns, fits) in cases {
-        let made = Pins::new(LineWords::new(count), rows, columns, Barrier::Fence);
+        let made = Pins::new(LineWords::new(count), rows, columns, Barrier::fence());
         let problem = made.err();
         let expected = (!fits).then_some(TableError::TooFewWords);
         assert_eq!(problem, expected, "{count} words, {rows} rows, {columns} columns");
     }
-    let shifted = Pins::new(Shifted(LineWords::new(64)), 1, 1, Barrier::Fence);
+    let shifted = Pins::new(Shifted(LineWords::new(64)), 1, 1, Barrier::fence());
     assert_eq!(shifted.err(), Some(TableError::NotOnALine));
-    let endless = Pins::new(LineWords::new(16), usize::MAX, 2, Barrier::Fence);
+    let endless = Pins::new(LineWords::new(16), usize::MAX, 2, Barrier::fence());
     assert_eq!(endless.err(), Some(TableError::TooFewWords));
 }
 

@@ -112,11 +112,17 @@ impl Chunk {
         unsafe { self.memory.write(length, bytes) }
     }
 
-    /// Says what there is to read. After a mark other than `Open` a reader may free the chunk.
-    pub(super) fn publish(&self, length: usize, mark: Mark) {
+    /// Says what there is to read. After a mark other than `Open` a reader may free the chunk, even
+    /// before this returns: so no reference to the chunk is taken, only to its word.
+    ///
+    /// # Safety
+    /// - The chunk lives until this stores.
+    pub(super) unsafe fn publish(chunk: NonNull<Chunk>, length: usize, mark: Mark) {
+        // SAFETY: it still lives (contract).
+        let state = unsafe { &(*chunk.as_ptr()).state };
         // ORDER: pairs with the load in `state`: the bytes, and with `Continues` the link, are
         // there before the word that tells of them.
-        self.state.store(State { length, mark }.word(), release("publish.length"));
+        state.store(State { length, mark }.word(), release("publish.length"));
     }
 
     /// What there is to read.
@@ -135,11 +141,17 @@ impl Chunk {
         unsafe { self.memory.read(from, to) }
     }
 
-    /// Says what follows. After `Ended` or `Aborted` a reader may free this chunk from now on.
-    pub(super) fn link(&self, next: NonNull<Chunk>) {
+    /// Says what follows. After `Ended` or `Aborted` a reader may free this chunk, even before this
+    /// returns, as in `publish`.
+    ///
+    /// # Safety
+    /// - The chunk lives until this stores.
+    pub(super) unsafe fn link(chunk: NonNull<Chunk>, next: NonNull<Chunk>) {
+        // SAFETY: it still lives (contract).
+        let link = unsafe { &(*chunk.as_ptr()).next };
         // ORDER: pairs with the load in `next`: the chunk and its first bytes are there before
         // the link to it.
-        self.next.store(next.as_ptr(), release("publish.link"));
+        link.store(next.as_ptr(), release("publish.link"));
     }
 
     /// Says that nothing follows, ever.

@@ -23,7 +23,8 @@ pub struct Receiver<S: Chunks = Heap> {
 pub enum Read<'a> {
     /// Bytes of the message at the head, as far as they lie in one piece.
     Part {
-        /// Empty only if the message has ended since all of it was read.
+        /// Empty only if the message has ended since all of it was read, or if no byte was asked
+        /// for.
         bytes: &'a [u8],
         /// Does the message end with them?
         is_end: bool,

@@ -59,7 +59,7 @@ impl Tail {
         // SAFETY: we are the producer, and `length` is what we have published.
         let count = unsafe { self.last().append(self.length, bytes) };
         self.length += count;
-        self.last().publish(self.length, Mark::Open);
+        self.publish(Mark::Open);
         count
     }
 
@@ -70,9 +70,10 @@ impl Tail {
         let next = NonNull::from(Box::leak(chunk));
         // The last access to a chunk is the one that allows a reader to go on: the link after an
         // end, the mark within a message.
-        self.last().link(next);
+        // SAFETY: by the invariants the last chunk is not freed before this.
+        unsafe { Chunk::link(self.chunk, next) };
         if self.is_open {
-            self.last().publish(self.length, Mark::Continues);
+            self.publish(Mark::Continues);
         }
         *self = Tail { chunk: next, length: count, is_open: true };
         count
@@ -82,13 +83,19 @@ impl Tail {
     pub(super) fn end(&mut self, mark: Mark) {
         if self.is_open {
             self.is_open = false;
-            self.last().publish(self.length, mark);
+            self.publish(mark);
         }
     }
 
     /// Says that there will be no other message.
     pub(super) fn close(&self) {
         self.last().close();
+    }
+
+    fn publish(&self, mark: Mark) {
+        // SAFETY: by the invariants the last chunk is not freed before this: in `extend`, a reader
+        // of an open message goes on only when it sees the mark.
+        unsafe { Chunk::publish(self.chunk, self.length, mark) };
     }
 
     fn last(&self) -> &Chunk {

@@ -55,6 +55,27 @@ fn a_waiter_that_found_what_it_waited_for_leaves_nothing_behind() {
     assert_eq!(waiters.left_count.load(Relaxed), 0, "counted wrongly");
 }
 
+/// A waker whose task is broken.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker of the test");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_ends_nobody_elses_sleep_for_ever() {
+    let waiters = Waiters::new();
+    let wakes = Arc::new(CountedWakes::default());
+    let (mut first, mut broken) = (Waiter::new(), Waiter::new());
+    poll_in_vain(&mut first, &waiters, &Waker::from(Arc::clone(&wakes)));
+    poll_in_vain(&mut broken, &waiters, &Waker::from(Arc::new(Panics)));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waiters.wake_all()));
+    assert!(outcome.is_err(), "the panic goes on");
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "the other one was not woken");
+}
+
 #[test]
 fn a_stack_that_goes_drops_what_is_on_it() {
     let waiters = Waiters::new();

@@ -2,10 +2,13 @@
 //! milliseconds.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::table::Done;
 use crate::config::ServerSettings;
-use crate::limits::{ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_RETRY_MS};
+use crate::limits::{
+    ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS,
+};
 
 /// How old the addresses of a name may be that one connection uses.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +17,10 @@ pub(super) struct Terms {
     pub(super) since_ms: u64,
     /// Without another thought.
     pub(super) fresh_ms: u64,
-    /// Beyond that, while there are no newer ones.
+    /// Beyond that, if newer ones cannot be had or not in time.
     pub(super) stale_ms: u64,
+    /// For so long the connection waits for newer ones if it has stale ones.
+    pub(super) wait_ms: u64,
 }
 
 /// One name and port.
@@ -24,122 +29,216 @@ pub(super) struct Host {
     /// In the order of the resolver; empty until the name was resolved once.
     addresses: Vec<Address>,
     resolved_ms: u64,
-    /// The last try failed: none before this.
-    retry_ms: u64,
-    /// Somebody resolves the name.
+    /// None of the addresses took a connection since they were found.
+    is_in_vain: bool,
+    /// When the name could not be resolved; nothing if it could since.
+    failed_ms: Option<u64>,
+    /// When the last resolution began.
+    began_ms: u64,
+    /// The end of the one that is under way.
     under_way: Option<Done>,
+    /// Counts connections, so that each address of several gets its part of them.
+    turn: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Address {
     address: SocketAddr,
-    /// It took no connection: until then it is tried last.
-    failed_until_ms: u64,
+    /// It took no connection since it took its last one. It is tried last; after this time one
+    /// connection tries it first.
+    failed_until_ms: Option<u64>,
 }
 
 /// What to do for a connection to a name.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Try these addresses in turn.
-    Use { addresses: Vec<SocketAddr>, is_stale: bool },
-    /// Resolve the name. Until that is done there may be stale addresses to fall back to.
-    Resolve { has_stale: bool },
-    /// Somebody resolves it: wait for the end.
-    Wait(Done),
+    /// Try these addresses in turn. For the one that is due, see [`Host::take_due`].
+    Use { addresses: Vec<SocketAddr>, is_stale: bool, due: Option<SocketAddr> },
+    /// Resolve the name.
+    Resolve,
+    /// Somebody resolves it: wait for the end, but at most until then if there are stale addresses.
+    Wait { done: Done, until_ms: Option<u64> },
     /// It could not be resolved a moment ago.
     Refuse,
 }
 
 impl Terms {
-    pub(super) fn of(settings: &ServerSettings, now_ms: u64) -> Terms {
+    /// For a connection that begins now and is to be open at `deadline_ms`: half of the time is
+    /// for connecting.
+    pub(super) fn of(settings: &ServerSettings, now_ms: u64, deadline_ms: u64) -> Terms {
         Terms {
             since_ms: now_ms,
             fresh_ms: u64::from(settings.origin_address_ms_max),
             stale_ms: u64::from(settings.origin_stale_address_ms_max),
+            wait_ms: deadline_ms.saturating_sub(now_ms) / 2,
         }
     }
 }
 
 impl Host {
-    /// What to do now. Stale addresses are a substitute (RFC 8767 §5): who finds that nobody
-    /// resolves the name does it; all others go on with what is there.
+    /// What to do now. Stale addresses are a substitute (RFC 8767 §5): all wait for new ones, and
+    /// only if these cannot be had, or not in time, they go on with what is there.
     pub(super) fn step(&self, terms: Terms, now_ms: u64) -> Step {
         let age_ms = now_ms.saturating_sub(self.resolved_ms);
         let is_known = !self.addresses.is_empty();
-        if is_known && (age_ms < terms.fresh_ms || self.resolved_ms >= terms.since_ms) {
-            return Step::Use { addresses: self.in_order(now_ms), is_stale: false };
+        if is_known && (age_ms < self.fresh_ms(terms) || self.resolved_ms >= terms.since_ms) {
+            return self.go(false, now_ms);
         }
         let has_stale = is_known && age_ms < terms.fresh_ms + terms.stale_ms;
-        if self.under_way.is_none() && now_ms >= self.retry_ms {
-            return Step::Resolve { has_stale };
+        let Some(done) = &self.under_way else {
+            return match self.has_failed_within(HOST_RETRY_MS, now_ms) {
+                false => Step::Resolve,
+                true if has_stale => self.go(true, now_ms),
+                true => Step::Refuse,
+            };
+        };
+        let until_ms = self.wait_until_ms(terms, now_ms);
+        if has_stale && now_ms >= until_ms {
+            return self.go(true, now_ms);
         }
-        if has_stale {
-            return Step::Use { addresses: self.in_order(now_ms), is_stale: true };
-        }
-        self.under_way.clone().map_or(Step::Refuse, Step::Wait)
+        Step::Wait { done: done.clone(), until_ms: has_stale.then_some(until_ms) }
     }
 
-    /// As resolved; those that took no connection lately come last.
-    fn in_order(&self, now_ms: u64) -> Vec<SocketAddr> {
-        let mut ordered = self.addresses.clone();
-        ordered.sort_by_key(|one| one.has_failed(now_ms));
-        ordered.iter().map(|one| one.address).collect()
+    /// Addresses none of which takes a connection may be those of yesterday.
+    fn fresh_ms(&self, terms: Terms) -> u64 {
+        if self.is_in_vain { terms.fresh_ms.min(HOST_RETRY_MS) } else { terms.fresh_ms }
+    }
+
+    /// Until when to wait where there are stale addresses. A resolver that failed a moment ago is
+    /// not waited for, nor one that had its time for others.
+    fn wait_until_ms(&self, terms: Terms, now_ms: u64) -> u64 {
+        if self.has_failed_within(HOST_DOUBTED_MS, now_ms) {
+            return now_ms;
+        }
+        let own_ms = terms.since_ms.saturating_add(terms.wait_ms);
+        own_ms.min(self.began_ms + HOST_WAIT_MS)
+    }
+
+    fn has_failed_within(&self, limit_ms: u64, now_ms: u64) -> bool {
+        self.failed_ms.is_some_and(|failed_ms| now_ms < failed_ms + limit_ms)
+    }
+
+    fn go(&self, is_stale: bool, now_ms: u64) -> Step {
+        let due = self.addresses.iter().find(|one| one.is_due(now_ms));
+        let due = due.map(|one| one.address);
+        Step::Use { addresses: self.in_order(), is_stale, due }
+    }
+
+    /// By turns, within neighbours of one family: which family comes first was the resolver's
+    /// choice (RFC 6724). Those that took no connection come last.
+    fn in_order(&self) -> Vec<SocketAddr> {
+        let of = |failed| self.addresses.iter().filter(move |one| one.has_failed() == failed);
+        let mut ordered: Vec<SocketAddr> = of(false).map(|one| one.address).collect();
+        if ordered.len() > 1 {
+            let turn = self.turn.fetch_add(1, Relaxed);
+            for family in ordered.chunk_by_mut(|one, next| one.is_ipv4() == next.is_ipv4()) {
+                family.rotate_left(turn % family.len());
+            }
+        }
+        ordered.extend(of(true).map(|one| one.address));
+        ordered
+    }
+
+    /// Makes it the caller's duty to try the address first, though it failed. If it is a black
+    /// hole, that takes long: false if another does it already.
+    pub(super) fn take_due(&mut self, address: SocketAddr, now_ms: u64) -> bool {
+        let found = self.find_mut(address).filter(|one| one.is_due(now_ms));
+        let is_due = found.is_some();
+        if let Some(one) = found {
+            one.failed_until_ms = Some(now_ms + ADDRESS_FAILED_MS);
+        }
+        is_due
     }
 
     /// Somebody begins to resolve the name; `done` tells of the end.
-    pub(super) fn begin(&mut self, done: Done) {
+    pub(super) fn begin(&mut self, done: Done, now_ms: u64) {
         self.under_way = Some(done);
+        self.began_ms = now_ms;
     }
 
-    /// Is this the resolution that is under way?
-    pub(super) fn is_under_way(&self, done: &Done) -> bool {
-        self.under_way.as_ref().is_some_and(|own| own.is_same(done))
+    /// Does somebody resolve the name?
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// When that began, or the last time that it was done.
+    pub(super) fn began_ms(&self) -> u64 {
+        self.began_ms
     }
 
     /// The resolution that is under way has ended. No address is as good as an error.
     pub(super) fn end(&mut self, found: &[SocketAddr], now_ms: u64) {
         self.under_way = None;
         if found.is_empty() {
-            self.retry_ms = now_ms + HOST_RETRY_MS;
+            self.failed_ms = Some(now_ms);
             return;
         }
         let mut addresses: Vec<Address> = Vec::new();
         for &address in found {
             let is_new = addresses.iter().all(|other| other.address != address);
             if is_new && addresses.len() < HOST_ADDRESSES_MAX {
-                let failed_until_ms = self.find(address).map_or(0, |old| old.failed_until_ms);
+                let failed_until_ms = self.find(address).and_then(|old| old.failed_until_ms);
                 addresses.push(Address { address, failed_until_ms });
             }
         }
         self.addresses = addresses;
         self.resolved_ms = now_ms;
-        self.retry_ms = 0;
+        self.is_in_vain = false;
+        self.failed_ms = None;
+    }
+
+    /// Are these all the addresses that are known, and is it news that none takes a connection?
+    pub(super) fn can_give_up(&self, tried: &[SocketAddr]) -> bool {
+        !self.is_in_vain && self.addresses.iter().all(|one| tried.contains(&one.address))
+    }
+
+    /// None of these takes a connection. If there are no others, the name is soon resolved anew.
+    pub(super) fn give_up(&mut self, tried: &[SocketAddr]) {
+        self.is_in_vain |= self.can_give_up(tried);
     }
 
     /// Would [`Host::put_last`] change the order? An address that stands alone is tried anyway.
-    pub(super) fn can_put_last(&self, address: SocketAddr, now_ms: u64) -> bool {
-        let found = self.find(address);
-        self.addresses.len() > 1 && found.is_some_and(|one| !one.has_failed(now_ms))
+    pub(super) fn can_put_last(&self, address: SocketAddr) -> bool {
+        self.addresses.len() > 1 && self.find(address).is_some_and(|one| !one.has_failed())
     }
 
-    /// The address took no connection: for a while it is tried last. False if nothing changes.
+    /// The address took no connection: it is tried last. False if nothing changes.
     pub(super) fn put_last(&mut self, address: SocketAddr, now_ms: u64) -> bool {
-        if !self.can_put_last(address, now_ms) {
-            return false;
+        let can = self.can_put_last(address);
+        if let Some(one) = self.find_mut(address).filter(|_| can) {
+            one.failed_until_ms = Some(now_ms + ADDRESS_FAILED_MS);
         }
-        for one in self.addresses.iter_mut().filter(|one| one.address == address) {
-            one.failed_until_ms = now_ms + ADDRESS_FAILED_MS;
+        can
+    }
+
+    /// Would [`Host::put_back`] change anything?
+    pub(super) fn can_put_back(&self, address: SocketAddr) -> bool {
+        self.find(address).is_some_and(|one| self.is_in_vain || one.has_failed())
+    }
+
+    /// The address took a connection.
+    pub(super) fn put_back(&mut self, address: SocketAddr) {
+        if let Some(one) = self.find_mut(address) {
+            one.failed_until_ms = None;
+            self.is_in_vain = false;
         }
-        true
     }
 
     fn find(&self, address: SocketAddr) -> Option<&Address> {
         self.addresses.iter().find(|one| one.address == address)
     }
+
+    fn find_mut(&mut self, address: SocketAddr) -> Option<&mut Address> {
+        self.addresses.iter_mut().find(|one| one.address == address)
+    }
 }
 
 impl Address {
-    fn has_failed(&self, now_ms: u64) -> bool {
-        now_ms < self.failed_until_ms
+    fn has_failed(&self) -> bool {
+        self.failed_until_ms.is_some()
+    }
+
+    fn is_due(&self, now_ms: u64) -> bool {
+        self.failed_until_ms.is_some_and(|until_ms| now_ms >= until_ms)
     }
 }

@@ -6,7 +6,9 @@
 //! Invariants:
 //! - A name is resolved by one thread of the whole server at a time, and never on a worker's loop.
 //! - The lock is held to look or to note, never across a wait or while a name is resolved.
-//! - Who begins to resolve a name ends it in the table, also if its task or its thread dies.
+//! - Stale addresses are used only after a failure or a wait (RFC 8767 §5).
+//! - Who begins to resolve a name ends it in the table, also if its task or its thread dies;
+//!   until then the name stays in the table.
 //! - What is an address already never enters the table.
 
 mod host;
@@ -16,5 +18,5 @@ mod table;
 mod tests;
 
 pub use resolve::Resolver;
-pub(super) use resolve::{addresses, note_failed};
+pub(super) use resolve::{addresses, note_all_failed, note_failed, note_worked};
 pub(crate) use table::Hosts;

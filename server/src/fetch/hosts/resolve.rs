@@ -8,17 +8,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::host::{Step, Terms};
-use super::table::{Done, Resolution};
+use super::table::{Begun, Done, Resolution};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::limits::HOST_WAIT_MS;
 use crate::worker::Worker;
 
 type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
@@ -70,7 +69,7 @@ pub(in crate::fetch) async fn addresses(
     if let Ok(address) = origin.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, origin.port)]);
     }
-    let terms = Terms::of(settings, clock::monotonic_ms());
+    let terms = Terms::of(settings, clock::monotonic_ms(), deadline_ms);
     if terms.fresh_ms == 0 {
         return resolve_apart(worker, origin, deadline_ms).await;
     }
@@ -78,26 +77,26 @@ pub(in crate::fetch) async fn addresses(
         let now_ms = clock::monotonic_ms();
         let left_ms = deadline_ms.saturating_sub(now_ms);
         match worker.hosts.step(&origin.authority, terms, now_ms) {
-            Step::Use { addresses, is_stale } => {
+            Step::Use { mut addresses, is_stale, due } => {
                 if is_stale {
                     worker.count(Counter::OriginStaleAddresses);
+                }
+                if let Some(due) = due
+                    && worker.hosts.take_due(&origin.authority, due, now_ms)
+                {
+                    addresses.sort_by_key(|&address| address != due);
                 }
                 return Ok(addresses);
             }
             Step::Refuse => return Err(Fault::OriginName),
-            Step::Wait(done) => wait(done, left_ms).await?,
-            Step::Resolve { has_stale } => {
-                let Some((resolution, done)) = worker.hosts.begin(&origin.authority, terms, now_ms)
-                else {
-                    continue;
-                };
-                begin(worker, origin, terms, resolution);
-                match has_stale {
-                    // In vain or not: the next look finds new addresses or the stale ones.
-                    true => drop(wait(done, HOST_WAIT_MS.min(left_ms / 2)).await),
-                    false => wait(done, left_ms).await?,
-                }
-            }
+            // In vain or not: the next look finds new addresses or the stale ones.
+            Step::Wait { done, until_ms: Some(ms) } => drop(wait(done, ms - now_ms).await),
+            Step::Wait { done, until_ms: None } => wait(done, left_ms).await?,
+            Step::Resolve => match worker.hosts.begin(&origin.authority, terms, now_ms) {
+                Begun::Own(resolution) => begin(worker, origin, terms, resolution),
+                Begun::Another => {}
+                Begun::NoRoom => return resolve_apart(worker, origin, deadline_ms).await,
+            },
         }
     }
 }
@@ -115,8 +114,7 @@ async fn resolve_apart(
 ) -> Result<Vec<SocketAddr>, Fault> {
     let limit = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
     let found = timeout(limit, resolve_on_a_thread(worker, origin, |_| ())).await;
-    let found = found.map_err(|_| Fault::OriginConnectTimeout)?;
-    found.unwrap_or_else(|panicked| Err(panicked.into())).map_err(|_| {
+    found.map_err(|_| Fault::OriginConnectTimeout)?.map_err(|_| {
         worker.count(Counter::OriginResolutionErrors);
         Fault::OriginName
     })
@@ -124,16 +122,15 @@ async fn resolve_apart(
 
 /// Resolves the name on another thread, for all who wait. This goes on when they do not.
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
-    let resolved = resolve_on_a_thread(worker, origin, move |found| {
-        resolution.end(found, clock::monotonic_ms());
-    });
-    let (own, authority) = (Rc::clone(worker), origin.authority.clone());
+    let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {
-        let Err(error) = resolved.await.unwrap_or_else(|panicked| Err(panicked.into())) else {
+        let note = move |found: &[SocketAddr]| resolution.end(found, clock::monotonic_ms());
+        let Err(error) = resolve_on_a_thread(&own, &origin, note).await else {
             return;
         };
         own.count(Counter::OriginResolutionErrors);
-        let step = own.hosts.step(&authority, terms, clock::monotonic_ms());
+        let authority = &origin.authority;
+        let step = own.hosts.step(authority, terms, clock::monotonic_ms());
         let what_now = match step {
             Step::Use { .. } => "its last addresses stay in use",
             _ => "it has no addresses",
@@ -143,19 +140,24 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
 }
 
 /// Resolves the name and calls `note` with what was found, nothing after an error, both on a
-/// thread that may block.
-fn resolve_on_a_thread(
+/// thread that may block. It holds its permit to the end, also when nobody waits any more: what
+/// the system has begun cannot be stopped.
+async fn resolve_on_a_thread(
     worker: &Worker,
     origin: &OriginAddress,
     note: impl FnOnce(&[SocketAddr]) + Send + 'static,
-) -> JoinHandle<io::Result<Vec<SocketAddr>>> {
+) -> io::Result<Vec<SocketAddr>> {
+    let permits = Arc::clone(&worker.resolutions);
+    let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
     worker.count(Counter::OriginResolutions);
     let (resolver, host, port) = (worker.hosts.resolver.clone(), origin.host.clone(), origin.port);
-    spawn_blocking(move || {
+    let resolved = spawn_blocking(move || {
         let found = resolver.resolve(&host, port);
         note(found.as_deref().unwrap_or_default());
+        drop(permit);
         found
-    })
+    });
+    resolved.await.unwrap_or_else(|panicked| Err(panicked.into()))
 }
 
 /// An address of an origin took no connection: others of the same name are tried before it.
@@ -165,4 +167,18 @@ pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, add
         let detail = format_args!("{}: {address} is tried last", origin.authority);
         worker.event(Event::OriginAddressFailed, &detail);
     }
+}
+
+/// An address of an origin took a connection.
+pub(in crate::fetch) fn note_worked(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
+    worker.hosts.put_back(&origin.authority, address);
+}
+
+/// None of these addresses of an origin took a connection: there may be others by now.
+pub(in crate::fetch) fn note_all_failed(
+    worker: &Worker,
+    origin: &OriginAddress,
+    tried: &[SocketAddr],
+) {
+    worker.hosts.give_up(&origin.authority, tried);
 }

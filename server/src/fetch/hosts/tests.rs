@@ -5,17 +5,27 @@ use std::sync::Arc;
 
 use super::host::{Host, Step, Terms};
 use super::resolve::Resolver;
-use super::table::{Done, Hosts, Resolution};
+use super::table::{Begun, Hosts, Resolution};
 use crate::config::Config;
-use crate::limits::{ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_RETRY_MS, HOSTS_MAX};
+use crate::limits::{
+    ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS, HOSTS_MAX,
+};
 
-const TERMS: Terms = Terms { since_ms: u64::MAX, fresh_ms: 100, stale_ms: 1000 };
+const TERMS: Terms =
+    Terms { since_ms: u64::MAX, fresh_ms: 100, stale_ms: 1000, wait_ms: HOST_WAIT_MS };
+
+/// Of a name that is not resolved anew within a test.
+const LONG: Terms = Terms { fresh_ms: 100 * ADDRESS_FAILED_MS, ..TERMS };
 
 /// When something was found, or was not.
 const T: u64 = 50_000;
 
+/// Of IPv4 up to 100, then of IPv6.
 fn address(number: u8) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, number], 80))
+    match number {
+        0..=100 => SocketAddr::from(([192, 0, 2, number], 80)),
+        _ => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)], 80)),
+    }
 }
 
 fn addresses(numbers: &[u8]) -> Vec<SocketAddr> {
@@ -29,13 +39,14 @@ fn hosts() -> Arc<Hosts> {
 /// A step in few words.
 fn show(step: &Step) -> String {
     match step {
-        Step::Use { addresses, is_stale } => {
+        Step::Use { addresses, is_stale, due } => {
             let numbers: Vec<_> = addresses.iter().map(|one| last_number(*one)).collect();
-            format!("{} {numbers:?}", if *is_stale { "stale" } else { "fresh" })
+            let due = due.map_or(String::new(), |due| format!(", {} is due", last_number(due)));
+            format!("{} {numbers:?}{due}", if *is_stale { "stale" } else { "fresh" })
         }
-        Step::Resolve { has_stale: true } => "resolve, or stale".into(),
-        Step::Resolve { has_stale: false } => "resolve".into(),
-        Step::Wait(_) => "wait".into(),
+        Step::Resolve => "resolve".into(),
+        Step::Wait { until_ms: None, .. } => "wait".into(),
+        Step::Wait { until_ms: Some(until_ms), .. } => format!("wait until T + {}", until_ms - T),
         Step::Refuse => "refuse".into(),
     }
 }
@@ -51,12 +62,23 @@ fn step(hosts: &Hosts, now_ms: u64) -> String {
     show(&hosts.step("a", TERMS, now_ms))
 }
 
-fn begin(hosts: &Arc<Hosts>, now_ms: u64) -> (Resolution, Done) {
-    hosts.begin("a", TERMS, now_ms).expect("nobody else resolves it")
+fn begin(hosts: &Arc<Hosts>, now_ms: u64) -> Resolution {
+    begin_name(hosts, "a", TERMS, now_ms)
+}
+
+fn begin_name(hosts: &Arc<Hosts>, name: &str, terms: Terms, now_ms: u64) -> Resolution {
+    match hosts.begin(name, terms, now_ms) {
+        Begun::Own(resolution) => resolution,
+        other => panic!("{name} at {now_ms}: {other:?}"),
+    }
+}
+
+fn resolve_name(hosts: &Arc<Hosts>, name: &str, now_ms: u64) {
+    begin_name(hosts, name, TERMS, now_ms).end(&addresses(&[1]), now_ms);
 }
 
 fn resolve(hosts: &Arc<Hosts>, found: &[u8], now_ms: u64) {
-    begin(hosts, now_ms).0.end(&addresses(found), now_ms);
+    begin(hosts, now_ms).end(&addresses(found), now_ms);
 }
 
 #[test]
@@ -70,10 +92,10 @@ fn addresses_are_fresh_then_a_substitute_then_nothing() {
         ("never resolved, under way", failed, 0, true, "wait"),
         ("fresh", found, 0, false, "fresh [1, 2]"),
         ("fresh to the last", found, TERMS.fresh_ms - 1, false, "fresh [1, 2]"),
-        ("stale", found, TERMS.fresh_ms, false, "resolve, or stale"),
-        ("stale, under way", found, TERMS.fresh_ms, true, "stale [1, 2]"),
-        ("stale to the last", found, last - 1, false, "resolve, or stale"),
-        ("stale to the last, under way", found, last - 1, true, "stale [1, 2]"),
+        ("stale", found, TERMS.fresh_ms, false, "resolve"),
+        ("stale, under way", found, TERMS.fresh_ms, true, "wait until T + 1600"),
+        ("stale to the last", found, last - 1, false, "resolve"),
+        ("stale to the last, under way", found, last - 1, true, "wait until T + 2599"),
         ("too old", found, last, false, "resolve"),
         ("too old, under way", found, last, true, "wait"),
         ("in vain", none, 0, false, "refuse"),
@@ -108,14 +130,80 @@ fn a_name_that_is_resolved_in_vain_keeps_its_last_addresses() {
         assert_eq!(step(&hosts, now_ms), wanted, "at {now_ms}");
     }
     let wide = Terms { stale_ms: 10_000, ..TERMS };
+    let under_way = begin(&hosts, stale + HOST_RETRY_MS);
     let later = hosts.step("a", wide, stale + HOST_RETRY_MS);
-    assert_eq!(show(&later), "resolve, or stale", "the settings of now decide");
-    resolve(&hosts, &[2], stale + HOST_RETRY_MS);
+    assert_eq!(show(&later), "stale [1]", "the settings of now decide");
+    under_way.end(&addresses(&[2]), stale + HOST_RETRY_MS);
     assert_eq!(step(&hosts, stale + HOST_RETRY_MS), "fresh [2]");
     let none = Terms { stale_ms: 0, ..TERMS };
     resolve(&hosts, &[], stale + HOST_RETRY_MS + TERMS.fresh_ms);
     let now_ms = stale + HOST_RETRY_MS + TERMS.fresh_ms;
     assert_eq!(show(&hosts.step("a", none, now_ms)), "refuse", "without a time beyond");
+}
+
+#[test]
+fn all_wait_for_a_resolution_that_has_time_and_for_no_doubtful_one() {
+    // How long before T + 1000, when the resolution begins, one failed; when the connection was
+    // asked for, and how long it can wait; when it looks; what it does then.
+    let began = T + 1000;
+    let over = began + HOST_WAIT_MS;
+    let cases = [
+        (None, began, 9999, began, "wait until T + 2500"),
+        (None, began + 700, 9999, began + 700, "wait until T + 2500"),
+        (None, began + 700, 300, began + 700, "wait until T + 2000"),
+        (None, began + 700, 300, began + 999, "wait until T + 2000"),
+        (None, began + 700, 300, began + 1000, "stale [1]"),
+        (None, began, 9999, over - 1, "wait until T + 2500"),
+        (None, began, 9999, over, "stale [1]"),
+        (None, over, 9999, over, "stale [1]"),
+        (Some(HOST_RETRY_MS), began, 9999, began, "stale [1]"),
+        (Some(HOST_DOUBTED_MS - 1), began, 9999, began, "stale [1]"),
+        (Some(HOST_DOUBTED_MS), began, 9999, began, "wait until T + 2500"),
+    ];
+    for (failed_before_ms, since_ms, wait_ms, now_ms, wanted) in cases {
+        let hosts = hosts();
+        let terms = Terms { since_ms, wait_ms, fresh_ms: 100, stale_ms: 100_000 };
+        resolve(&hosts, &[1], T - 40_000);
+        if let Some(before_ms) = failed_before_ms {
+            resolve(&hosts, &[], began - before_ms);
+        }
+        let _under_way = begin(&hosts, began);
+        let case = format!("{failed_before_ms:?}, since {since_ms}, {wait_ms} ms, at {now_ms}");
+        assert_eq!(show(&hosts.step("a", terms, now_ms)), wanted, "{case}");
+    }
+}
+
+#[test]
+fn a_name_whose_addresses_all_failed_is_resolved_anew() {
+    // What was tried in vain; how long after the addresses 1 and 2 were found somebody looks.
+    let cases: &[(&[u8], u64, &str)] = &[
+        (&[], HOST_RETRY_MS, "fresh [1, 2]"),
+        (&[1], HOST_RETRY_MS, "fresh [1, 2]"),
+        (&[1, 3], HOST_RETRY_MS, "fresh [1, 2]"),
+        (&[1, 2], HOST_RETRY_MS - 1, "fresh [1, 2]"),
+        (&[1, 2], HOST_RETRY_MS, "resolve"),
+        (&[2, 3, 1], HOST_RETRY_MS, "resolve"),
+    ];
+    let terms = Terms { fresh_ms: 10_000, ..TERMS };
+    for (tried, later_ms, wanted) in cases {
+        let hosts = hosts();
+        hosts.give_up("a", &addresses(tried));
+        resolve(&hosts, &[1, 2], T);
+        hosts.give_up("a", &addresses(tried));
+        let now_ms = T + later_ms;
+        let found = show(&hosts.step("a", terms, now_ms));
+        assert_eq!(found, *wanted, "{tried:?}, {later_ms} ms later");
+        if *wanted == "resolve" {
+            let resolution = begin_name(&hosts, "a", terms, now_ms);
+            let waits = format!("wait until T + {}", later_ms + HOST_WAIT_MS);
+            assert_eq!(show(&hosts.step("a", terms, now_ms)), waits, "{tried:?}");
+            resolution.end(&[], now_ms);
+            assert_eq!(show(&hosts.step("a", terms, now_ms)), "stale [1, 2]", "{tried:?}");
+            resolve(&hosts, &[1, 2], now_ms + HOST_RETRY_MS);
+            let later = hosts.step("a", terms, now_ms + 2 * HOST_RETRY_MS);
+            assert_eq!(show(&later), "fresh [2, 1]", "{tried:?}");
+        }
+    }
 }
 
 #[test]
@@ -126,8 +214,8 @@ fn what_is_found_for_a_request_is_new_enough_for_it() {
     let cases = [
         (T - 10, "fresh [1]"),
         (T, "fresh [1]"),
-        (T + 1, "resolve, or stale"),
-        (T + TERMS.fresh_ms, "resolve, or stale"),
+        (T + 1, "resolve"),
+        (T + TERMS.fresh_ms, "resolve"),
     ];
     for (since_ms, wanted) in cases {
         let terms = Terms { since_ms, ..TERMS };
@@ -137,47 +225,104 @@ fn what_is_found_for_a_request_is_new_enough_for_it() {
 }
 
 #[test]
-fn an_address_that_took_no_connection_comes_last_for_a_while() {
+fn an_address_that_took_no_connection_comes_last() {
     // Those that fail, one after the other, each 10 ms later; when to look; the order then.
-    let cases: &[(&[u8], u64, &[u8])] = &[
-        (&[], 0, &[1, 2, 3]),
-        (&[1], 0, &[2, 3, 1]),
-        (&[1, 2], 10, &[3, 1, 2]),
-        (&[3], 0, &[1, 2, 3]),
-        (&[1, 2, 3], 20, &[1, 2, 3]),
-        (&[9], 0, &[1, 2, 3]),
-        (&[1], ADDRESS_FAILED_MS - 1, &[2, 3, 1]),
-        (&[1], ADDRESS_FAILED_MS, &[1, 2, 3]),
+    let cases: &[(&[u8], u64, &str)] = &[
+        (&[], 0, "[1, 2, 3]"),
+        (&[1], 0, "[2, 3, 1]"),
+        (&[1, 2], 10, "[3, 1, 2]"),
+        (&[3], 0, "[1, 2, 3]"),
+        (&[1, 2, 3], 20, "[1, 2, 3]"),
+        (&[9], 0, "[1, 2, 3]"),
+        (&[1], ADDRESS_FAILED_MS - 1, "[2, 3, 1]"),
+        (&[1], ADDRESS_FAILED_MS, "[2, 3, 1], 1 is due"),
+        (&[2, 1], ADDRESS_FAILED_MS, "[3, 1, 2], 2 is due"),
+        (&[3], 10 * ADDRESS_FAILED_MS, "[1, 2, 3], 3 is due"),
         // A second failure while it is last already does not count anew.
-        (&[1, 1], ADDRESS_FAILED_MS, &[1, 2, 3]),
+        (&[1, 1], ADDRESS_FAILED_MS, "[2, 3, 1], 1 is due"),
     ];
-    let terms = Terms { fresh_ms: 2 * ADDRESS_FAILED_MS, ..TERMS };
     for (failing, later_ms, wanted) in cases {
         let hosts = hosts();
         resolve(&hosts, &[1, 2, 3], T);
         for (now_ms, number) in (T..).step_by(10).zip(*failing) {
             hosts.put_last("a", address(*number), now_ms);
         }
-        let found = show(&hosts.step("a", terms, T + later_ms));
-        assert_eq!(found, format!("fresh {wanted:?}"), "{failing:?} at {later_ms}");
+        let found = show(&hosts.step("a", LONG, T + later_ms));
+        assert_eq!(found, format!("fresh {wanted}"), "{failing:?} at {later_ms}");
     }
 }
 
 #[test]
-fn a_failure_of_an_address_is_news_once() {
+fn connections_go_to_the_addresses_of_one_family_by_turns() {
+    // What the resolver finds, above 100 of IPv6; which of them fail; four connections.
+    let cases: &[(&[u8], &[u8], [&str; 4])] = &[
+        (&[1], &[], ["[1]", "[1]", "[1]", "[1]"]),
+        (&[1, 2], &[], ["[1, 2]", "[2, 1]", "[1, 2]", "[2, 1]"]),
+        (&[1, 2, 3], &[], ["[1, 2, 3]", "[2, 3, 1]", "[3, 1, 2]", "[1, 2, 3]"]),
+        (&[1, 2, 3], &[2], ["[1, 3, 2]", "[3, 1, 2]", "[1, 3, 2]", "[3, 1, 2]"]),
+        (&[1, 2], &[1], ["[2, 1]", "[2, 1]", "[2, 1]", "[2, 1]"]),
+        (&[101, 1], &[], ["[101, 1]", "[101, 1]", "[101, 1]", "[101, 1]"]),
+        (&[101, 102, 1], &[], ["[101, 102, 1]", "[102, 101, 1]", "[101, 102, 1]", "[102, 101, 1]"]),
+        (&[1, 2, 101], &[101], ["[1, 2, 101]", "[2, 1, 101]", "[1, 2, 101]", "[2, 1, 101]"]),
+    ];
+    for (found, failing, wanted) in cases {
+        let hosts = hosts();
+        resolve(&hosts, found, T);
+        for number in *failing {
+            hosts.put_last("a", address(*number), T);
+        }
+        let seen = [(); 4].map(|()| step(&hosts, T));
+        assert_eq!(seen, wanted.map(|one| format!("fresh {one}")), "{found:?} but {failing:?}");
+    }
+}
+
+#[test]
+fn one_at_a_time_tries_an_address_that_failed() {
     let hosts = hosts();
-    assert!(!hosts.put_last("a", address(1), T), "of an unknown name");
+    resolve(&hosts, &[1, 2], T);
+    hosts.put_last("a", address(1), T);
+    let mut due_ms = T + ADDRESS_FAILED_MS;
+    let look = |now_ms| show(&hosts.step("a", LONG, now_ms));
+    for turn in 1..=3 {
+        assert!(!hosts.take_due("a", address(1), due_ms - 1), "turn {turn}, too early");
+        assert!(!hosts.take_due("a", address(2), due_ms), "turn {turn}, it works");
+        assert_eq!(look(due_ms), "fresh [2, 1], 1 is due", "turn {turn}");
+        assert!(hosts.take_due("a", address(1), due_ms), "turn {turn}");
+        assert!(!hosts.take_due("a", address(1), due_ms), "turn {turn}, another has it");
+        assert_eq!(look(due_ms), "fresh [2, 1]", "turn {turn}");
+        due_ms += ADDRESS_FAILED_MS;
+    }
+    hosts.put_back("a", address(1));
+    assert_eq!(look(due_ms), "fresh [1, 2]", "it works again");
+    hosts.give_up("a", &addresses(&[1, 2]));
+    assert_eq!(look(due_ms), "resolve");
+    hosts.put_back("a", address(9));
+    assert_eq!(look(due_ms), "resolve", "that is none of its addresses");
+    hosts.put_back("a", address(2));
+    assert_eq!(look(due_ms), "fresh [2, 1]", "one works after all");
+}
+
+#[test]
+fn a_failure_of_an_address_is_news_until_it_has_worked_again() {
+    let hosts = hosts();
+    let fails = |number, now_ms| hosts.put_last("a", address(number), now_ms);
+    assert!(!fails(1, T), "of an unknown name");
     resolve(&hosts, &[1], T);
-    assert!(!hosts.put_last("a", address(1), T), "of the only address");
+    assert!(!fails(1, T), "of the only address");
     let later = T + TERMS.fresh_ms;
     resolve(&hosts, &[1, 2], later);
-    assert!(!hosts.put_last("a", address(3), later), "of an address that it has not");
-    assert!(hosts.put_last("a", address(1), later));
-    assert!(!hosts.put_last("a", address(1), later), "again");
+    assert!(!fails(3, later), "of an address that it has not");
+    assert!(fails(1, later));
+    assert!(!fails(1, later), "again");
     resolve(&hosts, &[2, 1, 1, 2], later + TERMS.fresh_ms);
     assert_eq!(step(&hosts, later + TERMS.fresh_ms), "fresh [2, 1]", "each once");
-    assert!(!hosts.put_last("a", address(1), later + TERMS.fresh_ms), "known since before");
-    assert!(hosts.put_last("a", address(1), later + ADDRESS_FAILED_MS), "long after");
+    assert!(!fails(1, later + TERMS.fresh_ms), "known since before");
+    let due = later + ADDRESS_FAILED_MS;
+    assert!(hosts.take_due("a", address(1), due));
+    assert!(!fails(1, due), "tried first, in vain");
+    assert!(!fails(1, due + 2 * ADDRESS_FAILED_MS), "long after");
+    hosts.put_back("a", address(1));
+    assert!(fails(1, due + 2 * ADDRESS_FAILED_MS), "it had worked");
 }
 
 #[test]
@@ -194,14 +339,15 @@ fn addresses_beyond_the_limit_are_left_out() {
 #[test]
 fn one_resolves_a_name_and_its_end_wakes_the_others() {
     let hosts = hosts();
-    let (resolution, done) = begin(&hosts, T);
-    assert!(hosts.begin("a", TERMS, T).is_none(), "one at a time");
-    assert!(hosts.begin("b", TERMS, T).is_some(), "another name");
-    let Step::Wait(other) = hosts.step("a", TERMS, T) else {
-        panic!("there is no address yet");
+    let resolution = begin(&hosts, T);
+    assert!(matches!(hosts.begin("a", TERMS, T), Begun::Another), "one at a time");
+    assert!(matches!(hosts.begin("b", TERMS, T), Begun::Own(_)), "another name");
+    let done = || match hosts.step("a", TERMS, T) {
+        Step::Wait { done, .. } => done,
+        other => panic!("there is no address yet: {other:?}"),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("an event loop");
-    let waiters = [done, other].map(|done| {
+    let waiters = [done(), done()].map(|done| {
         let hosts = Arc::clone(&hosts);
         runtime.spawn(async move {
             done.wait().await;
@@ -218,7 +364,7 @@ fn one_resolves_a_name_and_its_end_wakes_the_others() {
 fn a_resolution_that_is_given_up_frees_the_name() {
     let hosts = hosts();
     let now_ms = crate::clock::monotonic_ms();
-    let (resolution, _) = begin(&hosts, now_ms);
+    let resolution = begin(&hosts, now_ms);
     drop(resolution);
     assert_eq!(step(&hosts, now_ms), "refuse");
     assert_eq!(step(&hosts, crate::clock::monotonic_ms() + HOST_RETRY_MS), "resolve");
@@ -230,23 +376,55 @@ fn names_that_are_no_origins_any_more_leave() {
     let config = Config::from_toml(config, "test").expect("it is right");
     let hosts = hosts();
     resolve(&hosts, &[1], T);
-    let (gone, _) = hosts.begin("b:81", TERMS, T).expect("it is new");
+    resolve_name(&hosts, "b:81", T);
+    let gone = begin_name(&hosts, "c", TERMS, T);
     hosts.retain(&config.sites);
-    assert_eq!((hosts.count(), step(&hosts, T).as_str()), (1, "fresh [1]"));
-    // The same name is back before the end of the resolution that was under way.
-    let (_back, _) = hosts.begin("b:81", TERMS, T).expect("it is new again");
+    assert_eq!((hosts.count(), step(&hosts, T).as_str()), (2, "fresh [1]"));
+    assert!(matches!(hosts.begin("c", TERMS, T), Begun::Another), "one at a time");
     gone.end(&addresses(&[7]), T);
-    assert_eq!(show(&hosts.step("b:81", TERMS, T)), "wait", "the old end is not the new one's");
+    hosts.retain(&config.sites);
+    assert_eq!(hosts.count(), 1, "with the next settings");
 }
 
 #[test]
-fn the_table_does_not_grow_without_a_limit() {
+fn a_full_table_forgets_what_was_not_used_longest_and_nothing_under_way() {
     let hosts = hosts();
-    for number in 0..=HOSTS_MAX {
-        let name = format!("name-{number}");
-        let (resolution, _) = hosts.begin(&name, TERMS, T).expect("it is new");
-        resolution.end(&addresses(&[1]), T);
-        assert!(hosts.count() <= HOSTS_MAX, "{number}");
+    let name = |number: usize| format!("name-{number}");
+    let running = begin_name(&hosts, "running", TERMS, 0);
+    let times = || (1..HOSTS_MAX).zip(T..);
+    for (number, now_ms) in times() {
+        resolve_name(&hosts, &name(number), now_ms);
     }
-    assert_eq!(hosts.count(), 1, "a full table begins anew");
+    // The first of them is used still.
+    let end_ms = T + HOSTS_MAX as u64;
+    resolve_name(&hosts, &name(1), end_ms);
+    assert_eq!(hosts.count(), HOSTS_MAX);
+    resolve_name(&hosts, "new", end_ms);
+    let wide = Terms { fresh_ms: u64::MAX / 4, stale_ms: 0, ..TERMS };
+    let is_there = |name: &str| matches!(hosts.step(name, wide, end_ms), Step::Use { .. });
+    assert!(is_there("new") && is_there(&name(1)), "in use");
+    let kept = times().filter(|&(number, _)| is_there(&name(number))).count();
+    assert!((HOSTS_MAX * 7 / 10..HOSTS_MAX * 8 / 10).contains(&kept), "{kept} are kept");
+    assert!(!is_there(&name(2)) && is_there(&name(HOSTS_MAX - 1)), "the oldest leave");
+    assert!(
+        matches!(hosts.begin("running", TERMS, end_ms), Begun::Another),
+        "it is being resolved"
+    );
+    running.end(&addresses(&[1]), end_ms);
+    assert!(is_there("running"), "and its end counts");
+}
+
+#[test]
+fn a_table_full_of_names_that_are_being_resolved_takes_no_other() {
+    let hosts = hosts();
+    let name = |number: usize| format!("name-{number}");
+    let running: Vec<_> =
+        (0..HOSTS_MAX).map(|number| begin_name(&hosts, &name(number), TERMS, T)).collect();
+    assert!(matches!(hosts.begin("one more", TERMS, T), Begun::NoRoom));
+    assert!(matches!(hosts.begin("name-7", TERMS, T), Begun::Another));
+    assert_eq!(hosts.count(), HOSTS_MAX);
+    for resolution in running {
+        resolution.end(&addresses(&[1]), T);
+    }
+    resolve_name(&hosts, "one more", T);
 }

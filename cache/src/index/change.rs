@@ -1,0 +1,99 @@
+//! Taking out and moving.
+
+use std::ops::Range;
+
+use forebay_sync::Words;
+use forebay_sync::atomic::{Relaxed, release};
+use forebay_sync::pins::PinRow;
+
+use super::key::{Key, KeyHash};
+use super::records::{Hit, Pinned, Reason, Records};
+use super::table::{Index, Missed};
+use super::word::{State, Word};
+
+impl<W: Words, R: Records> Index<W, R> {
+    /// Takes out all records of a key that were there when this began, also those that are not live
+    /// yet. How many were there?
+    ///
+    /// An insert under way may publish its record behind this one's back: a purge makes itself
+    /// known first, and calls this then.
+    pub fn remove<P: Words>(
+        &self,
+        row: &PinRow<P>,
+        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+    ) -> usize {
+        let fingerprint = key.hash.fingerprint();
+        let is_wanted = |word: Word| word.is_of(fingerprint);
+        let slots = self.slots(key.hash);
+        slots
+            .filter(|slot| self.remove_at(row, *slot, is_wanted, |hit| key.is_at(hit.at())))
+            .count()
+    }
+
+    /// The same for all records of some buckets that match. What is damaged goes with them.
+    pub fn remove_where<P: Words>(
+        &self,
+        row: &PinRow<P>,
+        buckets: Range<usize>,
+        mut matches: impl FnMut(&Hit<'_>) -> bool,
+    ) -> usize {
+        let slots = self.slots_of(buckets);
+        slots.filter(|slot| self.remove_at(row, *slot, |_| true, &mut matches)).count()
+    }
+
+    /// Takes out the word of a record that was found, if it still names this record.
+    pub fn take_out(&self, hit: &Hit<'_>) -> bool {
+        self.swap(hit.slot, hit.word, |_| Word::EMPTY, Relaxed)
+    }
+
+    /// Takes out the word that names exactly this place, in whatever state, and returns it: for the
+    /// reclaimer of the place's segment, which knows each record's hash. It needs no pin, since
+    /// nobody else can use the segment again. No word names the place afterwards.
+    pub fn remove_place(&self, hash: KeyHash, place: u32) -> Option<Word> {
+        let fingerprint = hash.fingerprint();
+        self.slots(hash).find_map(|slot| {
+            let word = self.glance(slot);
+            let is_it = word.is_of(fingerprint) && word.place() == place;
+            // A word of a sealed segment changes its use count only, or goes.
+            (is_it && self.swap(slot, word, |_| Word::EMPTY, Relaxed)).then_some(word)
+        })
+    }
+
+    /// Lets the word of a live record name a copy of it, with another use count: false if it was
+    /// taken out or replaced meanwhile, and then the copy is nobody's. The copy's segment stays
+    /// open until this has returned.
+    ///
+    /// Sequence and size stay, so nobody has to look again.
+    pub fn move_to(&self, hit: &Hit<'_>, place: u32, uses: u8) -> bool {
+        // ORDER: pairs with the acquire in `look`: the copy is whole.
+        let order = release("index.move");
+        let moved = hit.word.with_place(place).with_uses(uses);
+        hit.word.state() == State::Live && self.swap(hit.slot, hit.word, |_| moved, order)
+    }
+
+    /// Takes out what a slot names if it is wanted by its word and matches by its record. Who finds
+    /// it changed looks again: a record that was moved or became live meanwhile goes too.
+    fn remove_at<P: Words>(
+        &self,
+        row: &PinRow<P>,
+        slot: usize,
+        is_wanted: impl Fn(Word) -> bool,
+        mut matches: impl FnMut(&Hit<'_>) -> bool,
+    ) -> bool {
+        loop {
+            match self.look(row, slot, &is_wanted) {
+                Ok(hit) if !matches(&hit) => return false,
+                Ok(hit) if self.take_out(&hit) => {
+                    self.records().taken_out(&hit, Reason::Removed);
+                    return true;
+                }
+                Ok(_) => {}
+                Err(Missed::Damaged(word)) => {
+                    self.swap_exactly(slot, word, Word::EMPTY, Relaxed);
+                    return false;
+                }
+                Err(Missed::Other) => return false,
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Finding: for readers by key, for reclaimers by place, for walks by bucket.
+
+use std::ops::Range;
+
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+use forebay_sync::pins::PinRow;
+
+use super::key::{Key, KeyHash};
+use super::records::{Hit, Pinned, Records};
+use super::table::Index;
+use super::word::USE_MAX;
+
+impl<W: Words, R: Records> Index<W, R> {
+    /// The live record of a key, pinned until the hit is dropped.
+    ///
+    /// It finds no other key's record, and none that was removed before this began. It may miss
+    /// one that is being replaced meanwhile; and while two inserts of the key are under way it may
+    /// find the record of either.
+    #[inline]
+    pub fn lookup<'row, P: Words>(
+        &self,
+        row: &'row PinRow<P>,
+        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+    ) -> Option<Hit<'row>> {
+        let fingerprint = key.hash.fingerprint();
+        self.slots(key.hash).find_map(|slot| {
+            let hit = self.look(row, slot, |word| word.is_live_of(fingerprint)).ok()?;
+            key.is_at(hit.at()).then_some(hit)
+        })
+    }
+
+    /// Counts a use. What is used much is not written any more.
+    #[inline]
+    pub fn touch(&self, hit: &Hit<'_>) {
+        let uses = hit.word.uses();
+        if uses < USE_MAX {
+            // A store would bring back a word that was taken out. Who loses lets the other count.
+            self.swap_exactly(hit.slot, hit.word, hit.word.with_uses(uses + 1), Relaxed);
+        }
+    }
+
+    /// The record at exactly this place, in whatever state: for who walks over a segment, knows
+    /// each record's hash, and wants to know if a word still names it. Who reclaims the segment
+    /// makes sure by [`remove_place`](Index::remove_place).
+    pub fn find_place<'row, P: Words>(
+        &self,
+        row: &'row PinRow<P>,
+        hash: KeyHash,
+        place: u32,
+    ) -> Option<Hit<'row>> {
+        let fingerprint = hash.fingerprint();
+        let is_it = |word: super::Word| word.is_of(fingerprint) && word.place() == place;
+        self.slots(hash).find_map(|slot| self.look(row, slot, is_it).ok())
+    }
+
+    /// All records that the words of some buckets name, each pinned while its hit lives: for
+    /// checks, recovery and snapshots.
+    ///
+    /// A word that stands there all the time is found; of what comes, goes or moves meanwhile some
+    /// is and some is not.
+    pub fn hits<'row, P: Words>(
+        &self,
+        row: &'row PinRow<P>,
+        buckets: Range<usize>,
+    ) -> impl Iterator<Item = Hit<'row>> {
+        self.slots_of(buckets).filter_map(move |slot| self.look(row, slot, |_| true).ok())
+    }
+}

@@ -1,0 +1,147 @@
+//! The rules of docs/format/store.md, "Index", under every interleaving.
+//!
+//! Each place is a segment of its own, so that one pin protects one record. All keys have the same
+//! buckets; unless a model says otherwise they have the same fingerprint too, so that only the
+//! comparison of the key tells them apart, and a segment that is used again gets the same word.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `records[place]` | who has the segment open, before its word is published | all, under a pin |
+
+mod purge_tests;
+mod replace_tests;
+mod reuse_tests;
+
+use std::sync::Arc;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed, UnsafeCell};
+use forebay_sync::pins::{PinRow, Pins};
+use forebay_sync::{Barrier, LineWords, Words};
+use loom::thread;
+
+use super::*;
+
+const PLACES: usize = 5;
+const ROWS: usize = 3;
+const BUCKETS: usize = 2;
+const KEY: u8 = b'A';
+const OTHER_KEY: u8 = b'B';
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    key: u8,
+    sequence: u64,
+}
+
+struct Memory([UnsafeCell<Record>; PLACES]);
+// SAFETY: that is what the models check.
+unsafe impl Sync for Memory {}
+// SAFETY: as above.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    fn read(&self, at: Pinned<'_>) -> Record {
+        // SAFETY: pinned.
+        self.0[at.place() as usize].with(|record| unsafe { *record })
+    }
+
+    /// For who has the segment open.
+    fn write(&self, place: u32, record: Record) {
+        // SAFETY: open, and no word names it.
+        self.0[place as usize].with_mut(|old| unsafe { *old = record });
+    }
+}
+
+impl Records for Arc<Memory> {
+    fn segment_of(&self, place: u32) -> usize {
+        place as usize
+    }
+
+    fn sequence(&self, at: Pinned<'_>) -> u64 {
+        self.read(at).sequence
+    }
+
+    fn taken_out(&self, hit: &Hit<'_>, _reason: Reason) {
+        // It still lies there.
+        self.read(hit.at());
+    }
+}
+
+struct Store {
+    index: Index<Arc<LineWords>, Arc<Memory>>,
+    words: Arc<LineWords>,
+    pins: Pins<Arc<LineWords>>,
+}
+
+/// A store with one row for each thread.
+fn store() -> Arc<Store> {
+    let words = Arc::new(LineWords::new(words_needed(BUCKETS).unwrap()));
+    let nobody = || UnsafeCell::new(Record { key: 0, sequence: 0 });
+    let memory = Arc::new(Memory(std::array::from_fn(|_| nobody())));
+    // SAFETY: the models keep the rules, or show what happens otherwise.
+    let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, memory) }.unwrap();
+    let pin_words = Arc::new(LineWords::new(ROWS * PLACES));
+    let pins = Pins::new(pin_words, ROWS, PLACES, Barrier::fence()).unwrap();
+    Arc::new(Store { index, words, pins })
+}
+
+type Row = PinRow<Arc<LineWords>>;
+
+fn hash() -> KeyHash {
+    KeyHash::new(7)
+}
+
+impl Store {
+    fn row(&self, number: usize) -> Row {
+        // SAFETY: in each model a row has one owner at a time.
+        unsafe { self.pins.row(number) }.unwrap()
+    }
+
+    fn key(&self, key: u8) -> Key<impl Fn(Pinned<'_>) -> bool> {
+        let records = Arc::clone(self.index.records());
+        Key::new(hash(), move |at| records.read(at).key == key)
+    }
+
+    /// Writes a record and publishes it. The place says its sequence: one more.
+    fn publish(&self, row: &Row, key: u8, place: u32) -> Result<Unchecked, NotInserted> {
+        let sequence = u64::from(place) + 1;
+        self.index.records().write(place, Record { key, sequence });
+        self.index.insert(row, &self.key(key), &NewRecord { place, size_class: 0, sequence })
+    }
+
+    fn insert(&self, row: &Row, key: u8, place: u32) -> bool {
+        let published = self.publish(row, key, place);
+        published.is_ok_and(|unchecked| self.index.make_live(row, &self.key(key), unchecked))
+    }
+
+    /// Reads the record of a key, if it is there, and checks what can be checked.
+    fn read(&self, row: &Row, key: u8) -> Option<u64> {
+        let hit = self.index.lookup(row, &self.key(key))?;
+        let record = self.index.records().read(hit.at());
+        assert_eq!(record.key, key, "another key's record");
+        Some(record.sequence)
+    }
+
+    /// All words that are not empty, when everything is quiet.
+    fn all(&self) -> Vec<Word> {
+        let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
+        words.filter(|word| !word.is_empty()).collect()
+    }
+
+    /// The places of the live records, when everything is quiet; nothing else is there.
+    fn live_places(&self) -> Vec<u32> {
+        let all = self.all();
+        assert!(all.iter().all(|word| word.state() == State::Live), "{all:?}");
+        all.iter().map(|word| word.place()).collect()
+    }
+}
+
+/// Runs in another thread, with a row of its own.
+fn run<T: 'static>(
+    store: &Arc<Store>,
+    row: usize,
+    work: impl FnOnce(&Store, &Row) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let store = Arc::clone(store);
+    thread::spawn(move || work(&store, &store.row(row)))
+}

@@ -1,0 +1,119 @@
+//! An insert against a purge, with the least that is a purge: one number.
+
+use super::*;
+use forebay_sync::atomic::{Ordering, fence};
+use forebay_sync::model::{breaks, fails, fails_within, holds};
+
+/// What purges share.
+struct Purges {
+    /// How many there were.
+    sequence: AtomicU64,
+    /// The purge has said that it is done.
+    is_done: AtomicU64,
+}
+
+/// Stale content was made before the purge, in place 0; the origin answers with new content to who
+/// saw the purge before it asked.
+const STALE: u32 = 0;
+const NEW: u32 = 1;
+
+fn fill(store: &Store, row: &Row, purges: &Purges, insert: Insert) {
+    let noted = purges.sequence.load(Ordering::Acquire);
+    let place = if noted == 0 { STALE } else { NEW };
+    insert(store, row, place, &|| purges.sequence.load(Ordering::Acquire) == noted);
+}
+
+type Insert = fn(&Store, &Row, u32, &dyn Fn() -> bool);
+
+/// Published, checked, live.
+fn checked(store: &Store, row: &Row, place: u32, is_newest: &dyn Fn() -> bool) {
+    let Ok(unchecked) = store.publish(row, KEY, place) else {
+        return;
+    };
+    if is_newest() {
+        store.index.make_live(row, &store.key(KEY), unchecked);
+    } else {
+        store.index.withdraw(unchecked);
+    }
+}
+
+fn purge(store: &Store, row: &Row, purges: &Purges, walk: fn(&Store, &Row)) {
+    purges.sequence.store(1, Ordering::Release);
+    fence("model.purge");
+    walk(store, row);
+    purges.is_done.store(1, Ordering::Release);
+}
+
+fn removes(store: &Store, row: &Row) {
+    store.index.remove(row, &store.key(KEY));
+}
+
+fn removes_by_bucket(store: &Store, row: &Row) {
+    let key = store.key(KEY);
+    store.index.remove_where(row, 0..BUCKETS, |hit| key.is_at(hit.at()));
+}
+
+fn purge_against_fill(insert: Insert, walk: fn(&Store, &Row)) {
+    let store = store();
+    let purges = Arc::new(Purges { sequence: AtomicU64::new(0), is_done: AtomicU64::new(0) });
+    let (of_fill, of_purge) = (Arc::clone(&purges), Arc::clone(&purges));
+    let filling = run(&store, 1, move |store, row| fill(store, row, &of_fill, insert));
+    let purging = run(&store, 2, move |store, row| purge(store, row, &of_purge, walk));
+    let row = store.row(0);
+    if purges.is_done.load(Ordering::Acquire) == 1 {
+        assert_ne!(store.read(&row, KEY), Some(1), "found after its purge");
+    }
+    filling.join().unwrap();
+    purging.join().unwrap();
+    assert_ne!(store.read(&row, KEY), Some(1), "it survived its purge");
+}
+
+fn by_key() {
+    purge_against_fill(checked, removes);
+}
+
+#[test]
+fn no_lookup_finds_what_was_purged_before() {
+    holds("index: purge by key against insert", by_key);
+    holds("index: purge by bucket against insert", || {
+        purge_against_fill(checked, removes_by_bucket);
+    });
+}
+
+#[test]
+fn each_ordering_of_unchecked_words_is_needed() {
+    breaks("index.unchecked", "index: purge by key against insert", by_key);
+    breaks("model.purge", "index: purge by key against insert", by_key);
+}
+
+#[test]
+fn wrong_ways_to_check() {
+    fails_within(Some(3), "index: live before the purges are checked", || {
+        purge_against_fill(
+            |store, row, place, is_newest| {
+                let inserted = store.insert(row, KEY, place);
+                if inserted && !is_newest() {
+                    store.index.remove_place(hash(), place);
+                }
+            },
+            removes,
+        );
+    });
+    fails("index: the purges are checked before publishing", || {
+        purge_against_fill(
+            |store, row, place, is_newest| {
+                if is_newest() {
+                    store.insert(row, KEY, place);
+                }
+            },
+            removes,
+        );
+    });
+    fails("index: a purge that passes over unchecked words", || {
+        purge_against_fill(checked, |store, row| {
+            while let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
+                store.index.take_out(&hit);
+            }
+        });
+    });
+}

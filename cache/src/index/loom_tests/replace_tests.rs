@@ -1,0 +1,147 @@
+//! Rules 3, 4 and 6: of several records of a key the highest stays, and a reader never sees a
+//! record in pieces.
+
+use super::*;
+use forebay_sync::atomic::Ordering;
+use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_within};
+
+/// Place n has the sequence n + 1; the highest one stays, and its inserter knows.
+fn inserters(count: u32) {
+    let store = store();
+    let others: Vec<_> = (0..count - 1)
+        .map(|place| run(&store, place as usize, move |store, row| store.insert(row, KEY, place)))
+        .collect();
+    let highest = count - 1;
+    let is_in = store.insert(&store.row(highest as usize), KEY, highest);
+    others.into_iter().for_each(|other| drop(other.join().unwrap()));
+    assert!(is_in, "the highest gave way");
+    assert_eq!(store.live_places(), [highest], "exactly the highest stays");
+}
+
+/// The first of two inserters dies before it looks again; who cleans up looks for it.
+fn an_inserter_dies() {
+    let store = store();
+    let row = store.row(0);
+    let other = run(&store, 1, |store, row| store.insert(row, KEY, 1));
+    if let Ok(unchecked) = store.publish(&row, KEY, 0) {
+        store.index.go_live(unchecked);
+    }
+    let found = store.index.find_place(&row, hash(), 0);
+    found.inspect(|hit| drop(store.index.settle(&row, &store.key(KEY), hit)));
+    assert!(other.join().unwrap());
+    assert_eq!(store.live_places(), [1], "exactly the higher stays");
+}
+
+/// Somebody replaces the record that the lower of two inserters has just made live.
+fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
+    let store = store();
+    let lower = run(&store, 0, |store, row| store.insert(row, KEY, 0));
+    let higher = run(&store, 1, |store, row| store.insert(row, KEY, 1));
+    let is_replaced = replaces(&store, &store.row(2), 2);
+    lower.join().unwrap();
+    higher.join().unwrap();
+    assert_eq!(store.live_places(), [if is_replaced { 2 } else { 1 }], "exactly the highest");
+}
+
+/// Makes a new record from the one that is there, and puts it in its place.
+fn replaces(store: &Store, row: &Row, place: u32) -> bool {
+    let key = store.key(KEY);
+    let Some(hit) = store.index.lookup(row, &key) else {
+        return false;
+    };
+    let old = store.index.records().read(hit.at());
+    let sequence = u64::from(place) + 1;
+    store.index.records().write(place, Record { sequence, ..old });
+    store.index.replace(row, &key, &hit, &NewRecord { place, size_class: 0, sequence })
+}
+
+fn moves(store: &Store, row: &Row) {
+    let hit = store.index.lookup(row, &store.key(KEY)).unwrap();
+    let copy = store.index.records().read(hit.at());
+    store.index.records().write(1, copy);
+    assert!(store.index.move_to(&hit, 1, 0));
+}
+
+/// What is moved or replaced in one step is always found.
+fn reader_during(work: fn(&Store, &Row)) {
+    let store = store();
+    let row = store.row(0);
+    assert!(store.insert(&row, KEY, 0));
+    let thread = run(&store, 1, work);
+    assert!(store.read(&row, KEY).is_some(), "the reader saw neither");
+    thread.join().unwrap();
+}
+
+fn reader_during_move() {
+    reader_during(moves);
+}
+
+fn reader_during_replacement() {
+    reader_during(|store, row| assert!(replaces(store, row, 1)));
+}
+
+/// An insert over a record that is there: a reader finds the old one, the new one, or none.
+fn reader_during_insert() {
+    let store = store();
+    let row = store.row(0);
+    assert!(store.insert(&row, KEY, 0));
+    let thread = run(&store, 1, |store, row| assert!(store.insert(row, KEY, 1)));
+    store.read(&row, KEY);
+    thread.join().unwrap();
+    assert_eq!(store.read(&row, KEY), Some(2));
+}
+
+/// A remove while a higher record is put in: the lower one does not survive it.
+fn remove_against_insert() {
+    let store = store();
+    let row = store.row(0);
+    assert!(store.insert(&row, KEY, 0));
+    let thread = run(&store, 1, |store, row| store.insert(row, KEY, 1));
+    store.index.remove(&row, &store.key(KEY));
+    assert_ne!(store.read(&row, KEY), Some(1), "found after its removal");
+    thread.join().unwrap();
+    assert!(!store.live_places().contains(&0), "it survived its removal");
+}
+
+#[test]
+fn of_two_inserters_one_stays() {
+    holds_within(Some(4), "index: two inserters", || inserters(2));
+    holds_within(Some(3), "index: an inserter dies", an_inserter_dies);
+}
+
+#[test]
+fn of_three_inserters_one_stays() {
+    holds_within(Some(2), "index: three inserters", || inserters(3));
+}
+
+#[test]
+fn a_replacement_counts_among_inserters() {
+    holds_within(Some(2), "index: two inserters and a replacement", || {
+        inserters_and_a_replacement(replaces);
+    });
+    fails_within(Some(2), "index: a replacement that does not look again", || {
+        inserters_and_a_replacement(|store, row, place| {
+            let key = store.key(KEY);
+            store.index.records().write(place, Record { key: KEY, sequence: 3 });
+            let new = Word::new(hash().fingerprint(), State::Live, place, 0);
+            store.index.lookup(row, &key).is_some_and(|hit| {
+                store.index.swap(hit.slot(), hit.word(), |_| new, Ordering::Release)
+            })
+        });
+    });
+}
+
+#[test]
+fn a_reader_finds_what_is_replaced() {
+    holds("index: a reader during a move", reader_during_move);
+    holds("index: a reader during a replacement", reader_during_replacement);
+    holds("index: a reader during an insert", reader_during_insert);
+    holds("index: remove against insert", remove_against_insert);
+}
+
+#[test]
+fn each_ordering_of_replacing_is_needed() {
+    breaks_within(Some(4), "index.look_again", "index: two inserters", || inserters(2));
+    breaks("index.move", "index: a reader during a move", reader_during_move);
+    breaks("index.replace", "index: a reader during a replacement", reader_during_replacement);
+}

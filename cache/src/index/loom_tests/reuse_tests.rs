@@ -1,0 +1,189 @@
+//! Rules 1, 2 and 5: what is pinned stays; who swaps does it under the pin; a remover reads again.
+
+use super::*;
+use forebay_sync::atomic::Ordering;
+use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
+
+/// A reclaimer takes the word out and, if nobody pins the segment, puts another key's record at the
+/// same place: its word is the same. Was it put in?
+fn reuse(store: &Store, row: &Row) -> bool {
+    store.index.remove_place(hash(), 0);
+    store.pins.barrier();
+    !store.pins.is_pinned(0) && store.insert(row, OTHER_KEY, 0)
+}
+
+/// One thread does something to the key while its segment is used again for another one.
+fn against_reuse(work: fn(&Store, &Row)) {
+    let store = store();
+    let row = store.row(0);
+    assert!(store.insert(&row, KEY, 0));
+    let thread = run(&store, 1, work);
+    let is_other_in = reuse(&store, &row);
+    thread.join().unwrap();
+    assert_eq!(store.read(&row, KEY), None, "it was taken out");
+    assert_eq!(store.read(&row, OTHER_KEY), is_other_in.then_some(1), "a stranger was taken out");
+}
+
+fn reader() {
+    against_reuse(|store, row| {
+        store.read(row, KEY);
+    });
+}
+
+fn remover() {
+    against_reuse(|store, row| {
+        store.index.remove(row, &store.key(KEY));
+    });
+}
+
+/// Somebody counts uses and the reclaimer goes on.
+fn counter() {
+    against_reuse(|store, row| {
+        if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
+            store.index.touch(&hit);
+        }
+    });
+}
+
+/// An inserter that finds the place of its key used by another one.
+fn inserter() {
+    let store = store();
+    let row = store.row(0);
+    assert!(store.insert(&row, KEY, 0));
+    let thread = run(&store, 1, |store, row| assert!(store.insert(row, KEY, 1)));
+    let is_other_in = reuse(&store, &row);
+    thread.join().unwrap();
+    assert_eq!(store.read(&row, KEY), Some(2));
+    assert_eq!(store.read(&row, OTHER_KEY), is_other_in.then_some(1), "a stranger was taken out");
+}
+
+/// Readers of both keys: each finds its own or nothing.
+fn two_readers() {
+    let store = store();
+    let row = store.row(0);
+    assert!(store.insert(&row, KEY, 0));
+    let first = run(&store, 1, |store, row| store.read(row, KEY));
+    let second = run(&store, 2, |store, row| store.read(row, OTHER_KEY));
+    reuse(&store, &row);
+    first.join().unwrap();
+    second.join().unwrap();
+}
+
+/// Both buckets are full of other fingerprints: the one that was used least gives way, and its
+/// segment is used again, while somebody reads it.
+fn a_full_pair() {
+    let store = store();
+    let row = store.row(0);
+    (0..3).for_each(|place| insert_stranger(&store, &row, place));
+    assert!(store.insert(&row, KEY, 3));
+    let reader = run(&store, 1, |store, row| store.read(row, KEY));
+    insert_stranger(&store, &row, 4);
+    assert_eq!(store.read(&row, KEY), None, "it gave way");
+    store.pins.barrier();
+    if !store.pins.is_pinned(3) {
+        store.index.records().write(3, Record { key: OTHER_KEY, sequence: 9 });
+    }
+    reader.join().unwrap();
+    assert_eq!(store.live_places().len(), 4);
+}
+
+/// Inserts a record with a fingerprint of its own, and counts a use of it.
+fn insert_stranger(store: &Store, row: &Row, place: u32) {
+    store.index.records().write(place, Record { key: OTHER_KEY, sequence: 1 });
+    let key = Key::new(KeyHash::new(u64::from(place) + 20), |_| true);
+    let new = NewRecord { place, size_class: 0, sequence: 1 };
+    let unchecked = store.index.insert(row, &key, &new).unwrap();
+    assert!(store.index.make_live(row, &key, unchecked));
+    let hit = store.index.lookup(row, &key).unwrap();
+    store.index.touch(&hit);
+}
+
+/// Takes out against a move to another place, or against counting uses.
+fn remover_against(work: fn(&Store, &Row), remove: fn(&Store, &Row)) {
+    let store = store();
+    let row = store.row(0);
+    assert!(store.insert(&row, KEY, 0));
+    let thread = run(&store, 1, work);
+    remove(&store, &row);
+    thread.join().unwrap();
+    assert_eq!(store.live_places(), [0; 0], "it survived its removal");
+}
+
+fn moves(store: &Store, row: &Row) {
+    let Some(hit) = store.index.lookup(row, &store.key(KEY)) else {
+        return;
+    };
+    let copy = store.index.records().read(hit.at());
+    store.index.records().write(1, copy);
+    store.index.move_to(&hit, 1, 0);
+}
+
+fn counts(store: &Store, row: &Row) {
+    if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
+        store.index.touch(&hit);
+    }
+}
+
+fn removes(store: &Store, row: &Row) {
+    store.index.remove(row, &store.key(KEY));
+}
+
+#[test]
+fn what_a_word_names_is_not_reused_under_a_pin() {
+    holds("index: a reader, and the segment is used again", reader);
+    holds("index: a use is counted, and the segment is used again", counter);
+    holds_within(Some(3), "index: two readers, and the segment is used again", two_readers);
+    holds_within(Some(3), "index: an insert, and the segment is used again", inserter);
+    holds("index: a full pair of buckets", a_full_pair);
+}
+
+#[test]
+fn a_stalled_remover_takes_out_no_stranger() {
+    holds_within(Some(4), "index: a remover, and the segment is used again", remover);
+}
+
+#[test]
+fn a_remover_reads_again() {
+    holds("index: remove against move", || remover_against(moves, removes));
+    holds("index: remove against a counted use", || remover_against(counts, removes));
+}
+
+#[test]
+fn each_ordering_of_reuse_is_needed() {
+    breaks("index.look", "index: a reader, and the segment is used again", reader);
+    breaks_within(
+        Some(4),
+        "index.publish",
+        "index: a remover, and the segment is used again",
+        remover,
+    );
+}
+
+#[test]
+fn wrong_ways_to_swap() {
+    fails("index: a use counted by a store", || {
+        against_reuse(|store, row| {
+            if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
+                let used = hit.word().with_uses(1).bits();
+                store.words.word(hit.slot()).store(used, Relaxed);
+            }
+        });
+    });
+    fails("index: a remover that swaps after its pin", || {
+        against_reuse(|store, row| {
+            let Some(hit) = store.index.lookup(row, &store.key(KEY)) else {
+                return;
+            };
+            let (slot, word) = (hit.slot(), hit.word());
+            drop(hit);
+            store.index.swap_exactly(slot, word, Word::EMPTY, Ordering::Relaxed);
+        });
+    });
+    fails("index: remove against move, without reading again", || {
+        remover_against(moves, |store, row| {
+            if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
+                store.index.take_out(&hit);
+            }
+        });
+    });
+}

@@ -1,0 +1,77 @@
+//! What the index has to know of records.
+
+use std::marker::PhantomData;
+
+use forebay_sync::pins::Pin;
+
+use super::word::Word;
+
+/// A place whose segment is pinned, and which a word named under that pin: a whole record lies
+/// there and stays. Only the index makes one, and none outlives its pin.
+#[derive(Clone, Copy, Debug)]
+pub struct Pinned<'pin> {
+    place: u32,
+    pin: PhantomData<&'pin ()>,
+}
+
+impl Pinned<'_> {
+    /// The place, in units of 64 bytes.
+    pub fn place(self) -> u32 {
+        self.place
+    }
+}
+
+/// Why the index took a word out by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A record of the same key with a higher sequence is there.
+    Replaced,
+    /// Both buckets of another key were full.
+    Evicted,
+    /// Somebody asked for it.
+    Removed,
+}
+
+/// The records that words name.
+pub trait Records {
+    /// The column of pins that protects a place; for a place that is in no segment, any number
+    /// that is no column.
+    fn segment_of(&self, place: u32) -> usize;
+
+    /// The sequence of the record there.
+    fn sequence(&self, at: Pinned<'_>) -> u64;
+
+    /// The word of a record was taken out, and its pin is still up.
+    fn taken_out(&self, _hit: &Hit<'_>, _reason: Reason) {}
+}
+
+/// A record that was found: its word, and the pin that keeps it.
+#[derive(Debug)]
+pub struct Hit<'row> {
+    pub(super) slot: usize,
+    pub(super) word: Word,
+    pub(super) pin: Pin<'row>,
+}
+
+impl<'row> Hit<'row> {
+    /// The word that names it, as it was under the pin.
+    pub fn word(&self) -> Word {
+        self.word
+    }
+
+    /// Where the word stands.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Where the record lies.
+    #[inline]
+    pub fn at(&self) -> Pinned<'_> {
+        Pinned { place: self.word.place(), pin: PhantomData }
+    }
+
+    /// The pin alone, for who knows the place and looks at the word no more.
+    pub fn into_pin(self) -> Pin<'row> {
+        self.pin
+    }
+}

@@ -1,0 +1,200 @@
+//! The buckets, and the two steps that everything else is made of: to look at a word under a pin,
+//! and to swap it.
+
+use std::fmt;
+use std::ops::Range;
+
+use forebay_sync::Words;
+use forebay_sync::atomic::{Ordering, Relaxed, acquire};
+use forebay_sync::pins::{NotPinned, PinRow};
+
+use super::key::KeyHash;
+use super::records::{Hit, Records};
+use super::word::Word;
+
+/// Words of a bucket: one line of the processor. A model needs few.
+pub const BUCKET_WORDS: usize = if cfg!(loom) { 2 } else { 8 };
+
+const LINE_BYTES: usize = 64;
+
+/// Why an index cannot lie in the words that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexError {
+    /// A key needs two different buckets.
+    TooFewBuckets,
+    /// There are fewer words than the buckets need.
+    TooFewWords,
+    /// They do not begin on a line: a bucket would lie on two.
+    NotOnALine,
+}
+
+impl fmt::Display for IndexError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            IndexError::TooFewBuckets => "an index has at least two buckets",
+            IndexError::TooFewWords => "the words are too few for the buckets",
+            IndexError::NotOnALine => "the words do not begin on a line of 64 bytes",
+        })
+    }
+}
+
+impl std::error::Error for IndexError {}
+
+/// Why a word was not pinned.
+pub(super) enum Missed {
+    /// It is not (or no longer) a word that was wanted.
+    Other,
+    /// It names a place in no segment: nobody can read there.
+    Damaged(Word),
+}
+
+/// The index of a store. It is a view: to have it in several threads, make it over `Arc`s.
+#[derive(Clone, Debug)]
+pub struct Index<W, R> {
+    words: W,
+    bucket_count: usize,
+    records: R,
+}
+
+/// How many words that many buckets take, all zero at first; `None` if no memory has so many.
+#[must_use]
+pub const fn words_needed(bucket_count: usize) -> Option<usize> {
+    bucket_count.checked_mul(BUCKET_WORDS)
+}
+
+impl<W: Words, R: Records> Index<W, R> {
+    /// The index that lies in `words`, from the first one on.
+    ///
+    /// # Errors
+    /// It cannot lie there.
+    ///
+    /// # Safety
+    /// - All who use these words have the same bucket count, hash keys alike, and write the words
+    ///   by the methods of this type only.
+    /// - All rows of pins that are given to its methods are of one table. Who uses a segment again
+    ///   has taken out every word that names it, executed the barrier of that table and found the
+    ///   column of the segment empty, in this order.
+    /// - Each place that is given to its methods is that of a whole record of the key, in a segment
+    ///   that is not reclaimed before the call that publishes its word has returned and, if that
+    ///   was [`insert`](Index::insert), before the word is live or withdrawn.
+    pub unsafe fn new(
+        words: W,
+        bucket_count: usize,
+        records: R,
+    ) -> Result<Index<W, R>, IndexError> {
+        if bucket_count < 2 {
+            return Err(IndexError::TooFewBuckets);
+        }
+        let needed = words_needed(bucket_count).ok_or(IndexError::TooFewWords)?;
+        if words.word_count() < needed {
+            return Err(IndexError::TooFewWords);
+        }
+        if !cfg!(loom) && !(&raw const *words.word(0)).addr().is_multiple_of(LINE_BYTES) {
+            return Err(IndexError::NotOnALine);
+        }
+        Ok(Index { words, bucket_count, records })
+    }
+
+    /// How many buckets there are.
+    pub fn bucket_count(&self) -> usize {
+        self.bucket_count
+    }
+
+    /// The records that the words name.
+    pub fn records(&self) -> &R {
+        &self.records
+    }
+
+    /// The words of a bucket, one after another: what each of them says may be wrong at once.
+    ///
+    /// # Panics
+    /// If there is no such bucket.
+    pub fn bucket(&self, bucket: usize) -> [Word; BUCKET_WORDS] {
+        assert!(bucket < self.bucket_count, "bucket {bucket} of {}", self.bucket_count);
+        std::array::from_fn(|offset| self.glance(bucket * BUCKET_WORDS + offset))
+    }
+
+    /// The slots of some buckets, so far as there are such.
+    pub(super) fn slots_of(&self, buckets: Range<usize>) -> Range<usize> {
+        let end = buckets.end.min(self.bucket_count);
+        buckets.start.min(end) * BUCKET_WORDS..end * BUCKET_WORDS
+    }
+
+    /// The slots in which the word of a key may stand.
+    #[inline]
+    pub(super) fn slots(&self, hash: KeyHash) -> impl Iterator<Item = usize> + Clone + use<W, R> {
+        let buckets = hash.buckets(self.bucket_count);
+        buckets.into_iter().flat_map(|bucket| bucket * BUCKET_WORDS..(bucket + 1) * BUCKET_WORDS)
+    }
+
+    /// A word as it may have been lately: a hint.
+    #[inline]
+    pub(super) fn glance(&self, slot: usize) -> Word {
+        Word::from_bits(self.words.word(slot).load(Relaxed))
+    }
+
+    /// Pins what the word in a slot names, if the word is one that is wanted.
+    ///
+    /// Who finds the word changed under the pin goes on with what is there now. Each turn more
+    /// means that another thread has changed it.
+    #[inline]
+    pub(super) fn look<'row, P: Words>(
+        &self,
+        row: &'row PinRow<P>,
+        slot: usize,
+        wanted: impl Fn(Word) -> bool,
+    ) -> Result<Hit<'row>, Missed> {
+        let word = self.words.word(slot);
+        let mut seen = self.glance(slot);
+        while wanted(seen) && seen.is_in_memory() {
+            let hint = seen;
+            let pinned = row.pin(self.records.segment_of(hint.place()), || {
+                // ORDER: pairs with the release of who published the word, in `publish` and
+                // `replace`: the record is whole. Nothing else of it is read before this.
+                seen = Word::from_bits(word.load(acquire("index.look")));
+                seen.is_same_record(hint)
+            });
+            match pinned {
+                Ok(pin) => return Ok(Hit { slot, word: seen, pin }),
+                Err(NotPinned::Gone) => {}
+                Err(NotPinned::NoSuchColumn) => return Err(Missed::Damaged(hint)),
+                Err(NotPinned::TooMany) => break,
+            }
+        }
+        Err(Missed::Other)
+    }
+
+    /// Swaps a word, as long as it names the same record. The caller has the segment of `expected`
+    /// pinned, or open.
+    ///
+    /// Only its use count may change meanwhile, which ends at [`USE_MAX`](super::USE_MAX).
+    pub(super) fn swap(
+        &self,
+        slot: usize,
+        expected: Word,
+        new: impl Fn(Word) -> Word,
+        success: Ordering,
+    ) -> bool {
+        let word = self.words.word(slot);
+        let mut now = expected;
+        while now.is_same_record(expected) {
+            match word.compare_exchange(now.bits(), new(now).bits(), success, Relaxed) {
+                Ok(_) => return true,
+                Err(other) => now = Word::from_bits(other),
+            }
+        }
+        false
+    }
+
+    /// Swaps a word, if it is exactly the expected one.
+    pub(super) fn swap_exactly(
+        &self,
+        slot: usize,
+        expected: Word,
+        new: Word,
+        success: Ordering,
+    ) -> bool {
+        let word = self.words.word(slot);
+        word.compare_exchange(expected.bits(), new.bits(), success, Relaxed).is_ok()
+    }
+}

@@ -1,0 +1,34 @@
+//! docs/format/store.md against the code.
+
+use super::*;
+use crate::index::word::FINGERPRINT_SHIFT;
+
+#[test]
+fn the_document_describes_the_words() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/store.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let sentences = [
+        format!("| `index` | {BUCKET_WORDS} for each bucket"),
+        format!("A bucket is one line of {BUCKET_WORDS} words."),
+        bits("`place`", Word::EMPTY.with_place(u32::MAX)),
+        bits("`use`", Word::EMPTY.with_uses(USE_MAX)),
+        bits("`state`", Word::EMPTY.with_state(State::Reserved)),
+        bits("`size class`", Word::new(0, State::Unchecked, 0, SIZE_CLASS_MAX)),
+        bits("`fingerprint`", Word::from_bits(!0 << FINGERPRINT_SHIFT)),
+        format!("0 to {USE_MAX}; written only when it changes"),
+        format!("{} unchecked: readers miss;", State::Unchecked as u8),
+        format!(" {} live in memory;", State::Live as u8),
+        format!(" {} on disk;", State::Disk as u8),
+        format!(" {} reserved", State::Reserved as u8),
+    ];
+    for sentence in sentences {
+        assert!(text.contains(&sentence), "docs/format/store.md lacks {sentence:?}");
+    }
+}
+
+/// The row of the bits that are set in a word.
+fn bits(name: &str, word: Word) -> String {
+    let (first, last) = (word.bits().trailing_zeros(), 63 - word.bits().leading_zeros());
+    assert_eq!(word.bits().count_ones(), last - first + 1, "{name} has gaps");
+    format!("| {first}–{last} | {name} |")
+}

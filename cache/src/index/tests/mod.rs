@@ -1,0 +1,109 @@
+//! What an index says to one thread, case by case; random histories are in `tests/index_stress`,
+//! what it says to many threads is in the models.
+
+mod buckets;
+mod document;
+mod words;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use forebay_sync::pins::{PinRow, Pins};
+use forebay_sync::{Barrier, LineWords, Words};
+
+use super::*;
+
+const BUCKETS: usize = 2;
+const SEGMENTS: usize = 2;
+const SEGMENT_PLACES: u32 = 1000;
+/// In no segment.
+const NOWHERE: u32 = SEGMENTS as u32 * SEGMENT_PLACES;
+
+/// A place says its record: key and sequence are two digits each.
+fn place(key: u32, sequence: u32) -> u32 {
+    key * 10 + sequence
+}
+
+#[derive(Default)]
+struct Places {
+    taken_out: RefCell<Vec<(u32, Reason)>>,
+}
+
+impl Records for Places {
+    fn segment_of(&self, place: u32) -> usize {
+        (place / SEGMENT_PLACES) as usize
+    }
+
+    fn sequence(&self, at: Pinned<'_>) -> u64 {
+        u64::from(at.place() % 10)
+    }
+
+    fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
+        self.taken_out.borrow_mut().push((hit.at().place(), reason));
+    }
+}
+
+struct Store {
+    index: Index<Arc<LineWords>, Places>,
+    words: Arc<LineWords>,
+    pins: Pins<Arc<LineWords>>,
+    row: PinRow<Arc<LineWords>>,
+}
+
+fn store() -> Store {
+    let words = Arc::new(LineWords::new(words_needed(BUCKETS).unwrap()));
+    // SAFETY: one table of pins, and no place is used again.
+    let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, Places::default()) }.unwrap();
+    let pins = Pins::new(Arc::new(LineWords::new(16)), 1, SEGMENTS, Barrier::fence()).unwrap();
+    // SAFETY: the only one.
+    let row = unsafe { pins.row(0) }.unwrap();
+    Store { index, words, pins, row }
+}
+
+/// Every key has a fingerprint of its own, and both buckets.
+fn hash(key: u32) -> KeyHash {
+    KeyHash::new(u64::from(key) + 1)
+}
+
+fn key(key: u32) -> Key<impl Fn(Pinned<'_>) -> bool> {
+    Key::new(hash(key), move |at| at.place() / 10 == key)
+}
+
+impl Store {
+    fn publish(&self, of: u32, sequence: u32) -> Result<Unchecked, NotInserted> {
+        let place = place(of, sequence);
+        let new = NewRecord { place, size_class: 20, sequence: u64::from(sequence) };
+        self.index.insert(&self.row, &key(of), &new)
+    }
+
+    fn insert(&self, of: u32, sequence: u32) -> bool {
+        let unchecked = self.publish(of, sequence).unwrap();
+        self.index.make_live(&self.row, &key(of), unchecked)
+    }
+
+    fn lookup(&self, of: u32) -> Option<Hit<'_>> {
+        self.index.lookup(&self.row, &key(of))
+    }
+
+    fn use_often(&self, of: u32, times: usize) {
+        (0..times).for_each(|_| self.index.touch(&self.lookup(of).unwrap()));
+    }
+
+    /// The places of all words, sorted.
+    fn places(&self) -> Vec<u32> {
+        let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
+        let words = words.filter(|word| !word.is_empty());
+        let mut places: Vec<u32> = words.map(|word| word.place()).collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// Writes a word as nobody should.
+    fn set(&self, slot: usize, word: Word) {
+        self.words.word(slot).store(word.bits(), forebay_sync::atomic::Relaxed);
+    }
+
+    fn taken_out(&self) -> Vec<(u32, Reason)> {
+        std::mem::take(&mut self.index.records().taken_out.borrow_mut())
+    }
+}

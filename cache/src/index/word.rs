@@ -1,0 +1,173 @@
+//! One word of the index: which record is the one of a key, in 64 bits.
+//!
+//! | bits | name | changed by |
+//! |---|---|---|
+//! | 0–31 | place | who moves or replaces the record |
+//! | 32–33 | use | readers |
+//! | 34–35 | state | who published the word, once |
+//! | 36–41 | size class | nobody |
+//! | 42–63 | fingerprint | nobody |
+//!
+//! A word of zeros is empty; no other word has the fingerprint zero.
+
+use std::fmt;
+
+const USE_SHIFT: u32 = 32;
+const STATE_SHIFT: u32 = 34;
+const CLASS_SHIFT: u32 = 36;
+pub(super) const FINGERPRINT_SHIFT: u32 = 42;
+
+const USE_MASK: u64 = 0b11 << USE_SHIFT;
+const STATE_MASK: u64 = 0b11 << STATE_SHIFT;
+const FINGERPRINT_MASK: u64 = !0 << FINGERPRINT_SHIFT;
+
+/// A record's use count goes up to here.
+pub const USE_MAX: u8 = 3;
+
+/// The highest size class.
+pub const SIZE_CLASS_MAX: u8 = 63;
+
+/// What a word says about its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// Published, but not yet checked against newer purges: readers miss it.
+    Unchecked = 0,
+    /// Lies in memory and may be read.
+    Live = 1,
+    /// Lies on a disk. No part of this layout version writes it, and none reads it.
+    Disk = 2,
+    /// Nobody writes it.
+    Reserved = 3,
+}
+
+/// A word as it was when it was loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Word(u64);
+
+impl Word {
+    /// Names no record.
+    pub const EMPTY: Word = Word(0);
+
+    pub(super) const fn from_bits(bits: u64) -> Word {
+        Word(bits)
+    }
+
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// `fingerprint` is not zero and has 22 bits; a size class beyond the highest is the highest.
+    pub(super) fn new(fingerprint: u32, state: State, place: u32, size_class: u8) -> Word {
+        let class = u64::from(size_class.min(SIZE_CLASS_MAX)) << CLASS_SHIFT;
+        let state = (state as u64) << STATE_SHIFT;
+        Word(u64::from(fingerprint) << FINGERPRINT_SHIFT | class | state | u64::from(place))
+    }
+
+    /// The same with another state.
+    pub(super) const fn with_state(self, state: State) -> Word {
+        Word(self.0 & !STATE_MASK | (state as u64) << STATE_SHIFT)
+    }
+
+    /// The same with another use count; what is beyond the highest is the highest.
+    pub(super) fn with_uses(self, uses: u8) -> Word {
+        Word(self.0 & !USE_MASK | u64::from(uses.min(USE_MAX)) << USE_SHIFT)
+    }
+
+    /// The same with another place.
+    pub(super) const fn with_place(self, place: u32) -> Word {
+        Word(self.0 & !(u32::MAX as u64) | place as u64)
+    }
+
+    /// Where the record lies, in units of 64 bytes from the beginning of the data.
+    pub const fn place(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// How often it was used lately, up to [`USE_MAX`].
+    pub const fn uses(self) -> u8 {
+        ((self.0 & USE_MASK) >> USE_SHIFT) as u8
+    }
+
+    /// What may be done with it.
+    pub const fn state(self) -> State {
+        match (self.0 & STATE_MASK) >> STATE_SHIFT {
+            0 => State::Unchecked,
+            1 => State::Live,
+            2 => State::Disk,
+            _ => State::Reserved,
+        }
+    }
+
+    /// How large the record is: see [`size_class`].
+    pub const fn size_class(self) -> u8 {
+        (self.0 >> CLASS_SHIFT) as u8 & SIZE_CLASS_MAX
+    }
+
+    /// 22 bits of its key's hash.
+    pub const fn fingerprint(self) -> u32 {
+        (self.0 >> FINGERPRINT_SHIFT) as u32
+    }
+
+    /// Does it name no record?
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Does it name a record in memory, whatever its key?
+    pub const fn is_in_memory(self) -> bool {
+        !self.is_empty() && self.0 & STATE_MASK <= (State::Live as u64) << STATE_SHIFT
+    }
+
+    /// May a reader who looks for this fingerprint find its record here?
+    #[inline]
+    pub(super) const fn is_live_of(self, fingerprint: u32) -> bool {
+        let wanted =
+            (fingerprint as u64) << FINGERPRINT_SHIFT | (State::Live as u64) << STATE_SHIFT;
+        (self.0 ^ wanted) & (FINGERPRINT_MASK | STATE_MASK) == 0
+    }
+
+    /// Does it name a record in memory whose key has this fingerprint?
+    #[inline]
+    pub(super) const fn is_of(self, fingerprint: u32) -> bool {
+        self.fingerprint() == fingerprint && self.is_in_memory()
+    }
+
+    /// Is it the same word, but for its use count?
+    #[inline]
+    pub(super) const fn is_same_record(self, other: Word) -> bool {
+        (self.0 ^ other.0) & !USE_MASK == 0
+    }
+}
+
+impl fmt::Debug for Word {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return out.write_str("Word(empty)");
+        }
+        out.debug_struct("Word")
+            .field("place", &self.place())
+            .field("uses", &self.uses())
+            .field("state", &self.state())
+            .field("size_class", &self.size_class())
+            .field("fingerprint", &self.fingerprint())
+            .finish()
+    }
+}
+
+/// The size class of a record: twice the logarithm of its bytes, and one more in the upper half.
+/// A class is thus at most half as large again as its smallest record.
+pub const fn size_class(record_bytes: u32) -> u8 {
+    let Some(log2) = record_bytes.checked_ilog2() else {
+        return 0;
+    };
+    let half = if log2 == 0 { 0 } else { record_bytes >> (log2 - 1) & 1 };
+    (2 * log2 + half) as u8
+}
+
+/// The smallest record of a size class, in bytes.
+pub const fn size_class_bytes_min(class: u8) -> u32 {
+    let class = if class > SIZE_CLASS_MAX { SIZE_CLASS_MAX } else { class };
+    let whole = 1_u32 << (class / 2);
+    if class % 2 == 1 { whole + whole / 2 } else { whole }
+}

@@ -1,0 +1,228 @@
+//! The segment that its owner appends to.
+//!
+//! | step | who dies behind it leaves |
+//! |---|---|
+//! | bytes of the record | nothing: nobody looks behind `filled_bytes` |
+//! | `filled_bytes` (release) | a record that no word names |
+//! | the word that names it (release), by the caller | a record |
+//! | the next record, …, then the segment is sealed | |
+//!
+//! Invariants:
+//! - Records lie behind one another from the segment's beginning on; a filler takes the rest.
+//! - What is before `filled_bytes` is never written again as long as the generation is the same,
+//!   but for marks.
+
+use std::fmt;
+
+use forebay_shm::crash_point;
+
+use super::data::Memory;
+use super::header::{Checksum, Header, HeaderError, Kind};
+use super::marks::{Frozen, Marks};
+use super::record::Record;
+use super::segments::Segments;
+use super::size::{Place, UNIT_BYTES};
+use super::state::State;
+use super::table::OtherState;
+
+/// What a new record is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewRecord<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) sequence: u64,
+    pub(crate) purge_noted: u32,
+    /// Unix seconds.
+    pub(crate) response_time: u32,
+    pub(crate) marks: Marks,
+    pub(crate) key: &'a [u8],
+    pub(crate) tags: &'a [u8],
+    pub(crate) head: &'a [u8],
+    /// In pieces, as it came.
+    pub(crate) body: &'a [&'a [u8]],
+}
+
+/// Why a record was not appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAppended {
+    /// This segment has no room for it; another one has.
+    Full,
+    /// No segment can hold it, or it is none.
+    Impossible(HeaderError),
+}
+
+impl fmt::Display for NotAppended {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAppended::Full => out.write_str("the segment is full"),
+            NotAppended::Impossible(why) => write!(out, "no such record: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for NotAppended {}
+
+/// An open segment in the hands of its owner, or a suspect one in those of who checks it.
+///
+/// If it is dropped it stays as it is, until its owner's end is found.
+#[derive(Debug)]
+#[must_use = "it stays open"]
+pub(crate) struct OpenSegment<W> {
+    segments: Segments<W>,
+    segment: u32,
+    state: State,
+    filled_bytes: u32,
+    expires: u64,
+}
+
+impl<W: Memory> OpenSegment<W> {
+    pub(super) fn new(segments: Segments<W>, segment: u32, state: State) -> OpenSegment<W> {
+        OpenSegment { segments, segment, state, filled_bytes: 0, expires: 0 }
+    }
+
+    /// Goes on behind what is there already.
+    pub(super) fn go_on(self, filled_bytes: u32, expires: u64) -> OpenSegment<W> {
+        OpenSegment { filled_bytes, expires, ..self }
+    }
+
+    /// Its number: the column of its pins.
+    pub(crate) fn segment(&self) -> u32 {
+        self.segment
+    }
+
+    /// Its state.
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// How much of it is written.
+    pub(crate) fn filled_bytes(&self) -> u32 {
+        self.filled_bytes
+    }
+
+    /// How long a record can still be, its header included.
+    pub(crate) fn room_bytes(&self) -> u32 {
+        self.segments.geometry().segment_bytes() - self.filled_bytes
+    }
+
+    /// Appends a record. It is there when somebody publishes its place (release).
+    ///
+    /// # Errors
+    /// There is no room here, or there can be no such record; nothing is written.
+    pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Result<Place, NotAppended> {
+        let mut header = self.header_of(record).map_err(NotAppended::Impossible)?;
+        let mut checksum = Checksum::of(&header);
+        let before = [record.key, record.tags, record.head];
+        let parts = || before.iter().chain(record.body).copied();
+        parts().for_each(|part| checksum.add(part));
+        header.checksum = checksum.value();
+        self.write(record.marks, &header, parts())
+    }
+
+    /// Appends a copy of a record, with its sequence and checksum, and with the marks that were
+    /// frozen there.
+    ///
+    /// # Errors
+    /// There is no room here; nothing is written.
+    pub(crate) fn append_copy(
+        &mut self,
+        record: &Record<'_>,
+        frozen: Frozen,
+    ) -> Result<Place, NotAppended> {
+        let segment_bytes = self.segments.geometry().segment_bytes();
+        record.header.check(segment_bytes).map_err(NotAppended::Impossible)?;
+        self.write(frozen.marks(), &record.header, [record.payload()].into_iter())
+    }
+
+    /// Says that the segment is complete. The rest of it becomes a filler. `order` is a number that
+    /// only grows: what was sealed first is evicted first.
+    ///
+    /// # Errors
+    /// It is no longer the caller's.
+    ///
+    /// # Safety
+    /// The word of each record of this segment is live, or was taken out and is not put in again.
+    pub(crate) unsafe fn seal(mut self, order: u64) -> Result<(), OtherState> {
+        if self.room_bytes() > 0 {
+            let place = self.segments.geometry().place(self.segment, self.filled_bytes);
+            self.put(place, UNIT_BYTES, Marks::stale_from(0), &Header::filler(), [].into_iter());
+            self.filled_bytes = self.segments.geometry().segment_bytes();
+            self.segments.table().fill(self.segment, self.filled_bytes);
+        }
+        self.segments.table().seal(self.segment, self.state, order, self.expires)
+    }
+
+    /// Gives the segment back if nothing was put in.
+    ///
+    /// # Errors
+    /// There is something in it: it has to be sealed. So is what is no longer the caller's.
+    pub(crate) fn give_back(self) -> Result<(), OpenSegment<W>> {
+        let is_empty = self.filled_bytes == 0;
+        if is_empty && self.segments.table().give_back(self.segment, self.state).is_ok() {
+            return Ok(());
+        }
+        Err(self)
+    }
+
+    /// The header without its checksum.
+    fn header_of(&self, record: &NewRecord<'_>) -> Result<Header, HeaderError> {
+        // It would end every walk before the records behind it.
+        if record.kind == Kind::Filler {
+            return Err(HeaderError::Kind);
+        }
+        let short = |bytes: &[u8]| u16::try_from(bytes.len()).map_err(|_| HeaderError::TooLong);
+        let body_bytes: usize = record.body.iter().map(|piece| piece.len()).sum();
+        let header = Header {
+            sequence: record.sequence,
+            kind: record.kind,
+            key_bytes: short(record.key)?,
+            tags_bytes: short(record.tags)?,
+            head_bytes: short(record.head)?,
+            body_bytes: u32::try_from(body_bytes).map_err(|_| HeaderError::TooLong)?,
+            purge_noted: record.purge_noted,
+            response_time: record.response_time,
+            checksum: 0,
+        };
+        header.check(self.segments.geometry().segment_bytes())?;
+        Ok(header)
+    }
+
+    /// A header that fits into a segment, if it fits into the rest of this one.
+    fn write<'a>(
+        &mut self,
+        marks: Marks,
+        header: &Header,
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Place, NotAppended> {
+        let record_bytes = header.record_bytes();
+        if record_bytes > u64::from(self.room_bytes()) {
+            return Err(NotAppended::Full);
+        }
+        let record_bytes = record_bytes as u32;
+        let place = self.segments.geometry().place(self.segment, self.filled_bytes);
+        self.put(place, record_bytes, marks, header, parts);
+        crash_point!("segment.written");
+        self.filled_bytes += record_bytes;
+        self.expires = self.expires.max(marks.stale_from_seconds());
+        self.segments.table().fill(self.segment, self.filled_bytes);
+        crash_point!("segment.appended");
+        Ok(place)
+    }
+
+    fn put<'a>(
+        &self,
+        place: Place,
+        byte_count: u32,
+        marks: Marks,
+        header: &Header,
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) {
+        // SAFETY: the segment is ours. Who borrowed bytes of it did so before it was freed, and we
+        // claimed it after that; who borrows what we have appended stays before these bytes.
+        let writer = unsafe { self.segments.data().writer(place, byte_count) };
+        let mut writer = writer.expect("it was seen to fit");
+        writer.bytes(&marks.word().to_le_bytes());
+        header.encode().iter().for_each(|word| writer.bytes(&word.to_le_bytes()));
+        parts.for_each(|part| writer.bytes(part));
+        writer.finish();
+    }
+}

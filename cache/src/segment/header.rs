@@ -1,0 +1,214 @@
+//! The header of a record: what is in it, its words, and what makes one wrong.
+//!
+//! The first word of a record is its [marks](super::marks); the four behind it are this header and
+//! never change. Key, tags, head and body follow, in this order, without gaps; then zeros up to the
+//! next unit.
+//!
+//! Invariants:
+//! - A header that was decoded, or that was checked for writing, has lengths that fit into the room
+//!   it was checked against.
+
+use std::fmt;
+
+use super::size::UNIT_BYTES;
+
+/// Marks and header.
+pub(crate) const HEADER_BYTES: u32 = 40;
+
+/// Words of both.
+pub(super) const HEADER_WORDS: usize = 5;
+
+/// Sequences have 48 bits.
+pub(crate) const SEQUENCE_MAX: u64 = (1 << 48) - 1;
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A whole response.
+    Whole = 1,
+    /// The head of a body that lies in fragments.
+    LongHead = 2,
+    /// A piece of a long body.
+    Fragment = 3,
+    /// Which fields choose among variants.
+    Base = 4,
+    /// Nothing: the segment has no record from here on.
+    Filler = 5,
+}
+
+impl Kind {
+    fn of(number: u64) -> Option<Kind> {
+        match number {
+            1 => Some(Kind::Whole),
+            2 => Some(Kind::LongHead),
+            3 => Some(Kind::Fragment),
+            4 => Some(Kind::Base),
+            5 => Some(Kind::Filler),
+            _ => None,
+        }
+    }
+}
+
+/// A record's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Of two records of a key the higher one counts.
+    pub(crate) sequence: u64,
+    pub(crate) kind: Kind,
+    pub(crate) key_bytes: u16,
+    pub(crate) tags_bytes: u16,
+    pub(crate) head_bytes: u16,
+    pub(crate) body_bytes: u32,
+    /// Low half of `purge_seq` as noted before the origin was asked.
+    pub(crate) purge_noted: u32,
+    /// Unix seconds.
+    pub(crate) response_time: u32,
+    pub(crate) checksum: u32,
+}
+
+/// What is wrong with a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderError {
+    /// There is no room for one.
+    NoRoom,
+    /// A kind that does not exist.
+    Kind,
+    /// Bits that are zero so far are not.
+    Spare,
+    /// No sequence, or one of more than 48 bits; or one in a filler.
+    Sequence,
+    /// No key; or something in a filler.
+    Length,
+    /// Key, tags, head and body go beyond the segment's end.
+    TooLong,
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            HeaderError::NoRoom => "there is no room for a header",
+            HeaderError::Kind => "the kind of record does not exist",
+            HeaderError::Spare => "bits are set that are zero so far",
+            HeaderError::Sequence => "the sequence is missing or too high",
+            HeaderError::Length => "there is no key, or something in a filler",
+            HeaderError::TooLong => "the record goes beyond its segment",
+        })
+    }
+}
+
+impl std::error::Error for HeaderError {}
+
+impl Header {
+    /// For the rest of a segment.
+    pub(super) fn filler() -> Header {
+        let mut header = Header {
+            sequence: 0,
+            kind: Kind::Filler,
+            key_bytes: 0,
+            tags_bytes: 0,
+            head_bytes: 0,
+            body_bytes: 0,
+            purge_noted: 0,
+            response_time: 0,
+            checksum: 0,
+        };
+        header.checksum = Checksum::of(&header).value();
+        header
+    }
+
+    /// Bytes of key, tags, head and body.
+    #[inline]
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        let short = [self.key_bytes, self.tags_bytes, self.head_bytes].map(u64::from);
+        short.iter().sum::<u64>() + u64::from(self.body_bytes)
+    }
+
+    /// Bytes of the whole record, to the next unit.
+    #[inline]
+    pub(crate) fn record_bytes(&self) -> u64 {
+        (u64::from(HEADER_BYTES) + self.payload_bytes()).next_multiple_of(u64::from(UNIT_BYTES))
+    }
+
+    /// Can this stand where there are `room_bytes` left in the segment?
+    pub(super) fn check(&self, room_bytes: u32) -> Result<(), HeaderError> {
+        if room_bytes < HEADER_BYTES {
+            return Err(HeaderError::NoRoom);
+        }
+        let is_filler = self.kind == Kind::Filler;
+        if self.sequence > SEQUENCE_MAX || (self.sequence == 0) != is_filler {
+            return Err(HeaderError::Sequence);
+        }
+        let is_right = if is_filler { self.payload_bytes() == 0 } else { self.key_bytes > 0 };
+        if !is_right {
+            return Err(HeaderError::Length);
+        }
+        if self.record_bytes() > u64::from(room_bytes) {
+            return Err(HeaderError::TooLong);
+        }
+        Ok(())
+    }
+
+    /// The words behind the marks.
+    pub(super) fn encode(&self) -> [u64; HEADER_WORDS - 1] {
+        let lengths = u64::from(self.key_bytes) | u64::from(self.head_bytes) << 16;
+        [
+            self.sequence | (self.kind as u64) << 48,
+            lengths | u64::from(self.body_bytes) << 32,
+            u64::from(self.purge_noted) | u64::from(self.checksum) << 32,
+            u64::from(self.response_time) | u64::from(self.tags_bytes) << 32,
+        ]
+    }
+
+    /// From the words behind the marks, which anybody may have written.
+    #[inline]
+    pub(super) fn decode(
+        words: [u64; HEADER_WORDS - 1],
+        room_bytes: u32,
+    ) -> Result<Header, HeaderError> {
+        let [first, lengths, noted, last] = words;
+        let kind = Kind::of(first >> 48 & 0xf).ok_or(HeaderError::Kind)?;
+        if first >> 52 != 0 || last >> 48 != 0 {
+            return Err(HeaderError::Spare);
+        }
+        let header = Header {
+            sequence: first & SEQUENCE_MAX,
+            kind,
+            key_bytes: lengths as u16,
+            head_bytes: (lengths >> 16) as u16,
+            body_bytes: (lengths >> 32) as u32,
+            tags_bytes: (last >> 32) as u16,
+            purge_noted: noted as u32,
+            response_time: last as u32,
+            checksum: (noted >> 32) as u32,
+        };
+        header.check(room_bytes)?;
+        Ok(header)
+    }
+}
+
+/// CRC-32C of a record: of its header without marks and checksum, then of what is added.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checksum(u32);
+
+impl Checksum {
+    /// Of the header alone.
+    pub(super) fn of(header: &Header) -> Checksum {
+        let [first, lengths, noted, last] = header.encode().map(u64::to_le_bytes);
+        // One call: short ones cost more than their bytes.
+        let mut bytes = [0; 28];
+        bytes[..8].copy_from_slice(&first);
+        bytes[8..16].copy_from_slice(&lengths);
+        bytes[16..20].copy_from_slice(&noted[..4]);
+        bytes[20..].copy_from_slice(&last);
+        Checksum(crc32c::crc32c(&bytes))
+    }
+
+    /// Of what stands behind it, piece by piece.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.0 = crc32c::crc32c_append(self.0, bytes);
+    }
+
+    pub(super) fn value(self) -> u32 {
+        self.0
+    }
+}

@@ -1,0 +1,456 @@
+//! Segments of one or two units in every interleaving. The word that names a record is a model's.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `word` | who publishes, who takes out, who moves | all |
+//! | bytes of a segment | its owner | readers under a pin, reclaimer, tools |
+
+use std::sync::Arc;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
+use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
+use forebay_sync::pins::{PinRow, Pins};
+use forebay_sync::{Barrier, LineWords, boxed_words};
+use loom::thread;
+
+use super::*;
+
+type Words = Arc<Box<[AtomicU64]>>;
+
+const EMPTY: u64 = 0;
+const OLD: Place = Place(0);
+
+/// The word of a record.
+fn named(place: Place) -> u64 {
+    u64::from(place.0) + 1
+}
+
+struct Store {
+    segments: Segments<Words>,
+    pins: Pins<Arc<LineWords>>,
+    word: AtomicU64,
+    /// A purge was acknowledged.
+    acknowledged: AtomicU64,
+}
+
+/// So many segments of so many units, nothing in them.
+fn store(segment_count: u64, units: u64) -> Arc<Store> {
+    let geometry = Geometry::of(64 * units, segment_count).unwrap();
+    let words = |count| Arc::new(boxed_words(count));
+    let table = words(8 * segment_count as usize);
+    let data = words((8 * units * segment_count) as usize);
+    let pin_words = Arc::new(LineWords::new(2 * segment_count as usize));
+    // SAFETY: the words are new.
+    let segments = unsafe { Segments::new(table, data, geometry, 2) }.unwrap();
+    Arc::new(Store {
+        segments,
+        pins: Pins::new(pin_words, 2, segment_count as usize, Barrier::fence()).unwrap(),
+        word: AtomicU64::new(EMPTY),
+        acknowledged: AtomicU64::new(0),
+    })
+}
+
+/// The same with a record, sealed and published.
+fn store_with_record(segment_count: u64) -> Arc<Store> {
+    let store = store(segment_count, 1);
+    let mut open = claim(&store, 0).unwrap();
+    assert_eq!(append(&mut open, 1), OLD);
+    store.word.store(named(OLD), Relaxed);
+    // SAFETY: the word is live.
+    unsafe { open.seal(1) }.unwrap();
+    store
+}
+
+fn claim(store: &Store, row: u32) -> Option<OpenSegment<Words>> {
+    // SAFETY: each thread that claims has a row.
+    unsafe { store.segments.claim(row, Queue::Small, None) }
+}
+
+/// A record of one unit that tells its sequence in each part.
+fn append(open: &mut OpenSegment<Words>, sequence: u64) -> Place {
+    let key = [sequence as u8; 8];
+    let record = NewRecord {
+        kind: Kind::Whole,
+        sequence,
+        purge_noted: 0,
+        response_time: 0,
+        marks: Marks::stale_from(sequence),
+        key: &key,
+        tags: b"",
+        head: b"",
+        body: &[],
+    };
+    open.append(&record).unwrap()
+}
+
+fn assert_whole(record: &Record<'_>) {
+    let sequence = record.header.sequence;
+    assert_eq!(record.key(), [sequence as u8; 8], "a torn record");
+    assert_eq!(record.marks.stale_from_seconds(), sequence, "the marks of another record");
+}
+
+fn row(store: &Store, row: usize) -> PinRow<Arc<LineWords>> {
+    // SAFETY: in each model a row has one owner.
+    unsafe { store.pins.row(row) }.unwrap()
+}
+
+/// Pins, and reads if the word is there.
+fn hit(store: &Store, row: &PinRow<Arc<LineWords>>) {
+    let word = store.word.load(Relaxed);
+    if word == EMPTY {
+        return;
+    }
+    if let Ok(_pin) = row.pin(0, || store.word.load(acquire("model.look_again")) == word) {
+        // SAFETY: pinned, and looked at again.
+        let record = unsafe { store.segments.record(Place(word as u32 - 1)) }.unwrap();
+        assert_whole(&record);
+    }
+}
+
+fn publish(store: &Store, place: Place) {
+    let new = named(place);
+    let _ = store.word.compare_exchange(EMPTY, new, release("model.publish"), Relaxed);
+}
+
+fn take_out(store: &Store, place: Place) {
+    let _ = store.word.compare_exchange(named(place), EMPTY, Relaxed, Relaxed);
+}
+
+/// Frees the one segment, if it is sealed and nobody pins it.
+fn reclaim(store: &Store) -> bool {
+    if store.segments.table().drain(0).is_err() {
+        return false;
+    }
+    for found in store.segments.scan(0) {
+        let place = found.unwrap().place;
+        // SAFETY: draining, and ours.
+        assert_whole(&unsafe { store.segments.record(place) }.unwrap());
+        if store.word.load(Relaxed) == named(place) {
+            take_out(store, place);
+        }
+    }
+    store.pins.barrier();
+    if store.pins.is_pinned(0) {
+        return false;
+    }
+    // SAFETY: it may read up to the end.
+    assert_whole(&unsafe { store.segments.record(OLD) }.unwrap());
+    // SAFETY: all words were taken out above; nobody pins it.
+    unsafe { store.segments.free(0) }.is_ok()
+}
+
+/// Reuses the one segment for another record, under the same word.
+fn reuse(store: &Store) {
+    if let Some(mut open) = claim(store, 1) {
+        let place = append(&mut open, 2);
+        publish(store, place);
+    }
+}
+
+/// A reader, twice; who reclaims the segment reuses it.
+fn pinned_and_reused() {
+    let store = store_with_record(1);
+    let other = Arc::clone(&store);
+    let reader = thread::spawn(move || {
+        let row = row(&other, 0);
+        hit(&other, &row);
+        hit(&other, &row);
+    });
+    if reclaim(&store) {
+        reuse(&store);
+    }
+    reader.join().unwrap();
+}
+
+/// One frees what another one has read, and a third one claims and writes.
+fn freed_and_claimed() {
+    let store = store_with_record(1);
+    let (reading, reclaiming) = (Arc::clone(&store), Arc::clone(&store));
+    let reader = thread::spawn(move || hit(&reading, &row(&reading, 0)));
+    let reclaimer = thread::spawn(move || reclaim(&reclaiming));
+    reuse(&store);
+    reader.join().unwrap();
+    reclaimer.join().unwrap();
+}
+
+/// The same, with one who claims first and gives back.
+fn given_back() {
+    let store = store_with_record(1);
+    let (reclaiming, claiming) = (Arc::clone(&store), Arc::clone(&store));
+    let reclaimer = thread::spawn(move || reclaim(&reclaiming));
+    let claimer = thread::spawn(move || {
+        if let Some(open) = claim(&claiming, 0) {
+            open.give_back().unwrap();
+        }
+    });
+    reuse(&store);
+    reclaimer.join().unwrap();
+    claimer.join().unwrap();
+}
+
+/// The word of the last record is published before, or after, the segment is sealed.
+fn sealed(after_publishing: bool) {
+    let store = store(1, 1);
+    let other = Arc::clone(&store);
+    let owner = thread::spawn(move || {
+        let mut open = claim(&other, 0).unwrap();
+        let place = append(&mut open, 1);
+        if after_publishing {
+            publish(&other, place);
+        }
+        // SAFETY: that is the question.
+        unsafe { open.seal(7) }.unwrap();
+        if !after_publishing {
+            publish(&other, place);
+        }
+    });
+    let is_free = reclaim(&store);
+    owner.join().unwrap();
+    assert!(!is_free || store.word.load(Relaxed) == EMPTY, "a word names a free segment");
+}
+
+/// What is told with the seal is there when the segment is drained.
+fn told() {
+    let store = store(1, 1);
+    let other = Arc::clone(&store);
+    let owner = thread::spawn(move || {
+        let mut open = claim(&other, 0).unwrap();
+        append(&mut open, 9);
+        // SAFETY: the record has no word, and will have none.
+        unsafe { open.seal(7) }.unwrap();
+    });
+    let table = store.segments.table();
+    if table.drain(0).is_ok() {
+        assert_eq!((table.order(0), table.expires(0)), (7, 9), "not told");
+    }
+    owner.join().unwrap();
+}
+
+/// A walk beside the owner finds whole records.
+fn walked() {
+    let store = store(1, 2);
+    let other = Arc::clone(&store);
+    let owner = thread::spawn(move || {
+        let mut open = claim(&other, 0).unwrap();
+        append(&mut open, 1);
+        append(&mut open, 2);
+    });
+    for (found, sequence) in store.segments.scan(0).zip(1..) {
+        let found = found.unwrap();
+        assert_eq!(found.header.sequence, sequence);
+        assert!(store.segments.is_whole(&found), "a torn record");
+    }
+    owner.join().unwrap();
+}
+
+/// A copy takes the marks along, or the purge takes the record out. `by_freezing`: as it should be.
+fn moved(by_freezing: bool) {
+    let store = store_with_record(2);
+    let (moving, purging) = (Arc::clone(&store), Arc::clone(&store));
+    let mover = thread::spawn(move || move_record(&moving, by_freezing));
+    let purger = thread::spawn(move || purge_softly(&purging));
+    if store.acknowledged.load(acquire("model.acknowledged")) == 1 {
+        assert_purged(&store, "fresh after the acknowledgement");
+    }
+    mover.join().unwrap();
+    purger.join().unwrap();
+    assert_purged(&store, "the mark was lost");
+}
+
+fn marks(store: &Store, place: Place) -> MarksWord<'_> {
+    // SAFETY: nobody frees it in this model, and a word names it.
+    unsafe { store.segments.marks(place) }.unwrap()
+}
+
+fn move_record(store: &Store, by_freezing: bool) {
+    let mut open = claim(store, 1).unwrap();
+    // SAFETY: nobody frees it in this model.
+    let record = unsafe { store.segments.record(OLD) }.unwrap();
+    let marks = marks(store, OLD);
+    let copy = if by_freezing {
+        open.append_copy(&record, marks.freeze()).unwrap()
+    } else {
+        let (header, marks) = (record.header, marks.load());
+        let record = NewRecord {
+            kind: header.kind,
+            sequence: header.sequence,
+            purge_noted: 0,
+            response_time: 0,
+            marks,
+            key: record.key(),
+            tags: b"",
+            head: b"",
+            body: &[],
+        };
+        open.append(&record).unwrap()
+    };
+    let order = release("model.move");
+    let _ = store.word.compare_exchange(named(OLD), named(copy), order, Relaxed);
+}
+
+fn purge_softly(store: &Store) {
+    loop {
+        let word = store.word.load(acquire("model.find"));
+        if word == EMPTY {
+            break;
+        }
+        let place = Place(word as u32 - 1);
+        if marks(store, place).mark_soft().is_ok() {
+            break;
+        }
+        if store.word.compare_exchange(word, EMPTY, Relaxed, Relaxed).is_ok() {
+            break;
+        }
+    }
+    store.acknowledged.store(1, release("model.acknowledge"));
+}
+
+fn assert_purged(store: &Store, otherwise: &str) {
+    let word = store.word.load(acquire("model.find"));
+    if word != EMPTY {
+        let marks = marks(store, Place(word as u32 - 1)).load();
+        assert!(marks.is_soft(), "{otherwise}");
+    }
+}
+
+/// A tool copies while the segment is reused under the same word.
+fn copied_from_outside() {
+    let store = store_with_record(1);
+    let other = Arc::clone(&store);
+    let reclaimer = thread::spawn(move || {
+        if reclaim(&other) {
+            reuse(&other);
+        }
+    });
+    let is_there = || store.word.load(Relaxed) == named(OLD);
+    if let Ok(copied) = store.segments.outside().copy_unchecked(OLD, is_there) {
+        assert_whole(&copied.record());
+    }
+    reclaimer.join().unwrap();
+}
+
+/// A tool walks while the segment is reused.
+fn walked_from_outside() {
+    let store = store_with_record(1);
+    let other = Arc::clone(&store);
+    let reclaimer = thread::spawn(move || {
+        if reclaim(&other) {
+            reuse(&other);
+        }
+    });
+    if let Some(walked) = store.segments.outside().walk(0) {
+        assert_eq!(walked.damage, None, "no damage");
+        let expected = u64::from(walked.state.generation) + 1;
+        for found in walked.records {
+            assert_eq!(found.header.sequence, expected, "a record of another generation");
+        }
+    }
+    reclaimer.join().unwrap();
+}
+
+/// The owner dies; one finds that, another one checks what it left.
+fn dead_owner() {
+    let store = store(1, 1);
+    let other = Arc::clone(&store);
+    let finder = thread::spawn(move || {
+        // What the dead one did, and the finder saw.
+        let mut open = claim(&other, 1).unwrap();
+        let place = append(&mut open, 1);
+        publish(&other, place);
+        drop(open);
+        // SAFETY: in the model it has ended.
+        unsafe { other.segments.suspect(0, 1) }.unwrap();
+    });
+    // SAFETY: the row is this thread's.
+    if let Ok(open) = unsafe { store.segments.adopt(0, 0) } {
+        assert_eq!(open.filled_bytes(), 64);
+        assert_eq!(store.word.load(Relaxed), named(OLD), "not all words are seen");
+        // SAFETY: the segment is ours.
+        assert_whole(&unsafe { store.segments.record(OLD) }.unwrap());
+        // SAFETY: the word is live.
+        unsafe { open.seal(1) }.unwrap();
+    }
+    finder.join().unwrap();
+}
+
+/// Two claim the one segment.
+fn claimed_once() {
+    let store = store(1, 1);
+    let other = Arc::clone(&store);
+    let claimer = thread::spawn(move || claim(&other, 1).map(|open| open.segment()));
+    let own = claim(&store, 0).map(|open| open.segment());
+    let others = claimer.join().unwrap();
+    assert!(own.is_some() || others.is_some(), "nobody got one");
+    assert_ne!(own, others, "two owners");
+}
+
+#[test]
+fn what_is_read_is_not_written_over() {
+    holds("segments: pinned, reclaimed and reused", pinned_and_reused);
+    holds("segments: freed by one, claimed by another", freed_and_claimed);
+    holds("segments: claimed and given back", given_back);
+    holds("segments: two claim", claimed_once);
+}
+
+#[test]
+fn nothing_is_reclaimed_that_a_word_names() {
+    holds("segments: sealed after the last word", || sealed(true));
+    holds("segments: told with the seal", told);
+    holds("segments: an owner dies", dead_owner);
+    fails("segments: sealed before the last word", || sealed(false));
+}
+
+#[test]
+fn a_walk_finds_whole_records() {
+    holds("segments: a walk beside the owner", walked);
+    holds_within(Some(3), "segments: a copy from outside", copied_from_outside);
+    holds_within(Some(3), "segments: a walk from outside", walked_from_outside);
+}
+
+#[test]
+fn a_soft_mark_is_not_lost() {
+    holds("segments: a record is moved and marked", || moved(true));
+    fails("segments: a record is moved without freezing", || moved(false));
+}
+
+#[test]
+fn each_ordering_of_segments_is_needed() {
+    for name in ["segment.free", "segment.claim"] {
+        let model = "segments: freed by one, claimed by another";
+        breaks_within(Some(3), name, model, freed_and_claimed);
+        breaks_within(Some(3), name, "segments: claimed and given back", given_back);
+    }
+    for name in ["pins.raise", "pins.reclaim", "pins.unpin", "pins.look"] {
+        let model = "segments: pinned, reclaimed and reused";
+        breaks_within(Some(3), name, model, pinned_and_reused);
+    }
+    for name in ["segment.seal", "segment.drain"] {
+        breaks(name, "segments: sealed after the last word", || sealed(true));
+        breaks(name, "segments: told with the seal", told);
+    }
+    for name in ["segment.suspect", "segment.adopt"] {
+        breaks(name, "segments: an owner dies", dead_owner);
+    }
+    for name in ["segment.fill", "segment.walk"] {
+        breaks(name, "segments: a walk beside the owner", walked);
+    }
+}
+
+#[test]
+fn each_ordering_of_looking_from_outside_is_needed() {
+    for name in [
+        "segment.generation",
+        "segment.named",
+        "segment.copied",
+        "segment.overwrite",
+        "model.publish",
+    ] {
+        breaks_within(Some(3), name, "segments: a copy from outside", copied_from_outside);
+    }
+    for name in ["segment.free", "segment.fill", "segment.filled", "segment.generation"] {
+        breaks_within(Some(3), name, "segments: a walk from outside", walked_from_outside);
+    }
+    for name in ["model.move", "model.find", "model.acknowledge", "model.acknowledged"] {
+        breaks_within(Some(3), name, "segments: a record is moved and marked", || moved(true));
+    }
+}

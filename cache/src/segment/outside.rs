@@ -1,0 +1,181 @@
+//! Looking at segments without a pin: tools, which may not write, and checks of all segments.
+//!
+//! What lies there may be reused at any moment. So bytes are copied, as words, between two looks at
+//! the segment's generation:
+//!
+//! | who looks | reclaimer, and who claims |
+//! |---|---|
+//! | loads the generation, fence (acquire) | takes the words out |
+//! | loads the word that names the record, fence (acquire) | raises the generation (release) |
+//! | copies | claims, fence (release) |
+//! | fence (acquire), loads the generation again: the same? | writes other bytes |
+//!
+//! A generation comes back after 2^32 times; the checksum and the key are looked at, too.
+
+use forebay_sync::atomic::acquire_fence;
+
+use super::data::{LoadWords, TooFewWords, each_piece, holds_segments, load_header};
+use super::header::{Header, HeaderError, Kind};
+use super::marks::Marks;
+use super::record::Record;
+use super::scan::{Damage, Scan, Scanned};
+use super::size::{Geometry, Place};
+use super::state::{SEGMENT_WORDS, State, word};
+
+/// All segments, to be looked at.
+#[derive(Debug)]
+pub(crate) struct Outside<'a, S, D> {
+    states: &'a S,
+    data: &'a D,
+    geometry: Geometry,
+}
+
+/// A record that was copied.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    place: Place,
+    header: Header,
+    marks: Marks,
+    payload: Vec<u8>,
+}
+
+/// Why there is no copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotCopied {
+    /// What was to be copied has gone meanwhile: look it up again.
+    Gone,
+    /// There is no record.
+    Damaged(Damage),
+    /// The checksum is wrong.
+    NotWhole,
+}
+
+/// What lay in a segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Walked {
+    /// What the segment was when the walk began.
+    pub(crate) state: State,
+    pub(crate) records: Vec<Scanned>,
+    /// Where the walk had to end.
+    pub(crate) damage: Option<Damage>,
+}
+
+impl Copied {
+    /// The record.
+    pub(crate) fn record(&self) -> Record<'_> {
+        Record::new(self.place, self.header, self.marks, &self.payload)
+    }
+}
+
+impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
+    /// Over the words of the areas.
+    ///
+    /// # Errors
+    /// They are too few.
+    pub(crate) fn new(
+        states: &'a S,
+        data: &'a D,
+        geometry: Geometry,
+    ) -> Result<Outside<'a, S, D>, TooFewWords> {
+        let state_words = geometry.segment_count() as usize * SEGMENT_WORDS;
+        if states.word_count() < state_words || !holds_segments(data.word_count(), geometry) {
+            return Err(TooFewWords);
+        }
+        Ok(Outside::over(states, data, geometry))
+    }
+
+    pub(super) fn over(states: &'a S, data: &'a D, geometry: Geometry) -> Outside<'a, S, D> {
+        Outside { states, data, geometry }
+    }
+
+    /// The state of a segment now; `None` if there is no such segment, or if its word is damaged.
+    pub(crate) fn state(&self, segment: u32) -> Option<State> {
+        State::of(self.word(segment, word::STATE)?)
+    }
+
+    /// Copies the record at a place, if what the caller wants to read `is_there` still: the closure
+    /// loads the word that names the place once more, relaxed, and says if it is the same.
+    ///
+    /// # Errors
+    /// It has gone, or it is damaged.
+    pub(crate) fn copy(
+        &self,
+        place: Place,
+        is_there: impl FnOnce() -> bool,
+    ) -> Result<Copied, NotCopied> {
+        let copied = self.copy_unchecked(place, is_there)?;
+        if !copied.record().is_whole() {
+            return Err(NotCopied::NotWhole);
+        }
+        Ok(copied)
+    }
+
+    /// The same without a look at the checksum, which would hide from a model what it looks for.
+    pub(super) fn copy_unchecked(
+        &self,
+        place: Place,
+        is_there: impl FnOnce() -> bool,
+    ) -> Result<Copied, NotCopied> {
+        let damage = |why| NotCopied::Damaged(Damage { place, why });
+        let room_bytes = self.geometry.room_bytes(place).ok_or(damage(HeaderError::NoRoom))?;
+        let segment = self.geometry.segment_of(place).ok_or(damage(HeaderError::NoRoom))?;
+        let before = self.begin(segment).ok_or(NotCopied::Gone)?;
+        if !is_there() {
+            return Err(NotCopied::Gone);
+        }
+        // ORDER: pairs with the release by which the word was published: the record is there.
+        acquire_fence("segment.named");
+        let loaded = load_header(self.data, place, room_bytes);
+        let mut payload = Vec::new();
+        if let Ok((_, header)) = loaded {
+            let byte_count = header.payload_bytes() as usize;
+            payload.reserve_exact(byte_count);
+            each_piece(self.data, place, byte_count, |piece| payload.extend_from_slice(piece));
+        }
+        if !self.is_same(segment, before) {
+            return Err(NotCopied::Gone);
+        }
+        let (marks, header) = loaded.map_err(damage)?;
+        if header.kind == Kind::Filler {
+            return Err(damage(HeaderError::Kind));
+        }
+        Ok(Copied { place, header, marks, payload })
+    }
+
+    /// Walks over a segment. `None` if it was freed meanwhile, or if its state is damaged.
+    pub(crate) fn walk(&self, segment: u32) -> Option<Walked> {
+        let state = self.begin(segment)?;
+        let filled_bytes = self.word(segment, word::FILLED_BYTES)?;
+        // ORDER: pairs with the release in `Table::fill`: the records are there.
+        acquire_fence("segment.filled");
+        let mut walked = Walked { state, records: Vec::new(), damage: None };
+        for found in Scan::new(self.data, self.geometry, segment, filled_bytes) {
+            match found {
+                Ok(record) => walked.records.push(record),
+                Err(damage) => walked.damage = Some(damage),
+            }
+        }
+        self.is_same(segment, state).then_some(walked)
+    }
+
+    fn begin(&self, segment: u32) -> Option<State> {
+        let state = self.state(segment)?;
+        // ORDER: pairs with the release in `Table::free`: if this generation is the new one, the
+        // words that named the old records are out.
+        acquire_fence("segment.generation");
+        Some(state)
+    }
+
+    /// Was nothing written over since `begin`?
+    fn is_same(&self, segment: u32, before: State) -> bool {
+        // ORDER: pairs with the release fence of who claims: if we have loaded one of its words, we
+        // see its generation.
+        acquire_fence("segment.copied");
+        self.state(segment).is_some_and(|now| now.generation == before.generation)
+    }
+
+    fn word(&self, segment: u32, number: usize) -> Option<u64> {
+        let is_there = segment < self.geometry.segment_count();
+        is_there.then(|| self.states.load(segment as usize * SEGMENT_WORDS + number))
+    }
+}

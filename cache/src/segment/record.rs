@@ -1,0 +1,62 @@
+//! A record that lies in a segment, as it is read.
+
+use super::header::{Checksum, Header};
+use super::marks::Marks;
+use super::size::Place;
+
+/// A record whose lengths are right; whether its bytes are is asked by [`Record::is_whole`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) place: Place,
+    pub(crate) header: Header,
+    /// As they were when the record was looked up.
+    pub(crate) marks: Marks,
+    payload: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// `payload` has as many bytes as the header says.
+    #[inline]
+    pub(super) fn new(place: Place, header: Header, marks: Marks, payload: &'a [u8]) -> Record<'a> {
+        debug_assert_eq!(payload.len() as u64, header.payload_bytes());
+        Record { place, header, marks, payload }
+    }
+
+    /// What it is stored under.
+    #[inline]
+    pub(crate) fn key(&self) -> &'a [u8] {
+        &self.payload[..usize::from(self.header.key_bytes)]
+    }
+
+    /// The names by which it can be purged.
+    pub(crate) fn tags(&self) -> &'a [u8] {
+        let start = usize::from(self.header.key_bytes);
+        &self.payload[start..][..usize::from(self.header.tags_bytes)]
+    }
+
+    /// The response's head.
+    #[inline]
+    pub(crate) fn head(&self) -> &'a [u8] {
+        let start = usize::from(self.header.key_bytes) + usize::from(self.header.tags_bytes);
+        &self.payload[start..][..usize::from(self.header.head_bytes)]
+    }
+
+    /// The body, or what stands in its place.
+    #[inline]
+    pub(crate) fn body(&self) -> &'a [u8] {
+        &self.payload[self.payload.len() - self.header.body_bytes as usize..]
+    }
+
+    /// All of them, as they lie there.
+    pub(super) fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// Is the checksum right?
+    #[must_use]
+    pub(crate) fn is_whole(&self) -> bool {
+        let mut checksum = Checksum::of(&self.header);
+        checksum.add(self.payload);
+        checksum.value() == self.header.checksum
+    }
+}

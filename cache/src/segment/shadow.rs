@@ -1,0 +1,46 @@
+//! The bytes of segments in a model: loom's words cannot be borrowed as bytes, so each word has an
+//! image that can, and a cell through which loom sees who borrows and who writes it.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+
+pub(super) struct Shadow {
+    image: Box<[UnsafeCell<[u8; 8]>]>,
+    watched: Box<[forebay_sync::atomic::UnsafeCell<()>]>,
+}
+
+// SAFETY: loom runs one thread at a time, and `watched` tells it of each access.
+unsafe impl Send for Shadow {}
+// SAFETY: as above.
+unsafe impl Sync for Shadow {}
+
+impl Shadow {
+    pub(super) fn new(word_count: usize) -> Shadow {
+        Shadow {
+            image: (0..word_count).map(|_| UnsafeCell::new([0; 8])).collect(),
+            watched: (0..word_count).map(|_| forebay_sync::atomic::UnsafeCell::new(())).collect(),
+        }
+    }
+
+    /// Somebody reads `count` words from `first` on; returns where they begin.
+    pub(super) fn read(&self, first: usize, count: usize) -> *const u8 {
+        let words = first..first + count;
+        self.watched[words.clone()].iter().for_each(|cell| cell.with(|_| ()));
+        self.image[words].as_ptr().cast()
+    }
+
+    /// Somebody writes words from `first` on.
+    pub(super) fn write(&self, first: usize, words: &[[u8; 8]]) {
+        for (index, word) in words.iter().enumerate() {
+            self.watched[first + index].with_mut(|_| ());
+            // SAFETY: nobody else reads or writes now: loom has just seen to it.
+            unsafe { *self.image[first + index].get() = *word };
+        }
+    }
+}
+
+impl fmt::Debug for Shadow {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} words", self.image.len())
+    }
+}

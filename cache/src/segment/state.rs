@@ -1,0 +1,100 @@
+//! What a segment is at one moment: one word, and its bits.
+
+/// Words of a segment in the table.
+pub(super) const SEGMENT_WORDS: usize = 8;
+
+/// The words of a segment, by their numbers.
+pub(super) mod word {
+    pub(crate) const STATE: usize = 0;
+    pub(crate) const ORDER: usize = 1;
+    pub(crate) const FILLED_BYTES: usize = 2;
+    pub(crate) const LIVE_BYTES: usize = 3;
+    pub(crate) const EXPIRES: usize = 4;
+}
+
+/// Rows have 16 bits, and one number means nobody.
+pub(crate) const ROWS_MAX: u32 = u16::MAX as u32;
+
+/// What is done with a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nobody's; no word names it.
+    Free = 0,
+    /// Its owner appends.
+    Open = 1,
+    /// Complete.
+    Sealed = 2,
+    /// Its words are being taken out; it may be pinned.
+    Draining = 3,
+    /// Was open when its owner died; to be checked, by its owner if it has one again.
+    Suspect = 4,
+}
+
+/// Which of the two queues a segment is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// New records.
+    Small = 0,
+    /// Records that were used.
+    Main = 1,
+}
+
+/// The state of a segment.
+///
+/// | bits | |
+/// |---|---|
+/// | 0–2 | phase |
+/// | 3 | queue; 0 while free |
+/// | 8–23 | the owner's row + 1: who appends to it (open), or checks it (suspect); else 0 |
+/// | 32–63 | generation: how many times it was freed, modulo 2^32 |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    pub(crate) queue: Queue,
+    /// Whose it is while it is open or suspect.
+    pub(crate) owner: Option<u32>,
+    pub(crate) generation: u32,
+}
+
+impl State {
+    /// The same in another phase, without an owner.
+    pub(super) fn with(self, phase: Phase) -> State {
+        let queue = if phase == Phase::Free { Queue::Small } else { self.queue };
+        State { phase, queue, owner: None, ..self }
+    }
+
+    /// Is it to be checked before anything of it is served?
+    pub(crate) fn is_suspect(self) -> bool {
+        self.phase == Phase::Suspect
+    }
+
+    pub(super) fn word(self) -> u64 {
+        let owner = self.owner.map_or(0, |row| u64::from(row) + 1);
+        let low = self.phase as u64 | (self.queue as u64) << 3 | owner << 8;
+        low | u64::from(self.generation) << 32
+    }
+
+    /// `None` for a word that no state has.
+    pub(super) fn of(word: u64) -> Option<State> {
+        let phase = match word & 7 {
+            0 => Phase::Free,
+            1 => Phase::Open,
+            2 => Phase::Sealed,
+            3 => Phase::Draining,
+            4 => Phase::Suspect,
+            _ => return None,
+        };
+        let queue = if word & 8 == 0 { Queue::Small } else { Queue::Main };
+        let owner = (word >> 8 & 0xffff) as u32;
+        let state =
+            State { phase, queue, owner: owner.checked_sub(1), generation: (word >> 32) as u32 };
+        let is_whole = state.word() == word;
+        let is_owned = match phase {
+            Phase::Open => state.owner.is_some(),
+            Phase::Suspect => true,
+            Phase::Free | Phase::Sealed | Phase::Draining => state.owner.is_none(),
+        };
+        let is_queued = phase != Phase::Free || queue == Queue::Small;
+        (is_whole && is_owned && is_queued).then_some(state)
+    }
+}

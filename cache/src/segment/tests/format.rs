@@ -1,0 +1,65 @@
+//! `docs/format/store.md` says what the code does.
+
+use super::*;
+use crate::segment::size::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+use crate::segment::state::{SEGMENT_WORDS, word};
+
+fn page() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/store.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_page_has_the_numbers_of_the_code() {
+    let page = page();
+    let phases = [
+        ("free", Phase::Free),
+        ("open", Phase::Open),
+        ("sealed", Phase::Sealed),
+        ("draining", Phase::Draining),
+        ("suspect", Phase::Suspect),
+    ];
+    let mut sentences: Vec<String> =
+        phases.iter().map(|(name, phase)| format!("| {name} | {} |", *phase as u8)).collect();
+    let words = [
+        ("state", word::STATE),
+        ("order", word::ORDER),
+        ("filled_bytes", word::FILLED_BYTES),
+        ("live_bytes", word::LIVE_BYTES),
+        ("expires", word::EXPIRES),
+    ];
+    sentences.extend(words.iter().map(|(name, number)| format!("| {number} | `{name}` |")));
+    let kinds = [
+        ("whole response", Kind::Whole),
+        ("head of a long body", Kind::LongHead),
+        ("fragment", Kind::Fragment),
+        ("base of variants", Kind::Base),
+        ("filler", Kind::Filler),
+    ];
+    sentences.extend(kinds.iter().map(|(name, kind)| format!("{} {name}", *kind as u8)));
+    sentences.extend([
+        format!("| 17 | `segments` | {SEGMENT_WORDS} for each segment |"),
+        format!("{} KiB, {} MiB)", SEGMENT_BYTES_MIN >> 10, SEGMENT_BYTES_MAX >> 20),
+        format!("multiple of {UNIT_BYTES} bytes. Header of {HEADER_BYTES} bytes"),
+        "| `sequence` | 6 |".to_owned(),
+        "of two records of a key the higher one counts".to_owned(),
+        format!("reach {} GiB", DATA_BYTES_MAX >> 30),
+    ]);
+    for sentence in sentences {
+        assert!(page.contains(&sentence), "docs/format/store.md lacks {sentence:?}");
+    }
+}
+
+#[test]
+fn marks_and_states_have_the_bits_of_the_page() {
+    let page = page();
+    for sentence in ["bits 0–39 stale-from", "40 `SOFT`", "41 `FROZEN`"] {
+        assert!(page.contains(sentence), "docs/format/store.md lacks {sentence:?}");
+    }
+    assert_eq!(Marks::stale_from(u64::MAX).word(), (1 << 40) - 1);
+    assert!(Marks::of(1 << 40).is_soft() && Marks::of(1 << 41).is_frozen());
+    let bits = "0–2 state; 3 queue (0 small, 1 main); 8–23 owner row + 1; 32–63 generation";
+    assert!(page.contains(bits), "docs/format/store.md lacks {bits:?}");
+    let state = State { phase: Phase::Open, queue: Queue::Main, owner: Some(2), generation: 5 };
+    assert_eq!(state.word(), 1 | 1 << 3 | 3 << 8 | 5 << 32);
+}

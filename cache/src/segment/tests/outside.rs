@@ -1,0 +1,77 @@
+//! Looking without a pin, also from a process that may only read.
+
+use forebay_shm::{AreaSpec, BarrierWish, Region, RegionSpec};
+use forebay_sync::atomic::Relaxed;
+
+use super::*;
+use crate::segment::state::word;
+
+#[test]
+fn a_copy_is_taken_only_between_two_looks_at_one_generation() {
+    let made = made(1);
+    let mut open = made.claim(0).unwrap();
+    let parts = Parts::sized(20, 3, 90, 700);
+    let place = parts.append(&mut open, 1).unwrap();
+    let outside = made.segments.outside();
+    let state = made.table.word(word::STATE);
+    let raise = || {
+        state.fetch_add(1 << 32, Relaxed);
+    };
+    let copied = outside.copy(place, || true).unwrap();
+    assert_eq!(Parts::of(&copied.record()), parts);
+    assert_eq!(outside.copy(place, || false).err(), Some(NotCopied::Gone), "the word is gone");
+    let raised = outside.copy(place, || {
+        raise();
+        true
+    });
+    assert_eq!(raised.err(), Some(NotCopied::Gone), "freed meanwhile");
+    assert!(outside.copy(place, || true).is_ok(), "the next generation is as good");
+    made.flip(u64::from(place.0) * 512 + 40 * 8);
+    assert_eq!(outside.copy(place, || true).err(), Some(NotCopied::NotWhole));
+    state.store(u64::MAX, Relaxed);
+    assert_eq!(outside.copy(place, || true).err(), Some(NotCopied::Gone), "no such state");
+    assert!(outside.walk(0).is_none() && outside.walk(1).is_none());
+    let beyond = outside.copy(Place(1 << 10), || true);
+    let why = HeaderError::NoRoom;
+    let damage = Damage { place: Place(1 << 10), why };
+    assert_eq!(beyond.err(), Some(NotCopied::Damaged(damage)), "no such place");
+}
+
+#[test]
+fn a_tool_that_may_only_read_finds_what_the_server_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let geometry = Geometry::of(u64::from(SEGMENT_BYTES), 8).unwrap();
+    let area = |kind, bytes| AreaSpec { kind, version: 1, bytes };
+    let spec = RegionSpec {
+        bytes: 1 << 20,
+        participants_max: 2,
+        barrier: BarrierWish::Fence,
+        areas: &[area(17, 8 * 64), area(24, geometry.data_bytes())],
+    };
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .unwrap();
+    let region = Region::open_or_create(&path, &spec).unwrap();
+    let areas = [17, 24].map(|kind| region.area(kind).unwrap());
+    let [table, data] = areas;
+    // SAFETY: the areas are new.
+    let segments = unsafe { Segments::new(table, data, geometry, 2) }.unwrap();
+    // SAFETY: one thread.
+    let mut open = unsafe { segments.claim(1, Queue::Small, None) }.unwrap();
+    let parts = Parts::sized(20, 3, 90, 7000);
+    let place = open.append(&parts.new_record(1, &[&parts.body])).unwrap();
+    // SAFETY: the segment is ours.
+    let record = unsafe { segments.record(place) }.unwrap();
+    assert_eq!(Parts::of(&record), parts);
+
+    let reader = Region::attach_read_only(&path).unwrap();
+    let [table, data] = [17, 24].map(|kind| reader.area(kind).unwrap());
+    let outside = Outside::new(&table, &data, geometry).unwrap();
+    assert_eq!(outside.state(4).unwrap().owner, Some(1));
+    let walked = outside.walk(4).unwrap();
+    assert_eq!(walked.records.iter().map(|found| found.place).collect::<Vec<_>>(), [place]);
+    assert_eq!(walked.damage, None);
+    let copied = outside.copy(place, || true).unwrap();
+    assert_eq!(Parts::of(&copied.record()), parts);
+    assert_eq!(Outside::new(&data, &table, geometry).err(), Some(TooFewWords));
+}

@@ -1,0 +1,178 @@
+//! Walks over segments that are as they should be, flipped, or random.
+
+use forebay_sync::atomic::Relaxed;
+
+use super::*;
+
+const FLIPS: u64 = if cfg!(debug_assertions) { 500 } else { 20_000 };
+const NOISES: u64 = if cfg!(debug_assertions) { 60 } else { 3_000 };
+
+/// A sealed segment of random records.
+fn filled(rng: &mut Rng) -> (Made, Vec<(Place, Parts)>) {
+    let made = made(2);
+    let mut open = made.claim(0).unwrap();
+    let mut records = Vec::new();
+    loop {
+        let parts = rng.parts();
+        match parts.append(&mut open, records.len() as u64 + 1) {
+            Ok(place) => records.push((place, parts)),
+            Err(NotAppended::Full) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    seal(open, 1);
+    (made, records)
+}
+
+/// Everything that reads looks at every place; what it finds lies in the segment.
+fn look_everywhere(made: &Made, rng: &mut Rng) {
+    let units = SEGMENT_BYTES / UNIT_BYTES;
+    let mut key = Vec::new();
+    let mut last_end = 0;
+    for found in made.scan(0).into_iter().flatten() {
+        let end = found.place.0 + (found.header.record_bytes() / 64) as u32;
+        assert!(last_end <= found.place.0 && end <= units, "{found:?} overlaps or leaves");
+        last_end = end;
+        key.clear();
+        made.segments.copy_key(&found, &mut key);
+        assert_eq!(key.len(), usize::from(found.header.key_bytes));
+        let record = made.record(found.place).unwrap();
+        assert_eq!(record.key(), key);
+        assert_eq!(record.is_whole(), made.segments.is_whole(&found), "{found:?}");
+    }
+    let outside = made.segments.outside();
+    for _ in 0..64 {
+        let place = Place(rng.below(u64::from(3 * units)) as u32);
+        let segment = made.segments.geometry().segment_of(place);
+        if segment.is_some_and(|segment| outside.state(segment).is_none()) {
+            continue;
+        }
+        let found = made.record(place).ok().filter(Record::is_whole);
+        let copied = outside.copy(place, || true).ok();
+        let copied = copied.as_ref().map(|copied| Parts::of(&copied.record()));
+        assert_eq!(found.as_ref().map(Parts::of), copied, "{place:?}");
+    }
+    outside.walk(0);
+}
+
+#[test]
+fn a_walk_finds_the_records_in_their_order() {
+    let mut rng = Rng::of("a_walk_finds_the_records_in_their_order");
+    for _ in 0..30 {
+        let (made, records) = filled(&mut rng);
+        let found = made.scan(0);
+        assert_eq!(found.len(), records.len());
+        for (index, (found, (place, parts))) in found.iter().zip(&records).enumerate() {
+            let found = found.unwrap();
+            assert_eq!((found.place, found.header.sequence), (*place, index as u64 + 1));
+            assert!(made.segments.is_whole(&found));
+            assert_eq!(Parts::of(&made.record(*place).unwrap()), *parts);
+        }
+        look_everywhere(&made, &mut rng);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_harms_no_record_before_it() {
+    let mut rng = Rng::of("a_flipped_bit_is_found_and_harms_no_record_before_it");
+    let (made, records) = filled(&mut rng);
+    for turn in 0..FLIPS {
+        let hurt = rng.below(records.len() as u64) as usize;
+        let (place, _) = records[hurt];
+        let header = made.record(place).unwrap().header;
+        let bytes = HEADER_BYTES as u64 + header.payload_bytes();
+        // Half of the flips hit the header.
+        let limit = if turn % 2 == 0 { u64::from(HEADER_BYTES) } else { bytes };
+        let bit = 64 + rng.below((limit - 8) * 8);
+        made.flip(u64::from(place.0) * 512 + bit);
+        let found = made.scan(0);
+        for before in &found[..hurt] {
+            assert!(made.segments.is_whole(&before.unwrap()), "{before:?}, bit {bit} of {hurt}");
+        }
+        let is_found = match found.get(hurt) {
+            Some(Ok(record)) => !made.segments.is_whole(record),
+            Some(Err(damage)) => damage.place == place,
+            None => false,
+        };
+        assert!(is_found, "bit {bit} of record {hurt} is not found");
+        look_everywhere(&made, &mut rng);
+        made.flip(u64::from(place.0) * 512 + bit);
+    }
+}
+
+#[test]
+fn whatever_lies_there_nothing_panics() {
+    let mut rng = Rng::of("whatever_lies_there_nothing_panics");
+    for turn in 0..NOISES {
+        let (made, records) = filled(&mut rng);
+        match turn % 3 {
+            // Noise from somewhere on.
+            0 => {
+                let first = rng.below(1 << 13) as usize;
+                (first..1 << 13).for_each(|word| made.data.word(word).store(rng.next(), Relaxed));
+            }
+            // Many flipped bits.
+            1 => (0..200).for_each(|_| made.flip(rng.below(u64::from(SEGMENT_BYTES) * 8))),
+            // Lengths that are almost right: only these words are noise.
+            _ => {
+                for (place, _) in &records {
+                    let lengths = made.data.word(place.0 as usize * 8 + 2);
+                    lengths.fetch_xor(1 << rng.below(64), Relaxed);
+                }
+            }
+        }
+        // How far it is filled is noise as well.
+        if turn % 2 == 0 {
+            made.table.word(2).store(rng.next() >> rng.below(64), Relaxed);
+        }
+        look_everywhere(&made, &mut rng);
+        // SAFETY: one thread, and the segment is sealed: it refuses.
+        assert!(unsafe { made.segments.adopt(0, 0) }.is_err());
+        // SAFETY: as above.
+        assert!(unsafe { made.segments.free(0) }.is_err());
+    }
+}
+
+#[test]
+fn a_table_of_noise_panics_nobody() {
+    let mut rng = Rng::of("a_table_of_noise_panics_nobody");
+    for _ in 0..NOISES {
+        let (made, _) = filled(&mut rng);
+        for index in 0..made.table.word_count() {
+            // Often a state that could be.
+            let noise = rng.next() >> (rng.below(8) * 8);
+            made.table.word(index).store(noise, Relaxed);
+        }
+        let segments = &made.segments;
+        for segment in 0..3 {
+            let row = rng.below(u64::from(ROWS)) as u32;
+            // SAFETY: one thread that reads no bytes here.
+            let adopted = unsafe { segments.adopt(segment, row) };
+            if let Ok(mut open) = adopted {
+                let _ = rng.parts().append(&mut open, 1);
+                seal(open, 1);
+            }
+            // SAFETY: as above.
+            let _ = unsafe { segments.suspect(segment, row) };
+            let _ = segments.table().drain(segment);
+            // SAFETY: as above.
+            let _ = unsafe { segments.free(segment) };
+            segments.outside().walk(segment);
+        }
+        segments.table().which(|state| state.phase == Phase::Free).count();
+        look_everywhere(&made, &mut rng);
+    }
+}
+
+#[test]
+fn a_filler_is_no_record() {
+    let made = made(1);
+    seal(made.claim(0).unwrap(), 1);
+    assert!(made.scan(0).is_empty());
+    let why = HeaderError::Kind;
+    assert_eq!(made.record(Place(0)).err(), Some(Damage { place: Place(0), why }));
+    let copied = made.segments.outside().copy(Place(0), || true);
+    let damage = Damage { place: Place(0), why };
+    assert_eq!(copied.err(), Some(NotCopied::Damaged(damage)));
+    assert_eq!(damage.to_string(), "no record at unit 0: the kind of record does not exist");
+}

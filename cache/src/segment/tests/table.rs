@@ -1,0 +1,250 @@
+//! The states of segments: which step leads where.
+
+use forebay_sync::atomic::Relaxed;
+
+use super::*;
+use crate::segment::state::word;
+
+/// What can be done with segment 0.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Claim,
+    Append,
+    Seal,
+    GiveBack,
+    Suspect,
+    Adopt,
+    Drain,
+    Free,
+}
+
+/// One segment, and who has it open.
+struct Life {
+    made: Made,
+    open: Option<OpenSegment<Shared>>,
+}
+
+impl Life {
+    /// Does the step; says if it went.
+    fn step(&mut self, step: Step) -> bool {
+        let segments = &self.made.segments;
+        match step {
+            Step::Claim => {
+                let claimed = self.made.claim(1);
+                let went = claimed.is_some();
+                self.open = claimed.or(self.open.take());
+                went
+            }
+            Step::Append => {
+                let open = self.open.as_mut();
+                open.is_some_and(|open| Parts::sized(9, 0, 0, 0).append(open, 1).is_ok())
+            }
+            // SAFETY: no word names a record.
+            Step::Seal => self.open.take().is_some_and(|open| unsafe { open.seal(5) }.is_ok()),
+            Step::GiveBack => match self.open.take().map(OpenSegment::give_back) {
+                Some(Ok(())) => true,
+                Some(Err(open)) => {
+                    self.open = Some(open);
+                    false
+                }
+                None => false,
+            },
+            // SAFETY: row 1 is told to have ended; what it has open is used no more.
+            Step::Suspect => unsafe { segments.suspect(0, 1) }.is_ok(),
+            Step::Adopt => {
+                // SAFETY: as above.
+                let adopted = unsafe { segments.adopt(0, 1) }.ok();
+                let went = adopted.is_some();
+                self.open = adopted.or(self.open.take());
+                went
+            }
+            Step::Drain => segments.table().drain(0).is_ok(),
+            // SAFETY: one thread, no words, no pins.
+            Step::Free => unsafe { segments.free(0) }.is_ok(),
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        self.made.segments.table().state(0).unwrap().phase
+    }
+}
+
+#[test]
+fn each_step_begins_with_its_own_states() {
+    use Step::*;
+    let all = [Claim, Seal, GiveBack, Suspect, Adopt, Drain, Free];
+    type Case = (&'static str, &'static [Step], &'static [(Step, Phase)]);
+    let cases: [Case; 8] = [
+        ("free", &[], &[(Claim, Phase::Open)]),
+        (
+            "open, empty",
+            &[Claim],
+            &[(Seal, Phase::Sealed), (GiveBack, Phase::Free), (Suspect, Phase::Suspect)],
+        ),
+        (
+            "open, with a record",
+            &[Claim, Append],
+            &[(Seal, Phase::Sealed), (Suspect, Phase::Suspect)],
+        ),
+        ("sealed", &[Claim, Append, Seal], &[(Drain, Phase::Draining)]),
+        ("draining", &[Claim, Append, Seal, Drain], &[(Free, Phase::Free)]),
+        ("free again", &[Claim, Append, Seal, Drain, Free], &[(Claim, Phase::Open)]),
+        ("suspect", &[Claim, Append, Suspect], &[(Adopt, Phase::Suspect)]),
+        (
+            "adopted",
+            &[Claim, Append, Suspect, Adopt],
+            &[(Seal, Phase::Sealed), (Suspect, Phase::Suspect)],
+        ),
+    ];
+    for (case, before, possible) in cases {
+        for step in all {
+            let mut life = Life { made: made(1), open: None };
+            for &first in before {
+                assert!(life.step(first), "{case}: {first:?} on the way there");
+            }
+            let (phase, went) = (life.phase(), life.step(step));
+            let expected =
+                possible.iter().find(|(other, _)| *other as u8 == step as u8).map(|found| found.1);
+            assert_eq!(went, expected.is_some(), "{case}: {step:?}");
+            assert_eq!(life.phase(), expected.unwrap_or(phase), "{case}: after {step:?}");
+        }
+    }
+}
+
+#[test]
+fn who_lost_a_segment_can_do_nothing_with_it() {
+    let made = made(1);
+    let mut open = made.claim(1).unwrap();
+    Parts::sized(9, 0, 0, 0).append(&mut open, 1).unwrap();
+    // SAFETY: as if the owner had ended; it only tries to seal.
+    unsafe { made.segments.suspect(0, 1) }.unwrap();
+    // SAFETY: no word names a record.
+    assert_eq!(unsafe { open.seal(1) }, Err(OtherState));
+    // SAFETY: another row.
+    assert_eq!(unsafe { made.segments.suspect(0, 2) }, Err(OtherState));
+    // SAFETY: one thread.
+    let adopted = unsafe { made.segments.adopt(0, 2) }.unwrap();
+    assert_eq!(adopted.state().owner, Some(2));
+    // SAFETY: one thread.
+    assert_eq!(unsafe { made.segments.adopt(0, 3) }.err(), Some(OtherState), "two who check");
+    // SAFETY: the one who checks has ended, too.
+    unsafe { made.segments.suspect(0, 2) }.unwrap();
+    // SAFETY: one thread.
+    assert!(unsafe { made.segments.adopt(0, 3) }.is_ok());
+}
+
+#[test]
+fn a_segment_remembers_what_it_was_told_until_it_is_freed() {
+    let made = made(1);
+    let table = made.segments.table();
+    let told = || (table.order(0), table.expires(0), table.live_bytes(0), table.filled_bytes(0));
+    for generation in 0..3 {
+        assert_eq!(told(), (0, 0, 0, 0));
+        // SAFETY: one thread.
+        let mut open = unsafe { made.segments.claim(1, Queue::Main, None) }.unwrap();
+        Parts::sized(9, 0, 0, 0).append(&mut open, 1).unwrap();
+        table.count_live(0, 64);
+        let state = State { phase: Phase::Open, queue: Queue::Main, owner: Some(1), generation };
+        assert_eq!(table.state(0), Some(state));
+        seal(open, 5);
+        assert_eq!(told(), (5, 1_700_000_600, 64, u64::from(SEGMENT_BYTES)));
+        let drained = table.drain(0);
+        assert_eq!(drained, Ok(State { phase: Phase::Draining, owner: None, ..state }));
+        // SAFETY: one thread, no words, no pins.
+        unsafe { made.segments.free(0) }.unwrap();
+        assert_eq!(table.which(|state| state.phase == Phase::Free).count(), 1);
+    }
+}
+
+#[test]
+fn a_generation_begins_anew_after_its_last() {
+    let made = made(1);
+    made.table.word(word::STATE).store(u64::from(u32::MAX) << 32, Relaxed);
+    seal(made.claim(0).unwrap(), 1);
+    made.segments.table().drain(0).unwrap();
+    // SAFETY: one thread, no words, no pins.
+    unsafe { made.segments.free(0) }.unwrap();
+    assert_eq!(made.table.word(word::STATE).load(Relaxed), 0);
+}
+
+#[test]
+fn each_row_begins_at_a_place_of_its_own() {
+    let cases = [
+        // Row, the last one it had, what it gets of eight.
+        (0, None, 0),
+        (1, None, 2),
+        (3, None, 6),
+        (1, Some(2), 3),
+        (1, Some(7), 0),
+        (1, Some(u32::MAX), 0),
+    ];
+    for (row, last, expected) in cases {
+        let made = made(8);
+        // SAFETY: one thread.
+        let open = unsafe { made.segments.claim(row, Queue::Small, last) }.unwrap();
+        assert_eq!(open.segment(), expected, "row {row}, last {last:?}");
+    }
+    let made = made(8);
+    let mut all: Vec<u32> = (0..8).map(|turn| made.claim(turn % ROWS).unwrap().segment()).collect();
+    assert!(made.claim(0).is_none(), "all are taken");
+    all.sort_unstable();
+    assert_eq!(all, (0..8).collect::<Vec<u32>>());
+    let owned = made.segments.table().which(|state| state.owner == Some(1));
+    assert_eq!(owned.collect::<Vec<u32>>(), [2, 3], "what the sweeper of row 1 finds");
+}
+
+#[test]
+fn a_state_is_one_word_and_back() {
+    let phases = [Phase::Free, Phase::Open, Phase::Sealed, Phase::Draining, Phase::Suspect];
+    for phase in phases {
+        for queue in [Queue::Small, Queue::Main] {
+            for owner in [None, Some(0), Some(1), Some(65534)] {
+                for generation in [0, 1, u32::MAX] {
+                    let state = State { phase, queue, owner, generation };
+                    let is_owned = matches!(phase, Phase::Open) == owner.is_some();
+                    let is_legal = (is_owned || phase == Phase::Suspect)
+                        && (phase != Phase::Free || queue == Queue::Small);
+                    let expected = is_legal.then_some(state);
+                    assert_eq!(State::of(state.word()), expected, "{state:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn words_that_no_state_has_are_nobodys() {
+    let open = State { phase: Phase::Open, queue: Queue::Small, owner: Some(0), generation: 3 };
+    let cases = [5, 6, 7, 1 << 4, 1 << 7, 1 << 24, 1 << 31, 8, 1 << 8, open.word() | 1 << 30];
+    for word in cases {
+        assert_eq!(State::of(word), None, "{word:x}");
+        let made = made(1);
+        made.table.word(word::STATE).store(word, Relaxed);
+        let mut life = Life { made, open: None };
+        for step in [Step::Claim, Step::Suspect, Step::Adopt, Step::Drain, Step::Free] {
+            assert!(!life.step(step), "{step:?} with {word:x}");
+        }
+        assert_eq!(life.made.table.word(word::STATE).load(Relaxed), word, "left alone");
+    }
+}
+
+#[test]
+fn there_is_nothing_beyond_the_last_segment() {
+    let made = made(2);
+    let table = made.segments.table();
+    for segment in [2, u32::MAX] {
+        assert_eq!(table.state(segment), None);
+        assert_eq!((table.order(segment), table.filled_bytes(segment)), (0, 0));
+        table.count_live(segment, 1);
+        assert_eq!(table.drain(segment), Err(OtherState));
+        assert!(made.scan(segment).is_empty());
+    }
+    let geometry = made.segments.geometry();
+    let cases = [(15, 16384, false), (16, 16383, false), (16, 16384, true)];
+    for (table_words, data_words, is_enough) in cases {
+        let words = |count| Arc::new(boxed_words(count));
+        // SAFETY: the words are new.
+        let made = unsafe { Segments::new(words(table_words), words(data_words), geometry, 1) };
+        assert_eq!(made.is_ok(), is_enough, "{table_words} and {data_words} words");
+    }
+}

@@ -1,0 +1,90 @@
+//! How full the index is when a record first has to give way to another key's.
+
+use std::cell::Cell;
+
+use forebay_cache::index::{
+    BUCKET_WORDS, Hit, Index, Key, KeyHash, NewRecord, Pinned, Reason, Records,
+};
+use forebay_sync::{Barrier, Words};
+
+use super::rng::Rng;
+use super::{Row, index, mixed, pins, row};
+
+/// Records that are only their place.
+#[derive(Default)]
+struct Places {
+    evicted_count: Cell<usize>,
+}
+
+impl Records for Places {
+    fn segment_of(&self, _place: u32) -> usize {
+        0
+    }
+
+    fn sequence(&self, at: Pinned<'_>) -> u64 {
+        u64::from(at.place())
+    }
+
+    fn taken_out(&self, _hit: &Hit<'_>, reason: Reason) {
+        assert_eq!(reason, Reason::Evicted, "each key is inserted once");
+        self.evicted_count.set(self.evicted_count.get() + 1);
+    }
+}
+
+fn insert<W: Words>(index: &Index<W, Places>, row: &Row, place: u32, salt: u64) {
+    let hash = KeyHash::new(mixed(salt ^ u64::from(place)));
+    let key = Key::new(hash, |at: Pinned<'_>| at.place() == place);
+    let new = NewRecord { place, size_class: 20, sequence: u64::from(place) };
+    let unchecked = index.insert(row, &key, &new).expect("somebody gives way");
+    assert!(index.make_live(row, &key, unchecked));
+}
+
+/// Inserts as many keys as there are words. How many are in when the first gives way, and how many
+/// gave way when there were as many keys as nine tenths of the words, and as all?
+fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
+    let index = index(bucket_count, Places::default());
+    let row = row(&pins(1, 1, Barrier::fence()), 0);
+    let word_count = bucket_count * BUCKET_WORDS;
+    let (mut first, mut at_nine_tenths) = (word_count, 0);
+    for place in 0..word_count {
+        insert(&index, &row, place as u32, salt);
+        let evicted_count = index.records().evicted_count.get();
+        if evicted_count == 1 && first == word_count {
+            first = place;
+        }
+        if place < word_count * 9 / 10 {
+            at_nine_tenths = evicted_count;
+        }
+    }
+    let words = (0..bucket_count).flat_map(|bucket| index.bucket(bucket));
+    let left = words.filter(|word| !word.is_empty()).count();
+    let evicted_count = index.records().evicted_count.get();
+    assert_eq!(left + evicted_count, word_count, "each record is in, or was evicted");
+    [first, at_nine_tenths, evicted_count]
+}
+
+/// Prints the table of docs/why/index.md.
+#[test]
+fn an_index_is_mostly_full_before_a_record_gives_way() {
+    let mut rng = Rng::of("load");
+    let largest = if cfg!(debug_assertions) { 14 } else { 20 };
+    println!("| buckets | first gives way at | least | gone at 0.9 | gone at 1.0 |");
+    println!("|---|---|---|---|---|");
+    for log2 in [6, 10, 14, 17, 20].into_iter().filter(|log2| *log2 <= largest) {
+        let bucket_count = 1_usize << log2;
+        let word_count = bucket_count * BUCKET_WORDS;
+        let runs = (1 << largest >> log2).clamp(3, 20);
+        let fills: Vec<[usize; 3]> =
+            (0..runs).map(|_| fill(bucket_count, rng.below(usize::MAX) as u64)).collect();
+        let mean = |column: usize| {
+            let sum: usize = fills.iter().map(|fill| fill[column]).sum();
+            sum as f64 / (runs * word_count) as f64
+        };
+        let least = fills.iter().map(|fill| fill[0]).min().expect("runs");
+        let least = least as f64 / word_count as f64;
+        let (first, nine_tenths, all) = (mean(0), mean(1), mean(2));
+        println!("| 2^{log2} | {first:.3} | {least:.3} | {nine_tenths:.5} | {all:.4} |");
+        assert!(least > 0.6, "{bucket_count} buckets: {least}");
+        assert!(all < 0.06, "{bucket_count} buckets: {all}");
+    }
+}

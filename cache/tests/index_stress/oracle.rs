@@ -1,0 +1,326 @@
+//! One thread, and after each step the whole index against what must be in it.
+//!
+//! What the rules leave open is not guessed: which word gives way is told by the index and then
+//! checked, everything else is known before.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use forebay_cache::index::{
+    BUCKET_WORDS, Hit, Index, Key, KeyHash, NewRecord, NotInserted, Pinned, Reason, Records, State,
+    USE_MAX, Unchecked,
+};
+use forebay_sync::{Barrier, LineWords};
+
+use super::rng::Rng;
+use super::{Row, index, pins, poor_fingerprint, poor_hash, row};
+
+const BUCKETS: usize = 4;
+const KEYS: usize = 60;
+const FINGERPRINTS: u64 = 5;
+const SEGMENTS: usize = 8;
+/// As many records as that are not inserted in the order of their sequences.
+const SEQUENCES_APART: usize = 200;
+
+/// What must be known of a record that a word names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    key: u64,
+    sequence: u64,
+    state: State,
+    uses: u8,
+}
+
+/// The records by place; the index reads key and sequence, the model the rest.
+#[derive(Default)]
+struct Map {
+    known: HashMap<u32, Known>,
+    /// What the index took out by itself.
+    taken_out: Vec<(u32, Reason)>,
+}
+
+struct Memory(Rc<RefCell<Map>>);
+
+impl Records for Memory {
+    fn segment_of(&self, place: u32) -> usize {
+        place as usize % SEGMENTS
+    }
+
+    fn sequence(&self, at: Pinned<'_>) -> u64 {
+        self.0.borrow().known[&at.place()].sequence
+    }
+
+    fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
+        self.0.borrow_mut().taken_out.push((hit.word().place(), reason));
+    }
+}
+
+struct Model {
+    index: Index<Arc<LineWords>, Memory>,
+    map: Rc<RefCell<Map>>,
+    row: Row,
+    /// Published and not live yet.
+    unchecked: Vec<(Unchecked, u32)>,
+    next_place: u32,
+    rng: Rng,
+    evicted_count: usize,
+}
+
+fn hash(key: u64) -> KeyHash {
+    poor_hash(key, FINGERPRINTS)
+}
+
+impl Model {
+    fn new(rng: Rng) -> Model {
+        let map = Rc::new(RefCell::new(Map::default()));
+        let index = index(BUCKETS, Memory(Rc::clone(&map)));
+        let row = row(&pins(1, SEGMENTS, Barrier::fence()), 0);
+        Model { index, map, row, unchecked: Vec::new(), next_place: 0, rng, evicted_count: 0 }
+    }
+
+    fn key(&self, key: u64) -> Key<impl Fn(Pinned<'_>) -> bool + use<>> {
+        let map = Rc::clone(&self.map);
+        Key::new(hash(key), move |at| map.borrow().known[&at.place()].key == key)
+    }
+
+    fn step(&mut self) {
+        let key = self.rng.below(KEYS) as u64;
+        match self.rng.below(100) {
+            0..25 => self.insert(key),
+            25..46 => self.make_live(),
+            46..50 => self.withdraw(),
+            50..75 => self.lookup(key),
+            75..80 => self.remove(key),
+            80..85 => self.move_to(key),
+            85..91 => self.replace(key),
+            91..96 => self.reclaim(),
+            96 => self.remove_some(),
+            _ => self.settle(key),
+        }
+        self.compare();
+    }
+
+    /// The places of a key's records that a state fits.
+    fn places(&self, key: u64, fits: impl Fn(State) -> bool) -> Vec<u32> {
+        let map = self.map.borrow();
+        let of_key = map.known.iter().filter(|(_, known)| known.key == key && fits(known.state));
+        of_key.map(|(place, _)| *place).collect()
+    }
+
+    fn live_place(&self, key: u64) -> Option<u32> {
+        let places = self.places(key, |state| state == State::Live);
+        assert!(places.len() <= 1, "{places:?} are live at once");
+        places.first().copied()
+    }
+
+    fn known(&self, place: u32) -> Known {
+        self.map.borrow().known[&place]
+    }
+
+    /// A new record, its sequence higher or lower than that of others.
+    fn new_record(&mut self, key: u64) -> NewRecord {
+        let place = self.next_place;
+        self.next_place += 1;
+        let sequence =
+            SEQUENCES_APART as u64 + u64::from(place) - self.rng.below(SEQUENCES_APART) as u64;
+        let known = Known { key, sequence, state: State::Unchecked, uses: 0 };
+        self.map.borrow_mut().known.insert(place, known);
+        NewRecord { place, size_class: 20, sequence }
+    }
+
+    /// What the index took out by itself is gone; all of it for the reasons given.
+    fn forget_taken_out(&mut self, reasons: &[Reason]) -> Vec<Known> {
+        let taken_out = std::mem::take(&mut self.map.borrow_mut().taken_out);
+        let mut gone = Vec::new();
+        for (place, reason) in taken_out {
+            assert!(reasons.contains(&reason), "{reason:?} is none of {reasons:?}");
+            gone.push(self.forget(place));
+            self.evicted_count += usize::from(reason == Reason::Evicted);
+        }
+        gone
+    }
+
+    fn forget(&mut self, place: u32) -> Known {
+        self.map.borrow_mut().known.remove(&place).expect("it was there")
+    }
+
+    fn insert(&mut self, key: u64) {
+        let live = self.live_place(key).map(|place| (self.known(place).sequence, place));
+        let new = self.new_record(key);
+        let rank = (new.sequence, new.place);
+        match self.index.insert(&self.row, &self.key(key), &new) {
+            Ok(unchecked) => {
+                for gone in self.forget_taken_out(&[Reason::Replaced, Reason::Evicted]) {
+                    assert!(gone.key != key || gone.sequence <= new.sequence);
+                }
+                self.unchecked.push((unchecked, new.place));
+            }
+            Err(reason) => {
+                self.forget(new.place);
+                self.forget_taken_out(&[]);
+                match reason {
+                    NotInserted::Outdated => assert!(live.is_some_and(|live| live > rank)),
+                    NotInserted::Full => self.is_full_of(key),
+                }
+            }
+        }
+    }
+
+    /// Nobody can give way only if the key's buckets have no other fingerprint.
+    fn is_full_of(&self, key: u64) {
+        let fingerprint = |key| poor_fingerprint(key, FINGERPRINTS);
+        let map = self.map.borrow();
+        let others = map.known.values().filter(|known| fingerprint(known.key) == fingerprint(key));
+        assert!(others.count() >= 2 * BUCKET_WORDS, "something could have given way");
+    }
+
+    fn make_live(&mut self) {
+        let Some((unchecked, place)) = self.take_unchecked() else {
+            return;
+        };
+        let known = self.map.borrow().known.get(&place).copied();
+        let key = known.map_or(0, |known| known.key);
+        let live = self.live_place(key).map(|live| (self.known(live).sequence, live));
+        let is_in = self.index.make_live(&self.row, &self.key(key), unchecked);
+        let Some(known) = known else {
+            return assert!(!is_in, "it was taken out before");
+        };
+        let stays = live.is_none_or(|live| live < (known.sequence, place));
+        assert_eq!(is_in, stays, "{known:?} beside {live:?}");
+        if stays {
+            self.map.borrow_mut().known.insert(place, Known { state: State::Live, ..known });
+        } else {
+            self.forget(place);
+        }
+        for gone in self.forget_taken_out(&[Reason::Replaced]) {
+            assert!(gone.key == key && gone.sequence <= known.sequence);
+        }
+    }
+
+    fn withdraw(&mut self) {
+        if let Some((unchecked, place)) = self.take_unchecked() {
+            let was_there = self.map.borrow_mut().known.remove(&place).is_some();
+            assert_eq!(self.index.withdraw(unchecked), was_there);
+        }
+    }
+
+    fn take_unchecked(&mut self) -> Option<(Unchecked, u32)> {
+        let count = self.unchecked.len();
+        (count > 0).then(|| self.unchecked.swap_remove(self.rng.below(count)))
+    }
+
+    fn lookup(&mut self, key: u64) {
+        let expected = self.live_place(key);
+        let hit = self.index.lookup(&self.row, &self.key(key));
+        assert_eq!(hit.as_ref().map(|hit| hit.at().place()), expected);
+        if let (Some(hit), true) = (hit, self.rng.below(2) == 0) {
+            self.index.touch(&hit);
+            let mut map = self.map.borrow_mut();
+            let known = map.known.get_mut(&hit.at().place()).expect("it is there");
+            known.uses = (known.uses + 1).min(USE_MAX);
+        }
+    }
+
+    fn remove(&mut self, key: u64) {
+        let expected = self.places(key, |_| true);
+        assert_eq!(self.index.remove(&self.row, &self.key(key)), expected.len());
+        assert_eq!(self.forget_taken_out(&[Reason::Removed]).len(), expected.len());
+    }
+
+    fn remove_some(&mut self) {
+        let sequence_max = u64::from(self.next_place).saturating_sub(100);
+        let map = Rc::clone(&self.map);
+        let count = self.index.remove_where(&self.row, 0..usize::MAX, |hit| {
+            map.borrow().known[&hit.at().place()].sequence < sequence_max
+        });
+        let gone = self.forget_taken_out(&[Reason::Removed]);
+        assert_eq!(gone.len(), count);
+        let is_old = |known: &Known| known.sequence < sequence_max;
+        assert!(gone.iter().all(is_old) && !self.map.borrow().known.values().any(is_old));
+    }
+
+    fn move_to(&mut self, key: u64) {
+        let Some(hit) = self.index.lookup(&self.row, &self.key(key)) else {
+            return;
+        };
+        let (from, to, uses) = (hit.at().place(), self.next_place, self.rng.below(4) as u8);
+        self.next_place += 1;
+        let known = self.known(from);
+        self.map.borrow_mut().known.insert(to, Known { uses, ..known });
+        assert!(self.index.move_to(&hit, to, uses), "nobody else is there");
+        assert!(!self.index.move_to(&hit, to, uses), "the word names another place");
+        drop(hit);
+        self.forget(from);
+    }
+
+    fn replace(&mut self, key: u64) {
+        let Some(old) = self.live_place(key).map(|place| self.known(place)) else {
+            return;
+        };
+        let mut new = self.new_record(key);
+        new.sequence = old.sequence + self.rng.below(3) as u64 + 1;
+        let known = Known { state: State::Live, sequence: new.sequence, ..old };
+        self.map.borrow_mut().known.insert(new.place, known);
+        let hit = self.index.lookup(&self.row, &self.key(key)).expect("it is live");
+        assert!(self.index.replace(&self.row, &self.key(key), &hit, &new), "nothing is higher");
+        drop(hit);
+        let gone = self.forget_taken_out(&[Reason::Replaced]);
+        assert!(gone.iter().all(|gone| gone.key == key && gone.sequence <= new.sequence));
+    }
+
+    /// The records of a segment that is reclaimed: by place.
+    fn reclaim(&mut self) {
+        let segment = self.rng.below(SEGMENTS) as u32;
+        let places: Vec<(u32, Known)> = {
+            let map = self.map.borrow();
+            let all = map.known.iter().map(|(place, known)| (*place, *known));
+            all.filter(|(place, _)| place % SEGMENTS as u32 == segment).collect()
+        };
+        for (place, known) in places {
+            let hit = self.index.find_place(&self.row, hash(known.key), place);
+            assert_eq!(hit.map(|hit| hit.word().uses()), Some(known.uses));
+            let word = self.index.remove_place(hash(known.key), place).expect("it is there");
+            assert_eq!((word.state(), word.place()), (known.state, place));
+            assert_eq!(self.index.remove_place(hash(known.key), place), None);
+            self.forget(place);
+        }
+    }
+
+    fn settle(&mut self, key: u64) {
+        let lower = self.live_place(key).map(|live| self.known(live).sequence);
+        let Some(hit) = self.index.lookup(&self.row, &self.key(key)) else {
+            return;
+        };
+        assert!(self.index.settle(&self.row, &self.key(key), &hit), "nothing else is live");
+        drop(hit);
+        for gone in self.forget_taken_out(&[Reason::Replaced]) {
+            assert!(gone.state == State::Unchecked && Some(gone.sequence) <= lower);
+        }
+    }
+
+    /// The whole index against the whole map, and no pin left.
+    fn compare(&self) {
+        let map = self.map.borrow();
+        let hits = self.index.hits(&self.row, 0..BUCKETS);
+        let found: HashMap<u32, (State, u8)> =
+            hits.map(|hit| (hit.at().place(), (hit.word().state(), hit.word().uses()))).collect();
+        let known: HashMap<u32, (State, u8)> =
+            map.known.iter().map(|(place, known)| (*place, (known.state, known.uses))).collect();
+        assert_eq!(found, known);
+        let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
+        assert_eq!(words.filter(|word| !word.is_empty()).count(), known.len());
+    }
+}
+
+#[test]
+fn the_index_does_what_a_map_does() {
+    let steps = if cfg!(debug_assertions) { 60_000 } else { 1_000_000 };
+    let mut model = Model::new(Rng::of("oracle"));
+    for _ in 0..steps {
+        model.step();
+    }
+    assert!(model.evicted_count > steps / 1_000, "too few were evicted: {}", model.evicted_count);
+    println!("{steps} steps, {} evicted", model.evicted_count);
+}

@@ -1,0 +1,148 @@
+//! What [`Barrier`] is for, on real processors: each side stores and then loads what the other one
+//! stores, and at least one of them sees the other.
+//!
+//! A store waits in its processor's buffer behind older ones; so the frequent side first stores
+//! into lines that are in no cache, to be still waiting when it loads. Without barriers both sides
+//! then miss each other, which is counted too: that count says if this machine shows anything.
+//! Not for ThreadSanitizer, under which all barriers are fences.
+#![cfg(not(tsan))]
+#![expect(clippy::disallowed_methods, reason = "the test ends after a time, however slow it is")]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forebay_sync::Barrier;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use rng::Rng;
+
+mod rng;
+
+const ROUNDS: u64 = 50_000;
+const TIME_MAX: Duration = Duration::from_secs(1);
+
+/// More than caches hold.
+const COLD_WORDS: usize = (128 << 20) / size_of::<u64>();
+const COLD_STORES: usize = 40;
+
+/// A word on lines of its own.
+#[derive(Default)]
+#[repr(align(256))]
+struct Word(AtomicU64);
+
+/// The words of both sides; each round they go from below its number to its number.
+#[derive(Default)]
+struct Litmus {
+    /// Stored by the rare side when a round begins.
+    round: Word,
+    /// Stored by the frequent side, loaded by the rare one.
+    frequent: Word,
+    /// Stored by the rare side, loaded by the frequent one.
+    rare: Word,
+    /// Stored by the frequent side at its end: the round, and if it missed the other side.
+    answer: Word,
+    is_over: AtomicBool,
+}
+
+/// Lets other threads run now and then: they may need this processor.
+fn spin_until(condition: impl Fn() -> bool) {
+    let mut count = 0u32;
+    while !condition() {
+        std::hint::spin_loop();
+        count += 1;
+        if count.is_multiple_of(100_000) {
+            thread::yield_now();
+        }
+    }
+}
+
+impl Litmus {
+    fn run_frequent(&self, barrier: Option<Barrier>, cold: &[AtomicU64], mut rng: Rng) {
+        for round in 1.. {
+            let places: [&AtomicU64; COLD_STORES] =
+                std::array::from_fn(|_| &cold[rng.below(cold.len())]);
+            let is_over = || self.is_over.load(Ordering::Relaxed);
+            spin_until(|| self.round.0.load(Ordering::Acquire) == round || is_over());
+            if is_over() {
+                return;
+            }
+            // The line is in the cache then, and the load below waits for nothing.
+            self.rare.0.load(Ordering::Relaxed);
+            places.iter().for_each(|place| place.store(round, Ordering::Relaxed));
+            self.frequent.0.store(round, Ordering::Relaxed);
+            match barrier {
+                Some(barrier) => barrier.light("litmus.light"),
+                None => compiler_fence(Ordering::SeqCst),
+            }
+            let has_missed = self.rare.0.load(Ordering::Relaxed) < round;
+            self.answer.0.store(round << 1 | u64::from(has_missed), Ordering::Release);
+        }
+    }
+
+    /// How often both missed each other, and in how many rounds.
+    fn run_rare(&self, barrier: Option<Barrier>) -> (u64, u64) {
+        let start = Instant::now();
+        let mut missed_count = 0;
+        for round in 1..=ROUNDS {
+            self.round.0.store(round, Ordering::Release);
+            // The other side's cold stores take about so long.
+            (0..round % 100).for_each(|_| std::hint::spin_loop());
+            self.rare.0.store(round, Ordering::Relaxed);
+            match barrier {
+                Some(barrier) => barrier.heavy("litmus.heavy"),
+                None => compiler_fence(Ordering::SeqCst),
+            }
+            let has_missed = self.frequent.0.load(Ordering::Relaxed) < round;
+            let answer = || self.answer.0.load(Ordering::Acquire);
+            spin_until(|| answer() >> 1 == round);
+            missed_count += u64::from(has_missed) & answer();
+            if start.elapsed() > TIME_MAX {
+                return (missed_count, round);
+            }
+        }
+        (missed_count, ROUNDS)
+    }
+}
+
+fn run(barrier: Option<Barrier>, cold: &[AtomicU64], rng: Rng) -> (u64, u64) {
+    let litmus = Litmus::default();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            stay_on_processor(1);
+            litmus.run_frequent(barrier, cold, rng);
+        });
+        let rare = scope.spawn(|| {
+            stay_on_processor(0);
+            litmus.run_rare(barrier)
+        });
+        let counts = rare.join().expect("no step panics");
+        litmus.is_over.store(true, Ordering::Relaxed);
+        counts
+    })
+}
+
+/// The calling thread runs on the allowed processor with this index, if there are so many: the
+/// scheduler would leave both sides on one, where nothing is to be seen.
+fn stay_on_processor(index: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    if let Some(processor) = (0..CpuSet::MAX_CPU).filter(|id| allowed.is_set(*id)).nth(index) {
+        let mut one = CpuSet::new();
+        one.set(processor);
+        // If that is refused, less is shown.
+        let _ = sched_setaffinity(None, &one);
+    }
+}
+
+#[test]
+fn one_side_sees_the_other() {
+    let mut rng = Rng::of("barrier");
+    let cold: Vec<AtomicU64> = (0..COLD_WORDS).map(|_| AtomicU64::new(0)).collect();
+    let (missed_count, round_count) = run(None, &cold, rng.fork());
+    println!("no barrier: {missed_count} of {round_count} rounds");
+    for barrier in Barrier::process().into_iter().chain([Barrier::fence()]) {
+        let (missed_count, round_count) = run(Some(barrier), &cold, rng.fork());
+        println!("{barrier:?}: {missed_count} of {round_count} rounds");
+        assert_eq!(missed_count, 0, "{barrier:?}: both sides missed each other");
+    }
+}
