@@ -32,8 +32,6 @@ mod config;
 mod declined;
 #[cfg(not(loom))]
 mod evict;
-#[doc(hidden)]
-pub mod evict_segments;
 #[cfg(not(loom))]
 mod filling;
 #[cfg(not(loom))]
@@ -47,6 +45,8 @@ mod growing;
 pub mod index;
 #[cfg(not(loom))]
 mod lead;
+#[doc(hidden)]
+pub mod policy;
 #[cfg(not(loom))]
 mod readers;
 #[cfg(not(loom))]

@@ -88,7 +88,8 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<(), String> {
     if cli.list {
-        return Ok(list());
+        list();
+        return Ok(());
     }
     let sweeps = sweeps(cli)?;
     let single: Vec<&Entry> = match &sweeps[..] {
@@ -96,9 +97,9 @@ fn run(cli: &Cli) -> Result<(), String> {
         _ => entry(REFERENCE).into_iter().collect(),
     };
     let swept = sweeps.iter().flat_map(|sweep| sweep.forms());
-    let forms: Vec<(String, Config)> = [(OURS.into(), Config::STORE)].into_iter().chain(swept).collect();
-    let study =
-        Study { budget_percents: cli.budgets.clone(), warm_percent: cli.warm as usize };
+    let forms: Vec<(String, Config)> =
+        [(OURS.into(), Config::STORE)].into_iter().chain(swept).collect();
+    let study = Study { budget_percents: cli.budgets.clone(), warm_percent: cli.warm as usize };
     let rows = rows(cli, |trace| study.rows(trace, &single, &forms))?;
     if sweeps.is_empty() {
         println!("{}\n{}", report::hit_ratios(&rows), report::costs(&rows));

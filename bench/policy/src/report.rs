@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::policies::{REFERENCE, SINGLE};
 use crate::policies::segments::Costs;
+use crate::policies::{REFERENCE, SINGLE};
 use crate::study::{OURS, Row};
 
 /// Hit ratios of all policies, and how far the segments are from the reference.
@@ -73,8 +73,7 @@ pub(crate) fn sweep(rows: &[Row], forms: &[String]) -> String {
             Some(row.score(form)?.byte_hit_percent - row.score(REFERENCE)?.byte_hit_percent)
         });
         push(&mut text, format_args!(" {} |", signed(mean(bytes))));
-        let costs: Vec<Costs> =
-            rows.iter().filter_map(|row| row.score(form)?.costs).collect();
+        let costs: Vec<Costs> = rows.iter().filter_map(|row| row.score(form)?.costs).collect();
         text.push_str(&cost_cells(&costs));
     }
     text

@@ -31,7 +31,9 @@ pub(crate) fn simulate(trace: &Trace, warm: usize, policy: &mut dyn Policy) -> S
         let found = policy.request(&request);
         let found = if request.is_stale { 0 } else { found };
         let is_hit = found == request.bytes;
-        if found == 0 && let Some(until) = fresh_until.get_mut(*key as usize) {
+        if found == 0
+            && let Some(until) = fresh_until.get_mut(*key as usize)
+        {
             *until = request.stale_from;
         }
         if index >= warm {

@@ -15,7 +15,7 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     Sweep {
         name: "segments",
         about: "segments in the budget",
-        values: &[32, 64, 128, 256, 512, 1024],
+        values: &[8, 16, 32, 64, 128, 256, 512, 1024],
         set: |config, value| config.segments = value as u32,
     },
     Sweep {
@@ -70,13 +70,19 @@ pub(crate) const SWEEPS: &[Sweep] = &[
         },
     },
     Sweep {
-        name: "fragments",
-        about: "a record's body is at most one part of so many of a segment; 512 segments",
-        values: &[1, 2, 4, 8, 16, 32],
+        name: "least",
+        about: "workers, with 8 segments each: no smaller memory is accepted",
+        values: &[1, 2, 4, 8, 16],
         set: |config, value| {
-            config.segments = 512;
-            config.fragment_part = value;
+            config.workers = value as u32;
+            config.segments = 8 * value as u32;
         },
+    },
+    Sweep {
+        name: "fragments",
+        about: "a record is at most one part of so many of a segment",
+        values: &[1, 2, 4, 8, 16, 32],
+        set: |config, value| config.fragment_part = value,
     },
     Sweep {
         name: "inherit",

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-use quick_cache::unsync::{Cache, DefaultLifecycle};
 use quick_cache::Weighter;
+use quick_cache::unsync::{Cache, DefaultLifecycle};
 
 use super::{Policy, Request};
 use crate::traces::Trace;

@@ -18,8 +18,7 @@ struct Column {
 
 impl Zipf {
     pub(crate) fn new(count: u32, exponent: f64) -> Self {
-        let weights: Vec<f64> =
-            (1..=count).map(|rank| f64::from(rank).powf(-exponent)).collect();
+        let weights: Vec<f64> = (1..=count).map(|rank| f64::from(rank).powf(-exponent)).collect();
         let mean = weights.iter().sum::<f64>() / f64::from(count);
         let mut shares: Vec<f64> = weights.iter().map(|weight| weight / mean).collect();
         let mut columns: Vec<Column> =

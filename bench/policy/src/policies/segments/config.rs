@@ -1,6 +1,6 @@
 //! What is varied.
 
-use forebay_cache::evict_segments::Rules;
+use forebay_cache::policy::Rules;
 
 /// A form of the store.
 #[derive(Clone, Copy)]
@@ -26,8 +26,8 @@ pub(crate) struct Config {
 const RECORD_BYTES_MAX: u64 = 64 * 1024;
 
 impl Config {
-    /// As the store is built, at its coarsest: one worker, as few segments as a budget is ever
-    /// divided into.
+    /// As the store is built, at its coarsest: one worker, and the 64 segments that it aims at. Less
+    /// than 64 segments of 64 KiB are for memory of less than 4 MiB.
     pub(crate) const STORE: Self = Self {
         rules: Rules::STORE,
         segments: 64,

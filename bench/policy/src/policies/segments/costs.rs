@@ -1,6 +1,6 @@
 //! What segments cost beside hits.
 
-use forebay_cache::evict_segments::Cause;
+use forebay_cache::policy::Cause;
 use serde::Serialize;
 
 /// Sums over a run.
@@ -55,7 +55,12 @@ impl Costs {
         }
     }
 
-    pub(super) fn note_shares(&mut self, fresh_percent: f64, stale_percent: f64, dead_percent: f64) {
+    pub(super) fn note_shares(
+        &mut self,
+        fresh_percent: f64,
+        stale_percent: f64,
+        dead_percent: f64,
+    ) {
         self.fresh_percent_sum += fresh_percent;
         self.stale_percent_sum += stale_percent;
         self.dead_percent_sum += dead_percent;

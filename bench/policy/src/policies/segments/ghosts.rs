@@ -1,6 +1,6 @@
 //! The table of ghosts.
 
-use forebay_cache::evict_segments::ghosts::{GHOSTS_PER_WORD, GhostTime, Trace};
+use forebay_cache::policy::ghosts::{GHOSTS_PER_WORD, GhostTime, Trace};
 
 use super::Config;
 use crate::simulate::mix;

@@ -1,5 +1,5 @@
 //! The store's own way: segments that are drained whole, by the decisions of
-//! `forebay_cache::evict_segments` and nothing else.
+//! `forebay_cache::policy` and nothing else.
 
 mod config;
 mod costs;
@@ -7,7 +7,7 @@ mod ghosts;
 mod pool;
 mod records;
 
-use forebay_cache::evict_segments::{Known, Queue, enters};
+use forebay_cache::policy::{Known, enters};
 
 pub(crate) use config::Config;
 pub(crate) use costs::Costs;
@@ -42,11 +42,11 @@ impl Segments {
     /// Stores what was fetched.
     fn insert(&mut self, record: u32, request: &Request) {
         let known = match self.pool.found(record) {
-            Some((queue, uses)) if self.config.inherits => Known::Replaces(queue, uses),
+            Some(_) if self.config.inherits => Known::Replaces,
             _ if self.ghosts.take(record) => Known::Ghost,
             _ => Known::Nothing,
         };
-        let queue: Queue = enters(known);
+        let queue = enters(known);
         let worker = request.now % self.config.workers;
         self.pool.remove(record);
         self.pool.insert(record, queue, worker, request, &mut self.ghosts);
@@ -68,7 +68,7 @@ impl Policy for Segments {
                 _ => self.insert(record, request),
             }
         }
-        if request.now % COUNTED_EVERY == 0 {
+        if request.now.is_multiple_of(COUNTED_EVERY) {
             self.pool.count_shares(request.now);
         }
         // Heads of long bodies come on top of the object's bytes.

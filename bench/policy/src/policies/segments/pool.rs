@@ -1,7 +1,7 @@
 //! The segments: appended to, sealed, drained.
 
-use forebay_cache::evict_segments::{
-    self as evict, Census, Choice, Drain, Fate, Queue, Sealed, Seen, USES_MAX,
+use forebay_cache::policy::{
+    self as decide, Census, Choice, Drain, Fate, Queue, Sealed, Seen, USES_MAX,
 };
 
 use super::{Config, Costs, Ghosts, Records, Request};
@@ -157,8 +157,7 @@ impl Pool {
         };
         let bytes = self.records.bytes(record);
         let segment = &mut self.segments[open as usize];
-        self.places[record as usize] =
-            Place { segment: open, index: segment.records.len() as u32 };
+        self.places[record as usize] = Place { segment: open, index: segment.records.len() as u32 };
         self.uses[record as usize] = uses;
         segment.records.push(record);
         segment.filled_bytes += bytes;
@@ -171,12 +170,12 @@ impl Pool {
         let mut drained = 0;
         while self.free.len() <= self.config.reserve as usize {
             let sealed = self.sealed();
-            let pool = evict::Pool {
+            let pool = decide::Pool {
                 segments: self.config.segments,
                 small: self.small,
                 now: u64::from(now),
             };
-            let Some(choice) = evict::next(sealed, pool, &self.config.rules) else {
+            let Some(choice) = decide::next(sealed, pool, &self.config.rules) else {
                 break;
             };
             self.drain(choice, worker, now, ghosts);
@@ -207,7 +206,8 @@ impl Pool {
             pool.places[record as usize] == place
         };
         let mut census = Census::default();
-        for (index, record) in records.iter().enumerate() {
+        let counted: &[u32] = if choice.needs_census() { &records } else { &[] };
+        for (index, record) in counted.iter().enumerate() {
             if is_live(self, *record, index) && self.stale_from[*record as usize] > now {
                 census.count(self.uses[*record as usize], self.records.bytes(*record));
             }
