@@ -51,12 +51,16 @@ fn serve() -> Command {
                 .value_name("URL")
                 .help("Serve every host from this origin, such as http://127.0.0.1:3000"),
         )
+        .arg(Arg::new("upgrade").long("upgrade").action(ArgAction::SetTrue).help(
+            "Take over from the server that runs at this address; start by itself if none does",
+        ))
         .args(setting_flags())
         .after_help(
             "Examples:\n  \
              forebay serve --origin http://127.0.0.1:3000\n  \
              forebay serve --origin http://127.0.0.1:3000 --listen 0.0.0.0:80 --cache-size 1GiB\n  \
-             forebay serve --config /etc/forebay.toml --log-level debug\n\n\
+             forebay serve --config /etc/forebay.toml --log-level debug\n  \
+             forebay serve --config /etc/forebay.toml --upgrade\n\n\
              SIGTERM: finish what is under way and exit. SIGHUP: read the file again.",
         )
 }

@@ -38,7 +38,7 @@ macro_rules! lock_classes {
 lock_classes! {
     /// The full and empty magazines of a free list.
     Depot = "sync.depot";
-    /// The records of one part of the key space, their queues, and the fetches that can be joined.
+    /// The fetches of one part of the key space that can be joined.
     Shard = "cache.shard";
     /// One response that is arriving, and who waits for more of it.
     Flight = "cache.flight";

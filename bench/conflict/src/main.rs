@@ -1,5 +1,6 @@
 //! Counts the project's read paths, and the well-known ones beside them, and checks the counts.
 
+mod caches;
 mod report;
 mod workloads;
 
@@ -10,7 +11,7 @@ use clap::Parser;
 use forebay_conflict::{Plan, Refused, count, require_instrumented};
 
 use report::Row;
-use workloads::{WORKLOADS, Workload};
+use workloads::{CACHES, WORKLOADS, Workload};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,7 +61,7 @@ fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
         let name = workload.name.to_lowercase();
         cli.names.is_empty() || cli.names.iter().any(|word| name.contains(&word.to_lowercase()))
     };
-    let rows = WORKLOADS.iter().filter(is_asked).map(|workload| row(workload, cli));
+    let rows = WORKLOADS.iter().chain(CACHES).filter(is_asked).map(|workload| row(workload, cli));
     let rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
     if rows.is_empty() {
         return Err("no operation has such a name".into());

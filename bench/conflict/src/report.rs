@@ -24,6 +24,7 @@ impl Row {
         let expected = match workload.expected {
             Expected::NoConflict => "0".into(),
             Expected::Rmws(count) => format!("{count} or more"),
+            Expected::AtMost(count) => format!("at most {count} writes"),
         };
         let is_met = workload.expected.is_met_by(&together);
         Row { name: workload.name, alone, together, expected, is_met }

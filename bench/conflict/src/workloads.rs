@@ -11,6 +11,8 @@ use forebay_sync::bravo::{Bravo, ByStore, BySwap, Shared};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
 
+use crate::caches;
+
 /// An operation; its argument is the number of the thread.
 pub(crate) type Operation = Box<dyn Fn(usize) + Sync>;
 
@@ -29,12 +31,15 @@ pub(crate) enum Expected {
     NoConflict,
     /// So many read-modify-writes on lines in conflict, or more where compare-and-swaps fail.
     Rmws(u32),
+    /// At most so many writes on lines in conflict.
+    AtMost(u32),
 }
 
 impl Expected {
     pub(crate) fn is_met_by(self, counts: &Counts) -> bool {
         match self {
             Expected::NoConflict => counts.lines == 0,
+            Expected::AtMost(count) => counts.rmws + counts.stores <= f64::from(count),
             Expected::Rmws(count) => counts.lines > 0 && counts.rmws >= f64::from(count),
         }
     }
@@ -120,6 +125,50 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "pin and unpin, membarrier",
         expected: Expected::NoConflict,
         operation: || pin(Barrier::process().unwrap_or(Barrier::fence())),
+    },
+];
+
+/// Caches: hits of one hot key, and of 10,000.
+pub(crate) const CACHES: &[Workload] = &[
+    Workload {
+        name: "store, hit, 1 key",
+        expected: Expected::NoConflict,
+        operation: || caches::store_hit(1, 4),
+    },
+    Workload {
+        name: "store, hit, 10,000 keys",
+        expected: Expected::NoConflict,
+        operation: || caches::store_hit(10_000, 4),
+    },
+    Workload {
+        name: "store, hit, 10,000 keys that were never used",
+        expected: Expected::AtMost(1),
+        operation: || caches::store_hit(10_000, 0),
+    },
+    Workload {
+        name: "store, miss that is stored",
+        expected: Expected::AtMost(64),
+        operation: caches::store_insert,
+    },
+    Workload {
+        name: "moka, hit, 1 key",
+        expected: Expected::Rmws(1),
+        operation: || caches::moka_hit(1),
+    },
+    Workload {
+        name: "quick_cache, hit, 1 key",
+        expected: Expected::Rmws(1),
+        operation: || caches::quick_cache_hit(1),
+    },
+    Workload {
+        name: "TinyUFO, hit, 1 key",
+        expected: Expected::Rmws(1),
+        operation: || caches::tiny_ufo_hit(1),
+    },
+    Workload {
+        name: "papaya, hit without Arc, 1 key",
+        expected: Expected::NoConflict,
+        operation: || caches::papaya_hit(1),
     },
 ];
 

@@ -19,6 +19,11 @@ impl KeyHash {
         KeyHash(hash)
     }
 
+    /// The hash itself.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+
     /// Two different buckets of `bucket_count`, which is at least two.
     #[inline]
     pub(super) fn buckets(self, bucket_count: usize) -> [usize; 2] {

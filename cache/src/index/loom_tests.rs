@@ -3,6 +3,7 @@
 //! Each place is a segment of its own, so that one pin protects one record. All keys have the same
 //! buckets; unless a model says otherwise they have the same fingerprint too, so that only the
 //! comparison of the key tells them apart, and a segment that is used again gets the same word.
+//! The models of `purge` use this store, too.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -24,7 +25,7 @@ use super::*;
 const PLACES: usize = 5;
 const ROWS: usize = 3;
 const BUCKETS: usize = 2;
-const KEY: u8 = b'A';
+pub(crate) const KEY: u8 = b'A';
 const OTHER_KEY: u8 = b'B';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ struct Record {
     sequence: u64,
 }
 
-struct Memory([UnsafeCell<Record>; PLACES]);
+pub(crate) struct Memory([UnsafeCell<Record>; PLACES]);
 // SAFETY: that is what the models check.
 unsafe impl Sync for Memory {}
 // SAFETY: as above.
@@ -67,14 +68,14 @@ impl Records for Arc<Memory> {
     }
 }
 
-struct Store {
-    index: Index<Arc<LineWords>, Arc<Memory>>,
+pub(crate) struct Store {
+    pub(crate) index: Index<Arc<LineWords>, Arc<Memory>>,
     words: Arc<LineWords>,
     pins: Pins<Arc<LineWords>>,
 }
 
 /// A store with one row for each thread.
-fn store() -> Arc<Store> {
+pub(crate) fn store() -> Arc<Store> {
     let words = Arc::new(LineWords::new(words_needed(BUCKETS).unwrap()));
     let nobody = || UnsafeCell::new(Record { key: 0, sequence: 0 });
     let memory = Arc::new(Memory(std::array::from_fn(|_| nobody())));
@@ -85,25 +86,25 @@ fn store() -> Arc<Store> {
     Arc::new(Store { index, words, pins })
 }
 
-type Row = PinRow<Arc<LineWords>>;
+pub(crate) type Row = PinRow<Arc<LineWords>>;
 
 fn hash() -> KeyHash {
     KeyHash::new(7)
 }
 
 impl Store {
-    fn row(&self, number: usize) -> Row {
+    pub(crate) fn row(&self, number: usize) -> Row {
         // SAFETY: in each model a row has one owner at a time.
         unsafe { self.pins.row(number) }.unwrap()
     }
 
-    fn key(&self, key: u8) -> Key<impl Fn(Pinned<'_>) -> bool> {
+    pub(crate) fn key(&self, key: u8) -> Key<impl Fn(Pinned<'_>) -> bool> {
         let records = Arc::clone(self.index.records());
         Key::new(hash(), move |at| records.read(at).key == key)
     }
 
     /// Writes a record and publishes it. The place says its sequence: one more.
-    fn publish(&self, row: &Row, key: u8, place: u32) -> Result<Unchecked, NotInserted> {
+    pub(crate) fn publish(&self, row: &Row, key: u8, place: u32) -> Result<Unchecked, NotInserted> {
         let sequence = u64::from(place) + 1;
         self.index.records().write(place, Record { key, sequence });
         self.index.insert(row, &self.key(key), &NewRecord { place, size_class: 0, sequence })
@@ -115,7 +116,7 @@ impl Store {
     }
 
     /// Reads the record of a key, if it is there, and checks what can be checked.
-    fn read(&self, row: &Row, key: u8) -> Option<u64> {
+    pub(crate) fn read(&self, row: &Row, key: u8) -> Option<u64> {
         let hit = self.index.lookup(row, &self.key(key))?;
         let record = self.index.records().read(hit.at());
         assert_eq!(record.key, key, "another key's record");
@@ -137,7 +138,7 @@ impl Store {
 }
 
 /// Runs in another thread, with a row of its own.
-fn run<T: 'static>(
+pub(crate) fn run<T: 'static>(
     store: &Arc<Store>,
     row: usize,
     work: impl FnOnce(&Store, &Row) -> T + 'static,

@@ -41,7 +41,7 @@ mod table;
 mod word;
 
 #[cfg(all(test, loom))]
-mod loom_tests;
+pub(crate) mod loom_tests;
 #[cfg(not(loom))]
 #[cfg(test)]
 mod tests;

@@ -44,21 +44,21 @@ pub enum Fate {
 /// The draining of one segment: asked for each live record, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain {
-    from: Queue,
-    is_compacted: bool,
-    keeps: Keeps,
+    pub(super) from: Queue,
+    pub(super) is_compacted: bool,
+    pub(super) keeps: Keeps,
 }
 
 /// What is kept, but for what is stale. Two allowances rather than a mere threshold, since records
 /// may be used between census and drain, and then more could be kept than is gained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Keeps {
+pub(super) struct Keeps {
     /// Records that were used at least so often.
-    uses_min: u8,
+    pub(super) uses_min: u8,
     /// So many bytes of them.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// So many bytes of those that were used once less, but at all.
-    spare_bytes: u64,
+    pub(super) spare_bytes: u64,
 }
 
 impl Drain {

@@ -28,6 +28,7 @@ pub mod ghosts;
 mod next;
 #[cfg(test)]
 mod tests;
+mod word;
 
 pub use drain::{Census, Drain, Fate, Seen};
 pub use enter::{Known, enters};

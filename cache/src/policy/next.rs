@@ -80,9 +80,9 @@ impl First {
 /// The segment to be drained; none if none is offered.
 ///
 /// Segments whose records are all stale go first, the oldest of them first. Then, of those of which
-/// too much is dead, the one with the fewest live bytes: it gives back the most. Then the oldest of small goes as long as that queue has more
-/// than its share, else the oldest of main; if the queue whose turn it is has none to offer, the
-/// oldest of the other one.
+/// too much is dead, the one with the fewest live bytes: it gives back the most. Then the oldest of
+/// small goes as long as that queue has more than its share, else the oldest of main; if the queue
+/// whose turn it is has none to offer, the oldest of the other one.
 pub fn next(offered: impl Iterator<Item = Sealed>, pool: Pool, rules: &Rules) -> Option<Choice> {
     let [mut stale, mut deadest, mut small, mut main] = [First::default(); 4];
     for sealed in offered {

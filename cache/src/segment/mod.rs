@@ -40,7 +40,7 @@ mod loom_tests;
 mod tests;
 
 pub(crate) use append::{NewRecord, NotAppended, OpenSegment};
-pub(crate) use data::{LoadWords, Memory, TooFewWords};
+pub(crate) use data::{LoadWords, TooFewWords};
 pub(crate) use header::{HEADER_BYTES, Header, HeaderError, Kind, SEQUENCE_MAX};
 pub(crate) use marks::{Frozen, IsFrozen, Marks, MarksWord};
 pub(crate) use outside::{Copied, NotCopied, Outside, Walked};

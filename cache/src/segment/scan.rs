@@ -59,8 +59,14 @@ impl<'a, L: LoadWords> Scan<'a, L> {
         Scan { words, geometry, segment, offset_bytes: 0, end_bytes }
     }
 
+    /// Goes on at an offset; beyond the end there is nothing.
+    pub(super) fn from(self, offset_bytes: u64) -> Scan<'a, L> {
+        let units = offset_bytes.min(u64::from(self.end_bytes)) as u32 / UNIT_BYTES;
+        Scan { offset_bytes: units * UNIT_BYTES, ..self }
+    }
+
     /// Where the walk is: after it has ended without damage, how far there are records.
-    pub(super) fn offset_bytes(&self) -> u32 {
+    pub(crate) fn offset_bytes(&self) -> u32 {
         self.offset_bytes
     }
 

@@ -1,7 +1,9 @@
 //! All segments of a store: the table of their states and their bytes.
 
+use forebay_sync::Words;
+
 use super::append::OpenSegment;
-use super::data::{Data, Memory, TooFewWords, load_header};
+use super::data::{Data, TooFewWords, load_header};
 use super::header::{HeaderError, Kind};
 use super::marks::MarksWord;
 use super::outside::Outside;
@@ -20,7 +22,7 @@ pub(crate) struct Segments<W> {
     data: Data<W>,
 }
 
-impl<W: Memory> Segments<W> {
+impl<W: Words> Segments<W> {
     /// The segments that lie in these words, for `rows` participants.
     ///
     /// # Errors
@@ -168,6 +170,11 @@ impl<W: Memory> Segments<W> {
     pub(crate) fn scan(&self, segment: u32) -> Scan<'_, Data<W>> {
         let filled_bytes = self.table.filled_bytes(segment);
         Scan::new(&self.data, self.geometry(), segment, filled_bytes)
+    }
+
+    /// The same from the record on that begins at an offset which a walk has come to.
+    pub(crate) fn scan_from(&self, segment: u32, offset_bytes: u64) -> Scan<'_, Data<W>> {
+        self.scan(segment).from(offset_bytes)
     }
 
     /// Appends the key of a record that a [scan](Segments::scan) came by to `out`.

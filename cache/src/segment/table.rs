@@ -5,7 +5,7 @@
 //! | `state` | see below; compare-and-swap only | all |
 //! | `order`, `expires` | owner, before sealing; who frees | reclaimer |
 //! | `filled_bytes` | owner; who frees | who walks over the records |
-//! | `live_bytes` | reclaimer, sweeper; who frees | reclaimer |
+//! | `live_bytes` | who publishes or takes out a word, reclaimer, who checks; a hint | reclaimer |
 //!
 //! | step | by | hands over |
 //! |---|---|---|
@@ -106,6 +106,23 @@ impl<W: Words> Table<W> {
     /// Says how many bytes of its records are live.
     pub(crate) fn count_live(&self, segment: u32, bytes: u64) {
         self.put(segment, word::LIVE_BYTES, bytes);
+    }
+
+    /// Counts bytes of a record that is about to be published.
+    pub(crate) fn add_live(&self, segment: u32, bytes: u64) {
+        if let Some(live) = self.word(segment, word::LIVE_BYTES) {
+            live.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// Counts bytes of a record whose word was taken out. Never below zero: after a death the count
+    /// may be too low.
+    pub(crate) fn take_live(&self, segment: u32, bytes: u64) {
+        if let Some(live) = self.word(segment, word::LIVE_BYTES) {
+            let lower = |now: u64| Some(now.saturating_sub(bytes));
+            // It always has a new value.
+            let _ = live.try_update(Relaxed, Relaxed, lower);
+        }
     }
 
     /// How far it has been written, as its owner says: all before it is there.

@@ -43,9 +43,9 @@ fn a_small_segment_that_is_all_wanted_moves_whole() {
 #[test]
 fn of_main_the_most_used_stay_as_far_as_may_be_kept() {
     /// Why, what was used so often and is so long, what becomes of it.
-    type Case = (&'static str, &'static [(u8, u64)], &'static [Fate]);
+    type Case<'a> = (&'a str, &'a [(u8, u64)], &'a [Fate]);
     const GOES: Fate = Fate::Leave;
-    let cases: &[Case] = &[
+    let cases: &[Case<'_>] = &[
         ("nothing was used", &[(0, 500), (0, 500)], &[GOES, GOES]),
         ("all that was used fits", &[(1, 300), (0, 200), (3, 500)], &[stays(0), GOES, stays(2)]),
         ("no bytes are no use", &[(0, 0), (1, 500)], &[GOES, stays(0)]),

@@ -25,7 +25,7 @@ fn next_of(rows: &[Row], pool: Pool, rules: &Rules) -> Option<(u32, Cause)> {
 }
 
 /// Why, the segments, how they are shared out, which is drained.
-type Case = (&'static str, &'static [Row], Pool, Option<(u32, Cause)>);
+type Case<'a> = (&'a str, &'a [Row], Pool, Option<(u32, Cause)>);
 
 const fn full(queue: Queue, order: u64) -> Row {
     (queue, order, 100, 100, NEVER)
@@ -35,7 +35,7 @@ const fn lived(queue: Queue, order: u64, filled_bytes: u64, live_bytes: u64) -> 
     (queue, order, filled_bytes, live_bytes, NEVER)
 }
 
-fn check(cases: &[Case]) {
+fn check(cases: &[Case<'_>]) {
     for (name, rows, pool, expected) in cases {
         assert_eq!(next_of(rows, *pool, &RULES), *expected, "{name}");
     }

@@ -1,0 +1,221 @@
+//! One number for all that flights hold, and the receipts that give it back.
+//!
+//! Each growing record has an account. What it was promised is set aside when the account is
+//! opened; what it spends beyond that is taken as it is spent. Bytes that are given back while the
+//! account is open can be spent again, by the same record as far as they were promised.
+//!
+//! Invariants:
+//! - `taken_bytes` is the sum of what all accounts cover, and never exceeds `bytes_max`. An open
+//!   account covers the larger one of what was promised and what is spent, a closed one what is
+//!   spent.
+//! - What an account has spent is the sum of its living [`Charge`]s.
+//!
+//! The counters are `Relaxed`: they only count, no data is published through them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What the allocator keeps beside an allocation, and the half of its size class that is lost.
+pub(super) const ALLOCATION_BYTES: u64 = 16;
+
+/// The bit of an account's state that says that it is open; the others are what it has spent.
+const OPEN: u64 = 1 << 63;
+
+/// The counter that all accounts of one process draw on.
+#[derive(Debug)]
+pub(super) struct Budget {
+    bytes_max: u64,
+    taken_bytes: AtomicU64,
+}
+
+impl Budget {
+    pub(super) fn new(bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self { bytes_max, taken_bytes: AtomicU64::new(0) })
+    }
+
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// What is held or promised.
+    pub(super) fn taken_bytes(&self) -> u64 {
+        self.taken_bytes.load(Relaxed)
+    }
+
+    /// Opens an account with a promise, if there is room for it.
+    pub(super) fn open(self: &Arc<Self>, promised_bytes: u64) -> Option<Account> {
+        let promised_bytes = promised_bytes.min(OPEN - 1);
+        self.take(promised_bytes, self.bytes_max).then(|| {
+            let state = AtomicU64::new(OPEN);
+            Account(Arc::new(Ledger { budget: Arc::clone(self), promised_bytes, state }))
+        })
+    }
+
+    /// Takes `bytes` unless all that is taken would then exceed `bytes_max`.
+    fn take(&self, bytes: u64, bytes_max: u64) -> bool {
+        let raise = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= bytes_max);
+        bytes == 0 || self.taken_bytes.try_update(Relaxed, Relaxed, raise).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken_bytes.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// What one growing record was promised and has spent; shared with its charges, which outlive it.
+#[derive(Debug)]
+struct Ledger {
+    budget: Arc<Budget>,
+    promised_bytes: u64,
+    state: AtomicU64,
+}
+
+impl Ledger {
+    fn covered(&self, state: u64) -> u64 {
+        let spent = state & !OPEN;
+        if state & OPEN == 0 { spent } else { spent.max(self.promised_bytes) }
+    }
+
+    /// Spends `bytes`, taking what exceeds the promise as long as all that is taken stays within
+    /// `bytes_max`.
+    fn spend(&self, bytes: u64, bytes_max: u64) -> bool {
+        let mut state = self.state.load(Relaxed);
+        loop {
+            let spent = (state & !OPEN).checked_add(bytes).filter(|&spent| spent < OPEN);
+            let Some(spent) = spent else { return false };
+            let raised = state & OPEN | spent;
+            let more_bytes = self.covered(raised) - self.covered(state);
+            if !self.budget.take(more_bytes, bytes_max) {
+                return false;
+            }
+            match self.state.compare_exchange_weak(state, raised, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(changed) => state = changed,
+            }
+            self.budget.give_back(more_bytes);
+        }
+    }
+
+    /// Lowers the state to one that covers no more.
+    fn lower(&self, lower: impl Fn(u64) -> u64) {
+        let before = self.state.update(Relaxed, Relaxed, &lower);
+        self.budget.give_back(self.covered(before) - self.covered(lower(before)));
+    }
+}
+
+/// The right of one growing record to hold bytes. Dropped, it is closed.
+#[derive(Debug)]
+pub(super) struct Account(Arc<Ledger>);
+
+impl Account {
+    /// Charges `bytes` if there is room.
+    pub(super) fn charge(&self, bytes: u64) -> Option<Charge> {
+        self.charge_within(bytes, self.0.budget.bytes_max)
+    }
+
+    /// Charges `bytes` if all that is taken, by all accounts, is then within `bytes_max`.
+    pub(super) fn charge_within(&self, bytes: u64, bytes_max: u64) -> Option<Charge> {
+        let ledger = self.0.spend(bytes, bytes_max).then(|| Arc::clone(&self.0));
+        ledger.map(|ledger| Charge { ledger: Some(ledger), bytes })
+    }
+
+    /// Gives back what was promised and is not spent.
+    pub(super) fn close(&self) {
+        self.0.lower(|state| state & !OPEN);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A receipt for charged bytes; dropping it gives them back.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Charge {
+    ledger: Option<Arc<Ledger>>,
+    bytes: u64,
+}
+
+impl Charge {
+    /// A receipt for bytes that are not charged, for the one append that must go on without room.
+    pub(super) fn unbilled() -> Self {
+        Self { ledger: None, bytes: 0 }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(ledger) = &self.ledger {
+            ledger.lower(|state| state - self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_never_exceeds_the_budget_and_comes_back() {
+        let budget = Budget::new(100);
+        let account = budget.open(0).unwrap();
+        let first = account.charge(60);
+        assert!(first.is_some());
+        for (bytes, fits) in [(41, false), (40, true), (u64::MAX, false), (OPEN, false), (0, true)]
+        {
+            assert_eq!(account.charge(bytes).is_some(), fits, "{bytes} beside 60 of 100");
+        }
+        assert!(account.charge_within(10, 69).is_none() && account.charge_within(9, 69).is_some());
+        drop(first);
+        assert_eq!(budget.taken_bytes(), 0);
+    }
+
+    #[test]
+    fn a_promise_is_kept_until_the_account_is_closed() {
+        let budget = Budget::new(100);
+        let (promised, other) = (budget.open(60).unwrap(), budget.open(0).unwrap());
+        assert!(budget.open(41).is_none());
+        let others = other.charge(40).unwrap();
+        // (charged at once, whether there is room, taken while it is held)
+        for (bytes, fits, taken) in [(30, true, 100), (60, true, 100), (61, false, 100)] {
+            let charge = promised.charge(bytes);
+            assert_eq!((charge.is_some(), budget.taken_bytes()), (fits, taken), "{bytes}");
+        }
+        drop(others);
+        let beyond = promised.charge(70).unwrap();
+        assert_eq!(budget.taken_bytes(), 70, "what is beyond the promise is taken");
+        drop(beyond);
+        assert_eq!(budget.taken_bytes(), 60, "and given back");
+        let held = promised.charge(20).unwrap();
+        promised.close();
+        assert_eq!(budget.taken_bytes(), 20, "what is held outlives the promise");
+        drop(promised);
+        drop(held);
+        assert_eq!(budget.taken_bytes(), 0);
+    }
+
+    #[test]
+    fn threads_that_charge_and_give_back_never_exceed_the_budget() {
+        let budget = Budget::new(1000);
+        std::thread::scope(|scope| {
+            for promised_bytes in [0, 50, 200] {
+                let account = budget.open(promised_bytes).unwrap();
+                let budget = &budget;
+                scope.spawn(move || {
+                    let (sender, receiver) = std::sync::mpsc::sync_channel::<Charge>(4);
+                    scope.spawn(move || receiver.into_iter().for_each(drop));
+                    for round in 0..5_000_u64 {
+                        let charge = account.charge(round * 7 % 300);
+                        assert!(charge.is_some() || promised_bytes < 300, "{round}");
+                        assert!(budget.taken_bytes() <= 1000, "{round}");
+                        charge.into_iter().for_each(|charge| sender.send(charge).unwrap());
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.taken_bytes(), 0);
+    }
+}

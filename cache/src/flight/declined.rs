@@ -1,0 +1,71 @@
+//! Keys whose response turned out not storable, so that their requests are not collapsed for a
+//! while: each would wait for a leader only to fetch for itself.
+//!
+//! A fixed table with one place per hash: a newer key takes the place of an older one. What is lost
+//! that way costs one collapsed wait.
+
+/// Places per shard.
+const COUNT: usize = 256;
+
+/// Memory of one table.
+pub(super) const BYTES: usize = COUNT * size_of::<Remembered>();
+
+#[derive(Clone, Copy, Default)]
+struct Remembered {
+    hash: u64,
+    until_ms: u64,
+}
+
+/// The declined keys of one shard.
+pub(super) struct Declined {
+    places: Box<[Remembered]>,
+}
+
+impl Declined {
+    pub(super) fn new() -> Self {
+        Self { places: vec![Remembered::default(); COUNT].into_boxed_slice() }
+    }
+
+    /// Remembers a key until `until_ms`.
+    pub(super) fn remember(&mut self, hash: u64, until_ms: u64) {
+        *self.place(hash) = Remembered { hash, until_ms };
+    }
+
+    /// True if the key is remembered at `now_ms`.
+    pub(super) fn contains(&self, hash: u64, now_ms: u64) -> bool {
+        let place = &self.places[hash as usize % COUNT];
+        place.hash == hash && now_ms < place.until_ms
+    }
+
+    /// Forgets a key.
+    pub(super) fn forget(&mut self, hash: u64) {
+        let place = self.place(hash);
+        if place.hash == hash {
+            *place = Remembered::default();
+        }
+    }
+
+    fn place(&mut self, hash: u64) -> &mut Remembered {
+        &mut self.places[hash as usize % COUNT]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_declined_until_its_time_is_over_or_it_is_forgotten() {
+        let mut declined = Declined::new();
+        declined.remember(7, 100);
+        for (hash, now_ms, expected) in
+            [(7, 0, true), (7, 99, true), (7, 100, false), (8, 0, false)]
+        {
+            assert_eq!(declined.contains(hash, now_ms), expected, "{hash} at {now_ms}");
+        }
+        declined.forget(7 + COUNT as u64);
+        assert!(declined.contains(7, 0), "a neighbour in the same place is another key");
+        declined.forget(7);
+        assert!(!declined.contains(7, 0));
+    }
+}

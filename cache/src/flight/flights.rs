@@ -1,0 +1,256 @@
+//! The table of all flights of a process: join, detach, count.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use foldhash::quality::RandomState;
+use forebay_sync::{LockClass, Mutex};
+
+use super::budget::Budget;
+use super::declined;
+use super::follow::Follower;
+use super::lead::Lead;
+use super::shard::Shard;
+use super::shared::Flight;
+use super::stats::{Events, FlightStats};
+
+/// Bit of the hash from which the shard's number is taken.
+const SHARD_SHIFT: u32 = 40;
+
+/// Most shards; more would only cost memory.
+const SHARD_COUNT_MAX: usize = 4096;
+
+/// Limits of [`Flights`]; sizes in bytes, times in milliseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct FlightConfig {
+    /// What all flights together may hold or have promised; beyond it nothing is stored. Windows
+    /// get more only while no more than half of it is taken.
+    pub(crate) growing_bytes_max: u64,
+    /// The longest body that is stored.
+    pub(crate) object_bytes_max: u64,
+    /// What a body that is not going to be stored may hold ahead of its slowest reader.
+    pub(crate) window_bytes: u64,
+    /// How long, in sum, one reader may make the others of a window wait.
+    pub(crate) window_wait_ms_max: u64,
+    /// How long requests for a key that was not storable are not collapsed.
+    pub(crate) declined_ms: u64,
+    /// Parts of the key space with a lock of their own; rounded up to a power of two.
+    pub(crate) shard_count: usize,
+}
+
+impl FlightConfig {
+    fn shard_count(&self) -> usize {
+        self.shard_count.clamp(1, SHARD_COUNT_MAX).next_power_of_two()
+    }
+
+    /// What the tables take, beside `growing_bytes_max`.
+    pub(crate) fn fixed_bytes(&self) -> u64 {
+        (self.shard_count() * (size_of::<Padded>() + declined::BYTES)) as u64
+    }
+}
+
+/// What is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlightKey<'a> {
+    /// Hash of `primary`.
+    pub(crate) hash: u64,
+    /// The primary key.
+    pub(crate) primary: &'a [u8],
+    /// The values that select a variant, if the names are known.
+    pub(crate) variant: Option<&'a [u8]>,
+}
+
+/// Answers for what is stored and for purges. All is asked under the lock of the key's shard, so
+/// it must not come back here, and should be quick.
+///
+/// Each purge has a number, higher than those before it. It begins when the number is raised, and
+/// is over when it has taken out of the store what it matches.
+pub(crate) trait Gate {
+    /// The number that a new lead notes; asked first. Who knows nothing that is stored gives the
+    /// last purge that has begun: what it brings is asked for later. Who wants to validate what it
+    /// knows gives the last purge that is over: what that one matches is no longer current, and
+    /// any other one has a higher number.
+    fn note(&self) -> u64;
+
+    /// Whether what is stored for the key is still what the caller has found, or nothing if that
+    /// is what it has found.
+    fn is_current(&self) -> bool;
+
+    /// Whether the caller may follow a fetch whose leader has noted this number: not if a purge
+    /// with a higher one matches the key.
+    fn may_follow(&self, purge_noted: u64) -> bool;
+}
+
+/// What a caller does who needs a fetch.
+#[derive(Debug)]
+pub(crate) enum Joined {
+    /// Nobody fetches this key: give the lead to a task that does, and follow it.
+    Lead(Lead, Follower),
+    /// Somebody does.
+    Follow(Follower),
+    /// Meanwhile something was stored, or what the caller knows has left: look up again.
+    Changed,
+    /// The response is probably not storable: fetch alone.
+    Declined,
+}
+
+/// A shard on cache lines of its own, so that a lock does not slow its neighbour.
+#[repr(align(128))]
+struct Padded(Mutex<Shard>);
+
+/// All flights of a process, shared by its workers.
+pub(crate) struct Flights {
+    shards: Box<[Padded]>,
+    hash_state: RandomState,
+    config: FlightConfig,
+    budget: Arc<Budget>,
+    events: Events,
+}
+
+impl Flights {
+    pub(crate) fn new(config: FlightConfig) -> Self {
+        let shard = |_| Padded(Mutex::new(LockClass::Shard, Shard::new()));
+        Self {
+            shards: (0..config.shard_count()).map(shard).collect(),
+            hash_state: RandomState::default(),
+            budget: Budget::new(config.growing_bytes_max),
+            config,
+            events: Events::default(),
+        }
+    }
+
+    /// Collapses a fetch with others of the same key.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        key: FlightKey<'_>,
+        now_ms: u64,
+        gate: &impl Gate,
+    ) -> Joined {
+        let flight_hash = self.flight_hash(key);
+        let mut shard = self.shard(key.hash).lock();
+        let purge_noted = gate.note();
+        if !gate.is_current() {
+            return Joined::Changed;
+        }
+        if shard.declined.contains(key.hash, now_ms) {
+            return Joined::Declined;
+        }
+        let found = shard.flight(flight_hash, key);
+        if let Some(flight) = found.filter(|flight| gate.may_follow(flight.purge_noted)) {
+            return Joined::Follow(Follower::new(flight));
+        }
+        let purged = found.cloned();
+        if let Some(purged) = &purged {
+            shard.unregister(purged);
+        }
+        let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
+        shard.register(Arc::clone(&flight));
+        drop(shard);
+        purged.into_iter().for_each(|purged| purged.detach());
+        let follower = Follower::new(&flight);
+        Joined::Lead(Lead::new(Arc::clone(self), flight), follower)
+    }
+
+    /// Takes the flights of a primary key out of the table, for a purge: nobody joins them any
+    /// more, and their leaders begin no more to store. (Who has begun already learns of the purge
+    /// by its number.) Says how many there were. The key is no longer declined.
+    pub(crate) fn detach(&self, hash: u64, primary: &[u8]) -> u64 {
+        let mut shard = self.shard(hash).lock();
+        shard.declined.forget(hash);
+        let taken = shard.take_where(|key| key.primary == primary);
+        drop(shard);
+        detach_all(&taken)
+    }
+
+    /// Takes all flights out of the table whose primary key matches, like
+    /// [`detach`](Self::detach). The predicate is asked under a shard's lock.
+    pub(crate) fn detach_where(&self, matches: impl Fn(&[u8]) -> bool) -> u64 {
+        let take = |padded: &Padded| padded.0.lock().take_where(|key| matches(key.primary));
+        self.shards.iter().map(take).map(|taken| detach_all(&taken)).sum()
+    }
+
+    /// Ends that fetches of a key are not collapsed, because a response turned out storable.
+    pub(crate) fn forget_declined(&self, hash: u64) {
+        self.shard(hash).lock().declined.forget(hash);
+    }
+
+    /// Sums and counts; takes each shard's lock for a moment.
+    pub(crate) fn stats(&self) -> FlightStats {
+        let count = |padded: &Padded| padded.0.lock().flights.len() as u64;
+        FlightStats {
+            flight_count: self.shards.iter().map(count).sum(),
+            growing_bytes: self.budget.taken_bytes(),
+            ..self.events.stats()
+        }
+    }
+
+    pub(super) fn config(&self) -> &FlightConfig {
+        &self.config
+    }
+
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    pub(super) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Ends that a flight can be joined.
+    pub(super) fn unregister(&self, flight: &Arc<Flight>) {
+        self.shard(flight.key().hash).lock().unregister(flight);
+    }
+
+    /// The same, and remembers the key as declined for `declined_ms` from `now_ms`.
+    pub(super) fn decline(&self, flight: &Arc<Flight>, now_ms: u64) {
+        let hash = flight.key().hash;
+        let until_ms = now_ms.saturating_add(self.config.declined_ms);
+        let mut shard = self.shard(hash).lock();
+        shard.unregister(flight);
+        shard.declined.remember(hash, until_ms);
+        drop(shard);
+        self.events.declined.fetch_add(1, Relaxed);
+    }
+
+    fn flight_hash(&self, key: FlightKey<'_>) -> u64 {
+        self.hash_state.hash_one((key.hash, key.variant))
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[(hash >> SHARD_SHIFT) as usize & (self.shards.len() - 1)].0
+    }
+}
+
+fn detach_all(taken: &[Arc<Flight>]) -> u64 {
+    taken.iter().for_each(|flight| flight.detach());
+    taken.len() as u64
+}
+
+#[cfg(test)]
+impl Flights {
+    /// Contradictions between what is held and what is counted.
+    pub(super) fn check(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut held_bytes = 0;
+        for padded in &self.shards {
+            let shard = padded.0.lock();
+            for flight in &shard.flights {
+                let (key, flight_hash) = (flight.key(), flight.flight_hash);
+                held_bytes += flight.held_bytes();
+                let is_found =
+                    shard.flight(flight_hash, key).is_some_and(|found| Arc::ptr_eq(found, flight));
+                let is_home = std::ptr::eq(self.shard(key.hash), &padded.0)
+                    && self.flight_hash(key) == flight_hash;
+                if !is_found || !is_home || flight.is_detached() {
+                    faults.push(format!("{key:?} is not in its place"));
+                }
+            }
+        }
+        let (taken_bytes, bytes_max) = (self.budget.taken_bytes(), self.budget.bytes_max());
+        if held_bytes > taken_bytes || taken_bytes > bytes_max {
+            faults.push(format!("{held_bytes} held, {taken_bytes} taken of {bytes_max}"));
+        }
+        faults
+    }
+}

@@ -1,0 +1,99 @@
+//! Pieces of a body, and what they cost.
+//!
+//! Each piece of memory carries its own charge: it is given back when the last clone is dropped,
+//! wherever that clone is.
+
+use bytes::Bytes;
+
+use super::budget::{ALLOCATION_BYTES, Charge};
+use super::growing::JOINED_BYTES_MAX;
+
+/// The owner behind a `Bytes`: the memory and its owner (whose count and drop function are two
+/// words).
+const HELD_BYTES: u64 = (size_of::<Held>() + 2 * size_of::<usize>()) as u64 + 2 * ALLOCATION_BYTES;
+
+/// Beside its bytes, a fragment costs its owner and its place in the growing record, whose list may
+/// be half empty.
+pub(super) const FRAGMENT_OVERHEAD_BYTES: u64 = HELD_BYTES + 2 * size_of::<Fragment>() as u64;
+
+/// A fragment's memory and the receipt for it. The memory is dropped first.
+struct Held {
+    bytes: Box<[u8]>,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Copies `parts` one after another into one exactly sized allocation.
+///
+/// Cloning the result never allocates: it has an owner with a reference count from the start.
+pub(super) fn hold(parts: &[Bytes], last: &[u8], charge: Charge) -> Bytes {
+    let bytes_count = parts.iter().map(Bytes::len).sum::<usize>() + last.len();
+    let mut bytes = Vec::with_capacity(bytes_count);
+    for part in parts {
+        bytes.extend_from_slice(part);
+    }
+    bytes.extend_from_slice(last);
+    Bytes::from_owner(Held { bytes: bytes.into_boxed_slice(), _charge: charge })
+}
+
+/// What a fragment of `bytes` costs.
+pub(super) fn fragment_cost(bytes: u64) -> u64 {
+    bytes.saturating_add(FRAGMENT_OVERHEAD_BYTES)
+}
+
+/// What a body of `bytes` is promised: its bytes, fragments that are as long as joined ones are on
+/// the average, and the copy that is made when one is joined. An origin that sends still smaller
+/// pieces, and none that can be joined, finds the rest of their cost or not.
+pub(super) fn body_cost(bytes: u64) -> u64 {
+    let fragment_count = 1 + bytes.div_ceil(JOINED_BYTES_MAX / 2);
+    let copied_bytes = bytes.min(JOINED_BYTES_MAX);
+    let overhead_bytes = fragment_count * FRAGMENT_OVERHEAD_BYTES;
+    bytes.saturating_add(copied_bytes).saturating_add(overhead_bytes)
+}
+
+/// A piece of a body.
+#[derive(Clone, Debug)]
+pub(super) struct Fragment {
+    /// Its bytes; never empty.
+    pub(super) bytes: Bytes,
+    /// Offset in the body of the first byte after it.
+    pub(super) end: u64,
+}
+
+impl Fragment {
+    /// Offset in the body of its first byte.
+    pub(super) fn start(&self) -> u64 {
+        self.end - self.bytes.len() as u64
+    }
+
+    /// What it costs.
+    pub(super) fn cost(&self) -> u64 {
+        fragment_cost(self.bytes.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget::Budget;
+    use super::*;
+
+    #[test]
+    fn held_bytes_are_exact_and_give_their_charge_back_with_the_last_clone() {
+        let budget = Budget::new(100);
+        let account = budget.open(0).unwrap();
+        let first = hold(&[], b"abc", account.charge(3).unwrap());
+        let both = hold(std::slice::from_ref(&first), b"de", account.charge(5).unwrap());
+        assert_eq!(&both[..], b"abcde");
+        drop(first);
+        let part = both.slice(1..2);
+        drop(both);
+        assert_eq!(budget.taken_bytes(), 5, "a slice keeps the whole allocation");
+        drop(part);
+        assert_eq!(budget.taken_bytes(), 0);
+    }
+}

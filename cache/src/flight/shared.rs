@@ -1,0 +1,199 @@
+//! One fetch and all who wait for it: the growing record behind its lock.
+//!
+//! A flight, its key and its readers are not charged: there are at most as many as requests under
+//! way, and they belong to those requests' memory.
+//!
+//! Wakers are woken, and those that are no longer needed dropped, after the lock is released: both
+//! may run foreign code, which may come back here.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use forebay_sync::{LockClass, Mutex};
+
+use super::flights::FlightKey;
+use super::growing::{End, Growing, Phase, ReadEvent};
+use super::readers::ReaderId;
+use super::window::{Room, Window};
+
+pub(super) struct Flight {
+    /// Hash of the primary key: names the shard.
+    hash: u64,
+    /// Hash of primary key and variant: finds the flight in its shard.
+    pub(super) flight_hash: u64,
+    primary: Box<[u8]>,
+    variant: Option<Box<[u8]>>,
+    /// The number of the last purge that was over when the leader began.
+    pub(super) purge_noted: u64,
+    growing: Mutex<Growing>,
+}
+
+impl Flight {
+    pub(super) fn new(key: FlightKey<'_>, flight_hash: u64, purge_noted: u64) -> Self {
+        Self {
+            hash: key.hash,
+            flight_hash,
+            primary: key.primary.into(),
+            variant: key.variant.map(Into::into),
+            purge_noted,
+            growing: Mutex::new(LockClass::Flight, Growing::new()),
+        }
+    }
+
+    pub(super) fn key(&self) -> FlightKey<'_> {
+        let variant = self.variant.as_deref();
+        FlightKey { hash: self.hash, primary: &self.primary, variant }
+    }
+
+    /// Changes the state, then wakes who waits for it.
+    fn change<T>(&self, change: impl FnOnce(&mut Growing, &mut Vec<Waker>) -> T) -> T {
+        let mut wakers = Vec::new();
+        let result = change(&mut self.growing.lock(), &mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    /// Tells the followers what has become of the fetch. The first word stands.
+    pub(super) fn settle(&self, phase: Phase) {
+        self.change(|growing, wakers| {
+            if let Phase::Waiting = growing.phase {
+                growing.phase = phase;
+                growing.readers.take_wakers(wakers);
+            }
+        });
+    }
+
+    /// Ends the body. The first word stands. Nobody reads any more of an aborted one.
+    pub(super) fn end(&self, end: End) {
+        let unread = self.change(|growing, wakers| {
+            if growing.end == End::Open {
+                growing.end = end;
+                growing.readers.take_wakers(wakers);
+            }
+            if growing.end == End::Aborted { growing.take_fragments() } else { VecDeque::new() }
+        });
+        drop(unread);
+    }
+
+    /// It was taken out of the table: the leader makes it a sliding one with its next append.
+    pub(super) fn detach(&self) {
+        self.growing.lock().detached = true;
+    }
+
+    pub(super) fn is_detached(&self) -> bool {
+        self.growing.lock().detached
+    }
+
+    /// Makes the body a sliding one; it must no longer be registered.
+    pub(super) fn slide(&self, window_bytes: u64) {
+        let mut growing = self.growing.lock();
+        growing.window = Some(Window::new(window_bytes));
+        growing.release();
+    }
+
+    /// Sets how much a sliding body may hold.
+    pub(super) fn set_window(&self, bytes_max: u64) {
+        if let Some(window) = &mut self.growing.lock().window {
+            window.bytes_max = bytes_max;
+        }
+    }
+
+    /// The last fragments that `bytes` more are to be joined with.
+    pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
+        self.growing.lock().tail(bytes)
+    }
+
+    /// Publishes bytes that begin with the last `repeated_bytes` of what is there already. False
+    /// if the body is a sliding one that nobody reads.
+    pub(super) fn publish(&self, bytes: Bytes, repeated_bytes: u64) -> bool {
+        self.change(|growing, wakers| {
+            growing.publish(bytes, repeated_bytes, wakers);
+            growing.window.is_none() || !growing.readers.is_empty()
+        })
+    }
+
+    /// Whether the leader of a sliding body may append, and whether a reader was left behind.
+    pub(super) fn poll_room(
+        &self,
+        cx: &Context<'_>,
+        now_ms: u64,
+        wait_ms_max: u64,
+    ) -> (Poll<Room>, bool) {
+        self.change(|growing, wakers| {
+            let cut = growing.count_stall(now_ms, wait_ms_max, wakers);
+            (growing.poll_room(cx, now_ms), cut)
+        })
+    }
+
+    /// What the fragments cost that are held now.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.growing.lock().held_bytes
+    }
+
+    /// Clones of what is held of a part of the body.
+    pub(super) fn pieces(&self, range: Range<u64>) -> Vec<Bytes> {
+        let mut pieces = Vec::new();
+        self.growing.lock().lend(range, &mut pieces);
+        pieces
+    }
+}
+
+/// A follower's or reader's place in a flight; dropping it leaves.
+pub(super) struct Seat {
+    flight: Arc<Flight>,
+    id: ReaderId,
+}
+
+impl Seat {
+    pub(super) fn new(flight: &Arc<Flight>) -> Self {
+        let id = flight.growing.lock().readers.attach();
+        Self { flight: Arc::clone(flight), id }
+    }
+
+    /// Waits for a phase that is not `Waiting`.
+    pub(super) fn poll_phase(&self, cx: &Context<'_>) -> Poll<Phase> {
+        let mut growing = self.flight.growing.lock();
+        let phase = growing.phase_for(self.id);
+        if !matches!(phase, Phase::Waiting) {
+            return Poll::Ready(phase);
+        }
+        let replaced = growing.readers.wait(self.id, cx);
+        drop(growing);
+        drop(replaced);
+        Poll::Pending
+    }
+
+    /// Hands over what has not been read.
+    pub(super) fn poll_read(
+        &self,
+        cx: &Context<'_>,
+        bytes_max: u64,
+        out: &mut Vec<Bytes>,
+    ) -> Poll<ReadEvent> {
+        let mut growing = self.flight.growing.lock();
+        let event = growing.read(self.id, bytes_max, out);
+        let (replaced, leader) = match event {
+            Some(_) => (None, growing.leader_to_wake()),
+            None => growing.wait(self.id, cx),
+        };
+        drop(growing);
+        drop(replaced);
+        leader.into_iter().for_each(Waker::wake);
+        event.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut growing = self.flight.growing.lock();
+        let left = growing.readers.detach(self.id);
+        growing.release();
+        let leader = growing.leader_to_wake();
+        drop(growing);
+        drop(left);
+        leader.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,224 @@
+//! One fetch for many: who leads, who follows, what everybody learns, and purges in between.
+
+use super::fragment::fragment_cost;
+use super::*;
+
+#[test]
+fn all_followers_read_the_same_record_while_it_arrives() {
+    let flights = new_flights(config());
+    let (lead, first) = take_lead(&flights, b"a", None);
+    let mut followers: Vec<Follower> = (0..99).map(|_| follow(&flights, b"a")).collect();
+    followers.push(first);
+    let mut growth = lead.begin(b"head", None, Some(6000)).unwrap();
+    let mut readers: Vec<Reader> = followers.into_iter().map(reader).collect();
+    let body = content(1, 6000);
+    for part in body.chunks(2000) {
+        growth.append(part).unwrap();
+        for reader in &mut readers {
+            assert_eq!(read_now(reader), (part.to_vec(), Poll::Pending));
+        }
+    }
+    let mut late = reader(follow(&flights, b"a"));
+    assert_eq!((late.head(), late.body_bytes()), (&b"head"[..], Some(6000)));
+    assert!(growth.is_storing() && growth.is_complete());
+    growth.finish();
+    for reader in &mut readers {
+        assert_eq!(read_now(reader), (vec![], Poll::Ready(ReadEvent::Done)));
+    }
+    assert_eq!(read_now(&mut late), (body, Poll::Ready(ReadEvent::Done)));
+    drop((readers, late));
+    check_at_rest(&flights);
+}
+
+#[test]
+fn a_fill_outlives_its_first_client() {
+    let flights = new_flights(config());
+    let (lead, follower) = take_lead(&flights, b"a", None);
+    drop(follower);
+    let mut growth = begin(lead, b"", None);
+    growth.append(b"abc").unwrap();
+    assert!(growth.is_storing() && growth.is_complete());
+    assert_eq!(body_of(&growth), b"abc");
+}
+
+#[test]
+fn what_a_reader_takes_at_a_time_is_limited() {
+    let flights = new_flights(config());
+    let (lead, follower) = take_lead(&flights, b"a", None);
+    let mut growth = begin(lead, b"", None);
+    // Each so much shorter than the one before that they are not joined.
+    for part in [&b"abcdefghi"[..], b"jklm", b"n"] {
+        growth.append(part).unwrap();
+    }
+    let (mut reader, mut cx) = (reader(follower), Context::from_waker(Waker::noop()));
+    for (bytes_max, expected) in [(3, "abc"), (0, "d"), (5, "efghi"), (2, "jk"), (9, "lmn")] {
+        let mut out = Vec::new();
+        let event = reader.poll_fragments(&mut cx, bytes_max, &mut out);
+        assert_eq!(event, Poll::Ready(ReadEvent::Data), "{bytes_max}");
+        assert_eq!(out.concat(), expected.as_bytes(), "{bytes_max}");
+    }
+}
+
+/// What a leader may say, and what its followers see.
+#[test]
+fn every_end_of_a_fetch_reaches_its_followers() {
+    type Act = fn(Lead);
+    let cases: [(&str, Act, &str); 5] = [
+        ("declined", |lead| lead.decline(0), "Declined"),
+        ("declined once", |lead| lead.decline_once(), "Declined"),
+        ("failed", |lead| lead.fail(), "Failed"),
+        ("dropped", drop, "Failed"),
+        ("aborted before it was read", |lead| drop(begin(lead, b"", None)), "Failed"),
+    ];
+    for (name, act, expected) in cases {
+        let flights = new_flights(config());
+        let (lead, mut follower) = take_lead(&flights, b"a", None);
+        let alarm = Arc::new(Alarm::default());
+        let waker = Waker::from(Arc::clone(&alarm));
+        let mut cx = Context::from_waker(&waker);
+        assert!(follower.poll_outcome(&mut cx).is_pending(), "{name}");
+        act(lead);
+        assert!(alarm.0.load(Relaxed) >= 1, "{name}: not woken");
+        assert_eq!(format!("{:?}", outcome(&mut follower)), expected, "{name}");
+        assert_eq!(format!("{:?}", outcome(&mut follower)), "Failed", "{name}: it comes once");
+        drop(follower);
+        check_at_rest(&flights);
+    }
+}
+
+#[test]
+fn a_broken_body_aborts_its_readers_and_frees_what_they_have_not_read() {
+    type Act = fn(Growth);
+    let cases: [(&str, Option<u64>, Act); 3] = [
+        ("dropped", None, drop),
+        ("too short", Some(4), Growth::finish),
+        ("too long", Some(2), Growth::finish),
+    ];
+    for (name, body_bytes, act) in cases {
+        let flights = new_flights(config());
+        let (lead, follower) = take_lead(&flights, b"a", None);
+        let mut growth = lead.begin(b"", None, body_bytes).unwrap();
+        let mut reader = reader(follower);
+        growth.append(b"abc").unwrap();
+        assert_eq!(growth.is_complete(), body_bytes.is_none(), "{name}");
+        act(growth);
+        let (begun, stats) = (fragment_cost(0), flights.stats());
+        assert_eq!((stats.growing_bytes, stats.flight_count), (begun, 0), "{name}");
+        assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Aborted), "{name}");
+        drop(reader);
+        check_at_rest(&flights);
+    }
+}
+
+#[test]
+fn a_declined_key_is_not_collapsed_for_a_while() {
+    let flights = new_flights(config());
+    take_lead(&flights, b"a", None).0.decline(1000);
+    for (now_ms, declined) in [(1000, true), (1099, true), (1100, false)] {
+        let joined = flights.join(key(b"a", Some(b"v")), now_ms, &Nothing);
+        assert_eq!(matches!(joined, Joined::Declined), declined, "at {now_ms}");
+    }
+    let ways: [fn(&Flights); 2] = [
+        |flights| flights.forget_declined(hash(b"a")),
+        |flights| _ = flights.detach(hash(b"a"), b"a"),
+    ];
+    for forget in ways {
+        assert!(matches!(join(&flights, b"a", 1000), Joined::Declined));
+        forget(&flights);
+        take_lead(&flights, b"a", None).0.decline(1000);
+    }
+    take_lead(&flights, b"b", None).0.decline_once();
+    assert!(matches!(join(&flights, b"b", 0), Joined::Lead(..)));
+    assert_eq!(flights.stats().declined, 3);
+}
+
+#[test]
+fn a_body_known_to_be_too_long_gives_the_lead_back() {
+    let flights = new_flights(config());
+    let (lead, mut follower) = take_lead(&flights, b"a", None);
+    let (lead, refused) = lead.begin(b"", None, Some(200_000)).unwrap_err();
+    assert_eq!(refused, Refused::TooLarge);
+    assert!(follower.poll_outcome(&mut Context::from_waker(Waker::noop())).is_pending());
+    lead.decline(0);
+    assert!(matches!(outcome(&mut follower), Outcome::Declined));
+    assert_eq!(flights.stats().refused_large, 1);
+    // Promised lengths share what may grow.
+    let growths: Vec<Growth> = (0..2_u8)
+        .map(|i| take_lead(&flights, &[i], None).0.begin(b"", None, Some(110_000)).unwrap())
+        .collect();
+    let (_, refused) =
+        take_lead(&flights, b"c", None).0.begin(b"", None, Some(110_000)).unwrap_err();
+    assert_eq!((refused, flights.stats().refused_no_room), (Refused::NoRoom, 1));
+    drop(growths);
+    drop(follower);
+    check_at_rest(&flights);
+}
+
+#[test]
+fn a_follower_of_another_variant_sees_whose_response_it_is() {
+    let flights = new_flights(config());
+    let (lead, _first) = take_lead(&flights, b"a", None);
+    let other = follow(&flights, b"a");
+    let growth = begin(lead, b"", base("encoding", "gzip"));
+    let other = reader(other);
+    assert_eq!(other.base(), base("encoding", "gzip").as_ref());
+    assert_eq!(growth.opening().base, base("encoding", "gzip"));
+    // It knows the names now: its own variant has a flight of its own.
+    let (lead, _) = take_lead(&flights, b"a", Some(b"br"));
+    assert_eq!(lead.key(), key(b"a", Some(b"br")));
+    assert_eq!(flights.stats().flight_count, 2);
+}
+
+/// A purge at any moment of a fill: it is neither stored nor joined, its followers are served.
+#[test]
+fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
+    for moment in 0..4 {
+        let flights = new_flights(config());
+        let purge_at = |now: usize| {
+            if now == moment {
+                assert_eq!(flights.detach(hash(b"a"), b"a"), 1, "moment {moment}");
+                check(&flights);
+            }
+        };
+        let (lead, follower) = take_lead(&flights, b"a", None);
+        purge_at(0);
+        let mut growth = begin(lead, b"", None);
+        let mut reader = reader(follower);
+        purge_at(1);
+        growth.append(b"abc").unwrap();
+        purge_at(2);
+        growth.append(b"def").unwrap();
+        purge_at(3);
+        assert!(!growth.is_storing(), "moment {moment}");
+        let (second, _) = take_lead(&flights, b"a", None);
+        growth.finish();
+        assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
+        drop(follow(&flights, b"a"));
+        assert!(begin(second, b"new", None).is_storing(), "moment {moment}");
+        drop(reader);
+        check_at_rest(&flights);
+    }
+}
+
+#[test]
+fn a_reader_is_woken_once_by_each_change_and_never_without() {
+    let flights = new_flights(config());
+    let (lead, follower) = take_lead(&flights, b"a", None);
+    let mut growth = begin(lead, b"", None);
+    let mut reader = reader(follower);
+    let alarm = Arc::new(Alarm::default());
+    let waker = Waker::from(Arc::clone(&alarm));
+    let mut cx = Context::from_waker(&waker);
+    for round in 0..3 {
+        assert_eq!(read(&mut reader, &mut cx).1, Poll::Pending);
+        assert_eq!(read(&mut reader, &mut cx).1, Poll::Pending, "asked twice");
+        assert_eq!(alarm.0.load(Relaxed), round);
+        growth.append(b"a").unwrap();
+        growth.append(b"b").unwrap();
+        assert_eq!(alarm.0.load(Relaxed), round + 1, "who does not wait is not woken");
+    }
+    assert_eq!(read(&mut reader, &mut cx), (b"ab".to_vec(), Poll::Pending));
+    drop(growth);
+    assert_eq!(alarm.0.load(Relaxed), 4);
+    assert_eq!(read(&mut reader, &mut cx).1, Poll::Ready(ReadEvent::Aborted));
+}

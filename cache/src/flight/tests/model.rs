@@ -1,0 +1,317 @@
+//! Random histories against an obvious table of flights, in which nothing is shared or limited.
+
+use super::shelf::{Kept, Shelf};
+use super::*;
+
+const KEYS: u64 = 16;
+const VARIANTS: u64 = 3;
+const OPERATIONS: u64 = 100_000;
+/// Bodies up to here can become windows.
+const BODY_BYTES_MAX: u64 = 12_000;
+
+/// Key and variant of a flight.
+type Name = (u64, Option<Vec<u8>>);
+
+/// A fetch under way.
+struct Fetch {
+    growth: Growth,
+    name: Name,
+    readers: Vec<(Reader, Vec<u8>)>,
+    head: Vec<u8>,
+    version: u64,
+    body_bytes: usize,
+    sent_bytes: usize,
+    /// It was neither detached nor given up.
+    registered: bool,
+    /// It was purged elsewhere: whoever joins next detaches it.
+    purged: bool,
+}
+
+struct Model {
+    flights: Arc<Flights>,
+    shelf: Shelf,
+    rng: Rng,
+    fetches: Vec<Fetch>,
+    /// By key: until when it is declined.
+    declined: Vec<u64>,
+    /// Of the last fetch; the clock, too.
+    version: u64,
+}
+
+impl Model {
+    fn new(seed: u64, config: FlightConfig) -> Self {
+        Self {
+            flights: new_flights(config),
+            shelf: Shelf::new(),
+            rng: Rng(seed),
+            fetches: Vec::new(),
+            declined: vec![0; KEYS as usize],
+            version: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        self.version += 1;
+        let number = self.rng.below(KEYS);
+        match self.rng.below(100) {
+            0..30 => self.start(number),
+            30..60 => self.append(),
+            60..75 => self.finish(),
+            75..79 => self.abort(),
+            79..87 => self.read(),
+            87..90 => self.give_up(),
+            90..92 => self.shelf.evict(&number.to_le_bytes()),
+            92..97 => self.purge(number),
+            97 => self.purge_where(),
+            _ => {
+                self.flights.forget_declined(hash(&number.to_le_bytes()));
+                self.declined[number as usize] = 0;
+            }
+        }
+    }
+
+    /// Joins as a request would that has found what is stored, or something older.
+    fn start(&mut self, number: u64) {
+        let primary = number.to_le_bytes();
+        let found = self.shelf.find(&primary);
+        let variant = (self.rng.below(2) == 0).then(|| vec![self.rng.below(VARIANTS) as u8]);
+        let is_stale = self.rng.below(10) == 0 && found.is_some();
+        let known = found.clone().filter(|_| !is_stale);
+        let gate = self.shelf.gate(&primary, known.as_ref());
+        let joined = self.flights.join(key(&primary, variant.as_deref()), self.version, &gate);
+        let name = (number, variant);
+        let led = self.fetches.iter().position(|fetch| fetch.registered && fetch.name == name);
+        let followed = led.filter(|&index| !self.fetches[index].purged);
+        match joined {
+            Joined::Changed => assert!(is_stale, "{name:?}: what was found is current"),
+            Joined::Declined => assert!(self.version < self.declined[number as usize], "{name:?}"),
+            Joined::Follow(follower) => {
+                let fetch = followed.map(|index| &mut self.fetches[index]);
+                fetch.expect("a leader").follow(reader(follower));
+            }
+            Joined::Lead(lead, follower) => {
+                assert!(!is_stale && followed.is_none(), "{name:?}: two leaders");
+                assert!(self.version >= self.declined[number as usize], "{name:?}: is declined");
+                if let Some(purged) = led {
+                    self.fetches[purged].registered = false;
+                }
+                self.lead(lead, follower, known, name);
+            }
+        }
+    }
+
+    fn lead(&mut self, lead: Lead, mut follower: Follower, known: Option<Kept>, name: Name) {
+        let primary = name.0.to_le_bytes();
+        match (self.rng.below(12), known) {
+            (0, _) => return lead.fail(),
+            (1, _) => {
+                self.declined[name.0 as usize] = self.version + config().declined_ms;
+                return lead.decline(self.version);
+            }
+            (2, _) => return lead.decline_once(),
+            (3..6, Some(known)) => {
+                let sequence = self.shelf.renew(&primary, &known);
+                lead.validated(Renewed { head: known.head.clone(), sequence });
+                let Outcome::Validated(renewed) = outcome(&mut follower) else { panic!("no head") };
+                assert_eq!((renewed.head, renewed.sequence), (known.head, sequence));
+                return assert!(sequence.is_some(), "nothing came between");
+            }
+            _ => {}
+        }
+        let head = format!("{name:?} {}", self.version).into_bytes();
+        let body_bytes = self.rng.size(BODY_BYTES_MAX) as usize;
+        let length = (self.rng.below(2) == 0).then_some(body_bytes as u64);
+        let Ok(growth) = lead.begin(&head, None, length) else {
+            return;
+        };
+        let mut fetch = Fetch {
+            growth,
+            name,
+            readers: Vec::new(),
+            head,
+            version: self.version,
+            body_bytes,
+            sent_bytes: 0,
+            registered: true,
+            purged: false,
+        };
+        fetch.follow(reader(follower));
+        self.fetches.push(fetch);
+    }
+
+    fn pick(&mut self) -> Option<usize> {
+        (!self.fetches.is_empty()).then(|| self.rng.below(self.fetches.len() as u64) as usize)
+    }
+
+    fn append(&mut self) {
+        let Some(index) = self.pick() else { return };
+        let bytes = self.rng.size(4000) as usize;
+        let given_up = self.fetches[index].append(bytes, &self.flights);
+        self.note_decline(index, given_up);
+    }
+
+    /// A body that was too long is declined by the clock of its last append.
+    fn note_decline(&mut self, index: usize, given_up: GivenUp) {
+        if let GivenUp::Declined(at_ms) = given_up {
+            self.declined[self.fetches[index].name.0 as usize] = at_ms + config().declined_ms;
+        }
+    }
+
+    fn finish(&mut self) {
+        let Some(index) = self.pick() else { return };
+        let given_up = self.fetches[index].append(usize::MAX, &self.flights);
+        self.note_decline(index, given_up);
+        let fetch = self.fetches.swap_remove(index);
+        if !fetch.readers.is_empty() || fetch.registered {
+            fetch.finish(&self.shelf);
+        }
+    }
+
+    fn abort(&mut self) {
+        let Some(index) = self.pick() else { return };
+        let fetch = self.fetches.swap_remove(index);
+        drop(fetch.growth);
+        for (mut reader, _) in fetch.readers {
+            assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Aborted));
+        }
+    }
+
+    fn read(&mut self) {
+        let Some(index) = self.pick() else { return };
+        let leaves = self.rng.below(10) == 0;
+        let fetch = &mut self.fetches[index];
+        fetch.read();
+        if leaves {
+            fetch.readers.pop();
+        }
+    }
+
+    fn give_up(&mut self) {
+        let Some(index) = self.pick() else { return };
+        let fetch = &mut self.fetches[index];
+        // One that was detached, but has not appended since, is not a window yet.
+        let declined = self.flights.stats().declined;
+        fetch.growth.give_up_storing(self.version);
+        fetch.registered = false;
+        if self.flights.stats().declined > declined {
+            self.note_decline(index, GivenUp::Declined(self.version));
+        }
+    }
+
+    fn purge(&mut self, number: u64) {
+        let primary = number.to_le_bytes();
+        self.shelf.purge(&primary);
+        let is_elsewhere = self.rng.below(2) == 0;
+        let of_key = self.fetches.iter_mut().filter(|f| f.registered && f.name.0 == number);
+        if is_elsewhere {
+            return of_key.for_each(|fetch| fetch.purged = true);
+        }
+        let expected = of_key.map(|fetch| fetch.registered = false).count() as u64;
+        assert_eq!(self.flights.detach(hash(&primary), &primary), expected, "{number}");
+        self.declined[number as usize] = 0;
+    }
+
+    fn purge_where(&mut self) {
+        let bound = self.rng.below(KEYS);
+        (0..bound).for_each(|number| self.shelf.purge(&number.to_le_bytes()));
+        let below = self.fetches.iter_mut().filter(|f| f.registered && f.name.0 < bound);
+        let expected = below.map(|fetch| fetch.registered = false).count() as u64;
+        let matches =
+            |primary: &[u8]| u64::from_le_bytes(primary.try_into().expect("a key")) < bound;
+        assert_eq!(self.flights.detach_where(matches), expected, "below {bound}");
+    }
+}
+
+/// Whether a fetch gave up storing while it appended.
+enum GivenUp {
+    No,
+    /// Its key is declined from this time.
+    Declined(u64),
+}
+
+impl Fetch {
+    fn follow(&mut self, reader: Reader) {
+        assert_eq!(reader.head(), self.head);
+        self.readers.push((reader, Vec::new()));
+    }
+
+    /// Appends some of the rest, or until nobody listens any more.
+    fn append(&mut self, bytes_max: usize, flights: &Flights) -> GivenUp {
+        let body = content(self.version, self.body_bytes);
+        let to = self.sent_bytes.saturating_add(bytes_max).min(self.body_bytes);
+        let mut given_up = GivenUp::No;
+        while self.sent_bytes < to {
+            let mut cx = Context::from_waker(Waker::noop());
+            if self.growth.poll_room(&mut cx, self.version).is_pending() {
+                assert!(self.read() > 0, "a window is full, and there is nothing to read");
+                continue;
+            }
+            let part = &body[self.sent_bytes..to.min(self.sent_bytes + 3000)];
+            let before = flights.stats();
+            let appended = self.growth.append(part);
+            let after = flights.stats();
+            self.registered &= after.outgrown == before.outgrown;
+            if after.declined > before.declined {
+                given_up = GivenUp::Declined(self.version);
+            }
+            if appended.is_err() {
+                assert!(self.readers.is_empty() && !self.registered, "{:?}", self.name);
+                break;
+            }
+            self.sent_bytes += part.len();
+        }
+        given_up
+    }
+
+    /// All readers read what there is; returns how much.
+    fn read(&mut self) -> usize {
+        let content = content(self.version, self.body_bytes);
+        let mut read_bytes = 0;
+        for (reader, read) in &mut self.readers {
+            let (more, end) = read_now(reader);
+            read_bytes += more.len();
+            read.extend(more);
+            assert_eq!(end, Poll::Pending);
+            assert!(*read == content[..self.sent_bytes], "{:?}", self.name);
+        }
+        read_bytes
+    }
+
+    fn finish(self, shelf: &Shelf) {
+        let complete = self.sent_bytes == self.body_bytes;
+        let body = content(self.version, self.body_bytes);
+        assert_eq!(self.growth.is_storing(), self.registered, "{:?}", self.name);
+        if self.registered {
+            assert!(complete && self.growth.is_complete(), "{:?}", self.name);
+            assert!(body_of(&self.growth) == body, "{:?}", self.name);
+            let (primary, noted) = (self.name.0.to_le_bytes(), self.growth.purge_noted());
+            let stored = shelf.store(&primary, noted, &self.head, &body);
+            assert_eq!(stored, !self.purged, "{:?}", self.name);
+        }
+        self.growth.finish();
+        for (mut reader, mut read) in self.readers {
+            let (rest, end) = read_now(&mut reader);
+            read.extend(rest);
+            assert_eq!(end, Poll::Ready(ReadEvent::Done), "{:?}", self.name);
+            assert!(read == body, "{:?}", self.name);
+        }
+    }
+}
+
+#[test]
+fn random_histories_agree_with_the_obvious_table() {
+    let mut rng = Rng::from_environment("model");
+    let ample = FlightConfig { object_bytes_max: 5000, ..config() };
+    let tight = FlightConfig { growing_bytes_max: 32 * 1024, ..ample.clone() };
+    for config in [ample, tight] {
+        for _ in 0..50 {
+            let mut model = Model::new(rng.next(), config.clone());
+            for _ in 0..OPERATIONS / 50 {
+                model.step();
+            }
+            check(&model.flights);
+            model.fetches.clear();
+            check_at_rest(&model.flights);
+        }
+    }
+}

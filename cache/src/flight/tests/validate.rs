@@ -1,0 +1,55 @@
+//! A stored record that turns out to be good: followers get its new head.
+
+use super::shelf::Shelf;
+use super::*;
+
+#[test]
+fn followers_get_the_new_head_and_nobody_joins_any_more() {
+    for is_purged in [false, true] {
+        let flights = new_flights(config());
+        let (lead, mut first) = take_lead(&flights, b"a", None);
+        let mut second = follow(&flights, b"a");
+        if is_purged {
+            assert_eq!(flights.detach(hash(b"a"), b"a"), 1);
+        }
+        let sequence = (!is_purged).then_some(7);
+        lead.validated(Renewed { head: Bytes::from_static(b"new head"), sequence });
+        let (_other, _) = take_lead(&flights, b"a", None);
+        for follower in [&mut first, &mut second] {
+            let Outcome::Validated(renewed) = outcome(follower) else { panic!("no head") };
+            assert_eq!((&renewed.head[..], renewed.sequence), (&b"new head"[..], sequence));
+        }
+    }
+}
+
+#[test]
+fn another_response_reaches_who_waits_for_a_validation() {
+    let flights = new_flights(config());
+    let (lead, _first) = take_lead(&flights, b"a", None);
+    // Who finds the stale record meanwhile follows the same fetch.
+    let second = follow(&flights, b"a");
+    let mut growth = begin(lead, b"", None);
+    growth.append(b"new").unwrap();
+    assert_eq!(body_of(&growth), b"new");
+    growth.finish();
+    assert_eq!(read_now(&mut reader(second)), (b"new".to_vec(), Poll::Ready(ReadEvent::Done)));
+}
+
+/// A purge of another process is on its way when a fetch begins. Who joins after the purge must
+/// not get what it took out.
+#[test]
+fn after_a_purge_nobody_follows_who_validates_what_it_took_out() {
+    for validates in [true, false] {
+        let (flights, shelf) = (new_flights(config()), Shelf::new());
+        assert!(!validates || shelf.store(b"a", 0, b"old head", b""));
+        let found = shelf.find(b"a");
+        shelf.begin_purge(b"a");
+        let gate = shelf.gate(b"a", found.as_ref());
+        let first = flights.join(key(b"a", None), 0, &gate);
+        assert!(matches!(first, Joined::Lead(..)), "what is being purged is still current");
+        shelf.evict(b"a");
+        shelf.end_purge();
+        let second = flights.join(key(b"a", None), 0, &shelf.gate(b"a", None));
+        assert_eq!(matches!(second, Joined::Lead(..)), validates, "{second:?}");
+    }
+}

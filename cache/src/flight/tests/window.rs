@@ -1,0 +1,215 @@
+//! A body that outgrows what is stored slides through without being held.
+
+use super::*;
+
+const STEP: usize = 2048;
+
+/// A growth that has just become a window, with its readers.
+fn outgrown(flights: &Arc<Flights>, reader_count: usize) -> (Growth, Vec<Reader>) {
+    let (lead, first) = take_lead(flights, b"a", None);
+    let mut followers = vec![first];
+    followers.extend((1..reader_count).map(|_| follow(flights, b"a")));
+    let mut growth = begin(lead, b"", None);
+    let mut readers: Vec<Reader> = followers.into_iter().map(reader).collect();
+    while flights.stats().outgrown == 0 {
+        assert_eq!(room(&mut growth, 0), Poll::Ready(Ok(())));
+        growth.append(&content(1, STEP)).unwrap();
+        readers.iter_mut().for_each(|reader| drop(read_now(reader)));
+    }
+    (growth, readers)
+}
+
+fn room(growth: &mut Growth, now_ms: u64) -> Poll<Result<(), NobodyListens>> {
+    growth.poll_room(&mut Context::from_waker(Waker::noop()), now_ms)
+}
+
+/// Appends until the window is full.
+fn fill_up(growth: &mut Growth, now_ms: u64) {
+    for _ in 0..100 {
+        if room(growth, now_ms).is_pending() {
+            return;
+        }
+        growth.append(&content(1, STEP)).unwrap();
+    }
+    panic!("the window does not fill up");
+}
+
+#[test]
+fn an_outgrown_body_is_passed_on_whole_and_not_held() {
+    let flights = new_flights(config());
+    let (lead, follower) = take_lead(&flights, b"a", None);
+    let mut growth = begin(lead, b"", None);
+    let (mut reader, body) = (reader(follower), content(1, 1 << 20));
+    let mut received = Vec::new();
+    for part in body.chunks(STEP) {
+        while room(&mut growth, 0).is_pending() {
+            received.extend(read_now(&mut reader).0);
+        }
+        growth.append(part).unwrap();
+        check(&flights);
+        let stats = flights.stats();
+        assert!(stats.outgrown == 0 || stats.flight_count == 0, "late comers must not join");
+    }
+    assert!(!growth.is_storing());
+    growth.finish();
+    received.extend(read_now(&mut reader).0);
+    assert!(received == body, "{} of {} bytes", received.len(), body.len());
+    assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Done));
+    let stats = flights.stats();
+    assert_eq!((stats.outgrown, stats.declined), (1, 1), "{stats:?}");
+    assert!(stats.growing_bytes < 1000, "only the head is left: {stats:?}");
+    // It will be too long the next time, too.
+    assert!(matches!(join(&flights, b"a", 0), Joined::Declined));
+    drop(reader);
+    check_at_rest(&flights);
+}
+
+#[test]
+fn the_leader_waits_for_its_readers_and_stops_without_any() {
+    let flights = new_flights(config());
+    let (mut growth, mut readers) = outgrown(&flights, 2);
+    let alarm = Arc::new(Alarm::default());
+    let waker = Waker::from(Arc::clone(&alarm));
+    fill_up(&mut growth, 0);
+    let held_bytes = flights.stats().growing_bytes;
+    assert!(held_bytes < 3 * 8192, "{held_bytes} bytes held");
+    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    drop(read_now(&mut readers[0]));
+    let woken = alarm.0.load(Relaxed);
+    assert!(room(&mut growth, 0).is_pending(), "one reader has read nothing yet");
+    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    drop(read_now(&mut readers[1]));
+    assert!(alarm.0.load(Relaxed) > woken, "room does not wake the leader");
+    assert_eq!(room(&mut growth, 0), Poll::Ready(Ok(())));
+    // Room alone wakes it, before any reader has caught up and waits.
+    readers.pop();
+    fill_up(&mut growth, 0);
+    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    let (woken, mut out) = (alarm.0.load(Relaxed), Vec::new());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(readers[0].poll_fragments(&mut cx, STEP as u64, &mut out).is_ready());
+    assert_eq!(alarm.0.load(Relaxed), woken + 1, "room does not wake the leader");
+    fill_up(&mut growth, 0);
+    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    readers.clear();
+    assert_eq!(alarm.0.load(Relaxed), woken + 2, "the last reader's leaving does not wake it");
+    assert_eq!(room(&mut growth, 0), Poll::Ready(Err(NobodyListens)));
+    assert_eq!(growth.append(b"x"), Err(NobodyListens));
+    drop(out);
+    drop(growth);
+    check_at_rest(&flights);
+}
+
+#[test]
+fn a_reader_that_makes_others_wait_is_left_behind() {
+    // (who reads in each turn, who is left behind)
+    let cases: [(&str, usize, &[usize], Option<usize>); 3] = [
+        ("one of two stands still", 2, &[0], Some(1)),
+        ("alone", 1, &[], None),
+        ("both are slow alike", 2, &[], None),
+    ];
+    for (name, reader_count, reading, left_behind) in cases {
+        let flights = new_flights(config());
+        let (mut growth, mut readers) = outgrown(&flights, reader_count);
+        fill_up(&mut growth, 0);
+        for now_ms in (0..3000).step_by(250) {
+            let _ = room(&mut growth, now_ms);
+            reading.iter().for_each(|&index| drop(read_now(&mut readers[index])));
+        }
+        for (index, reader) in readers.iter_mut().enumerate() {
+            let aborted = read_now(reader).1 == Poll::Ready(ReadEvent::Aborted);
+            assert_eq!(aborted, Some(index) == left_behind, "{name}: reader {index}");
+        }
+        assert_eq!(room(&mut growth, 3000), Poll::Ready(Ok(())), "{name}");
+        assert_eq!(flights.stats().readers_cut, u64::from(left_behind.is_some()), "{name}");
+        drop((growth, readers));
+        check_at_rest(&flights);
+    }
+}
+
+#[test]
+fn a_follower_that_has_not_looked_yet_is_waited_for() {
+    let flights = new_flights(config());
+    let (lead, first) = take_lead(&flights, b"a", None);
+    let second = follow(&flights, b"a");
+    let mut growth = begin(lead, b"", None);
+    let mut first = reader(first);
+    let mut sent = 0;
+    while flights.stats().outgrown == 0 {
+        growth.append(&content(1, STEP)).unwrap();
+        sent += STEP;
+        drop(read_now(&mut first));
+    }
+    assert!(room(&mut growth, 0).is_pending());
+    assert_eq!(read_now(&mut reader(second)).0.len(), sent, "nothing is lost for it");
+    // Another one that never looks is left behind, and may still fetch for itself.
+    let flights = new_flights(config());
+    let (lead, first) = take_lead(&flights, b"a", None);
+    let mut second = follow(&flights, b"a");
+    let mut growth = begin(lead, b"", None);
+    let mut first = reader(first);
+    while flights.stats().outgrown == 0 {
+        growth.append(&content(1, STEP)).unwrap();
+        drop(read_now(&mut first));
+    }
+    for now_ms in [0, 600, 1200] {
+        let _ = room(&mut growth, now_ms);
+        drop(read_now(&mut first));
+    }
+    assert!(matches!(outcome(&mut second), Outcome::Declined));
+}
+
+#[test]
+fn a_purged_fill_lets_go_of_what_is_read() {
+    let flights = new_flights(config());
+    let (lead, follower) = take_lead(&flights, b"a", None);
+    let mut growth = begin(lead, b"", None);
+    let mut reader = reader(follower);
+    for _ in 0..20 {
+        growth.append(&content(1, STEP)).unwrap();
+    }
+    drop(read_now(&mut reader));
+    flights.detach(hash(b"a"), b"a");
+    growth.append(b"x").unwrap();
+    drop(read_now(&mut reader));
+    assert!(flights.stats().growing_bytes < 3000, "{:?}", flights.stats());
+    drop(reader);
+    assert_eq!(growth.append(b"y"), Err(NobodyListens), "nobody reads what nobody keeps");
+}
+
+#[test]
+fn a_window_goes_on_step_by_step_without_any_room() {
+    let flights = new_flights(config());
+    let (mut growth, mut readers) = outgrown(&flights, 1);
+    // Growing records take all that windows may have.
+    let other = take_lead(&flights, b"b", None).0.begin(b"", None, Some(120_000)).unwrap();
+    for step in 0..50 {
+        assert_eq!(room(&mut growth, 0), Poll::Ready(Ok(())), "step {step}");
+        growth.append(&content(1, STEP)).unwrap();
+        let taken_bytes = flights.stats().growing_bytes;
+        assert!(room(&mut growth, 0).is_pending(), "step {step}: {taken_bytes} bytes taken");
+        assert_eq!(read_now(&mut readers[0]).0.len(), STEP, "step {step}");
+        check(&flights);
+    }
+    drop((growth, readers, other));
+    check_at_rest(&flights);
+}
+
+#[test]
+fn a_fill_that_is_given_up_goes_on_to_its_readers() {
+    let flights = new_flights(config());
+    let (lead, follower) = take_lead(&flights, b"a", None);
+    let mut growth = begin(lead, b"", None);
+    let mut reader = reader(follower);
+    growth.append(b"abc").unwrap();
+    growth.give_up_storing(1000);
+    growth.give_up_storing(2000);
+    assert!(matches!(join(&flights, b"a", 1099), Joined::Declined));
+    assert!(matches!(join(&flights, b"a", 1100), Joined::Lead(..)), "the first time counts");
+    assert!(!growth.is_storing());
+    growth.append(b"def").unwrap();
+    growth.finish();
+    assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
+    drop(reader);
+    check_at_rest(&flights);
+}

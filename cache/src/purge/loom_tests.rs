@@ -1,0 +1,319 @@
+//! Purges against fills on the real index, and what a ring says while it is written.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `origin` | who purges, before that | fills |
+//! | `is_done` | who purges, after the walk | who looks up |
+//! | `word`, `second_word` | fills; who purges | all |
+
+use std::sync::Arc;
+
+use forebay_sync::atomic::{AtomicU64, Ordering, Relaxed, fence};
+use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
+use forebay_sync::{LockClass, Mutex, boxed_words};
+use loom::thread;
+
+use super::*;
+use crate::index::loom_tests::{KEY, Row, Store, run, store};
+
+type Words = Arc<Box<[AtomicU64]>>;
+
+/// The places of what the origin answers before the purge, and after it.
+const STALE: u32 = 0;
+const NEW: u32 = 1;
+
+/// A slot holds two words of a key: the bytes of some key.
+const fn bytes(key: u8) -> [u8; PREDICATE_BYTES_MAX] {
+    [key; PREDICATE_BYTES_MAX]
+}
+const OURS: [u8; PREDICATE_BYTES_MAX] = bytes(KEY);
+const OTHER: [u8; PREDICATE_BYTES_MAX] = bytes(KEY + 1);
+
+struct World {
+    purges: Purges<Words>,
+    /// What the origin has.
+    origin: AtomicU64,
+    is_done: AtomicU64,
+    /// In place of an index, or of a flight.
+    word: AtomicU64,
+    second_word: AtomicU64,
+    lock: Mutex<()>,
+}
+
+fn world(slots: usize) -> Arc<World> {
+    let ring = Arc::new(boxed_words(words_needed(slots).unwrap()));
+    Arc::new(World {
+        purges: Purges::new(Arc::new(boxed_words(1)), 0, ring, slots).unwrap(),
+        origin: AtomicU64::new(u64::from(STALE)),
+        is_done: AtomicU64::new(0),
+        word: AtomicU64::new(EMPTY),
+        second_word: AtomicU64::new(EMPTY),
+        lock: Mutex::new(LockClass::Test, ()),
+    })
+}
+
+impl World {
+    fn is_ours_purged_since(&self, noted: u64) -> bool {
+        self.purges.is_newer(noted, |predicate| predicate.matches_key(&OURS))
+    }
+
+    fn ask_origin(&self) -> u32 {
+        self.origin.load(Relaxed) as u32
+    }
+}
+
+/// Stores what the origin answers, unless a purge is newer.
+fn store_checked(world: &World, store: &Store, row: &Row, noted: u64, place: u32) {
+    let Ok(unchecked) = store.publish(row, KEY, place) else {
+        return;
+    };
+    if world.is_ours_purged_since(noted) {
+        store.index.withdraw(unchecked);
+    } else {
+        store.index.make_live(row, &store.key(KEY), unchecked);
+    }
+}
+
+fn fill(world: &World, store: &Store, row: &Row) {
+    let noted = world.purges.noted();
+    let place = world.ask_origin();
+    store_checked(world, store, row, noted, place);
+}
+
+fn walk(store: &Store, row: &Row) {
+    store.index.remove(row, &store.key(KEY));
+}
+
+fn purge(world: &World, store: &Store, row: &Row) {
+    world.origin.store(u64::from(NEW), Relaxed);
+    world.purges.announce(Predicate::Key(&OURS));
+    walk(store, row);
+    world.is_done.store(1, Ordering::Release);
+}
+
+type Work = fn(&World, &Store, &Row);
+
+/// A fill and a purge, and a look at what is there after the acknowledgement.
+fn fill_against(fill: Work, purge: Work) {
+    let (world, store) = (world(2), store());
+    let (of_fill, of_purge) = (Arc::clone(&world), Arc::clone(&world));
+    let filling = run(&store, 1, move |store, row| fill(&of_fill, store, row));
+    let purging = run(&store, 2, move |store, row| purge(&of_purge, store, row));
+    let row = store.row(0);
+    let stale = Some(u64::from(STALE) + 1);
+    if world.is_done.load(Ordering::Acquire) == 1 {
+        assert_ne!(store.read(&row, KEY), stale, "found after its purge");
+    }
+    filling.join().unwrap();
+    purging.join().unwrap();
+    assert_ne!(store.read(&row, KEY), stale, "it survived its purge");
+}
+
+fn one_fill() {
+    fill_against(fill, purge);
+}
+
+#[test]
+fn no_lookup_finds_what_was_fetched_before_a_purge() {
+    holds_within(Some(4), "purge: one fill", one_fill);
+}
+
+#[test]
+fn each_ordering_between_purge_and_fill_is_needed() {
+    for name in ["purge.note", "purge.walk", "index.unchecked"] {
+        breaks(name, "purge: one fill", one_fill);
+    }
+}
+
+#[test]
+fn wrong_ways_to_purge_and_to_fill() {
+    fails("purge: noted after the origin has answered", || {
+        fill_against(
+            |world, store, row| {
+                let place = world.ask_origin();
+                store_checked(world, store, row, world.purges.noted(), place);
+            },
+            purge,
+        );
+    });
+    fails("purge: walked before it is announced", || {
+        fill_against(fill, |world, store, row| {
+            world.origin.store(u64::from(NEW), Relaxed);
+            walk(store, row);
+            world.purges.announce(Predicate::Key(&OURS));
+            world.is_done.store(1, Ordering::Release);
+        });
+    });
+}
+
+/// A purger dies when it is announced, and the purge lock goes to another one: for the model one
+/// thread is both, since the lock brings the second all that the first one did.
+fn die_and_repeat(world: &World, store: &Store, row: &Row) {
+    world.origin.store(u64::from(NEW), Relaxed);
+    world.purges.raise(world.purges.write(Predicate::Key(&OURS)));
+    let last = world.purges.last();
+    assert_eq!(last, Some((1, Predicate::Key(&OURS).into())));
+    walk(store, row);
+    world.is_done.store(1, Ordering::Release);
+}
+
+fn a_purger_dies() {
+    fill_against(fill, die_and_repeat);
+}
+
+#[test]
+fn who_repeats_the_walk_of_a_dead_purger_misses_nothing() {
+    holds_within(Some(4), "purge: a purger dies", a_purger_dies);
+    breaks("purge.repeat", "purge: a purger dies", a_purger_dies);
+    fails("purge: a dead purger's walk is not repeated", || {
+        fill_against(fill, |world, _, _| {
+            world.origin.store(u64::from(NEW), Relaxed);
+            world.purges.raise(world.purges.write(Predicate::Key(&OURS)));
+            // The next one has something else to purge.
+            world.purges.announce(Predicate::Key(&OTHER));
+            world.is_done.store(1, Ordering::Release);
+        });
+    });
+}
+
+/// The word of an index that has one.
+const EMPTY: u64 = 0;
+
+fn live(place: u32) -> u64 {
+    u64::from(place) * 2 + 2
+}
+
+/// As [`store_checked`]. If it was stored: the newest purge that was looked at.
+fn store_word(world: &World, word: &AtomicU64, noted: u64, place: u32) -> Option<u64> {
+    let unchecked = live(place) + 1;
+    word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
+    fence("index.unchecked");
+    let verdict = world.purges.check(noted, |predicate| predicate.matches_key(&OURS));
+    let (new, checked) = match verdict {
+        Verdict::Clear { checked } => (live(place), Some(checked)),
+        Verdict::Purged => (EMPTY, None),
+    };
+    word.compare_exchange(unchecked, new, Relaxed, Relaxed).ok()?;
+    checked
+}
+
+impl World {
+    fn fill_word(&self) {
+        let noted = self.purges.noted();
+        store_word(self, &self.word, noted, self.ask_origin());
+    }
+
+    fn purge_words(&self) -> u64 {
+        let _guard = self.lock.lock();
+        self.origin.store(u64::from(NEW), Relaxed);
+        let number = self.purges.announce(Predicate::Key(&OURS));
+        self.word.swap(EMPTY, Relaxed);
+        self.second_word.swap(EMPTY, Relaxed);
+        number
+    }
+}
+
+/// A fill of two records, each with its own word. The second is checked for what came after the
+/// first one's check.
+fn two_records() {
+    let world = world(2);
+    let purger = Arc::clone(&world);
+    let purging = thread::spawn(move || purger.purge_words());
+    let noted = world.purges.noted();
+    let place = world.ask_origin();
+    if let Some(checked) = store_word(&world, &world.word, noted, place) {
+        store_word(&world, &world.second_word, checked, place);
+    }
+    purging.join().unwrap();
+    assert_ne!(world.second_word.load(Relaxed), live(STALE), "it survived its purge");
+    assert_ne!(world.word.load(Relaxed), live(STALE), "it survived its purge");
+}
+
+#[test]
+fn what_was_checked_is_as_good_as_what_was_noted() {
+    holds("purge: a fill of two records", two_records);
+    for name in ["purge.announce", "purge.check"] {
+        breaks(name, "purge: a fill of two records", two_records);
+    }
+}
+
+/// Two purges of two keys, in any order, and a fill of the first key.
+fn two_purges() {
+    let world = world(4);
+    let filler = Arc::clone(&world);
+    let other = Arc::clone(&world);
+    let filling = thread::spawn(move || filler.fill_word());
+    let purging = thread::spawn(move || {
+        let _guard = other.lock.lock();
+        other.purges.announce(Predicate::Key(&OTHER))
+    });
+    let number = world.purge_words();
+    filling.join().unwrap();
+    assert_eq!(number + purging.join().unwrap(), 3, "each purge has its own number");
+    assert_ne!(world.word.load(Relaxed), live(STALE), "it survived its purge");
+    // Both can be read whoever came last.
+    for (key, noted) in [(&OURS, number - 1), (&OTHER, 2 - number)] {
+        assert!(world.purges.is_newer(noted, |predicate| *predicate == Predicate::Key(key)));
+    }
+}
+
+#[test]
+fn two_purges_both_count() {
+    holds_within(Some(3), "purge: two purges, one fill", two_purges);
+}
+
+/// Our purge is known. While it is looked for, two others come, and the second takes its slot.
+fn overwritten() {
+    let world = world(2);
+    world.purges.announce(Predicate::Key(&OURS));
+    let purges = [1, 2].map(|_| {
+        let world = Arc::clone(&world);
+        thread::spawn(move || {
+            let _guard = world.lock.lock();
+            world.purges.announce(Predicate::Key(&OTHER));
+        })
+    });
+    assert!(world.is_ours_purged_since(0), "it was purged, and came through");
+    purges.into_iter().for_each(|purge| purge.join().unwrap());
+    assert!(world.is_ours_purged_since(0), "the ring has come round");
+}
+
+#[test]
+fn a_slot_that_is_overwritten_while_it_is_read_counts_as_a_match() {
+    holds_within(Some(3), "purge: a slot overwritten while it is read", overwritten);
+    for name in ["purge.overwrite", "purge.read"] {
+        breaks_within(Some(3), name, "purge: a slot overwritten while it is read", overwritten);
+    }
+}
+
+/// A flight of another thread, which a purge does not end, is found after the acknowledgement.
+fn join_flight(may_join: fn(&World, u64) -> bool) {
+    let world = world(2);
+    let (leader, purger) = (Arc::clone(&world), Arc::clone(&world));
+    let leading = thread::spawn(move || {
+        let noted = leader.purges.noted();
+        let place = leader.ask_origin();
+        leader.word.store(noted * 4 + live(place), Ordering::Release);
+    });
+    let purging = thread::spawn(move || {
+        purger.origin.store(u64::from(NEW), Relaxed);
+        purger.purges.announce(Predicate::Key(&OURS));
+        purger.is_done.store(1, Ordering::Release);
+    });
+    if world.is_done.load(Ordering::Acquire) == 1 {
+        let flight = world.word.load(Ordering::Acquire);
+        if flight != EMPTY && may_join(&world, (flight - 2) / 4) {
+            assert_ne!((flight - 2) % 4 / 2, u64::from(STALE), "joined a purged flight");
+        }
+    }
+    leading.join().unwrap();
+    purging.join().unwrap();
+}
+
+#[test]
+fn a_follower_joins_no_flight_that_was_purged() {
+    holds("purge: a follower joins", || {
+        join_flight(|world, noted| !world.is_ours_purged_since(noted));
+    });
+    fails("purge: a follower joins without asking", || join_flight(|_, _| true));
+}

@@ -1,0 +1,183 @@
+//! The store's settings and their limits.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use forebay_shm::{PARTICIPANTS_MAX, RegionError};
+
+/// Part of the budget for what is copied out of the region under slow clients.
+const COPIED_OUT_DIVISOR: u64 = 32;
+
+/// Participants that are no workers: the control thread, of an old and of a new process.
+const OTHER_PARTICIPANTS: u32 = 2;
+
+/// Settings of a [`Store`](crate::Store); sizes in bytes, times in milliseconds.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// The region's file; without one it is anonymous and ends with the process.
+    pub path: Option<PathBuf>,
+    /// All that the store may hold: records, index, tables, growing records, copies for slow
+    /// clients.
+    pub budget_bytes: u64,
+    /// Part of it for records that are still arriving; beyond it nothing is stored.
+    pub growing_percent: u8,
+    /// How many threads of a process take part. An upgrade needs as many again.
+    pub worker_count: u32,
+    /// The longest body that is stored.
+    pub object_bytes_max: u64,
+    /// How large a record is expected to be in the mean: the smaller, the larger the index.
+    pub record_bytes_expected: u32,
+    /// What a body that is not going to be stored may hold ahead of its slowest reader.
+    pub window_bytes: u64,
+    /// How long, in sum, one reader may make the others of a window wait.
+    pub window_wait_ms_max: u64,
+    /// Variants of one resource; the oldest leaves for a further one.
+    pub variants_max: usize,
+    /// How long requests for a key that was not storable are not collapsed.
+    pub declined_ms: u64,
+}
+
+impl StoreConfig {
+    /// The default settings for a budget, without a file.
+    pub fn with_budget(budget_bytes: u64) -> Self {
+        Self {
+            path: None,
+            budget_bytes,
+            growing_percent: 12,
+            worker_count: 1,
+            object_bytes_max: budget_bytes / 16,
+            record_bytes_expected: 1024,
+            window_bytes: 1024 * 1024,
+            window_wait_ms_max: 10_000,
+            variants_max: 64,
+            declined_ms: 10_000,
+        }
+    }
+
+    /// What all growing records together may hold.
+    pub fn growing_bytes_max(&self) -> u64 {
+        self.budget_bytes / 100 * u64::from(self.growing_percent)
+    }
+
+    /// What all copies for slow clients together may hold.
+    pub fn copied_out_bytes_max(&self) -> u64 {
+        self.budget_bytes / COPIED_OUT_DIVISOR
+    }
+
+    /// What is left for the region.
+    pub(crate) fn region_bytes(&self) -> u64 {
+        let shares = self.growing_bytes_max() + self.copied_out_bytes_max();
+        (self.budget_bytes - shares) / 4096 * 4096
+    }
+
+    pub(crate) fn participants_max(&self) -> u32 {
+        2 * self.worker_count + OTHER_PARTICIPANTS
+    }
+
+    /// Finds the first setting that cannot work.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let workers_max = (PARTICIPANTS_MAX - OTHER_PARTICIPANTS) / 2;
+        if self.worker_count == 0 || self.worker_count > workers_max {
+            return Err(ConfigError::Workers { max: workers_max });
+        }
+        if self.growing_percent == 0 || self.growing_percent > 90 {
+            return Err(ConfigError::GrowingShare);
+        }
+        if self.variants_max == 0 || self.variants_max > VARIANTS_MAX {
+            return Err(ConfigError::Variants { max: VARIANTS_MAX });
+        }
+        if self.window_bytes == 0 || self.record_bytes_expected < 64 {
+            return Err(ConfigError::Zero);
+        }
+        Ok(())
+    }
+}
+
+/// As many as a base record has room for.
+const VARIANTS_MAX: usize = 1024;
+
+/// A setting that cannot work. Only other settings help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// `budget_bytes` cannot hold the tables and enough segments.
+    BudgetTooSmall {
+        /// The least budget with the other settings as they are.
+        minimum_bytes: u64,
+    },
+    /// `budget_bytes` is more than places in segments reach.
+    BudgetTooLarge {
+        /// What they reach.
+        maximum_bytes: u64,
+    },
+    /// No workers, or too many.
+    Workers {
+        /// The largest count.
+        max: u32,
+    },
+    /// `growing_percent` is not within 1 to 90.
+    GrowingShare,
+    /// No variants, or more than a base record has room for.
+    Variants {
+        /// The largest count.
+        max: usize,
+    },
+    /// `window_bytes` is zero, or `record_bytes_expected` is less than a record takes.
+    Zero,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BudgetTooSmall { minimum_bytes } => {
+                write!(f, "the cache budget is too small; the minimum is {minimum_bytes} bytes")
+            }
+            Self::BudgetTooLarge { maximum_bytes } => {
+                write!(f, "the cache budget is too large; the maximum is {maximum_bytes} bytes")
+            }
+            Self::Workers { max } => write!(f, "there are 1 to {max} workers"),
+            Self::GrowingShare => f.write_str("growing records may take 1 to 90 percent"),
+            Self::Variants { max } => write!(f, "a resource may have 1 to {max} variants"),
+            Self::Zero => f.write_str(
+                "a window has at least one byte, and an expected record at least 64 bytes",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Why a store cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The settings cannot work.
+    Config(ConfigError),
+    /// The region cannot be made or attached to.
+    Region(RegionError),
+    /// The region is not as its plan says.
+    Damaged(&'static str),
+    /// The system does not tell which participants live.
+    Sweep(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Region(error) => error.fmt(f),
+            Self::Damaged(what) => write!(f, "the region is damaged: {what}"),
+            Self::Sweep(error) => write!(f, "cannot tell which users of the region live: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Region(error) => Some(error),
+            Self::Damaged(_) => None,
+            Self::Sweep(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Fetching for many, and storing what comes: the leader's side.
+//!
+//! A [`Leader`] becomes a [`Filling`] when the response's head is there. What is appended goes to
+//! the readers of the growing record; a body that is too long for one record goes into fragments
+//! as it arrives, so that the end of it is not more work than its last piece.
+
+use std::fmt;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use super::long::{Division, LongBody, fragment_key};
+use super::lookup::Known;
+use super::put::{NotStored, Put, Times};
+use super::respond::Response;
+use super::stats::Events;
+use super::worker::{Own, StoreWorker};
+use crate::flight::{
+    Base, FlightKey, Follower, Gate, Growth, Joined, Lead, NobodyListens, Refused, Renewed,
+};
+use crate::segment::{Kind, Queue};
+
+/// What a caller does who needs a fetch.
+#[derive(Debug)]
+pub enum Join {
+    /// Nobody fetches this key: give the leader to a task that does, and follow it.
+    Leader(Leader, Follower),
+    /// Somebody does.
+    Follower(Follower),
+    /// Meanwhile something was stored, or what the caller knows has left: look up again.
+    Stored,
+    /// The response is probably not storable: fetch alone.
+    Declined,
+}
+
+/// Fetches for all followers of a key, in a task of its own. Dropping it without a word means that
+/// the fetch has failed.
+pub struct Leader {
+    own: Rc<Own>,
+    lead: Lead,
+    known: Option<Known>,
+}
+
+/// A growing record. Dropping it before [`finish`](Filling::finish) aborts it: nothing is stored,
+/// and its readers are told.
+pub struct Filling {
+    own: Rc<Own>,
+    growth: Growth,
+    times: Times,
+    queue: Queue,
+    long: Option<LongFill>,
+}
+
+/// The fragments of a body that is stored while it arrives. Dropped before the head is stored, it
+/// takes them out again.
+struct LongFill {
+    own: Rc<Own>,
+    id: u64,
+    fragment_bytes: u32,
+    count: u32,
+    is_stored: bool,
+}
+
+/// What a caller knows, held against what is stored now.
+struct Current<'a> {
+    own: &'a Own,
+    primary: &'a [u8],
+    variant: Option<&'a [u8]>,
+    known: Option<Known>,
+}
+
+impl Gate for Current<'_> {
+    fn note(&self) -> u64 {
+        self.own.shared.purges.noted()
+    }
+
+    fn is_current(&self) -> bool {
+        let found = match self.own.look(self.primary) {
+            None => None,
+            Some(pinned) if pinned.record().header.kind != Kind::Base => {
+                Some(pinned.record().header.sequence)
+            }
+            Some(base) => match self.variant {
+                // The caller does not know the names yet: looking up again tells.
+                None => return false,
+                Some(values) => self.own.variant_sequence(self.primary, &base, values),
+            },
+        };
+        found == self.known.map(|known| known.sequence)
+    }
+
+    fn may_follow(&self, purge_noted: u64) -> bool {
+        let purges = &self.own.shared.purges;
+        !purges.is_newer(purge_noted, |purge| purge.matches_key(self.primary))
+    }
+}
+
+impl StoreWorker {
+    /// Collapses a fetch with others of the same key: `primary`, and `variant` if the names are
+    /// known. `known` is the stored record that the caller has found and cannot use as it is (it
+    /// wants to validate it). It must still be stored: once it is purged, nobody who joins later
+    /// may be served what it holds.
+    pub fn collapse(
+        &self,
+        primary: &[u8],
+        variant: Option<&[u8]>,
+        known: Option<Known>,
+        now_ms: u64,
+    ) -> Join {
+        let hash = self.own.shared.hash(primary).value();
+        let gate = Current { own: &self.own, primary, variant, known };
+        let key = FlightKey { hash, primary, variant };
+        match self.own.shared.flights.join(key, now_ms, &gate) {
+            Joined::Lead(lead, follower) => {
+                Join::Leader(Leader { own: Rc::clone(&self.own), lead, known }, follower)
+            }
+            Joined::Follow(follower) => Join::Follower(follower),
+            Joined::Changed => Join::Stored,
+            Joined::Declined => Join::Declined,
+        }
+    }
+
+    /// Ends that fetches of a key are not collapsed, because a response turned out storable.
+    pub fn forget_declined(&self, primary: &[u8]) {
+        self.own.shared.flights.forget_declined(self.own.shared.hash(primary).value());
+    }
+}
+
+impl Leader {
+    /// The response is not storable: followers fetch for themselves, and for a while from `now_ms`
+    /// the key is not collapsed.
+    pub fn decline(self, now_ms: u64) {
+        self.lead.decline(now_ms);
+    }
+
+    /// This response is not storable, but the next may be: followers fetch for themselves.
+    pub fn decline_once(self) {
+        self.lead.decline_once();
+    }
+
+    /// The fetch has failed, and so have the followers.
+    pub fn fail(self) {
+        self.lead.fail();
+    }
+
+    /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with it takes the known
+    /// one's place, if that is still stored; followers hear of it in any case. Without a known
+    /// record, the fetch has failed.
+    pub fn validated(self, head: &[u8], times: Times) {
+        let Some(known) = self.known else {
+            return;
+        };
+        let FlightKey { primary, variant, .. } = self.lead.key();
+        let sequence = self.own.renew((primary, variant), known, head, times);
+        self.lead.validated(Renewed { head: Bytes::copy_from_slice(head), sequence });
+    }
+
+    /// Begins to store a response. `base` if it has variants, `body_bytes` if its length is known.
+    ///
+    /// # Errors
+    /// Why it cannot be stored, and the leader back: followers wait for its word.
+    pub fn begin(
+        self,
+        head: &[u8],
+        base: Option<Base>,
+        body_bytes: Option<u64>,
+        times: Times,
+    ) -> Result<Filling, (Self, Refused)> {
+        let Leader { own, lead, known } = self;
+        let queue = own.queue_for(lead.key().primary);
+        match lead.begin(head, base, body_bytes) {
+            Ok(growth) => Ok(Filling { own, growth, times, queue, long: None }),
+            Err((lead, refused)) => Err((Leader { own, lead, known }, refused)),
+        }
+    }
+}
+
+impl Filling {
+    /// Waits until more may be appended: at once while the record is to be stored. See
+    /// `NobodyListens` for the error. To a body that is not going to be stored its slowest reader
+    /// sets the pace, for a while: ask again after a part of that time, woken or not. `now_ms` is
+    /// the caller's monotonic clock.
+    pub fn poll_room(
+        &mut self,
+        cx: &mut Context<'_>,
+        now_ms: u64,
+    ) -> Poll<Result<(), NobodyListens>> {
+        self.growth.poll_room(cx, now_ms)
+    }
+
+    /// Publishes a copy of `bytes`; call it after `poll_room`, with at most what a socket gives at
+    /// a time.
+    ///
+    /// # Errors
+    /// If nobody listens; what was appended is then lost.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), NobodyListens> {
+        self.growth.append(bytes)?;
+        if self.store_fragments(false).is_err() {
+            self.growth.stop_storing();
+        }
+        if !self.growth.is_storing() {
+            self.long = None;
+        }
+        Ok(())
+    }
+
+    /// Ends the body. True if the record is stored: not if it became a window, was purged
+    /// meanwhile, or is not as long as it was said to be; then its readers are told that it is
+    /// broken.
+    pub fn finish(mut self) -> bool {
+        if !self.growth.is_complete() {
+            return false;
+        }
+        let is_stored = self.growth.is_storing() && self.store().is_ok();
+        let events = &self.own.shared.events;
+        Events::one(if is_stored { &events.inserted } else { &events.not_stored });
+        self.growth.finish();
+        is_stored
+    }
+
+    /// The body turned out longer than its caller wants to store: it goes on to its readers as a
+    /// sliding window, and for a while from `now_ms` the key is not collapsed.
+    pub fn give_up_storing(&mut self, now_ms: u64) {
+        self.growth.give_up_storing(now_ms);
+        self.long = None;
+    }
+
+    /// Bytes of the body that were appended.
+    pub fn bytes(&self) -> u64 {
+        self.growth.bytes()
+    }
+
+    /// Stores the fragments that are complete; at the end also the last one.
+    fn store_fragments(&mut self, is_end: bool) -> Result<(), NotStored> {
+        let division = Division::of(self.own.shared.plan.geometry);
+        let known_bytes = self.growth.opening().body_bytes.unwrap_or(0);
+        let is_long = known_bytes.max(self.growth.bytes()) > u64::from(division.whole_bytes_max);
+        if !is_long || !self.growth.is_storing() {
+            return Ok(());
+        }
+        let fragment_bytes = u64::from(division.fragment_bytes);
+        let mut long = self.long.take().unwrap_or_else(|| LongFill::new(&self.own, division));
+        loop {
+            let start = u64::from(long.count) * fragment_bytes;
+            // The last one may have been shorter.
+            let left = self.growth.bytes().saturating_sub(start);
+            if left == 0 || left < fragment_bytes && !is_end {
+                self.long = Some(long);
+                return Ok(());
+            }
+            let pieces = self.growth.pieces(start..start + left.min(fragment_bytes));
+            self.put_fragment(&mut long, &pieces)?;
+        }
+    }
+
+    fn put_fragment(&self, long: &mut LongFill, pieces: &[Bytes]) -> Result<(), NotStored> {
+        let body: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
+        let put = Put {
+            kind: Kind::Fragment,
+            key: &fragment_key(long.id, long.count),
+            head: &[],
+            body: &body,
+            // It is as fresh as its head, which may be renewed.
+            times: Times { stale_from: u64::MAX, ..self.times },
+            purge_noted: self.growth.purge_noted(),
+            primary: self.growth.key().primary,
+        };
+        self.own.put(&put, self.queue)?;
+        long.count += 1;
+        Ok(())
+    }
+
+    /// Stores the complete record.
+    fn store(&mut self) -> Result<(), NotStored> {
+        self.store_fragments(true)?;
+        let bytes = self.growth.bytes();
+        let long =
+            self.long.as_ref().map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
+        let encoded = long.map(|long| long.encode());
+        let pieces = if long.is_some() { Vec::new() } else { self.growth.pieces(0..bytes) };
+        let body: Vec<&[u8]> = match &encoded {
+            Some(encoded) => vec![encoded],
+            None => pieces.iter().map(|piece| &piece[..]).collect(),
+        };
+        let opening = self.growth.opening();
+        self.own.put_response(&Response {
+            primary: self.growth.key().primary,
+            base: opening.base.as_ref(),
+            kind: if long.is_some() { Kind::LongHead } else { Kind::Whole },
+            head: &opening.head,
+            body: &body,
+            times: self.times,
+            purge_noted: self.growth.purge_noted(),
+            queue: self.queue,
+        })?;
+        if let Some(long) = &mut self.long {
+            long.is_stored = true;
+        }
+        Ok(())
+    }
+}
+
+impl LongFill {
+    fn new(own: &Rc<Own>, division: Division) -> LongFill {
+        let id = own.shared.next_sequence();
+        let fragment_bytes = division.fragment_bytes;
+        LongFill { own: Rc::clone(own), id, fragment_bytes, count: 0, is_stored: false }
+    }
+}
+
+impl Drop for LongFill {
+    fn drop(&mut self) {
+        if !self.is_stored {
+            self.own.remove_fragments(self.id, self.count);
+        }
+    }
+}
+
+impl fmt::Debug for Leader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leader").field("lead", &self.lead).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Filling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filling").field("growth", &self.growth).finish_non_exhaustive()
+    }
+}

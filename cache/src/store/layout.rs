@@ -1,0 +1,151 @@
+//! How a budget becomes a region: which areas there are, and how large each is.
+//!
+//! `docs/format/store.md` has the bytes. Everything follows from the settings, so that all who open
+//! a region with the same settings have the same plan.
+
+use forebay_shm::{AreaSpec, PARTICIPANTS_MAX};
+use forebay_sync::Words;
+use forebay_sync::pins::Pins;
+
+use super::config::{ConfigError, StoreConfig};
+use crate::index;
+use crate::purge;
+use crate::segment::{DATA_BYTES_MAX, Geometry, Table};
+
+/// Kinds of areas.
+pub(crate) mod kind {
+    pub(crate) const STORE: u32 = 16;
+    pub(crate) const SEGMENTS: u32 = 17;
+    pub(crate) const INDEX: u32 = 18;
+    pub(crate) const PINS: u32 = 19;
+    pub(crate) const ROWS: u32 = 21;
+    pub(crate) const GHOSTS: u32 = 22;
+    pub(crate) const PURGES: u32 = 23;
+    pub(crate) const DATA: u32 = 24;
+}
+
+/// Words of the area `STORE`. What is written often has a line of its own.
+pub(crate) mod word {
+    pub(crate) const SEGMENT_BYTES: usize = 0;
+    pub(crate) const SEGMENT_COUNT: usize = 1;
+    pub(crate) const BUCKET_COUNT: usize = 2;
+    pub(crate) const GHOST_WORDS: usize = 3;
+    pub(crate) const PURGE_SEQ: usize = crate::purge::PURGE_SEQ_WORD;
+    pub(crate) const EVICTION_LOCK: usize = 32;
+    /// The segment that is being drained, plus one.
+    pub(crate) const DRAINING: usize = 33;
+    pub(crate) const DRAINED_BYTES: usize = 34;
+    pub(crate) const DRAIN_PLAN: usize = 35;
+    /// Four words: bytes by use count.
+    pub(crate) const CENSUS: usize = 36;
+    /// Segments that were ever drained out of the small queue: the time of ghosts.
+    pub(crate) const SMALL_DRAINED: usize = 40;
+    pub(crate) const PURGE_LOCK: usize = 41;
+    pub(crate) const SEQUENCE: usize = 48;
+    pub(crate) const SEAL_ORDER: usize = 64;
+    pub(crate) const COUNT: usize = 80;
+}
+
+/// Words of a participant's row: a line.
+pub(crate) const ROW_WORDS: usize = 16;
+
+/// Version of all areas of the store; another one is another plan.
+pub(crate) const STORE_VERSION: u32 = 1;
+
+/// The index is that full when all memory is taken by records of the expected size: at nine tenths
+/// of the words two-choice buckets begin to push records out.
+const INDEX_FULL_PERCENT: u64 = 85;
+
+/// Header, directory and the rows of participants, rounded up.
+const REGION_FIXED_BYTES: u64 = 64 * 1024;
+
+/// Sizes of everything in a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) geometry: Geometry,
+    pub(crate) rows: u32,
+    pub(crate) bucket_count: usize,
+    pub(crate) ghost_words: usize,
+    pub(crate) purge_slots: usize,
+    pub(crate) areas: [AreaSpec; 8],
+    /// What the file takes.
+    pub(crate) region_bytes: u64,
+}
+
+impl Plan {
+    /// Divides a budget.
+    ///
+    /// # Errors
+    /// A setting that cannot work; for a budget that is too small, the least that is enough.
+    pub(crate) fn of(config: &StoreConfig) -> Result<Plan, ConfigError> {
+        config.check()?;
+        match Plan::fit(config, config.region_bytes()) {
+            Some(plan) => Ok(plan),
+            None if config.region_bytes() > DATA_BYTES_MAX => {
+                Err(ConfigError::BudgetTooLarge { maximum_bytes: DATA_BYTES_MAX })
+            }
+            None => Err(ConfigError::BudgetTooSmall { minimum_bytes: minimum_bytes(config) }),
+        }
+    }
+
+    /// The most data that fits beside its own metadata.
+    fn fit(config: &StoreConfig, region_bytes: u64) -> Option<Plan> {
+        let mut data_bytes = region_bytes.checked_sub(REGION_FIXED_BYTES)?;
+        loop {
+            let plan = Plan::with_data(config, data_bytes)?;
+            match plan.region_bytes.checked_sub(region_bytes) {
+                None | Some(0) => return Some(Plan { region_bytes, ..plan }),
+                Some(over_bytes) => data_bytes = data_bytes.checked_sub(over_bytes)?,
+            }
+        }
+    }
+
+    fn with_data(config: &StoreConfig, data_bytes: u64) -> Option<Plan> {
+        let geometry = Geometry::plan(data_bytes, config.worker_count).ok()?;
+        let rows = config.participants_max();
+        let records = geometry.data_bytes() / u64::from(config.record_bytes_expected);
+        let index_words = (records * 100 / INDEX_FULL_PERCENT).max(64);
+        let bucket_count = usize::try_from(index_words).ok()?.div_ceil(index::BUCKET_WORDS);
+        let ghost_words = 1 << usize::try_from(records / 2).ok()?.max(64).ilog2();
+        let purge_slots = purge::slots_for(data_bytes);
+        let area =
+            |kind, words: usize| AreaSpec { kind, version: STORE_VERSION, bytes: words as u64 * 8 };
+        let areas = [
+            area(kind::STORE, word::COUNT),
+            area(kind::SEGMENTS, Table::<Box<[_]>>::words_needed(geometry)),
+            area(kind::INDEX, index::words_needed(bucket_count)?),
+            area(kind::PINS, pin_words(rows, geometry)?),
+            area(kind::ROWS, rows as usize * ROW_WORDS),
+            area(kind::GHOSTS, ghost_words),
+            area(kind::PURGES, purge::words_needed(purge_slots)?),
+            area(kind::DATA, geometry.data_bytes() as usize / 8),
+        ];
+        let region_bytes = REGION_FIXED_BYTES
+            + areas.iter().map(|area| area.bytes.next_multiple_of(4096)).sum::<u64>();
+        Some(Plan { geometry, rows, bucket_count, ghost_words, purge_slots, areas, region_bytes })
+    }
+}
+
+fn pin_words(rows: u32, geometry: Geometry) -> Option<usize> {
+    words_of::<Box<[forebay_sync::atomic::AtomicU64]>>(rows as usize, geometry)
+}
+
+fn words_of<W: Words>(rows: usize, geometry: Geometry) -> Option<usize> {
+    Pins::<W>::words_needed(rows, geometry.segment_count() as usize)
+}
+
+/// The least budget with these settings, by bisection: what fits grows with the budget.
+fn minimum_bytes(config: &StoreConfig) -> u64 {
+    let fits = |budget_bytes: u64| {
+        let config = StoreConfig { budget_bytes, ..config.clone() };
+        Plan::fit(&config, config.region_bytes()).is_some()
+    };
+    let (mut too_small, mut enough) = (0, DATA_BYTES_MAX);
+    while enough - too_small > 64 * 1024 {
+        let middle = too_small + (enough - too_small) / 2;
+        if fits(middle) { enough = middle } else { too_small = middle }
+    }
+    enough.next_multiple_of(64 * 1024)
+}
+
+const _: () = assert!(PARTICIPANTS_MAX >= 2 * 1024 + 2);

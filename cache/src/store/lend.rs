@@ -1,0 +1,296 @@
+//! Lending: parts of bodies that clients have still to read.
+//!
+//! A piece that is lent keeps its segment pinned. A client may take long, and the segment may be
+//! wanted: then the owner [gives up](StoreWorker::give_up) the segment. What is unsent of its
+//! pieces is copied to memory of this process, as far as the share for such copies goes, and the
+//! others are lost: their connections have to be reset.
+//!
+//! Bytes are borrowed under a [`Reading`], and nothing is given up while there is one.
+//!
+//! Invariants:
+//! - A slot in state `Pinned` has one pin of this thread's row on its segment.
+//! - The state of a slot changes only while nobody reads, by its own [`Lent`] or in `give_up`.
+
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::worker::{Own, StoreWorker};
+use crate::index::Hit;
+use crate::segment::{Place, Record};
+
+/// Says whose a lent piece is: the caller's number for a connection.
+pub type Tag = u64;
+
+/// All pieces that a thread has lent.
+#[derive(Debug, Default)]
+pub(crate) struct Lending {
+    slots: RefCell<Vec<Slot>>,
+    /// The first slot that is free; each names the next one.
+    free: Cell<Option<u32>>,
+    /// How many [`Reading`]s there are.
+    readings: Cell<u32>,
+}
+
+/// On lines of its own: it is written with every hit, and its neighbour in memory may be another
+/// thread's.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Slot {
+    piece: Piece,
+    /// What is left to be sent, in bytes of the record's body, or of the copy.
+    left: Range<u32>,
+    tag: Tag,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Nobody's; the next free slot.
+    Free(Option<u32>),
+    /// Of the record at this place, in a segment that is pinned for it.
+    Pinned {
+        place: Place,
+        segment: u32,
+    },
+    Copied(Box<[u8]>),
+    Lost,
+}
+
+/// A part of a stored body, until it is sent.
+///
+/// It may be used, and dropped, by its thread only.
+pub struct Lent {
+    own: Rc<Own>,
+    slot: u32,
+}
+
+/// Keeps what is lent where it is, for the time of a system call.
+pub struct Reading<'w> {
+    own: &'w Own,
+}
+
+/// A lent piece is no longer there: it was given up, and there was no room for a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LentIsLost;
+
+impl fmt::Display for LentIsLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the memory of what was to be sent was needed for something else")
+    }
+}
+
+impl std::error::Error for LentIsLost {}
+
+impl Lent {
+    /// `record` is what `hit` names. What is beyond the body is left out.
+    pub(crate) fn new(
+        own: &Rc<Own>,
+        hit: &Hit<'_>,
+        record: &Record<'_>,
+        part: Range<u32>,
+        tag: Tag,
+    ) -> Lent {
+        let body_bytes = record.header.body_bytes;
+        let left = part.start.min(body_bytes)..part.end.min(body_bytes);
+        let segment = own.shared.segments.geometry().segment_of(record.place);
+        let piece = match segment.filter(|segment| own.pin_again(*segment, hit)) {
+            Some(segment) => Piece::Pinned { place: record.place, segment },
+            None => Piece::Lost,
+        };
+        let slot = own.lending.put(Slot { piece, left, tag });
+        Lent { own: Rc::clone(own), slot }
+    }
+
+    /// How much of it is left.
+    pub fn len(&self) -> usize {
+        self.own.lending.with(self.slot, |slot| slot.left.len())
+    }
+
+    /// Is nothing left?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Says that the first bytes are sent.
+    pub fn advance(&self, bytes: usize) {
+        self.own.lending.with(self.slot, |slot| {
+            let bytes = bytes.min(slot.left.len()) as u32;
+            slot.left.start += bytes;
+        });
+    }
+
+    /// What is left of it.
+    ///
+    /// # Errors
+    /// It was given up.
+    pub fn bytes<'a>(&'a self, reading: &'a Reading<'_>) -> Result<&'a [u8], LentIsLost> {
+        assert!(std::ptr::eq(&*self.own, reading.own), "the reading is of another thread's store");
+        let slots = self.own.lending.slots.borrow();
+        let Some(Slot { piece, left, .. }) = slots.get(self.slot as usize) else {
+            return Err(LentIsLost);
+        };
+        let left = left.start as usize..left.end as usize;
+        let bytes: &[u8] = match piece {
+            Piece::Pinned { place, .. } => {
+                // SAFETY: the segment is pinned for this slot, and a word named the place under a
+                // pin that was not lowered before this one was raised.
+                let record = unsafe { self.own.shared.segments.record(*place) };
+                record.map_err(|_| LentIsLost)?.body()
+            }
+            Piece::Copied(copy) => copy,
+            Piece::Free(_) | Piece::Lost => return Err(LentIsLost),
+        };
+        let bytes = bytes.get(left).ok_or(LentIsLost)?;
+        // SAFETY: the bytes lie in the region, in a segment that stays pinned, or in a box. Neither
+        // changes while there is a `Reading`, which the result borrows, nor before this is dropped.
+        Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) })
+    }
+
+    /// Was it given up without a copy?
+    pub fn is_lost(&self) -> bool {
+        self.own.lending.with(self.slot, |slot| matches!(slot.piece, Piece::Lost))
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let piece = self.own.lending.take(self.slot);
+        self.own.end_piece(piece);
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lent").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.own.lending.readings.update(|count| count - 1);
+    }
+}
+
+impl fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reading")
+    }
+}
+
+impl StoreWorker {
+    /// Keeps what is lent where it is while its bytes are borrowed.
+    pub fn reading(&self) -> Reading<'_> {
+        self.own.lending.readings.update(|count| count + 1);
+        Reading { own: &self.own }
+    }
+
+    /// Gives up a segment that is wanted: what is lent of it is copied, or lost if the copies would
+    /// take more than their share. `lost` hears whose pieces those are.
+    pub(crate) fn give_up(&self, segment: u32, mut lost: impl FnMut(Tag)) {
+        if self.own.lending.readings.get() > 0 {
+            return;
+        }
+        let count = self.own.lending.slots.borrow().len();
+        for slot in 0..count {
+            let is_of_it = self.own.lending.with(
+                slot as u32,
+                |slot| matches!(slot.piece, Piece::Pinned { segment: own, .. } if own == segment),
+            );
+            if is_of_it && let Some(tag) = self.own.move_out(slot as u32) {
+                lost(tag);
+            }
+        }
+    }
+}
+
+impl Own {
+    /// Pins a segment that is pinned by a hit once more, for longer.
+    fn pin_again(&self, segment: u32, hit: &Hit<'_>) -> bool {
+        debug_assert_eq!(
+            self.shared.plan.geometry.segment_of(Place(hit.at().place())),
+            Some(segment)
+        );
+        // With the hit's pin up nobody can reclaim the segment, so there is nothing to look at.
+        let pin = self.pins.pin(segment as usize, || true);
+        pin.map(|pin| pin.keep()).is_ok()
+    }
+
+    /// Copies what is left of a piece, or loses it; whose it was, in that case.
+    fn move_out(&self, slot: u32) -> Option<Tag> {
+        let copy = self.copy_left(slot);
+        let (old, lost) = self.lending.with(slot, |slot| {
+            let lost = copy.is_none().then_some(slot.tag);
+            let piece = match copy {
+                Some(copy) => {
+                    slot.left = 0..copy.len() as u32;
+                    Piece::Copied(copy)
+                }
+                None => Piece::Lost,
+            };
+            (std::mem::replace(&mut slot.piece, piece), lost)
+        });
+        self.end_piece(old);
+        self.shared.events.given_up(lost.is_some());
+        lost
+    }
+
+    fn copy_left(&self, slot: u32) -> Option<Box<[u8]>> {
+        let (place, left) = self.lending.with(slot, |slot| match slot.piece {
+            Piece::Pinned { place, .. } => Some((place, slot.left.clone())),
+            _ => None,
+        })?;
+        if !self.shared.charge_copy(u64::from(left.end - left.start)) {
+            return None;
+        }
+        // SAFETY: as in `Lent::bytes`.
+        let record = unsafe { self.shared.segments.record(place) }.ok();
+        let bytes = record.and_then(|record| {
+            Some(Box::from(record.body().get(left.start as usize..left.end as usize)?))
+        });
+        if bytes.is_none() {
+            self.shared.release_copy(u64::from(left.end - left.start));
+        }
+        bytes
+    }
+
+    /// Lowers the pin of a piece, or frees its copy.
+    fn end_piece(&self, piece: Piece) {
+        match piece {
+            Piece::Pinned { segment, .. } => {
+                // SAFETY: its pin was kept in `pin_again`, and the slot that stood for it is gone.
+                unsafe { self.pins.unpin(segment as usize) };
+            }
+            Piece::Copied(copy) => self.shared.release_copy(copy.len() as u64),
+            Piece::Free(_) | Piece::Lost => {}
+        }
+    }
+}
+
+impl Lending {
+    fn put(&self, slot: Slot) -> u32 {
+        let mut slots = self.slots.borrow_mut();
+        let Some(number) = self.free.get() else {
+            slots.push(slot);
+            return (slots.len() - 1) as u32;
+        };
+        let old = std::mem::replace(&mut slots[number as usize], slot);
+        self.free.set(match old.piece {
+            Piece::Free(next) => next,
+            // Not reached: what is in the list is free.
+            _ => None,
+        });
+        number
+    }
+
+    fn take(&self, number: u32) -> Piece {
+        let next = Piece::Free(self.free.replace(Some(number)));
+        self.with(number, |slot| std::mem::replace(&mut slot.piece, next))
+    }
+
+    fn with<T>(&self, number: u32, change: impl FnOnce(&mut Slot) -> T) -> T {
+        change(&mut self.slots.borrow_mut()[number as usize])
+    }
+}

@@ -1,0 +1,156 @@
+//! Long bodies: fragments, each a record of its own, and a head that names them.
+
+use std::ops::Range;
+
+use super::lend::{Lent, Tag};
+use super::worker::{Own, StoreWorker};
+use crate::segment::{Geometry, Kind};
+
+/// Begins the keys of fragments, and no other: a site's name is printable.
+pub(crate) const FRAGMENT_KEY_FIRST: u8 = 0xff;
+
+const FRAGMENT_KEY_BYTES: usize = 1 + 8 + 4;
+
+/// Length of a long head's body.
+pub(crate) const LONG_BODY_BYTES: usize = 8 + 8 + 4;
+
+/// Larger fragments would cost a slow client more memory, smaller ones more lookups.
+const FRAGMENT_BYTES_MAX: u32 = 256 * 1024;
+
+/// A fragment is at most this part of a segment, so that little is left at the segment's end.
+const FRAGMENTS_IN_SEGMENT: u32 = 8;
+
+/// A whole record's body is at most this, as is what is stored in one piece.
+const WHOLE_BYTES_MAX: u32 = 64 * 1024;
+
+/// Where a body lies that is too long for one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongBody {
+    id: u64,
+    bytes: u64,
+    fragment_bytes: u32,
+}
+
+/// How bodies are divided in a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Division {
+    /// Up to this a body lies in one record.
+    pub(crate) whole_bytes_max: u32,
+    pub(crate) fragment_bytes: u32,
+}
+
+impl Division {
+    pub(crate) fn of(geometry: Geometry) -> Division {
+        let segment_bytes = geometry.segment_bytes();
+        // Heads are up to 64 KiB, so a whole record is far from filling a segment.
+        let whole_bytes_max = (segment_bytes / 4).min(WHOLE_BYTES_MAX);
+        let fragment_bytes = (segment_bytes / FRAGMENTS_IN_SEGMENT).min(FRAGMENT_BYTES_MAX);
+        Division { whole_bytes_max, fragment_bytes }
+    }
+}
+
+impl LongBody {
+    pub(crate) fn new(id: u64, bytes: u64, fragment_bytes: u32) -> LongBody {
+        LongBody { id, bytes, fragment_bytes }
+    }
+
+    /// `None` for what no head has.
+    pub(crate) fn decode(body: &[u8]) -> Option<LongBody> {
+        let body: &[u8; LONG_BODY_BYTES] = body.try_into().ok()?;
+        let (id, rest) = body.split_first_chunk()?;
+        let (bytes, rest) = rest.split_first_chunk()?;
+        let fragment_bytes = u32::from_le_bytes(rest.try_into().ok()?);
+        let long = LongBody {
+            id: u64::from_le_bytes(*id),
+            bytes: u64::from_le_bytes(*bytes),
+            fragment_bytes,
+        };
+        // Their numbers have 32 bits.
+        let is_sound = fragment_bytes > 0 && long.bytes / u64::from(fragment_bytes) < 1 << 32;
+        is_sound.then_some(long)
+    }
+
+    pub(crate) fn encode(&self) -> [u8; LONG_BODY_BYTES] {
+        let mut body = [0; LONG_BODY_BYTES];
+        body[..8].copy_from_slice(&self.id.to_le_bytes());
+        body[8..16].copy_from_slice(&self.bytes.to_le_bytes());
+        body[16..].copy_from_slice(&self.fragment_bytes.to_le_bytes());
+        body
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The numbers of the fragments that hold a part of the body.
+    pub fn fragments(&self, part: Range<u64>) -> Range<u32> {
+        let fragment_bytes = u64::from(self.fragment_bytes);
+        let first = part.start / fragment_bytes;
+        let end = part.end.min(self.bytes).div_ceil(fragment_bytes);
+        first as u32..end as u32
+    }
+
+    /// What of a fragment belongs to a part of the body.
+    pub fn part_of(&self, number: u32, part: &Range<u64>) -> Range<u32> {
+        let start = u64::from(number) * u64::from(self.fragment_bytes);
+        let end = (start + u64::from(self.fragment_bytes)).min(self.bytes);
+        let within = |offset: u64| (offset.clamp(start, end) - start) as u32;
+        within(part.start)..within(part.end)
+    }
+
+    /// Length of a fragment.
+    fn bytes_of(&self, number: u32) -> u64 {
+        let start = u64::from(number) * u64::from(self.fragment_bytes);
+        self.bytes.saturating_sub(start).min(u64::from(self.fragment_bytes))
+    }
+}
+
+/// The key of a fragment.
+pub(crate) fn fragment_key(id: u64, number: u32) -> [u8; FRAGMENT_KEY_BYTES] {
+    let mut key = [FRAGMENT_KEY_FIRST; FRAGMENT_KEY_BYTES];
+    key[1..9].copy_from_slice(&id.to_be_bytes());
+    key[9..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+impl StoreWorker {
+    /// Lends a part of a fragment: `None` if it has gone.
+    pub fn lend_fragment(
+        &self,
+        long: &LongBody,
+        number: u32,
+        part: Range<u32>,
+        tag: Tag,
+    ) -> Option<Lent> {
+        let pinned = self.own.look(&fragment_key(long.id, number))?;
+        let record = pinned.record();
+        let is_it = record.header.kind == Kind::Fragment
+            && u64::from(record.header.body_bytes) == long.bytes_of(number);
+        is_it.then(|| Lent::new(&self.own, &pinned.hit, record, part, tag))
+    }
+
+    /// Are all fragments there that hold a part of the body? They may go right after.
+    pub fn has_fragments(&self, long: &LongBody, part: Range<u64>) -> bool {
+        long.fragments(part).all(|number| {
+            let key = fragment_key(long.id, number);
+            self.own.index.lookup(&self.own.pins, &self.own.key(&key)).is_some()
+        })
+    }
+}
+
+impl Own {
+    /// Takes out the fragments of bodies whose heads have left.
+    pub(crate) fn remove_orphans(&self) {
+        while let Some(long) = self.reach().next_orphan() {
+            self.remove_fragments(long.id, long.fragments(0..long.bytes).end);
+        }
+    }
+
+    /// Takes out the first fragments of a body.
+    pub(crate) fn remove_fragments(&self, id: u64, count: u32) {
+        for number in 0..count {
+            self.index.remove(&self.pins, &self.key(&fragment_key(id, number)));
+        }
+    }
+}

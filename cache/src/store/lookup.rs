@@ -1,0 +1,204 @@
+//! Looking up: what stands under a key, borrowed from the region under a pin.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::lend::{Lent, Tag};
+use super::long::LongBody;
+use super::variants;
+use super::worker::{Own, StoreWorker};
+use crate::flight::Renewed;
+use crate::index::{Hit, Key};
+use crate::segment::{Kind, Record};
+
+/// What stands under a primary key.
+#[derive(Debug)]
+pub enum Lookup<'w> {
+    /// Nothing.
+    Miss,
+    /// One record for all requests.
+    Record(Found<'w>),
+    /// Variants, selected by names: go on with [`FoundBase::variant`].
+    Base(FoundBase<'w>),
+}
+
+/// A stored record, pinned: it stays where it is as long as this is there.
+///
+/// Let it go before you wait for anything; what is to be sent later is [lent](Found::lend).
+pub struct Found<'w> {
+    own: &'w Rc<Own>,
+    pinned: PinnedRecord<'w>,
+    /// Where in the record's head the head begins that the caller stored.
+    head_start: usize,
+}
+
+/// The names that select a variant, pinned.
+pub struct FoundBase<'w> {
+    worker: &'w StoreWorker,
+    primary: &'w [u8],
+    pinned: PinnedRecord<'w>,
+}
+
+/// A record and the pin that keeps it.
+pub(crate) struct PinnedRecord<'w> {
+    /// Used under `hit` only, hence handed out by reference only.
+    record: Record<'w>,
+    pub(crate) hit: Hit<'w>,
+}
+
+/// What identifies a stored record: it keeps this when it is moved, and no other record has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub(crate) sequence: u64,
+}
+
+/// The body of a stored record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredBody {
+    /// It lies behind its head: so many bytes.
+    Whole(u64),
+    /// It lies in fragments, each to be looked up.
+    Long(LongBody),
+}
+
+impl StoredBody {
+    /// How long it is.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            StoredBody::Whole(bytes) => *bytes,
+            StoredBody::Long(long) => long.bytes(),
+        }
+    }
+}
+
+impl Renewed {
+    /// What identifies the record that has the new head; nothing if it is not stored.
+    pub fn known(&self) -> Option<Known> {
+        self.sequence.map(|sequence| Known { sequence })
+    }
+}
+
+impl StoreWorker {
+    /// What stands under a primary key. A hit takes no lock, writes no line that another thread
+    /// writes once its use count is full, and allocates nothing.
+    #[inline]
+    pub fn lookup<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
+        let Some(pinned) = self.own.look(primary) else {
+            return Lookup::Miss;
+        };
+        match pinned.record().header.kind {
+            Kind::Whole | Kind::LongHead => {
+                Lookup::Record(Found { own: &self.own, pinned, head_start: 0 })
+            }
+            Kind::Base => Lookup::Base(FoundBase { worker: self, primary, pinned }),
+            // Nobody asks for a fragment by a primary key.
+            Kind::Fragment | Kind::Filler => Lookup::Miss,
+        }
+    }
+}
+
+impl Own {
+    /// The live record of a key; counts the use.
+    #[inline]
+    pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
+        let seen = Cell::new(None);
+        let is_at = |at: crate::index::Pinned<'_>| {
+            // SAFETY: what is kept of it is used with the hit that the lookup returns for it.
+            let record = unsafe { self.reach().record_kept(at) };
+            let is_it = record.is_some_and(|record| record.key() == key);
+            seen.set(record);
+            is_it
+        };
+        let wanted = Key::new(self.shared.hash(key), is_at);
+        let hit = self.index.lookup(&self.pins, &wanted)?;
+        self.index.touch(&hit);
+        // The closure was asked last about the record that was found.
+        Some(PinnedRecord { record: seen.take()?, hit })
+    }
+}
+
+impl PinnedRecord<'_> {
+    #[inline]
+    pub(crate) fn record(&self) -> &Record<'_> {
+        &self.record
+    }
+}
+
+impl<'w> Found<'w> {
+    /// The head, as it was stored.
+    #[inline]
+    pub fn head(&self) -> &[u8] {
+        self.pinned.record().head().get(self.head_start..).unwrap_or_default()
+    }
+
+    /// The body, or where it is.
+    #[inline]
+    pub fn body(&self) -> StoredBody {
+        let body = self.pinned.record().body();
+        match self.pinned.record().header.kind {
+            Kind::LongHead => LongBody::decode(body).map_or(StoredBody::Whole(0), StoredBody::Long),
+            _ => StoredBody::Whole(body.len() as u64),
+        }
+    }
+
+    /// A whole body; of a long one nothing.
+    #[inline]
+    pub fn whole_body(&self) -> &[u8] {
+        match self.pinned.record().header.kind {
+            Kind::Whole => self.pinned.record().body(),
+            _ => &[],
+        }
+    }
+
+    /// Was it purged softly: to be validated before use?
+    pub fn is_soft(&self) -> bool {
+        self.pinned.record().marks.is_soft()
+    }
+
+    /// What identifies it.
+    pub fn known(&self) -> Known {
+        Known { sequence: self.pinned.record().header.sequence }
+    }
+
+    /// Lends a part of a whole body, for as long as a client takes to read it. `tag` says whose
+    /// it is.
+    pub fn lend(&self, part: Range<u32>, tag: Tag) -> Lent {
+        let body = self.pinned.record();
+        Lent::new(self.own, &self.pinned.hit, body, part, tag)
+    }
+
+    pub(crate) fn of(own: &'w Rc<Own>, pinned: PinnedRecord<'w>, head_start: usize) -> Found<'w> {
+        Found { own, pinned, head_start }
+    }
+}
+
+impl<'w> FoundBase<'w> {
+    /// The names, as they were stored.
+    pub fn names(&self) -> &[u8] {
+        self.pinned.record().head()
+    }
+
+    /// The record of a variant; `values` are compared in full.
+    pub fn variant(&self, values: &[u8]) -> Option<Found<'w>> {
+        let own = &self.worker.own;
+        let pinned = own.find_variant(self.primary, &self.pinned, values)?;
+        let head_start = variants::head_start(pinned.record().head(), values)?;
+        Some(Found::of(own, pinned, head_start))
+    }
+}
+
+impl fmt::Debug for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Found").field("body", &self.body()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FoundBase<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FoundBase").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! The store as its users see it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `store.rs`, `config.rs`, `layout.rs`, `shared.rs` | open: how a budget becomes a region, and what a process has of it |
+//! | `worker.rs` | a thread's part |
+//! | `lookup.rs`, `lend.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
+//! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
+//! | `purge.rs` | taking out, as a promise |
+//! | `turn.rs`, `reclaim.rs`, `recover.rs` | making room; cleaning up after the dead |
+//! | `stats.rs` | what it all takes |
+
+mod config;
+mod fill;
+mod layout;
+mod lend;
+mod long;
+mod lookup;
+mod purge;
+mod put;
+mod reach;
+mod reclaim;
+mod recover;
+mod respond;
+mod shared;
+mod stats;
+#[allow(clippy::module_inception, reason = "the file of the type that the folder is about")]
+mod store;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod variants;
+mod worker;
+
+pub use config::{ConfigError, OpenError, StoreConfig};
+pub use fill::{Filling, Join, Leader};
+pub use lend::{Lent, LentIsLost, Reading, Tag};
+pub use long::LongBody;
+pub use lookup::{Found, FoundBase, Known, Lookup, StoredBody};
+pub use purge::{PurgeBusy, Purged};
+pub use put::Times;
+pub use stats::Stats;
+pub use store::Store;
+pub use worker::StoreWorker;

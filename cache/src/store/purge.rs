@@ -1,0 +1,113 @@
+//! Purging: a promise that no lookup finds what was there.
+
+use std::fmt;
+use std::time::Duration;
+
+use forebay_shm::crash_point;
+
+use super::variants::{self, BaseBody};
+use super::worker::{Own, StoreWorker};
+use crate::index::KeyHash;
+use crate::purge::Predicate;
+use crate::segment::Kind;
+
+/// How long a purge waits for another one. They take microseconds.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// What a purge took out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Stored records.
+    pub records: u64,
+    /// Fetches that will not be stored.
+    pub flights: u64,
+}
+
+/// Another purge, of another process perhaps, did not end in time: nothing was purged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PurgeBusy;
+
+impl fmt::Display for PurgeBusy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another purge did not end in time; try again")
+    }
+}
+
+impl std::error::Error for PurgeBusy {}
+
+impl StoreWorker {
+    /// Takes out all that stands under a primary key. No lookup that begins after this returns
+    /// finds what was stored, or what a fetch that began before this brings.
+    ///
+    /// # Errors
+    /// [`PurgeBusy`].
+    pub fn purge(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
+        let own = &self.own;
+        let lock = &own.shared.purge_lock;
+        let mut guard =
+            lock.lock_within(own.part.participant(), WAIT_MAX).map_err(|_| PurgeBusy)?;
+        if guard.must_repair() {
+            own.repeat_last_purge();
+            guard.repaired();
+        }
+        own.shared.purges.announce(Predicate::Key(primary));
+        let hash = own.shared.hash(primary);
+        let flights = own.shared.flights.detach(hash.value(), primary);
+        let records = own.purge_key(hash, primary);
+        own.remove_orphans();
+        crash_point!("store.purged");
+        Ok(Purged { records, flights })
+    }
+}
+
+impl Own {
+    /// A purger died: what it has announced may not be taken out.
+    fn repeat_last_purge(&self) {
+        let Some((_, predicate)) = self.shared.purges.last() else {
+            return;
+        };
+        let predicate = predicate.borrowed();
+        match predicate {
+            Predicate::Key(primary) => {
+                self.purge_key(self.shared.hash(primary), primary);
+            }
+            _ => self.purge_matching(&predicate),
+        }
+    }
+
+    /// Takes out what stands under a primary key, and the variants that it names.
+    fn purge_key(&self, hash: KeyHash, primary: &[u8]) -> u64 {
+        let variants = self.variant_keys(primary);
+        let mut count = self.index.remove(&self.pins, &self.key_of(hash, primary)) as u64;
+        for key in &variants {
+            count += self.index.remove(&self.pins, &self.key(key)) as u64;
+        }
+        // A base is none of the records that somebody asked for.
+        count - u64::from(!variants.is_empty() && count > 0)
+    }
+
+    /// The keys of the variants that the base of a primary key names.
+    fn variant_keys(&self, primary: &[u8]) -> Vec<Vec<u8>> {
+        let Some(pinned) = self.look(primary).filter(|p| p.record().header.kind == Kind::Base)
+        else {
+            return Vec::new();
+        };
+        let Some(base) = BaseBody::decode(pinned.record().body()) else {
+            return Vec::new();
+        };
+        let key_of = |hash| {
+            let mut key = Vec::new();
+            variants::write_key_of(&mut key, primary, base.epoch, hash);
+            key
+        };
+        base.hashes().iter().map(key_of).collect()
+    }
+
+    /// Takes out everything whose key matches, by looking at all records.
+    fn purge_matching(&self, predicate: &Predicate<'_>) {
+        self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
+            let record = self.reach().record(hit.at());
+            record.is_none_or(|record| predicate.matches_key(record.key()))
+        });
+    }
+}

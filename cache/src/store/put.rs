@@ -1,0 +1,181 @@
+//! Storing: a record is appended to an open segment, then its word is published, checked against
+//! purges, and made live.
+//!
+//! | step | who dies behind it leaves |
+//! |---|---|
+//! | the record is appended | bytes that no word names |
+//! | its word is published, unchecked | a record that readers miss; who checks the segment takes it out |
+//! | it is live | a record; perhaps a second one of its key, until the segment is checked |
+
+use forebay_shm::crash_point;
+
+use super::shared::Shared;
+use super::worker::Own;
+use crate::index::{self, size_class};
+use crate::purge::Verdict;
+use crate::segment::{Kind, Marks, NewRecord, NotAppended, OpenSegment, Place, Queue};
+
+/// How often a record is tried to be appended, with reclaiming in between.
+const ATTEMPTS_MAX: usize = 64;
+
+/// Why a record was not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotStored {
+    /// There is no free segment, and none could be freed.
+    NoRoom,
+    /// No record can hold it: key or head are too long.
+    TooLarge,
+    /// It was purged while it was on its way, or something newer is there.
+    Outdated,
+}
+
+/// What is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) key: &'a [u8],
+    pub(crate) head: &'a [u8],
+    /// In pieces, as it came.
+    pub(crate) body: &'a [&'a [u8]],
+    pub(crate) times: Times,
+    /// The number of the last purge before the origin was asked.
+    pub(crate) purge_noted: u64,
+    /// What a purge would name: the primary key.
+    pub(crate) primary: &'a [u8],
+}
+
+/// When a response came, and when it goes stale, in Unix seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// When it was received.
+    pub response_time: u32,
+    /// From when on it is stale.
+    pub stale_from: u64,
+}
+
+/// A record that was appended, without a word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Appended {
+    place: Place,
+    pub(crate) record_bytes: u64,
+    pub(crate) sequence: u64,
+}
+
+impl Appended {
+    /// Its word was not published: its bytes are dead.
+    pub(crate) fn give_up(&self, shared: &Shared) {
+        shared.count_dead(self.place.0, self.record_bytes);
+    }
+
+    pub(crate) fn for_index(&self) -> index::NewRecord {
+        index::NewRecord {
+            place: self.place.0,
+            size_class: size_class(self.record_bytes as u32),
+            sequence: self.sequence,
+        }
+    }
+}
+
+impl Own {
+    /// Stores a record. Its sequence.
+    pub(crate) fn put(&self, put: &Put<'_>, queue: Queue) -> Result<u64, NotStored> {
+        let appended = self.append(put, queue)?;
+        if self.publish(put, &appended) {
+            return Ok(appended.sequence);
+        }
+        appended.give_up(&self.shared);
+        Err(NotStored::Outdated)
+    }
+
+    /// Appends a record with a sequence of its own, without a word. Its bytes count as live: who
+    /// does not publish it counts them dead.
+    pub(crate) fn append(&self, put: &Put<'_>, queue: Queue) -> Result<Appended, NotStored> {
+        let sequence = self.shared.next_sequence();
+        let record = NewRecord {
+            kind: put.kind,
+            sequence,
+            purge_noted: put.purge_noted as u32,
+            response_time: put.times.response_time,
+            marks: Marks::stale_from(put.times.stale_from),
+            key: put.key,
+            tags: &[],
+            head: put.head,
+            body: put.body,
+        };
+        let (place, record_bytes) = self.append_with(queue, |open| open.append(&record))?;
+        Ok(Appended { place, record_bytes, sequence })
+    }
+
+    /// Appends by `append` to the open segment of a queue, or to the next one. What was appended
+    /// counts as live.
+    pub(crate) fn append_with(
+        &self,
+        queue: Queue,
+        append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Place, NotAppended>,
+    ) -> Result<(Place, u64), NotStored> {
+        for _ in 0..ATTEMPTS_MAX {
+            if !self.has_open(queue) {
+                return Err(NotStored::NoRoom);
+            }
+            let mut appending = self.appending(queue).borrow_mut();
+            let Some(open) = &mut appending.open else {
+                return Err(NotStored::NoRoom);
+            };
+            let before = open.filled_bytes();
+            match append(open) {
+                Ok(place) => {
+                    let record_bytes = u64::from(open.filled_bytes() - before);
+                    self.shared.segments.table().add_live(open.segment(), record_bytes);
+                    crash_point!("store.appended");
+                    return Ok((place, record_bytes));
+                }
+                Err(NotAppended::Impossible(_)) => return Err(NotStored::TooLarge),
+                Err(NotAppended::Full) => {
+                    drop(appending);
+                    self.seal(queue);
+                }
+            }
+        }
+        Err(NotStored::NoRoom)
+    }
+
+    /// Publishes the word of a record that was appended. Is it live?
+    fn publish(&self, put: &Put<'_>, appended: &Appended) -> bool {
+        let key = self.key(put.key);
+        let Ok(unchecked) = self.index.insert(&self.pins, &key, &appended.for_index()) else {
+            return false;
+        };
+        crash_point!("store.unchecked");
+        let purged =
+            self.shared.purges.check(put.purge_noted, |purge| purge.matches_key(put.primary));
+        if purged == Verdict::Purged {
+            self.index.withdraw(unchecked);
+            return false;
+        }
+        let is_live = self.index.make_live(&self.pins, &key, unchecked);
+        crash_point!("store.live");
+        is_live
+    }
+
+    /// Sees to it that a segment is open in a queue, if that is possible.
+    fn has_open(&self, queue: Queue) -> bool {
+        if self.appending(queue).borrow().open.is_some() {
+            return true;
+        }
+        self.is_due.set(true);
+        self.claim(queue) || (self.reclaim_now() && self.claim(queue))
+    }
+
+    #[allow(unsafe_code)]
+    fn claim(&self, queue: Queue) -> bool {
+        let mut appending = self.appending(queue).borrow_mut();
+        // SAFETY: the row is this participant's, and what is open is sealed before it leaves.
+        let open = unsafe { self.shared.segments.claim(self.part.row(), queue, appending.last) };
+        let Some(open) = open else {
+            return false;
+        };
+        appending.last = Some(open.segment());
+        appending.open = Some(open);
+        true
+    }
+}

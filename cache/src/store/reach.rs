@@ -1,0 +1,106 @@
+//! How the index reaches the records that its words name.
+
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use forebay_shm::Area;
+
+use super::long::LongBody;
+use super::shared::Shared;
+use crate::index::{Hit, Pinned, Reason, Records};
+use crate::segment::{Kind, MarksWord, Place, Record, Segments};
+
+/// A number that is no segment's.
+const NO_SEGMENT: usize = usize::MAX;
+
+/// The records of a store, for its index.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    shared: Arc<Shared>,
+    /// Long bodies whose heads were taken out: their fragments are to follow.
+    orphans: Rc<RefCell<Vec<LongBody>>>,
+}
+
+impl Reach {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Reach {
+        Reach { shared: Arc::clone(shared), orphans: Rc::default() }
+    }
+
+    fn segments(&self) -> &Segments<Area> {
+        &self.shared.segments
+    }
+
+    /// The record at a place that is pinned; `None` if what lies there is damaged.
+    #[inline]
+    pub(crate) fn record<'pin>(&'pin self, at: Pinned<'pin>) -> Option<Record<'pin>> {
+        // SAFETY: a `Pinned` is a place whose segment is pinned, and which a word named that was
+        // loaded with acquire under the pin; the record is borrowed no longer than the pin.
+        unsafe { self.segments().record(Place(at.place())) }.ok()
+    }
+
+    /// The record at a place that is pinned, borrowed for longer than the `Pinned` itself.
+    ///
+    /// # Safety
+    /// The pin that `at` stands for is up as long as the result, or anything borrowed from it, is
+    /// used.
+    #[inline]
+    pub(crate) unsafe fn record_kept<'a>(&'a self, at: Pinned<'_>) -> Option<Record<'a>> {
+        // SAFETY: as in `record`; the caller keeps the pin up (contract).
+        unsafe { self.segments().record(Place(at.place())) }.ok()
+    }
+
+    /// The marks of a record that is pinned, to change them.
+    pub(crate) fn marks<'pin>(&'pin self, at: Pinned<'pin>) -> Option<MarksWord<'pin>> {
+        self.record(at)?;
+        // SAFETY: as in `record`, which has found a record there.
+        unsafe { self.segments().marks(Place(at.place())) }
+    }
+
+    /// Whether the record at a place is one of this key.
+    #[inline]
+    pub(crate) fn has_key(&self, at: Pinned<'_>, key: &[u8]) -> bool {
+        self.record(at).is_some_and(|record| record.key() == key)
+    }
+
+    /// The head of a long body leaves: nobody reaches its fragments any more.
+    pub(crate) fn note_orphan(&self, head: &Record<'_>) {
+        if head.header.kind == Kind::LongHead
+            && let Some(long) = LongBody::decode(head.body())
+        {
+            self.orphans.borrow_mut().push(long);
+        }
+    }
+
+    /// Another head has this body.
+    pub(crate) fn keep_body_of(&self, head_body: &[u8]) {
+        let kept = LongBody::decode(head_body);
+        self.orphans.borrow_mut().retain(|long| Some(*long) != kept);
+    }
+
+    pub(crate) fn next_orphan(&self) -> Option<LongBody> {
+        self.orphans.borrow_mut().pop()
+    }
+}
+
+impl Records for Reach {
+    #[inline]
+    fn segment_of(&self, place: u32) -> usize {
+        let segment = self.shared.plan.geometry.segment_of(Place(place));
+        segment.map_or(NO_SEGMENT, |segment| segment as usize)
+    }
+
+    fn sequence(&self, at: Pinned<'_>) -> u64 {
+        self.record(at).map_or(0, |record| record.header.sequence)
+    }
+
+    fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
+        if let Some(record) = self.record(hit.at()) {
+            self.shared.count_dead(hit.at().place(), record.header.record_bytes());
+            self.note_orphan(&record);
+        }
+        self.shared.events.taken_out(reason);
+    }
+}

@@ -1,0 +1,451 @@
+//! Reclaiming: in slices, one segment at a time, by whoever holds the eviction lock.
+//!
+//! | step | who dies behind it leaves |
+//! |---|---|
+//! | [`next`](policy::next) chooses; `DRAINING` names the segment | a sealed segment: the next holder drains it |
+//! | sealed → draining | the same, draining |
+//! | main only: records are counted by use (`CENSUS`) up to `DRAINED_BYTES` | goes on there |
+//! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there; what was done has no word any more |
+//! | `DRAINING` is cleared | a draining segment without words |
+//! | barrier, nobody pins it: free | a free segment |
+//!
+//! Nothing is reclaimed while free segments are in reserve. Pinned segments are passed over as long
+//! as they are less than a quarter of all; then their owners are asked to give them up.
+
+#![allow(unsafe_code)]
+
+use forebay_shm::crash_point;
+use forebay_sync::Words;
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use super::layout::{ROW_WORDS, word};
+use super::stats::Events;
+use super::worker::Own;
+use crate::index::{Hit, KeyHash, State};
+use crate::policy::ghosts::{GhostTime, Trace};
+use crate::policy::{self, Census, Choice, Drain, Fate, Pool, Rules, Sealed, Seen, USES_MAX};
+use crate::segment::{Phase, Queue, Scanned};
+
+/// Records that one slice looks at: some 20 µs.
+const SLICE_RECORDS: usize = 48;
+
+/// Bytes that one slice copies: some 30 µs.
+const SLICE_COPY_BYTES: u64 = 128 * 1024;
+
+/// Slices in a row of who has no free segment at all: more than one segment takes.
+const SLICES_AT_ONCE: usize = 4096;
+
+/// The word of a row by which others ask its owner to give up a segment: its number, plus one.
+pub(crate) const WANTED: usize = 2;
+
+/// How a slice went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slice {
+    /// There are enough free segments.
+    Enough,
+    /// There is more to do.
+    More,
+    /// Somebody else is at it.
+    Busy,
+    /// Nothing can be reclaimed now.
+    Nothing,
+}
+
+impl Own {
+    /// Reclaims until there is a free segment, for who has none; whether there is one.
+    pub(crate) fn reclaim_now(&self) -> bool {
+        for _ in 0..SLICES_AT_ONCE {
+            let slice = self.reclaim_slice(self.now.get());
+            if self.free_count(1) > 0 {
+                return true;
+            }
+            match slice {
+                Slice::More => {}
+                Slice::Busy => std::thread::yield_now(),
+                Slice::Enough | Slice::Nothing => return false,
+            }
+        }
+        false
+    }
+
+    /// One slice of reclaiming. `now` is in Unix seconds.
+    pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
+        let shared = &self.shared;
+        let mut guard = match shared.eviction_lock.try_lock(self.part.participant()) {
+            Ok(Some(guard)) => guard,
+            Ok(None) => return Slice::Busy,
+            // We are reclaiming already, and there is no segment to move a record to.
+            Err(_) => return Slice::Nothing,
+        };
+        if guard.must_repair() {
+            // Every step leaves something to go on with: see the table.
+            guard.repaired();
+        }
+        self.free_drained();
+        if self.free_count(self.reserve()) >= self.reserve() {
+            return Slice::Enough;
+        }
+        match self.draining() {
+            Some(segment) => self.go_on(segment, now),
+            None => self.begin(now),
+        }
+    }
+
+    /// So many segments are kept free: for each thread one for each queue.
+    fn reserve(&self) -> u32 {
+        let segments = self.shared.plan.geometry.segment_count();
+        (2 * self.shared.config.worker_count).clamp(2, segments / 4)
+    }
+
+    /// How many segments are free, up to `enough`.
+    fn free_count(&self, enough: u32) -> u32 {
+        let free = self.shared.segments.table().which(|state| state.phase == Phase::Free);
+        free.take(enough as usize).count() as u32
+    }
+
+    fn word(&self, number: usize) -> &AtomicU64 {
+        self.shared.store.word(number)
+    }
+
+    /// The segment that is being drained.
+    fn draining(&self) -> Option<u32> {
+        let number = self.word(word::DRAINING).load(Relaxed).checked_sub(1)?;
+        u32::try_from(number).ok()
+    }
+
+    /// Chooses the next segment.
+    fn begin(&self, now: u64) -> Slice {
+        let Some(choice) = self.choose(now) else {
+            return Slice::Nothing;
+        };
+        for uses in 0..=USES_MAX {
+            self.word(word::CENSUS + usize::from(uses)).store(0, Relaxed);
+        }
+        self.word(word::DRAINED_BYTES).store(0, Relaxed);
+        self.word(word::DRAIN_PLAN).store(Steps::Count(choice).encode(), Relaxed);
+        self.word(word::DRAINING).store(u64::from(choice.place) + 1, Relaxed);
+        crash_point!("reclaim.chosen");
+        self.go_on(choice.place, now)
+    }
+
+    fn choose(&self, now: u64) -> Option<Choice> {
+        let table = self.shared.segments.table();
+        let pool = Pool {
+            segments: table.segment_count(),
+            small: table
+                .which(|state| state.phase != Phase::Free && state.queue == Queue::Small)
+                .count() as u32,
+            now,
+        };
+        let offered = |pinned_too: bool| {
+            let sealed = table.which(|state| state.phase == Phase::Sealed);
+            let offered = sealed.filter(move |s| pinned_too || !self.is_pinned_now(*s));
+            policy::next(offered.filter_map(|s| self.sealed(s)), pool, &Rules::STORE)
+        };
+        if self.pinned_count() < table.segment_count() / 4
+            && let Some(choice) = offered(false)
+        {
+            return Some(choice);
+        }
+        offered(true)
+    }
+
+    /// A glance: somebody may pin it right after.
+    fn is_pinned_now(&self, segment: u32) -> bool {
+        self.shared.pins.is_pinned(segment as usize)
+    }
+
+    /// Segments that could be free if nobody pinned them.
+    fn pinned_count(&self) -> u32 {
+        let table = self.shared.segments.table();
+        let which = table.which(|s| matches!(s.phase, Phase::Sealed | Phase::Draining));
+        which.filter(|segment| self.is_pinned_now(*segment)).count() as u32
+    }
+
+    fn sealed(&self, segment: u32) -> Option<Sealed> {
+        let table = self.shared.segments.table();
+        let queue = table.state(segment)?.queue;
+        Some(Sealed {
+            place: segment,
+            queue: policy_queue(queue),
+            order: table.order(segment),
+            filled_bytes: table.filled_bytes(segment),
+            live_bytes: table.live_bytes(segment),
+            stale_from: table.expires(segment),
+        })
+    }
+
+    /// The next records of a segment that is being drained.
+    fn go_on(&self, segment: u32, now: u64) -> Slice {
+        let table = self.shared.segments.table();
+        match table.state(segment).map(|state| state.phase) {
+            // Fails only if somebody else changes it, who would need the lock that we have.
+            Some(Phase::Sealed) => drop(table.drain(segment)),
+            Some(Phase::Draining) => {}
+            // It was freed, or never was there: what was left of a drain that is over.
+            _ => return self.end_draining(),
+        }
+        let Some(steps) = Steps::decode(self.word(word::DRAIN_PLAN).load(Relaxed), segment) else {
+            return self.end_draining();
+        };
+        match steps {
+            Steps::Count(choice) => self.count_uses(segment, choice, now),
+            Steps::Move(drain) => self.move_records(segment, drain, now),
+        }
+    }
+
+    fn end_draining(&self) -> Slice {
+        self.word(word::DRAINING).store(0, Relaxed);
+        crash_point!("reclaim.drained");
+        Slice::More
+    }
+
+    /// Counts how much of a segment was used how often. Of the small queue nobody needs to know.
+    fn count_uses(&self, segment: u32, choice: Choice, now: u64) -> Slice {
+        let mut is_counted = choice.queue == policy::Queue::Small;
+        if !is_counted {
+            let mut left = SLICE_RECORDS;
+            is_counted = self.walk(segment, |scanned, hash| {
+                if let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0)
+                    && scanned.marks.stale_from_seconds() > now
+                {
+                    let census = self.word(word::CENSUS + usize::from(hit.word().uses()));
+                    census.store(census.load(Relaxed) + scanned.header.record_bytes(), Relaxed);
+                }
+                left -= 1;
+                left > 0
+            });
+        }
+        if is_counted {
+            let segment_bytes = u64::from(self.shared.plan.geometry.segment_bytes());
+            let drain = Drain::new(choice, &self.census(), segment_bytes, &Rules::STORE);
+            self.word(word::DRAINED_BYTES).store(0, Relaxed);
+            self.word(word::DRAIN_PLAN).store(Steps::Move(drain).encode(), Relaxed);
+            crash_point!("reclaim.counted");
+        }
+        Slice::More
+    }
+
+    fn census(&self) -> Census {
+        let mut census = Census::default();
+        for uses in 0..=USES_MAX {
+            census.count(uses, self.word(word::CENSUS + usize::from(uses)).load(Relaxed));
+        }
+        census
+    }
+
+    /// Moves or takes out the next records.
+    fn move_records(&self, segment: u32, mut drain: Drain, now: u64) -> Slice {
+        let (mut records, mut bytes) = (SLICE_RECORDS, 0);
+        let is_through = self.walk(segment, |scanned, hash| {
+            bytes += self.drain_record(scanned, hash, &mut drain, now);
+            self.word(word::DRAIN_PLAN).store(Steps::Move(drain).encode(), Relaxed);
+            records -= 1;
+            records > 0 && bytes < SLICE_COPY_BYTES
+        });
+        if !is_through {
+            return Slice::More;
+        }
+        if drain.queue() == policy::Queue::Small {
+            let drained = self.word(word::SMALL_DRAINED);
+            drained.store(drained.load(Relaxed) + 1, Relaxed);
+        }
+        self.shared.segments.table().count_live(segment, 0);
+        self.end_draining()
+    }
+
+    /// Calls `see` for the records from `DRAINED_BYTES` on, until it says no or a damaged place is
+    /// met: what is behind that is looked for in the whole index. True at the segment's end.
+    fn walk(&self, segment: u32, mut see: impl FnMut(&Scanned, KeyHash) -> bool) -> bool {
+        let start = self.word(word::DRAINED_BYTES).load(Relaxed);
+        let mut key = self.scratch.take();
+        let mut scan = self.shared.segments.scan_from(segment, start);
+        let mut is_through = true;
+        while let Some(found) = scan.next() {
+            let Ok(scanned) = found else {
+                self.take_out_behind_damage(segment);
+                break;
+            };
+            key.clear();
+            self.shared.segments.copy_key(&scanned, &mut key);
+            let goes_on = see(&scanned, self.shared.hash(&key));
+            self.word(word::DRAINED_BYTES).store(u64::from(scan.offset_bytes()), Relaxed);
+            if !goes_on {
+                is_through = false;
+                break;
+            }
+        }
+        self.scratch.replace(key);
+        is_through
+    }
+
+    /// Takes out every word that names the segment.
+    fn take_out_behind_damage(&self, segment: u32) {
+        Events::one(&self.shared.events.dropped_damaged);
+        self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
+            use crate::index::Records;
+            self.reach().segment_of(hit.at().place()) == segment as usize
+        });
+    }
+
+    /// Decides about one record; how many bytes were copied.
+    fn drain_record(&self, scanned: &Scanned, hash: KeyHash, drain: &mut Drain, now: u64) -> u64 {
+        let place = scanned.place.0;
+        let Some(hit) = self.index.find_place(&self.pins, hash, place) else {
+            return 0;
+        };
+        let bytes = scanned.header.record_bytes();
+        let seen = Seen {
+            uses: hit.word().uses(),
+            bytes,
+            is_stale: scanned.marks.stale_from_seconds() <= now,
+        };
+        let fate = match hit.word().state() {
+            State::Live => drain.fate(seen),
+            // Nobody makes it live any more: its segment was sealed.
+            State::Unchecked | State::Disk | State::Reserved => Fate::Leave,
+        };
+        crash_point!("reclaim.record");
+        match fate {
+            Fate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
+                Events::one(&self.shared.events.promoted);
+                return bytes;
+            }
+            Fate::Ghost => self.note_ghost(hash),
+            Fate::Move(..) | Fate::Leave => {}
+        }
+        if self.index.remove_place(hash, place).is_some() {
+            Events::one(&self.shared.events.evicted);
+            self.reach().record(hit.at()).iter().for_each(|head| self.reach().note_orphan(head));
+        }
+        drop(hit);
+        self.remove_orphans();
+        0
+    }
+
+    /// Copies a record to the open segment of a queue, if it is still there in the end.
+    fn move_record(&self, hit: &Hit<'_>, queue: Queue, uses: u8) -> bool {
+        let reach = self.reach();
+        let (Some(marks), Some(record)) = (reach.marks(hit.at()), reach.record(hit.at())) else {
+            return false;
+        };
+        let frozen = marks.freeze();
+        crash_point!("reclaim.frozen");
+        let copied = self.append_with(queue, |open| open.append_copy(&record, frozen));
+        let Ok((place, bytes)) = copied else {
+            return false;
+        };
+        crash_point!("reclaim.copied");
+        if self.index.move_to(hit, place.0, uses) {
+            return true;
+        }
+        self.shared.count_dead(place.0, bytes);
+        false
+    }
+
+    fn note_ghost(&self, hash: KeyHash) {
+        let words = self.shared.plan.ghost_words;
+        let trace = Trace::of(hash.value(), words);
+        let word = self.shared.ghosts.word(trace.word);
+        word.store(trace.noted(word.load(Relaxed), self.ghost_time()), Relaxed);
+    }
+
+    /// Did the key leave the small queue not long ago? Its ghost is gone then.
+    pub(crate) fn take_ghost(&self, hash: KeyHash) -> bool {
+        let trace = Trace::of(hash.value(), self.shared.plan.ghost_words);
+        let word = self.shared.ghosts.word(trace.word);
+        let Some(taken) = trace.taken(word.load(Relaxed), self.ghost_time()) else {
+            return false;
+        };
+        word.store(taken, Relaxed);
+        Events::one(&self.shared.events.ghost_hits);
+        true
+    }
+
+    fn ghost_time(&self) -> GhostTime {
+        let main = u64::from(self.shared.plan.geometry.segment_count())
+            * u64::from(100 - Rules::STORE.small_percent)
+            / 100;
+        GhostTime::new(self.word(word::SMALL_DRAINED).load(Relaxed), main)
+    }
+
+    /// Frees what is drained and pinned by nobody. The caller has the eviction lock.
+    fn free_drained(&self) {
+        let table = self.shared.segments.table();
+        let under_way = self.draining();
+        let mut drained = table
+            .which(|state| state.phase == Phase::Draining)
+            .filter(|segment| Some(*segment) != under_way)
+            .peekable();
+        if drained.peek().is_none() {
+            return;
+        }
+        self.shared.pins.barrier();
+        let is_much_pinned = self.pinned_count() >= table.segment_count() / 4;
+        for segment in drained {
+            if self.shared.pins.is_pinned(segment as usize) {
+                if is_much_pinned || self.free_count(1) == 0 {
+                    self.ask_for(segment);
+                }
+                continue;
+            }
+            // SAFETY:
+            // - The caller has the eviction lock.
+            // - The segment is not the one that is being drained, so all its words were taken out
+            //   by who drained it, and a place that no word names is never published again.
+            // - The barrier was executed after that, and then nobody was seen to pin it.
+            if unsafe { self.shared.segments.free(segment) }.is_ok() {
+                Events::one(&self.shared.events.segments_freed);
+            }
+        }
+    }
+
+    /// Asks all who pin a segment to give it up.
+    fn ask_for(&self, segment: u32) {
+        for holder in self.shared.pins.holders(segment as usize) {
+            let wanted = holder.row * ROW_WORDS + WANTED;
+            self.shared.rows.word(wanted).store(u64::from(segment) + 1, Relaxed);
+        }
+    }
+}
+
+/// What is to be done with the records of the segment that is being drained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Steps {
+    Count(Choice),
+    Move(Drain),
+}
+
+/// Marks the second kind of steps in a word.
+const MOVES: u64 = 1 << 63;
+
+impl Steps {
+    fn encode(self) -> u64 {
+        match self {
+            Steps::Count(choice) => choice.encode(),
+            Steps::Move(drain) => drain.encode() | MOVES,
+        }
+    }
+
+    /// `None` for what no steps have.
+    fn decode(word: u64, segment: u32) -> Option<Steps> {
+        match word & MOVES {
+            0 => Choice::decode(word, segment).map(Steps::Count),
+            _ => Drain::decode(word & !MOVES).map(Steps::Move),
+        }
+    }
+}
+
+fn policy_queue(queue: Queue) -> policy::Queue {
+    match queue {
+        Queue::Small => policy::Queue::Small,
+        Queue::Main => policy::Queue::Main,
+    }
+}
+
+fn segment_queue(queue: policy::Queue) -> Queue {
+    match queue {
+        policy::Queue::Small => Queue::Small,
+        policy::Queue::Main => Queue::Main,
+    }
+}

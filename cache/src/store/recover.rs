@@ -1,0 +1,177 @@
+//! After a death: what a participant had is taken back, and what it was writing is checked.
+
+#![allow(unsafe_code)]
+
+use std::io;
+
+use forebay_shm::Dead;
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
+use super::layout::ROW_WORDS;
+use super::stats::Events;
+use super::store::Store;
+use super::worker::Own;
+use crate::index::{Hit, Reason, Records, State};
+use crate::segment::{Phase, Scanned};
+
+/// Bytes that one slice of verifying looks at: some 30 µs.
+const VERIFY_BYTES: u32 = 128 * 1024;
+
+impl Store {
+    /// Takes back what participants had that are dead; gives their number. Their open segments are
+    /// checked by the next thread that has a [turn](crate::StoreWorker::turn).
+    ///
+    /// # Errors
+    /// The system refuses to tell who lives; what was taken back until then is.
+    pub fn sweep(&self) -> io::Result<u32> {
+        self.shared.region.sweep(|dead| self.take_back(dead))
+    }
+
+    fn take_back(&self, dead: &Dead) {
+        let shared = &self.shared;
+        let row = dead.id().row;
+        for segment in shared.segments.table().which(|state| state.owner == Some(row)) {
+            // SAFETY: a `Dead` says so: it has ended, this sweep saw it, and nobody has the row
+            // before the sweep is over.
+            // Somebody else may have done it, for a sweeper that died.
+            let _ = unsafe { shared.segments.suspect(segment, row) };
+        }
+        shared.eviction_lock.abandon(dead);
+        shared.purge_lock.abandon(dead);
+        for word in 0..ROW_WORDS {
+            shared.rows.word(row as usize * ROW_WORDS + word).store(0, Relaxed);
+        }
+        // SAFETY: as above.
+        unsafe { shared.pins.clear_row(row as usize) };
+    }
+}
+
+impl Own {
+    /// Checks the segments that dead participants had open; gives their number.
+    pub(crate) fn mend(&self) -> u32 {
+        let table = self.shared.segments.table();
+        let suspects = table.which(|state| state.is_suspect() && state.owner.is_none());
+        let mut count = 0;
+        for segment in suspects {
+            // SAFETY: the row is this participant's, and the segment is sealed before it leaves.
+            let Ok(open) = (unsafe { self.shared.segments.adopt(segment, self.part.row()) }) else {
+                continue;
+            };
+            self.check_segment(segment);
+            // SAFETY: each of its records has a live word now, or none.
+            let sealed = unsafe { open.seal(self.shared.next_order()) };
+            debug_assert!(sealed.is_ok(), "an adopted segment is its owner's");
+            Events::one(&self.shared.events.repaired);
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes out what is damaged, not live, or not the newest of its key; counts what is left.
+    fn check_segment(&self, segment: u32) {
+        let mut live_bytes = 0;
+        let mut is_damaged = false;
+        for found in self.shared.segments.scan(segment) {
+            match found {
+                Ok(scanned) if self.check_record(&scanned) => {
+                    live_bytes += scanned.header.record_bytes();
+                }
+                Ok(_) => {}
+                Err(_) => is_damaged = true,
+            }
+        }
+        if is_damaged {
+            live_bytes = self.check_by_index(segment);
+        }
+        self.shared.segments.table().count_live(segment, live_bytes);
+    }
+
+    /// The next records of the segments that were sealed when the region was attached to: what is
+    /// damaged is taken out. True if there is more to check.
+    pub(crate) fn verify_slice(&self) -> bool {
+        let Some((segment, offset_bytes)) = self.verified.get() else {
+            return false;
+        };
+        let next = match self.verify_from(segment, offset_bytes) {
+            Some(offset_bytes) => Some((segment, offset_bytes)),
+            None if segment + 1 < self.shared.plan.geometry.segment_count() => {
+                Some((segment + 1, 0))
+            }
+            None => None,
+        };
+        self.verified.set(next);
+        next.is_some()
+    }
+
+    /// Checks some records of a segment from an offset on; where to go on in it.
+    fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
+        let table = self.shared.segments.table();
+        let is_sealed = || table.state(segment).is_some_and(|s| s.phase == Phase::Sealed);
+        // Found sealed under the pin, it is not freed before the pin is lowered: who frees it
+        // has drained it before he looked at pins.
+        let _pin = self.pins.pin(segment as usize, is_sealed).ok()?;
+        let mut scan = self.shared.segments.scan_from(segment, offset_bytes);
+        let start = scan.offset_bytes();
+        let mut key = Vec::new();
+        loop {
+            // At damage the walk ends: who drains the segment deals with it.
+            let scanned = scan.next()?.ok()?;
+            key.clear();
+            self.shared.segments.copy_key(&scanned, &mut key);
+            let hash = self.shared.hash(&key);
+            if let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0)
+                && !self.shared.segments.is_whole(&scanned)
+            {
+                self.drop_damaged(&hit);
+            }
+            if scan.offset_bytes() - start >= VERIFY_BYTES {
+                return Some(u64::from(scan.offset_bytes()));
+            }
+        }
+    }
+
+    fn drop_damaged(&self, hit: &Hit<'_>) {
+        if self.index.take_out(hit) {
+            Events::one(&self.shared.events.dropped_damaged);
+            self.reach().taken_out(hit, Reason::Removed);
+        }
+    }
+
+    /// Is the record live and whole? Otherwise its word is out afterwards.
+    fn check_record(&self, scanned: &Scanned) -> bool {
+        let mut key = Vec::new();
+        self.shared.segments.copy_key(scanned, &mut key);
+        let wanted = self.key(&key);
+        let hash = self.shared.hash(&key);
+        let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0) else {
+            return false;
+        };
+        if !self.shared.segments.is_whole(scanned) {
+            Events::one(&self.shared.events.dropped_damaged);
+            self.index.take_out(&hit);
+            return false;
+        }
+        if hit.word().state() != State::Live {
+            // Its publisher can't make it live any more.
+            self.index.take_out(&hit);
+            return false;
+        }
+        self.index.settle(&self.pins, &wanted, &hit)
+    }
+
+    /// A walk ended early: what words name in the segment is whole, or goes. How many bytes stay?
+    fn check_by_index(&self, segment: u32) -> u64 {
+        let mut live_bytes = 0;
+        self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
+            if self.reach().segment_of(hit.at().place()) != segment as usize {
+                return false;
+            }
+            let record = self.reach().record(hit.at()).filter(|record| record.is_whole());
+            let stays = hit.word().state() == State::Live && record.is_some();
+            live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
+            !stays
+        });
+        live_bytes
+    }
+}

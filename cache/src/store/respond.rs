@@ -1,0 +1,275 @@
+//! Storing whole responses: under their primary key, or as variants beside a base; and renewing
+//! what is stored.
+
+use forebay_shm::crash_point;
+
+use super::lookup::{Found, Known, PinnedRecord};
+use super::put::{NotStored, Put, Times};
+use super::variants::{self, BaseBody};
+use super::worker::{Own, StoreWorker};
+use crate::flight::Base;
+use crate::policy::{self, enters};
+use crate::segment::{Kind, Queue};
+
+/// How often a variant is tried to be stored while others change its base.
+const ATTEMPTS_MAX: usize = 8;
+
+/// What is never stale: a base means something as long as one of its variants does.
+const NEVER: u64 = u64::MAX;
+
+/// A complete response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Response<'a> {
+    pub(crate) primary: &'a [u8],
+    pub(crate) base: Option<&'a Base>,
+    pub(crate) kind: Kind,
+    pub(crate) head: &'a [u8],
+    pub(crate) body: &'a [&'a [u8]],
+    pub(crate) times: Times,
+    pub(crate) purge_noted: u64,
+    pub(crate) queue: Queue,
+}
+
+impl Response<'_> {
+    fn put<'a>(&'a self, key: &'a [u8], head: &'a [u8]) -> Put<'a> {
+        Put {
+            kind: self.kind,
+            key,
+            head,
+            body: self.body,
+            times: self.times,
+            purge_noted: self.purge_noted,
+            primary: self.primary,
+        }
+    }
+}
+
+impl StoreWorker {
+    /// The record of a key, or of one of its variants, if it is the known one. For who was told
+    /// that it is good.
+    pub fn find_known(
+        &self,
+        primary: &[u8],
+        variant: Option<&[u8]>,
+        known: Known,
+    ) -> Option<Found<'_>> {
+        let (pinned, head_start) = self.own.find((primary, variant))?;
+        let is_it = pinned.record().header.sequence == known.sequence;
+        is_it.then(|| Found::of(&self.own, pinned, head_start))
+    }
+
+    /// Takes a record out of which parts are missing, so that the next request fetches it.
+    pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: Known) {
+        if let Some((pinned, _)) = self.own.find((primary, variant))
+            && pinned.record().header.sequence == known.sequence
+            && self.own.index.take_out(&pinned.hit)
+        {
+            use crate::index::Records;
+            self.own.reach().taken_out(&pinned.hit, crate::index::Reason::Removed);
+        }
+        self.own.remove_orphans();
+    }
+}
+
+impl Own {
+    /// Which queue a response belongs to: main, if its key is known to be asked for again.
+    pub(crate) fn queue_for(&self, primary: &[u8]) -> Queue {
+        let hash = self.shared.hash(primary);
+        let known = if self.index.lookup(&self.pins, &self.key_of(hash, primary)).is_some() {
+            policy::Known::Replaces
+        } else if self.take_ghost(hash) {
+            policy::Known::Ghost
+        } else {
+            policy::Known::Nothing
+        };
+        match enters(known) {
+            policy::Queue::Small => Queue::Small,
+            policy::Queue::Main => Queue::Main,
+        }
+    }
+
+    /// Stores a response where requests find it.
+    pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<(), NotStored> {
+        let stored = match response.base {
+            None => self.put(&response.put(response.primary, response.head), response.queue),
+            Some(base) => self.put_variant(response, base),
+        };
+        self.remove_orphans();
+        stored.map(|_| ())
+    }
+
+    /// Stores a variant, and sees to it that the base names it.
+    fn put_variant(&self, response: &Response<'_>, base: &Base) -> Result<u64, NotStored> {
+        let prefix = variants::values_prefix(&base.variant).ok_or(NotStored::TooLarge)?;
+        let head = [&prefix[..], response.head].concat();
+        let hash = self.shared.wide_hash(&base.variant);
+        let mut key = Vec::new();
+        for _ in 0..ATTEMPTS_MAX {
+            let epoch = match self.epoch_of(response.primary, &base.names) {
+                Some(epoch) => epoch,
+                None => match self.put_base(response, &base.names, hash) {
+                    Ok(epoch) => epoch,
+                    // Somebody else was quicker; or a purge was, then the next attempts fail too.
+                    Err(NotStored::Outdated) => continue,
+                    Err(other) => return Err(other),
+                },
+            };
+            variants::write_key_of(&mut key, response.primary, epoch, &hash);
+            let sequence = self.put(&response.put(&key, &head), response.queue)?;
+            crash_point!("store.variant");
+            if self.name_variant(response.primary, epoch, hash) {
+                return Ok(sequence);
+            }
+            // Under this epoch nobody finds it any more.
+            self.index.remove(&self.pins, &self.key(&key));
+        }
+        Err(NotStored::Outdated)
+    }
+
+    /// The epoch of the base of a key, if it has these names.
+    fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
+        let pinned = self.look(primary)?;
+        let record = pinned.record();
+        let is_it = record.header.kind == Kind::Base && record.head() == names;
+        is_it.then(|| BaseBody::decode(record.body()).map(|base| base.epoch)).flatten()
+    }
+
+    /// Stores a base of a new epoch.
+    fn put_base(
+        &self,
+        response: &Response<'_>,
+        names: &[u8],
+        hash: [u8; 16],
+    ) -> Result<u64, NotStored> {
+        let epoch = self.shared.next_sequence();
+        let body = variants::first_body(epoch, hash);
+        let put = Put {
+            kind: Kind::Base,
+            body: &[&body],
+            times: Times { stale_from: NEVER, ..response.times },
+            ..response.put(response.primary, names)
+        };
+        self.put(&put, response.queue).map(|_| epoch)
+    }
+
+    /// Has the base of this epoch name a variant; false if there is no such base any more.
+    fn name_variant(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(pinned) = self.look(primary) else {
+                return false;
+            };
+            let record = pinned.record();
+            let base = BaseBody::decode(record.body())
+                .filter(|base| record.header.kind == Kind::Base && base.epoch == epoch);
+            let Some(base) = base else {
+                return false;
+            };
+            if base.hashes().contains(&hash) {
+                return true;
+            }
+            let (body, oldest) = base.with(hash, self.shared.config.variants_max);
+            let times = Times { response_time: record.header.response_time, stale_from: NEVER };
+            if self.replace(&pinned, record.head(), &body, times).is_some() {
+                for hash in oldest {
+                    let mut key = Vec::new();
+                    variants::write_key_of(&mut key, primary, epoch, hash);
+                    self.index.remove(&self.pins, &self.key(&key));
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Stores the known record with another head in its own place. Its sequence then.
+    pub(crate) fn renew(
+        &self,
+        key: (&[u8], Option<&[u8]>),
+        known: Known,
+        head: &[u8],
+        times: Times,
+    ) -> Option<u64> {
+        let (pinned, head_start) = self.find(key)?;
+        let record = pinned.record();
+        if record.header.sequence != known.sequence {
+            return None;
+        }
+        let head = [record.head().get(..head_start).unwrap_or_default(), head].concat();
+        self.replace(&pinned, &head, record.body(), times)
+    }
+
+    /// Puts a record with another head and body in the place of one that was found. Its sequence.
+    fn replace(
+        &self,
+        pinned: &PinnedRecord<'_>,
+        head: &[u8],
+        body: &[u8],
+        times: Times,
+    ) -> Option<u64> {
+        let record = pinned.record();
+        let put = Put {
+            kind: record.header.kind,
+            key: record.key(),
+            head,
+            body: &[body],
+            times,
+            purge_noted: self.shared.purges.widen(record.header.purge_noted),
+            primary: record.key(),
+        };
+        // Who wants to mark the old one from now on takes it out instead, and then ours does not
+        // get its place.
+        let _ = self.reach().marks(pinned.hit.at())?.freeze();
+        let appended = self.append(&put, Queue::Main).ok()?;
+        crash_point!("store.replacing");
+        let key = self.key(record.key());
+        if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
+            self.reach().keep_body_of(record.body());
+            self.remove_orphans();
+            return Some(appended.sequence);
+        }
+        appended.give_up(&self.shared);
+        self.remove_orphans();
+        None
+    }
+
+    /// The record of a key, or of one of its variants, and where its head begins.
+    fn find(
+        &self,
+        (primary, variant): (&[u8], Option<&[u8]>),
+    ) -> Option<(PinnedRecord<'_>, usize)> {
+        let pinned = self.look(primary)?;
+        if pinned.record().header.kind != Kind::Base {
+            return Some((pinned, 0));
+        }
+        let values = variant?;
+        let pinned = self.find_variant(primary, &pinned, values)?;
+        let head_start = variants::head_start(pinned.record().head(), values)?;
+        Some((pinned, head_start))
+    }
+
+    pub(crate) fn find_variant(
+        &self,
+        primary: &[u8],
+        base: &PinnedRecord<'_>,
+        values: &[u8],
+    ) -> Option<PinnedRecord<'_>> {
+        let base = BaseBody::decode(base.record().body())?;
+        let mut key = self.scratch.take();
+        variants::write_key(&self.shared, &mut key, primary, base.epoch, values);
+        let pinned = self.look(&key);
+        self.scratch.replace(key);
+        pinned
+    }
+
+    /// The sequence of a variant's record.
+    pub(crate) fn variant_sequence(
+        &self,
+        primary: &[u8],
+        base: &PinnedRecord<'_>,
+        values: &[u8],
+    ) -> Option<u64> {
+        let pinned = self.find_variant(primary, base, values)?;
+        variants::head_start(pinned.record().head(), values)?;
+        Some(pinned.record().header.sequence)
+    }
+}

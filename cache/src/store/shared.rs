@@ -1,0 +1,187 @@
+//! What all workers of a process share: the region, its areas, and what is known of growing
+//! records.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
+use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
+use forebay_shm::{BarrierWish, RobustLock};
+use forebay_sync::atomic::{AtomicBool, Relaxed};
+use forebay_sync::pins::Pins;
+use forebay_sync::{Barrier, Words};
+
+use super::config::{OpenError, StoreConfig};
+use super::layout::{Plan, kind, word};
+use super::stats::Events;
+use crate::flight::{FlightConfig, Flights};
+use crate::index::KeyHash;
+use crate::purge::Purges;
+use crate::segment::Segments;
+
+/// Parts of the table of flights with a lock of their own.
+const FLIGHT_SHARDS: usize = 64;
+
+/// Any one will do: what must be secret is the region's.
+static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
+
+/// What all workers of a process share: read with every hit, so on lines of its own.
+#[repr(align(128))]
+pub(crate) struct Shared {
+    pub(crate) config: StoreConfig,
+    pub(crate) plan: Plan,
+    pub(crate) region: Region,
+    pub(crate) store: Area,
+    pub(crate) rows: Area,
+    pub(crate) ghosts: Area,
+    pub(crate) index_words: Area,
+    pub(crate) segments: Segments<Area>,
+    pub(crate) pins: Pins<Area>,
+    pub(crate) purges: Purges<Area>,
+    pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
+    pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
+    pub(crate) flights: Arc<Flights>,
+    pub(crate) events: Events,
+    /// Somebody verifies what was found in the region.
+    is_verifying: AtomicBool,
+    hashers: [SeedableRandomState; 2],
+}
+
+impl Shared {
+    pub(crate) fn open(config: StoreConfig) -> Result<Arc<Shared>, OpenError> {
+        let plan = Plan::of(&config).map_err(OpenError::Config)?;
+        let spec = RegionSpec {
+            bytes: plan.region_bytes,
+            participants_max: plan.rows,
+            barrier: BarrierWish::Best,
+            areas: &plan.areas,
+        };
+        let region = match &config.path {
+            Some(path) => Region::open_or_create(path, &spec),
+            None => Region::anonymous(&spec),
+        };
+        Shared::over(region.map_err(OpenError::Region)?, config, plan).map(Arc::new)
+    }
+
+    #[allow(unsafe_code)] // The region is ours alone: see the contracts.
+    fn over(region: Region, config: StoreConfig, plan: Plan) -> Result<Shared, OpenError> {
+        let area = |kind| region.area(kind).ok_or(OpenError::Damaged("an area is missing"));
+        let store = area(kind::STORE)?;
+        write_sizes(&store, &plan)?;
+        let (table, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);
+        // SAFETY:
+        // - A region begins with zeros. Only this crate's methods write these areas, which nobody
+        //   else knows: they have kinds and a version of their own.
+        // - The geometry follows from the plan, and a region of another plan is not attached to.
+        let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
+            .map_err(|_| OpenError::Damaged("an area is too small"))?;
+        let columns = plan.geometry.segment_count() as usize;
+        // Without a file nobody but the threads of this process takes part.
+        let barrier = match config.path {
+            Some(_) => region.barrier(),
+            None => Barrier::process().unwrap_or(region.barrier()),
+        };
+        let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
+            .map_err(|_| OpenError::Damaged("the area of pins is too small"))?;
+        let purges =
+            Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
+                .map_err(|_| OpenError::Damaged("the area of purges is too small"))?;
+        let (low, high) = halves(region.seed());
+        Ok(Shared {
+            flights: Arc::new(Flights::new(flight_config(&config))),
+            eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
+            purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK),
+            rows: area(kind::ROWS)?,
+            ghosts: area(kind::GHOSTS)?,
+            index_words: area(kind::INDEX)?,
+            events: Events::default(),
+            is_verifying: AtomicBool::new(false),
+            hashers: [low, high].map(|seed| SeedableRandomState::with_seed(seed, &SHARED_SEED)),
+            config,
+            plan,
+            store,
+            segments,
+            pins,
+            purges,
+            region,
+        })
+    }
+
+    /// Is the caller the one who has to look at what was found in the region?
+    pub(crate) fn begins_verifying(&self) -> bool {
+        matches!(self.opened(), Opened::Attached) && !self.is_verifying.swap(true, Relaxed)
+    }
+
+    /// Was there something in the region already?
+    pub(crate) fn opened(&self) -> &Opened {
+        self.region.opened()
+    }
+
+    /// The hash of a key, alike in all processes.
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
+        KeyHash::new(self.hashers[0].hash_one(key))
+    }
+
+    /// Sixteen bytes of hash, of which strangers know nothing.
+    pub(crate) fn wide_hash(&self, bytes: &[u8]) -> [u8; 16] {
+        let halves = self.hashers.each_ref().map(|hasher| hasher.hash_one(bytes).to_le_bytes());
+        let mut wide = [0; 16];
+        wide[..8].copy_from_slice(&halves[0]);
+        wide[8..].copy_from_slice(&halves[1]);
+        wide
+    }
+
+    /// The next sequence: of two records of a key the one that got its sequence later counts.
+    ///
+    /// One word that all who insert write. Its 48 bits last for 9 years at a million a second.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
+    }
+
+    /// A number that only grows: when a segment was sealed.
+    pub(crate) fn next_order(&self) -> u64 {
+        self.store.word(word::SEAL_ORDER).fetch_add(1, Relaxed) + 1
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+fn flight_config(config: &StoreConfig) -> FlightConfig {
+    FlightConfig {
+        growing_bytes_max: config.growing_bytes_max(),
+        object_bytes_max: config.object_bytes_max,
+        window_bytes: config.window_bytes,
+        window_wait_ms_max: config.window_wait_ms_max,
+        declined_ms: config.declined_ms,
+        shard_count: FLIGHT_SHARDS,
+    }
+}
+
+fn halves(seed: [u8; 16]) -> (u64, u64) {
+    let seed = u128::from_le_bytes(seed);
+    (seed as u64, (seed >> 64) as u64)
+}
+
+/// Writes the sizes for tools that do not know the settings. Every process writes the same.
+fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
+    let sizes = [
+        (word::SEGMENT_BYTES, u64::from(plan.geometry.segment_bytes())),
+        (word::SEGMENT_COUNT, u64::from(plan.geometry.segment_count())),
+        (word::BUCKET_COUNT, plan.bucket_count as u64),
+        (word::GHOST_WORDS, plan.ghost_words as u64),
+    ];
+    for (index, size) in sizes {
+        let found = store.word(index).load(Relaxed);
+        if found != 0 && found != size {
+            return Err(OpenError::Damaged("it says other sizes than its plan"));
+        }
+        store.word(index).store(size, Relaxed);
+    }
+    Ok(())
+}

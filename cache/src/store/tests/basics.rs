@@ -1,0 +1,128 @@
+//! Store, find, renew, purge, make room.
+
+use super::*;
+
+fn body(seed: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at * 7 + seed * 13 + at / 251) as u8).collect()
+}
+
+#[test]
+fn what_was_stored_is_found_whatever_its_length() {
+    let (_, worker) = open(64 << 20);
+    let lengths = [0, 1, 63, 64, 4096, 65_536, 65_537, 300_000, 2_000_000];
+    for (seed, bytes) in lengths.into_iter().enumerate() {
+        let key = format!("site\0http\0h\0/{bytes}");
+        let body = body(seed, bytes);
+        assert!(put(&worker, key.as_bytes(), b"head", &body), "{bytes}");
+        let found = get(&worker, key.as_bytes()).expect("stored");
+        assert_eq!(found.0, b"head", "{bytes}");
+        assert!(found.1 == body, "{bytes}");
+    }
+    assert_eq!(get(&worker, b"site\0http\0h\0/other"), None);
+}
+
+#[test]
+fn variants_stand_side_by_side_and_go_together() {
+    let (_, worker) = open(32 << 20);
+    let base = |value: &[u8]| Base { names: b"accept".to_vec(), variant: value.to_vec() };
+    for value in [&b"html"[..], b"json", b"html"] {
+        let leader = match worker.collapse(b"key", None, None, 0) {
+            Join::Leader(leader, _) => leader,
+            Join::Stored => lead_variant(&worker, value),
+            other => panic!("{other:?}"),
+        };
+        assert!(fill(leader, value, Some(base(value)), b"body"));
+    }
+    let variant = |value: &[u8]| match worker.lookup(b"key") {
+        Lookup::Base(found) => {
+            assert_eq!(found.names(), b"accept");
+            found.variant(value).map(|found| found.head().to_vec())
+        }
+        Lookup::Miss => None,
+        Lookup::Record(_) => panic!("a record"),
+    };
+    assert_eq!(variant(b"html").as_deref(), Some(&b"html"[..]));
+    assert_eq!(variant(b"json").as_deref(), Some(&b"json"[..]));
+    assert_eq!(variant(b"xml"), None);
+    assert_eq!(worker.purge(b"key").unwrap().records, 2);
+    assert_eq!(variant(b"html"), None);
+}
+
+fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
+    let known = match worker.lookup(b"key") {
+        Lookup::Base(found) => found.variant(value).map(|found| found.known()),
+        _ => None,
+    };
+    match worker.collapse(b"key", Some(value), known, 0) {
+        Join::Leader(leader, _) => leader,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
+    for bytes in [100, 500_000] {
+        let (_, worker) = open(64 << 20);
+        let body = body(3, bytes);
+        assert!(put(&worker, b"key", b"old", &body));
+        let known = match worker.lookup(b"key") {
+            Lookup::Record(found) => found.known(),
+            other => panic!("{other:?}"),
+        };
+        let Join::Leader(leader, mut follower) = worker.collapse(b"key", None, Some(known), 0)
+        else {
+            panic!("no leader");
+        };
+        leader.validated(b"new and longer", fresh());
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(crate::Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
+            panic!("not validated");
+        };
+        assert_eq!(&renewed.head[..], b"new and longer");
+        assert!(renewed.sequence.is_some());
+        let (head, found) = get(&worker, b"key").expect("stored");
+        assert_eq!(head, b"new and longer");
+        assert!(found == body, "{bytes}");
+    }
+}
+
+#[test]
+fn a_purge_ends_what_is_stored_and_what_is_on_its_way() {
+    let (_, worker) = open(32 << 20);
+    assert!(put(&worker, b"key", b"head", b"body"));
+    let purged = worker.purge(b"key").unwrap();
+    assert_eq!((purged.records, purged.flights), (1, 0));
+    assert_eq!(get(&worker, b"key"), None);
+    let leader = lead(&worker, b"key", None);
+    let purged = worker.purge(b"key").unwrap();
+    assert_eq!((purged.records, purged.flights), (0, 1));
+    // Nobody follows it, and it is not to be stored: it may even stop.
+    let filling = leader.begin(b"stale", None, None, fresh()).unwrap();
+    assert!(!filling.finish());
+    assert_eq!(get(&worker, b"key"), None);
+}
+
+#[test]
+fn far_more_than_fits_passes_through_and_the_used_stays() {
+    let (store, worker) = open(16 << 20);
+    let before = store.stats();
+    for round in 0..20_000_usize {
+        let key = format!("k{round}");
+        assert!(put(&worker, key.as_bytes(), b"head", &body(round, 4000)), "{round}");
+        worker.turn(NOW, |_| ());
+        if round > 0 {
+            get(&worker, b"k0").unwrap_or_else(|| panic!("the used one left in round {round}"));
+        }
+    }
+    let stats = store.stats();
+    assert!(stats.segments_freed > 0, "{stats:?}");
+    let named = stats.free_bytes
+        + stats.live_bytes
+        + stats.dead_bytes
+        + stats.metadata_bytes
+        + stats.growing_bytes
+        + stats.pinned_bytes
+        + stats.copied_bytes;
+    assert_eq!(named, stats.budget_bytes, "{stats:?}");
+    assert_eq!(before.metadata_bytes, stats.metadata_bytes);
+}

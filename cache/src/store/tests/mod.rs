@@ -1,0 +1,78 @@
+//! The store through its front door.
+
+mod basics;
+
+use std::task::{Context, Poll, Waker};
+
+use crate::{Base, Filling, Found, Join, Leader, Lookup, Store, StoreConfig, StoreWorker, Times};
+
+/// When everything in these tests happens.
+const NOW: u64 = 1_000_000;
+
+fn config(budget_bytes: u64) -> StoreConfig {
+    StoreConfig::with_budget(budget_bytes)
+}
+
+fn open(budget_bytes: u64) -> (Store, StoreWorker) {
+    let store = Store::open(config(budget_bytes)).unwrap();
+    let worker = store.join().unwrap();
+    (store, worker)
+}
+
+fn fresh() -> Times {
+    Times { response_time: NOW as u32, stale_from: NOW + 3600 }
+}
+
+fn lead(worker: &StoreWorker, key: &[u8], variant: Option<&[u8]>) -> Leader {
+    match worker.collapse(key, variant, None, 0) {
+        Join::Leader(leader, _) => leader,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fill(leader: Leader, head: &[u8], base: Option<Base>, body: &[u8]) -> bool {
+    let mut filling = leader.begin(head, base, Some(body.len() as u64), fresh()).unwrap();
+    append(&mut filling, body);
+    filling.finish()
+}
+
+fn append(filling: &mut Filling, body: &[u8]) {
+    let mut cx = Context::from_waker(Waker::noop());
+    for piece in body.chunks(16 * 1024) {
+        assert_eq!(filling.poll_room(&mut cx, 0), Poll::Ready(Ok(())));
+        filling.append(piece).unwrap();
+    }
+}
+
+/// Stores a response without variants.
+fn put(worker: &StoreWorker, key: &[u8], head: &[u8], body: &[u8]) -> bool {
+    fill(lead(worker, key, None), head, None, body)
+}
+
+/// Head and body of what stands under a key.
+fn get(worker: &StoreWorker, key: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    match worker.lookup(key) {
+        Lookup::Miss => None,
+        Lookup::Record(found) => read(worker, &found),
+        Lookup::Base(_) => panic!("a base"),
+    }
+}
+
+fn read(worker: &StoreWorker, found: &Found<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+    let head = found.head().to_vec();
+    let mut body = Vec::new();
+    match found.body() {
+        crate::StoredBody::Whole(bytes) => {
+            let lent = found.lend(0..bytes as u32, 0);
+            body.extend_from_slice(lent.bytes(&worker.reading()).unwrap());
+        }
+        crate::StoredBody::Long(long) => {
+            for number in long.fragments(0..long.bytes()) {
+                let part = long.part_of(number, &(0..long.bytes()));
+                let lent = worker.lend_fragment(&long, number, part, 0)?;
+                body.extend_from_slice(lent.bytes(&worker.reading()).unwrap());
+            }
+        }
+    }
+    Some((head, body))
+}

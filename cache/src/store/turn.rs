@@ -1,0 +1,49 @@
+//! What a thread does for the store between two requests: in slices, so that nobody waits long.
+
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
+use super::layout::ROW_WORDS;
+use super::lend::Tag;
+use super::reclaim::{Slice, WANTED};
+use super::worker::StoreWorker;
+
+impl StoreWorker {
+    /// One slice of what is to be done: gives up what others want, reclaims while there is little
+    /// room. `now` is in Unix seconds. `lost` hears whose pieces are lost, so that their
+    /// connections can be reset.
+    ///
+    /// True if there is more to do: come again after the next request. Otherwise once in a while.
+    pub fn turn(&self, now: u64, lost: impl FnMut(Tag)) -> bool {
+        let own = &self.own;
+        own.now.set(now);
+        let wanted = own.shared.rows.word(own.part.row() as usize * ROW_WORDS + WANTED);
+        let segment = wanted.load(Relaxed);
+        if segment != 0 {
+            wanted.store(0, Relaxed);
+            self.give_up((segment - 1) as u32, lost);
+        }
+        if !own.is_due.get() {
+            return own.verify_slice();
+        }
+        match own.reclaim_slice(now) {
+            Slice::More => true,
+            Slice::Enough => {
+                own.is_due.set(false);
+                own.verified.get().is_some()
+            }
+            Slice::Busy | Slice::Nothing => false,
+        }
+    }
+
+    /// Is there something for [`turn`](StoreWorker::turn) to do at once?
+    pub fn is_due(&self) -> bool {
+        self.own.is_due.get()
+    }
+
+    /// Checks what participants had open that died; gives the number of segments. Once a second is
+    /// enough, and before the first request.
+    pub fn mend(&self) -> u32 {
+        self.own.mend()
+    }
+}

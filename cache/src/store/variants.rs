@@ -1,0 +1,95 @@
+//! Resources with variants: a base under the primary key, and a record for each variant.
+//!
+//! ```text
+//! primary key ──► base: head = names, body = epoch (8) and the hashes of its variants (16 each)
+//! primary key, NUL, epoch, hash of the values ──► variant: head = length of the values (2),
+//!                                                          the values, the response's head
+//! ```
+//!
+//! The epoch is new with each base that does not come from another one. So a purge only has to take
+//! out the base: what it named is found by nobody again.
+
+use super::shared::Shared;
+
+const EPOCH_BYTES: usize = 8;
+const HASH_BYTES: usize = 16;
+const LENGTH_BYTES: usize = 2;
+
+/// What a base knows beside the names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BaseBody<'a> {
+    pub(crate) epoch: u64,
+    /// Of the variants, the oldest first.
+    hashes: &'a [[u8; HASH_BYTES]],
+}
+
+impl<'a> BaseBody<'a> {
+    /// `None` for what no base has.
+    pub(crate) fn decode(body: &'a [u8]) -> Option<BaseBody<'a>> {
+        let (epoch, hashes) = body.split_first_chunk()?;
+        let (hashes, rest) = hashes.as_chunks();
+        rest.is_empty().then_some(BaseBody { epoch: u64::from_le_bytes(*epoch), hashes })
+    }
+
+    /// The hashes of its variants, the oldest first.
+    pub(crate) fn hashes(&self) -> &'a [[u8; HASH_BYTES]] {
+        self.hashes
+    }
+
+    /// A base with one variant more. What has no room any more is returned: the oldest ones.
+    pub(crate) fn with(
+        &self,
+        hash: [u8; HASH_BYTES],
+        variants_max: usize,
+    ) -> (Vec<u8>, &'a [[u8; HASH_BYTES]]) {
+        let too_many = (self.hashes.len() + 1).saturating_sub(variants_max.max(1));
+        let (oldest, kept) = self.hashes.split_at(too_many);
+        let mut body = self.epoch.to_le_bytes().to_vec();
+        kept.iter().for_each(|kept| body.extend_from_slice(kept));
+        body.extend_from_slice(&hash);
+        (body, oldest)
+    }
+}
+
+/// The body of the first base of an epoch.
+pub(crate) fn first_body(epoch: u64, hash: [u8; HASH_BYTES]) -> [u8; EPOCH_BYTES + HASH_BYTES] {
+    let mut body = [0; EPOCH_BYTES + HASH_BYTES];
+    body[..EPOCH_BYTES].copy_from_slice(&epoch.to_le_bytes());
+    body[EPOCH_BYTES..].copy_from_slice(&hash);
+    body
+}
+
+/// Writes the key of the variant with these values into `key`.
+pub(crate) fn write_key(
+    shared: &Shared,
+    key: &mut Vec<u8>,
+    primary: &[u8],
+    epoch: u64,
+    values: &[u8],
+) {
+    write_key_of(key, primary, epoch, &shared.wide_hash(values));
+}
+
+/// The same for a hash that is known.
+pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: &[u8; HASH_BYTES]) {
+    key.clear();
+    key.extend_from_slice(primary);
+    key.push(0);
+    key.extend_from_slice(&epoch.to_le_bytes());
+    key.extend_from_slice(hash);
+}
+
+/// What stands before the response's head; `None` if the values are too long for a record.
+pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
+    let length = u16::try_from(values.len()).ok()?;
+    let mut prefix = length.to_le_bytes().to_vec();
+    prefix.extend_from_slice(values);
+    Some(prefix)
+}
+
+/// Where the response's head begins, if the values are these.
+pub(crate) fn head_start(head: &[u8], values: &[u8]) -> Option<usize> {
+    let (length, rest) = head.split_first_chunk::<LENGTH_BYTES>()?;
+    let found = rest.get(..usize::from(u16::from_le_bytes(*length)))?;
+    (found == values).then_some(LENGTH_BYTES + found.len())
+}

@@ -1,0 +1,183 @@
+//! One thread's part in the store.
+//!
+//! Everything here belongs to one thread: its row of pins, the segments that it appends to, the
+//! pieces that it has lent. What it shares is in [`Shared`].
+//!
+//! Invariants:
+//! - A segment that this thread has open is sealed, or given back, before the thread leaves.
+//! - Every record that was appended has a word that is live or was withdrawn before anything else
+//!   is appended: so a segment can be sealed at any time between two calls.
+
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use forebay_shm::{Area, JoinError, Liveness, Participant};
+use forebay_sync::pins::PinRow;
+
+use super::lend::Lending;
+use super::reach::Reach;
+use super::shared::Shared;
+use crate::index::{Index, Key, KeyHash, Pinned};
+use crate::segment::{OpenSegment, Queue};
+
+/// One thread's part in a [`Store`](crate::Store).
+#[derive(Clone)]
+pub struct StoreWorker {
+    pub(crate) own: Rc<Own>,
+}
+
+/// What belongs to one thread, on lines of its own.
+#[repr(align(128))]
+pub(crate) struct Own {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pins: PinRow<Area>,
+    pub(crate) index: Index<Area, Reach>,
+    pub(crate) small: RefCell<Appending>,
+    pub(crate) main: RefCell<Appending>,
+    pub(crate) lending: Lending,
+    /// Something may be left to be done: see [`StoreWorker::turn`].
+    pub(crate) is_due: Cell<bool>,
+    /// The time in Unix seconds, as it was last told.
+    pub(crate) now: Cell<u64>,
+    /// The segment and the offset from which on records are to be verified.
+    pub(crate) verified: Cell<Option<(u32, u64)>>,
+    /// For keys and other bytes that are needed for a moment.
+    pub(crate) scratch: RefCell<Vec<u8>>,
+    /// Last, so that the row is given back when nothing uses it any more.
+    pub(crate) part: Part,
+}
+
+/// The segment that a thread appends to in a queue.
+#[derive(Debug, Default)]
+pub(crate) struct Appending {
+    pub(crate) open: Option<OpenSegment<Area>>,
+    /// The one before, behind which the next is looked for.
+    pub(crate) last: Option<u32>,
+}
+
+/// A participant that leaves at the end, unless its thread panics: then it counts as dead.
+#[derive(Debug)]
+pub(crate) struct Part(Option<Participant>);
+
+impl Part {
+    pub(crate) fn participant(&self) -> &Participant {
+        #[expect(clippy::expect_used, reason = "it is taken in drop only")]
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+
+    pub(crate) fn row(&self) -> u32 {
+        self.participant().id().row
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(participant) = self.0.take()
+            && !std::thread::panicking()
+        {
+            participant.leave();
+        }
+    }
+}
+
+impl StoreWorker {
+    pub(crate) fn join(shared: &Arc<Shared>) -> Result<StoreWorker, JoinError> {
+        let participant = shared.region.join()?;
+        let row = participant.id().row;
+        // SAFETY:
+        // - The row is this participant's alone, and `Part` gives it back after `PinRow` is gone.
+        // - All tables over the area are made in `Shared::over`, from one plan.
+        let pins = unsafe { shared.pins.row(row as usize) }
+            .ok_or(JoinError::Full { participants_max: shared.plan.rows })?;
+        // SAFETY:
+        // - All indices over this area are made here, from one plan and one seed; nothing else
+        //   writes it.
+        // - All rows are of the one table in the region. Segments are freed in `reclaim` only,
+        //   after their words were taken out, the barrier, and a look at the column.
+        // - A place is given to it in `put` and `reclaim` only: of a record just appended to an
+        //   open segment of this thread, which seals it between two calls only.
+        let index = unsafe {
+            let words = shared.index_words.clone();
+            Index::new(words, shared.plan.bucket_count, Reach::new(shared))
+        };
+        let full = |_| JoinError::Full { participants_max: shared.plan.rows };
+        let index = index.map_err(full)?;
+        let worker = StoreWorker {
+            own: Rc::new(Own {
+                shared: Arc::clone(shared),
+                pins,
+                index,
+                small: RefCell::default(),
+                main: RefCell::default(),
+                lending: Lending::default(),
+                is_due: Cell::new(true),
+                now: Cell::new(0),
+                verified: Cell::new(shared.begins_verifying().then_some((0, 0))),
+                scratch: RefCell::default(),
+                part: Part(Some(participant)),
+            }),
+        };
+        Ok(worker)
+    }
+}
+
+impl Own {
+    pub(crate) fn reach(&self) -> &Reach {
+        self.index.records()
+    }
+
+    /// A key as the index knows it.
+    #[inline]
+    pub(crate) fn key<'a>(&'a self, key: &'a [u8]) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+        Key::new(self.shared.hash(key), move |at| self.reach().has_key(at, key))
+    }
+
+    /// The same with a hash that is known.
+    pub(crate) fn key_of<'a>(
+        &'a self,
+        hash: KeyHash,
+        key: &'a [u8],
+    ) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+        Key::new(hash, move |at| self.reach().has_key(at, key))
+    }
+
+    pub(crate) fn appending(&self, queue: Queue) -> &RefCell<Appending> {
+        match queue {
+            Queue::Small => &self.small,
+            Queue::Main => &self.main,
+        }
+    }
+
+    /// Seals what is open in a queue.
+    pub(crate) fn seal(&self, queue: Queue) {
+        let open = self.appending(queue).borrow_mut().open.take();
+        let Some(open) = open else {
+            return;
+        };
+        if let Err(open) = open.give_back() {
+            // SAFETY: all words of its records are live or withdrawn: see the invariants.
+            let sealed = unsafe { open.seal(self.shared.next_order()) };
+            // Somebody took us for dead and adopted the segment: it is theirs to seal.
+            debug_assert!(sealed.is_ok(), "an open segment is its owner's");
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.seal(Queue::Small);
+            self.seal(Queue::Main);
+        }
+    }
+}
+
+impl fmt::Debug for StoreWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreWorker").field("row", &self.own.part.row()).finish_non_exhaustive()
+    }
+}
