@@ -21,7 +21,7 @@ fn all_followers_read_the_same_record_while_it_arrives() {
     let mut late = reader(follow(&flights, b"a"));
     assert_eq!((late.head(), late.body_bytes()), (&b"head"[..], Some(6000)));
     assert!(growth.is_storing() && growth.is_complete());
-    growth.finish();
+    growth.finish(None);
     for reader in &mut readers {
         assert_eq!(read_now(reader), (vec![], Poll::Ready(ReadEvent::Done)));
     }
@@ -191,7 +191,7 @@ fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
         purge_at(3);
         assert!(!growth.is_storing(), "moment {moment}");
         let (second, _) = take_lead(&flights, b"a", None);
-        growth.finish();
+        growth.finish(None);
         assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
         drop(follow(&flights, b"a"));
         assert!(begin(second, b"new", None).is_storing(), "moment {moment}");
