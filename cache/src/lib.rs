@@ -24,7 +24,8 @@
 //!   shares for what is arriving and for copies.
 //! - A lookup finds no other key's record, and none that was purged before it began.
 //! - Bytes that are lent neither move nor change.
-//! - Unsafe code is in `segment/`, `index/`, and in the files of `store/` that hold their contracts.
+//! - Unsafe code is in `segment/`, `index/`, and in the files of `store/` that keep their
+//!   contracts.
 //!
 //! Under `--cfg loom` only the protocols are compiled.
 #![deny(unsafe_code)]
@@ -32,12 +33,15 @@
 #[cfg(not(loom))]
 mod flight;
 #[doc(hidden)] // For measurements and stress tests.
-#[allow(unsafe_code)] // What words and pins promise each other is a contract of the constructor.
 pub mod index;
 #[doc(hidden)] // For the simulator.
 pub mod policy;
 #[cfg_attr(loom, expect(dead_code, reason = "its users are not compiled"))]
 mod purge;
+#[cfg(not(loom))]
+#[cfg(test)]
+#[path = "../../sync/tests/rng/mod.rs"]
+mod rng;
 #[cfg_attr(loom, expect(dead_code, unused_imports, reason = "its users are not compiled"))]
 mod segment;
 #[cfg(not(loom))]

@@ -2,10 +2,10 @@
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|
-//! | [`next`](policy::next) chooses; `DRAINING` names the segment | a sealed segment: the next holder drains it |
+//! | [`next`](policy::next) chooses, `DRAINING` names it | a sealed segment: the next holder drains it |
 //! | sealed → draining | the same, draining |
-//! | main only: records are counted by use (`CENSUS`) up to `DRAINED_BYTES` | goes on there |
-//! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there; what was done has no word any more |
+//! | main only: records are counted by use, up to `DRAINED_BYTES` | goes on there |
+//! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there: what was done is out |
 //! | `DRAINING` is cleared | a draining segment without words |
 //! | barrier, nobody pins it: free | a free segment |
 //!

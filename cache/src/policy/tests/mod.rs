@@ -3,9 +3,6 @@
 mod draining;
 mod histories;
 mod remembering;
-#[path = "../../../../sync/tests/rng/mod.rs"]
-#[expect(dead_code, reason = "one thread needs no fork")]
-mod rng;
 mod turns;
 
 use super::*;
