@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use forebay_cache::{Store, StoreWorker};
-use forebay_shm::{CounterSlot, JoinError};
+use forebay_shm::CounterSlot;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
