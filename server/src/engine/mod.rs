@@ -9,6 +9,7 @@ mod control;
 mod cpus;
 mod files;
 mod holdings;
+mod join;
 mod places;
 mod signals;
 mod start;
