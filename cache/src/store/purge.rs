@@ -71,7 +71,7 @@ impl StoreWorker {
         let hash = own.shared.hash(primary);
         let flights = own.shared.flights.detach(hash.value(), primary);
         let records = walk(own, hash);
-        own.remove_orphans();
+        own.demote_orphans();
         crash_point!("store.purged");
         Ok(Purged { records, flights })
     }

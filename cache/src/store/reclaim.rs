@@ -320,7 +320,7 @@ impl Own {
             self.reach().record(hit.at()).iter().for_each(|gone| self.reach().note_orphans(gone));
         }
         drop(hit);
-        self.remove_orphans();
+        self.demote_orphans();
         0
     }
 

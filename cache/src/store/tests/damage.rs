@@ -364,7 +364,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
     let count = u64::from(long.fragments(0..long.bytes()).end);
     assert_eq!(notes(&store), [What::FragmentsMissing { missing: 2, count }]);
     assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);
-    worker.own.remove_orphans();
+    worker.own.demote_orphans();
     assert_eq!(notes(&store), []);
 }
 

@@ -12,6 +12,7 @@ use forebay_sync::atomic::Relaxed;
 
 use super::super::layout::{kind, word};
 use super::*;
+use crate::store::config::tables_bytes;
 use crate::{ReadError, RecordKind, StoreReader};
 
 /// A store in a file, the folder that it lies in, and its path.
@@ -100,7 +101,7 @@ fn a_tool_shares_a_region_out_as_the_server_does() {
     let accounts = [
         (outside.live_bytes, inside.live_bytes),
         (outside.dead_bytes, inside.dead_bytes),
-        (outside.metadata_bytes, inside.metadata_bytes),
+        (outside.metadata_bytes + tables_bytes(), inside.metadata_bytes),
         (outside.pinned_bytes, inside.pinned_bytes),
         (outside.segment_count, inside.segment_count),
         (outside.free_segment_count, inside.free_segment_count),
