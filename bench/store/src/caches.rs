@@ -132,7 +132,7 @@ shared_cache!(
     Papaya,
     "papaya",
     papaya::HashMap<Vec<u8>, Body>,
-    |count| papaya::HashMap::with_capacity(count),
+    papaya::HashMap::with_capacity,
     |map: &papaya::HashMap<Vec<u8>, Body>, key: &Vec<u8>| {
         map.pin().insert(key.clone(), body());
     },
