@@ -8,7 +8,7 @@
 use std::fmt;
 
 #[cfg(not(loom))]
-use forebay_shm::ReadOnlyArea;
+use forebay_shm::{Area, ReadOnlyArea};
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 

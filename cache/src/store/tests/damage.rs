@@ -88,14 +88,14 @@ impl Made {
     /// All words that tests change.
     fn saved(&self) -> Vec<(u32, Vec<u64>)> {
         let areas = [kind::STORE, kind::SEGMENTS, kind::INDEX, kind::PINS, kind::DATA];
-        let words = |kind| self.area(kind).words().iter().map(|word| word.load(Relaxed)).collect();
+        let words = |kind| self.area(kind).all().iter().map(|word| word.load(Relaxed)).collect();
         areas.into_iter().map(|kind| (kind, words(kind))).collect()
     }
 
     fn restore(&self, saved: &[(u32, Vec<u64>)]) {
         for (kind, words) in saved {
             let area = self.area(*kind);
-            area.words().iter().zip(words).for_each(|(word, saved)| word.store(*saved, Relaxed));
+            area.all().iter().zip(words).for_each(|(word, saved)| word.store(*saved, Relaxed));
         }
     }
 
@@ -403,7 +403,7 @@ fn whatever_a_region_holds_a_check_ends() {
         drop(made);
         let areas = [kind::INDEX, kind::SEGMENTS, kind::PINS, kind::DATA, kind::STORE];
         let area = store.shared.region.area(areas[turn % areas.len()]).unwrap();
-        for word in area.words() {
+        for word in area.all() {
             // Everything is noise, or a bit here and there.
             let noise =
                 if turn < areas.len() { next() >> (next() % 64) } else { 1 << (next() % 64) };
