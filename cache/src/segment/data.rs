@@ -10,7 +10,7 @@ use std::fmt;
 #[cfg(not(loom))]
 use forebay_shm::{Area, ReadOnlyArea};
 use forebay_sync::Words;
-use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::atomic::Relaxed;
 
 use super::header::{HEADER_BYTES, HEADER_WORDS, Header, HeaderError};
 use super::marks::{Marks, MarksWord};

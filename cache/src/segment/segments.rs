@@ -6,6 +6,7 @@ use super::append::OpenSegment;
 use super::data::{Data, TooFewWords, load_header};
 use super::header::{HeaderError, Kind};
 use super::marks::MarksWord;
+#[cfg(test)]
 use super::outside::Outside;
 use super::record::Record;
 use super::scan::{Damage, Scan, Scanned};
