@@ -10,6 +10,7 @@ pub(super) mod word {
     pub(crate) const FILLED_BYTES: usize = 2;
     pub(crate) const LIVE_BYTES: usize = 3;
     pub(crate) const EXPIRES: usize = 4;
+    pub(crate) const RECORDS_BYTES: usize = 5;
 }
 
 /// Rows have 16 bits, and one number means nobody.

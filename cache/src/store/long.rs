@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::lend::{Lent, Tag};
+use super::reach::Orphans;
 use super::worker::{Own, StoreWorker};
 use crate::segment::{Geometry, Kind};
 
@@ -151,10 +152,19 @@ impl StoreWorker {
 }
 
 impl Own {
-    /// Takes out the fragments of bodies whose heads have left.
+    /// Takes out what was named by records that have left. A variant may name fragments.
     pub(crate) fn remove_orphans(&self) {
-        while let Some(long) = self.reach().next_orphan() {
-            self.remove_fragments(long.id, long.fragments(0..long.bytes).end);
+        while let Some(orphans) = self.reach().next_orphans() {
+            match orphans {
+                Orphans::Fragments(long) => {
+                    self.remove_fragments(long.id, long.fragments(0..long.bytes).end);
+                }
+                Orphans::Variants(variants) => {
+                    for key in variants.keys() {
+                        self.index.remove(&self.pins, &self.key(&key));
+                    }
+                }
+            }
         }
     }
 

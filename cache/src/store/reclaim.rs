@@ -169,7 +169,8 @@ impl Own {
             place: segment,
             queue: policy_queue(queue),
             order: table.order(segment),
-            filled_bytes: table.filled_bytes(segment),
+            // The filler is nothing that a compacted segment would be without.
+            filled_bytes: table.records_bytes(segment),
             live_bytes: table.live_bytes(segment),
             stale_from: table.expires(segment),
         })
@@ -316,7 +317,7 @@ impl Own {
         }
         if self.index.remove_place(hash, place).is_some() {
             Events::one(&self.shared.events.evicted);
-            self.reach().record(hit.at()).iter().for_each(|head| self.reach().note_orphan(head));
+            self.reach().record(hit.at()).iter().for_each(|gone| self.reach().note_orphans(gone));
         }
         drop(hit);
         self.remove_orphans();

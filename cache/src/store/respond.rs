@@ -76,7 +76,7 @@ impl Own {
     pub(crate) fn queue_for(&self, primary: &[u8]) -> Queue {
         let hash = self.shared.hash(primary);
         let known = if self.index.lookup(&self.pins, &self.key_of(hash, primary)).is_some() {
-            policy::Known::Replaces(policy::Queue::Main, 0)
+            policy::Known::Replaces
         } else if self.take_ghost(hash) {
             policy::Known::Ghost
         } else {
@@ -223,7 +223,7 @@ impl Own {
         crash_point!("store.replacing");
         let key = self.key(record.key());
         if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
-            self.reach().keep_body_of(record.body());
+            self.reach().keep_orphans_of(record);
             self.remove_orphans();
             return Some(appended.sequence);
         }

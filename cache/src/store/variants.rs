@@ -24,12 +24,37 @@ pub(crate) struct BaseBody<'a> {
     hashes: &'a [[u8; HASH_BYTES]],
 }
 
+/// The variants that a base names, for when it has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedVariants {
+    primary: Vec<u8>,
+    pub(crate) epoch: u64,
+    hashes: Vec<[u8; HASH_BYTES]>,
+}
+
+impl NamedVariants {
+    /// Their keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.hashes.iter().map(|hash| {
+            let mut key = Vec::new();
+            write_key_of(&mut key, &self.primary, self.epoch, hash);
+            key
+        })
+    }
+}
+
 impl<'a> BaseBody<'a> {
     /// `None` for what no base has.
     pub(crate) fn decode(body: &'a [u8]) -> Option<BaseBody<'a>> {
         let (epoch, hashes) = body.split_first_chunk()?;
         let (hashes, rest) = hashes.as_chunks();
         rest.is_empty().then_some(BaseBody { epoch: u64::from_le_bytes(*epoch), hashes })
+    }
+
+    /// What it names, by itself. `primary` is its key.
+    pub(crate) fn named(&self, primary: &[u8]) -> NamedVariants {
+        let (primary, hashes) = (primary.to_vec(), self.hashes.to_vec());
+        NamedVariants { primary, epoch: self.epoch, hashes }
     }
 
     /// The hashes of its variants, the oldest first.

@@ -158,8 +158,11 @@ impl<'w> Needs<'w> {
         match told.await {
             Ok(Told::Follow { fwd_status }) => {
                 cache.fwd_status = Some(fwd_status);
-                cache.stored = true;
                 let source = self.own_source(follower, variant).await?;
+                cache.stored = !matches!(source, Source::Alone);
+                if !cache.stored {
+                    cache.detail = Some("not-reusable");
+                }
                 Ok(Obtained { source, cache })
             }
             Ok(Told::Pass { answer, detail }) => {

@@ -131,3 +131,16 @@ fn far_more_than_fits_passes_through_and_the_used_stays() {
     assert_eq!(before.metadata_bytes, stats.metadata_bytes);
     assert_sound(&store);
 }
+
+/// Three fit into a segment, with more than a fifth left over, which no compacting regains.
+#[test]
+fn what_fills_segments_badly_is_evicted_and_not_moved_about() {
+    let (store, worker) = open(2 << 20);
+    for round in 0..500_usize {
+        let key = format!("k{round}");
+        assert!(put(&worker, key.as_bytes(), b"head", &body(round, 16_384)), "{round}");
+        let turns = (0..1000).take_while(|_| worker.turn(NOW, |_| ())).count();
+        assert!(turns < 1000, "round {round}: {:?}", store.stats());
+    }
+    assert_eq!(store.stats().promoted, 0, "nothing was used");
+}
