@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `store.rs`, `config.rs`, `layout.rs`, `hash.rs`, `shared.rs` | open: how a budget becomes a region, and what a process has of it |
+//! | `store.rs`, `config.rs`, `layout.rs` | open: how a budget becomes a region |
+//! | `shared.rs`, `hash.rs` | what a process has of it |
 //! | `worker.rs` | a thread's part |
 //! | `lookup.rs`, `lend.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
