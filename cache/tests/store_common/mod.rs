@@ -95,9 +95,10 @@ impl Label {
             return Err(format!("{} bytes for {part:?} of {self:?}", bytes.len()));
         }
         let wanted = self.body(part.clone());
-        let Some(at) = wanted.iter().zip(bytes).position(|(a, b)| a != b) else {
+        if wanted == bytes {
             return Ok(());
-        };
+        }
+        let at = wanted.iter().zip(bytes).take_while(|(a, b)| a == b).count();
         Err(format!("byte {} of {self:?} is wrong", part.start + at))
     }
 }

@@ -13,5 +13,8 @@ pub(crate) fn check(play: &mut Play<'_>, keys: u32) -> Result<(), String> {
     if stats.live_bytes == 0 {
         return Ok(());
     }
-    Err(format!("{} bytes are live: {stats:?}", stats.live_bytes))
+    let named = play.workers[0].named();
+    let keys: Vec<_> = named.iter().map(|named| String::from_utf8_lossy(&named.key)).collect();
+    let named_bytes: u64 = named.iter().map(|named| named.record_bytes).sum();
+    Err(format!("{} bytes are live, {named_bytes} of {keys:?}: {stats:?}", stats.live_bytes))
 }

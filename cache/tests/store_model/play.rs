@@ -16,8 +16,7 @@ use crate::store_common::{self as common, Label, Seen};
 /// When a sequence begins.
 const START: u64 = 1_000_000;
 
-/// Pieces that are lent, and fetches that are under way, at a time.
-const LENT_MAX: usize = 60;
+/// Fetches that are under way at a time.
 const FILLS_MAX: usize = 6;
 
 /// How often the sums are looked at.
@@ -254,7 +253,7 @@ impl<'a> Play<'a> {
 
     fn lend(&mut self, operation: Operation) -> Done {
         let Operation { worker, key, choice, .. } = operation;
-        if self.pieces.len() >= LENT_MAX {
+        if self.pieces.len() >= self.setting.lent_max {
             return Ok(());
         }
         let bytes = common::key_bytes(key);
