@@ -5,6 +5,9 @@
 //! the body follows from key and version. So a reader sees by itself when something is torn, mixed,
 //! or another record's.
 
+pub(crate) mod actor;
+pub(crate) mod ledger;
+
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
