@@ -310,6 +310,7 @@ impl Own {
         match fate {
             Fate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
                 Events::one(&self.shared.events.promoted);
+                self.shared.count_dead(place, bytes);
                 return bytes;
             }
             Fate::Ghost => self.note_ghost(hash),
@@ -317,6 +318,7 @@ impl Own {
         }
         if self.index.remove_place(hash, place).is_some() {
             Events::one(&self.shared.events.evicted);
+            self.shared.count_dead(place, bytes);
             self.reach().record(hit.at()).iter().for_each(|gone| self.reach().note_orphans(gone));
         }
         drop(hit);

@@ -9,15 +9,14 @@ use forebay_cache::{
 };
 
 use crate::finish;
-use crate::oracle::{Possible, Totals, check_sums};
+use crate::oracle::{Possible, Totals};
 use crate::sequence::{KEYS_MAX, Kind, Operation, Setting};
 use crate::store_common::{self as common, Label, Seen};
 
 /// When a sequence begins.
 const START: u64 = 1_000_000;
 
-/// Pieces that are lent, and fetches that are under way, at a time.
-const LENT_MAX: usize = 60;
+/// Fetches that are under way at a time.
 const FILLS_MAX: usize = 6;
 
 /// How often the sums are looked at.
@@ -63,12 +62,15 @@ pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals
         let done = play.one(*operation);
         done.map_err(|why| format!("operation {number}, {operation:?}: {why}"))?;
         if number % CHECK_EVERY == 0 {
-            check_sums(&play.store.stats())?;
+            finish::check_live(&play.store, &play.workers[0])?;
         }
     }
     play.fills.clear();
     play.pieces.clear();
-    finish::check(&mut play, KEYS_MAX as u32)?;
+    for key in 0..KEYS_MAX as u32 {
+        play.purge(key as usize % play.workers.len(), key)?;
+    }
+    finish::check_empty(&play.store, &play.workers[0])?;
     let stats = play.store.stats();
     play.totals.count_stats(&stats);
     Ok(play.totals)
@@ -252,7 +254,7 @@ impl<'a> Play<'a> {
 
     fn lend(&mut self, operation: Operation) -> Done {
         let Operation { worker, key, choice, .. } = operation;
-        if self.pieces.len() >= LENT_MAX {
+        if self.pieces.len() >= self.setting.lent_max {
             return Ok(());
         }
         let bytes = common::key_bytes(key);
