@@ -1,7 +1,6 @@
 //! Random histories of a small store that does what the policy says. What must be true of each
 //! decision is said a second time here, in the plainest way.
 
-use super::rng::Rng;
 use super::*;
 
 const SEGMENTS: u32 = 40;
