@@ -59,6 +59,6 @@ pub use store::{
 };
 #[cfg(not(loom))]
 pub use tool::{
-    CheckDepth, CopiedRecord, Finding, ListedRecord, Progress, ReadError, RecordKind, RegionStats,
-    Report, StoreReader, Weight, What,
+    CheckDepth, CopiedRecord, Finding, KeyParts, ListedRecord, Progress, ReadError, RecordKind,
+    RegionStats, Report, SegmentCounts, StoreReader, Weight, What,
 };

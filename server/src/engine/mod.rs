@@ -21,5 +21,5 @@ pub(crate) use control::Control;
 pub use control::Hooks;
 pub(crate) use places::AdminAcceptor;
 pub use places::{AdminPlace, admin_socket, runtime_dir, upgrade_socket};
-pub use start::{Running, StartError, Stopper, start, start_with_resolver, upgrade};
+pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};
 pub use upgrade::UpgradeError;

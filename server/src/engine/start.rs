@@ -337,7 +337,7 @@ fn tell_opened(opened: &Opened) {
 }
 
 /// The region's file in the cache directory.
-const REGION_FILE: &str = "store";
+pub const REGION_FILE: &str = "store";
 
 fn open_store(config: &Config, worker_count: usize) -> Result<Store, StartError> {
     let settings = &config.server;

@@ -1,6 +1,5 @@
 //! Ghosts.
 
-use super::Rng;
 use super::ghosts::{GHOSTS_PER_WORD, GhostTime, Trace};
 use crate::rng::Rng;
 
