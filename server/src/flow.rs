@@ -200,7 +200,7 @@ async fn miss_answer(
     let reply = Reply { client, form: request.form, cache };
     match obtained.source {
         Source::Alone => Ok(None),
-        Source::Stored(hit) => match serve_stored(&reply, out, hit, variant) {
+        Source::Stored(hit) => match serve_stored(&reply, out, *hit, variant) {
             Begun::Whole(answered) => Ok(Some(answered)),
             Begun::Long(answer) => {
                 let rest =

@@ -172,6 +172,13 @@ pub(crate) const UPGRADE_ANSWER_MS_MAX: u64 = 5_000;
 /// A process that takes over gets this long to be ready, cache included. Until then others wait.
 pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
 
+/// So long a process that takes over waits for a place in the store: most of the time it has, and
+/// longer than `shutdown_ms_max` usually is, for which the one before the last may still be there.
+pub(crate) const STORE_JOIN_MS_MAX: u64 = 40_000;
+
+/// How often it looks for one.
+pub(crate) const STORE_JOIN_RETRY_MS: u64 = 10;
+
 /// A message of an upgrade: its longest part is the reason of a refusal.
 pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;
 

@@ -56,9 +56,9 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "reserve",
-        about: "segments that stay free",
+        about: "segments that stay free, for each worker",
         values: &[1, 2, 3, 4, 6, 8],
-        set: |config, value| config.reserve = value as u32,
+        set: |config, value| config.reserve_each = value as u32,
     },
     Sweep {
         name: "workers",
@@ -80,7 +80,7 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "fragments",
-        about: "a record is at most one part of so many of a segment",
+        about: "a fragment is at most one part of so many of a segment",
         values: &[1, 2, 4, 8, 16, 32],
         set: |config, value| config.fragment_part = value,
     },

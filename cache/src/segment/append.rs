@@ -90,6 +90,7 @@ impl<W: Words> OpenSegment<W> {
     }
 
     /// Its state.
+    #[cfg(test)]
     pub(crate) fn state(&self) -> State {
         self.state
     }

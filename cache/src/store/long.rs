@@ -152,18 +152,27 @@ impl StoreWorker {
 }
 
 impl Own {
-    /// Takes out what was named by records that have left. A variant may name fragments.
-    pub(crate) fn remove_orphans(&self) {
+    /// Takes out the variants that bases named which have left; fragments of bodies whose heads
+    /// have left are the next to leave. Not at once: somebody may be sending them, and what was
+    /// begun before a purge is not to break.
+    pub(crate) fn demote_orphans(&self) {
         while let Some(orphans) = self.reach().next_orphans() {
             match orphans {
-                Orphans::Fragments(long) => {
-                    self.remove_fragments(long.id, long.fragments(0..long.bytes).end);
-                }
+                Orphans::Fragments(long) => self.demote_fragments(&long),
                 Orphans::Variants(variants) => {
                     for key in variants.keys() {
                         self.index.remove(&self.pins, &self.key(&key));
                     }
                 }
+            }
+        }
+    }
+
+    fn demote_fragments(&self, long: &LongBody) {
+        for number in long.fragments(0..long.bytes) {
+            let key = fragment_key(long.id, number);
+            if let Some(hit) = self.index.lookup(&self.pins, &self.key(&key)) {
+                self.index.forget_uses(&hit);
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `store.rs`, `config.rs`, `layout.rs`, `hash.rs`, `shared.rs` | open: how a budget becomes a region, and what a process has of it |
+//! | `store.rs`, `config.rs`, `layout.rs` | open: how a budget becomes a region |
+//! | `shared.rs`, `hash.rs` | what a process has of it |
 //! | `worker.rs` | a thread's part |
 //! | `lookup.rs`, `lend.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
@@ -18,6 +19,7 @@ pub(crate) mod layout;
 mod lend;
 pub(crate) mod long;
 mod lookup;
+mod probe;
 mod purge;
 mod put;
 mod reach;
@@ -39,6 +41,7 @@ pub use fill::{Filling, Join, Leader};
 pub use lend::{Lent, LentIsLost, Reading, Tag};
 pub use long::LongBody;
 pub use lookup::{Found, FoundBase, Known, Lookup, StoredBody};
+pub use probe::{Named, Phases};
 pub use purge::{PurgeBusy, Purged};
 pub use put::Times;
 pub use stats::Stats;

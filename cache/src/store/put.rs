@@ -4,8 +4,8 @@
 //! | step | who dies behind it leaves |
 //! |---|---|
 //! | the record is appended | bytes that no word names |
-//! | its word is published, unchecked | a record that readers miss; who checks the segment takes it out |
-//! | it is live | a record; perhaps a second one of its key, until the segment is checked |
+//! | its word is published, unchecked | a record that readers miss, until who checks takes it out |
+//! | it is live | a record; perhaps two of its key, until the segment is checked |
 
 use forebay_shm::crash_point;
 

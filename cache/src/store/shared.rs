@@ -9,7 +9,7 @@ use forebay_sync::atomic::{AtomicBool, Relaxed};
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, Words};
 
-use super::config::{OpenError, StoreConfig};
+use super::config::{FLIGHT_SHARDS, OpenError, StoreConfig};
 use super::hash::Hasher;
 use super::layout::{Plan, kind, word};
 use super::stats::Events;
@@ -17,9 +17,6 @@ use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
 use crate::purge::Purges;
 use crate::segment::Segments;
-
-/// Parts of the table of flights with a lock of their own.
-const FLIGHT_SHARDS: usize = 64;
 
 /// What all workers of a process share: read with every hit, so on lines of its own.
 #[repr(align(128))]

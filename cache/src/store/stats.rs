@@ -3,6 +3,7 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
+use super::config::tables_bytes;
 use super::shared::Shared;
 use super::store::Store;
 use crate::index::Reason;
@@ -175,7 +176,8 @@ impl Store {
             copied_bytes: shared.events.copied_bytes.load(Relaxed),
             ..Stats::default()
         };
-        stats.metadata_bytes = shared.plan.region_bytes - shared.plan.geometry.data_bytes();
+        stats.metadata_bytes =
+            shared.plan.region_bytes - shared.plan.geometry.data_bytes() + tables_bytes();
         self.add_segments(&mut stats);
         self.add_events(&mut stats);
         let named = stats.live_bytes

@@ -23,6 +23,6 @@ pub(crate) mod view;
 
 pub use check::CheckDepth;
 pub use finding::{Finding, Weight, What};
-pub use reader::{ReadError, RegionStats, StoreReader};
-pub use records::{CopiedRecord, ListedRecord, RecordKind};
+pub use reader::{ReadError, RegionStats, SegmentCounts, StoreReader};
+pub use records::{CopiedRecord, KeyParts, ListedRecord, RecordKind};
 pub use report::{Progress, Report};

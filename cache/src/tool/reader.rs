@@ -11,7 +11,7 @@ use super::records::{CopiedRecord, ListedRecord};
 use super::report::{Progress, Report};
 use super::view::{ATTEMPTS_MAX, View};
 use crate::index::State;
-use crate::segment::NotCopied;
+use crate::segment::{NotCopied, Phase};
 use crate::store::layout::{STORE_VERSION, word};
 use crate::store::long::{LongBody, fragment_key};
 use crate::store::{Accounts, accounts};
@@ -56,10 +56,10 @@ pub struct RegionStats {
     pub pinned_bytes: u64,
     /// Segments in all.
     pub segment_count: u64,
-    /// Free segments.
-    pub free_segment_count: u64,
     /// Size of a segment.
     pub segment_bytes: u64,
+    /// Segments by state.
+    pub segments: SegmentCounts,
     /// Words of the index.
     pub index_word_count: u64,
     /// Sequences that were given: records, bodies and bases that were ever begun.
@@ -68,6 +68,36 @@ pub struct RegionStats {
     pub purge_count: u64,
     /// Who takes part, the dead included that nobody has swept.
     pub participant_count: u64,
+}
+
+/// How many segments are in which state: see `docs/format/store.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentCounts {
+    /// Nobody's.
+    pub free: u64,
+    /// Appended to.
+    pub open: u64,
+    /// Complete.
+    pub sealed: u64,
+    /// Words are being taken out, or somebody still sends from them.
+    pub draining: u64,
+    /// Were open when their owner died.
+    pub suspect: u64,
+    /// Their state changed at each look, or is damaged.
+    pub unknown: u64,
+}
+
+impl SegmentCounts {
+    fn add(&mut self, phase: Option<Phase>) {
+        *match phase {
+            Some(Phase::Free) => &mut self.free,
+            Some(Phase::Open) => &mut self.open,
+            Some(Phase::Sealed) => &mut self.sealed,
+            Some(Phase::Draining) => &mut self.draining,
+            Some(Phase::Suspect) => &mut self.suspect,
+            None => &mut self.unknown,
+        } += 1;
+    }
 }
 
 impl StoreReader {
@@ -122,14 +152,16 @@ impl StoreReader {
         let view = &self.view;
         let outside = view.outside();
         let segment_bytes = u64::from(view.geometry.segment_bytes());
-        let all = 0..view.geometry.segment_count();
+        let mut segments = SegmentCounts::default();
         // A segment that changes at this moment counts as what the next look says.
-        let described =
-            all.filter_map(|segment| (0..ATTEMPTS_MAX).find_map(|_| outside.describe(segment)));
-        let Accounts { free_segment_count, live_bytes, dead_bytes, pinned_bytes } = accounts(
-            segment_bytes,
-            described.map(|found| (Some(found.state), found.filled_bytes, found.live_bytes)),
-        );
+        let described = (0..view.geometry.segment_count()).filter_map(|segment| {
+            let found = (0..ATTEMPTS_MAX).find_map(|_| outside.describe(segment));
+            segments.add(found.map(|found| found.state.phase));
+            let found = found?;
+            Some((Some(found.state), found.filled_bytes, found.live_bytes))
+        });
+        let Accounts { live_bytes, dead_bytes, pinned_bytes, .. } =
+            accounts(segment_bytes, described);
         let region_bytes = view.region.bytes();
         let metadata_bytes = region_bytes.saturating_sub(view.geometry.data_bytes());
         let used_bytes = live_bytes + dead_bytes + pinned_bytes + metadata_bytes;
@@ -141,8 +173,8 @@ impl StoreReader {
             metadata_bytes,
             pinned_bytes,
             segment_count: u64::from(view.geometry.segment_count()),
-            free_segment_count,
             segment_bytes,
+            segments,
             index_word_count: view.slot_count() as u64,
             sequence: view.shared(word::SEQUENCE),
             purge_count: view.shared(word::PURGE_SEQ),

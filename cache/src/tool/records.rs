@@ -2,7 +2,8 @@
 
 use crate::index::Word;
 use crate::segment::{Copied, Header, Kind, Marks, Scanned};
-use crate::store::long::LongBody;
+use crate::store::long::{LongBody, split_fragment_key};
+use crate::store::variants::split_variant_key;
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,50 @@ pub struct ListedRecord<'a> {
     pub place: u32,
 }
 
+/// What a record's key is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyParts<'a> {
+    /// The user's own key: of a whole response, the head of a long one, or a base.
+    Primary(&'a [u8]),
+    /// That of a resource, and what tells the variant from others.
+    Variant {
+        /// The key of the resource.
+        primary: &'a [u8],
+        /// Only the base with this epoch names it.
+        epoch: u64,
+        /// Hash of the values that it is the variant for.
+        hash: &'a [u8; 16],
+    },
+    /// A part of a long body.
+    Fragment {
+        /// The body's number.
+        body: u64,
+        /// Its place among the fragments.
+        number: u32,
+    },
+}
+
 impl<'a> ListedRecord<'a> {
+    /// What its key is made of.
+    pub fn parts(&self) -> KeyParts<'a> {
+        let key = self.key;
+        match self.kind {
+            RecordKind::Fragment => {
+                split_fragment_key(key).map(|(body, number)| KeyParts::Fragment { body, number })
+            }
+            RecordKind::Whole | RecordKind::LongHead => split_variant_key(key)
+                .map(|(primary, epoch, hash)| KeyParts::Variant { primary, epoch, hash }),
+            RecordKind::Base => None,
+        }
+        .unwrap_or(KeyParts::Primary(key))
+    }
+
+    /// Is there a time from which on it is stale? Fragments and bases have none: their heads and
+    /// variants have.
+    pub fn expires(&self) -> bool {
+        matches!(self.kind, RecordKind::Whole | RecordKind::LongHead)
+    }
+
     pub(super) fn of(word: Word, scanned: &Scanned, key: &'a [u8]) -> ListedRecord<'a> {
         ListedRecord::with(word, &scanned.header, scanned.marks, key)
     }

@@ -5,6 +5,9 @@
 //! the body follows from key and version. So a reader sees by itself when something is torn, mixed,
 //! or another record's.
 
+pub(crate) mod actor;
+pub(crate) mod ledger;
+
 use std::ops::Range;
 use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
@@ -95,9 +98,10 @@ impl Label {
             return Err(format!("{} bytes for {part:?} of {self:?}", bytes.len()));
         }
         let wanted = self.body(part.clone());
-        let Some(at) = wanted.iter().zip(bytes).position(|(a, b)| a != b) else {
+        if wanted == bytes {
             return Ok(());
-        };
+        }
+        let at = wanted.iter().zip(bytes).take_while(|(a, b)| a == b).count();
         Err(format!("byte {} of {self:?} is wrong", part.start + at))
     }
 }
@@ -185,8 +189,8 @@ pub(crate) fn begin(
     is_length_known: bool,
     times: Times,
 ) -> Option<Filling> {
-    let base = names_number
-        .map(|number| Base { names: names(number), variant: values(label.value) });
+    let base =
+        names_number.map(|number| Base { names: names(number), variant: values(label.value) });
     let body_bytes = is_length_known.then_some(u64::from(label.body_bytes));
     leader.begin(&label.head(), base, body_bytes, times).ok()
 }

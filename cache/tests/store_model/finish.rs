@@ -1,17 +1,43 @@
-//! The end of a sequence: when all is purged, nothing is left.
+//! What must be true of the store as a whole: now and then, and when all is purged.
+
+use forebay_cache::{Store, StoreWorker};
 
 use crate::oracle::check_sums;
-use crate::play::Play;
+use crate::store_common;
 
-/// Purges all keys; then no byte may be live.
-pub(crate) fn check(play: &mut Play<'_>, keys: u32) -> Result<(), String> {
-    for key in 0..keys {
-        play.purge(key as usize % play.workers.len(), key)?;
-    }
-    let stats = play.store.stats();
+/// While nobody works: what counts as live is what the index names, and can be found.
+pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), String> {
+    let stats = store.stats();
     check_sums(&stats)?;
-    if stats.live_bytes == 0 {
+    let named = worker.named();
+    let named_bytes: u64 = named.iter().map(|named| named.record_bytes).sum();
+    if named_bytes != stats.live_bytes {
+        return Err(format!("{named_bytes} bytes are named: {stats:?}"));
+    }
+    match named.iter().find(|named| !named.is_live || !named.is_whole) {
+        None => Ok(()),
+        Some(named) => Err(format!("{named:?}")),
+    }
+}
+
+/// All keys are purged, nothing is lent: no byte is live, and nothing is pinned.
+pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
+    check_live(store, worker)?;
+    let (stats, pin_count) = (store.stats(), store.pin_count());
+    if stats.live_bytes + stats.growing_bytes + stats.copied_bytes + pin_count == 0 {
         return Ok(());
     }
-    Err(format!("{} bytes are live: {stats:?}", stats.live_bytes))
+    let named = worker.named();
+    let keys: Vec<_> = named.iter().map(|named| String::from_utf8_lossy(&named.key)).collect();
+    Err(format!("{pin_count} pins, {keys:?} are left: {stats:?}"))
+}
+
+/// Nobody works any more: purges these keys, and looks.
+pub(crate) fn check_end(store: &Store, keys: u32) -> Result<(), String> {
+    let worker = store.join().map_err(|error| error.to_string())?;
+    check_live(store, &worker)?;
+    for key in 0..keys {
+        worker.purge(&store_common::key_bytes(key)).map_err(|busy| busy.to_string())?;
+    }
+    check_empty(store, &worker)
 }

@@ -9,15 +9,14 @@ use forebay_cache::{
 };
 
 use crate::finish;
-use crate::oracle::{Possible, Totals, check_sums};
+use crate::oracle::{Possible, Totals};
 use crate::sequence::{KEYS_MAX, Kind, Operation, Setting};
 use crate::store_common::{self as common, Label, Seen};
 
 /// When a sequence begins.
 const START: u64 = 1_000_000;
 
-/// Pieces that are lent, and fetches that are under way, at a time.
-const LENT_MAX: usize = 60;
+/// Fetches that are under way at a time.
 const FILLS_MAX: usize = 6;
 
 /// How often the sums are looked at.
@@ -63,12 +62,15 @@ pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals
         let done = play.one(*operation);
         done.map_err(|why| format!("operation {number}, {operation:?}: {why}"))?;
         if number % CHECK_EVERY == 0 {
-            check_sums(&play.store.stats())?;
+            finish::check_live(&play.store, &play.workers[0])?;
         }
     }
     play.fills.clear();
     play.pieces.clear();
-    finish::check(&mut play, KEYS_MAX as u32)?;
+    for key in 0..KEYS_MAX as u32 {
+        play.purge(key as usize % play.workers.len(), key)?;
+    }
+    finish::check_empty(&play.store, &play.workers[0])?;
     let stats = play.store.stats();
     play.totals.count_stats(&stats);
     Ok(play.totals)
@@ -127,14 +129,12 @@ impl<'a> Play<'a> {
         let names = (operation.kind == Kind::PutVariant).then_some((choice % 50 == 0).into());
         let value = if names.is_some() { value } else { 0 };
         let now_ms = self.now_ms();
-        let leader =
-            common::lead(&self.workers[worker], &common::key_bytes(key), value, now_ms)?;
+        let leader = common::lead(&self.workers[worker], &common::key_bytes(key), value, now_ms)?;
         self.version += 1;
         let (version, body_bytes) = (self.version, bytes as u32);
         let label = Label { key, version, body_bytes, value, renewed: 0 };
         let fresh_seconds = if choice % 4 == 0 { choice % 64 } else { 100_000 } as u64;
-        let times =
-            Times { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
+        let times = Times { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
         let purge_count = self.possible[key as usize].purge_count;
         let filling = common::begin(leader, label, names, choice % 3 > 0, times)?;
         Some(Fill { filling, label, names, purge_count })
@@ -254,7 +254,7 @@ impl<'a> Play<'a> {
 
     fn lend(&mut self, operation: Operation) -> Done {
         let Operation { worker, key, choice, .. } = operation;
-        if self.pieces.len() >= LENT_MAX {
+        if self.pieces.len() >= self.setting.lent_max {
             return Ok(());
         }
         let bytes = common::key_bytes(key);
@@ -274,8 +274,7 @@ impl<'a> Play<'a> {
             StoredBody::Long(long) => {
                 let all = 0..long.bytes();
                 let number = choice as u32 % long.fragments(all.clone()).end;
-                let start: usize =
-                    (0..number).map(|number| long.part_of(number, &all).len()).sum();
+                let start: usize = (0..number).map(|number| long.part_of(number, &all).len()).sum();
                 let part = long.part_of(number, &all);
                 let left = start..start + part.len();
                 let Some(lent) = owner.lend_fragment(&long, number, part, tag) else {
@@ -331,8 +330,7 @@ impl<'a> Play<'a> {
             Join::Follower(_) | Join::Declined => return Ok(()),
         };
         let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
-        let times =
-            Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
+        let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
         leader.validated(&label.head(), times);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {

@@ -49,9 +49,9 @@ const SHARES: &[(Kind, usize)] = &[
     (Kind::Abandon, 3),
     (Kind::Decline, 3),
     (Kind::Get, 300),
-    (Kind::Lend, 60),
+    (Kind::Lend, 70),
     (Kind::ReadLent, 50),
-    (Kind::DropLent, 45),
+    (Kind::DropLent, 20),
     (Kind::Renew, 40),
     (Kind::Purge, 12),
     (Kind::Forget, 10),
@@ -78,7 +78,9 @@ pub(crate) struct Setting {
     pub(crate) workers: usize,
     keys: usize,
     body_bytes_max: usize,
-    pub(crate) has_variants: bool,
+    has_variants: bool,
+    /// Pieces that are lent at a time.
+    pub(crate) lent_max: usize,
 }
 
 impl Setting {
@@ -101,7 +103,8 @@ impl Setting {
         let fitting = 2 * store.budget_bytes as usize / (body_bytes_max / 8 + 600);
         let keys = (fitting / 2 + random.below(fitting)).clamp(20, KEYS_MAX);
         let has_variants = random.below(2) == 0;
-        Setting { store, workers, keys, body_bytes_max, has_variants }
+        let lent_max = [10, 1000][random.below(2)];
+        Setting { store, workers, keys, body_bytes_max, has_variants, lent_max }
     }
 
     fn operation(&self, random: &mut Rng) -> Operation {
@@ -151,8 +154,7 @@ fn a_store_answers_with_what_was_stored_last_or_not_at_all() {
     let mut played = 0;
     while played < operation_count() {
         let setting = Setting::random(&mut random);
-        let operations: Vec<_> =
-            (0..OPERATIONS).map(|_| setting.operation(&mut random)).collect();
+        let operations: Vec<_> = (0..OPERATIONS).map(|_| setting.operation(&mut random)).collect();
         played += operations.len() as u64;
         match attempt(&setting, &operations) {
             Ok(sums) => totals.add(&sums),
@@ -176,7 +178,7 @@ fn attempt(setting: &Setting, operations: &[Operation]) -> Result<Totals, String
 fn shorten(setting: &Setting, mut operations: Vec<Operation>, why: &str) -> ! {
     println!("fails: {why}\n{setting:?}");
     let mut why = why.to_owned();
-    let mut attempts = 400;
+    let mut attempts = 3000;
     let mut piece = operations.len() / 2;
     while piece > 0 && attempts > 0 {
         let mut start = 0;

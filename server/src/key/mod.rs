@@ -5,6 +5,10 @@
 //! The same normalised host and the same unchanged path are forwarded: nothing is stored under a
 //! key that the origin did not see.
 
+mod text;
+
+pub use text::KeyText;
+
 use forebay_http::authority::Authority;
 use forebay_http::fields::FieldId;
 
@@ -46,7 +50,24 @@ pub(crate) fn is_back_again(request: &Request<'_>, via: &str) -> bool {
 /// # Errors
 /// A sentence that says what is wrong with the URL, or that no site serves it.
 pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
-    let rest = strip_scheme(url).ok_or("a URL to purge begins with http://")?;
+    let (authority, path_query) = split_url(url)?;
+    let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
+    write_key(key, site, Some(authority), path_query);
+    Ok(())
+}
+
+/// The same for a site of which only the name is known, as a tool does that looks at a cache.
+///
+/// # Errors
+/// A sentence that says what is wrong with the URL.
+pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
+    let (authority, path_query) = split_url(url)?;
+    write_key_of(key, site_name, Some(authority), path_query);
+    Ok(())
+}
+
+fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static str> {
+    let rest = strip_scheme(url).ok_or("a URL begins with http:// here")?;
     let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));
     let authority = Authority::parse(authority).ok_or("the URL's host or port is malformed")?;
@@ -55,9 +76,7 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
         path if is_path_query(path) => path,
         _ => return Err("the URL's path has bytes that a request can't have"),
     };
-    let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
-    write_key(key, site, Some(authority), path_query);
-    Ok(())
+    Ok((authority, path_query))
 }
 
 fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
@@ -76,13 +95,21 @@ pub(crate) fn write_key(
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    key.clear();
-    key.extend_from_slice(site.name.as_bytes());
-    key.extend_from_slice(b"\0http\0");
     // Who names no host (HTTP/1.0) gets what the origin's own name gets, which is also forwarded.
-    if let Some(authority) =
-        authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()))
-    {
+    let authority = authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()));
+    write_key_of(key, &site.name, authority, path_query);
+}
+
+fn write_key_of(
+    key: &mut Vec<u8>,
+    site_name: &str,
+    authority: Option<Authority<'_>>,
+    path_query: &[u8],
+) {
+    key.clear();
+    key.extend_from_slice(site_name.as_bytes());
+    key.extend_from_slice(b"\0http\0");
+    if let Some(authority) = authority {
         write_reversed_host(key, authority.host);
         if let Some(port) = explicit_port(authority) {
             key.push(b':');
@@ -95,9 +122,7 @@ pub(crate) fn write_key(
 
 /// `www.Example.org` as `org.example.www`; an address stays as it is.
 fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
-    let is_address = host.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
-        || host.first() == Some(&b'[');
-    if is_address {
+    if text::is_address(host) {
         key.extend(host.iter().map(u8::to_ascii_lowercase));
         return;
     }

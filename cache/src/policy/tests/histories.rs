@@ -1,8 +1,8 @@
 //! Random histories of a small store that does what the policy says. What must be true of each
 //! decision is said a second time here, in the plainest way.
 
-use super::rng::Rng;
 use super::*;
+use crate::rng::Rng;
 
 const SEGMENTS: u32 = 40;
 const SEGMENT_BYTES: u64 = 1000;

@@ -1,7 +1,7 @@
 //! Ghosts.
 
 use super::ghosts::{GHOSTS_PER_WORD, GhostTime, Trace};
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// Whatever is noted counts as long as this.
 const ALWAYS: u64 = 1000;
@@ -134,8 +134,7 @@ fn strangers_are_taken_for_ghosts_once_in_32768_lookups_at_most() {
     const WORDS: usize = 1024;
     const LOOKUPS: u32 = 4_000_000;
     let mut rng = Rng::of("strangers");
-    // `below` does not reach 2^64.
-    let mut hash = || (rng.below(1 << 32) as u64) << 32 | rng.below(1 << 32) as u64;
+    let mut hash = || rng.next();
     let mut table = [0; WORDS];
     for _ in 0..8 * WORDS {
         let trace = Trace::of(hash(), WORDS);

@@ -121,5 +121,6 @@ fn a_check_beside_threads_at_work_finds_nothing() {
     assert!(live_count > 0 && rounds.load(Ordering::Relaxed) >= ROUNDS);
     let stats = store.stats();
     assert!(stats.segments_freed > 0, "{stats:?}");
-    assert_sound(&store);
+    let report = check(&store);
+    assert!(report.is_sound(), "{report}");
 }

@@ -2,6 +2,7 @@
 
 mod basics;
 mod damage;
+mod document;
 mod load;
 mod reader;
 

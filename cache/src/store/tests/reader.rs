@@ -12,7 +12,8 @@ use forebay_sync::atomic::Relaxed;
 
 use super::super::layout::{kind, word};
 use super::*;
-use crate::{ReadError, RecordKind, StoreReader};
+use crate::store::config::tables_bytes;
+use crate::{KeyParts, ReadError, RecordKind, StoreReader};
 
 /// A store in a file, the folder that it lies in, and its path.
 fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) {
@@ -69,9 +70,28 @@ fn a_tool_finds_what_a_server_has_stored() {
     assert_eq!(count(RecordKind::Fragment), fragments.len());
     assert_eq!(count(RecordKind::Base), 1);
     assert_eq!(all.len(), 4 + fragments.len());
+    let (mut primary_count, mut variant_count, mut numbers) = (0, 0, Vec::new());
     for key in all.keys() {
-        assert_eq!(reader.get(key).unwrap().listed().key, key);
+        let found = reader.get(key).unwrap();
+        assert_eq!(found.listed().key, key);
+        match found.listed().parts() {
+            KeyParts::Primary(primary) => {
+                assert_eq!(primary, key);
+                primary_count += 1;
+            }
+            KeyParts::Variant { primary, .. } => {
+                assert_eq!((primary, key.len()), (&b"varies"[..], b"varies".len() + 25));
+                variant_count += 1;
+            }
+            KeyParts::Fragment { body, number } => {
+                assert_eq!(body, long.id());
+                numbers.push(number);
+            }
+        }
     }
+    numbers.sort_unstable();
+    assert_eq!((primary_count, variant_count), (3, 1));
+    assert!(numbers.into_iter().eq(fragments));
     let mut shown = 0;
     reader.list(|_| {
         shown += 1;
@@ -100,10 +120,14 @@ fn a_tool_shares_a_region_out_as_the_server_does() {
     let accounts = [
         (outside.live_bytes, inside.live_bytes),
         (outside.dead_bytes, inside.dead_bytes),
-        (outside.metadata_bytes, inside.metadata_bytes),
+        (outside.metadata_bytes + tables_bytes(), inside.metadata_bytes),
         (outside.pinned_bytes, inside.pinned_bytes),
         (outside.segment_count, inside.segment_count),
-        (outside.free_segment_count, inside.free_segment_count),
+        (outside.segments.free, inside.free_segment_count),
+        (
+            outside.segments.open + outside.segments.sealed,
+            inside.segment_count - inside.free_segment_count,
+        ),
         (outside.segment_bytes, inside.segment_bytes),
         (outside.index_word_count, inside.index_word_count),
     ];
@@ -161,7 +185,8 @@ fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
         assert!(found_count > 0);
     });
     assert!(store.stats().segments_freed > 0);
-    assert_sound(&store);
+    let report = check(&store);
+    assert!(report.is_sound(), "{report}");
 }
 
 #[test]

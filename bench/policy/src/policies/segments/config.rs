@@ -10,20 +10,24 @@ pub(crate) struct Config {
     pub(crate) segments: u32,
     /// Who each have an open segment in either queue.
     pub(crate) workers: u32,
-    /// Segments that stay free.
-    pub(crate) reserve: u32,
+    /// Segments that stay free, for each worker.
+    pub(crate) reserve_each: u32,
     /// One ghost for so many bytes of budget.
     pub(crate) bytes_per_ghost: u64,
     /// A ghost counts until this share of all segments was drained out of small after it.
     pub(crate) ghosts_percent: u32,
-    /// A record takes at most one part of so many of a segment.
+    /// A fragment is at most one part of so many of a segment.
     pub(crate) fragment_part: u64,
     /// What replaces a record goes to main.
     pub(crate) inherits: bool,
 }
 
-/// Records are not longer than this where segments are large.
-const RECORD_BYTES_MAX: u64 = 64 * 1024;
+/// How bodies are divided into records.
+pub(crate) struct Division {
+    /// Up to this a body lies in one record.
+    pub(crate) whole_bytes_max: u32,
+    pub(crate) fragment_bytes: u32,
+}
 
 impl Config {
     /// As the store is built, at its coarsest: one worker, and the 64 segments that it aims at. Less
@@ -32,15 +36,24 @@ impl Config {
         rules: Rules::STORE,
         segments: 64,
         workers: 1,
-        reserve: 1,
+        reserve_each: 2,
         bytes_per_ghost: 1024,
         ghosts_percent: 90,
         fragment_part: 8,
         inherits: true,
     };
 
-    /// What a record takes at most.
-    pub(crate) fn record_bytes_max(&self, segment_bytes: u64) -> u32 {
-        RECORD_BYTES_MAX.min(segment_bytes / self.fragment_part).max(1024) as u32
+    /// Segments that stay free.
+    pub(crate) fn reserve(&self) -> u32 {
+        (self.workers * self.reserve_each).min(self.segments / 4)
+    }
+
+    /// As the store divides bodies with segments of this size.
+    pub(crate) fn division(&self, segment_bytes: u64) -> Division {
+        let part = |of: u64, most: u64| (segment_bytes / of).min(most).max(1024) as u32;
+        Division {
+            whole_bytes_max: part(4, 64 * 1024),
+            fragment_bytes: part(self.fragment_part, 256 * 1024),
+        }
     }
 }

@@ -9,7 +9,7 @@ mod records;
 
 use forebay_cache::policy::{Known, enters};
 
-pub(crate) use config::Config;
+pub(crate) use config::{Config, Division};
 pub(crate) use costs::Costs;
 
 use self::ghosts::Ghosts;
@@ -31,7 +31,7 @@ pub(crate) struct Segments {
 impl Segments {
     pub(crate) fn new(trace: &Trace, budget_bytes: u64, config: Config) -> Self {
         let segment_bytes = budget_bytes / u64::from(config.segments);
-        let records = Records::new(&trace.bytes, config.record_bytes_max(segment_bytes));
+        let records = Records::new(&trace.bytes, &config.division(segment_bytes));
         Self {
             pool: Pool::new(records, segment_bytes, config),
             ghosts: Ghosts::new(budget_bytes, &config),

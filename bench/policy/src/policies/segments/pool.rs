@@ -168,7 +168,7 @@ impl Pool {
     /// Drains until one more segment is free than the reserve.
     fn make_room(&mut self, worker: u32, now: u32, ghosts: &mut Ghosts) {
         let mut drained = 0;
-        while self.free.len() <= self.config.reserve as usize {
+        while self.free.len() <= self.config.reserve() as usize {
             let sealed = self.sealed();
             let pool = decide::Pool {
                 segments: self.config.segments,

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::Division;
+
 /// Header and key of a fragment.
 const HEADER_BYTES: u32 = 40 + 13;
 const ALIGN_BYTES: u32 = 64;
@@ -19,12 +21,12 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Of objects with these bytes, in records that take at most `bytes_max`.
-    pub(super) fn new(object_bytes: &[u32], bytes_max: u32) -> Self {
-        let fragment_bytes = bytes_max / ALIGN_BYTES * ALIGN_BYTES - HEADER_BYTES;
+    /// Of objects with these bytes.
+    pub(super) fn new(object_bytes: &[u32], division: &Division) -> Self {
+        let fragment_bytes = division.fragment_bytes / ALIGN_BYTES * ALIGN_BYTES - HEADER_BYTES;
         let mut records = Self { first: vec![0], body_bytes: Vec::new(), is_part: Vec::new() };
         for bytes in object_bytes {
-            if *bytes <= bytes_max / ALIGN_BYTES * ALIGN_BYTES {
+            if *bytes <= division.whole_bytes_max {
                 records.push(*bytes, false);
             } else {
                 records.push(HEAD_BYTES, true);
