@@ -1,15 +1,16 @@
 //! Lending: parts of bodies that clients have still to read.
 //!
 //! A piece that is lent keeps its segment pinned. A client may take long, and the segment may be
-//! wanted: then the owner [gives up](StoreWorker::give_up) the segment. What is unsent of its
-//! pieces is copied to memory of this process, as far as the share for such copies goes, and the
-//! others are lost: their connections have to be reset.
+//! wanted: then its owner [gives it up](Own::give_up_drained). What is unsent is copied to memory of
+//! this process, as far as the share for such copies goes, and the others are lost: their
+//! connections have to be reset.
 //!
 //! Bytes are borrowed under a [`Reading`], and nothing is given up while there is one.
 //!
 //! Invariants:
 //! - A slot in state `Pinned` has one pin of this thread's row on its segment.
-//! - The state of a slot changes only while nobody reads, by its own [`Lent`] or in `give_up`.
+//! - The state of a slot changes only while nobody reads, by its own [`Lent`] or when they are
+//!   given up.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +21,7 @@ use std::rc::Rc;
 
 use super::worker::{Own, StoreWorker};
 use crate::index::Hit;
-use crate::segment::{Place, Record};
+use crate::segment::{Phase, Place, Record};
 
 /// Says whose a lent piece is: the caller's number for a connection.
 pub type Tag = u64;
@@ -33,6 +34,8 @@ pub(crate) struct Lending {
     free: Cell<Option<u32>>,
     /// How many [`Reading`]s there are.
     readings: Cell<u32>,
+    /// Whose pieces were lost, until somebody asks.
+    lost: RefCell<Vec<Tag>>,
 }
 
 /// On lines of its own: it is written with every hit, and its neighbour in memory may be another
@@ -186,27 +189,38 @@ impl StoreWorker {
         self.own.lending.readings.update(|count| count + 1);
         Reading { own: &self.own }
     }
-
-    /// Gives up a segment that is wanted: what is lent of it is copied, or lost if the copies would
-    /// take more than their share. `lost` hears whose pieces those are.
-    pub(crate) fn give_up(&self, segment: u32, mut lost: impl FnMut(Tag)) {
-        if self.own.lending.readings.get() > 0 {
-            return;
-        }
-        let count = self.own.lending.slots.borrow().len();
-        for slot in 0..count {
-            let is_of_it = self.own.lending.with(
-                slot as u32,
-                |slot| matches!(slot.piece, Piece::Pinned { segment: own, .. } if own == segment),
-            );
-            if is_of_it && let Some(tag) = self.own.move_out(slot as u32) {
-                lost(tag);
-            }
-        }
-    }
 }
 
 impl Own {
+    /// Gives up all segments that are drained and only wait for their pins: what is lent of them is
+    /// copied, or lost if the copies would take more than their share. False if that has to wait,
+    /// because somebody reads.
+    pub(crate) fn give_up_drained(&self) -> bool {
+        if self.lending.readings.get() > 0 {
+            return false;
+        }
+        let table = self.shared.segments.table();
+        let is_drained =
+            |segment| table.state(segment).is_some_and(|state| state.phase == Phase::Draining);
+        let count = self.lending.slots.borrow().len();
+        for slot in 0..count {
+            let is_wanted = self.lending.with(
+                slot as u32,
+                |slot| matches!(slot.piece, Piece::Pinned { segment, .. } if is_drained(segment)),
+            );
+            if is_wanted && let Some(tag) = self.move_out(slot as u32) {
+                self.lending.lost.borrow_mut().push(tag);
+            }
+        }
+        true
+    }
+
+    /// Tells whose pieces were lost.
+    pub(crate) fn tell_lost(&self, lost: impl FnMut(Tag)) {
+        let tags = self.lending.lost.take();
+        tags.into_iter().for_each(lost);
+    }
+
     /// Pins a segment that is pinned by a hit once more, for longer.
     fn pin_again(&self, segment: u32, hit: &Hit<'_>) -> bool {
         debug_assert_eq!(

@@ -8,10 +8,11 @@
 //! | `lookup.rs`, `lend.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
 //! | `purge.rs` | taking out, as a promise |
-//! | `turn.rs`, `reclaim.rs`, `recover.rs` | making room; cleaning up after the dead |
+//! | `turn.rs`, `reclaim.rs`, `choose.rs`, `recover.rs` | making room; cleaning up after the dead |
 //! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
 
 mod check;
+mod choose;
 mod config;
 mod fill;
 pub(crate) mod hash;

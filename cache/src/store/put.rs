@@ -25,7 +25,7 @@ pub(crate) struct Kept(pub(crate) u32);
 impl Kept {
     /// Whoever reclaims has to have room for what stays. Without it, a burst of new records that
     /// takes every segment would push out what is used, not what is not.
-    const FOR_MOVES: Kept = Kept(1);
+    pub(crate) const FOR_MOVES: Kept = Kept(1);
 
     /// For who reclaims.
     pub(crate) const NONE: Kept = Kept(0);
@@ -115,7 +115,8 @@ impl Own {
             head: put.head,
             body: put.body,
         };
-        let (place, record_bytes) = self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
+        let (place, record_bytes) =
+            self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
         Ok(Appended { place, record_bytes, sequence })
     }
 

@@ -10,7 +10,9 @@
 //! | barrier, nobody pins it: free | a free segment |
 //!
 //! Nothing is reclaimed while free segments are in reserve. Pinned segments are passed over as long
-//! as they are less than a quarter of all; then their owners are asked to give them up.
+//! as they are less than a quarter of all; then they are drained, too, and their owners are asked to
+//! give them up. Few wait for that at a time: a drained segment holds nothing that can be found, and
+//! what was moved out of it takes room.
 
 #![allow(unsafe_code)]
 
@@ -18,13 +20,13 @@ use forebay_shm::crash_point;
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::layout::{ROW_WORDS, word};
+use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
 use super::worker::Own;
 use crate::index::{Hit, KeyHash, State};
 use crate::policy::ghosts::{GhostTime, Trace};
-use crate::policy::{self, Census, Choice, Drain, Fate, Pool, Rules, Sealed, Seen, USES_MAX};
+use crate::policy::{self, Census, Choice, Drain, Fate, Rules, Seen, USES_MAX};
 use crate::segment::{Phase, Queue, Scanned};
 
 /// Records that one slice looks at: some 20 µs.
@@ -35,9 +37,6 @@ const SLICE_COPY_BYTES: u64 = 128 * 1024;
 
 /// Slices in a row of who has no free segment at all: more than one segment takes.
 const SLICES_AT_ONCE: usize = 4096;
-
-/// The word of a row by which others ask its owner to give up a segment: its number, plus one.
-pub(crate) const WANTED: usize = 2;
 
 /// How a slice went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +62,7 @@ impl Own {
             }
             match slice {
                 Slice::More => {}
+                Slice::Nothing if self.answer_asked() => {}
                 Slice::Busy => std::thread::yield_now(),
                 Slice::Enough | Slice::Nothing => return false,
             }
@@ -93,10 +93,11 @@ impl Own {
         }
     }
 
-    /// So many segments are kept free: for each thread one for each queue.
-    fn reserve(&self) -> u32 {
+    /// So many segments are kept free: for each thread one for each queue, and what only moves get.
+    pub(super) fn reserve(&self) -> u32 {
         let segments = self.shared.plan.geometry.segment_count();
-        (2 * self.shared.config.worker_count).clamp(2, segments / 4)
+        let Kept(kept) = Kept::FOR_MOVES;
+        (2 * self.shared.config.worker_count + kept).clamp(2, segments / 4)
     }
 
     /// Is one free beside those that are kept?
@@ -105,7 +106,7 @@ impl Own {
     }
 
     /// How many segments are free, up to `enough`.
-    fn free_count(&self, enough: u32) -> u32 {
+    pub(super) fn free_count(&self, enough: u32) -> u32 {
         let free = self.shared.segments.table().which(|state| state.phase == Phase::Free);
         free.take(enough as usize).count() as u32
     }
@@ -115,7 +116,7 @@ impl Own {
     }
 
     /// The segment that is being drained.
-    fn draining(&self) -> Option<u32> {
+    pub(super) fn draining(&self) -> Option<u32> {
         let number = self.word(word::DRAINING).load(Relaxed).checked_sub(1)?;
         u32::try_from(number).ok()
     }
@@ -133,54 +134,6 @@ impl Own {
         self.word(word::DRAINING).store(u64::from(choice.place) + 1, Relaxed);
         crash_point!("reclaim.chosen");
         self.go_on(choice.place, now)
-    }
-
-    fn choose(&self, now: u64) -> Option<Choice> {
-        let table = self.shared.segments.table();
-        let pool = Pool {
-            segments: table.segment_count(),
-            small: table
-                .which(|state| state.phase != Phase::Free && state.queue == Queue::Small)
-                .count() as u32,
-            now,
-        };
-        let offered = |pinned_too: bool| {
-            let sealed = table.which(|state| state.phase == Phase::Sealed);
-            let offered = sealed.filter(move |s| pinned_too || !self.is_pinned_now(*s));
-            policy::next(offered.filter_map(|s| self.sealed(s)), pool, &Rules::STORE)
-        };
-        if self.pinned_count() < table.segment_count() / 4
-            && let Some(choice) = offered(false)
-        {
-            return Some(choice);
-        }
-        offered(true)
-    }
-
-    /// A glance: somebody may pin it right after.
-    fn is_pinned_now(&self, segment: u32) -> bool {
-        self.shared.pins.is_pinned(segment as usize)
-    }
-
-    /// Segments that could be free if nobody pinned them.
-    fn pinned_count(&self) -> u32 {
-        let table = self.shared.segments.table();
-        let which = table.which(|s| matches!(s.phase, Phase::Sealed | Phase::Draining));
-        which.filter(|segment| self.is_pinned_now(*segment)).count() as u32
-    }
-
-    fn sealed(&self, segment: u32) -> Option<Sealed> {
-        let table = self.shared.segments.table();
-        let queue = table.state(segment)?.queue;
-        Some(Sealed {
-            place: segment,
-            queue: policy_queue(queue),
-            order: table.order(segment),
-            // The filler is nothing that a compacted segment would be without.
-            filled_bytes: table.records_bytes(segment),
-            live_bytes: table.live_bytes(segment),
-            stale_from: table.expires(segment),
-        })
     }
 
     /// The next records of a segment that is being drained.
@@ -221,8 +174,8 @@ impl Own {
                     census.store(census.load(Relaxed) + scanned.header.record_bytes(), Relaxed);
                 }
                 left -= 1;
-                left > 0
-            });
+                if left > 0 { Walk::On } else { Walk::Pause }
+            }) == Walked::Through;
         }
         if is_counted {
             let segment_bytes = u64::from(self.shared.plan.geometry.segment_bytes());
@@ -245,14 +198,19 @@ impl Own {
     /// Moves or takes out the next records.
     fn move_records(&self, segment: u32, mut drain: Drain, now: u64) -> Slice {
         let (mut records, mut bytes) = (SLICE_RECORDS, 0);
-        let is_through = self.walk(segment, |scanned, hash| {
-            bytes += self.drain_record(scanned, hash, &mut drain, now);
+        let walked = self.walk(segment, |scanned, hash| {
+            let Some(copied) = self.drain_record(scanned, hash, &mut drain, now) else {
+                return Walk::Back;
+            };
             self.word(word::DRAIN_PLAN).store(Steps::Move(drain).encode(), Relaxed);
+            bytes += copied;
             records -= 1;
-            records > 0 && bytes < SLICE_COPY_BYTES
+            if records > 0 && bytes < SLICE_COPY_BYTES { Walk::On } else { Walk::Pause }
         });
-        if !is_through {
-            return Slice::More;
+        match walked {
+            Walked::Through => {}
+            Walked::Paused => return Slice::More,
+            Walked::Back => return Slice::Nothing,
         }
         if drain.queue() == policy::Queue::Small {
             let drained = self.word(word::SMALL_DRAINED);
@@ -262,13 +220,13 @@ impl Own {
         self.end_draining()
     }
 
-    /// Calls `see` for the records from `DRAINED_BYTES` on, until it says no or a damaged place is
-    /// met: what is behind that is looked for in the whole index. True at the segment's end.
-    fn walk(&self, segment: u32, mut see: impl FnMut(&Scanned, KeyHash) -> bool) -> bool {
+    /// Calls `see` for the records from `DRAINED_BYTES` on, until it has enough or a damaged place is
+    /// met: what is behind that is looked for in the whole index.
+    fn walk(&self, segment: u32, mut see: impl FnMut(&Scanned, KeyHash) -> Walk) -> Walked {
         let start = self.word(word::DRAINED_BYTES).load(Relaxed);
         let mut key = self.scratch.take();
         let mut scan = self.shared.segments.scan_from(segment, start);
-        let mut is_through = true;
+        let mut walked = Walked::Through;
         while let Some(found) = scan.next() {
             let Ok(scanned) = found else {
                 self.take_out_behind_damage(segment);
@@ -276,15 +234,19 @@ impl Own {
             };
             key.clear();
             self.shared.segments.copy_key(&scanned, &mut key);
-            let goes_on = see(&scanned, self.shared.hash(&key));
+            let step = see(&scanned, self.shared.hash(&key));
+            if step == Walk::Back {
+                walked = Walked::Back;
+                break;
+            }
             self.word(word::DRAINED_BYTES).store(u64::from(scan.offset_bytes()), Relaxed);
-            if !goes_on {
-                is_through = false;
+            if step == Walk::Pause {
+                walked = Walked::Paused;
                 break;
             }
         }
         self.scratch.replace(key);
-        is_through
+        walked
     }
 
     /// Takes out every word that names the segment.
@@ -296,12 +258,20 @@ impl Own {
         });
     }
 
-    /// Decides about one record; how many bytes were copied.
-    fn drain_record(&self, scanned: &Scanned, hash: KeyHash, drain: &mut Drain, now: u64) -> u64 {
+    /// Decides about one record; how many bytes were copied. Nothing if it has to stay for now,
+    /// since there is no room for it, but soon will be.
+    fn drain_record(
+        &self,
+        scanned: &Scanned,
+        hash: KeyHash,
+        drain: &mut Drain,
+        now: u64,
+    ) -> Option<u64> {
         let place = scanned.place.0;
         let Some(hit) = self.index.find_place(&self.pins, hash, place) else {
-            return 0;
+            return Some(0);
         };
+        let before = *drain;
         let bytes = scanned.header.record_bytes();
         let seen = Seen {
             uses: hit.word().uses(),
@@ -318,7 +288,12 @@ impl Own {
             Fate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
                 Events::one(&self.shared.events.promoted);
                 self.shared.count_dead(place, bytes);
-                return bytes;
+                return Some(bytes);
+            }
+            // What only waits for its pins will be free, and what is used need not leave.
+            Fate::Move(..) if self.free_count(1) == 0 && self.waiting_count() > 0 => {
+                *drain = before;
+                return None;
             }
             Fate::Ghost => self.note_ghost(hash),
             Fate::Move(..) | Fate::Leave => {}
@@ -330,7 +305,7 @@ impl Own {
         }
         drop(hit);
         self.demote_orphans();
-        0
+        Some(0)
     }
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.
@@ -378,45 +353,25 @@ impl Own {
             / 100;
         GhostTime::new(self.word(word::SMALL_DRAINED).load(Relaxed), main)
     }
+}
 
-    /// Frees what is drained and pinned by nobody. The caller has the eviction lock.
-    fn free_drained(&self) {
-        let table = self.shared.segments.table();
-        let under_way = self.draining();
-        let mut drained = table
-            .which(|state| state.phase == Phase::Draining)
-            .filter(|segment| Some(*segment) != under_way)
-            .peekable();
-        if drained.peek().is_none() {
-            return;
-        }
-        self.shared.pins.barrier();
-        let is_much_pinned = self.pinned_count() >= table.segment_count() / 4;
-        for segment in drained {
-            if self.shared.pins.is_pinned(segment as usize) {
-                if is_much_pinned || self.free_count(1) == 0 {
-                    self.ask_for(segment);
-                }
-                continue;
-            }
-            // SAFETY:
-            // - The caller has the eviction lock.
-            // - The segment is not the one that is being drained, so all its words were taken out
-            //   by who drained it, and a place that no word names is never published again.
-            // - The barrier was executed after that, and then nobody was seen to pin it.
-            if unsafe { self.shared.segments.free(segment) }.is_ok() {
-                Events::one(&self.shared.events.segments_freed);
-            }
-        }
-    }
+/// What comes after a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walk {
+    On,
+    /// It was the last of this slice.
+    Pause,
+    /// Nothing yet: it is the first of the next slice.
+    Back,
+}
 
-    /// Asks all who pin a segment to give it up.
-    fn ask_for(&self, segment: u32) {
-        for holder in self.shared.pins.holders(segment as usize) {
-            let wanted = holder.row * ROW_WORDS + WANTED;
-            self.shared.rows.word(wanted).store(u64::from(segment) + 1, Relaxed);
-        }
-    }
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walked {
+    /// At the segment's end.
+    Through,
+    Paused,
+    Back,
 }
 
 /// What is to be done with the records of the segment that is being drained.
@@ -443,13 +398,6 @@ impl Steps {
             0 => Choice::decode(word, segment).map(Steps::Count),
             _ => Drain::decode(word & !MOVES).map(Steps::Move),
         }
-    }
-}
-
-fn policy_queue(queue: Queue) -> policy::Queue {
-    match queue {
-        Queue::Small => policy::Queue::Small,
-        Queue::Main => policy::Queue::Main,
     }
 }
 

@@ -1,11 +1,7 @@
 //! What a thread does for the store between two requests: in slices, so that nobody waits long.
 
-use forebay_sync::Words;
-use forebay_sync::atomic::Relaxed;
-
-use super::layout::ROW_WORDS;
 use super::lend::Tag;
-use super::reclaim::{Slice, WANTED};
+use super::reclaim::Slice;
 use super::worker::StoreWorker;
 
 impl StoreWorker {
@@ -17,12 +13,8 @@ impl StoreWorker {
     pub fn turn(&self, now: u64, lost: impl FnMut(Tag)) -> bool {
         let own = &self.own;
         own.now.set(now);
-        let wanted = own.shared.rows.word(own.part.row() as usize * ROW_WORDS + WANTED);
-        let segment = wanted.load(Relaxed);
-        if segment != 0 {
-            wanted.store(0, Relaxed);
-            self.give_up((segment - 1) as u32, lost);
-        }
+        own.answer_asked();
+        own.tell_lost(lost);
         if !own.is_due.get() {
             return own.verify_slice();
         }

@@ -91,8 +91,8 @@ fn a_broken_body_aborts_its_readers_and_frees_what_they_have_not_read() {
     type Act = fn(Growth);
     let cases: [(&str, Option<u64>, Act); 3] = [
         ("dropped", None, drop),
-        ("too short", Some(4), Growth::finish),
-        ("too long", Some(2), Growth::finish),
+        ("too short", Some(4), |growth| growth.finish(None)),
+        ("too long", Some(2), |growth| growth.finish(None)),
     ];
     for (name, body_bytes, act) in cases {
         let flights = new_flights(config());

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn body(seed: usize, bytes: usize) -> Vec<u8> {
+pub(super) fn body(seed: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7 + seed * 13 + at / 251) as u8).collect()
 }
 

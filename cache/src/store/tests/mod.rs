@@ -5,6 +5,7 @@ mod damage;
 mod document;
 mod load;
 mod reader;
+mod slow;
 
 use std::task::{Context, Poll, Waker};
 

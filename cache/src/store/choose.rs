@@ -1,0 +1,132 @@
+//! Which segment is reclaimed next, and what becomes of those that slow clients keep.
+
+#![allow(unsafe_code)]
+
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
+use super::layout::ROW_WORDS;
+use super::stats::Events;
+use super::worker::Own;
+use crate::policy::{self, Choice, Pool, Rules, Sealed};
+use crate::segment::{Phase, Queue, State};
+
+/// The word of a row by which others ask its owner to give up what is drained: the number of one
+/// such segment, plus one.
+pub(crate) const WANTED: usize = 2;
+
+impl Own {
+    /// The segment to be reclaimed next, if there is one.
+    pub(super) fn choose(&self, now: u64) -> Option<Choice> {
+        let table = self.shared.segments.table();
+        // A glance: somebody may pin one right after.
+        let all = 0..table.segment_count();
+        let pinned: Vec<bool> = all.map(|s| self.shared.pins.is_pinned(s as usize)).collect();
+        let choose = |pinned_too: bool| {
+            let offered = |s: &u32| pinned_too || pinned.get(*s as usize) == Some(&false);
+            let small = |state: State| {
+                state.queue == Queue::Small && !matches!(state.phase, Phase::Free | Phase::Draining)
+            };
+            let pool = Pool {
+                // What is passed over is no part of it: else the small queue would be nothing but
+                // what slow clients are sent, and no new record would stay long enough to be used.
+                segments: (0..table.segment_count()).filter(offered).count() as u32,
+                small: table.which(small).filter(offered).count() as u32,
+                now,
+            };
+            let sealed = table.which(|state| state.phase == Phase::Sealed).filter(offered);
+            policy::next(sealed.filter_map(|s| self.sealed(s)), pool, &Rules::STORE)
+        };
+        let may_wait = self.waiting_count() < (self.reserve() / 2).max(1);
+        if may_wait && self.is_much_pinned() {
+            return choose(true);
+        }
+        choose(false).or_else(|| if may_wait { choose(true) } else { None })
+    }
+
+    /// How many segments are drained, and only wait for their pins: what is not pinned was freed.
+    pub(super) fn waiting_count(&self) -> u32 {
+        let under_way = self.draining();
+        let drained = self.shared.segments.table().which(|s| s.phase == Phase::Draining);
+        drained.filter(|segment| Some(*segment) != under_way).count() as u32
+    }
+
+    /// Are more segments pinned that could be free than may be passed over?
+    fn is_much_pinned(&self) -> bool {
+        let table = self.shared.segments.table();
+        let which = table.which(|s| matches!(s.phase, Phase::Sealed | Phase::Draining));
+        let pinned = which.filter(|segment| self.shared.pins.is_pinned(*segment as usize));
+        pinned.count() as u32 >= table.segment_count() / 4
+    }
+
+    fn sealed(&self, segment: u32) -> Option<Sealed> {
+        let table = self.shared.segments.table();
+        let queue = table.state(segment)?.queue;
+        Some(Sealed {
+            place: segment,
+            queue: policy_queue(queue),
+            order: table.order(segment),
+            // The filler is nothing that a compacted segment would be without.
+            filled_bytes: table.records_bytes(segment),
+            live_bytes: table.live_bytes(segment),
+            stale_from: table.expires(segment),
+        })
+    }
+
+    /// Frees what is drained and pinned by nobody. The caller has the eviction lock.
+    pub(super) fn free_drained(&self) {
+        let table = self.shared.segments.table();
+        let under_way = self.draining();
+        let mut drained = table
+            .which(|state| state.phase == Phase::Draining)
+            .filter(|segment| Some(*segment) != under_way)
+            .peekable();
+        if drained.peek().is_none() {
+            return;
+        }
+        self.shared.pins.barrier();
+        let is_much_pinned = self.is_much_pinned();
+        for segment in drained {
+            if self.shared.pins.is_pinned(segment as usize) {
+                if is_much_pinned || self.free_count(1) == 0 {
+                    self.ask_for(segment);
+                }
+                continue;
+            }
+            // SAFETY:
+            // - The caller has the eviction lock.
+            // - The segment is not the one that is being drained, so all its words were taken out
+            //   by who drained it, and a place that no word names is never published again.
+            // - The barrier was executed after that, and then nobody was seen to pin it.
+            if unsafe { self.shared.segments.free(segment) }.is_ok() {
+                Events::one(&self.shared.events.segments_freed);
+            }
+        }
+    }
+
+    /// Gives up what others want, if they have asked; whether they had.
+    pub(crate) fn answer_asked(&self) -> bool {
+        let wanted = self.shared.rows.word(self.part.row() as usize * ROW_WORDS + WANTED);
+        let is_asked = wanted.load(Relaxed) != 0;
+        if is_asked && self.give_up_drained() {
+            wanted.store(0, Relaxed);
+            return true;
+        }
+        false
+    }
+
+    /// Asks all who pin a segment to give it up.
+    fn ask_for(&self, segment: u32) {
+        for holder in self.shared.pins.holders(segment as usize) {
+            let wanted = holder.row * ROW_WORDS + WANTED;
+            self.shared.rows.word(wanted).store(u64::from(segment) + 1, Relaxed);
+        }
+    }
+}
+
+fn policy_queue(queue: Queue) -> policy::Queue {
+    match queue {
+        Queue::Small => policy::Queue::Small,
+        Queue::Main => policy::Queue::Main,
+    }
+}
