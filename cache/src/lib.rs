@@ -54,8 +54,8 @@ pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refu
 #[cfg(not(loom))]
 pub use store::{
     ConfigError, Filling, Found, FoundBase, Join, Known, Leader, Lent, LentIsLost, LongBody,
-    Lookup, Named, OpenError, Phases, PurgeBusy, Purged, Reading, Stats, Store, StoreConfig, StoreWorker,
-    StoredBody, Tag, Times,
+    Lookup, Named, OpenError, Phases, PurgeBusy, Purged, Reading, Stats, Store, StoreConfig,
+    StoreWorker, StoredBody, Tag, Times,
 };
 #[cfg(not(loom))]
 pub use tool::{

@@ -2,7 +2,7 @@
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|
-//! | [`next`](policy::next) chooses, `DRAINING` names it | a sealed segment: the next holder drains it |
+//! | [`next`](policy::next) chooses, `DRAINING` names it | a sealed segment: to be drained |
 //! | sealed → draining | the same, draining |
 //! | main only: records are counted by use, up to `DRAINED_BYTES` | goes on there |
 //! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there: what was done is out |

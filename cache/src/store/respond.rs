@@ -227,7 +227,6 @@ impl Own {
             self.demote_orphans();
             return Some(appended.sequence);
         }
-        appended.give_up(&self.shared);
         self.demote_orphans();
         None
     }
