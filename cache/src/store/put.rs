@@ -163,7 +163,12 @@ impl Own {
             return true;
         }
         self.is_due.set(true);
-        self.claim(queue) || (self.reclaim_now() && self.claim(queue))
+        if self.claim(queue) {
+            return true;
+        }
+        let has_free = self.reclaim_now();
+        // Reclaiming moves records: one of them may have been the first of a segment.
+        self.appending(queue).borrow().open.is_some() || (has_free && self.claim(queue))
     }
 
     #[allow(unsafe_code)]
