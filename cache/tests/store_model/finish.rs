@@ -20,12 +20,16 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
     }
 }
 
-/// All keys are purged, nothing is lent: no byte is live, and nothing is pinned.
+/// All keys are purged, nothing is lent, all others have left: no byte is live, nothing is pinned,
+/// and all segments can be free.
 pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     check_live(store, worker)?;
     let (stats, pin_count) = (store.stats(), store.pin_count());
     if stats.live_bytes + stats.growing_bytes + stats.copied_bytes + pin_count == 0 {
-        return Ok(());
+        worker.empty();
+        let phases = store.phases();
+        let is_empty = u64::from(phases.free) == stats.segment_count;
+        return if is_empty { Ok(()) } else { Err(format!("segments stay: {phases:?}")) };
     }
     let named = worker.named();
     let keys: Vec<_> = named.iter().map(|named| String::from_utf8_lossy(&named.key)).collect();
