@@ -1,10 +1,11 @@
 //! What stress tests ask beside what everybody may: nothing is told that cannot be seen otherwise,
 //! but it is told in one go.
 
+use super::reclaim::Slice;
 use super::store::Store;
 use super::worker::StoreWorker;
 use crate::index::State;
-use crate::segment::Phase;
+use crate::segment::{Phase, Queue};
 
 /// How many segments there are in each phase.
 #[doc(hidden)]
@@ -63,6 +64,15 @@ impl Store {
 }
 
 impl StoreWorker {
+    /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
+    #[doc(hidden)]
+    pub fn empty(&self) {
+        [Queue::Small, Queue::Main].map(|queue| self.own.seal(queue));
+        let segment_count = self.own.shared.plan.geometry.segment_count();
+        // At the end of time all records are stale.
+        while self.own.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
+    }
+
     /// All records that the index names.
     #[doc(hidden)]
     pub fn named(&self) -> Vec<Named> {

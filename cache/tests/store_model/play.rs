@@ -70,6 +70,7 @@ pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals
     for key in 0..KEYS_MAX as u32 {
         play.purge(key as usize % play.workers.len(), key)?;
     }
+    play.workers.truncate(1);
     finish::check_empty(&play.store, &play.workers[0])?;
     let stats = play.store.stats();
     play.totals.count_stats(&stats);
