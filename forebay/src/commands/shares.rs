@@ -34,7 +34,7 @@ pub(super) fn print(whole_name: &str, whole: u64, shares: &[(&str, u64)]) {
         let line = format!("{}  {}", line(name, *share, whole), bar(*share, whole, style));
         say!("{}", line.trim_end());
     }
-    let sum = shares.iter().map(|(_, share)| share).sum();
+    let sum: u64 = shares.iter().map(|(_, share)| share).sum();
     let verdict = match sum == whole {
         true => format!("= {whole_name}"),
         // Shares are looked at one after another, while others work.
