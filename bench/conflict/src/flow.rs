@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use forebay_conflict::{Counts, Plan, Refused, count_named};
+use forebay_server::clock;
 use forebay_server::config::{Config, FlagValue, Source};
 use forebay_server::counters::Counter;
 use forebay_server::engine::{Hooks, Stopper, start};
@@ -67,8 +68,11 @@ pub(crate) const FLOWS: &[Flow] = &[
 
 /// How often each key is used before the counting, so that its use bits say the most they can.
 const USES: usize = 4;
-/// Requests of each worker before the counting: what happens once only is not of interest.
+/// Requests of each worker before the counting, and how long it serves before: what happens once
+/// only is not of interest. Workers that have just started look for room in the store, every 50 ms
+/// until the lock is free.
 const WARM_UP: usize = 100;
+const WARM_UP_MS: u64 = 500;
 /// Requests of the filling that are sent at once.
 const BATCH: usize = 100;
 /// The kernel picks a worker for each connection; so many are tried for the last of 64 workers.
@@ -82,7 +86,10 @@ impl Flow {
         let begin = || {
             let mut subject = Subject::start(self, plan.threads);
             subject.fill(self.key_count);
-            subject.ask_all(self.key_count, WARM_UP);
+            let until_ms = clock::monotonic_ms() + WARM_UP_MS;
+            while clock::monotonic_ms() < until_ms {
+                subject.ask_all(self.key_count, WARM_UP);
+            }
             subject
         };
         let operations = plan.operations as usize;
