@@ -114,7 +114,8 @@ impl Own {
             head: put.head,
             body: put.body,
         };
-        let (place, record_bytes) = self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
+        let (place, record_bytes) =
+            self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
         Ok(Appended { place, record_bytes, sequence })
     }
 

@@ -370,7 +370,7 @@ impl<'a> Play<'a> {
     }
 
     fn turn(&mut self, operation: Operation) -> Done {
-        self.now += (operation.choice % 16 == 0) as u64;
+        self.now += u64::from(operation.choice.is_multiple_of(16));
         let lost = &mut self.lost;
         self.workers[operation.worker].turn(self.now, |tag| _ = lost.insert(tag));
         Ok(())
