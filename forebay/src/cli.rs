@@ -1,5 +1,7 @@
 //! The command line. The flags of `serve` come from the table of settings.
 
+mod cache;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command};
 use forebay_server::config;
@@ -24,6 +26,7 @@ pub(crate) fn command() -> Command {
         .subcommand(config_command())
         .subcommand(purge())
         .subcommand(stats())
+        .subcommand(cache::command())
         .subcommand(reload())
 }
 
@@ -165,7 +168,9 @@ mod tests {
 
     #[test]
     fn every_command_shows_examples() {
-        for command in command().get_subcommands() {
+        let command = command();
+        let all = command.get_subcommands().flat_map(|one| one.get_subcommands().chain([one]));
+        for command in all {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Examples:"), "{}", command.get_name());
         }

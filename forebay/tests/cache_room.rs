@@ -4,7 +4,7 @@
 use forebay_testkit::client::request_text;
 use forebay_testkit::message::Head;
 use forebay_testkit::{
-    Broken, Client, End, Origin, Request, Response, Script, Server, ServerBuilder,
+    Broken, Client, End, Gate, Origin, Request, Response, Script, Server, ServerBuilder, eventually,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -151,6 +151,34 @@ fn who_does_not_read_loses_its_connection_when_the_memory_is_needed() {
     assert!(matches!(end, Broken::Cut(End::Reset, _)), "after {count} answers: {end:?}");
     let stats = server.stats();
     assert_eq!((stats["cache_pinned_bytes"], stats["cache_copied_bytes"]), (0.0, 0.0));
+}
+
+#[test]
+fn a_page_that_was_purged_while_the_origin_confirmed_it_is_fetched_whole() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| match request.head.has("if-none-match") {
+        true => Script::new().wait(&held).send("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n"),
+        false => Script::answer("200 OK", &["Cache-Control: no-cache", "ETag: \"a\""], b"page"),
+    });
+    let server = start(&origin, &[]);
+    Client::connect(server.address()).ask("GET", "/", &[]).expect("whole");
+    let mut clients = [(); 2].map(|()| {
+        let mut client = Client::connect(server.address());
+        client.send(request_text("GET", "/", &[]));
+        client
+    });
+    eventually("both wait", || server.stat("stale_total") == 2.0 && origin.request_count() == 2);
+    let purged = server.command(&["purge", "http://example.test/"]);
+    assert!(purged.status.success(), "{purged:?}");
+    gate.open();
+    for client in &mut clients {
+        let response = client.response("GET").expect("whole");
+        assert_eq!((response.status, response.text().as_str()), (200, "page"));
+        assert!(!says(&response, "stored"), "{:?}", response.head);
+    }
+    // One for each: nobody may be served what was purged, however good it was said to be.
+    assert_eq!(origin.request_count(), 4);
 }
 
 #[test]

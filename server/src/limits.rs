@@ -37,8 +37,9 @@ pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 /// Pieces of one vectored write; more go in the next.
 pub(crate) const OUT_SLICES_MAX: usize = 16;
 
-/// Bytes that a follower takes from a growing record at a time.
-pub(crate) const READ_BYTES_MAX: u64 = 256 << 10;
+/// Bytes that a follower takes from a growing record at a time. So much a connection may hold above
+/// `connection_bytes_max`, and has to copy in one turn if its client makes it wait.
+pub(crate) const READ_BYTES_MAX: u64 = 64 << 10;
 
 /// Fragments of a long stored body that a connection has the store keep at a time: enough for the
 /// kernel's send buffer, and little to be copied out under a client that does not read.
@@ -170,6 +171,13 @@ pub(crate) const UPGRADE_ANSWER_MS_MAX: u64 = 5_000;
 
 /// A process that takes over gets this long to be ready, cache included. Until then others wait.
 pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
+
+/// So long a process that takes over waits for a place in the store: most of the time it has, and
+/// longer than `shutdown_ms_max` usually is, for which the one before the last may still be there.
+pub(crate) const STORE_JOIN_MS_MAX: u64 = 40_000;
+
+/// How often it looks for one.
+pub(crate) const STORE_JOIN_RETRY_MS: u64 = 10;
 
 /// A message of an upgrade: its longest part is the reason of a refusal.
 pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;

@@ -1,5 +1,6 @@
 //! Runs an operation on many threads and counts.
 
+use std::ffi::CStr;
 use std::fmt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,8 +45,15 @@ pub struct Counts {
 pub enum Refused {
     /// More threads than the runtime can tell apart, or none.
     Threads(usize),
-    /// More lines were touched than the runtime has room for.
+    /// More lines were touched than the runtime has room for, or by more threads.
     Lines,
+    /// Fewer threads than planned had a name by which they are counted, or did anything.
+    Unseen {
+        /// Threads that did something.
+        seen: usize,
+        /// Threads of the plan.
+        wanted: usize,
+    },
     /// The program was not compiled for counting.
     NotInstrumented,
 }
@@ -57,6 +65,9 @@ impl fmt::Display for Refused {
                 write!(out, "{count} threads: can count from 1 to {THREADS_MAX}")
             }
             Refused::Lines => out.write_str("more cache lines were touched than can be counted"),
+            Refused::Unseen { seen, wanted } => {
+                write!(out, "{seen} threads of {wanted} were seen to do anything")
+            }
             Refused::NotInstrumented => {
                 out.write_str("not instrumented, so nothing is counted: use bench/conflict/run")
             }
@@ -94,6 +105,43 @@ pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, R
             scope.spawn(move || run(thread, plan.operations, gate, operation));
         }
     });
+    counts(plan)
+}
+
+/// Counts what the threads do whose names are `prefix` and a number from 0 to the plan's threads.
+///
+/// `start` makes them and gets them ready, `work` has them do the operations of the plan; only that
+/// is counted. They end when what `start` gave is dropped.
+///
+/// # Errors
+/// Too many threads or lines, or not all threads were seen.
+pub fn count_named<S>(
+    plan: Plan,
+    prefix: &CStr,
+    start: impl FnOnce() -> S,
+    work: impl FnOnce(&mut S),
+) -> Result<Counts, Refused> {
+    if !(1..=THREADS_MAX).contains(&plan.threads) {
+        return Err(Refused::Threads(plan.threads));
+    }
+    let _one = ONE_AT_A_TIME.lock();
+    // SAFETY: threads enter only below and in `count`, where `ONE_AT_A_TIME` is held, and have
+    // ended when it is released.
+    unsafe { runtime::clear() };
+    let mut subject = start();
+    assert!(runtime::enter_named(prefix), "all named threads have the same prefix");
+    work(&mut subject);
+    runtime::leave_named();
+    drop(subject);
+    let seen = runtime::named_count();
+    if seen != plan.threads {
+        return Err(Refused::Unseen { seen, wanted: plan.threads });
+    }
+    counts(plan)
+}
+
+/// What was counted for one operation of the plan.
+fn counts(plan: Plan) -> Result<Counts, Refused> {
     let sum = runtime::sum().ok_or(Refused::Lines)?;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let per_operation =

@@ -132,7 +132,7 @@ shared_cache!(
     Papaya,
     "papaya",
     papaya::HashMap<Vec<u8>, Body>,
-    |count| papaya::HashMap::with_capacity(count),
+    papaya::HashMap::with_capacity,
     |map: &papaya::HashMap<Vec<u8>, Body>, key: &Vec<u8>| {
         map.pin().insert(key.clone(), body());
     },
@@ -181,8 +181,7 @@ impl Cache for Hashbrown {
     }
 
     fn full(keys: &[Vec<u8>]) -> Self {
-        let mut map =
-            hashbrown::HashMap::with_capacity_and_hasher(keys.len(), Default::default());
+        let mut map = hashbrown::HashMap::with_capacity_and_hasher(keys.len(), Default::default());
         keys.iter().for_each(|key| _ = map.insert(key.clone(), body()));
         Hashbrown(map)
     }

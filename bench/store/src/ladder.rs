@@ -23,7 +23,10 @@ struct Step {
 /// Prints a table of all steps.
 pub(crate) fn print(rounds: usize) {
     let mut steps: Vec<Step> =
-        [copies(1024), copies(65_536), pointers(), keys(), holds(1), holds(2)].into_iter().flatten().collect();
+        [copies(1024), copies(65_536), pointers(), keys(), holds(1), holds(2)]
+            .into_iter()
+            .flatten()
+            .collect();
     let mut samples = vec![Vec::new(); steps.len()];
     for _ in 0..rounds {
         for (step, samples) in steps.iter_mut().zip(&mut samples) {
@@ -91,7 +94,11 @@ fn pointers() -> Vec<Step> {
     let native = linked(&order);
     let question = "next of a chain";
     vec![
-        Step { question, way: "native reference", run: Box::new(move || follow_native(native, HOPS)) },
+        Step {
+            question,
+            way: "native reference",
+            run: Box::new(move || follow_native(native, HOPS)),
+        },
         Step {
             question,
             way: "base + offset, checked",

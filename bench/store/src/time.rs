@@ -16,10 +16,7 @@ impl Spent {
     pub(crate) fn by(work: impl FnOnce()) -> Spent {
         let (wall, cpu) = (Instant::now(), thread_cpu_ns());
         work();
-        Spent {
-            wall_ns: wall.elapsed().as_nanos() as f64,
-            cpu_ns: (thread_cpu_ns() - cpu) as f64,
-        }
+        Spent { wall_ns: wall.elapsed().as_nanos() as f64, cpu_ns: (thread_cpu_ns() - cpu) as f64 }
     }
 
     pub(crate) fn longer(self, other: Spent) -> Spent {

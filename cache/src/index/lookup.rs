@@ -66,6 +66,12 @@ impl<W: Words, R: Records> Index<W, R> {
         }
     }
 
+    /// Forgets all uses: the record leaves when its segment is drained the next time.
+    pub fn forget_uses(&self, hit: &Hit<'_>) {
+        // Who loses has met a reader, or somebody who takes it out.
+        self.swap(hit.slot, hit.word, |word| word.with_uses(0), Relaxed);
+    }
+
     /// The record at exactly this place, in whatever state: for who walks over a segment, knows
     /// each record's hash, and wants to know if a word still names it. Who reclaims the segment
     /// makes sure by [`remove_place`](Index::remove_place).

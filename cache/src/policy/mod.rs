@@ -26,6 +26,7 @@ mod drain;
 mod enter;
 pub mod ghosts;
 mod next;
+#[cfg(not(loom))]
 #[cfg(test)]
 mod tests;
 mod word;

@@ -13,6 +13,7 @@ use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
 use forebay_sync::{LockClass, Mutex, boxed_words};
 use loom::thread;
 
+use super::predicate::PREDICATE_BYTES_MAX;
 use super::*;
 use crate::index::loom_tests::{KEY, Row, Store, run, store};
 

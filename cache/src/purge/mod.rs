@@ -52,7 +52,5 @@ mod loom_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, Predicate};
-pub(crate) use ring::{
-    NoRing, PURGE_SEQ_WORD, Purges, SLOT_WORDS, Verdict, slots_for, widened, words_needed,
-};
+pub(crate) use predicate::Predicate;
+pub(crate) use ring::{PURGE_SEQ_WORD, Purges, Verdict, slots_for, words_needed};

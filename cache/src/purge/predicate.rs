@@ -22,13 +22,12 @@ pub(crate) enum Predicate<'a> {
     All,
 }
 
-/// The numbers of the kinds.
+/// The numbers of the kinds. 4 is kept for an expression over tags: who finds one takes it for
+/// everything.
 pub(super) mod kind {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const PREFIX: u64 = 2;
     pub(crate) const ALL: u64 = 3;
-    /// An expression over tags. Not made yet; whoever finds one takes it for everything.
-    pub(crate) const TAGS: u64 = 4;
 }
 
 /// Kind in the low half of a word, length in the high one.

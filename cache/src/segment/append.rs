@@ -90,6 +90,7 @@ impl<W: Words> OpenSegment<W> {
     }
 
     /// Its state.
+    #[cfg(test)]
     pub(crate) fn state(&self) -> State {
         self.state
     }
@@ -142,6 +143,7 @@ impl<W: Words> OpenSegment<W> {
     /// # Safety
     /// The word of each record of this segment is live, or was taken out and is not put in again.
     pub(crate) unsafe fn seal(mut self, order: u64) -> Result<(), OtherState> {
+        self.segments.table().end_records(self.segment, self.filled_bytes);
         if self.room_bytes() > 0 {
             let place = self.segments.geometry().place(self.segment, self.filled_bytes);
             self.put(place, UNIT_BYTES, Marks::stale_from(0), &Header::filler(), [].into_iter());

@@ -8,9 +8,9 @@
 use std::fmt;
 
 #[cfg(not(loom))]
-use forebay_shm::ReadOnlyArea;
+use forebay_shm::{Area, ReadOnlyArea};
 use forebay_sync::Words;
-use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::atomic::Relaxed;
 
 use super::header::{HEADER_BYTES, HEADER_WORDS, Header, HeaderError};
 use super::marks::{Marks, MarksWord};
@@ -43,6 +43,17 @@ impl LoadWords for ReadOnlyArea {
 
     fn load(&self, index: usize) -> u64 {
         ReadOnlyArea::load(self, index)
+    }
+}
+
+#[cfg(not(loom))]
+impl LoadWords for Area {
+    fn word_count(&self) -> usize {
+        Words::word_count(self)
+    }
+
+    fn load(&self, index: usize) -> u64 {
+        self.word(index).load(Relaxed)
     }
 }
 

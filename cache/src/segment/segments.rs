@@ -6,7 +6,6 @@ use super::append::OpenSegment;
 use super::data::{Data, TooFewWords, load_header};
 use super::header::{HeaderError, Kind};
 use super::marks::MarksWord;
-use super::outside::Outside;
 use super::record::Record;
 use super::scan::{Damage, Scan, Scanned};
 use super::size::{Geometry, Place};
@@ -189,7 +188,8 @@ impl<W: Words> Segments<W> {
     }
 
     /// All segments as somebody sees them who pins nothing.
-    pub(crate) fn outside(&self) -> Outside<'_, Table<W>, Data<W>> {
-        Outside::over(&self.table, &self.data, self.geometry())
+    #[cfg(test)]
+    pub(crate) fn outside(&self) -> super::outside::Outside<'_, Table<W>, Data<W>> {
+        super::outside::Outside::over(&self.table, &self.data, self.geometry())
     }
 }

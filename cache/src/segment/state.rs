@@ -1,7 +1,7 @@
 //! What a segment is at one moment: one word, and its bits.
 
 /// Words of a segment in the table.
-pub(super) const SEGMENT_WORDS: usize = 8;
+pub(crate) const SEGMENT_WORDS: usize = 8;
 
 /// The words of a segment, by their numbers.
 pub(super) mod word {
@@ -10,6 +10,7 @@ pub(super) mod word {
     pub(crate) const FILLED_BYTES: usize = 2;
     pub(crate) const LIVE_BYTES: usize = 3;
     pub(crate) const EXPIRES: usize = 4;
+    pub(crate) const RECORDS_BYTES: usize = 5;
 }
 
 /// Rows have 16 bits, and one number means nobody.

@@ -3,7 +3,7 @@
 //! | word | written by | read by |
 //! |---|---|---|
 //! | `state` | see below; compare-and-swap only | all |
-//! | `order`, `expires` | owner, before sealing; who frees | reclaimer |
+//! | `order`, `expires`, `records_bytes` | owner, before sealing; who frees | reclaimer |
 //! | `filled_bytes` | owner; who frees | who walks over the records |
 //! | `live_bytes` | who publishes or takes out a word, reclaimer, who checks; a hint | reclaimer |
 //!
@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | `claim`: free → open | whoever needs a segment | |
 //! | `give_back`: open → free | owner, if nothing was put in | |
-//! | `seal`: open or adopted → sealed | owner | its words, `order`, `expires` |
+//! | `seal`: open or adopted → sealed | owner | its words, `order`, `expires`, `records_bytes` |
 //! | `suspect`: open or adopted → suspect | who found the owner dead | the dead one's words |
 //! | `adopt`: suspect → adopted (suspect, with an owner) | who is going to check it | |
 //! | `drain`: sealed → draining | reclaimer | |
@@ -98,6 +98,11 @@ impl<W: Words> Table<W> {
         self.glance(segment, word::EXPIRES)
     }
 
+    /// Bytes of all its records, without the filler behind them.
+    pub(crate) fn records_bytes(&self, segment: u32) -> u64 {
+        self.glance(segment, word::RECORDS_BYTES)
+    }
+
     /// Bytes of records that were live when last counted.
     pub(crate) fn live_bytes(&self, segment: u32) -> u64 {
         self.glance(segment, word::LIVE_BYTES)
@@ -118,10 +123,14 @@ impl<W: Words> Table<W> {
     /// Counts bytes of a record whose word was taken out. Never below zero: after a death the count
     /// may be too low.
     pub(crate) fn take_live(&self, segment: u32, bytes: u64) {
-        if let Some(live) = self.word(segment, word::LIVE_BYTES) {
-            let lower = |now: u64| Some(now.saturating_sub(bytes));
-            // It always has a new value.
-            let _ = live.try_update(Relaxed, Relaxed, lower);
+        let Some(live) = self.word(segment, word::LIVE_BYTES) else {
+            return;
+        };
+        let mut now = live.load(Relaxed);
+        while let Err(other) =
+            live.compare_exchange_weak(now, now.saturating_sub(bytes), Relaxed, Relaxed)
+        {
+            now = other;
         }
     }
 
@@ -170,6 +179,11 @@ impl<W: Words> Table<W> {
             // ORDER: pairs with the acquire in `filled_bytes`: the records are there.
             filled.store(u64::from(filled_bytes), release("segment.fill"));
         }
+    }
+
+    /// Says how far the records go, before the segment is sealed.
+    pub(super) fn end_records(&self, segment: u32, records_bytes: u32) {
+        self.put(segment, word::RECORDS_BYTES, u64::from(records_bytes));
     }
 
     /// Only the owner. `expires`: the latest time from which a record of it is stale.
@@ -234,9 +248,7 @@ impl<W: Words> Table<W> {
     /// Frees a draining segment.
     pub(super) fn free(&self, segment: u32) -> Result<(), OtherState> {
         let state = self.found(segment, |state| state.phase == Phase::Draining)?;
-        for number in [word::ORDER, word::FILLED_BYTES, word::LIVE_BYTES, word::EXPIRES] {
-            self.put(segment, number, 0);
-        }
+        (word::ORDER..=word::RECORDS_BYTES).for_each(|number| self.put(segment, number, 0));
         crash_point!("segment.emptied");
         let generation = state.generation.wrapping_add(1);
         let free = State { generation, ..state.with(Phase::Free) };

@@ -4,8 +4,8 @@
 //! | step | who dies behind it leaves |
 //! |---|---|
 //! | the record is appended | bytes that no word names |
-//! | its word is published, unchecked | a record that readers miss; who checks the segment takes it out |
-//! | it is live | a record; perhaps a second one of its key, until the segment is checked |
+//! | its word is published, unchecked | a record that readers miss, until who checks takes it out |
+//! | it is live | a record; perhaps two of its key, until the segment is checked |
 
 use forebay_shm::crash_point;
 
@@ -17,6 +17,19 @@ use crate::segment::{Kind, Marks, NewRecord, NotAppended, OpenSegment, Place, Qu
 
 /// How often a record is tried to be appended, with reclaiming in between.
 const ATTEMPTS_MAX: usize = 64;
+
+/// How many free segments may not be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept(pub(crate) u32);
+
+impl Kept {
+    /// Whoever reclaims has to have room for what stays. Without it, a burst of new records that
+    /// takes every segment would push out what is used, not what is not.
+    const FOR_MOVES: Kept = Kept(1);
+
+    /// For who reclaims.
+    pub(crate) const NONE: Kept = Kept(0);
+}
 
 /// Why a record was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +96,6 @@ impl Own {
         if self.publish(put, &appended) {
             return Ok(appended.sequence);
         }
-        appended.give_up(&self.shared);
         Err(NotStored::Outdated)
     }
 
@@ -102,19 +114,20 @@ impl Own {
             head: put.head,
             body: put.body,
         };
-        let (place, record_bytes) = self.append_with(queue, |open| open.append(&record))?;
+        let (place, record_bytes) = self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
         Ok(Appended { place, record_bytes, sequence })
     }
 
-    /// Appends by `append` to the open segment of a queue, or to the next one. What was appended
-    /// counts as live.
+    /// Appends by `append` to the open segment of a queue, or to the next one, if then as many as
+    /// `kept` are free. What was appended counts as live.
     pub(crate) fn append_with(
         &self,
         queue: Queue,
+        kept: Kept,
         append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Place, NotAppended>,
     ) -> Result<(Place, u64), NotStored> {
         for _ in 0..ATTEMPTS_MAX {
-            if !self.has_open(queue) {
+            if !self.has_open(queue, kept) {
                 return Err(NotStored::NoRoom);
             }
             let mut appending = self.appending(queue).borrow_mut();
@@ -139,17 +152,21 @@ impl Own {
         Err(NotStored::NoRoom)
     }
 
-    /// Publishes the word of a record that was appended. Is it live?
+    /// Publishes the word of a record that was appended. Is it live? Otherwise its bytes were
+    /// counted as dead by whoever took it out.
     fn publish(&self, put: &Put<'_>, appended: &Appended) -> bool {
         let key = self.key(put.key);
         let Ok(unchecked) = self.index.insert(&self.pins, &key, &appended.for_index()) else {
+            appended.give_up(&self.shared);
             return false;
         };
         crash_point!("store.unchecked");
         let purged =
             self.shared.purges.check(put.purge_noted, |purge| purge.matches_key(put.primary));
         if purged == Verdict::Purged {
-            self.index.withdraw(unchecked);
+            if self.index.withdraw(unchecked) {
+                appended.give_up(&self.shared);
+            }
             return false;
         }
         let is_live = self.index.make_live(&self.pins, &key, unchecked);
@@ -158,12 +175,17 @@ impl Own {
     }
 
     /// Sees to it that a segment is open in a queue, if that is possible.
-    fn has_open(&self, queue: Queue) -> bool {
+    fn has_open(&self, queue: Queue, kept: Kept) -> bool {
         if self.appending(queue).borrow().open.is_some() {
             return true;
         }
         self.is_due.set(true);
-        self.claim(queue) || (self.reclaim_now() && self.claim(queue))
+        if self.has_free(kept) && self.claim(queue) {
+            return true;
+        }
+        let is_one_free = self.reclaim_now(kept);
+        // Where a record was moved meanwhile there is one open already.
+        self.appending(queue).borrow().open.is_some() || (is_one_free && self.claim(queue))
     }
 
     #[allow(unsafe_code)]

@@ -10,6 +10,7 @@ use forebay_shm::Area;
 
 use super::long::LongBody;
 use super::shared::Shared;
+use super::variants::{BaseBody, NamedVariants};
 use crate::index::{Hit, Pinned, Reason, Records};
 use crate::segment::{Kind, MarksWord, Place, Record, Segments};
 
@@ -20,8 +21,40 @@ const NO_SEGMENT: usize = usize::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     shared: Arc<Shared>,
-    /// Long bodies whose heads were taken out: their fragments are to follow.
-    orphans: Rc<RefCell<Vec<LongBody>>>,
+    /// What is to follow records that were taken out.
+    orphans: Rc<RefCell<Vec<Orphans>>>,
+}
+
+/// Records that nobody reaches any more, since the one that named them has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Orphans {
+    /// The fragments of a long body.
+    Fragments(LongBody),
+    /// The variants of a base.
+    Variants(NamedVariants),
+}
+
+impl Orphans {
+    /// What a record names.
+    fn of(record: &Record<'_>) -> Option<Orphans> {
+        match record.header.kind {
+            Kind::LongHead => LongBody::decode(record.body()).map(Orphans::Fragments),
+            Kind::Base => {
+                let base = BaseBody::decode(record.body())?;
+                Some(Orphans::Variants(base.named(record.key())))
+            }
+            Kind::Whole | Kind::Fragment | Kind::Filler => None,
+        }
+    }
+
+    /// Is this what such a record names, or a part of it?
+    fn are_of(&self, other: &Orphans) -> bool {
+        match (self, other) {
+            (Orphans::Fragments(own), Orphans::Fragments(other)) => own == other,
+            (Orphans::Variants(own), Orphans::Variants(other)) => own.epoch == other.epoch,
+            _ => false,
+        }
+    }
 }
 
 impl Reach {
@@ -65,23 +98,32 @@ impl Reach {
         self.record(at).is_some_and(|record| record.key() == key)
     }
 
-    /// The head of a long body leaves: nobody reaches its fragments any more.
-    pub(crate) fn note_orphan(&self, head: &Record<'_>) {
-        if head.header.kind == Kind::LongHead
-            && let Some(long) = LongBody::decode(head.body())
-        {
-            self.orphans.borrow_mut().push(long);
+    /// A record leaves: nobody reaches what it names any more.
+    pub(crate) fn note_orphans(&self, record: &Record<'_>) {
+        self.orphans.borrow_mut().extend(Orphans::of(record));
+    }
+
+    /// Another record names what this one names.
+    pub(crate) fn keep_orphans_of(&self, record: &Record<'_>) {
+        if let Some(kept) = Orphans::of(record) {
+            self.orphans.borrow_mut().retain(|orphans| !orphans.are_of(&kept));
         }
     }
 
-    /// Another head has this body.
-    pub(crate) fn keep_body_of(&self, head_body: &[u8]) {
-        let kept = LongBody::decode(head_body);
-        self.orphans.borrow_mut().retain(|long| Some(*long) != kept);
-    }
-
-    pub(crate) fn next_orphan(&self) -> Option<LongBody> {
+    pub(crate) fn next_orphans(&self) -> Option<Orphans> {
         self.orphans.borrow_mut().pop()
+    }
+}
+
+impl Reach {
+    /// Counts the bytes of a record of an open segment of this thread as dead.
+    fn count_own_dead(&self, place: u32) {
+        // SAFETY: the segment is this thread's, open or adopted: only such places are given to the
+        // methods of the index that call this.
+        let record = unsafe { self.segments().record(Place(place)) };
+        if let Ok(record) = record {
+            self.shared.count_dead(place, record.header.record_bytes());
+        }
     }
 }
 
@@ -99,8 +141,12 @@ impl Records for Reach {
     fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
         if let Some(record) = self.record(hit.at()) {
             self.shared.count_dead(hit.at().place(), record.header.record_bytes());
-            self.note_orphan(&record);
+            self.note_orphans(&record);
         }
         self.shared.events.taken_out(reason);
+    }
+
+    fn gave_way(&self, place: u32) {
+        self.count_own_dead(place);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|
-//! | [`next`](policy::next) chooses; `DRAINING` names the segment | a sealed segment: the next holder drains it |
+//! | [`next`](policy::next) chooses, `DRAINING` names it | a sealed segment: to be drained |
 //! | sealed → draining | the same, draining |
-//! | main only: records are counted by use (`CENSUS`) up to `DRAINED_BYTES` | goes on there |
-//! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there; what was done has no word any more |
+//! | main only: records are counted by use, up to `DRAINED_BYTES` | goes on there |
+//! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there: what was done is out |
 //! | `DRAINING` is cleared | a draining segment without words |
 //! | barrier, nobody pins it: free | a free segment |
 //!
@@ -19,6 +19,7 @@ use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::layout::{ROW_WORDS, word};
+use super::put::Kept;
 use super::stats::Events;
 use super::worker::Own;
 use crate::index::{Hit, KeyHash, State};
@@ -52,11 +53,12 @@ pub(crate) enum Slice {
 }
 
 impl Own {
-    /// Reclaims until there is a free segment, for who has none; whether there is one.
-    pub(crate) fn reclaim_now(&self) -> bool {
+    /// Reclaims until there is a free segment beside those that are kept, for who has none; whether
+    /// there is one.
+    pub(crate) fn reclaim_now(&self, kept: Kept) -> bool {
         for _ in 0..SLICES_AT_ONCE {
             let slice = self.reclaim_slice(self.now.get());
-            if self.free_count(1) > 0 {
+            if self.has_free(kept) {
                 return true;
             }
             match slice {
@@ -70,6 +72,11 @@ impl Own {
 
     /// One slice of reclaiming. `now` is in Unix seconds.
     pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
+        self.reclaim_towards(self.reserve(), now)
+    }
+
+    /// One slice on the way to so many free segments.
+    pub(crate) fn reclaim_towards(&self, reserve: u32, now: u64) -> Slice {
         let shared = &self.shared;
         let mut guard = match shared.eviction_lock.try_lock(self.part.participant()) {
             Ok(Some(guard)) => guard,
@@ -82,7 +89,7 @@ impl Own {
             guard.repaired();
         }
         self.free_drained();
-        if self.free_count(self.reserve()) >= self.reserve() {
+        if self.free_count(reserve) >= reserve {
             return Slice::Enough;
         }
         match self.draining() {
@@ -95,6 +102,11 @@ impl Own {
     fn reserve(&self) -> u32 {
         let segments = self.shared.plan.geometry.segment_count();
         (2 * self.shared.config.worker_count).clamp(2, segments / 4)
+    }
+
+    /// Is one free beside those that are kept?
+    pub(crate) fn has_free(&self, Kept(kept): Kept) -> bool {
+        self.free_count(kept + 1) > kept
     }
 
     /// How many segments are free, up to `enough`.
@@ -169,7 +181,8 @@ impl Own {
             place: segment,
             queue: policy_queue(queue),
             order: table.order(segment),
-            filled_bytes: table.filled_bytes(segment),
+            // The filler is nothing that a compacted segment would be without.
+            filled_bytes: table.records_bytes(segment),
             live_bytes: table.live_bytes(segment),
             stale_from: table.expires(segment),
         })
@@ -309,6 +322,7 @@ impl Own {
         match fate {
             Fate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
                 Events::one(&self.shared.events.promoted);
+                self.shared.count_dead(place, bytes);
                 return bytes;
             }
             Fate::Ghost => self.note_ghost(hash),
@@ -316,10 +330,11 @@ impl Own {
         }
         if self.index.remove_place(hash, place).is_some() {
             Events::one(&self.shared.events.evicted);
-            self.reach().record(hit.at()).iter().for_each(|head| self.reach().note_orphan(head));
+            self.shared.count_dead(place, bytes);
+            self.reach().record(hit.at()).iter().for_each(|gone| self.reach().note_orphans(gone));
         }
         drop(hit);
-        self.remove_orphans();
+        self.demote_orphans();
         0
     }
 
@@ -331,7 +346,7 @@ impl Own {
         };
         let frozen = marks.freeze();
         crash_point!("reclaim.frozen");
-        let copied = self.append_with(queue, |open| open.append_copy(&record, frozen));
+        let copied = self.append_with(queue, Kept::NONE, |open| open.append_copy(&record, frozen));
         let Ok((place, bytes)) = copied else {
             return false;
         };

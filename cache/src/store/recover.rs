@@ -59,6 +59,7 @@ impl Own {
                 continue;
             };
             self.check_segment(segment);
+            self.demote_orphans();
             // SAFETY: each of its records has a live word now, or none.
             let sealed = unsafe { open.seal(self.shared.next_order()) };
             debug_assert!(sealed.is_ok(), "an adopted segment is its owner's");
@@ -148,13 +149,14 @@ impl Own {
             return false;
         };
         if !self.shared.segments.is_whole(scanned) {
-            Events::one(&self.shared.events.dropped_damaged);
-            self.index.take_out(&hit);
+            self.drop_damaged(&hit);
             return false;
         }
         if hit.word().state() != State::Live {
             // Its publisher can't make it live any more.
-            self.index.take_out(&hit);
+            if self.index.take_out(&hit) {
+                self.reach().taken_out(&hit, Reason::Removed);
+            }
             return false;
         }
         self.index.settle(&self.pins, &wanted, &hit)

@@ -67,7 +67,7 @@ impl StoreWorker {
             use crate::index::Records;
             self.own.reach().taken_out(&pinned.hit, crate::index::Reason::Removed);
         }
-        self.own.remove_orphans();
+        self.own.demote_orphans();
     }
 }
 
@@ -94,7 +94,7 @@ impl Own {
             None => self.put(&response.put(response.primary, response.head), response.queue),
             Some(base) => self.put_variant(response, base),
         };
-        self.remove_orphans();
+        self.demote_orphans();
         stored.map(|_| ())
     }
 
@@ -223,12 +223,11 @@ impl Own {
         crash_point!("store.replacing");
         let key = self.key(record.key());
         if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
-            self.reach().keep_body_of(record.body());
-            self.remove_orphans();
+            self.reach().keep_orphans_of(record);
+            self.demote_orphans();
             return Some(appended.sequence);
         }
-        appended.give_up(&self.shared);
-        self.remove_orphans();
+        self.demote_orphans();
         None
     }
 

@@ -170,6 +170,7 @@ impl Own {
 impl Drop for Own {
     fn drop(&mut self) {
         if !std::thread::panicking() {
+            self.demote_orphans();
             self.seal(Queue::Small);
             self.seal(Queue::Main);
         }

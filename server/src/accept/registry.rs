@@ -205,6 +205,21 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_is_cut_by_its_number_while_it_is_there() {
+        let registry = Rc::new(Registry::default());
+        let (one, two) = (registry.enter(HOME), registry.enter(HOME));
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        two.set_waker(Arc::clone(&count).into());
+        registry.cut(two.place() as u64);
+        assert_eq!((one.ticket().is_cut(), two.ticket().is_cut()), (false, true));
+        assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is woken");
+        let place = two.place();
+        drop(two);
+        registry.cut(place as u64);
+        assert!(!registry.enter(HOME).ticket().is_cut(), "the next one has the same number");
+    }
+
+    #[test]
     fn a_round_of_sweeps_wakes_the_overdue_and_nobody_else() {
         let registry = Rc::new(Registry::default());
         let woken: Vec<_> = (0..100).map(|_| Arc::new(Count(AtomicUsize::new(0)))).collect();

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::control::{Control, ControlParts, Hooks};
 use super::holdings::{ControlSockets, Holdings};
+use super::join::join;
 use super::places::{AdminPlace, counter_file, runtime_dir, upgrade_socket};
 use super::signals::{self, Signals};
 use super::upgrade::{Predecessor, Totals, UpgradeError};
@@ -211,7 +212,7 @@ impl Built {
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
         let store = open_store(&config, worker_count)?;
         tell_opened(store.opened());
-        let store_worker = store.join().map_err(StartError::Join)?;
+        let store_worker = event_loop.0.block_on(join(&store))?;
         // What others left behind in the middle of something is checked before anybody finds it.
         store_worker.mend();
         let mut parts = ControlParts {
@@ -336,7 +337,7 @@ fn tell_opened(opened: &Opened) {
 }
 
 /// The region's file in the cache directory.
-const REGION_FILE: &str = "store";
+pub const REGION_FILE: &str = "store";
 
 fn open_store(config: &Config, worker_count: usize) -> Result<Store, StartError> {
     let settings = &config.server;

@@ -7,12 +7,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use forebay_cache::{Store, StoreWorker};
-use forebay_shm::{CounterSlot, JoinError};
+use forebay_shm::CounterSlot;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::cpus;
+use super::join::join;
 use super::start::StartError;
 use crate::accept::accept_connections;
 use crate::clock;
@@ -97,11 +98,11 @@ fn enter(listeners: Vec<std::net::TcpListener>) -> io::Result<Vec<TcpListener>> 
 }
 
 /// What a worker needs before it can serve.
-fn prepare(
+async fn prepare(
     store: &Store,
     listeners: Vec<std::net::TcpListener>,
 ) -> Result<(StoreWorker, Vec<TcpListener>), StartError> {
-    let store = store.join().map_err(StartError::Join)?;
+    let store = join(store).await?;
     Ok((store, enter(listeners).map_err(StartError::Thread)?))
 }
 
@@ -111,7 +112,7 @@ async fn work(
     mut commands: mpsc::UnboundedReceiver<Command>,
 ) -> bool {
     // Who started this thread hears of it; if nobody does, there are no commands either.
-    let (store, mut listeners) = match prepare(&start.store, start.listeners) {
+    let (store, mut listeners) = match prepare(&start.store, start.listeners).await {
         Ok(prepared) => {
             let _ = up.send(Ok(()));
             prepared

@@ -3,6 +3,7 @@
 use forebay_cache::{Found, Known};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
+use forebay_http::write::status_line;
 
 /// A record of the store, read as a stored response. It is borrowed from the store: it is used
 /// and let go without waiting for anything.
@@ -36,14 +37,6 @@ impl<'w> StoredResponse<'w> {
         stored_block(self.found.head())
     }
 
-    /// Writes its strong entity tag, by which the origin knows this version again, if it has one.
-    pub(crate) fn write_strong_tag(&self, out: &mut Vec<u8>) {
-        out.clear();
-        if self.meta.etag(self.block()).is_some_and(|tag| !tag.is_weak) {
-            out.extend_from_slice(self.meta.etag_value(self.block()).unwrap_or_default());
-        }
-    }
-
     /// What is needed of it to validate it.
     pub(super) fn to_stale(&self) -> Stale {
         Stale { meta: self.meta, known: self.found.known(), head: self.found.head().into() }
@@ -57,6 +50,15 @@ impl Stale {
     }
 }
 
+/// Writes the strong entity tag of a response, by which the origin knows this version again, if it
+/// has one.
+pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    if meta.etag(block).is_some_and(|tag| !tag.is_weak) {
+        out.extend_from_slice(meta.etag_value(block).unwrap_or_default());
+    }
+}
+
 /// What a stored head begins with; `None` if this version did not write it.
 pub(crate) fn stored_meta(head: &[u8]) -> Option<StoredMeta> {
     StoredMeta::decode(head.get(..STORED_META_BYTES)?)
@@ -65,4 +67,16 @@ pub(crate) fn stored_meta(head: &[u8]) -> Option<StoredMeta> {
 /// The field lines of a stored head.
 pub(crate) fn stored_block(head: &[u8]) -> &[u8] {
     head.get(STORED_META_BYTES..).unwrap_or_default()
+}
+
+/// Writes a stored head as it would be sent, without what the server adds to an answer: status
+/// line, field lines, empty line. `false` if this version did not write it.
+pub fn write_stored_head(head: &[u8], out: &mut Vec<u8>) -> bool {
+    let Some(meta) = stored_meta(head) else {
+        return false;
+    };
+    status_line(out, meta.status);
+    out.extend_from_slice(stored_block(head));
+    out.extend_from_slice(b"\r\n");
+    true
 }

@@ -28,7 +28,7 @@ use crate::parse::Request;
 /// Where the answer comes from.
 pub(crate) enum Source<'w> {
     /// To be used without waiting.
-    Stored(Hit<'w>),
+    Stored(Box<Hit<'w>>),
     Growing(Reader, Box<StoredMeta>),
     Pass(Box<OriginAnswer>),
     /// Nobody else's fetch will do: ask the origin for this request alone.
@@ -74,7 +74,7 @@ pub(crate) async fn obtain<'w>(
                     needs.client.worker.count(Counter::Collapsed);
                     cache.collapsed = true;
                     cache.ttl = Some(hit.ttl);
-                    return Ok(Obtained { source: Source::Stored(hit), cache });
+                    return Ok(Obtained { source: Source::Stored(Box::new(hit)), cache });
                 }
                 Found::Forward(again) => forward = again,
             },
@@ -158,8 +158,11 @@ impl<'w> Needs<'w> {
         match told.await {
             Ok(Told::Follow { fwd_status }) => {
                 cache.fwd_status = Some(fwd_status);
-                cache.stored = true;
                 let source = self.own_source(follower, variant).await?;
+                cache.stored = !matches!(source, Source::Alone);
+                if !cache.stored {
+                    cache.detail = Some("not-reusable");
+                }
                 Ok(Obtained { source, cache })
             }
             Ok(Told::Pass { answer, detail }) => {
@@ -197,7 +200,7 @@ impl<'w> Needs<'w> {
                 let hit = self.validated(&renewed, varies.then_some(&**variant));
                 let usable = hit.and_then(|hit| Some((self.usable(&hit.stored.meta)?, hit)));
                 match usable {
-                    Some((ttl, hit)) => Followed::Source(Source::Stored(hit), ttl),
+                    Some((ttl, hit)) => Followed::Source(Source::Stored(Box::new(hit)), ttl),
                     None => Followed::Nothing("not-reusable"),
                 }
             }
@@ -243,9 +246,9 @@ impl<'w> Needs<'w> {
                 Ok(Source::Growing(reader, meta))
             }
             // What was confirmed may have been purged at the same moment, or left for room.
-            Outcome::Validated(renewed) => {
-                Ok(self.validated(&renewed, variant).map_or(Source::Alone, Source::Stored))
-            }
+            Outcome::Validated(renewed) => Ok(self
+                .validated(&renewed, variant)
+                .map_or(Source::Alone, |hit| Source::Stored(Box::new(hit)))),
             Outcome::Declined | Outcome::Failed => Err(Fault::OriginBroke),
         }
     }

@@ -2,6 +2,7 @@
 //! decision is said a second time here, in the plainest way.
 
 use super::*;
+use crate::rng::Rng;
 
 const SEGMENTS: u32 = 40;
 const SEGMENT_BYTES: u64 = 1000;

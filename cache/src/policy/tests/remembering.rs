@@ -1,7 +1,7 @@
 //! Ghosts.
 
-use super::Rng;
 use super::ghosts::{GHOSTS_PER_WORD, GhostTime, Trace};
+use crate::rng::Rng;
 
 /// Whatever is noted counts as long as this.
 const ALWAYS: u64 = 1000;

@@ -5,8 +5,6 @@ mod deaths;
 mod document;
 mod oracle;
 mod predicates;
-#[path = "../../../../sync/tests/rng/mod.rs"]
-mod rng;
 mod stress;
 
 use std::sync::Arc;
@@ -14,9 +12,10 @@ use std::sync::Arc;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::{Words, boxed_words};
 
-use super::predicate::kind;
-use super::ring::{REGION_SHARE, SLOTS_MAX, SLOTS_MIN};
+use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, kind};
+use super::ring::{NoRing, REGION_SHARE, SLOT_WORDS, SLOTS_MAX, SLOTS_MIN, widened};
 use super::*;
+use crate::rng;
 
 type Shared = Arc<Box<[AtomicU64]>>;
 
@@ -182,7 +181,7 @@ fn damage_is_a_purge_of_everything() {
         ("no number", 0, 0),
         ("no kind", 1, 1 << 32),
         ("a kind that nobody knows", 1, 200 | 1 << 32),
-        ("tags, which nobody can read yet", 1, kind::TAGS | 1 << 32),
+        ("tags, which nobody can read yet", 1, 4 | 1 << 32),
         ("longer than a slot", 1, kind::KEY | (PREDICATE_BYTES_MAX as u64 + 1) << 32),
         ("as long as can be", 1, u64::MAX),
     ];

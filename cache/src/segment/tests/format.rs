@@ -27,6 +27,7 @@ fn the_page_has_the_numbers_of_the_code() {
         ("filled_bytes", word::FILLED_BYTES),
         ("live_bytes", word::LIVE_BYTES),
         ("expires", word::EXPIRES),
+        ("records_bytes", word::RECORDS_BYTES),
     ];
     sentences.extend(words.iter().map(|(name, number)| format!("| {number} | `{name}` |")));
     let kinds = [

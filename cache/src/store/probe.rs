@@ -1,0 +1,95 @@
+//! What stress tests ask beside what everybody may: nothing is told that cannot be seen otherwise,
+//! but it is told in one go.
+
+use super::reclaim::Slice;
+use super::store::Store;
+use super::worker::StoreWorker;
+use crate::index::State;
+use crate::segment::{Phase, Queue};
+
+/// How many segments there are in each phase.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Nobody's.
+    pub free: u32,
+    /// With an owner.
+    pub open: u32,
+    /// Complete.
+    pub sealed: u32,
+    /// Being reclaimed.
+    pub draining: u32,
+    /// To be checked.
+    pub suspect: u32,
+}
+
+/// A record that a word of the index names.
+#[doc(hidden)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its whole key.
+    pub key: Vec<u8>,
+    /// What is counted for it.
+    pub record_bytes: u64,
+    /// Readers find it.
+    pub is_live: bool,
+    /// It is as it was written.
+    pub is_whole: bool,
+}
+
+impl Store {
+    /// How many segments there are in each phase.
+    #[doc(hidden)]
+    pub fn phases(&self) -> Phases {
+        let mut phases = Phases::default();
+        let table = self.shared.segments.table();
+        for state in (0..table.segment_count()).filter_map(|segment| table.state(segment)) {
+            let count = match state.phase {
+                Phase::Free => &mut phases.free,
+                Phase::Open => &mut phases.open,
+                Phase::Sealed => &mut phases.sealed,
+                Phase::Draining => &mut phases.draining,
+                Phase::Suspect => &mut phases.suspect,
+            };
+            *count += 1;
+        }
+        phases
+    }
+
+    /// Pins of all participants.
+    #[doc(hidden)]
+    pub fn pin_count(&self) -> u64 {
+        self.shared.pins.pinned_count() as u64
+    }
+}
+
+impl StoreWorker {
+    /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
+    #[doc(hidden)]
+    pub fn empty(&self) {
+        [Queue::Small, Queue::Main].map(|queue| self.own.seal(queue));
+        let segment_count = self.own.shared.plan.geometry.segment_count();
+        // At the end of time all records are stale.
+        while self.own.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
+    }
+
+    /// All records that the index names.
+    #[doc(hidden)]
+    pub fn named(&self) -> Vec<Named> {
+        let index = &self.own.index;
+        let hits = index.hits(&self.own.pins, 0..index.bucket_count());
+        let named = hits.map(|hit| {
+            let is_live = hit.word().state() == State::Live;
+            match self.own.reach().record(hit.at()) {
+                Some(record) => Named {
+                    key: record.key().to_vec(),
+                    record_bytes: record.header.record_bytes(),
+                    is_live,
+                    is_whole: record.is_whole(),
+                },
+                None => Named { key: Vec::new(), record_bytes: 0, is_live, is_whole: false },
+            }
+        });
+        named.collect()
+    }
+}

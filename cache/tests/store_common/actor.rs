@@ -1,0 +1,193 @@
+//! One of many who store, read and purge at the same time.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use forebay_cache::{Lent, Lookup, StoreWorker, StoredBody, Tag, Times};
+use forebay_sync::Words;
+
+use super::ledger::{Ledger, VALUES};
+use super::{Label, Seen};
+use crate::rng::Rng;
+
+/// When everything begins.
+const START: u64 = 1_000_000;
+
+/// Pieces that are lent at a time.
+const LENT_MAX: usize = 12;
+
+/// What all actors know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cast {
+    pub(crate) actors: u32,
+    pub(crate) keys: u32,
+    pub(crate) body_bytes_max: usize,
+}
+
+/// A piece that was lent.
+struct Piece {
+    lent: Lent,
+    label: Label,
+    part: Range<usize>,
+}
+
+pub(crate) struct Actor<W> {
+    pub(crate) worker: StoreWorker,
+    ledger: Ledger<W>,
+    cast: Cast,
+    number: u32,
+    random: Rng,
+    pieces: VecDeque<Piece>,
+    steps: u64,
+    pub(crate) hits: u64,
+    pub(crate) stored: u64,
+}
+
+type Done = Result<(), String>;
+
+impl<W: Words> Actor<W> {
+    pub(crate) fn new(
+        worker: StoreWorker,
+        ledger: Ledger<W>,
+        cast: Cast,
+        number: u32,
+        random: Rng,
+    ) -> Actor<W> {
+        let pieces = VecDeque::new();
+        Actor { worker, ledger, cast, number, random, pieces, steps: 0, hits: 0, stored: 0 }
+    }
+
+    /// Does something; an error is what must never be.
+    pub(crate) fn step(&mut self) -> Done {
+        self.steps += 1;
+        if self.steps.is_multiple_of(4) {
+            self.worker.turn(START + self.steps / 256, |_: Tag| ());
+        }
+        let keys = self.random.below(self.cast.keys as usize) + 1;
+        let key = self.random.below(keys) as u32;
+        let value = if has_variants(key) { self.random.below(VALUES as usize) as u32 } else { 0 };
+        let own = key / self.cast.actors * self.cast.actors + self.number;
+        let is_own = own < self.cast.keys && has_variants(own) == has_variants(key);
+        match self.random.below(100) {
+            0..35 if is_own => self.put(own, value),
+            35..40 if is_own => self.renew(own, value),
+            40..42 => self.purge(key),
+            42..50 => self.lend(key),
+            50..56 => self.read_lent(),
+            _ => self.get(key, value).map(|_| ()),
+        }
+    }
+
+    fn put(&mut self, key: u32, value: u32) -> Done {
+        let Some(leader) = super::lead(&self.worker, &super::key_bytes(key), value, self.steps)
+        else {
+            return Ok(());
+        };
+        let version = self.ledger.begun(key, value) + 1;
+        self.ledger.begin(key, value, version);
+        let most_bytes = self.random.below(self.cast.body_bytes_max) + 1;
+        let body_bytes = self.random.below(most_bytes) as u32;
+        let label = Label { key, version, body_bytes, value, renewed: 0 };
+        let stale_from = START + 1 + self.random.below(2000) as u64;
+        let times = Times { response_time: START as u32, stale_from };
+        let names = has_variants(key).then_some((self.random.below(20) == 0).into());
+        let is_known = self.random.below(3) > 0;
+        let Some(mut filling) = super::begin(leader, label, names, is_known, times) else {
+            return Ok(());
+        };
+        if super::append(&mut filling, label, usize::MAX / 2) && filling.finish() {
+            self.ledger.end_before(key, value, version);
+            self.stored += 1;
+        }
+        Ok(())
+    }
+
+    /// The record now, and whether it is a variant.
+    fn get(&mut self, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
+        let oldest = self.ledger.oldest(key, value);
+        let bytes = super::key_bytes(key);
+        let seen = match self.worker.lookup(&bytes) {
+            Lookup::Miss => None,
+            Lookup::Record(found) => Some((super::read(&self.worker, &found)?, false)),
+            Lookup::Base(base) => {
+                let found = base.variant(&super::values(value));
+                let seen = found.map(|found| super::read(&self.worker, &found));
+                seen.transpose()?.map(|seen| (seen, true))
+            }
+        };
+        let Some((Seen { label, .. }, _)) = seen else {
+            return Ok(None);
+        };
+        self.hits += 1;
+        let possible = oldest..=self.ledger.begun(key, value);
+        if (label.key, label.value) != (key, value) || !possible.contains(&label.version) {
+            return Err(format!("{label:?} under key {key}, value {value}; now {possible:?}"));
+        }
+        Ok(seen)
+    }
+
+    fn renew(&mut self, key: u32, value: u32) -> Done {
+        let Some((seen, is_variant)) = self.get(key, value)? else {
+            return Ok(());
+        };
+        let (bytes, values) = (super::key_bytes(key), super::values(value));
+        let variant = is_variant.then_some(&values[..]);
+        let joined = self.worker.collapse(&bytes, variant, Some(seen.known), self.steps);
+        if let forebay_cache::Join::Leader(leader, _) = joined {
+            let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
+            let times = Times { response_time: START as u32, stale_from: START + 5000 };
+            leader.validated(&label.head(), times);
+        }
+        Ok(())
+    }
+
+    fn purge(&mut self, key: u32) -> Done {
+        let begun: Vec<u32> = (0..VALUES).map(|value| self.ledger.begun(key, value)).collect();
+        self.worker.purge(&super::key_bytes(key)).map_err(|busy| busy.to_string())?;
+        for (value, begun) in (0..).zip(begun) {
+            self.ledger.end_before(key, value, begun + 1);
+        }
+        Ok(())
+    }
+
+    fn lend(&mut self, key: u32) -> Done {
+        if self.pieces.len() >= LENT_MAX {
+            self.pieces.pop_front();
+        }
+        let bytes = super::key_bytes(key);
+        let Lookup::Record(found) = self.worker.lookup(&bytes) else {
+            return Ok(());
+        };
+        let label = Label::of(found.head())?;
+        let (lent, part) = match found.body() {
+            StoredBody::Whole(bytes) => (found.lend(0..bytes as u32, 0), 0..bytes as usize),
+            StoredBody::Long(long) => {
+                let part = long.part_of(0, &(0..long.bytes()));
+                let all = 0..part.len();
+                match self.worker.lend_fragment(&long, 0, part, 0) {
+                    Some(lent) => (lent, all),
+                    None => return Ok(()),
+                }
+            }
+        };
+        self.pieces.push_back(Piece { lent, label, part });
+        Ok(())
+    }
+
+    fn read_lent(&mut self) -> Done {
+        if self.pieces.is_empty() {
+            return Ok(());
+        }
+        let piece = &self.pieces[self.random.below(self.pieces.len())];
+        let reading = self.worker.reading();
+        match piece.lent.bytes(&reading) {
+            Ok(bytes) => piece.label.check_part(piece.part.clone(), bytes),
+            Err(_) if piece.lent.is_lost() => Ok(()),
+            Err(_) => Err("lost, and says it is not".to_owned()),
+        }
+    }
+}
+
+fn has_variants(key: u32) -> bool {
+    key % 16 >= 12
+}

@@ -1,0 +1,55 @@
+//! Which versions of a record may be found, known to all who store and read it.
+//!
+//! Each key is stored by one actor at a time, so a version that is completely stored ends all older
+//! ones; and a purge ends all that were begun before it.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use forebay_sync::Words;
+use forebay_sync::atomic::AtomicU64;
+
+/// Values of a key with variants; a key without has the first one only.
+pub(crate) const VALUES: u32 = 3;
+
+/// Two words for each record.
+#[derive(Clone)]
+pub(crate) struct Ledger<W> {
+    words: W,
+    first: usize,
+}
+
+impl<W: Words> Ledger<W> {
+    pub(crate) fn words_needed(keys: u32) -> usize {
+        (keys * VALUES) as usize * 2
+    }
+
+    /// In words that were zero at first, from this one on.
+    pub(crate) fn new(words: W, first: usize) -> Ledger<W> {
+        Ledger { words, first }
+    }
+
+    fn word(&self, key: u32, value: u32, which: usize) -> &AtomicU64 {
+        self.words.word(self.first + (key * VALUES + value) as usize * 2 + which)
+    }
+
+    /// The newest version that somebody has begun to fetch.
+    pub(crate) fn begun(&self, key: u32, value: u32) -> u32 {
+        self.word(key, value, 0).load(SeqCst) as u32
+    }
+
+    /// A version is going to be stored. Said when its fetch has begun, so that a purge that has
+    /// seen it may end it.
+    pub(crate) fn begin(&self, key: u32, value: u32, version: u32) {
+        self.word(key, value, 0).store(version.into(), SeqCst);
+    }
+
+    /// The oldest version that may be found.
+    pub(crate) fn oldest(&self, key: u32, value: u32) -> u32 {
+        self.word(key, value, 1).load(SeqCst) as u32
+    }
+
+    /// No older one may be found from now on.
+    pub(crate) fn end_before(&self, key: u32, value: u32, version: u32) {
+        self.word(key, value, 1).fetch_max(version.into(), SeqCst);
+    }
+}

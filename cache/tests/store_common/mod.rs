@@ -1,0 +1,213 @@
+//! What the tests of the store share: records that say what they are, and how to store and find
+//! them.
+//!
+//! A head says key, version, length of the body and how often the record was renewed; every byte of
+//! the body follows from key and version. So a reader sees by itself when something is torn, mixed,
+//! or another record's.
+
+pub(crate) mod actor;
+pub(crate) mod ledger;
+
+use std::ops::Range;
+use std::sync::LazyLock;
+use std::task::{Context, Poll, Waker};
+
+use forebay_cache::{
+    Base, Filling, Found, Join, Known, Leader, Lookup, StoreWorker, StoredBody, Times,
+};
+
+/// Bodies are at most this long.
+pub(crate) const BODY_BYTES_MAX: usize = 512 * 1024;
+
+/// Where in the pattern a body may begin.
+const PATTERN_STARTS: usize = 1 << 20;
+
+const HEAD_BYTES: usize = 24;
+
+/// Length of what a body begins with, if it is as long.
+const LABEL_BYTES: usize = 8;
+
+static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let words = (0..(PATTERN_STARTS + BODY_BYTES_MAX) as u64 / 8).map(mixed);
+    words.flat_map(u64::to_le_bytes).collect()
+});
+
+/// 64 well mixed bits.
+pub(crate) fn mixed(number: u64) -> u64 {
+    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) key: u32,
+    pub(crate) version: u32,
+    pub(crate) body_bytes: u32,
+    /// Of a response with variants: which one.
+    pub(crate) value: u32,
+    /// How often it was renewed.
+    pub(crate) renewed: u32,
+}
+
+impl Label {
+    fn words(self) -> [u32; 5] {
+        [self.key, self.version, self.body_bytes, self.value, self.renewed]
+    }
+
+    fn sum(self) -> u32 {
+        self.words().iter().fold(7, |sum, word| mixed(sum << 32 ^ u64::from(*word))) as u32
+    }
+
+    /// The head; some are longer.
+    pub(crate) fn head(self) -> Vec<u8> {
+        let words = self.words().into_iter().chain([self.sum()]);
+        let mut head: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+        head.resize(HEAD_BYTES + (self.sum() % 200) as usize, b'.');
+        head
+    }
+
+    /// What a head says.
+    pub(crate) fn of(head: &[u8]) -> Result<Label, String> {
+        let wrong = || format!("no head: {head:?}");
+        let (words, _) = head.get(..HEAD_BYTES).ok_or_else(wrong)?.as_chunks();
+        let word = |index: usize| u32::from_le_bytes(words[index]);
+        let (key, version, body_bytes) = (word(0), word(1), word(2));
+        let label = Label { key, version, body_bytes, value: word(3), renewed: word(4) };
+        if label.head() == head { Ok(label) } else { Err(wrong()) }
+    }
+
+    /// A part of the body.
+    pub(crate) fn body(self, part: Range<usize>) -> Vec<u8> {
+        let first = mixed(u64::from(self.key) << 32 | u64::from(self.version));
+        let start = mixed(first ^ u64::from(self.value)) as usize % PATTERN_STARTS;
+        let mut body = PATTERN[start + part.start..start + part.end].to_vec();
+        let label = (u64::from(self.key) << 32 | u64::from(self.version)).to_le_bytes();
+        for (byte, offset) in label.into_iter().zip(0..LABEL_BYTES) {
+            if part.contains(&offset) {
+                body[offset - part.start] = byte;
+            }
+        }
+        body
+    }
+
+    pub(crate) fn check_part(self, part: Range<usize>, bytes: &[u8]) -> Result<(), String> {
+        if part.end > self.body_bytes as usize || part.len() != bytes.len() {
+            return Err(format!("{} bytes for {part:?} of {self:?}", bytes.len()));
+        }
+        let wanted = self.body(part.clone());
+        if wanted == bytes {
+            return Ok(());
+        }
+        let at = wanted.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+        Err(format!("byte {} of {self:?} is wrong", part.start + at))
+    }
+}
+
+/// A key's bytes; some are long, and begin alike.
+pub(crate) fn key_bytes(key: u32) -> Vec<u8> {
+    let long = if key % 61 == 7 { 1200 } else { 0 };
+    format!("site\0http\0host\0/{}{key}", "x".repeat(long)).into_bytes()
+}
+
+/// The names that select variants.
+pub(crate) fn names(number: u32) -> Vec<u8> {
+    format!("names {number}").into_bytes()
+}
+
+/// The values that select a variant.
+pub(crate) fn values(value: u32) -> Vec<u8> {
+    format!("value {value}").into_bytes()
+}
+
+/// What was found of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) label: Label,
+    pub(crate) known: Known,
+    /// Fragments of a long body may leave before its head.
+    pub(crate) is_whole: bool,
+}
+
+/// Reads a record to its end; everything it says must be true.
+pub(crate) fn read(worker: &StoreWorker, found: &Found<'_>) -> Result<Seen, String> {
+    let label = Label::of(found.head())?;
+    let known = found.known();
+    if found.body().bytes() != u64::from(label.body_bytes) {
+        return Err(format!("{} bytes of {label:?}", found.body().bytes()));
+    }
+    let mut is_whole = true;
+    match found.body() {
+        StoredBody::Whole(bytes) => label.check_part(0..bytes as usize, found.whole_body())?,
+        StoredBody::Long(long) => {
+            let mut start = 0;
+            for number in long.fragments(0..long.bytes()) {
+                let part = long.part_of(number, &(0..long.bytes()));
+                let end = start + part.len();
+                match worker.lend_fragment(&long, number, part, 0) {
+                    Some(lent) => {
+                        let reading = worker.reading();
+                        let bytes = lent.bytes(&reading).map_err(|_| "just lent, and lost")?;
+                        label.check_part(start..end, bytes)?;
+                    }
+                    None => is_whole = false,
+                }
+                start = end;
+            }
+        }
+    }
+    Ok(Seen { label, known, is_whole })
+}
+
+/// Begins a fetch of a key as a server does that has just looked it up. `None`: it may not, now.
+pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) -> Option<Leader> {
+    let values = values(value);
+    for _ in 0..8 {
+        let (variant, known) = match worker.lookup(key) {
+            Lookup::Miss => (None, None),
+            Lookup::Record(found) => (None, Some(found.known())),
+            Lookup::Base(base) => {
+                (Some(&values[..]), base.variant(&values).map(|found| found.known()))
+            }
+        };
+        match worker.collapse(key, variant, known, now_ms) {
+            Join::Leader(leader, _) => return Some(leader),
+            Join::Stored => {}
+            Join::Follower(_) | Join::Declined => return None,
+        }
+    }
+    None
+}
+
+/// Begins to store.
+pub(crate) fn begin(
+    leader: Leader,
+    label: Label,
+    names_number: Option<u32>,
+    is_length_known: bool,
+    times: Times,
+) -> Option<Filling> {
+    let base =
+        names_number.map(|number| Base { names: names(number), variant: values(label.value) });
+    let body_bytes = is_length_known.then_some(u64::from(label.body_bytes));
+    leader.begin(&label.head(), base, body_bytes, times).ok()
+}
+
+/// Appends the next bytes of the body; false if nobody wants them any more.
+pub(crate) fn append(filling: &mut Filling, label: Label, byte_count: usize) -> bool {
+    let start = filling.bytes() as usize;
+    let end = (start + byte_count).min(label.body_bytes as usize);
+    let mut cx = Context::from_waker(Waker::noop());
+    for piece in label.body(start..end).chunks(16 * 1024) {
+        match filling.poll_room(&mut cx, 0) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(_)) | Poll::Pending => return false,
+        }
+        if filling.append(piece).is_err() {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,132 @@
+//! What may be found.
+
+use std::collections::BTreeMap;
+
+use forebay_cache::Stats;
+
+use crate::store_common::Label;
+
+/// What may be found under a key; to find nothing is always right.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Possible {
+    /// A response for all requests.
+    record: Option<Label>,
+    /// Variants by value, with the number of their names; the last ones stored last. Several only
+    /// after a store that failed.
+    bases: Vec<(u32, BTreeMap<u32, Label>)>,
+    /// Raised by each purge.
+    pub(crate) purge_count: u32,
+}
+
+impl Possible {
+    pub(crate) fn stored(&mut self, label: Label) {
+        self.record = Some(label);
+        self.bases.clear();
+    }
+
+    /// A variant was stored, or not: then it is not there, but what it had to replace may be gone.
+    pub(crate) fn stored_variant(&mut self, names: u32, label: Label, is_stored: bool) {
+        let same = self.bases.iter().position(|(number, _)| *number == names);
+        if !is_stored {
+            if same.is_none() {
+                self.bases.push((names, BTreeMap::new()));
+            }
+            return;
+        }
+        let mut variants = same.map(|at| self.bases.swap_remove(at).1).unwrap_or_default();
+        variants.insert(label.value, label);
+        self.record = None;
+        self.bases = vec![(names, variants)];
+    }
+
+    pub(crate) fn purged(&mut self) {
+        self.purge_count += 1;
+        self.record = None;
+        self.bases.clear();
+    }
+
+    /// A record that was found got another head.
+    pub(crate) fn renewed(&mut self, label: Label, is_variant: bool) {
+        if !is_variant {
+            self.record = Some(label);
+            return;
+        }
+        for (_, variants) in &mut self.bases {
+            variants.entry(label.value).and_modify(|old| *old = label);
+        }
+    }
+
+    pub(crate) fn check(&self, found: Label) -> Result<(), String> {
+        if self.record == Some(found) { Ok(()) } else { Err(format!("{found:?} of {self:?}")) }
+    }
+
+    pub(crate) fn check_variant(&self, names: u32, found: Option<Label>) -> Result<(), String> {
+        let mut possible = self.bases.iter().filter(|(number, _)| *number == names);
+        let fits = |variants: &BTreeMap<u32, Label>| {
+            found.is_none_or(|found| variants.get(&found.value) == Some(&found))
+        };
+        if possible.any(|(_, variants)| fits(variants)) {
+            return Ok(());
+        }
+        Err(format!("names {names}, {found:?} of {self:?}"))
+    }
+}
+
+/// What happened, in sum.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    counts: BTreeMap<&'static str, u64>,
+}
+
+impl Totals {
+    pub(crate) fn count(&mut self, name: &'static str, count: u64) {
+        *self.counts.entry(name).or_default() += count;
+    }
+
+    pub(crate) fn add(&mut self, other: &Totals) {
+        other.counts.iter().for_each(|(name, count)| self.count(name, *count));
+    }
+
+    pub(crate) fn count_stats(&mut self, stats: &Stats) {
+        let counts = [
+            ("inserted", stats.inserted),
+            ("evicted", stats.evicted),
+            ("pushed out", stats.pushed_out),
+            ("promoted", stats.promoted),
+            ("ghost hits", stats.ghost_hits),
+            ("segments freed", stats.segments_freed),
+            ("declined", stats.declined),
+            ("refused for size", stats.refused_large),
+            ("refused for room", stats.refused_no_room),
+            ("not stored", stats.not_stored),
+            ("outgrown", stats.outgrown),
+            ("copied out", stats.copied_out),
+            ("lost", stats.lent_lost),
+        ];
+        counts.into_iter().for_each(|(name, count)| self.count(name, count));
+    }
+
+    pub(crate) fn assert_all_happened(&self) {
+        let never = self.counts.iter().find(|(_, count)| **count == 0);
+        assert_eq!(never, None, "of {self:?}");
+    }
+}
+
+/// The budget is shared out, and what is free is free.
+pub(crate) fn check_sums(stats: &Stats) -> Result<(), String> {
+    let sum = stats.free_bytes
+        + stats.live_bytes
+        + stats.dead_bytes
+        + stats.metadata_bytes
+        + stats.growing_bytes
+        + stats.pinned_bytes
+        + stats.copied_bytes;
+    let is_enough = stats.free_bytes >= stats.free_segment_count * stats.segment_bytes;
+    let in_segments = stats.live_bytes + stats.dead_bytes + stats.pinned_bytes;
+    let segments = stats.segment_count - stats.free_segment_count;
+    let fits = in_segments <= segments * stats.segment_bytes;
+    if sum == stats.budget_bytes && is_enough && fits {
+        return Ok(());
+    }
+    Err(format!("it does not add up: {stats:?}"))
+}

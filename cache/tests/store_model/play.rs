@@ -1,0 +1,387 @@
+//! Playing a sequence of operations on a store.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::task::{Context, Poll, Waker};
+
+use forebay_cache::{
+    Filling, Join, Lent, Lookup, Outcome, Store, StoreWorker, StoredBody, Tag, Times,
+};
+
+use crate::finish;
+use crate::oracle::{Possible, Totals};
+use crate::sequence::{KEYS_MAX, Kind, Operation, Setting};
+use crate::store_common::{self as common, Label, Seen};
+
+/// When a sequence begins.
+const START: u64 = 1_000_000;
+
+/// Fetches that are under way at a time.
+const FILLS_MAX: usize = 6;
+
+/// How often the sums are looked at.
+const CHECK_EVERY: usize = 1000;
+
+/// A fetch that was begun.
+struct Fill {
+    filling: Filling,
+    label: Label,
+    names: Option<u32>,
+    /// Purges of the key before it.
+    purge_count: u32,
+}
+
+/// A piece that was lent.
+struct Piece {
+    worker: usize,
+    lent: Lent,
+    tag: Tag,
+    label: Label,
+    left: Range<usize>,
+}
+
+pub(crate) struct Play<'a> {
+    pub(crate) setting: &'a Setting,
+    pub(crate) store: Store,
+    pub(crate) workers: Vec<StoreWorker>,
+    possible: Vec<Possible>,
+    fills: Vec<Fill>,
+    pieces: Vec<Piece>,
+    lost: BTreeSet<Tag>,
+    version: u32,
+    pub(crate) now: u64,
+    pub(crate) totals: Totals,
+}
+
+type Done = Result<(), String>;
+
+/// Plays it; what was found and must not be is an error.
+pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals, String> {
+    let mut play = Play::new(setting);
+    for (number, operation) in operations.iter().enumerate() {
+        let done = play.one(*operation);
+        done.map_err(|why| format!("operation {number}, {operation:?}: {why}"))?;
+        if number % CHECK_EVERY == 0 {
+            finish::check_live(&play.store, &play.workers[0])?;
+        }
+    }
+    play.fills.clear();
+    play.pieces.clear();
+    for key in 0..KEYS_MAX as u32 {
+        play.purge(key as usize % play.workers.len(), key)?;
+    }
+    play.workers.truncate(1);
+    finish::check_empty(&play.store, &play.workers[0])?;
+    let stats = play.store.stats();
+    play.totals.count_stats(&stats);
+    Ok(play.totals)
+}
+
+impl<'a> Play<'a> {
+    fn new(setting: &'a Setting) -> Play<'a> {
+        let store = Store::open(setting.store.clone()).expect("a store");
+        let workers = (0..setting.workers).map(|_| store.join().expect("a place")).collect();
+        Play {
+            setting,
+            store,
+            workers,
+            possible: vec![Possible::default(); KEYS_MAX],
+            fills: Vec::new(),
+            pieces: Vec::new(),
+            lost: BTreeSet::new(),
+            version: 0,
+            now: START,
+            totals: Totals::default(),
+        }
+    }
+
+    fn one(&mut self, operation: Operation) -> Done {
+        match operation.kind {
+            Kind::Put | Kind::PutVariant => self.put(operation),
+            Kind::Begin => self.begin(operation),
+            Kind::Append => self.append(operation),
+            Kind::Finish => self.take_fill(operation.choice).map_or(Ok(()), |f| self.finish(f)),
+            Kind::Abandon => {
+                self.take_fill(operation.choice);
+                Ok(())
+            }
+            Kind::Decline => self.decline(operation),
+            Kind::Get => self.get(operation).map(|_| ()),
+            Kind::Lend => self.lend(operation),
+            Kind::ReadLent => self.read_lent(operation),
+            Kind::DropLent => {
+                self.take_piece(operation.choice);
+                Ok(())
+            }
+            Kind::Renew => self.renew(operation),
+            Kind::Purge => self.purge(operation.worker, operation.key),
+            Kind::Forget => self.forget(operation),
+            Kind::Turn => self.turn(operation),
+            Kind::Rejoin => self.rejoin(operation.worker),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        (self.now - START) * 1000
+    }
+
+    fn open_fill(&mut self, operation: Operation) -> Option<Fill> {
+        let Operation { worker, key, value, bytes, choice, .. } = operation;
+        let names = (operation.kind == Kind::PutVariant).then_some((choice % 50 == 0).into());
+        let value = if names.is_some() { value } else { 0 };
+        let now_ms = self.now_ms();
+        let leader = common::lead(&self.workers[worker], &common::key_bytes(key), value, now_ms)?;
+        self.version += 1;
+        let (version, body_bytes) = (self.version, bytes as u32);
+        let label = Label { key, version, body_bytes, value, renewed: 0 };
+        let fresh_seconds = if choice % 4 == 0 { choice % 64 } else { 100_000 } as u64;
+        let times = Times { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
+        let purge_count = self.possible[key as usize].purge_count;
+        let filling = common::begin(leader, label, names, choice % 3 > 0, times)?;
+        Some(Fill { filling, label, names, purge_count })
+    }
+
+    fn put(&mut self, operation: Operation) -> Done {
+        let Some(mut fill) = self.open_fill(operation) else {
+            return Ok(());
+        };
+        if common::append(&mut fill.filling, fill.label, usize::MAX / 2) {
+            return self.finish(fill);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, operation: Operation) -> Done {
+        if self.fills.len() < FILLS_MAX
+            && let Some(fill) = self.open_fill(operation)
+        {
+            self.fills.push(fill);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, operation: Operation) -> Done {
+        let Some(mut fill) = self.take_fill(operation.choice) else {
+            return Ok(());
+        };
+        if common::append(&mut fill.filling, fill.label, operation.bytes) {
+            self.fills.push(fill);
+        }
+        Ok(())
+    }
+
+    fn take_fill(&mut self, choice: usize) -> Option<Fill> {
+        let at = choice.checked_rem(self.fills.len())?;
+        Some(self.fills.swap_remove(at))
+    }
+
+    fn finish(&mut self, fill: Fill) -> Done {
+        let Fill { filling, label, names, purge_count } = fill;
+        let is_complete = filling.bytes() == u64::from(label.body_bytes);
+        if !is_complete {
+            // Without a length, what came so far is a whole response.
+            return Ok(());
+        }
+        let is_stored = filling.finish();
+        let possible = &mut self.possible[label.key as usize];
+        if is_stored && possible.purge_count != purge_count {
+            return Err(format!("{label:?} was stored, and purged while it came"));
+        }
+        match names {
+            Some(names) => possible.stored_variant(names, label, is_stored),
+            None if is_stored => possible.stored(label),
+            None => {}
+        }
+        self.totals.count(if is_stored { "stored" } else { "stored in vain" }, 1);
+        if !is_stored {
+            return Ok(());
+        }
+        let is_long = u64::from(label.body_bytes) > 64 * 1024;
+        self.totals.count("long", is_long.into());
+        self.look(0, label.key, label.value).map(|_| ())
+    }
+
+    fn decline(&mut self, operation: Operation) -> Done {
+        let Operation { worker, key, value, choice, .. } = operation;
+        let (worker, bytes, now_ms) =
+            (&self.workers[worker], common::key_bytes(key), self.now_ms());
+        match common::lead(worker, &bytes, value, now_ms) {
+            Some(leader) if choice % 3 == 0 => leader.decline_once(),
+            Some(leader) if choice % 3 == 1 => leader.fail(),
+            Some(leader) => leader.decline(now_ms),
+            None => worker.forget_declined(&bytes),
+        }
+        Ok(())
+    }
+
+    /// Looks up and reads all; what is found must be possible.
+    fn look(&self, worker: usize, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
+        let (worker, bytes) = (&self.workers[worker], common::key_bytes(key));
+        let possible = &self.possible[key as usize];
+        match worker.lookup(&bytes) {
+            Lookup::Miss => Ok(None),
+            Lookup::Record(found) => {
+                let seen = common::read(worker, &found)?;
+                possible.check(seen.label)?;
+                Ok(Some((seen, false)))
+            }
+            Lookup::Base(base) => {
+                let names = (0..2).find(|number| common::names(*number) == base.names());
+                let names = names.ok_or("no names")?;
+                let found = base.variant(&common::values(value));
+                let seen = found.map(|found| common::read(worker, &found)).transpose()?;
+                possible.check_variant(names, seen.map(|seen| seen.label))?;
+                Ok(seen.map(|seen| (seen, true)))
+            }
+        }
+    }
+
+    fn get(&mut self, operation: Operation) -> Result<Option<(Seen, bool)>, String> {
+        let Operation { worker, key, value, .. } = operation;
+        let found = self.look(worker, key, value)?;
+        self.totals.count(if found.is_some() { "hits" } else { "misses" }, 1);
+        if let Some((seen, is_variant)) = found
+            && !seen.is_whole
+        {
+            // As a server does.
+            self.totals.count("fragments missing", 1);
+            let values = common::values(value);
+            let variant = is_variant.then_some(&values[..]);
+            self.workers[worker].forget(&common::key_bytes(key), variant, seen.known);
+            return Ok(None);
+        }
+        Ok(found)
+    }
+
+    fn lend(&mut self, operation: Operation) -> Done {
+        let Operation { worker, key, choice, .. } = operation;
+        if self.pieces.len() >= self.setting.lent_max {
+            return Ok(());
+        }
+        let bytes = common::key_bytes(key);
+        let owner = &self.workers[worker];
+        let Lookup::Record(found) = owner.lookup(&bytes) else {
+            return Ok(());
+        };
+        self.version += 1;
+        let tag = Tag::from(self.version);
+        let label = Label::of(found.head())?;
+        let (lent, left) = match found.body() {
+            StoredBody::Whole(bytes) => {
+                let start = choice as u64 % (bytes + 1);
+                let part = start as u32..bytes as u32;
+                (found.lend(part, tag), start as usize..bytes as usize)
+            }
+            StoredBody::Long(long) => {
+                let all = 0..long.bytes();
+                let number = choice as u32 % long.fragments(all.clone()).end;
+                let start: usize = (0..number).map(|number| long.part_of(number, &all).len()).sum();
+                let part = long.part_of(number, &all);
+                let left = start..start + part.len();
+                let Some(lent) = owner.lend_fragment(&long, number, part, tag) else {
+                    return Ok(());
+                };
+                (lent, left)
+            }
+        };
+        self.pieces.push(Piece { worker, lent, tag, label, left });
+        Ok(())
+    }
+
+    fn read_lent(&mut self, operation: Operation) -> Done {
+        let Some(at) = operation.choice.checked_rem(self.pieces.len()) else {
+            return Ok(());
+        };
+        let piece = &mut self.pieces[at];
+        let is_lost = self.lost.contains(&piece.tag);
+        if piece.lent.is_lost() != is_lost || piece.lent.len() != piece.left.len() {
+            return Err(format!("told of its loss: {is_lost}; {:?}", piece.lent));
+        }
+        if is_lost {
+            return Ok(());
+        }
+        let reading = self.workers[piece.worker].reading();
+        let bytes = piece.lent.bytes(&reading).map_err(|_| "lost, and nobody was told")?;
+        piece.label.check_part(piece.left.clone(), bytes)?;
+        let sent = (operation.bytes / 4).min(piece.left.len());
+        piece.lent.advance(sent);
+        piece.left.start += sent;
+        self.totals.count("read later", 1);
+        Ok(())
+    }
+
+    fn take_piece(&mut self, choice: usize) {
+        if let Some(at) = choice.checked_rem(self.pieces.len()) {
+            self.pieces.swap_remove(at);
+        }
+    }
+
+    fn renew(&mut self, operation: Operation) -> Done {
+        let Operation { worker, key, value, .. } = operation;
+        let Some((seen, is_variant)) = self.get(operation)? else {
+            return Ok(());
+        };
+        let (bytes, values) = (common::key_bytes(key), common::values(value));
+        let variant = is_variant.then_some(&values[..]);
+        let now_ms = self.now_ms();
+        let joined = self.workers[worker].collapse(&bytes, variant, Some(seen.known), now_ms);
+        let (leader, mut follower) = match joined {
+            Join::Leader(leader, follower) => (leader, follower),
+            Join::Stored => return Err("what was found just now is not current".to_owned()),
+            Join::Follower(_) | Join::Declined => return Ok(()),
+        };
+        let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
+        let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
+        leader.validated(&label.head(), times);
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
+            return Err("not validated".to_owned());
+        };
+        if renewed.sequence.is_some() {
+            self.possible[key as usize].renewed(label, is_variant);
+            self.totals.count("renewed", 1);
+            self.look(worker, key, value)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn purge(&mut self, worker: usize, key: u32) -> Done {
+        let bytes = common::key_bytes(key);
+        self.workers[worker].purge(&bytes).map_err(|busy| busy.to_string())?;
+        self.possible[key as usize].purged();
+        match self.workers[worker].lookup(&bytes) {
+            Lookup::Miss => Ok(()),
+            found => Err(format!("{found:?} was purged")),
+        }
+    }
+
+    fn forget(&mut self, operation: Operation) -> Done {
+        let Operation { worker, key, value, .. } = operation;
+        let Some((seen, is_variant)) = self.get(operation)? else {
+            return Ok(());
+        };
+        let values = common::values(value);
+        let variant = is_variant.then_some(&values[..]);
+        self.workers[worker].forget(&common::key_bytes(key), variant, seen.known);
+        match self.look(worker, key, value)? {
+            None => Ok(()),
+            Some((found, _)) => Err(format!("{found:?} was forgotten")),
+        }
+    }
+
+    fn turn(&mut self, operation: Operation) -> Done {
+        self.now += (operation.choice % 16 == 0) as u64;
+        let lost = &mut self.lost;
+        self.workers[operation.worker].turn(self.now, |tag| _ = lost.insert(tag));
+        Ok(())
+    }
+
+    fn rejoin(&mut self, worker: usize) -> Done {
+        // What is lent and what is under way keeps the old one here.
+        self.pieces.retain(|piece| piece.worker != worker);
+        self.fills.clear();
+        self.workers.remove(worker);
+        self.workers.insert(worker, self.store.join().map_err(|error| error.to_string())?);
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! Operations, a configuration to play them with, and the shortening of a sequence that fails.
+
+use forebay_cache::{ConfigError, OpenError, Store, StoreConfig};
+
+use crate::play::play;
+use crate::rng::Rng;
+use crate::store_common::BODY_BYTES_MAX;
+use crate::{operation_count, oracle::Totals};
+
+/// Operations on one store.
+const OPERATIONS: usize = 20_000;
+
+/// Keys beyond these are asked for but never stored.
+pub(crate) const KEYS_MAX: usize = 4000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Fetches and stores a response.
+    Put,
+    /// The same for a variant.
+    PutVariant,
+    /// Begins to.
+    Begin,
+    /// Goes on with one that was begun.
+    Append,
+    Finish,
+    Abandon,
+    Decline,
+    Get,
+    /// Lends a part, to be read later.
+    Lend,
+    ReadLent,
+    DropLent,
+    Renew,
+    Purge,
+    Forget,
+    Turn,
+    /// A worker leaves, and another one comes.
+    Rejoin,
+}
+
+/// How often each kind comes, of all.
+const SHARES: &[(Kind, usize)] = &[
+    (Kind::Put, 260),
+    (Kind::PutVariant, 60),
+    (Kind::Begin, 25),
+    (Kind::Append, 40),
+    (Kind::Finish, 25),
+    (Kind::Abandon, 3),
+    (Kind::Decline, 3),
+    (Kind::Get, 300),
+    (Kind::Lend, 70),
+    (Kind::ReadLent, 50),
+    (Kind::DropLent, 20),
+    (Kind::Renew, 40),
+    (Kind::Purge, 12),
+    (Kind::Forget, 10),
+    (Kind::Turn, 90),
+    (Kind::Rejoin, 1),
+];
+
+/// One operation. What it is about follows from these numbers and from what is there, so that a
+/// sequence from which some are left out is one, too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    pub(crate) kind: Kind,
+    pub(crate) worker: usize,
+    pub(crate) key: u32,
+    pub(crate) value: u32,
+    pub(crate) bytes: usize,
+    pub(crate) choice: usize,
+}
+
+/// What a sequence is played with.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) store: StoreConfig,
+    pub(crate) workers: usize,
+    keys: usize,
+    body_bytes_max: usize,
+    has_variants: bool,
+    /// Pieces that are lent at a time.
+    pub(crate) lent_max: usize,
+}
+
+impl Setting {
+    pub(crate) fn random(random: &mut Rng) -> Setting {
+        let workers = 1 + random.below(3);
+        let mut store = StoreConfig::with_budget(0);
+        store.worker_count = workers as u32;
+        store.record_bytes_expected = [256, 1024, 4096, 16_384][random.below(4)];
+        store.growing_percent = [6, 12, 40][random.below(3)];
+        store.variants_max = [2, 3, 64][random.below(3)];
+        let least_bytes = least_budget_bytes(&store);
+        store.budget_bytes = match random.below(4) {
+            0 => least_bytes,
+            1 => least_bytes + random.below(least_bytes as usize) as u64,
+            2 => 2 * least_bytes + random.below(1 << 20) as u64,
+            _ => least_bytes + random.below(16 << 20) as u64,
+        };
+        store.object_bytes_max = store.budget_bytes / [4, 8, 16][random.below(3)];
+        let body_bytes_max = [3000, 20_000, 70_000, BODY_BYTES_MAX][random.below(4)];
+        let fitting = 2 * store.budget_bytes as usize / (body_bytes_max / 8 + 600);
+        let keys = (fitting / 2 + random.below(fitting)).clamp(20, KEYS_MAX);
+        let has_variants = random.below(2) == 0;
+        let lent_max = [10, 1000][random.below(2)];
+        Setting { store, workers, keys, body_bytes_max, has_variants, lent_max }
+    }
+
+    fn operation(&self, random: &mut Rng) -> Operation {
+        let mut left = random.below(SHARES.iter().map(|(_, share)| share).sum());
+        let find = |(kind, share): &(Kind, usize)| {
+            let is_it = left < *share;
+            left = left.wrapping_sub(*share);
+            is_it.then_some(*kind)
+        };
+        let mut kind = SHARES.iter().find_map(find).expect("the shares' sum");
+        if kind == Kind::PutVariant && !self.has_variants {
+            kind = Kind::Put;
+        }
+        // Low numbers are asked for more often.
+        let keys = random.below(self.keys) + 1;
+        let key = random.below(keys) as u32;
+        let most_bytes = random.below(self.body_bytes_max) + 1;
+        let bytes = match random.below(16) {
+            0 => random.below(70),
+            1 => random.below(self.body_bytes_max),
+            2 => 16 * 1024 + random.below(600),
+            _ => random.below(most_bytes),
+        };
+        Operation {
+            kind,
+            worker: random.below(self.workers),
+            key,
+            value: random.below(5) as u32,
+            bytes: bytes.min(BODY_BYTES_MAX),
+            choice: random.below(1 << 30),
+        }
+    }
+}
+
+/// The least budget, as the store says.
+pub(crate) fn least_budget_bytes(config: &StoreConfig) -> u64 {
+    match Store::open(StoreConfig { budget_bytes: 4096, ..config.clone() }) {
+        Err(OpenError::Config(ConfigError::BudgetTooSmall { minimum_bytes })) => minimum_bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_store_answers_with_what_was_stored_last_or_not_at_all() {
+    let mut random = Rng::of("a_store_answers_with_what_was_stored_last_or_not_at_all");
+    let mut totals = Totals::default();
+    let mut played = 0;
+    while played < operation_count() {
+        let setting = Setting::random(&mut random);
+        let operations: Vec<_> = (0..OPERATIONS).map(|_| setting.operation(&mut random)).collect();
+        played += operations.len() as u64;
+        match attempt(&setting, &operations) {
+            Ok(sums) => totals.add(&sums),
+            Err(why) => shorten(&setting, operations, &why),
+        }
+    }
+    println!("{played} operations: {totals:?}");
+    totals.assert_all_happened();
+}
+
+/// Plays a sequence; a panic of the store is an error, too.
+fn attempt(setting: &Setting, operations: &[Operation]) -> Result<Totals, String> {
+    let played = std::panic::catch_unwind(|| play(setting, operations));
+    played.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(format!("panic: {}", text.unwrap_or_else(|| "see above".to_owned())))
+    })
+}
+
+/// Leaves out what is not needed to fail, for a while, and fails with what is left.
+fn shorten(setting: &Setting, mut operations: Vec<Operation>, why: &str) -> ! {
+    println!("fails: {why}\n{setting:?}");
+    let mut why = why.to_owned();
+    let mut attempts = 3000;
+    let mut piece = operations.len() / 2;
+    while piece > 0 && attempts > 0 {
+        let mut start = 0;
+        while start < operations.len() && attempts > 0 {
+            attempts -= 1;
+            let end = (start + piece).min(operations.len());
+            let rest = [&operations[..start], &operations[end..]].concat();
+            match attempt(setting, &rest) {
+                Err(now) => (operations, why) = (rest, now),
+                Ok(_) => start = end,
+            }
+        }
+        piece /= 2;
+    }
+    for operation in operations.iter().take(200) {
+        println!("{operation:?}");
+    }
+    panic!("{} operations fail: {why}", operations.len());
+}
