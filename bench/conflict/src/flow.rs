@@ -27,7 +27,8 @@ pub(crate) struct Flow {
     access_log: bool,
 }
 
-/// All of them.
+/// All of them. With the access log, a worker hands over many lines at once: less than one write for
+/// a hit. If each hit wrote once, the hand-overs would come on top.
 pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         name: "whole flow, hit, 1 key",
@@ -52,14 +53,14 @@ pub(crate) const FLOWS: &[Flow] = &[
     },
     Flow {
         name: "whole flow, hit, 1 key, access log",
-        expected: Expected::NoConflict,
+        expected: Expected::AtMost(1),
         key_count: 1,
         body_bytes: 1 << 10,
         access_log: true,
     },
     Flow {
         name: "whole flow, hit, 10,000 keys, access log",
-        expected: Expected::NoConflict,
+        expected: Expected::AtMost(1),
         key_count: 10_000,
         body_bytes: 1 << 10,
         access_log: true,
