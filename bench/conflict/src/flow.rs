@@ -26,8 +26,8 @@ pub(crate) struct Flow {
     access_log: bool,
 }
 
-/// All of them. With the access log, a worker hands over many lines at once: less than one write for
-/// a hit. If each hit wrote once, the hand-overs would come on top.
+/// All of them. With the access log, a worker hands over many lines at once: less than one write
+/// for a hit. If each hit wrote once, the hand-overs would come on top.
 pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         name: "whole flow, hit, 1 key",
