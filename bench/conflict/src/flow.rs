@@ -23,48 +23,41 @@ pub(crate) struct Flow {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
     key_count: usize,
-    body_bytes: usize,
     access_log: bool,
 }
 
-/// All of them.
+/// All of them. With the access log, a worker hands over many lines at once: less than one write
+/// for a hit. If each hit wrote once, the hand-overs would come on top.
 pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         name: "whole flow, hit, 1 key",
         expected: Expected::NoConflict,
         key_count: 1,
-        body_bytes: 1 << 10,
         access_log: false,
     },
     Flow {
         name: "whole flow, hit, 10,000 keys",
         expected: Expected::NoConflict,
         key_count: 10_000,
-        body_bytes: 1 << 10,
-        access_log: false,
-    },
-    Flow {
-        name: "whole flow, hit, 1 key, 16 KiB",
-        expected: Expected::NoConflict,
-        key_count: 1,
-        body_bytes: 16 << 10,
         access_log: false,
     },
     Flow {
         name: "whole flow, hit, 1 key, access log",
-        expected: Expected::NoConflict,
+        expected: Expected::AtMost(1),
         key_count: 1,
-        body_bytes: 1 << 10,
         access_log: true,
     },
     Flow {
         name: "whole flow, hit, 10,000 keys, access log",
-        expected: Expected::NoConflict,
+        expected: Expected::AtMost(1),
         key_count: 10_000,
-        body_bytes: 1 << 10,
         access_log: true,
     },
 ];
+
+/// Bodies of even keys, which are copied behind their heads, and of odd ones, which are lent.
+const SHORT_BYTES: usize = 1 << 10;
+const LONG_BYTES: usize = 16 << 10;
 
 /// How often each key is used before the counting, so that its use bits say the most they can.
 const USES: usize = 4;
@@ -106,8 +99,9 @@ struct Subject {
 
 impl Subject {
     fn start(flow: &Flow, workers: usize) -> Subject {
-        let body_bytes = flow.body_bytes;
-        let origin = Origin::start(move |_| {
+        let origin = Origin::start(|request| {
+            let is_even = request.target.ends_with(['0', '2', '4', '6', '8']);
+            let body_bytes = if is_even { SHORT_BYTES } else { LONG_BYTES };
             let fields = ["Cache-Control: max-age=3600", "Content-Type: text/plain"];
             Script::answer("200 OK", &fields, &vec![b'x'; body_bytes])
         });

@@ -111,7 +111,8 @@ fn threads_are_counted_by_their_names() {
     let plan = Plan { threads: 2, operations: 1 };
     let write = || __tsan_write8(place(1, 0));
     let unseen = |seen| Err(Refused::Unseen { seen, wanted: 2 });
-    let cases: [(&[&str], Result<(u64, f64), Refused>); 5] = [
+    type Case<'a> = (&'a [&'a str], Result<(u64, f64), Refused>);
+    let cases: [Case<'_>; 5] = [
         (&["named-0", "named-1"], Ok((1, 1.0))),
         (&["named-0", "other", "named-1", "named-", "named-1x", "named"], Ok((1, 1.0))),
         (&["named-0", "named-0"], unseen(1)),
