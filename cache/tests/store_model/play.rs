@@ -19,6 +19,9 @@ const START: u64 = 1_000_000;
 /// Fetches that are under way at a time.
 const FILLS_MAX: usize = 6;
 
+/// More than it takes to make room.
+const TURNS_MAX: usize = 5000;
+
 /// How often the sums are looked at.
 const CHECK_EVERY: usize = 1000;
 
@@ -62,6 +65,7 @@ pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals
         let done = play.one(*operation);
         done.map_err(|why| format!("operation {number}, {operation:?}: {why}"))?;
         if number % CHECK_EVERY == 0 {
+            play.rest()?;
             finish::check_live(&play.store, &play.workers[0])?;
         }
     }
@@ -377,6 +381,18 @@ impl<'a> Play<'a> {
         self.now += (operation.choice % 16 == 0) as u64;
         let lost = &mut self.lost;
         self.workers[operation.worker].turn(self.now, |tag| _ = lost.insert(tag));
+        Ok(())
+    }
+
+    /// What is to be done comes to an end.
+    fn rest(&mut self) -> Done {
+        let lost = &mut self.lost;
+        for worker in &self.workers {
+            let turn = || worker.turn(self.now, |tag| _ = lost.insert(tag));
+            if std::iter::repeat_with(turn).take(TURNS_MAX).all(|is_more| is_more) {
+                return Err(format!("there is always more to do: {:?}", self.store.stats()));
+            }
+        }
         Ok(())
     }
 
