@@ -17,13 +17,15 @@
 //! | `purge/` | predicates of purges, and who has to look at them |
 //! | `flight/` | what is arriving, private to a process |
 //! | `policy/` | which segment is reclaimed next, and what becomes of its records |
+//! | `tool/` | looking at a store from outside; checking it |
 //!
 //! Invariants:
 //! - What the store holds never exceeds its budget: the region has a fixed size, and so have the
 //!   shares for what is arriving and for copies.
 //! - A lookup finds no other key's record, and none that was purged before it began.
 //! - Bytes that are lent neither move nor change.
-//! - Unsafe code is in `segment/`, `index/`, and in the files of `store/` that hold their contracts.
+//! - Unsafe code is in `segment/`, `index/`, and in the files of `store/` that keep their
+//!   contracts.
 //!
 //! Under `--cfg loom` only the protocols are compiled.
 #![deny(unsafe_code)]
@@ -31,22 +33,32 @@
 #[cfg(not(loom))]
 mod flight;
 #[doc(hidden)] // For measurements and stress tests.
-#[allow(unsafe_code)] // What words and pins promise each other is a contract of the constructor.
 pub mod index;
 #[doc(hidden)] // For the simulator.
 pub mod policy;
 #[cfg_attr(loom, expect(dead_code, reason = "its users are not compiled"))]
 mod purge;
+#[cfg(not(loom))]
+#[cfg(test)]
+#[path = "../../sync/tests/rng/mod.rs"]
+mod rng;
 #[cfg_attr(loom, expect(dead_code, unused_imports, reason = "its users are not compiled"))]
 mod segment;
 #[cfg(not(loom))]
 mod store;
+#[cfg(not(loom))]
+mod tool;
 
 #[cfg(not(loom))]
 pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refused, Renewed};
 #[cfg(not(loom))]
 pub use store::{
     ConfigError, Filling, Found, FoundBase, Join, Known, Leader, Lent, LentIsLost, LongBody,
-    Lookup, Named, OpenError, Phases, PurgeBusy, Purged, Reading, Stats, Store, StoreConfig, StoreWorker,
-    StoredBody, Tag, Times,
+    Lookup, Named, OpenError, Phases, PurgeBusy, Purged, Reading, Stats, Store, StoreConfig,
+    StoreWorker, StoredBody, Tag, Times,
+};
+#[cfg(not(loom))]
+pub use tool::{
+    CheckDepth, CopiedRecord, Finding, KeyParts, ListedRecord, Progress, ReadError, RecordKind,
+    RegionStats, Report, SegmentCounts, StoreReader, Weight, What,
 };

@@ -1,5 +1,7 @@
 //! The command line. The flags of `serve` come from the table of settings.
 
+mod cache;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command};
 use forebay_server::config;
@@ -24,6 +26,7 @@ pub(crate) fn command() -> Command {
         .subcommand(config_command())
         .subcommand(purge())
         .subcommand(stats())
+        .subcommand(cache::command())
         .subcommand(reload())
 }
 
@@ -51,12 +54,16 @@ fn serve() -> Command {
                 .value_name("URL")
                 .help("Serve every host from this origin, such as http://127.0.0.1:3000"),
         )
+        .arg(Arg::new("upgrade").long("upgrade").action(ArgAction::SetTrue).help(
+            "Take over from the server that runs at this address; start by itself if none does",
+        ))
         .args(setting_flags())
         .after_help(
             "Examples:\n  \
              forebay serve --origin http://127.0.0.1:3000\n  \
              forebay serve --origin http://127.0.0.1:3000 --listen 0.0.0.0:80 --cache-size 1GiB\n  \
-             forebay serve --config /etc/forebay.toml --log-level debug\n\n\
+             forebay serve --config /etc/forebay.toml --log-level debug\n  \
+             forebay serve --config /etc/forebay.toml --upgrade\n\n\
              SIGTERM: finish what is under way and exit. SIGHUP: read the file again.",
         )
 }
@@ -161,7 +168,9 @@ mod tests {
 
     #[test]
     fn every_command_shows_examples() {
-        for command in command().get_subcommands() {
+        let command = command();
+        let all = command.get_subcommands().flat_map(|one| one.get_subcommands().chain([one]));
+        for command in all {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Examples:"), "{}", command.get_name());
         }

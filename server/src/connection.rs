@@ -77,7 +77,8 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
                 return flushed(client, buffers, End::Linger).await;
             }
             Ok(After::GoOn) => {
-                if client.flush_if_full(&mut buffers.out).await.is_err() {
+                if let Err(fault) = client.flush_if_full(&mut buffers.out).await {
+                    client.worker.fault(fault, client.peer.ip());
                     return End::Reset;
                 }
             }
@@ -101,7 +102,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     client.worker.fault(fault, client.peer.ip());
     match fault {
         Fault::ClientGone => return End::Close,
-        Fault::TooSlow => return End::Reset,
+        Fault::TooSlow | Fault::HitCut => return End::Reset,
         _ => {}
     }
     client.worker.count(Counter::FaultsSent);

@@ -58,6 +58,10 @@ counters! {
         "Hits answered with 304 because the client's copy was current.";
     HitsRange, Counter, "hits_range_total",
         "Hits answered with 206 from a complete stored response.";
+    HitsContinued, Counter, "hits_continued_total",
+        "Hits whose rest came from the origin because parts of what was stored had left meanwhile.";
+    HitsCut, Counter, "hits_cut_total",
+        "Hits broken off because the memory of what was to be sent was needed for something else.";
     Misses, Counter, "misses_total",
         "Requests that found nothing stored.";
     Stale, Counter, "stale_total",
@@ -126,6 +130,10 @@ counters! {
         "Configurations applied while running.";
     ReloadsRefused, Counter, "reloads_refused_total",
         "Configurations refused; the running one stayed.";
+    Upgrades, Counter, "upgrades_total",
+        "Times that a process took over from the one before, since the first was started.";
+    UpgradesFailed, Counter, "upgrades_failed_total",
+        "Times that a process asked to take over and did not, since the first was started.";
 }
 
 #[cfg(test)]
@@ -144,6 +152,6 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COUNTERS.len());
-        assert_eq!(Counter::ReloadsRefused.index() + 1, COUNTERS.len());
+        assert_eq!(Counter::UpgradesFailed.index() + 1, COUNTERS.len());
     }
 }

@@ -44,11 +44,19 @@ macro_rules! events {
 
 events! {
     Started, info, "started", "Forebay serves";
+    CacheOpened, info, "cache_opened", "the cache is there";
+    CacheReplaced, warn, "cache_replaced", "the cache begins anew: what was there is of no use";
     Stopping, info, "stopping", "told to stop; requests in flight are finished";
     Stopped, info, "stopped", "stopped";
     DrainTimedOut, warn, "drain_timed_out", "requests in flight were cut: the time to stop is over";
     Reloaded, info, "reloaded", "a new configuration is in use";
     ReloadRefused, error, "reload_refused", "the new configuration is refused; the old one stays";
+    UpgradeBegun, info, "upgrade_begun", "another process asks to take over";
+    HandedOver, info, "handed_over", "another process serves now; requests in flight are finished";
+    TookOver, info, "took_over", "took over from the server that ran here";
+    UpgradeFailed, error, "upgrade_failed", "another process did not take over; this one goes on";
+    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but not everything";
+    NobodyToUpgrade, info, "nobody_to_upgrade", "no server runs here; this one starts by itself";
     FewFiles, warn, "few_files", "the process may open fewer files than the settings permit";
     NotPinned, warn, "not_pinned", "a worker could not be pinned to its CPU";
     AcceptFailed, error, "accept_failed", "a connection could not be accepted";
@@ -62,6 +70,8 @@ events! {
     OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";
     LogFailed, error, "log_failed", "the access log can't be written";
+    PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was dropped";
+    StoreUnswept, error, "store_unswept", "cannot tell which users of the cache's memory live";
     AdminFailed, error, "admin_failed", "an admin connection could not be accepted";
 }
 

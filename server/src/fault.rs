@@ -43,6 +43,8 @@ pub(crate) enum Fault {
     Loop,
     /// The client wants only what is stored, and nothing usable is.
     OnlyIfCached,
+    /// The memory of what was to be sent of a stored response was needed for something else.
+    HitCut,
     /// A bug of ours ended the fetch.
     Internal,
     /// Too many connections to the origin are in use.
@@ -77,7 +79,7 @@ impl Fault {
             | Fault::NoSite
             | Fault::Loop
             | Fault::OnlyIfCached => Side::Client,
-            Fault::OriginBusy | Fault::Internal => Side::Us,
+            Fault::OriginBusy | Fault::HitCut | Fault::Internal => Side::Us,
             _ => Side::Origin,
         }
     }
@@ -91,7 +93,7 @@ impl Fault {
             Fault::HeadTimeout | Fault::TooSlow => 408,
             Fault::NoSite => 421,
             Fault::Loop => 508,
-            Fault::Internal => 500,
+            Fault::HitCut | Fault::Internal => 500,
             Fault::OriginBusy => 503,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
@@ -117,6 +119,7 @@ impl Fault {
             Fault::NoSite => "this server does not serve the requested host",
             Fault::Loop => "the request has been at this server before: the origin leads back",
             Fault::OnlyIfCached => "nothing usable is stored, and only-if-cached was asked for",
+            Fault::HitCut => "the memory of what was to be sent was needed for something else",
             Fault::Internal => "an error of this server's own ended the request",
             Fault::OriginBusy => "all permitted connections to the origin are in use",
             Fault::OriginName => "the origin's name has no address",
@@ -150,6 +153,7 @@ impl Fault {
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),
+            Fault::HitCut => Some(Counter::HitsCut),
             Fault::OriginBusy => Some(Counter::OriginBusy),
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {
                 Some(Counter::OriginConnectErrors)

@@ -11,6 +11,7 @@
 use std::rc::Rc;
 
 use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reuse::ForwardReason;
 
 use crate::accept::Client;
@@ -22,12 +23,12 @@ use crate::fault::{Fault, Side};
 use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
 use crate::log::Access;
-use crate::lookup::{Forward, Found, Hit, Wanted, lookup};
+use crate::lookup::{Forward, Found, Part, Wanted, lookup};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::serve::{
-    Answered, Broken, Own, Relay, Reply, is_for_us, serve_fault, serve_growing, serve_options,
-    serve_own, serve_pass, serve_stored,
+    Answered, Begun, Broken, Own, Relay, Reply, RestOf, is_for_us, serve_fault, serve_growing,
+    serve_long, serve_options, serve_own, serve_pass, serve_stored,
 };
 use crate::store::{Needs, Source, obtain};
 
@@ -73,6 +74,11 @@ pub(crate) async fn answer(
     let answered = match answered {
         Ok(answered) => answered,
         Err(Broken::Before(Fault::ClientGone)) => return Err(Fault::ClientGone),
+        // Of an answer before this one: nothing can follow it.
+        Err(Broken::Before(Fault::HitCut)) => {
+            client.worker.fault(Fault::HitCut, client.peer.ip());
+            return Err(Fault::HitCut);
+        }
         Err(Broken::Before(fault)) => {
             form.keep_alive &= !unread;
             refuse(client, out, fault, form, &cache)
@@ -146,7 +152,17 @@ async fn steps<'c>(
     let wanted = Wanted { store: &client.worker.store, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
         Found::Hit(hit) => {
-            return Ok(Taken::Answered(hit_answer(client, out, request, &hit, cache)));
+            *cache = CacheStatus::hit(hit.ttl);
+            let reply = Reply { client, form: request.form, cache };
+            count_hit(client, hit.part);
+            let answered = match serve_stored(&reply, out, hit, variant) {
+                Begun::Whole(answered) => answered,
+                Begun::Long(answer) => {
+                    let rest = RestOf { config, place, request, tag: variant };
+                    serve_long(&reply, out, answer, &rest).await?
+                }
+            };
+            return Ok(Taken::Answered(answered));
         }
         Found::Forward(forward) => forward,
     };
@@ -168,25 +184,6 @@ async fn steps<'c>(
     Ok(Taken::Own(Box::new(own)))
 }
 
-/// From lookup straight to serve.
-fn hit_answer(
-    client: &Client,
-    out: &mut Out,
-    request: &Request<'_>,
-    hit: &Hit,
-    cache: &mut CacheStatus,
-) -> Answered {
-    *cache = CacheStatus::hit(hit.ttl);
-    let answered = serve_stored(out, request, &hit.stored, hit.age, cache);
-    client.worker.count(Counter::Hits);
-    match answered.status {
-        304 => client.worker.count(Counter::HitsNotModified),
-        206 => client.worker.count(Counter::HitsRange),
-        _ => {}
-    }
-    answered
-}
-
 /// From lookup through fetch and store to serve; `None` if the request has to go alone.
 async fn miss_answer(
     needs: &Needs<'_>,
@@ -203,10 +200,14 @@ async fn miss_answer(
     let reply = Reply { client, form: request.form, cache };
     match obtained.source {
         Source::Alone => Ok(None),
-        Source::Stored(stored) => {
-            let age = stored.age(clock::unix_seconds());
-            Ok(Some(serve_stored(out, request, &stored, age, cache)))
-        }
+        Source::Stored(hit) => match serve_stored(&reply, out, *hit, variant) {
+            Begun::Whole(answered) => Ok(Some(answered)),
+            Begun::Long(answer) => {
+                let rest =
+                    RestOf { config: needs.config, place: needs.place, request, tag: variant };
+                serve_long(&reply, out, answer, &rest).await.map(Some)
+            }
+        },
         Source::Growing(reader, meta) => {
             serve_growing(&reply, out, request.head.fields(), reader, &meta).await.map(Some)
         }
@@ -225,6 +226,15 @@ fn refuse(
     client.worker.fault(fault, client.peer.ip());
     client.worker.count(Counter::FaultsSent);
     serve_fault(out, fault, form, cache)
+}
+
+fn count_hit(client: &Client, part: Part) {
+    client.worker.count(Counter::Hits);
+    match part {
+        Part::NotModified => client.worker.count(Counter::HitsNotModified),
+        Part::Body(RangeDecision::Part { .. }) => client.worker.count(Counter::HitsRange),
+        Part::Body(_) => {}
+    }
 }
 
 fn count_forward(client: &Client, reason: ForwardReason) {

@@ -30,7 +30,8 @@ mod socket;
 mod store;
 mod worker;
 
-pub use key::url_key;
+pub use key::{KeyText, site_url_key, url_key};
+pub use lookup::write_stored_head;
 
 #[cfg(test)]
 mod tests;

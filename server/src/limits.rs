@@ -40,6 +40,10 @@ pub(crate) const OUT_SLICES_MAX: usize = 16;
 /// Bytes that a follower takes from a growing record at a time.
 pub(crate) const READ_BYTES_MAX: u64 = 256 << 10;
 
+/// Fragments of a long stored body that a connection has the store keep at a time: enough for the
+/// kernel's send buffer, and little to be copied out under a client that does not read.
+pub(crate) const LENT_FRAGMENTS_MAX: usize = 2;
+
 /// Connections that the kernel queues for one listener. `net.core.somaxconn` may hold it lower.
 pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 
@@ -49,6 +53,10 @@ pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 /// One call of the sweep sees this part of the connections, so that no turn of the loop grows
 /// with their number.
 pub(crate) const SWEEP_SLICES: usize = 10;
+
+/// How often the control thread looks after the store: whether others that share it have died, and
+/// what they left behind.
+pub(crate) const STORE_SWEEP_MS: u64 = 1_000;
 
 /// Time between two slices; deadlines are kept to `SWEEP_SLICES` times this.
 pub(crate) const SWEEP_MS: u64 = 50;
@@ -152,3 +160,29 @@ pub(crate) const LOG_FINISH_POLL_MS: u64 = 5;
 /// A server that is told to stop still takes a request on every open connection for so long: the
 /// answer says that the connection ends, and no client meets a close in the middle of asking.
 pub(crate) const DRAIN_IDLE_MS: u64 = 250;
+
+/// Who asks to take over says so at once; others wait behind it.
+pub(crate) const UPGRADE_HELLO_MS_MAX: u64 = 2_000;
+
+/// Either side of an upgrade has its next word ready; a process that is stopped or hangs must not
+/// keep the other waiting.
+pub(crate) const UPGRADE_ANSWER_MS_MAX: u64 = 5_000;
+
+/// A process that takes over gets this long to be ready, cache included. Until then others wait.
+pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
+
+/// So long a process that takes over waits for a place in the store: most of the time it has, and
+/// longer than `shutdown_ms_max` usually is, for which the one before the last may still be there.
+pub(crate) const STORE_JOIN_MS_MAX: u64 = 40_000;
+
+/// How often it looks for one.
+pub(crate) const STORE_JOIN_RETRY_MS: u64 = 10;
+
+/// A message of an upgrade: its longest part is the reason of a refusal.
+pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;
+
+/// Descriptors in one message of an upgrade; the kernel takes 253.
+pub(crate) const UPGRADE_DESCRIPTORS_MAX: usize = 128;
+
+/// Listening sockets that are handed over in all: as many as `workers` can be.
+pub(crate) const UPGRADE_SOCKETS_MAX: usize = 1024;

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
+use forebay_cache::{Lent, LentIsLost, Reading};
 
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX};
 
@@ -22,12 +23,13 @@ pub(crate) struct Out {
     assigned: usize,
     /// Bytes of bodies that were not lent by the store.
     origin_bytes: usize,
+    lent_count: usize,
 }
 
 /// Whose memory a body's bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lender {
-    /// The store's, which has its own budget.
+    /// The store's, of a body that is arriving: it has its own budget.
     Store,
     /// An origin's connection's, which this connection keeps alive.
     Origin,
@@ -41,6 +43,8 @@ enum Piece {
         end: usize,
     },
     Body(Bytes),
+    /// A part of a stored body, which the store may want back.
+    Lent(Lent),
 }
 
 impl Out {
@@ -73,10 +77,23 @@ impl Out {
         self.pieces.push_back(Piece::Body(body));
     }
 
+    /// Appends a part of a stored body.
+    pub(crate) fn lent(&mut self, lent: Lent) {
+        self.assign_text();
+        self.lent_count += 1;
+        self.pieces.push_back(Piece::Lent(lent));
+    }
+
+    /// Number of parts of stored bodies.
+    pub(crate) fn lent_count(&self) -> usize {
+        self.lent_count
+    }
+
     /// Forgets what was appended since `mark` was taken, none of which has been sent.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.assign_text();
         self.pieces.truncate(mark.pieces);
+        self.lent_count = self.pieces.iter().filter(|piece| piece.is_lent()).count();
         self.text.truncate(mark.text);
         self.assigned = mark.text;
     }
@@ -96,16 +113,24 @@ impl Out {
     }
 
     /// Lends the next pieces for a vectored write; says how many of `slices` were filled.
-    pub(crate) fn slices<'a>(&'a mut self, slices: &mut [IoSlice<'a>; OUT_SLICES_MAX]) -> usize {
+    ///
+    /// # Errors
+    /// The store has taken back one of them.
+    pub(crate) fn slices<'a>(
+        &'a mut self,
+        reading: &'a Reading<'_>,
+        slices: &mut [IoSlice<'a>; OUT_SLICES_MAX],
+    ) -> Result<usize, LentIsLost> {
         self.assign_text();
         let count = self.pieces.len().min(OUT_SLICES_MAX);
         for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
             *slice = IoSlice::new(match piece {
                 Piece::Text { start, end } => self.text.get(*start..*end).unwrap_or_default(),
                 Piece::Body(body) => body,
+                Piece::Lent(lent) => lent.bytes(reading)?,
             });
         }
-        count
+        Ok(count)
     }
 
     /// Takes away the first `sent` bytes.
@@ -119,6 +144,7 @@ impl Out {
                 return;
             }
             sent -= piece.len();
+            self.lent_count -= usize::from(piece.is_lent());
             self.pieces.pop_front();
         }
         if self.pieces.is_empty() && self.assigned == self.text.len() {
@@ -135,6 +161,7 @@ impl Out {
         self.text.shrink_to(BUFFER_BYTES_KEPT_MAX);
         self.assigned = 0;
         self.origin_bytes = 0;
+        self.lent_count = 0;
     }
 }
 
@@ -150,39 +177,74 @@ impl Piece {
         match self {
             Piece::Text { start, end } => end - start,
             Piece::Body(body) => body.len(),
+            Piece::Lent(lent) => lent.len(),
         }
+    }
+
+    fn is_lent(&self) -> bool {
+        matches!(self, Piece::Lent(_))
     }
 
     fn advance(&mut self, bytes: usize) {
         match self {
             Piece::Text { start, .. } => *start += bytes,
             Piece::Body(body) => body.advance(bytes),
+            Piece::Lent(lent) => lent.advance(bytes),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use forebay_cache::{Join, Lookup, Store, StoreConfig, StoreWorker, Times};
+
     use super::*;
 
+    fn store() -> StoreWorker {
+        let store = Store::open(StoreConfig::with_budget(16 << 20)).expect("it is enough");
+        store.join().expect("the first one")
+    }
+
+    const STORED: [u8; 1000] = [b's'; 1000];
+
+    fn put(store: &StoreWorker, body: &[u8]) {
+        let Join::Leader(leader, _) = store.collapse(b"key", None, None, 0) else {
+            unreachable!("nobody else fetches");
+        };
+        let times = Times { response_time: 0, stale_from: u64::MAX };
+        let mut filling = leader.begin(b"head", None, None, times).expect("there is room");
+        filling.append(body).expect("it is stored");
+        assert!(filling.finish());
+    }
+
+    fn lend(store: &StoreWorker) -> Lent {
+        let Lookup::Record(found) = store.lookup(b"key") else {
+            unreachable!("it was stored");
+        };
+        found.lend(100..1000, 0)
+    }
+
     /// Sends everything, at most `step` bytes at a time.
-    fn drain(out: &mut Out, step: usize) -> Vec<u8> {
+    fn drain(out: &mut Out, store: &StoreWorker, step: usize) -> Vec<u8> {
         let mut sent = Vec::new();
         while !out.is_empty() {
+            let reading = store.reading();
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
-            let count = out.slices(&mut slices);
+            let count = out.slices(&reading, &mut slices).expect("nothing was taken back");
             let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
             let part = all.len().min(step);
             sent.extend_from_slice(&all[..part]);
             out.consume(part);
         }
-        assert_eq!(out.held_bytes(), 0);
+        assert_eq!((out.held_bytes(), out.lent_count()), (0, 0));
         sent
     }
 
     #[test]
     fn bytes_leave_in_the_order_in_which_they_came_whatever_a_write_takes() {
         let large = Bytes::from(vec![b'L'; INLINE_BODY_BYTES_MAX + 1]);
+        let store = store();
+        put(&store, &STORED);
         for step in [1, 2, 3, 7, 4096, usize::MAX] {
             let mut out = Out::default();
             let mut expected = Vec::new();
@@ -193,22 +255,29 @@ mod tests {
                     if round % 3 == 0 { large.clone() } else { Bytes::from_static(b"small") };
                 expected.extend_from_slice(&body);
                 out.body(body, Lender::Origin);
+                if round % 4 == 0 {
+                    out.lent(lend(&store));
+                    expected.extend_from_slice(&STORED[100..]);
+                }
             }
-            assert!(out.held_bytes() >= expected.len());
-            assert!(drain(&mut out, step) == expected, "step {step}");
+            assert_eq!(out.lent_count(), 5);
+            assert!(drain(&mut out, &store, step) == expected, "step {step}");
         }
     }
 
     #[test]
     fn what_follows_a_mark_can_be_taken_back() {
+        let store = store();
+        put(&store, &STORED);
         let mut out = Out::default();
         out.text().extend_from_slice(b"kept");
         let mark = out.mark();
         out.text().extend_from_slice(b"dropped");
         out.body(Bytes::from(vec![b'd'; 2 * INLINE_BODY_BYTES_MAX]), Lender::Store);
+        out.lent(lend(&store));
         out.text().extend_from_slice(b"and this");
         out.truncate(mark);
         out.text().extend_from_slice(b", and more");
-        assert_eq!(drain(&mut out, 5), b"kept, and more");
+        assert_eq!(drain(&mut out, &store, 5), b"kept, and more");
     }
 }

@@ -1,8 +1,8 @@
 //! What the tasks of one worker share: settings, store, connections, counters, buffers, origins.
 //!
-//! A worker is one thread. But for the store and the names of origins nothing here is locked or
-//! shared with another thread; settings are a copy of its own, exchanged between two turns of the
-//! loop.
+//! A worker is one thread. But for the names of origins nothing here is locked or shared with
+//! another thread; of the store it has a part of its own, and settings are a copy of its own,
+//! exchanged between two turns of the loop.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -12,10 +12,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use forebay_cache::Store;
+use forebay_cache::StoreWorker;
 use forebay_shm::CounterSlot;
 use http::HeaderValue;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::accept::Registry;
 use crate::buffers::BufferPool;
@@ -31,7 +31,9 @@ use crate::log::LogSender;
 /// One worker's state.
 pub(crate) struct Worker {
     config: RefCell<Rc<Config>>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: StoreWorker,
+    /// Told when the store has something to do at once: see `make_room`.
+    store_is_due: Notify,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
     pub(crate) origins: Origins,
@@ -47,6 +49,8 @@ pub(crate) struct Worker {
     pub(crate) via_line: HeaderValue,
     /// When the drain began, in monotonic milliseconds.
     draining_since_ms: Cell<Option<u64>>,
+    /// Another process accepts now from the sockets that this worker accepted from.
+    queues_are_passed_on: Cell<bool>,
     /// Wakes the accept loop, which otherwise waits for the next connection only.
     accept_waker: RefCell<Option<Waker>>,
 }
@@ -54,7 +58,7 @@ pub(crate) struct Worker {
 /// What a worker is made of.
 pub(crate) struct WorkerParts {
     pub(crate) config: Config,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: StoreWorker,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
@@ -66,6 +70,7 @@ impl Worker {
         Worker {
             config: RefCell::new(Rc::new(parts.config)),
             store: parts.store,
+            store_is_due: Notify::new(),
             registry: Rc::default(),
             buffers: BufferPool::default(),
             origins: Origins::default(),
@@ -79,6 +84,7 @@ impl Worker {
                 .unwrap_or(HeaderValue::from_static("1.1 forebay")),
             via: parts.via,
             draining_since_ms: Cell::new(None),
+            queues_are_passed_on: Cell::new(false),
             accept_waker: RefCell::new(None),
         }
     }
@@ -98,6 +104,28 @@ impl Worker {
     pub(crate) fn with_access_log(&self, write: impl FnOnce(&LogSender)) {
         if let Some(log) = &*self.access_log.borrow() {
             write(log);
+        }
+    }
+
+    /// Something was stored: if that has used up what the store keeps free, room is made soon.
+    pub(crate) fn has_stored(&self) {
+        if self.store.is_due() {
+            self.store_is_due.notify_one();
+        }
+    }
+
+    /// One slice of what the store has to do between two requests; true if there is more.
+    pub(crate) fn turn_store(&self) -> bool {
+        self.store.turn(clock::unix_seconds(), |connection| self.registry.cut(connection))
+    }
+
+    /// Makes room in the store whenever it is due, in slices, so that no request waits for long.
+    pub(crate) async fn make_room(self: Rc<Self>) {
+        loop {
+            while self.turn_store() {
+                tokio::task::yield_now().await;
+            }
+            self.store_is_due.notified().await;
         }
     }
 
@@ -156,8 +184,10 @@ impl Worker {
         }
     }
 
-    /// From now on each connection ends with its next answer, or soon without one.
-    pub(crate) fn drain(&self) {
+    /// From now on each connection ends with its next answer, or soon without one. What waits to
+    /// be accepted is taken too, unless another process takes it.
+    pub(crate) fn drain(&self, queues_are_passed_on: bool) {
+        self.queues_are_passed_on.set(queues_are_passed_on);
         self.draining_since_ms.set(Some(clock::monotonic_ms()));
         if let Some(waker) = self.accept_waker.take() {
             waker.wake();
@@ -177,6 +207,11 @@ impl Worker {
     /// Is the server about to stop?
     pub(crate) fn draining(&self) -> bool {
         self.draining_since_ms.get().is_some()
+    }
+
+    /// Does another process accept what waits to be accepted?
+    pub(crate) fn queues_are_passed_on(&self) -> bool {
+        self.queues_are_passed_on.get()
     }
 
     /// Is it time to close idle connections?

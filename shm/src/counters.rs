@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::definition::CounterDef;
 use crate::error::{CounterError, CounterErrorKind};
-use crate::file;
+use crate::file::{self, TempName};
 use crate::layout::{self, COUNTERS_MAX, Header, SLOTS_MAX};
 use crate::map::{WORD_BYTES, Words};
 
@@ -53,6 +53,41 @@ fn store(word: &AtomicU64, value: u64) {
     word.store(value.to_le(), Ordering::Relaxed);
 }
 
+/// Counters that nobody finds yet; see [`CounterFile::prepare`]. Dropped, the file is removed,
+/// though its memory stays as long as it is used.
+pub struct UnnamedCounters {
+    file: CounterFile,
+    temp: TempName,
+}
+
+impl UnnamedCounters {
+    /// A hold on the memory.
+    pub fn file(&self) -> CounterFile {
+        self.file.clone()
+    }
+
+    /// Gives the file its name. Who has mapped the file that had it keeps that.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn name(self) -> Result<(), CounterError> {
+        self.temp.name()
+    }
+}
+
+/// The first bytes of a file, and how the rest of it is laid out.
+fn plan(defs: &[CounterDef], slots: usize) -> Result<(Vec<u8>, Header), CounterError> {
+    if !(1..=COUNTERS_MAX).contains(&defs.len()) {
+        return Err(CounterError::definition(format!("1 to {COUNTERS_MAX} counters fit")));
+    }
+    if !(1..=SLOTS_MAX).contains(&slots) {
+        return Err(CounterError::definition(format!("1 to {SLOTS_MAX} slots fit")));
+    }
+    let names = layout::encode_names(defs)?;
+    let header = Header::plan(slots, defs.len(), names.len());
+    Ok(([&header.encode()[..], &names[..]].concat(), header))
+}
+
 impl CounterFile {
     /// Makes a file with `slots` slots, all zero, or memory without a file.
     ///
@@ -69,24 +104,39 @@ impl CounterFile {
         defs: &[CounterDef],
         slots: usize,
     ) -> Result<CounterFile, CounterError> {
-        if !(1..=COUNTERS_MAX).contains(&defs.len()) {
-            return Err(CounterError::definition(format!("1 to {COUNTERS_MAX} counters fit")));
-        }
-        if !(1..=SLOTS_MAX).contains(&slots) {
-            return Err(CounterError::definition(format!("1 to {SLOTS_MAX} slots fit")));
-        }
-        let names = layout::encode_names(defs)?;
-        let header = Header::plan(slots, defs.len(), names.len());
-        let head = [&header.encode()[..], &names[..]].concat();
-        let words = match path {
-            Some(path) => file::create(path, &head, header.file_bytes)?,
-            None => Words::anonymous(&head, header.file_bytes).map_err(|source| CounterError {
-                path: None,
-                kind: CounterErrorKind::Io { doing: "map memory", source },
-            })?,
+        let Some(path) = path else {
+            let (head, header) = plan(defs, slots)?;
+            let words =
+                Words::anonymous(&head, header.file_bytes).map_err(|source| CounterError {
+                    path: None,
+                    kind: CounterErrorKind::Io { doing: "map memory", source },
+                })?;
+            return Ok(CounterFile::of(words, header));
         };
-        let taken = (0..slots).map(|_| AtomicBool::new(false)).collect();
-        Ok(CounterFile { shared: Arc::new(Shared { words, header, taken }) })
+        let unnamed = CounterFile::prepare(path, defs, slots)?;
+        let file = unnamed.file();
+        unnamed.name()?;
+        Ok(file)
+    }
+
+    /// Makes a file as [`CounterFile::create`] does, that has no name yet: what has it stays until
+    /// [`UnnamedCounters::name`].
+    ///
+    /// # Errors
+    /// As [`CounterFile::create`].
+    pub fn prepare(
+        path: &Path,
+        defs: &[CounterDef],
+        slots: usize,
+    ) -> Result<UnnamedCounters, CounterError> {
+        let (head, header) = plan(defs, slots)?;
+        let (words, temp) = file::make(path, &head, header.file_bytes)?;
+        Ok(UnnamedCounters { file: CounterFile::of(words, header), temp })
+    }
+
+    fn of(words: Words, header: Header) -> CounterFile {
+        let taken = (0..header.slot_count).map(|_| AtomicBool::new(false)).collect();
+        CounterFile { shared: Arc::new(Shared { words, header, taken }) }
     }
 
     /// Takes a slot for one thread. It can be taken again after it was dropped, and goes on

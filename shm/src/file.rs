@@ -3,11 +3,11 @@
 //! Everything happens relative to a directory that was opened once and checked: links are not
 //! followed, and a rename of the directory meanwhile changes nothing.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -56,25 +56,49 @@ pub(crate) fn split(path: &Path) -> Result<(&Path, &OsStr), CounterError> {
     }
 }
 
+/// A whole file that does not have its name yet. Dropped, it is removed.
+#[derive(Debug)]
+pub(crate) struct TempName {
+    dir: OwnedFd,
+    temp_name: OsString,
+    path: PathBuf,
+    is_named: bool,
+}
+
+impl TempName {
+    /// Gives the file its name; it takes the place of what had it.
+    pub(crate) fn name(mut self) -> Result<(), CounterError> {
+        let (_, name) = split(&self.path)?;
+        rustix::fs::renameat(&self.dir, &self.temp_name, &self.dir, name)
+            .map_err(|error| CounterError::io(&self.path, "give the file its name", error))?;
+        self.is_named = true;
+        Ok(())
+    }
+}
+
+impl Drop for TempName {
+    fn drop(&mut self) {
+        if !self.is_named {
+            // It may not have been made at all; there is nothing better to do if this fails.
+            let _ = rustix::fs::unlinkat(&self.dir, &self.temp_name, AtFlags::empty());
+        }
+    }
+}
+
 /// Makes a file that begins with `head`, has `bytes` bytes, and is mapped to read and write.
-pub(crate) fn create(path: &Path, head: &[u8], bytes: usize) -> Result<Words, CounterError> {
+pub(crate) fn make(
+    path: &Path,
+    head: &[u8],
+    bytes: usize,
+) -> Result<(Words, TempName), CounterError> {
     let (parent, name) = split(path)?;
     let dir = open_private_dir(parent)?;
     let mut temp_name = name.to_owned();
     temp_name.push(format!(".{}.new", std::process::id()));
-    let made = make_temp(&dir, Path::new(&temp_name))
-        .map_err(|error| CounterError::io(path, "make the file", error))
-        .and_then(|file| fill(path, file, head, bytes));
-    let renamed = made.and_then(|words| {
-        rustix::fs::renameat(&dir, &temp_name, &dir, name)
-            .map_err(|error| CounterError::io(path, "give the file its name", error))?;
-        Ok(words)
-    });
-    if renamed.is_err() {
-        // It may not have been made at all; there is nothing better to do if this fails.
-        let _ = rustix::fs::unlinkat(&dir, &temp_name, AtFlags::empty());
-    }
-    renamed
+    let temp = TempName { dir, temp_name, path: path.to_owned(), is_named: false };
+    let file = make_temp(&temp.dir, Path::new(&temp.temp_name))
+        .map_err(|error| CounterError::io(path, "make the file", error))?;
+    Ok((fill(path, file, head, bytes)?, temp))
 }
 
 /// A file of that name was left by a process that died while it made it, and had our number: the

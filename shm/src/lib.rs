@@ -8,6 +8,8 @@
 //! `Participant`, whose death the others notice, whenever it comes; a [`RobustLock`] survives it.
 //! The bytes are described in `docs/format/region.md`.
 //!
+//! A `DirGuard` keeps a directory for one server and its successors.
+//!
 //! Invariants:
 //! - No two slots share a cache line, so counting never writes a line that another worker writes.
 //! - Any process may be killed between any two instructions; the others go on.
@@ -21,6 +23,8 @@
 mod counters;
 pub mod crash;
 mod definition;
+#[cfg(not(loom))]
+mod dir_guard;
 mod error;
 mod file;
 mod layout;
@@ -32,8 +36,10 @@ mod reader;
 mod region;
 mod robust_lock;
 
-pub use counters::{CounterFile, CounterSlot};
+pub use counters::{CounterFile, CounterSlot, UnnamedCounters};
 pub use definition::{CounterDef, CounterKind};
+#[cfg(not(loom))]
+pub use dir_guard::{DirGuard, DirId, GuardError};
 pub use error::{CounterError, CounterErrorKind};
 pub use file::create_private_dir;
 pub use layout::{COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};

@@ -115,6 +115,21 @@ fn a_new_file_replaces_the_old_one_under_its_readers() {
     assert_eq!(CounterReader::open(&path).unwrap().sum(0), 9);
 }
 
+#[test]
+fn a_file_without_a_name_leaves_the_one_that_has_it() {
+    let (_dir, path) = fresh();
+    let _old = CounterFile::create(Some(&path), DEFS, 1).unwrap();
+    let left = || fs::read_dir(path.parent().unwrap()).unwrap().count();
+    let dropped = CounterFile::prepare(&path, DEFS, 2).unwrap();
+    assert_eq!((CounterReader::open(&path).unwrap().slot_count(), left()), (1, 2));
+    let file = dropped.file();
+    drop(dropped);
+    file.slot(1).add(0, 1);
+    assert_eq!((CounterReader::open(&path).unwrap().slot_count(), left()), (1, 1));
+    CounterFile::prepare(&path, DEFS, 2).unwrap().name().unwrap();
+    assert_eq!((CounterReader::open(&path).unwrap().slot_count(), left()), (2, 1));
+}
+
 /// This test runs twice: the second process, started by the first, only reads.
 #[test]
 fn a_second_process_reads_while_this_one_writes() {

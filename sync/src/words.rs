@@ -17,6 +17,9 @@ pub trait Words {
     /// If `index` is not below [`word_count`](Words::word_count). Who has an index from elsewhere,
     /// the memory itself included, checks it first.
     fn word(&self, index: usize) -> &AtomicU64;
+
+    /// All of them, one behind another; always the same ones.
+    fn all(&self) -> &[AtomicU64];
 }
 
 impl Words for Box<[AtomicU64]> {
@@ -28,6 +31,11 @@ impl Words for Box<[AtomicU64]> {
     fn word(&self, index: usize) -> &AtomicU64 {
         &self[index]
     }
+
+    #[inline]
+    fn all(&self) -> &[AtomicU64] {
+        self
+    }
 }
 
 impl<W: Words + ?Sized> Words for std::sync::Arc<W> {
@@ -38,6 +46,11 @@ impl<W: Words + ?Sized> Words for std::sync::Arc<W> {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         (**self).word(index)
+    }
+
+    #[inline]
+    fn all(&self) -> &[AtomicU64] {
+        (**self).all()
     }
 }
 
@@ -53,7 +66,8 @@ pub fn boxed_words(count: usize) -> Box<[AtomicU64]> {
 pub const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 #[derive(Debug)]
-#[cfg_attr(not(loom), repr(align(128)))]
+#[cfg_attr(not(loom), repr(C, align(128)))]
+#[cfg_attr(loom, repr(transparent))]
 struct Line([AtomicU64; LINE_WORDS]);
 
 /// Words of this process that begin on a line of their own.
@@ -78,4 +92,13 @@ impl Words for LineWords {
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.0[index / LINE_WORDS].0[index % LINE_WORDS]
     }
+
+    #[allow(unsafe_code)]
+    fn all(&self) -> &[AtomicU64] {
+        // SAFETY: a line is `LINE_WORDS` words and nothing else (below), so that in a slice of
+        // lines the words lie one behind another; they live as long as the box.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * LINE_WORDS) }
+    }
 }
+
+const _: () = assert!(size_of::<Line>() == LINE_WORDS * size_of::<AtomicU64>());

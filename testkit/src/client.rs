@@ -52,6 +52,11 @@ impl Client {
         self
     }
 
+    /// The server's address.
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
     /// The client's own address.
     pub fn address(&self) -> SocketAddr {
         self.stream.local_addr().expect("a connected socket has an address")

@@ -17,11 +17,12 @@ use crate::origin::Origin;
 use crate::script::locked;
 
 /// How to start the server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ServerBuilder {
     program: PathBuf,
     command: String,
     flags: Vec<(String, String)>,
+    switches: Vec<String>,
     variables: Vec<(String, String)>,
     folder: Arc<Folder>,
 }
@@ -30,10 +31,9 @@ pub struct ServerBuilder {
 #[derive(Debug)]
 pub struct Server {
     process: Process,
-    program: PathBuf,
+    builder: ServerBuilder,
     address: SocketAddr,
     admin: PathBuf,
-    folder: Arc<Folder>,
 }
 
 impl ServerBuilder {
@@ -55,6 +55,7 @@ impl ServerBuilder {
             program: program.into(),
             command: command.into(),
             flags: Vec::new(),
+            switches: Vec::new(),
             variables: Vec::new(),
             folder: Arc::new(Folder::new()),
         }
@@ -70,6 +71,12 @@ impl ServerBuilder {
     pub fn flag(mut self, name: &str, value: &str) -> ServerBuilder {
         self.flags.retain(|(other, _)| other != name);
         self.flags.push((name.into(), value.into()));
+        self
+    }
+
+    /// A flag without a value.
+    pub fn switch(mut self, name: &str) -> ServerBuilder {
+        self.switches.push(name.into());
         self
     }
 
@@ -104,7 +111,7 @@ impl ServerBuilder {
             process.end();
             panic!("{self:?} does not listen: {}", locked(&process.errors.text));
         };
-        Server { process, program: self.program, address, admin, folder: self.folder }
+        Server { process, builder: self, address, admin }
     }
 
     /// Runs it to its end, for a start that must be refused.
@@ -118,12 +125,21 @@ impl ServerBuilder {
         Output { status, stdout, stderr }
     }
 
-    fn spawn(&self) -> Process {
-        let mut child = Command::new(&self.program)
+    /// As it would be started, without looking after it.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
             .arg(&self.command)
             .args(self.flags.iter().flat_map(|(name, value)| [name, value]))
+            .args(&self.switches)
             .envs(self.variables.iter().cloned())
-            .stdin(Stdio::null())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn spawn(&self) -> Process {
+        let mut child = self
+            .command()
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -140,6 +156,24 @@ impl Server {
         ServerBuilder::new(program).origin(origin).flag("--workers", "2").start()
     }
 
+    /// A server with the same flags that takes over from this one.
+    pub fn successor(&self) -> ServerBuilder {
+        let mut builder = self.builder.clone();
+        builder.variables.clear();
+        builder.switches.retain(|switch| switch != "--upgrade");
+        builder.flag("--listen", &self.address.to_string()).switch("--upgrade")
+    }
+
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.process.child.id()
+    }
+
+    /// Does the process still run?
+    pub fn is_running(&mut self) -> bool {
+        !self.process.has_ended()
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -152,7 +186,7 @@ impl Server {
 
     /// A path in the server's own temporary folder.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path(name)
+        self.builder.path(name)
     }
 
     /// What it has written to standard output so far; all of it once [`Server::wait`] saw its end.
@@ -172,8 +206,11 @@ impl Server {
 
     /// Runs a client command of the binary against this server's admin interface.
     pub fn command(&self, arguments: &[&str]) -> Output {
-        let command =
-            Command::new(&self.program).args(arguments).arg("--admin").arg(&self.admin).output();
+        let command = Command::new(&self.builder.program)
+            .args(arguments)
+            .arg("--admin")
+            .arg(&self.admin)
+            .output();
         command.expect("the binary was built")
     }
 

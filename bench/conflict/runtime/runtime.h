@@ -33,10 +33,17 @@ struct conflict_sum {
 bool conflict_enter(uint32_t thread);
 void conflict_leave(void);
 
+// Counts what all threads do whose names are `prefix` and a number, each as that number, until
+// they are told to leave. For threads of a library, which can't be told to enter. One prefix for
+// the whole life of the program; false: there is another one, or it is too long.
+bool conflict_enter_named(const char *prefix);
+void conflict_leave_named(void);
+
 // Forgets everything. No thread may be inside.
 void conflict_clear(void);
 
-// Sums up. False: there were more lines than the table holds, and the sums are worthless.
+// Sums up. False: there were more lines or threads than the table holds, and the sums are
+// worthless.
 bool conflict_sum(struct conflict_sum *sum);
 
 // The lines in conflict, those with most writes first; returns how many were filled in.

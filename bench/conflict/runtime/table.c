@@ -1,6 +1,8 @@
 // The table of cache lines: who touched each, who wrote it, how often.
+#define _GNU_SOURCE // names of threads
 #include "runtime.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,14 @@ struct line {
 static struct line table[LINES_MAX];
 static _Atomic uint64_t fences;
 static _Atomic bool is_full;
+static _Atomic bool is_overrun; // by a named thread whose number is too high
 static __thread int self = -1; // who this thread is; below 0: it is not counted
+
+enum { NAME_BYTES = 16 }; // of a thread, as the system has it
+static char named[NAME_BYTES];
+static _Atomic bool are_named_counted;
+enum { NOT_ASKED = -2, NOT_NAMED = -1 };
+static __thread int self_by_name = NOT_ASKED;
 
 extern const char __executable_start[]; // where the linker put the program
 
@@ -41,14 +50,44 @@ static void set_bit(_Atomic uint64_t *word, uint64_t bit)
         atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
 }
 
-static void record_line(enum kind kind, uintptr_t number, void *site)
+// The number in this thread's name; asked for only when it counts, since names come late.
+static int number_by_name(void)
+{
+    if (self_by_name != NOT_ASKED)
+        return self_by_name;
+    char name[NAME_BYTES];
+    size_t length = strlen(named);
+    self_by_name = NOT_NAMED;
+    if (pthread_getname_np(pthread_self(), name, sizeof name) != 0
+        || strncmp(name, named, length) != 0)
+        return NOT_NAMED;
+    char *end;
+    unsigned long number = strtoul(name + length, &end, 10);
+    if (end == name + length || *end != '\0')
+        return NOT_NAMED;
+    if (number >= THREADS_MAX) {
+        atomic_store(&is_overrun, true);
+        return NOT_NAMED;
+    }
+    return self_by_name = (int)number;
+}
+
+// As which thread the caller is counted now; below 0: it is not.
+static int counted_as(void)
+{
+    if (self >= 0 || !atomic_load_explicit(&are_named_counted, memory_order_acquire))
+        return self;
+    return number_by_name();
+}
+
+static void record_line(enum kind kind, int thread, uintptr_t number, void *site)
 {
     struct line *line = place_of(number);
     if (line == NULL) {
         atomic_store(&is_full, true);
         return;
     }
-    uint64_t bit = (uint64_t)1 << self;
+    uint64_t bit = (uint64_t)1 << thread;
     set_bit(&line->touched, bit);
     if (kind != LOAD) {
         set_bit(&line->written, bit);
@@ -59,17 +98,18 @@ static void record_line(enum kind kind, uintptr_t number, void *site)
 
 void conflict_record(enum kind kind, const volatile void *address, size_t size, void *site)
 {
-    if (self < 0 || size == 0)
+    int thread = counted_as();
+    if (thread < 0 || size == 0)
         return;
     uintptr_t first = (uintptr_t)address >> LINE_BITS;
     uintptr_t last = ((uintptr_t)address + size - 1) >> LINE_BITS;
     for (uintptr_t number = first; number <= last; number++)
-        record_line(kind, number, site);
+        record_line(kind, thread, number, site);
 }
 
 void conflict_record_fence(void)
 {
-    if (self >= 0)
+    if (counted_as() >= 0)
         atomic_fetch_add_explicit(&fences, 1, memory_order_relaxed);
 }
 
@@ -86,11 +126,26 @@ void conflict_leave(void)
     self = -1;
 }
 
+bool conflict_enter_named(const char *prefix)
+{
+    if (strlen(prefix) >= NAME_BYTES || (named[0] != '\0' && strcmp(named, prefix) != 0))
+        return false;
+    strcpy(named, prefix);
+    atomic_store_explicit(&are_named_counted, true, memory_order_release);
+    return true;
+}
+
+void conflict_leave_named(void)
+{
+    atomic_store(&are_named_counted, false);
+}
+
 void conflict_clear(void)
 {
     memset(table, 0, sizeof table);
     fences = 0;
     is_full = false;
+    is_overrun = false;
 }
 
 static bool is_in_conflict(const struct line *line)
@@ -111,7 +166,7 @@ bool conflict_sum(struct conflict_sum *sum)
         sum->stores += line->counts[STORE];
         sum->rmws += line->counts[RMW];
     }
-    return !is_full;
+    return !is_full && !is_overrun;
 }
 
 static int by_writes(const void *left, const void *right)

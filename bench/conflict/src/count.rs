@@ -1,5 +1,6 @@
 //! Runs an operation on many threads and counts.
 
+use std::ffi::CStr;
 use std::fmt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +45,7 @@ pub struct Counts {
 pub enum Refused {
     /// More threads than the runtime can tell apart, or none.
     Threads(usize),
-    /// More lines were touched than the runtime has room for.
+    /// More lines were touched than the runtime has room for, or by more threads.
     Lines,
     /// The program was not compiled for counting.
     NotInstrumented,
@@ -94,6 +95,39 @@ pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, R
             scope.spawn(move || run(thread, plan.operations, gate, operation));
         }
     });
+    counts(plan)
+}
+
+/// Counts what the threads do whose names are `prefix` and a number from 0 to the plan's threads.
+///
+/// `start` makes them and gets them ready, `work` has them do the operations of the plan; only that
+/// is counted. They end when what `start` gave is dropped.
+///
+/// # Errors
+/// Too many threads or lines.
+pub fn count_named<S>(
+    plan: Plan,
+    prefix: &CStr,
+    start: impl FnOnce() -> S,
+    work: impl FnOnce(&mut S),
+) -> Result<Counts, Refused> {
+    if !(1..=THREADS_MAX).contains(&plan.threads) {
+        return Err(Refused::Threads(plan.threads));
+    }
+    let _one = ONE_AT_A_TIME.lock();
+    // SAFETY: threads enter only below and in `count`, where `ONE_AT_A_TIME` is held, and have
+    // ended when it is released.
+    unsafe { runtime::clear() };
+    let mut subject = start();
+    assert!(runtime::enter_named(prefix), "all named threads have the same prefix");
+    work(&mut subject);
+    runtime::leave_named();
+    drop(subject);
+    counts(plan)
+}
+
+/// What was counted for one operation of the plan.
+fn counts(plan: Plan) -> Result<Counts, Refused> {
     let sum = runtime::sum().ok_or(Refused::Lines)?;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let per_operation =

@@ -18,5 +18,5 @@ mod runtime;
 #[cfg(test)]
 mod tests;
 
-pub use count::{Counts, Plan, Refused, count, require_instrumented};
+pub use count::{Counts, Plan, Refused, count, count_named, require_instrumented};
 pub use runtime::{Line, THREADS_MAX};

@@ -1,6 +1,7 @@
 //! Counts the project's read paths, and the well-known ones beside them, and checks the counts.
 
 mod caches;
+mod flow;
 mod report;
 mod workloads;
 
@@ -8,10 +9,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use forebay_conflict::{Plan, Refused, count, require_instrumented};
+use forebay_conflict::{Counts, Plan, Refused, count, require_instrumented};
+use mimalloc::MiMalloc;
 
+use flow::FLOWS;
 use report::Row;
-use workloads::{CACHES, WORKLOADS, Workload};
+use workloads::{CACHES, Expected, WORKLOADS};
+
+/// What the server has: each thread allocates from pages of its own.
+#[global_allocator]
+static HEAP: MiMalloc = MiMalloc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,12 +64,14 @@ fn main() -> ExitCode {
 /// Is every count what it must be?
 fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
     require_instrumented()?;
-    let is_asked = |workload: &&Workload| {
-        let name = workload.name.to_lowercase();
-        cli.names.is_empty() || cli.names.iter().any(|word| name.contains(&word.to_lowercase()))
-    };
-    let rows = WORKLOADS.iter().chain(CACHES).filter(is_asked).map(|workload| row(workload, cli));
-    let rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
+    let mut rows: Vec<Row> = Vec::new();
+    for workload in WORKLOADS.iter().chain(CACHES).filter(|workload| is_asked(workload.name, cli)) {
+        let counted = |plan| count(plan, &*(workload.operation)());
+        rows.push(row(workload.name, workload.expected, &counted, cli)?);
+    }
+    for flow in FLOWS.iter().filter(|flow| is_asked(flow.name, cli)) {
+        rows.push(row(flow.name, flow.expected, &|plan| flow.count(plan), cli)?);
+    }
     if rows.is_empty() {
         return Err("no operation has such a name".into());
     }
@@ -77,12 +86,23 @@ fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
     Ok(rows.iter().all(|row| row.is_met))
 }
 
-fn row(workload: &Workload, cli: &Cli) -> Result<Row, Refused> {
+fn is_asked(name: &str, cli: &Cli) -> bool {
+    let name = name.to_lowercase();
+    cli.names.is_empty() || cli.names.iter().any(|word| name.contains(&word.to_lowercase()))
+}
+
+type Counting<'a> = &'a dyn Fn(Plan) -> Result<Counts, Refused>;
+
+fn row(
+    name: &'static str,
+    expected: Expected,
+    counting: Counting<'_>,
+    cli: &Cli,
+) -> Result<Row, Refused> {
     let one = Plan { threads: 1, operations: cli.operations };
-    let alone = count(one, &*(workload.operation)())?;
-    let many = Plan { threads: cli.threads, ..one };
-    let together = count(many, &*(workload.operation)())?;
-    let row = Row::new(workload, alone, together);
+    let alone = counting(one)?;
+    let together = counting(Plan { threads: cli.threads, ..one })?;
+    let row = Row::new(name, expected, alone, together);
     if cli.lines || !row.is_met {
         show_lines(&row);
     }

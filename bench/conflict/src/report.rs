@@ -5,7 +5,7 @@ use std::fmt::Write;
 use forebay_conflict::Counts;
 use serde::Serialize;
 
-use crate::workloads::{Expected, Workload};
+use crate::workloads::Expected;
 
 /// One operation's counts.
 #[derive(Serialize)]
@@ -20,14 +20,19 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(workload: &Workload, alone: Counts, together: Counts) -> Row {
-        let expected = match workload.expected {
+    pub(crate) fn new(
+        name: &'static str,
+        expected: Expected,
+        alone: Counts,
+        together: Counts,
+    ) -> Row {
+        let is_met = expected.is_met_by(&together);
+        let expected = match expected {
             Expected::NoConflict => "0".into(),
             Expected::Rmws(count) => format!("{count} or more"),
             Expected::AtMost(count) => format!("at most {count} writes"),
         };
-        let is_met = workload.expected.is_met_by(&together);
-        Row { name: workload.name, alone, together, expected, is_met }
+        Row { name, alone, together, expected, is_met }
     }
 }
 

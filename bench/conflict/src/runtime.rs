@@ -1,5 +1,6 @@
 //! The runtime's functions, as `runtime/runtime.h` declares them.
 
+use std::ffi::CStr;
 use std::fmt;
 
 /// Threads that can be told apart: a line has one bit for each.
@@ -37,6 +38,10 @@ unsafe extern "C" {
     safe fn conflict_enter(thread: u32) -> bool;
     safe fn conflict_leave();
     /// # Safety
+    /// - `prefix` ends with a zero byte.
+    unsafe fn conflict_enter_named(prefix: *const std::ffi::c_char) -> bool;
+    safe fn conflict_leave_named();
+    /// # Safety
     /// - No thread is between `conflict_enter` and `conflict_leave`.
     unsafe fn conflict_clear();
     safe fn conflict_sum(sum: &mut Sum) -> bool;
@@ -55,6 +60,18 @@ pub(crate) fn leave() {
     conflict_leave();
 }
 
+/// Counts what all threads do whose names are `prefix` and a number, each as that number, until
+/// [`leave_named`]. One prefix for the life of the program; false if it can't be this one.
+pub(crate) fn enter_named(prefix: &CStr) -> bool {
+    // SAFETY: it is a C string.
+    unsafe { conflict_enter_named(prefix.as_ptr()) }
+}
+
+/// Ends the counting of named threads.
+pub(crate) fn leave_named() {
+    conflict_leave_named();
+}
+
 /// Forgets everything.
 ///
 /// # Safety
@@ -64,7 +81,7 @@ pub(crate) unsafe fn clear() {
     unsafe { conflict_clear() }
 }
 
-/// What was counted; `None` if there were more lines than the runtime has room for.
+/// What was counted; `None` if there were more lines or threads than the runtime has room for.
 pub(crate) fn sum() -> Option<Sum> {
     let mut sum = Sum::default();
     conflict_sum(&mut sum).then_some(sum)

@@ -33,6 +33,7 @@ impl Budget {
         Arc::new(Self { bytes_max, taken_bytes: AtomicU64::new(0) })
     }
 
+    #[cfg(test)]
     pub(super) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }

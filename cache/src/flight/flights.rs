@@ -43,11 +43,11 @@ impl FlightConfig {
     fn shard_count(&self) -> usize {
         self.shard_count.clamp(1, SHARD_COUNT_MAX).next_power_of_two()
     }
+}
 
-    /// What the tables take, beside `growing_bytes_max`.
-    pub(crate) fn fixed_bytes(&self) -> u64 {
-        (self.shard_count() * (size_of::<Padded>() + declined::BYTES)) as u64
-    }
+/// What the tables of so many shards take, beside `growing_bytes_max`.
+pub(crate) const fn fixed_bytes(shard_count: usize) -> u64 {
+    (shard_count * (size_of::<Padded>() + declined::BYTES)) as u64
 }
 
 /// What is fetched.

@@ -65,6 +65,7 @@ impl Lead {
     }
 
     /// The number that the gate gave when this lead was made.
+    #[cfg(test)]
     pub(crate) fn purge_noted(&self) -> u64 {
         self.duty.flight.purge_noted
     }

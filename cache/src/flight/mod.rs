@@ -43,8 +43,6 @@ pub use growing::{Base, ReadEvent};
 pub use growth::NobodyListens;
 pub use lead::{Refused, Renewed};
 
-pub(crate) use flights::{FlightConfig, FlightKey, Flights, Gate, Joined};
-pub(crate) use growing::Opening;
+pub(crate) use flights::{FlightConfig, FlightKey, Flights, Gate, Joined, fixed_bytes};
 pub(crate) use growth::Growth;
 pub(crate) use lead::Lead;
-pub(crate) use stats::FlightStats;

@@ -129,6 +129,7 @@ impl Flight {
     }
 
     /// What the fragments cost that are held now.
+    #[cfg(test)]
     pub(super) fn held_bytes(&self) -> u64 {
         self.growing.lock().held_bytes
     }

@@ -26,7 +26,7 @@ impl KeyHash {
 
     /// Two different buckets of `bucket_count`, which is at least two.
     #[inline]
-    pub(super) fn buckets(self, bucket_count: usize) -> [usize; 2] {
+    pub(crate) fn buckets(self, bucket_count: usize) -> [usize; 2] {
         let first = scale(self.0, bucket_count);
         let second = scale(self.0.wrapping_mul(SECOND_FACTOR), bucket_count);
         if second != first {
@@ -37,7 +37,7 @@ impl KeyHash {
 
     /// The low 22 bits, never zero.
     #[inline]
-    pub(super) fn fingerprint(self) -> u32 {
+    pub(crate) fn fingerprint(self) -> u32 {
         ((self.0 & FINGERPRINT_MASK) as u32).max(1)
     }
 }

@@ -3,13 +3,25 @@
 use std::ops::Range;
 
 use forebay_sync::Words;
-use forebay_sync::atomic::Relaxed;
+use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::pins::PinRow;
 
 use super::key::{Key, KeyHash};
 use super::records::{Hit, Pinned, Records};
-use super::table::Index;
-use super::word::USE_MAX;
+use super::table::{BUCKET_WORDS, Index};
+use super::word::{USE_MAX, Word};
+
+/// Which words of a bucket may name a live record of a key with this fingerprint, a bit each.
+/// Without a branch for each word: where a key lies cannot be foreseen.
+#[inline]
+fn live_of(words: &[AtomicU64; BUCKET_WORDS], first_word: Option<u64>, fingerprint: u32) -> u32 {
+    let word = |offset: usize| match first_word {
+        Some(word) if offset == 0 => word,
+        _ => words[offset].load(Relaxed),
+    };
+    let is_live = |offset| Word::from_bits(word(offset)).is_live_of(fingerprint);
+    (0..BUCKET_WORDS).fold(0, |bits, offset| bits | u32::from(is_live(offset)) << offset)
+}
 
 impl<W: Words, R: Records> Index<W, R> {
     /// The live record of a key, pinned until the hit is dropped.
@@ -24,10 +36,24 @@ impl<W: Words, R: Records> Index<W, R> {
         key: &Key<impl Fn(Pinned<'_>) -> bool>,
     ) -> Option<Hit<'row>> {
         let fingerprint = key.hash.fingerprint();
-        self.slots(key.hash).find_map(|slot| {
-            let hit = self.look(row, slot, |word| word.is_live_of(fingerprint)).ok()?;
-            key.is_at(hit.at()).then_some(hit)
-        })
+        let buckets = key.hash.buckets(self.bucket_count());
+        let words = buckets.map(|bucket| self.words_of(bucket));
+        // Before the first bucket is searched, so that both lines are on their way.
+        let hint = words[1].map_or(0, |words| words[0].load(Relaxed));
+        for (number, words) in words.into_iter().enumerate() {
+            let first_word = if number == 1 { Some(hint) } else { None };
+            let mut matches = words.map_or(0, |words| live_of(words, first_word, fingerprint));
+            while matches != 0 {
+                let slot = buckets[number] * BUCKET_WORDS + matches.trailing_zeros() as usize;
+                matches &= matches - 1;
+                if let Ok(hit) = self.look(row, slot, |word| word.is_live_of(fingerprint))
+                    && key.is_at(hit.at())
+                {
+                    return Some(hit);
+                }
+            }
+        }
+        None
     }
 
     /// Counts a use. What is used much is not written any more.
@@ -40,6 +66,12 @@ impl<W: Words, R: Records> Index<W, R> {
         }
     }
 
+    /// Forgets all uses: the record leaves when its segment is drained the next time.
+    pub fn forget_uses(&self, hit: &Hit<'_>) {
+        // Who loses has met a reader, or somebody who takes it out.
+        self.swap(hit.slot, hit.word, |word| word.with_uses(0), Relaxed);
+    }
+
     /// The record at exactly this place, in whatever state: for who walks over a segment, knows
     /// each record's hash, and wants to know if a word still names it. Who reclaims the segment
     /// makes sure by [`remove_place`](Index::remove_place).
@@ -50,7 +82,7 @@ impl<W: Words, R: Records> Index<W, R> {
         place: u32,
     ) -> Option<Hit<'row>> {
         let fingerprint = hash.fingerprint();
-        let is_it = |word: super::Word| word.is_of(fingerprint) && word.place() == place;
+        let is_it = |word: Word| word.is_of(fingerprint) && word.place() == place;
         self.slots(hash).find_map(|slot| self.look(row, slot, is_it).ok())
     }
 

@@ -30,7 +30,7 @@
 //! - Who takes a word out or swaps it, and fails, reads it again. So no remover passes over a
 //!   record that moves, becomes live, or is counted as used.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // What words and pins promise each other: the constructor's contract.
 
 mod change;
 mod insert;

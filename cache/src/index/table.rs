@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use forebay_sync::Words;
-use forebay_sync::atomic::{Ordering, Relaxed, acquire};
+use forebay_sync::atomic::{AtomicU64, Ordering, Relaxed, acquire};
 use forebay_sync::pins::{NotPinned, PinRow};
 
 use super::key::KeyHash;
@@ -112,6 +112,12 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn bucket(&self, bucket: usize) -> [Word; BUCKET_WORDS] {
         assert!(bucket < self.bucket_count, "bucket {bucket} of {}", self.bucket_count);
         std::array::from_fn(|offset| self.glance(bucket * BUCKET_WORDS + offset))
+    }
+
+    /// The words of a bucket, where they are.
+    #[inline]
+    pub(super) fn words_of(&self, bucket: usize) -> Option<&[AtomicU64; BUCKET_WORDS]> {
+        self.words.all().get(bucket * BUCKET_WORDS..)?.first_chunk()
     }
 
     /// The slots of some buckets, so far as there are such.

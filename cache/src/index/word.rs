@@ -49,11 +49,11 @@ impl Word {
     /// Names no record.
     pub const EMPTY: Word = Word(0);
 
-    pub(super) const fn from_bits(bits: u64) -> Word {
+    pub(crate) const fn from_bits(bits: u64) -> Word {
         Word(bits)
     }
 
-    pub(super) const fn bits(self) -> u64 {
+    pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 
@@ -121,7 +121,7 @@ impl Word {
 
     /// May a reader who looks for this fingerprint find its record here?
     #[inline]
-    pub(super) const fn is_live_of(self, fingerprint: u32) -> bool {
+    pub(crate) const fn is_live_of(self, fingerprint: u32) -> bool {
         let wanted =
             (fingerprint as u64) << FINGERPRINT_SHIFT | (State::Live as u64) << STATE_SHIFT;
         (self.0 ^ wanted) & (FINGERPRINT_MASK | STATE_MASK) == 0
@@ -135,7 +135,7 @@ impl Word {
 
     /// Is it the same word, but for its use count?
     #[inline]
-    pub(super) const fn is_same_record(self, other: Word) -> bool {
+    pub(crate) const fn is_same_record(self, other: Word) -> bool {
         (self.0 ^ other.0) & !USE_MASK == 0
     }
 }

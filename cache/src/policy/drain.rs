@@ -46,21 +46,32 @@ pub enum Fate {
 pub struct Drain {
     pub(super) from: Queue,
     pub(super) is_compacted: bool,
-    /// Records that were used at least so often are kept.
+    pub(super) keeps: Keeps,
+}
+
+/// What is kept, but for what is stale. Two allowances rather than a mere threshold, since records
+/// may be used between census and drain, and then more could be kept than is gained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Keeps {
+    /// Records that were used at least so often.
     pub(super) uses_min: u8,
-    /// So many bytes more are kept of those that were used once less.
+    /// So many bytes of them.
+    pub(super) bytes: u64,
+    /// So many bytes of those that were used once less, but at all.
     pub(super) spare_bytes: u64,
 }
 
 impl Drain {
-    /// Begins to drain a segment of `segment_bytes`, which holds what `census` says.
+    /// Begins to drain a segment of `segment_bytes`, which holds what `census` says. The census may
+    /// be empty unless the choice [needs](Choice::needs_census) one.
     pub fn new(choice: Choice, census: &Census, segment_bytes: u64, rules: &Rules) -> Self {
-        let is_compacted = choice.cause == Cause::Dead;
-        let (uses_min, spare_bytes) = match choice.queue {
-            Queue::Small => (rules.promote_uses, 0),
-            Queue::Main => kept(census, segment_bytes * u64::from(rules.keep_percent) / 100),
+        let keeps = match choice.queue {
+            Queue::Small => {
+                Keeps { uses_min: rules.promote_uses, bytes: segment_bytes, spare_bytes: 0 }
+            }
+            Queue::Main => Keeps::of(census, segment_bytes * u64::from(rules.keep_percent) / 100),
         };
-        Self { from: choice.queue, is_compacted, uses_min, spare_bytes }
+        Self { from: choice.queue, is_compacted: choice.cause == Cause::Dead, keeps }
     }
 
     /// What becomes of this record.
@@ -71,24 +82,13 @@ impl Drain {
         if self.is_compacted {
             return Fate::Move(self.from, seen.uses);
         }
-        if seen.uses < self.uses_min && !self.is_spared(seen) {
+        if !self.keeps.take(seen) {
             return self.leaves();
         }
         match self.from {
             Queue::Small => Fate::Move(Queue::Main, 0),
             Queue::Main => Fate::Move(Queue::Main, seen.uses - 1),
         }
-    }
-
-    fn is_spared(&mut self, seen: Seen) -> bool {
-        let is_spared = seen.uses > 0
-            && seen.uses + 1 == self.uses_min
-            && seen.bytes <= self.spare_bytes
-            && self.from == Queue::Main;
-        if is_spared {
-            self.spare_bytes -= seen.bytes;
-        }
-        is_spared
     }
 
     fn leaves(&self) -> Fate {
@@ -99,16 +99,33 @@ impl Drain {
     }
 }
 
-/// From how many uses on everything is kept, and how much of what was used once less, so that it
-/// is at most `bytes_max`.
-fn kept(census: &Census, bytes_max: u64) -> (u8, u64) {
-    let mut left = bytes_max;
-    for uses in (1..=USES_MAX).rev() {
-        let bytes = census.used(uses);
-        if bytes > left {
-            return (uses + 1, left);
+impl Keeps {
+    /// The most used, as far as `bytes_max` goes.
+    fn of(census: &Census, bytes_max: u64) -> Self {
+        let mut bytes = 0;
+        for uses in (1..=USES_MAX).rev() {
+            let spare_bytes = bytes_max - bytes;
+            if census.used(uses) > spare_bytes {
+                return Self { uses_min: uses + 1, bytes, spare_bytes };
+            }
+            bytes += census.used(uses);
         }
-        left -= bytes;
+        // What was not used at all when it was counted, but since, may have the rest.
+        Self { uses_min: 1, bytes: bytes_max, spare_bytes: 0 }
     }
-    (1, 0)
+
+    fn take(&mut self, seen: Seen) -> bool {
+        let left = if seen.uses >= self.uses_min {
+            &mut self.bytes
+        } else if seen.uses > 0 && seen.uses + 1 == self.uses_min {
+            &mut self.spare_bytes
+        } else {
+            return false;
+        };
+        let is_enough = seen.bytes <= *left;
+        if is_enough {
+            *left -= seen.bytes;
+        }
+        is_enough
+    }
 }

@@ -9,8 +9,8 @@ pub enum Known {
     Nothing,
     /// It left the small queue not long ago.
     Ghost,
-    /// It takes the place of a record that was used so often in this queue.
-    Replaces(Queue, u8),
+    /// It takes the place of a record.
+    Replaces,
 }
 
 /// Which queue a new record goes to: main if its key is known to be asked for more than once.
@@ -18,6 +18,6 @@ pub enum Known {
 pub fn enters(known: Known) -> Queue {
     match known {
         Known::Nothing => Queue::Small,
-        Known::Ghost | Known::Replaces(..) => Queue::Main,
+        Known::Ghost | Known::Replaces => Queue::Main,
     }
 }

@@ -21,7 +21,8 @@ pub const GHOSTS_PER_WORD: usize = 2;
 
 const GHOST_BITS: u32 = 32;
 const LEFT_BITS: u32 = 16;
-/// Ghosts count for at most so many steps of time; half of what can be told apart.
+/// Ghosts count for about so many steps of time at most. After 64 times as many time comes round
+/// again, and what nobody wrote over is taken for young once more.
 const STEPS: u64 = 1 << 10;
 
 /// What time it is for ghosts.

@@ -11,14 +11,24 @@
 //! open segment, or it leaves, with a ghost or without ([`ghosts`]).
 //!
 //! Invariants:
-//! - Draining gains: of a segment of main never more is kept than [`Rules::keep_percent`], so
-//!   whoever needs a free segment gets one after a bounded number of drains.
-//! - Of what is kept of a segment of main, nothing was used less than anything that leaves.
+//! - Draining gains: of a segment of main never more is kept than [`Rules::keep_percent`], and what
+//!   moves before its turn is less than a hundred less [`Rules::dead_percent`] of what was filled.
+//!   So whoever needs a free segment gets one after a bounded number of drains, as long as the
+//!   ends of segments where no record fitted any more are smaller than what is gained.
+//! - What is copied of a segment is not more than it held, so one free segment in reserve is enough
+//!   for each who drains.
+//! - Of what is kept of a segment of main, nothing was used less than anything that leaves, by the
+//!   counts of the census: hits that come in between may make it a little wrong, never more.
+//! - Whatever the caller counts, each queue is drained in the order in which its segments were
+//!   sealed, but for those that are stale or much of which is dead.
 
 mod drain;
 mod enter;
 pub mod ghosts;
 mod next;
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests;
 mod word;
 
 pub use drain::{Census, Drain, Fate, Seen};
@@ -47,7 +57,7 @@ pub struct Rules {
     /// At most this share of a segment of main is kept when it is drained. So at most
     /// `keep / (100 - keep)` bytes are copied within main for each byte that is gained.
     pub keep_percent: u32,
-    /// A segment of which at least this share is dead is drained before its turn. Above 100: none.
+    /// A segment of which more than this share is dead is drained before its turn. 100: none is.
     pub dead_percent: u32,
 }
 
@@ -56,3 +66,10 @@ impl Rules {
     pub const STORE: Self =
         Self { small_percent: 10, promote_uses: 1, keep_percent: 80, dead_percent: 20 };
 }
+
+// Nothing gets from small to main unused, and what can be counted is enough.
+const _: () = assert!(Rules::STORE.promote_uses >= 1);
+const _: () = assert!(Rules::STORE.promote_uses <= USES_MAX);
+// Each drain gains something.
+const _: () = assert!(Rules::STORE.keep_percent < 100);
+const _: () = assert!(Rules::STORE.dead_percent > 0);

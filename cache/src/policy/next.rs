@@ -13,7 +13,7 @@ pub struct Sealed {
     pub order: u64,
     /// Bytes that were written into it.
     pub filled_bytes: u64,
-    /// Bytes of its records that somebody may still be served.
+    /// Bytes of its records that somebody may still be served; rather too many than too few.
     pub live_bytes: u64,
     /// When all its records are stale, in the unit of `now`.
     pub stale_from: u64,
@@ -35,7 +35,7 @@ pub struct Pool {
 pub enum Cause {
     /// All its records are stale.
     Stale,
-    /// Most of it is dead: what lives moves within its queue, whether it was used or not.
+    /// Much of it is dead: what lives moves within its queue, whether it was used or not.
     Dead,
     /// It is the oldest of its queue.
     Oldest,
@@ -50,6 +50,14 @@ pub struct Choice {
     pub queue: Queue,
     /// Why this one.
     pub cause: Cause,
+}
+
+impl Choice {
+    /// Whether [`Drain::new`](super::Drain::new) has to know how often its records were used;
+    /// elsewhere an empty census will do.
+    pub fn needs_census(&self) -> bool {
+        self.queue == Queue::Main && self.cause != Cause::Dead
+    }
 }
 
 /// The one of all offered that is first by some measure, so far.
@@ -71,10 +79,10 @@ impl First {
 
 /// The segment to be drained; none if none is offered.
 ///
-/// Segments whose records are all stale go first. If too much of what is filled is dead, the one
-/// with the most dead bytes is next. Then the oldest of small goes as long as that queue has more
-/// than its share, else the oldest of main; if the queue whose turn it is has none to offer, the
-/// oldest of the other one.
+/// Segments whose records are all stale go first, the oldest of them first. Then, of those of which
+/// too much is dead, the one with the fewest live bytes: it gives back the most. Then the oldest of
+/// small goes as long as that queue has more than its share, else the oldest of main; if the queue
+/// whose turn it is has none to offer, the oldest of the other one.
 pub fn next(offered: impl Iterator<Item = Sealed>, pool: Pool, rules: &Rules) -> Option<Choice> {
     let [mut stale, mut deadest, mut small, mut main] = [First::default(); 4];
     for sealed in offered {

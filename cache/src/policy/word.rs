@@ -6,13 +6,18 @@
 //! | 0 | queue: 1 main | the same |
 //! | 1–2 | cause: 0 stale, 1 dead, 2 oldest | 1: is compacted |
 //! | 3–7 | 0 | uses from which on records are kept |
-//! | 8–62 | 0 | bytes that are still kept of what was used once less |
+//! | 8–34 | 0 | bytes that are still kept of these |
+//! | 35–61 | 0 | bytes that are still kept of what was used once less |
 
+use super::drain::Keeps;
 use super::{Cause, Choice, Drain, Queue, USES_MAX};
 
 const USES_SHIFT: u32 = 3;
-const SPARE_SHIFT: u32 = 8;
-const SPARE_MAX: u64 = (1 << (63 - SPARE_SHIFT)) - 1;
+const BYTES_SHIFT: u32 = 8;
+const SPARE_SHIFT: u32 = 35;
+const END_SHIFT: u32 = 62;
+/// Far more than a segment holds.
+const BYTES_MAX: u64 = (1 << (END_SHIFT - SPARE_SHIFT)) - 1;
 
 impl Choice {
     /// Without the place.
@@ -35,9 +40,10 @@ impl Choice {
 impl Drain {
     /// How far it has come.
     pub fn encode(self) -> u64 {
-        let spare = self.spare_bytes.min(SPARE_MAX) << SPARE_SHIFT;
-        spare
-            | u64::from(self.uses_min) << USES_SHIFT
+        let Keeps { uses_min, bytes, spare_bytes } = self.keeps;
+        spare_bytes.min(BYTES_MAX) << SPARE_SHIFT
+            | bytes.min(BYTES_MAX) << BYTES_SHIFT
+            | u64::from(uses_min) << USES_SHIFT
             | u64::from(self.is_compacted) << 1
             | self.from.bit()
     }
@@ -45,13 +51,11 @@ impl Drain {
     /// `None` for what no drain has.
     pub fn decode(word: u64) -> Option<Drain> {
         let uses_min = (word >> USES_SHIFT & 0b1_1111) as u8;
-        let is_sound = word & 0b100 == 0 && uses_min <= USES_MAX + 1 && word >> 63 == 0;
-        is_sound.then_some(Drain {
-            from: Queue::of(word),
-            is_compacted: word & 0b10 != 0,
-            uses_min,
-            spare_bytes: word >> SPARE_SHIFT,
-        })
+        let is_sound = word & 0b100 == 0 && uses_min <= USES_MAX + 1 && word >> END_SHIFT == 0;
+        let bytes = word >> BYTES_SHIFT & BYTES_MAX;
+        let keeps = Keeps { uses_min, bytes, spare_bytes: word >> SPARE_SHIFT };
+        let is_compacted = word & 0b10 != 0;
+        is_sound.then_some(Drain { from: Queue::of(word), is_compacted, keeps })
     }
 
     /// The queue that the segment is in.
@@ -84,10 +88,15 @@ mod tests {
                 let choice = Choice { place: 7, queue, cause };
                 assert_eq!(Choice::decode(choice.encode(), 7), Some(choice));
             }
-            for (is_compacted, uses_min, spare_bytes) in
-                [(false, 0, 0), (true, 1, 1), (false, USES_MAX + 1, SPARE_MAX)]
-            {
-                let drain = Drain { from: queue, is_compacted, uses_min, spare_bytes };
+            let cases = [
+                (false, 0, 0, 0),
+                (true, 1, 1, 2),
+                (false, USES_MAX, BYTES_MAX, 0),
+                (false, USES_MAX + 1, 0, BYTES_MAX),
+            ];
+            for (is_compacted, uses_min, bytes, spare_bytes) in cases {
+                let keeps = Keeps { uses_min, bytes, spare_bytes };
+                let drain = Drain { from: queue, is_compacted, keeps };
                 assert_eq!(Drain::decode(drain.encode()), Some(drain));
             }
         }
@@ -98,7 +107,7 @@ mod tests {
         for word in [0b110, 0b1000, 1 << 63] {
             assert_eq!(Choice::decode(word, 0), None, "{word:#b}");
         }
-        for word in [0b100, 31 << USES_SHIFT, 1 << 63] {
+        for word in [0b100, 31 << USES_SHIFT, 1 << END_SHIFT, 1 << 63] {
             assert_eq!(Drain::decode(word), None, "{word:#b}");
         }
     }

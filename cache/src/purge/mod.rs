@@ -4,18 +4,22 @@
 //! another process perhaps, it cannot find; so whoever stores looks here. `docs/format/store.md`,
 //! "Purges", describes the bytes.
 //!
-//! | purge, under the purge lock | fill | follower |
-//! |---|---|---|
-//! | [`Purges::announce`]: writes its predicate, raises `purge_seq`, fence | [`Purges::noted`], then asks the origin | |
-//! | walks: takes out what matches, unchecked words too | publishes unchecked, fence | finds a flight |
-//! | acknowledges | [`Purges::check`]: live, or withdrawn | [`Purges::is_newer`] than its leader noted? |
+//! | who | does |
+//! |---|---|
+//! | purge, under the purge lock | [`Purges::announce`]: slot, `purge_seq`, fence |
+//! | | walks: takes out what matches, unchecked words too |
+//! | | acknowledges |
+//! | fill | [`Purges::noted`], then asks the origin |
+//! | | publishes unchecked, fence |
+//! | | [`Purges::check`]: makes it live, or withdraws it |
+//! | follower | finds a flight: [`Purges::is_newer`] than what its leader noted? |
 //!
 //! So either the walk finds the word, or the fill finds the purge.
 //!
 //! | word | written by | read by |
 //! |---|---|---|
 //! | `purge_seq` | who holds the purge lock | all |
-//! | a slot | who holds the purge lock, before `purge_seq` says its number | who checks, who repeats |
+//! | a slot | who holds the purge lock, before `purge_seq` | who checks, who repeats |
 //!
 //! A slot is written over by the purge that comes one ring later. Who reads it meanwhile reads
 //! anything; so who has read looks at `purge_seq` again: if as many purges are newer than what it
@@ -26,7 +30,7 @@
 //!
 //! | died | `purge_seq` | slot of n + 1 | what the next owner does |
 //! |---|---|---|---|
-//! | while it wrote the slot | n | torn | repeats the walk of n, which was done; writes the slot anew |
+//! | while it wrote the slot | n | torn | repeats the walk of n; writes the slot anew |
 //! | at `purge.written` | n | whole | the same: this purge never was |
 //! | at `purge.announced` | n + 1 | whole | walks for n + 1 in its place |
 //! | in the walk, or after it | n + 1 | whole | walks for n + 1 again |
@@ -48,7 +52,5 @@ mod loom_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, Predicate};
-pub(crate) use ring::{
-    NoRing, PURGE_SEQ_WORD, Purges, SLOT_WORDS, Verdict, slots_for, widened, words_needed,
-};
+pub(crate) use predicate::Predicate;
+pub(crate) use ring::{PURGE_SEQ_WORD, Purges, Verdict, slots_for, words_needed};

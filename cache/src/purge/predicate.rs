@@ -22,13 +22,12 @@ pub(crate) enum Predicate<'a> {
     All,
 }
 
-/// The numbers of the kinds.
+/// The numbers of the kinds. 4 is kept for an expression over tags: who finds one takes it for
+/// everything.
 pub(super) mod kind {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const PREFIX: u64 = 2;
     pub(crate) const ALL: u64 = 3;
-    /// An expression over tags. Not made yet; whoever finds one takes it for everything.
-    pub(crate) const TAGS: u64 = 4;
 }
 
 /// Kind in the low half of a word, length in the high one.
@@ -81,9 +80,12 @@ impl<'a> Predicate<'a> {
         let Some(bytes) = buffer.get_mut(..byte_count) else {
             return Predicate::All;
         };
-        for (piece, word) in bytes.chunks_mut(WORD_BYTES).zip(words) {
-            piece.copy_from_slice(&word.to_le_bytes()[..piece.len()]);
+        let (whole, rest) = bytes.as_chunks_mut();
+        for (piece, word) in whole.iter_mut().zip(&mut words) {
+            *piece = word.to_le_bytes();
         }
+        let last: [u8; WORD_BYTES] = words.next().unwrap_or_default().to_le_bytes();
+        rest.copy_from_slice(&last[..rest.len()]);
         match first & u64::from(u32::MAX) {
             kind::KEY => Predicate::Key(bytes),
             kind::PREFIX => Predicate::Prefix(bytes),

@@ -15,8 +15,8 @@
 use std::fmt;
 
 use forebay_shm::crash_point;
+use forebay_sync::Words;
 
-use super::data::Memory;
 use super::header::{Checksum, Header, HeaderError, Kind};
 use super::marks::{Frozen, Marks};
 use super::record::Record;
@@ -74,7 +74,7 @@ pub(crate) struct OpenSegment<W> {
     expires: u64,
 }
 
-impl<W: Memory> OpenSegment<W> {
+impl<W: Words> OpenSegment<W> {
     pub(super) fn new(segments: Segments<W>, segment: u32, state: State) -> OpenSegment<W> {
         OpenSegment { segments, segment, state, filled_bytes: 0, expires: 0 }
     }
@@ -90,6 +90,7 @@ impl<W: Memory> OpenSegment<W> {
     }
 
     /// Its state.
+    #[cfg(test)]
     pub(crate) fn state(&self) -> State {
         self.state
     }

@@ -10,7 +10,7 @@ use std::fmt;
 #[cfg(not(loom))]
 use forebay_shm::{Area, ReadOnlyArea};
 use forebay_sync::Words;
-use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::atomic::Relaxed;
 
 use super::header::{HEADER_BYTES, HEADER_WORDS, Header, HeaderError};
 use super::marks::{Marks, MarksWord};
@@ -22,33 +22,6 @@ use super::size::{Geometry, Place, UNIT_WORDS};
 const _: () = assert!(cfg!(target_endian = "little"));
 
 const WORD_BYTES: usize = 8;
-
-/// Words that lie one after another.
-pub(crate) trait Memory: Words {
-    /// All of them; always the same ones.
-    fn all(&self) -> &[AtomicU64];
-}
-
-impl Memory for Box<[AtomicU64]> {
-    fn all(&self) -> &[AtomicU64] {
-        self
-    }
-}
-
-impl<M: Memory + ?Sized> Memory for std::sync::Arc<M> {
-    #[inline]
-    fn all(&self) -> &[AtomicU64] {
-        (**self).all()
-    }
-}
-
-#[cfg(not(loom))]
-impl Memory for Area {
-    #[inline]
-    fn all(&self) -> &[AtomicU64] {
-        self.words()
-    }
-}
 
 /// Words that may be looked at, each as it is at that moment.
 pub(crate) trait LoadWords {
@@ -73,6 +46,17 @@ impl LoadWords for ReadOnlyArea {
     }
 }
 
+#[cfg(not(loom))]
+impl LoadWords for Area {
+    fn word_count(&self) -> usize {
+        Words::word_count(self)
+    }
+
+    fn load(&self, index: usize) -> u64 {
+        self.word(index).load(Relaxed)
+    }
+}
+
 /// An area has fewer words than its segments need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooFewWords;
@@ -94,7 +78,7 @@ pub(crate) struct Data<W> {
     shadow: std::sync::Arc<Shadow>,
 }
 
-impl<W: Memory> LoadWords for Data<W> {
+impl<W: Words> LoadWords for Data<W> {
     fn word_count(&self) -> usize {
         self.memory.word_count()
     }
@@ -105,7 +89,7 @@ impl<W: Memory> LoadWords for Data<W> {
     }
 }
 
-impl<W: Memory> Data<W> {
+impl<W: Words> Data<W> {
     pub(super) fn new(memory: W, geometry: Geometry) -> Result<Data<W>, TooFewWords> {
         if !holds_segments(memory.word_count(), geometry) {
             return Err(TooFewWords);
@@ -179,7 +163,7 @@ pub(super) struct Writer<'a, W> {
     pending_count: usize,
 }
 
-impl<W: Memory> Writer<'_, W> {
+impl<W: Words> Writer<'_, W> {
     /// Appends bytes; what goes beyond the end is left out.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let wanted = (WORD_BYTES - self.pending_count) % WORD_BYTES;

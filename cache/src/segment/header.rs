@@ -83,16 +83,23 @@ pub(crate) enum HeaderError {
     TooLong,
 }
 
-impl fmt::Display for HeaderError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
+impl HeaderError {
+    /// What is wrong, in words.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
             HeaderError::NoRoom => "there is no room for a header",
             HeaderError::Kind => "the kind of record does not exist",
             HeaderError::Spare => "bits are set that are zero so far",
             HeaderError::Sequence => "the sequence is missing or too high",
             HeaderError::Length => "there is no key, or something in a filler",
             HeaderError::TooLong => "the record goes beyond its segment",
-        })
+        }
+    }
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.text())
     }
 }
 

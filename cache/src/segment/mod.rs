@@ -11,7 +11,7 @@
 //! | who moves a record | [`MarksWord::freeze`], [`OpenSegment::append_copy`], swaps the word |
 //! | sweeper | [`Segments::suspect`] |
 //! | who comes first after it | [`Segments::adopt`], checks the records, [`OpenSegment::seal`] |
-//! | tool | [`Outside::copy`], [`Outside::walk`] |
+//! | tool | [`Outside::copy`], [`Outside::glimpse`], [`Outside::describe`], [`Outside::walk`] |
 //!
 //! Invariants:
 //! - What is read from shared words is checked before it is used: a place, a length, a state may be
@@ -40,13 +40,13 @@ mod loom_tests;
 mod tests;
 
 pub(crate) use append::{NewRecord, NotAppended, OpenSegment};
-pub(crate) use data::{LoadWords, Memory, TooFewWords};
-pub(crate) use header::{HEADER_BYTES, Header, HeaderError, Kind, SEQUENCE_MAX};
-pub(crate) use marks::{Frozen, IsFrozen, Marks, MarksWord};
-pub(crate) use outside::{Copied, NotCopied, Outside, Walked};
+pub(crate) use data::LoadWords;
+pub(crate) use header::{Header, Kind, SEQUENCE_MAX};
+pub(crate) use marks::{Marks, MarksWord};
+pub(crate) use outside::{Copied, Described, NotCopied, Outside};
 pub(crate) use record::Record;
-pub(crate) use scan::{Damage, Scan, Scanned};
+pub(crate) use scan::{Damage, Scanned};
 pub(crate) use segments::Segments;
-pub(crate) use size::{DATA_BYTES_MAX, Geometry, Place, SizeError, UNIT_BYTES};
-pub(crate) use state::{Phase, Queue, State};
-pub(crate) use table::{OtherState, Table};
+pub(crate) use size::{DATA_BYTES_MAX, Geometry, Place, UNIT_BYTES};
+pub(crate) use state::{Phase, Queue, SEGMENT_WORDS, State};
+pub(crate) use table::Table;

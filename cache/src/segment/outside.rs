@@ -50,6 +50,16 @@ pub(crate) enum NotCopied {
     NotWhole,
 }
 
+/// What the table says of a segment, all of it at one generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    pub(crate) state: State,
+    pub(crate) order: u64,
+    pub(crate) filled_bytes: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) expires: u64,
+}
+
 /// What lay in a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Walked {
@@ -84,13 +94,54 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         Ok(Outside::over(states, data, geometry))
     }
 
-    pub(super) fn over(states: &'a S, data: &'a D, geometry: Geometry) -> Outside<'a, S, D> {
+    pub(crate) fn over(states: &'a S, data: &'a D, geometry: Geometry) -> Outside<'a, S, D> {
         Outside { states, data, geometry }
     }
 
     /// The state of a segment now; `None` if there is no such segment, or if its word is damaged.
     pub(crate) fn state(&self, segment: u32) -> Option<State> {
         State::of(self.word(segment, word::STATE)?)
+    }
+
+    /// The words of a segment; `None` if its state changed meanwhile, or is damaged.
+    pub(crate) fn describe(&self, segment: u32) -> Option<Described> {
+        let state = self.begin(segment)?;
+        let filled_bytes = self.word(segment, word::FILLED_BYTES)?;
+        // ORDER: pairs with the release in `Table::fill`: what its owner did before it appended the
+        // last record is seen by who looks after this.
+        acquire_fence("segment.filled");
+        let described = Described {
+            state,
+            order: self.word(segment, word::ORDER)?,
+            filled_bytes,
+            live_bytes: self.word(segment, word::LIVE_BYTES)?,
+            expires: self.word(segment, word::EXPIRES)?,
+        };
+        (self.is_same(segment, state) && self.state(segment) == Some(state)).then_some(described)
+    }
+
+    /// Looks at the record at a place as [`copy`](Outside::copy) does, but takes only its header
+    /// and, into `key`, its key. The checksum is looked at if `is_checked`.
+    ///
+    /// # Errors
+    /// It has gone, or it is damaged.
+    pub(crate) fn glimpse(
+        &self,
+        place: Place,
+        is_checked: bool,
+        key: &mut Vec<u8>,
+        is_there: impl FnOnce() -> bool,
+    ) -> Result<Scanned, NotCopied> {
+        let (marks, header, is_whole) = self.read(place, is_there, |header| {
+            let scanned = Scanned { place, header: *header, marks: Marks::stale_from(0) };
+            key.clear();
+            scanned.copy_key(self.data, key);
+            !is_checked || scanned.is_whole(self.data)
+        })?;
+        if !is_whole {
+            return Err(NotCopied::NotWhole);
+        }
+        Ok(Scanned { place, header, marks })
     }
 
     /// Copies the record at a place, if what the caller wants to read `is_there` still: the closure
@@ -116,6 +167,22 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         place: Place,
         is_there: impl FnOnce() -> bool,
     ) -> Result<Copied, NotCopied> {
+        let (marks, header, payload) = self.read(place, is_there, |header| {
+            let byte_count = header.payload_bytes() as usize;
+            let mut payload = Vec::with_capacity(byte_count);
+            each_piece(self.data, place, byte_count, |piece| payload.extend_from_slice(piece));
+            payload
+        })?;
+        Ok(Copied { place, header, marks, payload })
+    }
+
+    /// What `take` takes of the bytes at a place, between two looks.
+    fn read<T>(
+        &self,
+        place: Place,
+        is_there: impl FnOnce() -> bool,
+        take: impl FnOnce(&Header) -> T,
+    ) -> Result<(Marks, Header, T), NotCopied> {
         let damage = |why| NotCopied::Damaged(Damage { place, why });
         let room_bytes = self.geometry.room_bytes(place).ok_or(damage(HeaderError::NoRoom))?;
         let segment = self.geometry.segment_of(place).ok_or(damage(HeaderError::NoRoom))?;
@@ -126,20 +193,15 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         // ORDER: pairs with the release by which the word was published: the record is there.
         acquire_fence("segment.named");
         let loaded = load_header(self.data, place, room_bytes);
-        let mut payload = Vec::new();
-        if let Ok((_, header)) = loaded {
-            let byte_count = header.payload_bytes() as usize;
-            payload.reserve_exact(byte_count);
-            each_piece(self.data, place, byte_count, |piece| payload.extend_from_slice(piece));
-        }
+        let taken = loaded.map(|(marks, header)| (marks, header, take(&header)));
         if !self.is_same(segment, before) {
             return Err(NotCopied::Gone);
         }
-        let (marks, header) = loaded.map_err(damage)?;
+        let (marks, header, taken) = taken.map_err(damage)?;
         if header.kind == Kind::Filler {
             return Err(damage(HeaderError::Kind));
         }
-        Ok(Copied { place, header, marks, payload })
+        Ok((marks, header, taken))
     }
 
     /// Walks over a segment. `None` if it was freed meanwhile, or if its state is damaged.

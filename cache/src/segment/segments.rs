@@ -1,10 +1,11 @@
 //! All segments of a store: the table of their states and their bytes.
 
+use forebay_sync::Words;
+
 use super::append::OpenSegment;
-use super::data::{Data, Memory, TooFewWords, load_header};
+use super::data::{Data, TooFewWords, load_header};
 use super::header::{HeaderError, Kind};
 use super::marks::MarksWord;
-use super::outside::Outside;
 use super::record::Record;
 use super::scan::{Damage, Scan, Scanned};
 use super::size::{Geometry, Place};
@@ -20,7 +21,7 @@ pub(crate) struct Segments<W> {
     data: Data<W>,
 }
 
-impl<W: Memory> Segments<W> {
+impl<W: Words> Segments<W> {
     /// The segments that lie in these words, for `rows` participants.
     ///
     /// # Errors
@@ -187,7 +188,8 @@ impl<W: Memory> Segments<W> {
     }
 
     /// All segments as somebody sees them who pins nothing.
-    pub(crate) fn outside(&self) -> Outside<'_, Table<W>, Data<W>> {
-        Outside::over(&self.table, &self.data, self.geometry())
+    #[cfg(test)]
+    pub(crate) fn outside(&self) -> super::outside::Outside<'_, Table<W>, Data<W>> {
+        super::outside::Outside::over(&self.table, &self.data, self.geometry())
     }
 }

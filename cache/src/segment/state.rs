@@ -1,7 +1,7 @@
 //! What a segment is at one moment: one word, and its bits.
 
 /// Words of a segment in the table.
-pub(super) const SEGMENT_WORDS: usize = 8;
+pub(crate) const SEGMENT_WORDS: usize = 8;
 
 /// The words of a segment, by their numbers.
 pub(super) mod word {

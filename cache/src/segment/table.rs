@@ -123,10 +123,14 @@ impl<W: Words> Table<W> {
     /// Counts bytes of a record whose word was taken out. Never below zero: after a death the count
     /// may be too low.
     pub(crate) fn take_live(&self, segment: u32, bytes: u64) {
-        if let Some(live) = self.word(segment, word::LIVE_BYTES) {
-            let lower = |now: u64| Some(now.saturating_sub(bytes));
-            // It always has a new value.
-            let _ = live.try_update(Relaxed, Relaxed, lower);
+        let Some(live) = self.word(segment, word::LIVE_BYTES) else {
+            return;
+        };
+        let mut now = live.load(Relaxed);
+        while let Err(other) =
+            live.compare_exchange_weak(now, now.saturating_sub(bytes), Relaxed, Relaxed)
+        {
+            now = other;
         }
     }
 

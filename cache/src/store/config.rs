@@ -6,8 +6,13 @@ use std::path::PathBuf;
 
 use forebay_shm::{PARTICIPANTS_MAX, RegionError};
 
+use crate::flight::fixed_bytes;
+
 /// Part of the budget for what is copied out of the region under slow clients.
 const COPIED_OUT_DIVISOR: u64 = 32;
+
+/// Parts of the table of flights with a lock of their own.
+pub(crate) const FLIGHT_SHARDS: usize = 64;
 
 /// Participants that are no workers: the control thread, of an old and of a new process.
 const OTHER_PARTICIPANTS: u32 = 2;
@@ -67,8 +72,8 @@ impl StoreConfig {
 
     /// What is left for the region.
     pub(crate) fn region_bytes(&self) -> u64 {
-        let shares = self.growing_bytes_max() + self.copied_out_bytes_max();
-        (self.budget_bytes - shares) / 4096 * 4096
+        let shares = self.growing_bytes_max() + self.copied_out_bytes_max() + tables_bytes();
+        self.budget_bytes.saturating_sub(shares) / 4096 * 4096
     }
 
     pub(crate) fn participants_max(&self) -> u32 {
@@ -92,6 +97,11 @@ impl StoreConfig {
         }
         Ok(())
     }
+}
+
+/// What the tables of what is arriving take.
+pub(crate) const fn tables_bytes() -> u64 {
+    fixed_bytes(FLIGHT_SHARDS)
 }
 
 /// As many as a base record has room for.

@@ -79,6 +79,11 @@ impl LongBody {
         body
     }
 
+    /// What its fragments are named by.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// How long it is.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -110,9 +115,15 @@ impl LongBody {
 /// The key of a fragment.
 pub(crate) fn fragment_key(id: u64, number: u32) -> [u8; FRAGMENT_KEY_BYTES] {
     let mut key = [FRAGMENT_KEY_FIRST; FRAGMENT_KEY_BYTES];
-    key[1..9].copy_from_slice(&id.to_be_bytes());
-    key[9..].copy_from_slice(&number.to_be_bytes());
+    key[1..9].copy_from_slice(&id.to_le_bytes());
+    key[9..].copy_from_slice(&number.to_le_bytes());
     key
+}
+
+/// Body id and number of a fragment with this key; `None` if it is none of a fragment.
+pub(crate) fn split_fragment_key(key: &[u8]) -> Option<(u64, u32)> {
+    let (id, number) = key.strip_prefix(&[FRAGMENT_KEY_FIRST])?.split_first_chunk()?;
+    Some((u64::from_le_bytes(*id), u32::from_le_bytes(number.try_into().ok()?)))
 }
 
 impl StoreWorker {
@@ -141,18 +152,27 @@ impl StoreWorker {
 }
 
 impl Own {
-    /// Takes out what was named by records that have left. A variant may name fragments.
-    pub(crate) fn remove_orphans(&self) {
+    /// Takes out the variants that bases named which have left; fragments of bodies whose heads
+    /// have left are the next to leave. Not at once: somebody may be sending them, and what was
+    /// begun before a purge is not to break.
+    pub(crate) fn demote_orphans(&self) {
         while let Some(orphans) = self.reach().next_orphans() {
             match orphans {
-                Orphans::Fragments(long) => {
-                    self.remove_fragments(long.id, long.fragments(0..long.bytes).end);
-                }
+                Orphans::Fragments(long) => self.demote_fragments(&long),
                 Orphans::Variants(variants) => {
                     for key in variants.keys() {
                         self.index.remove(&self.pins, &self.key(&key));
                     }
                 }
+            }
+        }
+    }
+
+    fn demote_fragments(&self, long: &LongBody) {
+        for number in long.fragments(0..long.bytes) {
+            let key = fragment_key(long.id, number);
+            if let Some(hit) = self.index.lookup(&self.pins, &self.key(&key)) {
+                self.index.forget_uses(&hit);
             }
         }
     }

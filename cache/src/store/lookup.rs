@@ -11,6 +11,7 @@ use super::lend::{Lent, Tag};
 use super::long::LongBody;
 use super::variants;
 use super::worker::{Own, StoreWorker};
+use crate::flight::Renewed;
 use crate::index::{Hit, Key};
 use crate::segment::{Kind, Record};
 
@@ -71,6 +72,13 @@ impl StoredBody {
             StoredBody::Whole(bytes) => *bytes,
             StoredBody::Long(long) => long.bytes(),
         }
+    }
+}
+
+impl Renewed {
+    /// What identifies the record that has the new head; nothing if it is not stored.
+    pub fn known(&self) -> Option<Known> {
+        self.sequence.map(|sequence| Known { sequence })
     }
 }
 

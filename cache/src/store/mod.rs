@@ -2,19 +2,22 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `store.rs`, `config.rs`, `layout.rs`, `shared.rs` | open: how a budget becomes a region, and what a process has of it |
+//! | `store.rs`, `config.rs`, `layout.rs` | open: how a budget becomes a region |
+//! | `shared.rs`, `hash.rs` | what a process has of it |
 //! | `worker.rs` | a thread's part |
 //! | `lookup.rs`, `lend.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
 //! | `purge.rs` | taking out, as a promise |
 //! | `turn.rs`, `reclaim.rs`, `recover.rs` | making room; cleaning up after the dead |
-//! | `stats.rs` | what it all takes |
+//! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
 
+mod check;
 mod config;
 mod fill;
-mod layout;
+pub(crate) mod hash;
+pub(crate) mod layout;
 mod lend;
-mod long;
+pub(crate) mod long;
 mod lookup;
 mod probe;
 mod purge;
@@ -30,7 +33,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod turn;
-mod variants;
+pub(crate) mod variants;
 mod worker;
 
 pub use config::{ConfigError, OpenError, StoreConfig};
@@ -42,5 +45,6 @@ pub use probe::{Named, Phases};
 pub use purge::{PurgeBusy, Purged};
 pub use put::Times;
 pub use stats::Stats;
+pub(crate) use stats::{Accounts, accounts};
 pub use store::Store;
 pub use worker::StoreWorker;

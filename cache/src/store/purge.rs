@@ -42,6 +42,23 @@ impl StoreWorker {
     /// # Errors
     /// [`PurgeBusy`].
     pub fn purge(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
+        self.purge_by(primary, |own, hash| own.purge_key(hash, primary))
+    }
+
+    /// Marks all that stands under a primary key as to be validated before use: it is kept, for
+    /// the case that it is still good. What is being fetched is not stored, as by a purge.
+    ///
+    /// # Errors
+    /// [`PurgeBusy`].
+    pub fn purge_softly(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
+        self.purge_by(primary, |own, _| own.soften_key(primary))
+    }
+
+    fn purge_by(
+        &self,
+        primary: &[u8],
+        walk: impl FnOnce(&Own, KeyHash) -> u64,
+    ) -> Result<Purged, PurgeBusy> {
         let own = &self.own;
         let lock = &own.shared.purge_lock;
         let mut guard =
@@ -53,8 +70,8 @@ impl StoreWorker {
         own.shared.purges.announce(Predicate::Key(primary));
         let hash = own.shared.hash(primary);
         let flights = own.shared.flights.detach(hash.value(), primary);
-        let records = own.purge_key(hash, primary);
-        own.remove_orphans();
+        let records = walk(own, hash);
+        own.demote_orphans();
         crash_point!("store.purged");
         Ok(Purged { records, flights })
     }
@@ -69,10 +86,37 @@ impl Own {
         let predicate = predicate.borrowed();
         match predicate {
             Predicate::Key(primary) => {
-                self.purge_key(self.shared.hash(primary), primary);
+                let hash = self.shared.hash(primary);
+                self.shared.flights.detach(hash.value(), primary);
+                self.purge_key(hash, primary);
             }
-            _ => self.purge_matching(&predicate),
+            Predicate::Prefix(_) | Predicate::All => {
+                self.shared.flights.detach_where(|primary| predicate.matches_key(primary));
+                self.purge_matching(&predicate);
+            }
         }
+    }
+
+    /// Marks what stands under a primary key, and the variants that it names; how many records.
+    fn soften_key(&self, primary: &[u8]) -> u64 {
+        let variants = self.variant_keys(primary);
+        if variants.is_empty() {
+            return u64::from(self.soften(primary));
+        }
+        variants.iter().map(|key| u64::from(self.soften(key))).sum()
+    }
+
+    /// Marks the record of a key; one that is being copied is taken out. Was there one?
+    fn soften(&self, key: &[u8]) -> bool {
+        let Some(pinned) = self.look(key) else {
+            return false;
+        };
+        let marks = self.reach().marks(pinned.hit.at());
+        crash_point!("store.softening");
+        if marks.is_none_or(|marks| marks.mark_soft().is_err()) {
+            return self.index.remove(&self.pins, &self.key(key)) > 0;
+        }
+        true
     }
 
     /// Takes out what stands under a primary key, and the variants that it names.

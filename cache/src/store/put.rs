@@ -4,8 +4,8 @@
 //! | step | who dies behind it leaves |
 //! |---|---|
 //! | the record is appended | bytes that no word names |
-//! | its word is published, unchecked | a record that readers miss; who checks the segment takes it out |
-//! | it is live | a record; perhaps a second one of its key, until the segment is checked |
+//! | its word is published, unchecked | a record that readers miss, until who checks takes it out |
+//! | it is live | a record; perhaps two of its key, until the segment is checked |
 
 use forebay_shm::crash_point;
 
@@ -83,7 +83,6 @@ impl Own {
         if self.publish(put, &appended) {
             return Ok(appended.sequence);
         }
-        appended.give_up(&self.shared);
         Err(NotStored::Outdated)
     }
 
@@ -139,17 +138,21 @@ impl Own {
         Err(NotStored::NoRoom)
     }
 
-    /// Publishes the word of a record that was appended. Is it live?
+    /// Publishes the word of a record that was appended. Is it live? Otherwise its bytes were
+    /// counted as dead by whoever took it out.
     fn publish(&self, put: &Put<'_>, appended: &Appended) -> bool {
         let key = self.key(put.key);
         let Ok(unchecked) = self.index.insert(&self.pins, &key, &appended.for_index()) else {
+            appended.give_up(&self.shared);
             return false;
         };
         crash_point!("store.unchecked");
         let purged =
             self.shared.purges.check(put.purge_noted, |purge| purge.matches_key(put.primary));
         if purged == Verdict::Purged {
-            self.index.withdraw(unchecked);
+            if self.index.withdraw(unchecked) {
+                appended.give_up(&self.shared);
+            }
             return false;
         }
         let is_live = self.index.make_live(&self.pins, &key, unchecked);
@@ -166,9 +169,9 @@ impl Own {
         if self.claim(queue) {
             return true;
         }
-        let has_free = self.reclaim_now();
-        // Reclaiming moves records: one of them may have been the first of a segment.
-        self.appending(queue).borrow().open.is_some() || (has_free && self.claim(queue))
+        let is_one_free = self.reclaim_now();
+        // Where a record was moved meanwhile there is one open already.
+        self.appending(queue).borrow().open.is_some() || (is_one_free && self.claim(queue))
     }
 
     #[allow(unsafe_code)]

@@ -2,10 +2,10 @@
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|
-//! | [`next`](policy::next) chooses; `DRAINING` names the segment | a sealed segment: the next holder drains it |
+//! | [`next`](policy::next) chooses, `DRAINING` names it | a sealed segment: to be drained |
 //! | sealed → draining | the same, draining |
-//! | main only: records are counted by use (`CENSUS`) up to `DRAINED_BYTES` | goes on there |
-//! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there; what was done has no word any more |
+//! | main only: records are counted by use, up to `DRAINED_BYTES` | goes on there |
+//! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there: what was done is out |
 //! | `DRAINING` is cleared | a draining segment without words |
 //! | barrier, nobody pins it: free | a free segment |
 //!
@@ -327,7 +327,7 @@ impl Own {
             self.reach().record(hit.at()).iter().for_each(|gone| self.reach().note_orphans(gone));
         }
         drop(hit);
-        self.remove_orphans();
+        self.demote_orphans();
         0
     }
 

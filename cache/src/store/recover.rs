@@ -59,7 +59,7 @@ impl Own {
                 continue;
             };
             self.check_segment(segment);
-            self.remove_orphans();
+            self.demote_orphans();
             // SAFETY: each of its records has a live word now, or none.
             let sealed = unsafe { open.seal(self.shared.next_order()) };
             debug_assert!(sealed.is_ok(), "an adopted segment is its owner's");

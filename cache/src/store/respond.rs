@@ -67,7 +67,7 @@ impl StoreWorker {
             use crate::index::Records;
             self.own.reach().taken_out(&pinned.hit, crate::index::Reason::Removed);
         }
-        self.own.remove_orphans();
+        self.own.demote_orphans();
     }
 }
 
@@ -76,7 +76,7 @@ impl Own {
     pub(crate) fn queue_for(&self, primary: &[u8]) -> Queue {
         let hash = self.shared.hash(primary);
         let known = if self.index.lookup(&self.pins, &self.key_of(hash, primary)).is_some() {
-            policy::Known::Replaces(policy::Queue::Main, 0)
+            policy::Known::Replaces
         } else if self.take_ghost(hash) {
             policy::Known::Ghost
         } else {
@@ -94,7 +94,7 @@ impl Own {
             None => self.put(&response.put(response.primary, response.head), response.queue),
             Some(base) => self.put_variant(response, base),
         };
-        self.remove_orphans();
+        self.demote_orphans();
         stored.map(|_| ())
     }
 
@@ -225,11 +225,10 @@ impl Own {
         let key = self.key(record.key());
         if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
             self.reach().keep_orphans_of(record);
-            self.remove_orphans();
+            self.demote_orphans();
             return Some(appended.sequence);
         }
-        appended.give_up(&self.shared);
-        self.remove_orphans();
+        self.demote_orphans();
         None
     }
 

@@ -1,30 +1,22 @@
 //! What all workers of a process share: the region, its areas, and what is known of growing
 //! records.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use foldhash::SharedSeed;
-use foldhash::quality::SeedableRandomState;
 use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
 use forebay_shm::{BarrierWish, RobustLock};
-use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicBool, Relaxed};
 use forebay_sync::pins::Pins;
+use forebay_sync::{Barrier, Words};
 
-use super::config::{OpenError, StoreConfig};
+use super::config::{FLIGHT_SHARDS, OpenError, StoreConfig};
+use super::hash::Hasher;
 use super::layout::{Plan, kind, word};
 use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
 use crate::purge::Purges;
 use crate::segment::Segments;
-
-/// Parts of the table of flights with a lock of their own.
-const FLIGHT_SHARDS: usize = 64;
-
-/// Any one will do: what must be secret is the region's.
-static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
 
 /// What all workers of a process share: read with every hit, so on lines of its own.
 #[repr(align(128))]
@@ -45,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     /// Somebody verifies what was found in the region.
     is_verifying: AtomicBool,
-    hashers: [SeedableRandomState; 2],
+    hasher: Hasher,
 }
 
 impl Shared {
@@ -77,12 +69,16 @@ impl Shared {
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
             .map_err(|_| OpenError::Damaged("an area is too small"))?;
         let columns = plan.geometry.segment_count() as usize;
-        let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, region.barrier())
+        // Without a file nobody but the threads of this process takes part.
+        let barrier = match config.path {
+            Some(_) => region.barrier(),
+            None => Barrier::process().unwrap_or(region.barrier()),
+        };
+        let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
             .map_err(|_| OpenError::Damaged("the area of pins is too small"))?;
         let purges =
             Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
                 .map_err(|_| OpenError::Damaged("the area of purges is too small"))?;
-        let (low, high) = halves(region.seed());
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
@@ -92,7 +88,7 @@ impl Shared {
             index_words: area(kind::INDEX)?,
             events: Events::default(),
             is_verifying: AtomicBool::new(false),
-            hashers: [low, high].map(|seed| SeedableRandomState::with_seed(seed, &SHARED_SEED)),
+            hasher: Hasher::of_seed(region.seed()),
             config,
             plan,
             store,
@@ -116,16 +112,12 @@ impl Shared {
     /// The hash of a key, alike in all processes.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
-        KeyHash::new(self.hashers[0].hash_one(key))
+        self.hasher.key(key)
     }
 
     /// Sixteen bytes of hash, of which strangers know nothing.
     pub(crate) fn wide_hash(&self, bytes: &[u8]) -> [u8; 16] {
-        let halves = self.hashers.each_ref().map(|hasher| hasher.hash_one(bytes).to_le_bytes());
-        let mut wide = [0; 16];
-        wide[..8].copy_from_slice(&halves[0]);
-        wide[8..].copy_from_slice(&halves[1]);
-        wide
+        self.hasher.wide(bytes)
     }
 
     /// The next sequence: of two records of a key the one that got its sequence later counts.
@@ -156,11 +148,6 @@ fn flight_config(config: &StoreConfig) -> FlightConfig {
         declined_ms: config.declined_ms,
         shard_count: FLIGHT_SHARDS,
     }
-}
-
-fn halves(seed: [u8; 16]) -> (u64, u64) {
-    let seed = u128::from_le_bytes(seed);
-    (seed as u64, (seed >> 64) as u64)
 }
 
 /// Writes the sizes for tools that do not know the settings. Every process writes the same.

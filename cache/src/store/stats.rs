@@ -3,10 +3,11 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
+use super::config::tables_bytes;
 use super::shared::Shared;
 use super::store::Store;
 use crate::index::Reason;
-use crate::segment::Phase;
+use crate::segment::{Phase, State};
 
 /// Events of this process. None of them happens on a hit, and no hit reads their lines.
 #[derive(Debug, Default)]
@@ -111,6 +112,36 @@ pub struct Stats {
     pub dropped_damaged: u64,
 }
 
+/// What the segments hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accounts {
+    pub(crate) free_segment_count: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) dead_bytes: u64,
+    pub(crate) pinned_bytes: u64,
+}
+
+/// Adds up segments: of each its state, how far it is filled and what of that is live.
+pub(crate) fn accounts(
+    segment_bytes: u64,
+    segments: impl Iterator<Item = (Option<State>, u64, u64)>,
+) -> Accounts {
+    let mut accounts = Accounts::default();
+    for (state, filled, live) in segments {
+        let filled = filled.min(segment_bytes);
+        let live = live.min(filled);
+        match state.map(|state| state.phase) {
+            Some(Phase::Free) => accounts.free_segment_count += 1,
+            Some(Phase::Draining) if live == 0 => accounts.pinned_bytes += filled,
+            _ => {
+                accounts.live_bytes += live;
+                accounts.dead_bytes += filled - live;
+            }
+        }
+    }
+    accounts
+}
+
 impl Shared {
     /// Counts a record's bytes as dead.
     pub(crate) fn count_dead(&self, place: u32, record_bytes: u64) {
@@ -145,7 +176,8 @@ impl Store {
             copied_bytes: shared.events.copied_bytes.load(Relaxed),
             ..Stats::default()
         };
-        stats.metadata_bytes = shared.plan.region_bytes - shared.plan.geometry.data_bytes();
+        stats.metadata_bytes =
+            shared.plan.region_bytes - shared.plan.geometry.data_bytes() + tables_bytes();
         self.add_segments(&mut stats);
         self.add_events(&mut stats);
         let named = stats.live_bytes
@@ -160,18 +192,13 @@ impl Store {
 
     fn add_segments(&self, stats: &mut Stats) {
         let table = self.shared.segments.table();
-        for segment in 0..table.segment_count() {
-            let filled = table.filled_bytes(segment).min(stats.segment_bytes);
-            let live = table.live_bytes(segment).min(filled);
-            match table.state(segment).map(|state| state.phase) {
-                Some(Phase::Free) => stats.free_segment_count += 1,
-                Some(Phase::Draining) if live == 0 => stats.pinned_bytes += filled,
-                _ => {
-                    stats.live_bytes += live;
-                    stats.dead_bytes += filled - live;
-                }
-            }
-        }
+        let all = 0..table.segment_count();
+        let words = |s| (table.state(s), table.filled_bytes(s), table.live_bytes(s));
+        let accounts = accounts(stats.segment_bytes, all.map(words));
+        stats.free_segment_count = accounts.free_segment_count;
+        stats.live_bytes = accounts.live_bytes;
+        stats.dead_bytes = accounts.dead_bytes;
+        stats.pinned_bytes = accounts.pinned_bytes;
     }
 
     fn add_events(&self, stats: &mut Stats) {

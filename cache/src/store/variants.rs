@@ -10,6 +10,7 @@
 //! out the base: what it named is found by nobody again.
 
 use super::shared::Shared;
+use crate::segment::SEQUENCE_MAX;
 
 const EPOCH_BYTES: usize = 8;
 const HASH_BYTES: usize = 16;
@@ -102,6 +103,18 @@ pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: 
     key.push(0);
     key.extend_from_slice(&epoch.to_le_bytes());
     key.extend_from_slice(hash);
+}
+
+/// The parts of a variant's key: primary key, epoch, hash. `None` if it is none of a variant.
+///
+/// A primary key can have a NUL at the same place; but then what would be the epoch is part of a
+/// name, and no number that a store comes to.
+pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BYTES])> {
+    let (rest, hash) = key.split_last_chunk()?;
+    let (rest, epoch) = rest.split_last_chunk()?;
+    let epoch = u64::from_le_bytes(*epoch);
+    let primary = rest.strip_suffix(&[0])?;
+    (epoch != 0 && epoch <= SEQUENCE_MAX).then_some((primary, epoch, hash))
 }
 
 /// What stands before the response's head; `None` if the values are too long for a record.

@@ -170,7 +170,7 @@ impl Own {
 impl Drop for Own {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.remove_orphans();
+            self.demote_orphans();
             self.seal(Queue::Small);
             self.seal(Queue::Main);
         }

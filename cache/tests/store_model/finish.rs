@@ -24,16 +24,17 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
 /// and all segments can be free.
 pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     check_live(store, worker)?;
-    let (stats, pin_count) = (store.stats(), store.pin_count());
-    if stats.live_bytes + stats.growing_bytes + stats.copied_bytes + pin_count == 0 {
-        worker.empty();
-        let phases = store.phases();
-        let is_empty = u64::from(phases.free) == stats.segment_count;
-        return if is_empty { Ok(()) } else { Err(format!("segments stay: {phases:?}")) };
-    }
+    // Fragments stay for who may be sending them, and leave when their segments are drained.
     let named = worker.named();
-    let keys: Vec<_> = named.iter().map(|named| String::from_utf8_lossy(&named.key)).collect();
-    Err(format!("{pin_count} pins, {keys:?} are left: {stats:?}"))
+    let left = named.iter().find(|named| named.key.first() != Some(&0xff));
+    if let Some(left) = left {
+        return Err(format!("{left:?} is left"));
+    }
+    worker.empty();
+    let (stats, phases, pin_count) = (store.stats(), store.phases(), store.pin_count());
+    let bytes = stats.live_bytes + stats.growing_bytes + stats.copied_bytes;
+    let is_empty = u64::from(phases.free) == stats.segment_count && bytes + pin_count == 0;
+    if is_empty { Ok(()) } else { Err(format!("{pin_count} pins, {phases:?} stay: {stats:?}")) }
 }
 
 /// Nobody works any more: purges these keys, and looks.

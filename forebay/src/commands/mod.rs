@@ -1,8 +1,10 @@
 //! What each command does.
 
+mod cache;
 mod check;
 mod control;
 mod serve;
+mod shares;
 mod stats;
 mod try_it;
 
@@ -22,6 +24,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("purge", args)) => control::purge(args),
         Some(("stats", args)) => stats::run(args),
+        Some(("cache", args)) => Ok(cache::run(args)),
         Some(("reload", args)) => control::reload(args),
         _ => Err("no such command; see forebay --help".to_owned()),
     }

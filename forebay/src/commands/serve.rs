@@ -8,8 +8,9 @@ use std::rc::Rc;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use forebay_server::config::{self, Config, ConfigErrors, FlagValue, Source};
-use forebay_server::engine::{Hooks, Running, StartError, start};
+use forebay_server::engine::{Hooks, Running, StartError, start, upgrade};
 
+use super::is_set;
 use crate::logging;
 
 /// Ports that are tried after the default one, if no port was asked for.
@@ -17,7 +18,10 @@ const FURTHER_PORTS: u16 = 20;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let inputs = Inputs::of(args);
-    let running = start_with(inputs)?;
+    let running = match is_set(args, "upgrade") {
+        true => upgrade_with(inputs)?,
+        false => start_with(inputs)?,
+    };
     announce(&running).map_err(|error| format!("cannot write to standard output: {error}"))?;
     finish(running)
 }
@@ -113,6 +117,19 @@ pub(super) fn start_with(inputs: Inputs) -> Result<Running, String> {
         }
     }
     Err(format!("{refused}; choose another with --listen IP:PORT"))
+}
+
+/// Takes over from the server that runs at the address of the settings.
+///
+/// # Errors
+/// A sentence for the user; that server goes on then.
+fn upgrade_with(inputs: Inputs) -> Result<Running, String> {
+    // Another port than that server's is no upgrade.
+    let inputs = Inputs { any_port: false, ..inputs };
+    let config = inputs.load().map_err(|errors| errors.to_string())?;
+    let level = Rc::new(logging::begin(config.server.log_level));
+    let hooks = hooks(&inputs, config.server.listen.port(), &level);
+    upgrade(config, hooks).map_err(|error| error.to_string())
 }
 
 fn hooks(inputs: &Inputs, port: u16, level: &Rc<logging::LogLevelHandle>) -> Hooks {

@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use forebay_shm::CounterReader;
 use serde_json::{Map, Value, json};
 
-use super::is_set;
+use super::{is_set, shares};
 use crate::admin_client::{ask, find};
 use crate::say::say;
 
@@ -55,4 +55,18 @@ fn print_table(values: &Map<String, Value>) {
     if requests > 0.0 {
         say!("{:width$}  {:>13.1}%", "hit ratio", 100.0 * hits / requests);
     }
+    print_shares(values);
+}
+
+/// How the cache's budget is shared out: the seven numbers, and whether they add up. A counter file
+/// does not know them.
+fn print_shares(values: &Map<String, Value>) {
+    let number = |name: &str| values.get(&format!("cache_{name}_bytes")).and_then(Value::as_u64);
+    let Some(budget) = number("budget") else {
+        return;
+    };
+    let names = ["live", "dead", "pinned", "growing", "copied", "metadata", "free"];
+    let shares = names.map(|name| (name, number(name).unwrap_or(0)));
+    say!("");
+    shares::print("budget", budget, &shares);
 }

@@ -113,6 +113,12 @@ impl StoredMeta {
         EntityTag::parse(self.etag_value(block)?)
     }
 
+    /// From when on it is stale, in Unix seconds (RFC 9111 §4.2): its age then is its lifetime.
+    pub fn stale_from(&self) -> u64 {
+        let left_s = self.lifetime_s.saturating_sub(self.initial_age_s);
+        self.response_time.saturating_add(u64::from(left_s))
+    }
+
     /// Can it be validated?
     pub fn has_validator(&self) -> bool {
         self.etag.len > 0 || self.last_modified.is_some()

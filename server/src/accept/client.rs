@@ -60,6 +60,11 @@ impl Client {
         self.registered.ticket()
     }
 
+    /// By this the worker's registry, and the store, know this connection.
+    pub(crate) fn tag(&self) -> u64 {
+        self.registered.place() as u64
+    }
+
     /// The least rate by the present settings.
     pub(crate) fn least_rate(&self) -> LeastRate {
         let config = self.worker.config();
@@ -97,7 +102,8 @@ impl Client {
     /// Sends all of `out`.
     ///
     /// # Errors
-    /// The client is gone, or takes its bytes slower than the least rate.
+    /// The client is gone, or takes its bytes slower than the least rate; or the store has taken
+    /// back what was to be sent.
     pub(crate) async fn flush(&self, out: &mut Out) -> Result<(), Fault> {
         if out.is_empty() {
             return Ok(());
@@ -133,9 +139,17 @@ impl Client {
         waited: &mut bool,
     ) -> Poll<Result<(), Fault>> {
         while !out.is_empty() {
-            let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
-            let count = out.slices(&mut slices);
-            let written = self.socket.poll_write(cx, slices.get(..count).unwrap_or_default());
+            if self.ticket().is_cut() {
+                return Poll::Ready(Err(Fault::HitCut));
+            }
+            let written = {
+                let reading = self.worker.store.reading();
+                let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
+                let Ok(count) = out.slices(&reading, &mut slices) else {
+                    return Poll::Ready(Err(Fault::HitCut));
+                };
+                self.socket.poll_write(cx, slices.get(..count).unwrap_or_default())
+            };
             match written {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     out.consume(count);

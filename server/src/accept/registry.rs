@@ -22,6 +22,8 @@ pub(crate) struct Ticket {
     deadline_ms: Cell<u64>,
     /// Between two requests, with nothing read and nothing to write.
     idle: Cell<bool>,
+    /// Some of what it has still to send is lost.
+    cut: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -49,6 +51,11 @@ impl Ticket {
     /// Marks the time between two requests.
     pub(crate) fn set_idle(&self, idle: bool) {
         self.idle.set(idle);
+    }
+
+    /// Is some of what it has still to send lost? Then what is left of it need not be sent either.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.get()
     }
 
     fn wake(&self) {
@@ -90,6 +97,7 @@ impl Registry {
         let ticket = Rc::new(Ticket {
             deadline_ms: Cell::new(0),
             idle: Cell::new(false),
+            cut: Cell::new(false),
             waker: RefCell::new(None),
         });
         let place = self.tickets.borrow_mut().insert(Rc::clone(&ticket));
@@ -116,6 +124,16 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
+    /// Ends the connection with this number: the store has taken back some of what it has still to
+    /// send.
+    pub(crate) fn cut(&self, place: u64) {
+        let tickets = self.tickets.borrow();
+        if let Some(ticket) = usize::try_from(place).ok().and_then(|place| tickets.get(place)) {
+            ticket.cut.set(true);
+            ticket.wake();
+        }
+    }
+
     /// Wakes every idle connection, so that it sees that the server stops.
     pub(crate) fn wake_idle(&self) {
         for (_, ticket) in &*self.tickets.borrow() {
@@ -127,6 +145,11 @@ impl Registry {
 }
 
 impl Registered {
+    /// The connection's number, while it is there.
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+
     /// The ticket, with the waker of the task that polls this connection.
     pub(crate) fn ticket(&self) -> &Ticket {
         &self.ticket
@@ -179,6 +202,21 @@ mod tests {
         drop(two);
         assert_eq!((registry.count(), registry.count_of(HOME)), (0, 0));
         assert!(registry.per_address.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_connection_is_cut_by_its_number_while_it_is_there() {
+        let registry = Rc::new(Registry::default());
+        let (one, two) = (registry.enter(HOME), registry.enter(HOME));
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        two.set_waker(Arc::clone(&count).into());
+        registry.cut(two.place() as u64);
+        assert_eq!((one.ticket().is_cut(), two.ticket().is_cut()), (false, true));
+        assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is woken");
+        let place = two.place();
+        drop(two);
+        registry.cut(place as u64);
+        assert!(!registry.enter(HOME).ticket().is_cut(), "the next one has the same number");
     }
 
     #[test]

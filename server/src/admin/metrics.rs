@@ -54,39 +54,61 @@ macro_rules! store_numbers {
 
 store_numbers! {
     gauge "cache_budget_bytes" budget_bytes
-        "The limit for all that the cache holds.";
-    gauge "cache_used_bytes" used_bytes
-        "All that the cache holds.";
-    gauge "cache_fixed_bytes" fixed_bytes
-        "Fixed tables of the cache.";
-    gauge "cache_body_bytes" body_bytes
-        "Bodies of stored responses.";
+        "The limit for all that the cache holds: the sum of the seven numbers below.";
+    gauge "cache_free_bytes" free_bytes
+        "Room that is not used.";
+    gauge "cache_live_bytes" live_bytes
+        "Stored responses that can be found, heads and keys included.";
+    gauge "cache_dead_bytes" dead_bytes
+        "What was replaced or dropped and takes up room until its segment is freed.";
     gauge "cache_metadata_bytes" metadata_bytes
-        "Heads, keys and bookkeeping.";
-    gauge "cache_lent_bytes" lent_bytes
-        "Growing, or out of the table and still sent.";
+        "Fixed tables of the cache.";
     gauge "cache_growing_bytes" growing_bytes
         "Responses that are arriving.";
-    gauge "cache_records" record_count
-        "Stored responses, variants included.";
-    gauge "cache_resources" resource_count
-        "URLs with a stored response.";
+    gauge "cache_pinned_bytes" pinned_bytes
+        "Segments that are empty but for what clients have still to get from them.";
+    gauge "cache_copied_bytes" copied_bytes
+        "Copies of what slow clients have still to get.";
+    gauge "cache_segments" segment_count
+        "Segments, which are filled, freed and used again whole.";
+    gauge "cache_segments_free" free_segment_count
+        "Segments that are free.";
+    gauge "cache_segment_bytes" segment_bytes
+        "Size of a segment.";
+    gauge "cache_index_places" index_word_count
+        "Responses, or parts of long ones, that can be found at most.";
     gauge "cache_flights" flight_count
         "Fetches that can be followed.";
     counter "cache_inserted_total" inserted
         "Responses put into the cache.";
     counter "cache_evicted_total" evicted
-        "Responses that left for room.";
+        "Responses, or parts of long ones, that left for room.";
+    counter "cache_pushed_out_total" pushed_out
+        "Those that left because their places in the index were full: see `cache_record_bytes`.";
+    counter "cache_promoted_total" promoted
+        "Those that were moved and stayed because they had been used.";
     counter "cache_ghost_hits_total" ghost_hits
         "Responses that came back soon.";
+    counter "cache_segments_freed_total" segments_freed
+        "Segments that were freed.";
     counter "cache_declined_total" declined
         "Fetches found not storable.";
     counter "cache_refused_large_total" refused_large
         "Bodies too large to store.";
     counter "cache_refused_no_room_total" refused_no_room
-        "Times without room.";
+        "Times without room for a response that arrives.";
+    counter "cache_not_stored_total" not_stored
+        "Whole responses not stored for want of room, or because of a purge.";
     counter "cache_outgrown_total" outgrown
         "Bodies that grew too large.";
     counter "cache_readers_cut_total" readers_cut
         "Readers that fell behind.";
+    counter "cache_copied_out_total" copied_out
+        "Pieces of responses copied for slow clients because their segments were wanted.";
+    counter "cache_lent_lost_total" lent_lost
+        "Pieces without room for a copy; their connections were reset.";
+    counter "cache_segments_repaired_total" repaired
+        "Segments checked after the death of whoever was writing to them.";
+    counter "cache_dropped_damaged_total" dropped_damaged
+        "Responses dropped because they were damaged.";
 }

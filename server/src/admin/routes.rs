@@ -15,6 +15,7 @@ use super::metrics;
 use crate::clock;
 use crate::counters::{COUNTERS, Counter};
 use crate::engine::Control;
+use crate::events::Event;
 use crate::key::url_key;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX};
 
@@ -131,7 +132,14 @@ async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
     let mut key = Vec::new();
     match control.with_config(|config| url_key(config, url, &mut key)) {
         Ok(()) => {
-            let purged = control.store.purge(&key);
+            let purged = match control.store_worker.purge(&key) {
+                Ok(purged) => purged,
+                Err(busy) => {
+                    Event::PurgeBusy.log(&url.escape_ascii());
+                    let text = busy.to_string();
+                    return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
+                }
+            };
             control.count(Counter::Purged, purged.records);
             let (records, fetches) = (purged.records, purged.flights);
             json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))

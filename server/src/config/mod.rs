@@ -29,7 +29,7 @@ pub use setting::{Kind, Scope, Setting};
 pub use site::{HostPattern, OriginAddress, Route, Site};
 pub use sites::Sites;
 pub use table::{RouteSettings, ServerSettings, all as all_settings};
-pub use value::{AccessLog, AccessLogFormat, AdminAddress, LogLevel, RuntimeDir};
+pub use value::{AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, RuntimeDir};
 
 use crate::limits::CONFIG_BYTES_MAX;
 use setting::Problem;

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use super::setting::{Kind, Problem, Raw, Readable, Scope, Setting};
 use super::value::{
-    AccessLog, AccessLogFormat, AdminAddress, FORMAT_WORDS, LEVEL_WORDS, LogLevel, RuntimeDir,
+    AccessLog, AccessLogFormat, AdminAddress, CacheDir, FORMAT_WORDS, LEVEL_WORDS, LogLevel,
+    RuntimeDir,
 };
 
 const KIB: u64 = 1 << 10;
@@ -99,8 +100,8 @@ settings! {
             refused.",
     }
     runtime_dir: RuntimeDir = "auto" {
-        doc: "Directory for the counter file and the admin socket; `auto` is \
-            `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
+        doc: "Directory for the counter file, the admin socket and the socket for upgrades; `auto` \
+            is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
         kind: Kind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
         reason: "It is made with mode 0700 and has to belong to the user.",
@@ -118,12 +119,28 @@ settings! {
         reloads: false,
         reason: "Below the minimum a single picture would push out everything else.",
     }
-    growing_percent_max: u8 = "25" {
-        doc: "Share of the cache that responses may use while they are still arriving; beyond it \
-            they pass through unstored.",
+    cache_dir: CacheDir = "none" {
+        doc: "Directory that the server keeps for itself and hands over in an upgrade, for what \
+            outlives it; `none`: there is none. A second server on it is refused.",
+        kind: Kind::Text { hint: "DIR", expected: "none or a directory" },
+        reloads: false,
+        reason: "It is made with mode 0700 and has to belong to the user.",
+    }
+    cache_record_bytes: u32 = "1KiB" {
+        doc: "How large a stored response is expected to be in the mean, its key and head \
+            included.",
+        kind: Kind::Bytes { min: 64, max: 16 * MIB },
+        reloads: false,
+        reason: "It sizes the tables that responses are found by, 8 bytes for each. If they are \
+            smaller in fact, the tables are full before the memory is.",
+    }
+    growing_percent_max: u8 = "12" {
+        doc: "Share of the cache that is set aside for responses that are still arriving; beyond \
+            it they pass through unstored.",
         kind: Kind::Count { min: 1, max: 90, unit: "percent" },
         reloads: false,
-        reason: "What is still arriving cannot be evicted, so it must leave room for what can.",
+        reason: "What has arrived is kept elsewhere, so this share is missing there, used or not; \
+            a busy server has a few percent of its cache under way.",
     }
     collapse_wait_ms_max: u32 = "10s" {
         doc: "How long a request waits for another one's fetch of the same URL to make progress \

@@ -63,6 +63,15 @@ pub enum RuntimeDir {
     Path(PathBuf),
 }
 
+/// Where the cache lies that outlives the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CacheDir {
+    /// Nowhere: it ends with the server.
+    None,
+    /// In this directory.
+    Path(PathBuf),
+}
+
 /// The words of `access_log_format`, in the order of [`AccessLogFormat`].
 pub(crate) const FORMAT_WORDS: &[&str] = &["json", "combined"];
 /// The words of `log_level`, in the order of [`LogLevel`].
@@ -164,6 +173,25 @@ impl Readable for RuntimeDir {
         match setting.text(raw)? {
             "auto" => Ok(RuntimeDir::Auto),
             path => Ok(RuntimeDir::Path(path.into())),
+        }
+    }
+}
+
+impl Readable for CacheDir {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        match setting.text(raw)? {
+            "none" => Ok(CacheDir::None),
+            path => Ok(CacheDir::Path(path.into())),
+        }
+    }
+}
+
+impl CacheDir {
+    /// The directory, if there is to be one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            CacheDir::None => None,
+            CacheDir::Path(path) => Some(path),
         }
     }
 }

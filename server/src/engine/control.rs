@@ -7,14 +7,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_cache::Store;
-use forebay_shm::{CounterFile, CounterSlot};
+use forebay_cache::{Store, StoreWorker};
+use forebay_shm::{CounterFile, CounterSlot, DirGuard};
+use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
-use super::places::{AdminListener, AdminPlace};
+use super::holdings::ControlSockets;
+use super::places::SocketName;
 use super::signals::Signals;
+use super::upgrade::{Estate, HandedOver, Totals, give};
 use super::worker_thread::{Command, WorkerThread};
 use crate::admin;
 use crate::clock;
@@ -22,7 +25,7 @@ use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fetch::Hosts;
-use crate::limits::LOG_FINISH_MS_MAX;
+use crate::limits::{LOG_FINISH_MS_MAX, STORE_SWEEP_MS};
 use crate::log::LogWriter;
 
 /// What a server asks of the program that it runs in.
@@ -38,12 +41,15 @@ pub(crate) struct Control {
     config: RefCell<Config>,
     hooks: Hooks,
     workers: RefCell<Vec<WorkerThread>>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
+    /// This thread's part in it, for purges, and to clean up after others.
+    pub(crate) store_worker: StoreWorker,
     hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     log_writer: RefCell<Option<LogWriter>>,
-    admin: AdminPlace,
+    /// Keeps the cache directory ours.
+    pub(super) guard: Option<DirGuard>,
     pub(crate) started_ms: u64,
 }
 
@@ -52,12 +58,13 @@ pub(crate) struct ControlParts {
     pub(crate) config: Config,
     pub(crate) hooks: Hooks,
     pub(crate) workers: Vec<WorkerThread>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
+    pub(crate) store_worker: StoreWorker,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
     pub(crate) log_writer: Option<LogWriter>,
-    pub(crate) admin: AdminPlace,
+    pub(crate) guard: Option<DirGuard>,
 }
 
 /// Why a new configuration is not in use.
@@ -90,11 +97,12 @@ impl Control {
             hooks: parts.hooks,
             workers: RefCell::new(parts.workers),
             store: parts.store,
+            store_worker: parts.store_worker,
             hosts: parts.hosts,
             counters: parts.counters,
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),
-            admin: parts.admin,
+            guard: parts.guard,
             started_ms: clock::monotonic_ms(),
         }
     }
@@ -114,46 +122,97 @@ impl Control {
         self.slot.add(counter.index(), amount);
     }
 
-    /// Runs until told to stop, then stops the workers. True if all requests finished in time.
+    /// What is counted over all processes that followed each other.
+    pub(super) fn upgrade_totals(&self) -> Totals {
+        let count = |counter: Counter| self.counters.sum(counter.index());
+        let upgrades_failed = count(Counter::UpgradesFailed);
+        Totals { upgrades: count(Counter::Upgrades), upgrades_failed }
+    }
+
+    /// Lets the workers accept; the last ones get these sockets.
+    pub(super) fn accept(&self, further: Vec<std::net::TcpListener>) {
+        let workers = self.workers.borrow();
+        let mut further = further.into_iter();
+        let idle_from = workers.len().saturating_sub(further.len());
+        for (index, worker) in workers.iter().enumerate() {
+            let further = if index < idle_from { None } else { further.next() };
+            // A worker that has ended meanwhile has panicked; the others go on.
+            let _ = worker.commands.send(Command::Accept { further });
+        }
+    }
+
+    /// Runs until told to stop or until another process took over, then stops the workers. True if
+    /// all requests finished in time.
     pub(super) fn run(
         self,
-        admin_listener: AdminListener,
+        sockets: ControlSockets,
         (runtime, signals): (Runtime, Signals),
         stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        let control = Rc::new(self);
-        let serving = Rc::clone(&control).serve(admin_listener, signals, stop);
-        let finished = LocalSet::new().block_on(&runtime, serving);
-        drop(runtime);
         // The counter file stays: it tells what was, also after a crash.
-        if let AdminPlace::Unix(path) = &control.admin {
-            // Whoever removed it already has done our work.
-            let _ = std::fs::remove_file(path);
-        }
-        finished
+        LocalSet::new().block_on(&runtime, Rc::new(self).serve(sockets, signals, stop))
     }
 
     async fn serve(
         self: Rc<Self>,
-        admin_listener: AdminListener,
-        mut signals: Signals,
-        mut stop: mpsc::UnboundedReceiver<()>,
+        sockets: ControlSockets,
+        signals: Signals,
+        stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        let acceptor = admin_listener.enter()?;
-        tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
+        let (acceptor, admin_name) = sockets.admin.enter()?;
+        let upgrades = UnixListener::from_std(sockets.upgrade.listener)?;
+        let admin = tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
+        tokio::task::spawn_local(Rc::clone(&self).sweep_store());
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
+        let handed_over = self.wait(upgrades, sockets.estate, (signals, stop)).await;
+        sockets.upgrade.name.set_ours(handed_over.is_none());
+        // At once: the next server may want the name while this one finishes.
+        drop(sockets.upgrade.name);
+        if handed_over.is_some_and(|handed_over| handed_over.has_admin) {
+            admin.abort();
+            admin_name.iter().for_each(|name: &SocketName| name.set_ours(false));
+        }
+        Ok(self.stop(handed_over.is_some()).await)
+    }
+
+    /// Until somebody says that this process is to end, or another one has taken over.
+    async fn wait(
+        &self,
+        upgrades: UnixListener,
+        estate: Estate,
+        (mut signals, mut stop): (Signals, mpsc::UnboundedReceiver<()>),
+    ) -> Option<HandedOver> {
+        let mut giving = std::pin::pin!(give(self, upgrades, estate));
         loop {
             tokio::select! {
-                _ = signals.terminate.recv() => break,
-                _ = signals.interrupt.recv() => break,
-                _ = stop.recv() => break,
+                handed_over = &mut giving => return Some(handed_over),
+                _ = signals.terminate.recv() => return None,
+                _ = signals.interrupt.recv() => return None,
+                _ = stop.recv() => return None,
                 _ = signals.hang_up.recv() => {
                     // The event and the counters tell how it went.
                     let _ = self.reload().await;
                 }
             }
         }
-        Ok(self.stop().await)
+    }
+
+    /// Takes back what others had of the store who have died, and checks what they were at.
+    async fn sweep_store(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(STORE_SWEEP_MS));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut fails = false;
+        loop {
+            ticks.tick().await;
+            let swept = self.store.sweep();
+            if let Err(error) = &swept
+                && !fails
+            {
+                Event::StoreUnswept.log(error);
+            }
+            fails = swept.is_err();
+            self.store_worker.mend();
+        }
     }
 
     /// Checks the configuration anew and hands it to every worker; a bad one changes nothing.
@@ -206,14 +265,17 @@ impl Control {
         Ok(())
     }
 
-    async fn stop(&self) -> bool {
+    async fn stop(&self, was_handed_over: bool) -> bool {
         let limit_ms = u64::from(self.config.borrow().server.shutdown_ms_max);
-        Event::Stopping.log(&format_args!("at most {limit_ms} ms"));
+        let event = if was_handed_over { Event::HandedOver } else { Event::Stopping };
+        event.log(&format_args!("at most {limit_ms} ms"));
         let deadline_ms = clock::monotonic_ms() + limit_ms;
         let workers = self.workers.take();
         for worker in &workers {
             // A worker that ended already has nothing under way.
-            let _ = worker.commands.send(Command::Drain { deadline_ms });
+            let _ = worker
+                .commands
+                .send(Command::Drain { deadline_ms, queues_are_passed_on: was_handed_over });
         }
         let mut finished = true;
         for worker in workers {

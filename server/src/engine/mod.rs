@@ -1,4 +1,4 @@
-//! Threads and their life: start, reload, stop.
+//! Threads and their life: start, reload, upgrade, stop.
 //!
 //! One pinned thread per worker, each with its own event loop, listener, origin connections and
 //! counters; one more, the control thread, which hears signals and serves the admin interface.
@@ -8,14 +8,18 @@
 mod control;
 mod cpus;
 mod files;
+mod holdings;
+mod join;
 mod places;
 mod signals;
 mod start;
+mod upgrade;
 mod worker_thread;
 
 pub use crate::fetch::Resolver;
 pub(crate) use control::Control;
 pub use control::Hooks;
 pub(crate) use places::AdminAcceptor;
-pub use places::{AdminPlace, admin_socket, runtime_dir};
-pub use start::{Running, StartError, Stopper, start, start_with_resolver};
+pub use places::{AdminPlace, admin_socket, runtime_dir, upgrade_socket};
+pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};
+pub use upgrade::UpgradeError;

@@ -1,8 +1,10 @@
-//! Where a server keeps its admin socket and its counter file.
+//! Where a server keeps its admin socket, its socket for upgrades, and its counter file.
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +22,75 @@ pub fn runtime_dir(setting: &RuntimeDir) -> PathBuf {
 /// that servers with the same settings do not meet, and a client finds the only one.
 pub fn admin_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.admin"))
+}
+
+/// The socket at which a server waits for the process that takes over from it.
+pub fn upgrade_socket(runtime_dir: &Path, port: u16) -> PathBuf {
+    runtime_dir.join(format!("{port}.upgrade"))
+}
+
+/// The file with a server's counters.
+pub(super) fn counter_file(runtime_dir: &Path, port: u16) -> PathBuf {
+    runtime_dir.join(format!("{port}.counters"))
+}
+
+/// The name of a Unix socket; removed when this is dropped, if the socket is ours alone by then.
+#[derive(Debug)]
+pub(super) struct SocketName {
+    path: PathBuf,
+    is_ours: Cell<bool>,
+}
+
+impl SocketName {
+    /// A name that another process still needs, or needs from now on, or not any more.
+    pub(super) fn set_ours(&self, is_ours: bool) {
+        self.is_ours.set(is_ours);
+    }
+}
+
+impl Drop for SocketName {
+    fn drop(&mut self) {
+        if self.is_ours.get() {
+            // Whoever removed it already has done our work.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A bound Unix socket with its name, not yet in an event loop.
+#[derive(Debug)]
+pub(super) struct UnixSocket {
+    pub(super) listener: std::os::unix::net::UnixListener,
+    pub(super) name: SocketName,
+}
+
+impl UnixSocket {
+    /// A socket that nobody answers at is what a killed server left, and is replaced.
+    pub(super) fn bind(path: PathBuf) -> io::Result<UnixSocket> {
+        if UnixStream::connect(&path).is_ok() {
+            let message = "another server answers at this socket";
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+        }
+        let is_socket =
+            std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.file_type().is_socket());
+        if is_socket {
+            std::fs::remove_file(&path)?;
+        }
+        let listener = std::os::unix::net::UnixListener::bind(&path)?;
+        let name = SocketName { path, is_ours: Cell::new(true) };
+        std::fs::set_permissions(&name.path, PermissionsExt::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        Ok(UnixSocket { listener, name })
+    }
+
+    /// A socket of another process, with its name, which stays that process's.
+    pub(super) fn take_over(
+        listener: std::os::unix::net::UnixListener,
+        path: PathBuf,
+    ) -> io::Result<UnixSocket> {
+        listener.set_nonblocking(true)?;
+        Ok(UnixSocket { listener, name: SocketName { path, is_ours: Cell::new(false) } })
+    }
 }
 
 /// Where an admin listener is.
@@ -42,9 +113,9 @@ impl std::fmt::Display for AdminPlace {
 
 /// A bound admin listener, not yet in an event loop.
 #[derive(Debug)]
-pub(crate) enum AdminListener {
+pub(super) enum AdminListener {
     Tcp(std::net::TcpListener),
-    Unix(std::os::unix::net::UnixListener, PathBuf),
+    Unix(UnixSocket),
 }
 
 /// An admin listener in the event loop.
@@ -55,56 +126,72 @@ pub(crate) enum AdminAcceptor {
 
 impl AdminListener {
     /// Binds what the settings name; `port` is the one that clients use.
-    pub(crate) fn bind(settings: &ServerSettings, port: u16) -> io::Result<AdminListener> {
-        match &settings.admin {
-            AdminAddress::Loopback(address) => {
+    pub(super) fn bind(settings: &ServerSettings, port: u16) -> io::Result<AdminListener> {
+        match wanted(settings, port) {
+            AdminPlace::Tcp(address) => {
                 let listener = std::net::TcpListener::bind(address)?;
                 listener.set_nonblocking(true)?;
                 Ok(AdminListener::Tcp(listener))
             }
-            AdminAddress::Path(path) => AdminListener::bind_unix(path.clone()),
-            AdminAddress::Auto => {
-                let dir = runtime_dir(&settings.runtime_dir);
-                AdminListener::bind_unix(admin_socket(&dir, port))
+            AdminPlace::Unix(path) => UnixSocket::bind(path).map(AdminListener::Unix),
+        }
+    }
+
+    /// Goes on with the listener of another process, if that is where the settings want it.
+    pub(super) fn take_over(
+        passed: OwnedFd,
+        settings: &ServerSettings,
+        port: u16,
+    ) -> io::Result<Option<AdminListener>> {
+        let wanted = wanted(settings, port);
+        let found = socket2::SockRef::from(&passed).local_addr()?;
+        match wanted {
+            AdminPlace::Tcp(address) if found.as_socket() == Some(address) => {
+                let listener = std::net::TcpListener::from(passed);
+                listener.set_nonblocking(true)?;
+                Ok(Some(AdminListener::Tcp(listener)))
             }
+            AdminPlace::Unix(path) if found.as_pathname() == Some(&path) => {
+                UnixSocket::take_over(passed.into(), path).map(AdminListener::Unix).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 
-    /// A socket that nobody answers at is what a killed server left, and is replaced.
-    fn bind_unix(path: PathBuf) -> io::Result<AdminListener> {
-        if UnixStream::connect(&path).is_ok() {
-            let message = "another server answers at this admin socket";
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+    /// Another descriptor of it.
+    pub(super) fn copy(&self) -> io::Result<OwnedFd> {
+        match self {
+            AdminListener::Tcp(listener) => Ok(listener.try_clone()?.into()),
+            AdminListener::Unix(socket) => Ok(socket.listener.try_clone()?.into()),
         }
-        let is_socket = std::fs::symlink_metadata(&path).is_ok_and(|meta| {
-            use std::os::unix::fs::FileTypeExt;
-            meta.file_type().is_socket()
-        });
-        if is_socket {
-            std::fs::remove_file(&path)?;
-        }
-        let listener = std::os::unix::net::UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
-        listener.set_nonblocking(true)?;
-        Ok(AdminListener::Unix(listener, path))
     }
 
-    pub(crate) fn place(&self) -> io::Result<AdminPlace> {
+    pub(super) fn place(&self) -> io::Result<AdminPlace> {
         match self {
             AdminListener::Tcp(listener) => Ok(AdminPlace::Tcp(listener.local_addr()?)),
-            AdminListener::Unix(_, path) => Ok(AdminPlace::Unix(path.clone())),
+            AdminListener::Unix(socket) => Ok(AdminPlace::Unix(socket.name.path.clone())),
         }
     }
 
-    /// Enters the event loop of the calling thread.
-    pub(crate) fn enter(self) -> io::Result<AdminAcceptor> {
+    /// Enters the event loop of the calling thread; gives back the name to be removed at the end.
+    pub(super) fn enter(self) -> io::Result<(AdminAcceptor, Option<SocketName>)> {
         match self {
             AdminListener::Tcp(listener) => {
-                Ok(AdminAcceptor::Tcp(TcpListener::from_std(listener)?))
+                Ok((AdminAcceptor::Tcp(TcpListener::from_std(listener)?), None))
             }
-            AdminListener::Unix(listener, _) => {
-                Ok(AdminAcceptor::Unix(UnixListener::from_std(listener)?))
+            AdminListener::Unix(UnixSocket { listener, name }) => {
+                Ok((AdminAcceptor::Unix(UnixListener::from_std(listener)?), Some(name)))
             }
+        }
+    }
+}
+
+fn wanted(settings: &ServerSettings, port: u16) -> AdminPlace {
+    match &settings.admin {
+        AdminAddress::Loopback(address) => AdminPlace::Tcp(*address),
+        AdminAddress::Path(path) => AdminPlace::Unix(path.clone()),
+        AdminAddress::Auto => {
+            AdminPlace::Unix(admin_socket(&runtime_dir(&settings.runtime_dir), port))
         }
     }
 }

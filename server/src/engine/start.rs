@@ -3,22 +3,30 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_cache::{Store, StoreConfig};
-use forebay_shm::{CounterError, CounterFile};
+use forebay_cache::{OpenError, Store, StoreConfig};
+use forebay_shm::{
+    CounterError, CounterFile, DirGuard, GuardError, JoinError, Opened, ReplacedWhy,
+    UnnamedCounters,
+};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::control::{Control, ControlParts, Hooks};
-use super::places::{AdminListener, AdminPlace, runtime_dir};
+use super::holdings::{ControlSockets, Holdings};
+use super::join::join;
+use super::places::{AdminPlace, counter_file, runtime_dir, upgrade_socket};
 use super::signals::{self, Signals};
+use super::upgrade::{Predecessor, Totals, UpgradeError};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use super::{cpus, files};
 use crate::accept::Listeners;
 use crate::clock;
 use crate::config::Config;
-use crate::counters::COUNTERS;
+use crate::counters::{COUNTERS, Counter};
+use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
 use crate::limits::DECLINED_MS;
 use crate::log::LogWriter;
@@ -30,7 +38,7 @@ pub struct Running {
     /// Where the admin interface is.
     pub admin: AdminPlace,
     control: Control,
-    admin_listener: AdminListener,
+    sockets: ControlSockets,
     event_loop: (Runtime, Signals),
     stop: mpsc::UnboundedReceiver<()>,
     stopper: Stopper,
@@ -55,10 +63,20 @@ pub enum StartError {
     Listen(SocketAddr, io::Error),
     /// The admin interface can't be listened on.
     Admin(String, io::Error),
+    /// The socket for upgrades can't be listened on.
+    UpgradeSocket(PathBuf, io::Error),
+    /// A running server does not hand over, or what it gives is of no use.
+    Upgrade(UpgradeError),
+    /// There are too few descriptors.
+    Descriptors(io::Error),
     /// The counter file can't be made.
     Counters(CounterError),
+    /// The cache directory can't be had.
+    CacheDir(GuardError),
     /// The cache can't be made.
-    Cache(String),
+    Cache(OpenError),
+    /// A thread can't take part in the cache.
+    Join(JoinError),
     /// The access log can't be opened.
     AccessLog(io::Error),
     /// A thread or its event loop can't be made.
@@ -74,8 +92,18 @@ impl fmt::Display for StartError {
             StartError::Admin(place, error) => {
                 write!(f, "cannot listen for admin requests at {place}: {error}")
             }
+            StartError::UpgradeSocket(path, error) => {
+                write!(f, "cannot listen for upgrades at {}: {error}", path.display())
+            }
+            StartError::Upgrade(error) => write!(f, "cannot take over: {error}"),
+            StartError::Descriptors(error) => write!(f, "cannot copy a socket: {error}"),
             StartError::Counters(error) => write!(f, "cannot make the counter file: {error}"),
+            StartError::CacheDir(error @ GuardError::Held { .. }) => {
+                write!(f, "cannot use the cache directory {error}; `--upgrade` takes over from it")
+            }
+            StartError::CacheDir(error) => write!(f, "cannot use the cache directory {error}"),
             StartError::Cache(error) => write!(f, "cannot make the cache: {error}"),
+            StartError::Join(error) => write!(f, "cannot take part in the cache: {error}"),
             StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
             StartError::Thread(error) => write!(f, "cannot start a worker: {error}"),
         }
@@ -101,67 +129,162 @@ pub fn start_with_resolver(
     hooks: Hooks,
     resolver: Resolver,
 ) -> Result<Running, StartError> {
+    let worker_count = prepare(&config)?;
+    let holdings = Holdings::bind(&config.server, worker_count)?;
+    let built = Built::new(config, hooks, resolver, holdings)?;
+    built.counters_name.name().map_err(StartError::Counters)?;
+    built.running.control.accept(built.further);
+    Ok(built.running)
+}
+
+/// Starts a server that takes over from the one that runs with the same runtime directory and
+/// address. If none runs, it starts as [`start`] does.
+///
+/// # Errors
+/// See [`StartError`]; the running server goes on then as if nothing had happened.
+pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
+    let worker_count = prepare(&config)?;
+    let dir = runtime_dir(&config.server.runtime_dir);
+    let path = upgrade_socket(&dir, config.server.listen.port());
+    let met = Predecessor::meet(&path, &config.server).map_err(StartError::Upgrade)?;
+    let Some((predecessor, taken)) = met else {
+        Event::NobodyToUpgrade.log(&path.display());
+        return start(config, hooks);
+    };
+    let totals = taken.totals;
+    let holdings = Holdings::take_over(taken, &config.server, worker_count);
+    let built = holdings.and_then(|holdings| {
+        let has_its_admin = holdings.has_its_admin;
+        Ok((Built::new(config, hooks, Resolver::system(), holdings)?, has_its_admin))
+    });
+    let (built, has_its_admin) = match built {
+        Ok(built) => built,
+        Err(error) => {
+            predecessor.decline(&error);
+            return Err(error);
+        }
+    };
+    forebay_shm::crash_point!("upgrade.built");
+    predecessor.commit(has_its_admin).map_err(StartError::Upgrade)?;
+    Ok(built.take_over(totals))
+}
+
+/// Does what comes before all else; gives the number of workers.
+fn prepare(config: &Config) -> Result<usize, StartError> {
     // While there is one thread, the kernel does it at once.
     forebay_sync::bravo::prepare();
-    let cpus = cpus::allowed();
     let worker_count = match config.server.workers {
-        0 => cpus.len(),
+        0 => cpus::allowed().len(),
         count => count,
     };
     files::raise_limit(&config.server, worker_count);
-    let listen = config.server.listen;
-    let listeners =
-        Listeners::bind(listen, worker_count).map_err(|error| StartError::Listen(listen, error))?;
-    let address = listeners.address;
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
-    let counters_path = dir.join(format!("{}.counters", address.port()));
-    // One slot for each worker and one for the control thread.
-    let counters = CounterFile::create(Some(&counters_path), COUNTERS, worker_count + 1)
-        .map_err(StartError::Counters)?;
-    let store = Arc::new(make_store(&config)?);
-    let hosts = Arc::new(Hosts::new(resolver));
-    let log_writer = LogWriter::open(&config.server).map_err(StartError::AccessLog)?;
+    Ok(worker_count)
+}
+
+/// A server that could serve, but accepts nothing and has no name yet.
+struct Built {
+    running: Running,
+    counters_name: UnnamedCounters,
+    /// A socket for each of the last workers, which have none otherwise.
+    further: Vec<std::net::TcpListener>,
+}
+
+impl Built {
+    fn new(
+        config: Config,
+        hooks: Hooks,
+        resolver: Resolver,
+        holdings: Holdings,
+    ) -> Result<Built, StartError> {
+        let Holdings { listeners, sockets, guard, worker_count, .. } = holdings;
+        let address = listeners.address;
+        let counters_path = counter_file(&runtime_dir(&config.server.runtime_dir), address.port());
+        // One slot for each worker and one for the control thread.
+        let counters_name = CounterFile::prepare(&counters_path, COUNTERS, worker_count + 1)
+            .map_err(StartError::Counters)?;
+        let counters = counters_name.file();
+        let admin = sockets
+            .admin
+            .place()
+            .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
+        let event_loop = signals::event_loop().map_err(StartError::Thread)?;
+        let store = open_store(&config, worker_count)?;
+        tell_opened(store.opened());
+        let store_worker = event_loop.0.block_on(join(&store))?;
+        // What others left behind in the middle of something is checked before anybody finds it.
+        store_worker.mend();
+        let mut parts = ControlParts {
+            store,
+            store_worker,
+            hosts: Arc::new(Hosts::new(resolver)),
+            log_writer: LogWriter::open(&config.server).map_err(StartError::AccessLog)?,
+            workers: Vec::new(),
+            slot: counters.slot(worker_count),
+            counters,
+            config,
+            hooks,
+            guard,
+        };
+        let of_workers = Listeners::spread(listeners.sockets, worker_count);
+        parts.workers = start_workers(&parts, address, of_workers)?;
+        let (stop_sender, stop) = mpsc::unbounded_channel();
+        let stopper = Stopper(stop_sender);
+        let control = Control::new(parts);
+        let running = Running { address, admin, control, sockets, event_loop, stop, stopper };
+        Ok(Built { running, counters_name, further: listeners.further })
+    }
+
+    /// Serves in the place of another server, which has handed over: what fails now is told, and
+    /// is no reason to end.
+    fn take_over(self, totals: Totals) -> Running {
+        let Built { running, counters_name, further } = self;
+        let listening = further.into_iter().filter(|socket| {
+            let listens = Listeners::listen_further(socket);
+            listens.map_err(|error| Event::AcceptFailed.log(&error)).is_ok()
+        });
+        let control = &running.control;
+        control.accept(listening.collect());
+        running.sockets.own();
+        if let Err(error) = counters_name.name() {
+            Event::UpgradeIncomplete.log(&error);
+        }
+        if let Some(Err(error)) = control.guard.as_ref().map(DirGuard::sign) {
+            Event::UpgradeIncomplete.log(&error);
+        }
+        control.count(Counter::Upgrades, totals.upgrades + 1);
+        control.count(Counter::UpgradesFailed, totals.upgrades_failed);
+        Event::TookOver.log(&format_args!("{} times since the first start", totals.upgrades + 1));
+        running
+    }
+}
+
+/// Starts a thread for each worker, and waits until all of them could accept.
+fn start_workers(
+    parts: &ControlParts,
+    address: SocketAddr,
+    of_workers: Vec<Vec<std::net::TcpListener>>,
+) -> Result<Vec<WorkerThread>, StartError> {
+    let cpus = cpus::allowed();
     let via: Arc<str> = via_name(address).into();
-    // Bound last of what can fail, so that a failed start leaves no socket behind.
-    let admin_listener = bind_admin(&config, address)?;
-    let admin = admin_listener
-        .place()
-        .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
-    let event_loop = signals::event_loop().map_err(StartError::Thread)?;
-    let workers = listeners
-        .sockets
-        .into_iter()
-        .enumerate()
-        .map(|(index, listener)| {
-            WorkerThread::start(WorkerStart {
-                index,
-                cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
-                listener,
-                config: config.clone(),
-                store: Arc::clone(&store),
-                hosts: Arc::clone(&hosts),
-                counters: counters.slot(index),
-                access_log: log_writer.as_ref().map(LogWriter::sender),
-                via: Arc::clone(&via),
-            })
+    let start = |(index, listeners): (usize, _)| {
+        WorkerThread::start(WorkerStart {
+            index,
+            cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
+            listeners,
+            config: parts.config.clone(),
+            store: parts.store.clone(),
+            hosts: Arc::clone(&parts.hosts),
+            counters: parts.counters.slot(index),
+            access_log: parts.log_writer.as_ref().map(LogWriter::sender),
+            via: Arc::clone(&via),
         })
-        .collect::<io::Result<Vec<_>>>()
-        .map_err(StartError::Thread)?;
-    let (stop_sender, stop) = mpsc::unbounded_channel();
-    let control = Control::new(ControlParts {
-        config,
-        hooks,
-        workers,
-        store,
-        hosts,
-        slot: counters.slot(worker_count),
-        counters,
-        log_writer,
-        admin: admin.clone(),
-    });
-    let stopper = Stopper(stop_sender);
-    Ok(Running { address, admin, control, admin_listener, event_loop, stop, stopper })
+    };
+    let workers = of_workers.into_iter().enumerate().map(start);
+    let workers = workers.collect::<io::Result<Vec<_>>>().map_err(StartError::Thread)?;
+    workers.iter().try_for_each(WorkerThread::wait_until_up)?;
+    Ok(workers)
 }
 
 impl Running {
@@ -181,30 +304,54 @@ impl Running {
     /// # Errors
     /// The control thread's event loop can't be made.
     pub fn run(self) -> io::Result<bool> {
-        let Running { control, admin_listener, event_loop, stop, stopper, .. } = self;
-        let finished = control.run(admin_listener, event_loop, stop);
+        let Running { control, sockets, event_loop, stop, stopper, .. } = self;
+        let finished = control.run(sockets, event_loop, stop);
         // Until now, or the channel by which the server is told to stop would close.
         drop(stopper);
         finished
     }
 }
 
-fn bind_admin(config: &Config, address: SocketAddr) -> Result<AdminListener, StartError> {
-    AdminListener::bind(&config.server, address.port())
-        .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))
+/// Says if the cache is warm, and if not, why.
+fn tell_opened(opened: &Opened) {
+    let why = match opened {
+        Opened::Created => return Event::CacheOpened.log(&"made, empty"),
+        Opened::Attached => return Event::CacheOpened.log(&"found, with what it holds"),
+        Opened::Replaced { why } => why,
+    };
+    match why {
+        ReplacedWhy::OtherBoot => Event::CacheReplaced.log(&"it was made before the last boot"),
+        ReplacedWhy::OtherLayout { found } => {
+            Event::CacheReplaced.log(&format_args!("it has layout version {found}"));
+        }
+        ReplacedWhy::OtherPlan => {
+            Event::CacheReplaced.log(&"it was made for another size or number of workers");
+        }
+        ReplacedWhy::Damaged { what, kept } => Event::CacheReplaced.log(&format_args!(
+            "it is damaged ({what}); {}",
+            kept.as_ref().map_or("it had to make room".to_owned(), |path| {
+                format!("kept as {}", path.display())
+            })
+        )),
+    }
 }
 
-fn make_store(config: &Config) -> Result<Store, StartError> {
-    let budget_bytes = config.server.cache_size;
-    let growing_percent = u64::from(config.server.growing_percent_max);
-    let growing_bytes_max = budget_bytes / 100 * growing_percent;
+/// The region's file in the cache directory.
+pub const REGION_FILE: &str = "store";
+
+fn open_store(config: &Config, worker_count: usize) -> Result<Store, StartError> {
+    let settings = &config.server;
     let store = StoreConfig {
-        growing_bytes_max,
-        object_bytes_max: growing_bytes_max,
+        path: settings.cache_dir.path().map(|dir| dir.join(REGION_FILE)),
+        growing_percent: settings.growing_percent_max,
+        worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
+        record_bytes_expected: settings.cache_record_bytes,
         declined_ms: DECLINED_MS,
-        ..StoreConfig::with_budget(budget_bytes)
+        ..StoreConfig::with_budget(settings.cache_size)
     };
-    Store::new(store).map_err(|error| StartError::Cache(error.to_string()))
+    // Each route has a limit of its own, which a reload may change; this one is for all.
+    let object_bytes_max = store.growing_bytes_max();
+    Store::open(StoreConfig { object_bytes_max, ..store }).map_err(StartError::Cache)
 }
 
 /// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use forebay_cache::Store;
+use forebay_cache::{Store, StoreWorker};
 use forebay_shm::CounterSlot;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::cpus;
+use super::join::join;
+use super::start::StartError;
 use crate::accept::accept_connections;
 use crate::clock;
 use crate::config::Config;
@@ -25,19 +27,21 @@ use crate::worker::{Worker, WorkerParts};
 
 /// What the control thread tells a worker.
 pub(crate) enum Command {
+    /// Accept from now on, from one more socket if there is one.
+    Accept { further: Option<std::net::TcpListener> },
     /// Take these settings from now on; `done` hears when they hold.
     Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
     /// Accept no more, finish what is under way, at the longest until `deadline_ms`.
-    Drain { deadline_ms: u64 },
+    Drain { deadline_ms: u64, queues_are_passed_on: bool },
 }
 
 /// Everything that a worker starts with.
 pub(crate) struct WorkerStart {
     pub(crate) index: usize,
     pub(crate) cpu: usize,
-    pub(crate) listener: std::net::TcpListener,
+    pub(crate) listeners: Vec<std::net::TcpListener>,
     pub(crate) config: Config,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
@@ -49,15 +53,17 @@ pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     /// Ends with true if every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
+    is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
 
 impl WorkerThread {
-    /// Starts the thread.
+    /// Starts the thread, which accepts nothing before [`Command::Accept`].
     ///
     /// # Errors
     /// The thread or its event loop can't be made.
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
+        let (up, is_up) = std::sync::mpsc::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -67,48 +73,86 @@ impl WorkerThread {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
                     Event::NotPinned.log(&format_args!("CPU {}: {error}", start.cpu));
                 }
-                let finished = LocalSet::new().block_on(&runtime, work(start, received));
+                let finished = LocalSet::new().block_on(&runtime, work(start, up, received));
                 // Nobody knows how long the system takes for a name, and nobody waits for it now.
                 runtime.shutdown_background();
                 finished
             },
         )?;
-        Ok(WorkerThread { commands, thread })
+        Ok(WorkerThread { commands, thread, is_up })
+    }
+
+    /// Waits until nothing can keep the worker from accepting.
+    ///
+    /// # Errors
+    /// A socket can't enter its event loop, or it can't take part in the store.
+    pub(crate) fn wait_until_up(&self) -> Result<(), StartError> {
+        let ended = |_| Err(StartError::Thread(io::Error::other("a worker has ended")));
+        self.is_up.recv().unwrap_or_else(ended)
     }
 }
 
-async fn work(start: WorkerStart, mut commands: mpsc::UnboundedReceiver<Command>) -> bool {
-    let listener = match TcpListener::from_std(start.listener) {
-        Ok(listener) => listener,
+/// The sockets in the event loop of the calling thread.
+fn enter(listeners: Vec<std::net::TcpListener>) -> io::Result<Vec<TcpListener>> {
+    listeners.into_iter().map(TcpListener::from_std).collect()
+}
+
+/// What a worker needs before it can serve.
+async fn prepare(
+    store: &Store,
+    listeners: Vec<std::net::TcpListener>,
+) -> Result<(StoreWorker, Vec<TcpListener>), StartError> {
+    let store = join(store).await?;
+    Ok((store, enter(listeners).map_err(StartError::Thread)?))
+}
+
+async fn work(
+    start: WorkerStart,
+    up: std::sync::mpsc::Sender<Result<(), StartError>>,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+) -> bool {
+    // Who started this thread hears of it; if nobody does, there are no commands either.
+    let (store, mut listeners) = match prepare(&start.store, start.listeners).await {
+        Ok(prepared) => {
+            let _ = up.send(Ok(()));
+            prepared
+        }
         Err(error) => {
-            Event::AcceptFailed.log(&error);
+            let _ = up.send(Err(error));
             return false;
         }
     };
     let worker = Rc::new(Worker::new(WorkerParts {
         config: start.config,
-        store: start.store,
+        store,
         hosts: start.hosts,
         counters: start.counters,
         access_log: start.access_log,
         via: start.via,
     }));
-    let accepting = tokio::task::spawn_local(accept_connections(
-        Rc::clone(&worker),
-        listener,
-        connection::spawn,
-    ));
+    let mut accepting = None;
+    tokio::task::spawn_local(Rc::clone(&worker).make_room());
     tokio::task::spawn_local(sweep_periodically(Rc::clone(&worker)));
     tokio::task::spawn_local(flush_periodically(Rc::clone(&worker)));
     while let Some(command) = commands.recv().await {
         match command {
+            Command::Accept { further } => {
+                match enter(further.into_iter().collect()) {
+                    Ok(further) => listeners.extend(further),
+                    // It gets no connections when it is closed; the others go on.
+                    Err(error) => Event::AcceptFailed.log(&error),
+                }
+                let (worker, listeners) = (Rc::clone(&worker), std::mem::take(&mut listeners));
+                let accept = accept_connections(worker, listeners, connection::spawn);
+                accepting = Some(tokio::task::spawn_local(accept));
+            }
             Command::Reconfigure { config, access_log, done } => {
                 worker.reconfigure(*config, access_log);
                 // The control thread may have given up waiting; the settings hold all the same.
                 let _ = done.send(());
             }
-            Command::Drain { deadline_ms } => {
-                worker.drain();
+            Command::Drain { deadline_ms, queues_are_passed_on } => {
+                worker.drain(queues_are_passed_on);
                 return drained(&worker, accepting, deadline_ms).await;
             }
         }
@@ -119,14 +163,15 @@ async fn work(start: WorkerStart, mut commands: mpsc::UnboundedReceiver<Command>
 /// Waits for the accept queue, the connections and the fetches; true if all ended in time.
 async fn drained(
     worker: &Worker,
-    accepting: tokio::task::JoinHandle<()>,
+    accepting: Option<tokio::task::JoinHandle<()>>,
     deadline_ms: u64,
 ) -> bool {
     let mut ticks = tokio::time::interval(Duration::from_millis(SWEEP_MS));
     loop {
         // A connection may have become idle in this turn.
         worker.registry.wake_idle();
-        if accepting.is_finished() && worker.registry.count() == 0 {
+        let accepts = accepting.as_ref().is_some_and(|task| !task.is_finished());
+        if !accepts && worker.registry.count() == 0 {
             return true;
         }
         if clock::monotonic_ms() >= deadline_ms {
@@ -143,6 +188,9 @@ async fn sweep_periodically(worker: Rc<Worker>) {
     for tick in 1u64.. {
         ticks.tick().await;
         worker.registry.sweep();
+        if worker.turn_store() {
+            worker.has_stored();
+        }
         if tick % ORIGIN_SWEEP_TICKS == 0 {
             worker.origins.sweep();
         }

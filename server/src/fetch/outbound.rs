@@ -31,6 +31,9 @@ pub(crate) enum Purpose<'a> {
     Fill,
     /// To validate a stored response with these fields (RFC 9111 §4.3.1).
     Validate(&'a FieldBlock),
+    /// For the rest of a response whose beginning was stored, with these fields: a range of this
+    /// version and no other.
+    Rest(&'a FieldBlock),
 }
 
 /// A request that is ready to be sent, as often as it takes.
@@ -138,7 +141,7 @@ impl Outbound<'_> {
         for field in fields.iter().filter(|field| !hop.contains(*field) && self.forwards(field)) {
             append(&mut headers, field);
         }
-        if let Purpose::Validate(conditions) = self.purpose {
+        if let Purpose::Validate(conditions) | Purpose::Rest(conditions) = self.purpose {
             conditions.fields().iter().for_each(|field| append(&mut headers, field));
         }
         self.append_max_forwards(&mut headers);
@@ -163,7 +166,7 @@ impl Outbound<'_> {
             (304, Purpose::Forward) => asked.seen().intersects(ASKS_304),
             (206, Purpose::Forward) => asked.contains(FieldId::Range),
             (304, purpose) => matches!(purpose, Purpose::Validate(_)),
-            (206, _) => false,
+            (206, purpose) => matches!(purpose, Purpose::Rest(_)),
             _ => true,
         }
     }

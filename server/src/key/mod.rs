@@ -5,12 +5,19 @@
 //! The same normalised host and the same unchanged path are forwarded: nothing is stored under a
 //! key that the origin did not see.
 
+mod bytes;
+mod text;
+
+pub(crate) use bytes::write_key;
+use bytes::write_key_of;
+pub use text::KeyText;
+
 use forebay_http::authority::Authority;
 use forebay_http::fields::FieldId;
 
 use crate::config::{Config, Route, Site};
 use crate::fault::Fault;
-use crate::parse::{Request, explicit_port};
+use crate::parse::Request;
 
 /// Where a request belongs.
 #[derive(Clone, Copy)]
@@ -46,7 +53,24 @@ pub(crate) fn is_back_again(request: &Request<'_>, via: &str) -> bool {
 /// # Errors
 /// A sentence that says what is wrong with the URL, or that no site serves it.
 pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
-    let rest = strip_scheme(url).ok_or("a URL to purge begins with http://")?;
+    let (authority, path_query) = split_url(url)?;
+    let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
+    write_key(key, site, Some(authority), path_query);
+    Ok(())
+}
+
+/// The same for a site of which only the name is known, as a tool does that looks at a cache.
+///
+/// # Errors
+/// A sentence that says what is wrong with the URL.
+pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
+    let (authority, path_query) = split_url(url)?;
+    write_key_of(key, site_name, Some(authority), path_query);
+    Ok(())
+}
+
+fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static str> {
+    let rest = strip_scheme(url).ok_or("a URL begins with http:// here")?;
     let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));
     let authority = Authority::parse(authority).ok_or("the URL's host or port is malformed")?;
@@ -55,9 +79,7 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
         path if is_path_query(path) => path,
         _ => return Err("the URL's path has bytes that a request can't have"),
     };
-    let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
-    write_key(key, site, Some(authority), path_query);
-    Ok(())
+    Ok((authority, path_query))
 }
 
 fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
@@ -67,65 +89,4 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
 
 fn is_path_query(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#')
-}
-
-/// Writes the key of what `authority` serves at `path_query` into `key`.
-pub(crate) fn write_key(
-    key: &mut Vec<u8>,
-    site: &Site,
-    authority: Option<Authority<'_>>,
-    path_query: &[u8],
-) {
-    key.clear();
-    key.extend_from_slice(site.name.as_bytes());
-    key.extend_from_slice(b"\0http\0");
-    // Who names no host (HTTP/1.0) gets what the origin's own name gets, which is also forwarded.
-    if let Some(authority) =
-        authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()))
-    {
-        write_reversed_host(key, authority.host);
-        if let Some(port) = explicit_port(authority) {
-            key.push(b':');
-            forebay_http::write::decimal(key, u64::from(port));
-        }
-    }
-    key.push(0);
-    key.extend_from_slice(path_query);
-}
-
-/// `www.Example.org` as `org.example.www`; an address stays as it is.
-fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
-    let is_address = host.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
-        || host.first() == Some(&b'[');
-    if is_address {
-        key.extend(host.iter().map(u8::to_ascii_lowercase));
-        return;
-    }
-    for (index, label) in host.rsplit(|byte| *byte == b'.').enumerate() {
-        if index > 0 {
-            key.push(b'.');
-        }
-        key.extend(label.iter().map(u8::to_ascii_lowercase));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_is_keyed_by_its_labels_in_reverse_and_without_case() {
-        for (host, expected) in [
-            ("www.Example.ORG", "org.example.www"),
-            ("localhost", "localhost"),
-            ("127.0.0.1", "127.0.0.1"),
-            ("[2001:DB8::1]", "[2001:db8::1]"),
-            ("a.b.", ".b.a"),
-            ("1.2.3.4.example", "example.4.3.2.1"),
-        ] {
-            let mut key = Vec::new();
-            write_reversed_host(&mut key, host.as_bytes());
-            assert_eq!(String::from_utf8_lossy(&key), expected, "{host}");
-        }
-    }
 }

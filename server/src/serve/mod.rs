@@ -3,19 +3,23 @@
 mod fault;
 mod growing;
 mod head;
+mod long;
 mod options;
 mod own;
 mod pass;
 mod relay;
+mod rest;
 mod stored;
 
 pub(crate) use fault::serve_fault;
 pub(crate) use growing::serve_growing;
+pub(crate) use long::serve_long;
 pub(crate) use options::{is_for_us, serve_options};
 pub(crate) use own::{Own, serve_own};
 pub(crate) use pass::serve_pass;
 pub(crate) use relay::Relay;
-pub(crate) use stored::serve_stored;
+pub(crate) use rest::RestOf;
+pub(crate) use stored::{Begun, serve_stored};
 
 use forebay_http::policy::cache_status::CacheStatus;
 

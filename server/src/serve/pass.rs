@@ -79,7 +79,8 @@ fn framing(answer: &OriginAnswer) -> BodyFraming {
     }
 }
 
-async fn next_or_flush(
+/// The origin's next piece; if it has to be waited for, what is ready to be sent goes out before.
+pub(super) async fn next_or_flush(
     client: &Client,
     out: &mut Out,
     body: &mut OriginBody,

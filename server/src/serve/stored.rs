@@ -1,56 +1,79 @@
 //! A stored response as an answer: whole, a range of it, or 304.
 
-use forebay_cache::Record;
+use std::ops::Range;
+
+use forebay_cache::StoredBody;
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::CacheStatus;
-use forebay_http::policy::conditional::{Conditional, conditional, write_fields_of_304};
+use forebay_http::policy::conditional::write_fields_of_304;
 use forebay_http::policy::meta::StoredMeta;
-use forebay_http::policy::range::{RangeDecision, range, write_content_range};
+use forebay_http::policy::range::{RangeDecision, write_content_range};
 
-use super::Answered;
 use super::head::Head;
-use crate::lookup::StoredResponse;
-use crate::out::{Lender, Out};
-use crate::parse::{ReplyForm, Request};
+use super::long::LongAnswer;
+use super::{Answered, Reply};
+use crate::limits::INLINE_BODY_BYTES_MAX;
+use crate::lookup::{Hit, Part};
+use crate::out::Out;
+use crate::parse::ReplyForm;
 
-/// Appends the answer. The client's conditions and ranges hold for what is stored.
+/// How far an answer has come without waiting.
+pub(crate) enum Begun {
+    /// All of it stands in the queue.
+    Whole(Answered),
+    /// Its head does; its body is long.
+    Long(LongAnswer),
+}
+
+/// Appends the answer. The stored response is let go with this: what is still to be sent of it was
+/// lent, or will be. `tag` receives what names its version, if its body is long.
 pub(crate) fn serve_stored(
+    reply: &Reply<'_>,
     out: &mut Out,
-    request: &Request<'_>,
-    stored: &StoredResponse,
-    age: u32,
-    cache: &CacheStatus,
-) -> Answered {
-    let fields = request.head.fields();
-    let (meta, block) = (&stored.meta, stored.block());
-    if conditional(fields, meta, block) == Conditional::NotModified {
-        return not_modified(out, request.form, (meta, block), age, cache);
-    }
-    let body_bytes = stored.record.body().len();
-    let part = match request.form.head_only {
-        true => RangeDecision::Whole,
-        false => range(fields, meta, block, body_bytes),
+    hit: Hit<'_>,
+    tag: &mut Vec<u8>,
+) -> Begun {
+    let Reply { form, cache, .. } = *reply;
+    let (meta, block) = (&hit.stored.meta, hit.stored.block());
+    let decision = match hit.part {
+        Part::NotModified => {
+            return Begun::Whole(not_modified(out, form, (meta, block), hit.age, cache));
+        }
+        Part::Body(decision) => decision,
     };
-    let (status, first, count) = match part {
-        RangeDecision::Whole => (meta.status, 0, body_bytes),
-        RangeDecision::Part { first, last } => (206, first, last - first + 1),
-        RangeDecision::Unsatisfiable => (416, 0, 0),
+    let body = hit.stored.found.body();
+    let part = hit.part.bytes(body.bytes());
+    let count = part.end - part.start;
+    let status = match decision {
+        RangeDecision::Whole => meta.status,
+        RangeDecision::Part { .. } => 206,
+        RangeDecision::Unsatisfiable => 416,
     };
     // A 416 is no copy of the response, and must not be taken for one by a cache before us.
     let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
-    let head = Head { status, block, age: Some(age), framing: body_framing(status, count), cache };
-    let keep_alive = head.write_with(out.text(), request.form, |text| {
-        if part != RangeDecision::Whole {
+    let framing = body_framing(status, count);
+    let head = Head { status, block, age: Some(hit.age), framing, cache };
+    let keep_alive = head.write_with(out.text(), form, |text| {
+        if decision != RangeDecision::Whole {
             text.extend_from_slice(b"content-range: ");
-            write_content_range(part, body_bytes, text);
+            write_content_range(decision, body.bytes(), text);
             text.extend_from_slice(b"\r\n");
         }
     });
-    if request.form.head_only {
-        return Answered { status, body_bytes: 0, keep_alive };
+    if form.head_only {
+        return Begun::Whole(Answered { status, body_bytes: 0, keep_alive });
     }
-    append_body(out, &stored.record, first, count);
-    Answered { status, body_bytes: count, keep_alive }
+    let answered = Answered { status, body_bytes: count, keep_alive };
+    match body {
+        StoredBody::Long(long) => {
+            hit.stored.write_strong_tag(tag);
+            Begun::Long(LongAnswer { answered, long, part })
+        }
+        StoredBody::Whole(_) => {
+            append_body(reply, out, &hit, part.start as u32..part.end as u32);
+            Begun::Whole(answered)
+        }
+    }
 }
 
 /// 204 has no body and no Content-Length (RFC 9110 §8.6).
@@ -58,10 +81,15 @@ fn body_framing(status: u16, bytes: u64) -> BodyFraming {
     if status == 204 { BodyFraming::None } else { BodyFraming::Length(bytes) }
 }
 
-fn append_body(out: &mut Out, record: &Record, first: u64, count: u64) {
-    for fragment in record.body().shared(first..first + count) {
-        out.body(fragment, Lender::Store);
+/// A little is copied; more is lent.
+fn append_body(reply: &Reply<'_>, out: &mut Out, hit: &Hit<'_>, part: Range<u32>) {
+    let found = &hit.stored.found;
+    if part.len() > INLINE_BODY_BYTES_MAX {
+        out.lent(found.lend(part, reply.client.tag()));
+        return;
     }
+    let part = part.start as usize..part.end as usize;
+    out.text().extend_from_slice(found.whole_body().get(part).unwrap_or_default());
 }
 
 /// Appends a 304 for a stored response: its metadata and its field lines.

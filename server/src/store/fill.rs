@@ -32,6 +32,7 @@ pub(super) async fn fill(filling: Filling, mut body: OriginBody, bytes_max: u64)
         Ok(false) | Err(Unstored::NobodyListens) => worker.count(Counter::NotStored),
         Err(Unstored::Broken) => worker.count(Counter::FillsAborted),
     }
+    worker.has_stored();
 }
 
 async fn append_all(
@@ -55,6 +56,7 @@ async fn append_all(
             OriginPart::Data(piece) => {
                 append(&mut filling, &mut held, bytes_max).await?;
                 held = piece;
+                body.worker.has_stored();
             }
             OriginPart::End(_) => {
                 append(&mut filling, &mut held, bytes_max).await?;

@@ -7,6 +7,7 @@ use forebay_http::target::Scheme;
 
 use crate::config::Site;
 use crate::counters::Counter;
+use crate::events::Event;
 use crate::key::write_key;
 use crate::parse::Request;
 use crate::worker::Worker;
@@ -39,8 +40,10 @@ impl UnsafeTarget {
         let mut key = Vec::new();
         let mut purge = |path_query: &[u8]| {
             write_key(&mut key, site, authority, path_query);
-            let purged = worker.store.purge(&key);
-            worker.count_many(Counter::Invalidated, purged.records);
+            match worker.store.purge(&key) {
+                Ok(purged) => worker.count_many(Counter::Invalidated, purged.records),
+                Err(_) => worker.event(Event::PurgeBusy, &key.escape_ascii()),
+            }
         };
         purge(&self.path_query);
         if let Some(authority) = authority {

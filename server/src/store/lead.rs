@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use forebay_cache::{Base, Leader, Refused};
+use forebay_cache::{Base, Leader, Refused, Times};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HOP_BY_HOP;
@@ -24,7 +24,7 @@ use crate::fetch::{
     Asked, CONDITIONS, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, REWRITTEN, exchange,
 };
 use crate::key::Place;
-use crate::lookup::StoredResponse;
+use crate::lookup::Stale;
 use crate::worker::Worker;
 
 /// Everything that the task needs; it outlives the client that started it.
@@ -35,7 +35,7 @@ pub(super) struct Errand {
     pub(super) route: RouteSettings,
     pub(super) asked: Asked,
     /// What is stored and to be validated.
-    pub(super) stale: Option<StoredResponse>,
+    pub(super) stale: Option<Stale>,
     /// Where interim answers go: to the leader's own client.
     pub(super) interim: InterimQueue,
 }
@@ -59,7 +59,8 @@ pub(super) async fn lead(errand: Errand, leader: Leader, own: oneshot::Sender<To
         }
         Ok(Fetched::Confirmed(update)) => {
             errand.worker.count(Counter::Validated);
-            leader.validated(&update);
+            leader.validated(&update.head, update.times);
+            errand.worker.has_stored();
             tell(own, Told::Follow { fwd_status: 304 });
         }
         Ok(Fetched::Answer(answer)) => errand.keep_or_pass(answer, leader, own).await,
@@ -74,7 +75,13 @@ fn tell(own: oneshot::Sender<Told>, told: Told) {
 enum Fetched {
     Answer(OriginAnswer),
     /// The stored response is good, with this head.
-    Confirmed(Vec<u8>),
+    Confirmed(Update),
+}
+
+/// What a 304 makes of the stored head.
+struct Update {
+    head: Vec<u8>,
+    times: Times,
 }
 
 impl Errand {
@@ -90,7 +97,7 @@ impl Errand {
         // It has no body; having seen the end of none, the connection goes back to the pool.
         answer.body.next().await?;
         match self.confirm(stale, &answer) {
-            Some(head) => Ok(Fetched::Confirmed(head)),
+            Some(update) => Ok(Fetched::Confirmed(update)),
             // It speaks of some other response (RFC 9111 §4.3.4), or what it makes of the stored
             // one is not for everybody: ask for a whole one.
             None => Ok(Fetched::Answer(self.ask(Purpose::Fill).await?)),
@@ -109,7 +116,7 @@ impl Errand {
     }
 
     /// The head of the stored response after a 304 (RFC 9111 §4.3.4).
-    fn confirm(&self, stale: &StoredResponse, answer: &OriginAnswer) -> Option<Vec<u8>> {
+    fn confirm(&self, stale: &Stale, answer: &OriginAnswer) -> Option<Update> {
         let update = answer.head.block.fields();
         if !may_update(&stale.meta, stale.block(), update) {
             return None;
@@ -125,13 +132,13 @@ impl Errand {
         let block = stored_lines(&merged, &arrival);
         let mut meta = StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route));
         meta.body_bytes = stale.meta.body_bytes;
-        Some(stored_head(&meta, &block))
+        Some(Update { head: stored_head(&meta, &block), times: times(&meta) })
     }
 
     async fn keep_or_pass(self, answer: OriginAnswer, leader: Leader, own: oneshot::Sender<Told>) {
         let begun = match self.storable(&answer) {
             Ok(kept) => leader
-                .begin(&kept.head, kept.base, answer.head.content_length)
+                .begin(&kept.head, kept.base, answer.head.content_length, kept.times)
                 .map_err(|(leader, refused)| (leader, Unkept::of(refused))),
             Err(unkept) => Err((leader, unkept)),
         };
@@ -164,7 +171,8 @@ impl Errand {
         let block = stored_lines(&answer.head.block, &arrival);
         let mut meta = StoredMeta::new(status, &block, &arrival, &rules);
         meta.body_bytes = length;
-        Ok(Kept { head: stored_head(&meta, &block), base: self.base(&answer.head.block) })
+        let base = self.base(&answer.head.block);
+        Ok(Kept { head: stored_head(&meta, &block), base, times: times(&meta) })
     }
 
     /// By what the answer varies, and what of it this request asked for.
@@ -182,6 +190,7 @@ impl Errand {
 struct Kept {
     head: Vec<u8>,
     base: Option<Base>,
+    times: Times,
 }
 
 /// Why an answer is not stored, and whether the next one for its key probably won't be either.
@@ -280,6 +289,12 @@ fn stored_lines(received: &FieldBlock, arrival: &Arrival) -> FieldBlock {
     block
 }
 
+fn times(meta: &StoredMeta) -> Times {
+    // Seconds of 32 bits last until 2106.
+    let response_time = u32::try_from(meta.response_time).unwrap_or(u32::MAX);
+    Times { response_time, stale_from: meta.stale_from() }
+}
+
 fn stored_head(meta: &StoredMeta, block: &FieldBlock) -> Vec<u8> {
     let mut head = Vec::with_capacity(STORED_META_BYTES + block.bytes().len());
     meta.encode(&mut head);
@@ -288,7 +303,7 @@ fn stored_head(meta: &StoredMeta, block: &FieldBlock) -> Vec<u8> {
 }
 
 /// The preconditions that validate a stored response.
-fn conditions(stale: &StoredResponse) -> FieldBlock {
+fn conditions(stale: &Stale) -> FieldBlock {
     let validators = validator_fields(&stale.meta, stale.block());
     let mut conditions = FieldBlock::new();
     if let Some(etag) = validators.if_none_match {

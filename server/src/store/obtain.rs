@@ -5,9 +5,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
-use forebay_cache::{Follower, Join, Leader, Outcome, Reader};
+use forebay_cache::{Follower, Join, Leader, Outcome, Reader, Renewed};
 use forebay_http::policy::cache_status::CacheStatus;
-use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
+use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reuse::{Reuse, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 use tokio::sync::oneshot;
@@ -22,12 +22,13 @@ use crate::fault::Fault;
 use crate::fetch::{Asked, InterimQueue, OriginAnswer};
 use crate::key::Place;
 use crate::limits::JOINS_MAX;
-use crate::lookup::{Forward, Found, StoredResponse, Wanted, lookup};
+use crate::lookup::{Forward, Found, Hit, Stale, Wanted, lookup, stored_meta, validated};
 use crate::parse::Request;
 
 /// Where the answer comes from.
-pub(crate) enum Source {
-    Stored(StoredResponse),
+pub(crate) enum Source<'w> {
+    /// To be used without waiting.
+    Stored(Box<Hit<'w>>),
     Growing(Reader, Box<StoredMeta>),
     Pass(Box<OriginAnswer>),
     /// Nobody else's fetch will do: ask the origin for this request alone.
@@ -35,8 +36,8 @@ pub(crate) enum Source {
 }
 
 /// An answer's source, and what Cache-Status says of it.
-pub(crate) struct Obtained {
-    pub(crate) source: Source,
+pub(crate) struct Obtained<'w> {
+    pub(crate) source: Source<'w>,
     pub(crate) cache: CacheStatus,
 }
 
@@ -56,11 +57,11 @@ pub(crate) struct Needs<'a> {
 ///
 /// # Errors
 /// The fetch that this request leads has failed.
-pub(crate) async fn obtain(
-    needs: &Needs<'_>,
+pub(crate) async fn obtain<'w>(
+    needs: &Needs<'w>,
     mut forward: Forward,
     variant: &mut Vec<u8>,
-) -> Result<Obtained, Fault> {
+) -> Result<Obtained<'w>, Fault> {
     let mut cache = CacheStatus::forwarded(forward.reason);
     for _ in 0..JOINS_MAX {
         match needs.join(&forward, variant) {
@@ -73,14 +74,16 @@ pub(crate) async fn obtain(
                     needs.client.worker.count(Counter::Collapsed);
                     cache.collapsed = true;
                     cache.ttl = Some(hit.ttl);
-                    return Ok(Obtained { source: Source::Stored(hit.stored), cache });
+                    return Ok(Obtained { source: Source::Stored(Box::new(hit)), cache });
                 }
                 Found::Forward(again) => forward = again,
             },
             Join::Leader(leader, follower) => {
-                return needs.lead(leader, follower, forward.stale, cache).await;
+                let variant = forward.varies.then_some(&**variant);
+                return needs.lead((leader, follower), forward.stale, variant, cache).await;
             }
-            Join::Follower(follower) => match needs.follow(follower, variant).await {
+            Join::Follower(follower) => match needs.follow(follower, forward.varies, variant).await
+            {
                 Followed::Source(source, ttl) => {
                     cache.collapsed = true;
                     cache.ttl = Some(ttl);
@@ -99,39 +102,47 @@ pub(crate) async fn obtain(
 }
 
 /// What following brought.
-enum Followed {
+enum Followed<'w> {
     /// An answer, and how long it stays fresh.
-    Source(Source, i64),
+    Source(Source<'w>, i64),
     /// The answer is for other request fields; the own secondary key is known now.
     OtherVariant,
     /// Nothing that this request may use.
     Nothing(&'static str),
 }
 
-impl Needs<'_> {
+impl<'w> Needs<'w> {
     fn join(&self, forward: &Forward, variant: &[u8]) -> Join {
         let variant = forward.varies.then_some(variant);
-        let known = forward.stale.as_ref().map(|stale| &stale.record);
-        self.client.worker.store.join(self.key, variant, known, clock::monotonic_ms())
+        let known = forward.stale.as_ref().map(|stale| stale.known);
+        self.client.worker.store.collapse(self.key, variant, known, clock::monotonic_ms())
     }
 
-    fn look_again(&self, variant: &mut Vec<u8>) -> Found {
-        let wanted = Wanted {
+    fn wanted(&self) -> Wanted<'w> {
+        Wanted {
             store: &self.client.worker.store,
             route: self.place.route,
             key: self.key,
             now: clock::unix_seconds(),
-        };
-        lookup(&wanted, self.request, variant)
+        }
+    }
+
+    fn look_again(&self, variant: &mut Vec<u8>) -> Found<'w> {
+        lookup(&self.wanted(), self.request, variant)
+    }
+
+    /// What was declared good, if it is still there.
+    fn validated(&self, renewed: &Renewed, variant: Option<&[u8]>) -> Option<Hit<'w>> {
+        validated(&self.wanted(), self.request, variant, renewed.known()?)
     }
 
     async fn lead(
         &self,
-        leader: Leader,
-        follower: Follower,
-        stale: Option<StoredResponse>,
+        (leader, follower): (Leader, Follower),
+        stale: Option<Stale>,
+        variant: Option<&[u8]>,
         mut cache: CacheStatus,
-    ) -> Result<Obtained, Fault> {
+    ) -> Result<Obtained<'w>, Fault> {
         let asked = Asked::copy(self.request, self.client.peer.ip())?;
         let errand = Errand {
             worker: Rc::clone(&self.client.worker),
@@ -147,8 +158,11 @@ impl Needs<'_> {
         match told.await {
             Ok(Told::Follow { fwd_status }) => {
                 cache.fwd_status = Some(fwd_status);
-                cache.stored = true;
-                let source = own_source(follower).await.ok_or(Fault::OriginBroke)?;
+                let source = self.own_source(follower, variant).await?;
+                cache.stored = !matches!(source, Source::Alone);
+                if !cache.stored {
+                    cache.detail = Some("not-reusable");
+                }
                 Ok(Obtained { source, cache })
             }
             Ok(Told::Pass { answer, detail }) => {
@@ -163,7 +177,12 @@ impl Needs<'_> {
     }
 
     /// Waits for another request's fetch, and checks that its answer may be used for this one.
-    async fn follow(&self, mut follower: Follower, variant: &mut Vec<u8>) -> Followed {
+    async fn follow(
+        &self,
+        mut follower: Follower,
+        varies: bool,
+        variant: &mut Vec<u8>,
+    ) -> Followed<'w> {
         let directives = &self.request.directives;
         if directives.no_cache || directives.max_age == Some(0) {
             // It asks for an answer that is newer than itself.
@@ -177,11 +196,11 @@ impl Needs<'_> {
                 Followed::Nothing("collapse-timeout")
             }
             Ok(Outcome::Growing(reader)) => self.follow_growing(reader, variant),
-            Ok(Outcome::Validated(record)) => {
-                let usable = StoredResponse::new(record)
-                    .and_then(|stored| Some((self.usable(&stored.meta)?, stored)));
+            Ok(Outcome::Validated(renewed)) => {
+                let hit = self.validated(&renewed, varies.then_some(&**variant));
+                let usable = hit.and_then(|hit| Some((self.usable(&hit.stored.meta)?, hit)));
                 match usable {
-                    Some((ttl, stored)) => Followed::Source(Source::Stored(stored), ttl),
+                    Some((ttl, hit)) => Followed::Source(Source::Stored(Box::new(hit)), ttl),
                     None => Followed::Nothing("not-reusable"),
                 }
             }
@@ -190,7 +209,7 @@ impl Needs<'_> {
         }
     }
 
-    fn follow_growing(&self, reader: Reader, variant: &mut Vec<u8>) -> Followed {
+    fn follow_growing(&self, reader: Reader, variant: &mut Vec<u8>) -> Followed<'w> {
         if let Some(base) = reader.base() {
             variant.clear();
             let Some(names) = FieldNames::decode(&base.names) else {
@@ -215,20 +234,26 @@ impl Needs<'_> {
             Reuse::Validate(_) => None,
         }
     }
-}
-
-/// What the leader's own client follows; it may use the answer whatever its freshness.
-async fn own_source(mut follower: Follower) -> Option<Source> {
-    match poll_fn(|cx| follower.poll_outcome(cx)).await {
-        Outcome::Growing(reader) => {
-            let meta = growing_meta(&reader)?;
-            Some(Source::Growing(reader, meta))
+    /// What the leader's own client follows; it may use the answer whatever its freshness.
+    async fn own_source(
+        &self,
+        mut follower: Follower,
+        variant: Option<&[u8]>,
+    ) -> Result<Source<'w>, Fault> {
+        match poll_fn(|cx| follower.poll_outcome(cx)).await {
+            Outcome::Growing(reader) => {
+                let meta = growing_meta(&reader).ok_or(Fault::OriginBroke)?;
+                Ok(Source::Growing(reader, meta))
+            }
+            // What was confirmed may have been purged at the same moment, or left for room.
+            Outcome::Validated(renewed) => Ok(self
+                .validated(&renewed, variant)
+                .map_or(Source::Alone, |hit| Source::Stored(Box::new(hit)))),
+            Outcome::Declined | Outcome::Failed => Err(Fault::OriginBroke),
         }
-        Outcome::Validated(record) => StoredResponse::new(record).map(Source::Stored),
-        Outcome::Declined | Outcome::Failed => None,
     }
 }
 
 fn growing_meta(reader: &Reader) -> Option<Box<StoredMeta>> {
-    StoredMeta::decode(reader.head().get(..STORED_META_BYTES)?).map(Box::new)
+    stored_meta(reader.head()).map(Box::new)
 }

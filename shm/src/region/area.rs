@@ -42,12 +42,6 @@ impl Area {
     pub fn region_id(&self) -> RegionId {
         self.region
     }
-
-    /// All words, one after another; always the same ones.
-    #[inline]
-    pub fn words(&self) -> &[AtomicU64] {
-        &self.map.all()[self.first..][..self.count]
-    }
 }
 
 impl Words for Area {
@@ -60,6 +54,11 @@ impl Words for Area {
     fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.count, "there is no word {index}");
         &self.map.all()[self.first + index]
+    }
+
+    #[inline]
+    fn all(&self) -> &[AtomicU64] {
+        &self.map.all()[self.first..][..self.count]
     }
 }
 

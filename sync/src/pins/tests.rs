@@ -67,6 +67,9 @@ impl Words for Shifted {
     fn word(&self, index: usize) -> &crate::atomic::AtomicU64 {
         self.0.word(index + 1)
     }
+    fn all(&self) -> &[crate::atomic::AtomicU64] {
+        &self.0.all()[1..]
+    }
 }
 
 #[test]

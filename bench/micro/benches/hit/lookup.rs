@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use forebay_cache::{Join, Lookup, Store, StoreConfig};
+use forebay_cache::{Join, Lookup, Store, StoreConfig, StoreWorker, Times};
 use quick_cache::sync::Cache;
 
 const BODY: [u8; 1024] = [b'x'; 1024];
@@ -26,7 +26,6 @@ pub(crate) fn benches(criterion: &mut Criterion) {
                 turn = (turn + STRIDE) % keys.len();
                 let found = store.lookup(black_box(&keys[turn]));
                 assert!(matches!(found, Lookup::Record(_)));
-                found
             });
         });
         let cache = full_cache(&keys);
@@ -47,14 +46,16 @@ fn keys(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|i| format!("main\0http\0org.example.www\0/obj/{i}").into_bytes()).collect()
 }
 
-fn full_store(keys: &[Vec<u8>]) -> Arc<Store> {
+fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
     let config = StoreConfig::with_budget(BUDGET_BYTES);
-    let store = Arc::new(Store::new(config).expect("the budget suffices"));
+    let store = Store::open(config).expect("the budget suffices");
+    let store = store.join().expect("there is a place");
+    let times = Times { response_time: 0, stale_from: u64::MAX };
     for key in keys {
-        let Join::Leader(leader, _follower) = store.join(key, None, None, 0) else {
+        let Join::Leader(leader, _follower) = store.collapse(key, None, None, 0) else {
             unreachable!("nobody else fetches {key:?}");
         };
-        let filling = leader.begin(HEAD, None, Some(BODY.len() as u64));
+        let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), times);
         let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");
         filling.append(&BODY).expect("a record that is stored needs no listener");
         assert!(filling.finish());

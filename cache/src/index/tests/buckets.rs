@@ -14,6 +14,9 @@ fn an_index_lies_on_lines_and_in_enough_words() {
         fn word(&self, index: usize) -> &forebay_sync::atomic::AtomicU64 {
             self.0.word(index + 1)
         }
+        fn all(&self) -> &[forebay_sync::atomic::AtomicU64] {
+            &self.0.all()[1..]
+        }
     }
     let cases = [
         (16, 2, None),

@@ -15,6 +15,11 @@ use forebay_sync::Words;
 use forebay_sync::atomic::AtomicU64;
 use forebay_sync::boxed_words;
 
+use super::data::TooFewWords;
+use super::header::{HEADER_BYTES, HeaderError};
+use super::marks::IsFrozen;
+use super::size::SizeError;
+use super::table::OtherState;
 use super::*;
 
 type Shared = Arc<Box<[AtomicU64]>>;

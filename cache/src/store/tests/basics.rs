@@ -8,7 +8,7 @@ fn body(seed: usize, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn what_was_stored_is_found_whatever_its_length() {
-    let (_, worker) = open(64 << 20);
+    let (store, worker) = open(64 << 20);
     let lengths = [0, 1, 63, 64, 4096, 65_536, 65_537, 300_000, 2_000_000];
     for (seed, bytes) in lengths.into_iter().enumerate() {
         let key = format!("site\0http\0h\0/{bytes}");
@@ -19,11 +19,12 @@ fn what_was_stored_is_found_whatever_its_length() {
         assert!(found.1 == body, "{bytes}");
     }
     assert_eq!(get(&worker, b"site\0http\0h\0/other"), None);
+    assert_sound(&store);
 }
 
 #[test]
 fn variants_stand_side_by_side_and_go_together() {
-    let (_, worker) = open(32 << 20);
+    let (store, worker) = open(32 << 20);
     let base = |value: &[u8]| Base { names: b"accept".to_vec(), variant: value.to_vec() };
     for value in [&b"html"[..], b"json", b"html"] {
         let leader = match worker.collapse(b"key", None, None, 0) {
@@ -46,6 +47,7 @@ fn variants_stand_side_by_side_and_go_together() {
     assert_eq!(variant(b"xml"), None);
     assert_eq!(worker.purge(b"key").unwrap().records, 2);
     assert_eq!(variant(b"html"), None);
+    assert_sound(&store);
 }
 
 fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
@@ -62,7 +64,7 @@ fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
 #[test]
 fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
     for bytes in [100, 500_000] {
-        let (_, worker) = open(64 << 20);
+        let (store, worker) = open(64 << 20);
         let body = body(3, bytes);
         assert!(put(&worker, b"key", b"old", &body));
         let known = match worker.lookup(b"key") {
@@ -83,12 +85,13 @@ fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
         let (head, found) = get(&worker, b"key").expect("stored");
         assert_eq!(head, b"new and longer");
         assert!(found == body, "{bytes}");
+        assert_sound(&store);
     }
 }
 
 #[test]
 fn a_purge_ends_what_is_stored_and_what_is_on_its_way() {
-    let (_, worker) = open(32 << 20);
+    let (store, worker) = open(32 << 20);
     assert!(put(&worker, b"key", b"head", b"body"));
     let purged = worker.purge(b"key").unwrap();
     assert_eq!((purged.records, purged.flights), (1, 0));
@@ -100,6 +103,7 @@ fn a_purge_ends_what_is_stored_and_what_is_on_its_way() {
     let filling = leader.begin(b"stale", None, None, fresh()).unwrap();
     assert!(!filling.finish());
     assert_eq!(get(&worker, b"key"), None);
+    assert_sound(&store);
 }
 
 #[test]
@@ -125,6 +129,7 @@ fn far_more_than_fits_passes_through_and_the_used_stays() {
         + stats.copied_bytes;
     assert_eq!(named, stats.budget_bytes, "{stats:?}");
     assert_eq!(before.metadata_bytes, stats.metadata_bytes);
+    assert_sound(&store);
 }
 
 /// Three fit into a segment, with more than a fifth left over, which no compacting regains.

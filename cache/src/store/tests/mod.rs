@@ -1,10 +1,17 @@
 //! The store through its front door.
 
 mod basics;
+mod damage;
+mod document;
+mod load;
+mod reader;
 
 use std::task::{Context, Poll, Waker};
 
-use crate::{Base, Filling, Found, Join, Leader, Lookup, Store, StoreConfig, StoreWorker, Times};
+use crate::{
+    Base, CheckDepth, Filling, Found, Join, Leader, Lookup, Report, Store, StoreConfig,
+    StoreWorker, Times, Weight,
+};
 
 /// When everything in these tests happens.
 const NOW: u64 = 1_000_000;
@@ -17,6 +24,21 @@ fn open(budget_bytes: u64) -> (Store, StoreWorker) {
     let store = Store::open(config(budget_bytes)).unwrap();
     let worker = store.join().unwrap();
     (store, worker)
+}
+
+fn check(store: &Store) -> Report {
+    let mut last = None;
+    let report = store.check(CheckDepth::Checksums, |progress| last = Some(progress)).unwrap();
+    let last = last.expect("it told how far it was");
+    assert_eq!(last.done, last.total);
+    report
+}
+
+/// Nothing is wrong with a store in which nobody works, and all its counts are right.
+fn assert_sound(store: &Store) {
+    let report = check(store);
+    let wrong = report.findings.iter().any(|finding| finding.weight() != Weight::Note);
+    assert!(!wrong, "{report}");
 }
 
 fn fresh() -> Times {

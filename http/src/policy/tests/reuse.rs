@@ -130,3 +130,21 @@ fn every_reason_has_the_token_of_rfc_9211() {
         ["bypass", "method", "uri-miss", "vary-miss", "miss", "request", "stale", "partial"];
     assert_eq!(tokens, expected);
 }
+
+#[test]
+fn a_response_goes_stale_when_no_request_may_use_it_unasked_any_more() {
+    for fields in [
+        "Cache-Control: max-age=60",
+        "Cache-Control: max-age=60\nAge: 50",
+        "Cache-Control: max-age=60\nAge: 60",
+        "Cache-Control: max-age=60\nAge: 90",
+        "ETag: \"a\"",
+    ] {
+        let (meta, _) = stored(fields);
+        for now in NOW..NOW + 100 {
+            let reuse = judge(&meta, &RequestDirectives::EMPTY, now);
+            let is_fresh = matches!(reuse, Reuse::Serve { .. });
+            assert_eq!(is_fresh, now < meta.stale_from(), "{fields} {now}");
+        }
+    }
+}

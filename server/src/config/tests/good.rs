@@ -29,6 +29,7 @@ fn values_are_read_in_every_form() {
     assert_eq!(top("listen = \"[::]:80\"").listen, "[::]:80".parse().unwrap());
     assert_eq!(top("admin = \"/run/a\"").admin, AdminAddress::Path("/run/a".into()));
     assert_eq!(top("runtime_dir = \"/run/x\"").runtime_dir, RuntimeDir::Path("/run/x".into()));
+    assert_eq!(top("cache_dir = \"/c\"").cache_dir, CacheDir::Path("/c".into()));
     assert_eq!(top("access_log = \"-\"").access_log, AccessLog::Stdout);
     assert_eq!(top("access_log = \"a.log\"").access_log, AccessLog::File("a.log".into()));
     assert_eq!(
@@ -117,10 +118,11 @@ fn a_reload_names_what_needs_a_restart() {
     let old = read(SITE);
     let new = read(&format!(
         "listen = \"127.0.0.1:1\"\nadmin = \"/a\"\nworkers = 2\ncache_size = \"8MiB\"\n\
-         runtime_dir = \"/r\"\nidle_ms_max = 1\nlog_level = \"warn\"\n{SITE}cache = false\n"
+         runtime_dir = \"/r\"\ncache_dir = \"/c\"\nidle_ms_max = 1\nlog_level = \"warn\"\n\
+         {SITE}cache = false\n"
     ));
     let names: Vec<_> = old.reload_conflicts(&new).iter().map(|setting| setting.name).collect();
-    assert_eq!(names, ["listen", "admin", "runtime_dir", "workers", "cache_size"]);
+    assert_eq!(names, ["listen", "admin", "runtime_dir", "workers", "cache_size", "cache_dir"]);
     assert!(new.reload_conflicts(&new.clone()).is_empty());
 }
 

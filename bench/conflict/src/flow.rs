@@ -1,0 +1,280 @@
+//! The whole flow as an operation: a request of a client, answered from memory by a server in this
+//! process. Counted is what the server's workers do, each of which answers on one connection.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use forebay_conflict::{Counts, Plan, Refused, count_named};
+use forebay_server::config::{Config, FlagValue, Source};
+use forebay_server::counters::Counter;
+use forebay_server::engine::{Hooks, Stopper, start};
+use forebay_shm::CounterFile;
+use forebay_testkit::{Origin, Script};
+
+use crate::workloads::Expected;
+
+/// One row of the table that is a request to a server.
+pub(crate) struct Flow {
+    pub(crate) name: &'static str,
+    pub(crate) expected: Expected,
+    key_count: usize,
+    body_bytes: usize,
+    access_log: bool,
+}
+
+/// All of them.
+pub(crate) const FLOWS: &[Flow] = &[
+    Flow {
+        name: "whole flow, hit, 1 key",
+        expected: Expected::NoConflict,
+        key_count: 1,
+        body_bytes: 1 << 10,
+        access_log: false,
+    },
+    Flow {
+        name: "whole flow, hit, 10,000 keys",
+        expected: Expected::NoConflict,
+        key_count: 10_000,
+        body_bytes: 1 << 10,
+        access_log: false,
+    },
+    Flow {
+        name: "whole flow, hit, 1 key, 16 KiB",
+        expected: Expected::NoConflict,
+        key_count: 1,
+        body_bytes: 16 << 10,
+        access_log: false,
+    },
+    Flow {
+        name: "whole flow, hit, 1 key, access log",
+        expected: Expected::NoConflict,
+        key_count: 1,
+        body_bytes: 1 << 10,
+        access_log: true,
+    },
+    Flow {
+        name: "whole flow, hit, 10,000 keys, access log",
+        expected: Expected::NoConflict,
+        key_count: 10_000,
+        body_bytes: 1 << 10,
+        access_log: true,
+    },
+];
+
+/// How often each key is used before the counting, so that its use bits say the most they can.
+const USES: usize = 4;
+/// Requests of each worker before the counting: what happens once only is not of interest.
+const WARM_UP: usize = 100;
+/// Requests of the filling that are sent at once.
+const BATCH: usize = 100;
+/// The kernel picks a worker for each connection; so many are tried for the last of 64 workers.
+const CONNECTIONS_MAX: usize = 10_000;
+/// Far from one another, and without a common factor with the counts of keys.
+const STRIDE: usize = 7919;
+
+impl Flow {
+    /// Counts what the workers of a server do for a request.
+    pub(crate) fn count(&self, plan: Plan) -> Result<Counts, Refused> {
+        let begin = || {
+            let mut subject = Subject::start(self, plan.threads);
+            subject.fill(self.key_count);
+            subject.ask_all(self.key_count, WARM_UP);
+            subject
+        };
+        let operations = plan.operations as usize;
+        count_named(plan, c"worker-", begin, |subject| subject.ask_all(self.key_count, operations))
+    }
+}
+
+/// A server, its origin, and a client of each of its workers.
+struct Subject {
+    clients: Vec<Client>,
+    server: Server,
+    origin: Origin,
+}
+
+impl Subject {
+    fn start(flow: &Flow, workers: usize) -> Subject {
+        let body_bytes = flow.body_bytes;
+        let origin = Origin::start(move |_| {
+            let fields = ["Cache-Control: max-age=3600", "Content-Type: text/plain"];
+            Script::answer("200 OK", &fields, &vec![b'x'; body_bytes])
+        });
+        let server = Server::start(origin.address(), workers, flow.access_log);
+        let mut clients: Vec<Option<Client>> = (0..workers).map(|_| None).collect();
+        for _ in 0..CONNECTIONS_MAX {
+            let mut client = Client::connect(server.address);
+            let worker = server.worker_that_counts(workers, || client.ask(1, &mut |_| 0));
+            clients[worker].get_or_insert(client);
+            if clients.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        let clients: Vec<_> = clients.into_iter().flatten().collect();
+        assert_eq!(clients.len(), workers, "each worker has a connection");
+        Subject { clients, server, origin }
+    }
+
+    /// Has each key stored, and used so often that further use changes nothing.
+    fn fill(&mut self, key_count: usize) {
+        let client = &mut self.clients[0];
+        for _ in 0..=USES {
+            for first in (0..key_count).step_by(BATCH) {
+                let count = BATCH.min(key_count - first);
+                let mut next = first;
+                client.ask(count, &mut |_| {
+                    next += 1;
+                    next - 1
+                });
+            }
+        }
+        assert_eq!(self.origin.request_count(), key_count, "each key is fetched once");
+    }
+
+    /// `count` requests of each worker, all workers at once, each beginning with another key.
+    fn ask_all(&mut self, key_count: usize, count: usize) {
+        let hits = self.server.sum(Counter::Hits);
+        for turn in 0..count {
+            for (worker, client) in self.clients.iter_mut().enumerate() {
+                client.send(1, &mut |_| (turn + worker) * STRIDE % key_count);
+            }
+            self.clients.iter_mut().for_each(|client| client.receive(1));
+        }
+        let answered = self.server.sum(Counter::Hits) - hits;
+        assert_eq!(answered, (self.clients.len() * count) as u64, "all are hits");
+    }
+}
+
+/// A server in this process; it stops when dropped.
+struct Server {
+    address: SocketAddr,
+    counters: CounterFile,
+    stopper: Stopper,
+    thread: Option<JoinHandle<bool>>,
+    runtime_dir: PathBuf,
+}
+
+impl Server {
+    fn start(origin: SocketAddr, workers: usize, access_log: bool) -> Server {
+        let runtime_dir = std::env::temp_dir().join(format!("conflict-{}", std::process::id()));
+        let (url, dir) = (format!("http://{origin}"), runtime_dir.display().to_string());
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let flags = [
+                FlagValue { name: "listen", value: "127.0.0.1:0" },
+                FlagValue { name: "workers", value: &workers.to_string() },
+                FlagValue { name: "runtime-dir", value: &dir },
+                FlagValue {
+                    name: "access-log",
+                    value: if access_log { "/dev/null" } else { "off" },
+                },
+            ];
+            let config = Config::load(Source::Origin(&url), &flags).expect("a valid configuration");
+            let again = config.clone();
+            let hooks =
+                Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };
+            let running = start(config, hooks).expect("it starts");
+            tell.send((running.address, running.counters(), running.stopper())).expect("we wait");
+            running.run().expect("it runs")
+        });
+        let (address, counters, stopper) = told.recv().expect("the server starts");
+        Server { address, counters, stopper, thread: Some(thread), runtime_dir }
+    }
+
+    fn sum(&self, counter: Counter) -> u64 {
+        self.counters.sum(counter.index())
+    }
+
+    /// The worker that answers what `ask` asks.
+    fn worker_that_counts(&self, workers: usize, ask: impl FnOnce()) -> usize {
+        let counts = || -> Vec<u64> {
+            let count = |slot| self.counters.slot_value(slot, Counter::Requests.index());
+            (0..workers).map(count).collect()
+        };
+        let before = counts();
+        ask();
+        let grown = counts().iter().zip(&before).position(|(after, before)| after > before);
+        grown.expect("one of them answered")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        // Only the sockets and the counter file of this server are in it.
+        let _ = std::fs::remove_dir_all(&self.runtime_dir);
+        if !thread::panicking() {
+            assert!(matches!(ended, Some(Ok(true))), "all requests finished");
+        }
+    }
+}
+
+/// A client on one connection.
+struct Client {
+    stream: TcpStream,
+    requests: String,
+    input: Vec<u8>,
+    filled: usize,
+}
+
+impl Client {
+    fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket");
+        Client { stream, requests: String::new(), input: vec![0; 1 << 20], filled: 0 }
+    }
+
+    /// Sends `count` requests and takes their answers; `key` says for what each one is.
+    fn ask(&mut self, count: usize, key: &mut dyn FnMut(usize) -> usize) {
+        self.send(count, key);
+        self.receive(count);
+    }
+
+    fn send(&mut self, count: usize, key: &mut dyn FnMut(usize) -> usize) {
+        self.requests.clear();
+        for i in 0..count {
+            let key = key(i);
+            // Writing to a string cannot fail.
+            let _ = fmt::Write::write_fmt(
+                &mut self.requests,
+                format_args!("GET /obj/{key} HTTP/1.1\r\nHost: www.example.org\r\n\r\n"),
+            );
+        }
+        self.stream.write_all(self.requests.as_bytes()).expect("the connection is kept");
+    }
+
+    fn receive(&mut self, count: usize) {
+        let mut left = count;
+        let mut start = 0;
+        while left > 0 {
+            if let Some(bytes) = length_of_answer(&self.input[start..self.filled]) {
+                (start, left) = (start + bytes, left - 1);
+                continue;
+            }
+            self.input.copy_within(start..self.filled, 0);
+            (self.filled, start) = (self.filled - start, 0);
+            let count = self.stream.read(&mut self.input[self.filled..]).expect("an answer");
+            assert!(count > 0, "the connection is kept");
+            self.filled += count;
+        }
+        assert_eq!(start, self.filled, "one answer for one request");
+        self.filled = 0;
+    }
+}
+
+/// How long the first answer is, once all of it is there.
+fn length_of_answer(input: &[u8]) -> Option<usize> {
+    const LENGTH: &[u8] = b"\r\ncontent-length: ";
+    let head = input.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
+    assert!(input.starts_with(b"HTTP/1.1 200 "), "it is answered");
+    let length = input[..head].windows(LENGTH.len()).position(|part| part == LENGTH);
+    let digits = input[length.expect("it has a length") + LENGTH.len()..head].iter();
+    let digits = digits.take_while(|byte| byte.is_ascii_digit());
+    let body = digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
+    (input.len() >= head + body).then_some(head + body)
+}

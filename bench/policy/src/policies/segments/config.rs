@@ -1,0 +1,59 @@
+//! What is varied.
+
+use forebay_cache::policy::Rules;
+
+/// A form of the store.
+#[derive(Clone, Copy)]
+pub(crate) struct Config {
+    pub(crate) rules: Rules,
+    /// Of the whole budget.
+    pub(crate) segments: u32,
+    /// Who each have an open segment in either queue.
+    pub(crate) workers: u32,
+    /// Segments that stay free, for each worker.
+    pub(crate) reserve_each: u32,
+    /// One ghost for so many bytes of budget.
+    pub(crate) bytes_per_ghost: u64,
+    /// A ghost counts until this share of all segments was drained out of small after it.
+    pub(crate) ghosts_percent: u32,
+    /// A fragment is at most one part of so many of a segment.
+    pub(crate) fragment_part: u64,
+    /// What replaces a record goes to main.
+    pub(crate) inherits: bool,
+}
+
+/// How bodies are divided into records.
+pub(crate) struct Division {
+    /// Up to this a body lies in one record.
+    pub(crate) whole_bytes_max: u32,
+    pub(crate) fragment_bytes: u32,
+}
+
+impl Config {
+    /// As the store is built, at its coarsest: one worker, and the 64 segments that it aims at.
+    /// Less than 64 segments of 64 KiB are for memory of less than 4 MiB.
+    pub(crate) const STORE: Self = Self {
+        rules: Rules::STORE,
+        segments: 64,
+        workers: 1,
+        reserve_each: 2,
+        bytes_per_ghost: 1024,
+        ghosts_percent: 90,
+        fragment_part: 8,
+        inherits: true,
+    };
+
+    /// Segments that stay free.
+    pub(crate) fn reserve(&self) -> u32 {
+        (self.workers * self.reserve_each).min(self.segments / 4)
+    }
+
+    /// As the store divides bodies with segments of this size.
+    pub(crate) fn division(&self, segment_bytes: u64) -> Division {
+        let part = |of: u64, most: u64| (segment_bytes / of).min(most).max(1024) as u32;
+        Division {
+            whole_bytes_max: part(4, 64 * 1024),
+            fragment_bytes: part(self.fragment_part, 256 * 1024),
+        }
+    }
+}

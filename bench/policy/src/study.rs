@@ -1,0 +1,74 @@
+//! Which policies run over which traces with which budgets.
+
+use serde::Serialize;
+
+use crate::policies::segments::{Config, Segments};
+use crate::policies::{Entry, REFERENCE};
+use crate::simulate::{Score, simulate};
+use crate::traces::Trace;
+
+/// How the policy of segments is called, as the store has it.
+pub(crate) const OURS: &str = "segments";
+
+/// What is the same for all runs.
+pub(crate) struct Study {
+    /// Budgets, as shares of a trace's footprint.
+    pub(crate) budget_percents: Vec<f64>,
+    /// What share of the requests fills the cache before anything is counted.
+    pub(crate) warm_percent: usize,
+}
+
+/// The scores of one trace with one budget.
+#[derive(Serialize)]
+pub(crate) struct Row {
+    pub(crate) trace: String,
+    pub(crate) budget_percent: f64,
+    pub(crate) budget_bytes: u64,
+    pub(crate) scores: Vec<Named>,
+}
+
+/// The score of one policy.
+#[derive(Serialize)]
+pub(crate) struct Named {
+    pub(crate) policy: String,
+    #[serde(flatten)]
+    pub(crate) score: Score,
+}
+
+impl Row {
+    pub(crate) fn score(&self, policy: &str) -> Option<&Score> {
+        self.scores.iter().find(|named| named.policy == policy).map(|named| &named.score)
+    }
+
+    /// Points of hit ratio above the reference.
+    pub(crate) fn gain(&self, policy: &str) -> Option<f64> {
+        Some(self.score(policy)?.hit_percent - self.score(REFERENCE)?.hit_percent)
+    }
+}
+
+impl Study {
+    /// One row for each budget: of `single`, and of the segments in each of these forms.
+    pub(crate) fn rows(
+        &self,
+        trace: &Trace,
+        single: &[&Entry],
+        forms: &[(String, Config)],
+    ) -> Vec<Row> {
+        let warm = trace.requests.len() * self.warm_percent / 100;
+        let row = |budget_percent: f64| {
+            let budget_bytes = (trace.footprint_bytes as f64 * budget_percent / 100.0) as u64;
+            let single = single.iter().map(|entry| {
+                let mut policy = entry.make(trace, budget_bytes);
+                (entry.name.to_string(), simulate(trace, warm, &mut *policy))
+            });
+            let forms = forms.iter().map(|(name, config)| {
+                let mut policy = Segments::new(trace, budget_bytes, *config);
+                (name.clone(), simulate(trace, warm, &mut policy))
+            });
+            let scores = single.chain(forms);
+            let scores = scores.map(|(policy, score)| Named { policy, score }).collect();
+            Row { trace: trace.name.clone(), budget_percent, budget_bytes, scores }
+        };
+        self.budget_percents.iter().map(|percent| row(*percent)).collect()
+    }
+}

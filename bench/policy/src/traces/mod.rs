@@ -1,0 +1,29 @@
+//! What is asked for, in which order: made from a seed, or read from a file.
+
+mod file;
+mod made;
+mod zipf;
+
+pub(crate) use file::read;
+pub(crate) use made::{Draw, SPECS, Spec};
+
+/// A list of requests. A key is a small number; what is known of it stands in vectors.
+pub(crate) struct Trace {
+    pub(crate) name: String,
+    /// The key of each request.
+    pub(crate) requests: Vec<u32>,
+    /// Bytes of each key's object, head included.
+    pub(crate) bytes: Vec<u32>,
+    /// How long each key's object is fresh, in requests; empty if all are for ever.
+    pub(crate) lifetimes: Vec<u32>,
+    /// Bytes of which a budget is a share.
+    pub(crate) footprint_bytes: u64,
+}
+
+impl Trace {
+    /// Mean of the objects' bytes, as often as they are asked for.
+    pub(crate) fn mean_bytes(&self) -> u64 {
+        let sum: u64 = self.requests.iter().map(|key| u64::from(self.bytes[*key as usize])).sum();
+        sum / (self.requests.len() as u64).max(1)
+    }
+}

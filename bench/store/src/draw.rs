@@ -1,0 +1,50 @@
+//! Which keys are asked for, and in which order: drawn before the clock starts.
+
+/// How requests are spread over keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// All alike.
+    Uniform,
+    /// The n-th most wanted key 1/n as often as the first (Zipf, exponent 1).
+    Zipf,
+    /// One key only.
+    OneHot,
+}
+
+impl Spread {
+    pub(crate) const ALL: [Spread; 3] = [Spread::Uniform, Spread::Zipf, Spread::OneHot];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Spread::Uniform => "uniform",
+            Spread::Zipf => "Zipf 1.0",
+            Spread::OneHot => "one hot key",
+        }
+    }
+
+    /// Numbers of keys below `key_count`.
+    pub(crate) fn draw(self, key_count: usize, draws: usize, seed: u64) -> Vec<u32> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let sums = if self == Spread::Zipf { zipf_sums(key_count) } else { Vec::new() };
+        (0..draws)
+            .map(|_| match self {
+                Spread::Uniform => random.usize(..key_count) as u32,
+                Spread::OneHot => 0,
+                Spread::Zipf => {
+                    let at = random.f64() * sums.last().copied().unwrap_or(0.0);
+                    let rank = sums.partition_point(|sum| *sum < at);
+                    // Ranks lie far from one another in memory, as they do in a cache.
+                    (rank.wrapping_mul(7919) % key_count) as u32
+                }
+            })
+            .collect()
+    }
+}
+
+fn zipf_sums(key_count: usize) -> Vec<f64> {
+    let add = |sum: &mut f64, rank: usize| {
+        *sum += 1.0 / rank as f64;
+        Some(*sum)
+    };
+    (1..=key_count).scan(0.0, add).collect()
+}

@@ -1,0 +1,77 @@
+//! Measures the store beside well-known caches, and the steps of a hit one by one.
+
+mod caches;
+mod draw;
+mod ladder;
+mod lookup;
+mod space;
+mod time;
+
+use clap::{Parser, Subcommand};
+
+use draw::Spread;
+use time::spread_percent;
+
+const EXAMPLES: &str = "\
+Examples:
+  store lookup                     1,000,000 keys, 9 rounds
+  store lookup --keys 10000        fits into the processor's caches
+  store space                      memory of a record, cost of storing one
+  store ladder                     what each step of a hit is worth";
+
+/// What a lookup, an insert and a record cost
+#[derive(Parser)]
+#[command(name = "store", after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Lookups that hit, beside other caches
+    Lookup {
+        /// Records in each cache
+        #[arg(long, default_value_t = 1_000_000)]
+        keys: usize,
+        /// Times that each is measured
+        #[arg(long, default_value_t = 9)]
+        rounds: usize,
+    },
+    /// Memory of a record, and the cost of storing one
+    Space {
+        /// Records in each cache
+        #[arg(long, default_value_t = 1_000_000)]
+        keys: usize,
+    },
+    /// The steps of a hit
+    Ladder {
+        /// Times that each is measured
+        #[arg(long, default_value_t = 21)]
+        rounds: usize,
+    },
+}
+
+fn main() {
+    match Cli::parse().what {
+        What::Lookup { keys, rounds } => lookups(keys, rounds),
+        What::Space { keys } => space::print(keys),
+        What::Ladder { rounds } => ladder::print(rounds),
+    }
+}
+
+fn lookups(keys: usize, rounds: usize) {
+    let rows = lookup::measure(keys, rounds, &Spread::ALL);
+    println!("| {keys} keys | spread | ns a lookup, one thread | ± | two threads do times one |");
+    println!("|---|---|--:|--:|--:|");
+    for row in rows {
+        println!(
+            "| {} | {} | {:.0} | {:.0} % | {:.2} |",
+            row.cache,
+            row.spread.name(),
+            row.one(),
+            spread_percent(&row.one_ns),
+            row.two()
+        );
+    }
+}

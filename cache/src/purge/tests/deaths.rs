@@ -1,0 +1,95 @@
+//! What the next owner of the purge lock finds: the table of `purge`, each row made by hand.
+
+use super::*;
+
+#[test]
+fn a_store_that_was_never_purged_has_no_last_purge() {
+    assert_eq!(made(SLOTS).purges.last(), None);
+}
+
+/// How far a purger came that wanted to purge "dead", and what is then the last purge.
+struct Death {
+    died: &'static str,
+    die: fn(&Made),
+    last: (u64, &'static [u8]),
+}
+
+const DEATHS: &[Death] = &[
+    Death { died: "before it wrote anything", die: |_| {}, last: (4, b"4") },
+    Death {
+        died: "behind the number",
+        die: |made| made.word(5, 0).store(5, Relaxed),
+        last: (4, b"4"),
+    },
+    Death {
+        died: "behind kind and length",
+        die: |made| {
+            made.word(5, 0).store(5, Relaxed);
+            made.word(5, 1).store(kind::PREFIX | 4 << 32, Relaxed);
+        },
+        last: (4, b"4"),
+    },
+    Death {
+        died: "at purge.written",
+        die: |made| {
+            made.purges.write(Predicate::Key(b"dead"));
+        },
+        last: (4, b"4"),
+    },
+    Death {
+        died: "at purge.announced, or in the walk",
+        die: |made| made.purges.raise(made.purges.write(Predicate::Key(b"dead"))),
+        last: (5, b"dead"),
+    },
+    Death {
+        died: "after the walk",
+        die: |made| {
+            made.purge(b"dead");
+        },
+        last: (5, b"dead"),
+    },
+];
+
+/// A ring that has come round: the dead one's slot is that of the first purge.
+fn full() -> Made {
+    let made = made(SLOTS);
+    for key in [b"1", b"2", b"3", b"4"] {
+        made.purge(key);
+    }
+    made
+}
+
+#[test]
+fn the_next_owner_repeats_the_walk_of_what_was_announced_last() {
+    for Death { died, die, last: (number, key) } in DEATHS {
+        let made = full();
+        die(&made);
+        let last = made.purges.last();
+        assert_eq!(last, Some((*number, Predicate::Key(key).into())), "died {died}");
+        assert_eq!(made.purge(b"next"), number + 1, "died {died}");
+        let last = made.purges.last();
+        assert_eq!(last, Some((number + 1, Predicate::Key(b"next").into())), "died {died}");
+        assert_eq!(made.check(*number, b"next"), Verdict::Purged, "died {died}");
+        assert_eq!(made.check(*number, b"other"), clear(number + 1), "died {died}");
+    }
+}
+
+#[test]
+fn whoever_checks_after_a_death_finds_all_that_was_announced() {
+    for Death { died, die, last: (number, _) } in DEATHS {
+        let made = full();
+        die(&made);
+        let is_known = *number == 5;
+        for noted in 0..=*number {
+            let is_too_old = number - noted >= SLOTS as u64;
+            let purged = |is_newer| if is_newer { Verdict::Purged } else { clear(*number) };
+            let case = format!("died {died}, noted {noted}");
+            assert_eq!(made.check(noted, b"other"), purged(is_too_old), "{case}");
+            let is_dead_newer = is_known && noted < 5;
+            assert_eq!(made.check(noted, b"dead"), purged(is_too_old || is_dead_newer), "{case}");
+            for (of, key) in (1..).zip([b"1", b"2", b"3", b"4"]) {
+                assert_eq!(made.check(noted, key), purged(is_too_old || noted < of), "{case}");
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What purges say to one thread, case by case, and to some threads at random. What they say in
+//! every interleaving is in the models.
+
+mod deaths;
+mod document;
+mod oracle;
+mod predicates;
+mod stress;
+
+use std::sync::Arc;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::{Words, boxed_words};
+
+use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, kind};
+use super::ring::{NoRing, REGION_SHARE, SLOT_WORDS, SLOTS_MAX, SLOTS_MIN, widened};
+use super::*;
+use crate::rng;
+
+type Shared = Arc<Box<[AtomicU64]>>;
+
+const SLOTS: usize = 4;
+
+/// Purges, and the words that they lie in.
+struct Made {
+    purges: Purges<Shared>,
+    store: Shared,
+    ring: Shared,
+}
+
+fn made(slots: usize) -> Made {
+    let store = Arc::new(boxed_words(PURGE_SEQ_WORD + 1));
+    let ring = Arc::new(boxed_words(words_needed(slots).unwrap()));
+    let purges = Purges::new(store.clone(), PURGE_SEQ_WORD, ring.clone(), slots).unwrap();
+    Made { purges, store, ring }
+}
+
+impl Made {
+    fn set_sequence(&self, number: u64) {
+        self.store.word(PURGE_SEQ_WORD).store(number, Relaxed);
+    }
+
+    /// A word of the slot of a purge.
+    fn word(&self, number: u64, offset: usize) -> &AtomicU64 {
+        self.ring.word(number as usize % SLOTS * SLOT_WORDS + offset)
+    }
+
+    fn purge(&self, key: &[u8]) -> u64 {
+        self.purges.announce(Predicate::Key(key))
+    }
+
+    fn check(&self, noted: u64, key: &[u8]) -> Verdict {
+        self.purges.check(noted, |predicate| predicate.matches_key(key))
+    }
+}
+
+fn clear(checked: u64) -> Verdict {
+    Verdict::Clear { checked }
+}
+
+#[test]
+fn a_ring_lies_where_it_has_room() {
+    let ring = |store: usize, word, ring: usize, slots| {
+        let words = |count| Arc::new(boxed_words(count));
+        Purges::new(words(store), word, words(ring), slots).map(|_| ())
+    };
+    let cases = [
+        ("two slots", 1, 0, 2 * SLOT_WORDS, 2, Ok(())),
+        ("more words than needed", 64, 16, 9 * SLOT_WORDS, 8, Ok(())),
+        ("none", 1, 0, SLOT_WORDS, 0, Err(NoRing::Slots)),
+        ("one: the last purge would be written over", 1, 0, SLOT_WORDS, 1, Err(NoRing::Slots)),
+        ("no power of two", 1, 0, 3 * SLOT_WORDS, 3, Err(NoRing::Slots)),
+        ("a word less", 1, 0, 2 * SLOT_WORDS - 1, 2, Err(NoRing::TooFewWords)),
+        ("no word for the number", 16, 16, 2 * SLOT_WORDS, 2, Err(NoRing::TooFewWords)),
+        ("more than all memory", 1, 0, 0, 1 << 63, Err(NoRing::TooFewWords)),
+    ];
+    for (what, store, word, words, slots, expected) in cases {
+        assert_eq!(ring(store, word, words, slots), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_larger_region_has_a_larger_ring() {
+    let cases: &[(u64, usize)] = &[
+        (0, 64),
+        (1 << 20, 64),
+        (16 << 20, 64),
+        ((32 << 20) - 1, 64),
+        (32 << 20, 128),
+        (100 << 20, 256),
+        (256 << 20, 1024),
+        (u64::MAX, 1024),
+    ];
+    for (bytes, slots) in cases {
+        assert_eq!(slots_for(*bytes), *slots, "{bytes} bytes");
+        assert!(Purges::new(boxed_words(1), 0, boxed_words(slots * SLOT_WORDS), *slots).is_ok());
+    }
+}
+
+#[test]
+fn a_fill_finds_the_purges_that_are_newer_than_what_it_noted() {
+    let made = made(SLOTS);
+    assert_eq!(made.purges.noted(), 0);
+    assert_eq!(made.check(0, b"a"), clear(0), "no purge at all");
+    assert_eq!(made.purge(b"a"), 1);
+    assert_eq!(made.purge(b"b"), 2);
+    let cases: &[(u64, &[u8], Verdict)] = &[
+        (0, b"a", Verdict::Purged),
+        (0, b"b", Verdict::Purged),
+        (0, b"c", clear(2)),
+        (1, b"a", clear(2)),
+        (1, b"b", Verdict::Purged),
+        (2, b"b", clear(2)),
+        // Nobody can have noted these.
+        (3, b"c", Verdict::Purged),
+        (u64::MAX, b"c", Verdict::Purged),
+    ];
+    for (noted, key, verdict) in cases {
+        assert_eq!(made.check(*noted, key), *verdict, "{key:?}, noted {noted}");
+        let is_newer = made.purges.is_newer(*noted, |predicate| predicate.matches_key(key));
+        assert_eq!(is_newer, *verdict == Verdict::Purged, "{key:?}, noted {noted}");
+    }
+}
+
+#[test]
+fn as_many_newer_purges_as_the_ring_holds_are_a_match() {
+    let made = made(SLOTS);
+    for newest in 1..=3 * SLOTS as u64 {
+        assert_eq!(made.purge(b"other"), newest);
+        for noted in 0..=newest {
+            let is_clear = newest - noted < SLOTS as u64;
+            let expected = if is_clear { clear(newest) } else { Verdict::Purged };
+            assert_eq!(made.check(noted, b"a"), expected, "noted {noted}, newest {newest}");
+        }
+    }
+}
+
+#[test]
+fn purges_that_come_while_the_ring_is_read_are_counted_again() {
+    for (come, expected) in [(0, clear(1)), (2, clear(1)), (3, Verdict::Purged)] {
+        let made = made(SLOTS);
+        made.purge(b"other");
+        let verdict = made.purges.check(0, |predicate| {
+            assert_eq!(*predicate, Predicate::Key(b"other"));
+            for _ in 0..come {
+                made.purge(b"late");
+            }
+            false
+        });
+        assert_eq!(verdict, expected, "{come} more");
+    }
+}
+
+#[test]
+fn a_low_half_is_made_whole_against_the_present() {
+    const HIGH: u64 = 1 << 32;
+    let cases = [
+        ("nothing was ever purged", 0, 0, 0),
+        ("the newest", 7, 7, 7),
+        ("an older one", 3, 7, 3),
+        ("from before the low half began again", u32::MAX, HIGH, HIGH - 1),
+        ("the first after it began again", 0, HIGH, HIGH),
+        ("long ago", 8, 5 * HIGH + 7, 4 * HIGH + 8),
+        ("as long ago as can be told", 8, HIGH + 7, 8),
+        ("one longer: it comes out as of now", 7, HIGH + 7, HIGH + 7),
+        ("of the future, which is damage: all purges are newer", 8, 7, 0),
+        ("the last number of all", u32::MAX, u64::MAX, u64::MAX),
+    ];
+    let made = made(SLOTS);
+    for (what, low, present, whole) in cases {
+        assert_eq!(widened(low, present), whole, "{what}");
+        made.set_sequence(present);
+        assert_eq!(made.purges.widen(low), whole, "{what}");
+    }
+}
+
+#[test]
+fn damage_is_a_purge_of_everything() {
+    let damages: &[(&str, usize, u64)] = &[
+        ("another purge's number", 0, 1 + SLOTS as u64),
+        ("no number", 0, 0),
+        ("no kind", 1, 1 << 32),
+        ("a kind that nobody knows", 1, 200 | 1 << 32),
+        ("tags, which nobody can read yet", 1, 4 | 1 << 32),
+        ("longer than a slot", 1, kind::KEY | (PREDICATE_BYTES_MAX as u64 + 1) << 32),
+        ("as long as can be", 1, u64::MAX),
+    ];
+    for (what, offset, value) in damages {
+        let made = made(SLOTS);
+        made.purge(b"a");
+        assert_eq!(made.check(0, b"b"), clear(1));
+        made.word(1, *offset).store(*value, Relaxed);
+        assert_eq!(made.check(0, b"b"), Verdict::Purged, "{what}");
+        assert_eq!(made.purges.last(), Some((1, OwnedPredicate::All)), "{what}");
+    }
+    let made = made(SLOTS);
+    made.set_sequence(u64::MAX);
+    assert_eq!(made.check(u64::MAX, b"a"), clear(u64::MAX));
+    assert_eq!(made.purge(b"a"), 0, "a number that is damaged is not worth a panic");
+    assert_eq!(made.check(u64::MAX, b"b"), Verdict::Purged);
+}

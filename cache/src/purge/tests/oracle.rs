@@ -1,0 +1,67 @@
+//! Random purges and fills against a list of all purges.
+
+use super::rng::Rng;
+use super::*;
+
+const STEPS: usize = 20_000;
+
+/// Keys of a few bytes of two kinds, so that many begin alike.
+fn key(rng: &mut Rng) -> Vec<u8> {
+    (0..1 + rng.below(5)).map(|_| b'a' + rng.below(2) as u8).collect()
+}
+
+/// Now and then one that does not fit.
+fn predicate(rng: &mut Rng) -> OwnedPredicate {
+    let mut bytes = key(rng);
+    if rng.below(10) == 0 {
+        bytes.resize(PREDICATE_BYTES_MAX - 2 + rng.below(8), b'a');
+    }
+    match rng.below(20) {
+        0 => OwnedPredicate::All,
+        1..8 => OwnedPredicate::Prefix(bytes.into()),
+        _ => OwnedPredicate::Key(bytes.into()),
+    }
+}
+
+/// What a ring that forgets nothing would say.
+fn is_purged(all: &[OwnedPredicate], noted: u64, key: &[u8]) -> bool {
+    let newer = &all[noted as usize..];
+    newer.len() >= SLOTS || newer.iter().any(|one| one.borrowed().fitted().matches_key(key))
+}
+
+#[test]
+fn every_fill_is_told_what_a_list_of_all_purges_says() {
+    let mut rng = Rng::of("every_fill_is_told_what_a_list_of_all_purges_says");
+    let made = made(SLOTS);
+    let mut all: Vec<OwnedPredicate> = Vec::new();
+    let mut fills: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut counts = [0; 2];
+    for step in 0..STEPS {
+        match rng.below(3) {
+            0 => {
+                let predicate = predicate(&mut rng);
+                let number = made.purges.announce(predicate.borrowed());
+                all.push(predicate);
+                assert_eq!(number, all.len() as u64, "step {step}");
+            }
+            1 => fills.push((made.purges.noted(), key(&mut rng))),
+            _ if fills.is_empty() => {}
+            _ => {
+                let (noted, key) = fills.swap_remove(rng.below(fills.len()));
+                let is_purged = is_purged(&all, noted, &key);
+                counts[usize::from(is_purged)] += 1;
+                let now = all.len() as u64;
+                let expected = if is_purged { Verdict::Purged } else { clear(now) };
+                assert_eq!(
+                    made.check(noted, &key),
+                    expected,
+                    "step {step}, noted {noted} of {now}"
+                );
+                assert_eq!(made.purges.widen(noted as u32), noted, "step {step}");
+            }
+        }
+        let last = all.last().map(|one| (all.len() as u64, one.borrowed().fitted().into()));
+        assert_eq!(made.purges.last(), last, "step {step}");
+    }
+    assert!(counts.iter().all(|count| *count > STEPS / 100), "a dull run: {counts:?}");
+}

@@ -1,0 +1,108 @@
+//! Real threads purge and fill; words stand for the index.
+
+use std::thread;
+
+use forebay_sync::atomic::{Ordering, fence};
+use forebay_sync::{LockClass, Mutex};
+
+use super::rng::Rng;
+use super::*;
+
+const KEYS: usize = 8;
+const PURGERS: usize = 2;
+const FILLERS: usize = 2;
+const PURGES: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
+const EMPTY: u64 = 0;
+
+struct World {
+    purges: Purges<Shared>,
+    lock: Mutex<()>,
+    /// For each key what the origin has: a version that only grows.
+    origin: [AtomicU64; KEYS],
+    /// For each key the version that is stored, times two, and one more while it is unchecked.
+    stored: [AtomicU64; KEYS],
+    /// For each key the version that its last acknowledged purge was about.
+    acknowledged: [AtomicU64; KEYS],
+    running: AtomicU64,
+}
+
+/// Long keys, so that a torn predicate would be noticed.
+fn key_bytes(key: usize) -> [u8; 40] {
+    [key as u8; 40]
+}
+
+impl World {
+    fn purge(&self, key: usize) {
+        let _guard = self.lock.lock();
+        // What the origin had before must not be found any more.
+        let version = self.origin[key].fetch_add(1, Relaxed) + 1;
+        self.purges.announce(Predicate::Key(&key_bytes(key)));
+        self.stored[key].swap(EMPTY, Relaxed);
+        self.acknowledged[key].store(version, Ordering::Release);
+    }
+
+    /// Stored or not?
+    fn fill(&self, key: usize) -> bool {
+        let noted = self.purges.noted();
+        let live = self.origin[key].load(Relaxed) * 2 + 2;
+        let stored = &self.stored[key];
+        if stored.compare_exchange(EMPTY, live + 1, Relaxed, Relaxed).is_err() {
+            return false;
+        }
+        fence("index.unchecked");
+        let bytes = key_bytes(key);
+        let is_purged = self.purges.is_newer(noted, |predicate| predicate.matches_key(&bytes));
+        let new = if is_purged { EMPTY } else { live };
+        let swapped = stored.compare_exchange(live + 1, new, Relaxed, Relaxed);
+        swapped.is_ok() && !is_purged
+    }
+
+    fn look_up(&self, key: usize) {
+        let acknowledged = self.acknowledged[key].load(Ordering::Acquire);
+        let stored = self.stored[key].load(Relaxed);
+        if stored != EMPTY && stored.is_multiple_of(2) {
+            let version = (stored - 2) / 2;
+            assert!(version >= acknowledged, "{version} found after the purge of {acknowledged}");
+        }
+    }
+}
+
+#[test]
+fn no_lookup_finds_what_was_purged() {
+    let mut rng = Rng::of("no_lookup_finds_what_was_purged");
+    let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
+    let world = World {
+        purges: made(SLOTS).purges,
+        lock: Mutex::new(LockClass::Test, ()),
+        origin: zeros(),
+        stored: zeros(),
+        acknowledged: zeros(),
+        running: AtomicU64::new(PURGERS as u64),
+    };
+    let stored_count: usize = thread::scope(|scope| {
+        for mut rng in (0..PURGERS).map(|_| rng.fork()).collect::<Vec<_>>() {
+            let world = &world;
+            scope.spawn(move || {
+                (0..PURGES).for_each(|_| world.purge(rng.below(KEYS)));
+                world.running.fetch_sub(1, Relaxed);
+            });
+        }
+        let fillers: Vec<_> = (0..FILLERS)
+            .map(|_| {
+                let (world, mut rng) = (&world, rng.fork());
+                scope.spawn(move || {
+                    let mut stored_count = 0;
+                    while world.running.load(Relaxed) > 0 {
+                        stored_count += usize::from(world.fill(rng.below(KEYS)));
+                        world.look_up(rng.below(KEYS));
+                    }
+                    stored_count
+                })
+            })
+            .collect();
+        fillers.into_iter().map(|filler| filler.join().unwrap()).sum()
+    });
+    println!("{stored_count} fills were stored");
+    (0..KEYS).for_each(|key| world.look_up(key));
+    assert_eq!(world.purges.noted(), (PURGERS * PURGES) as u64);
+}

@@ -1,0 +1,49 @@
+//! Hashes of keys: with the region's seed, so that all who share it have the same ones, and nobody
+//! else can foresee them.
+
+use std::fmt;
+use std::hash::BuildHasher;
+
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
+
+use crate::index::KeyHash;
+
+/// Any one will do: what must be secret is the region's.
+static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
+
+/// Hashes as one region has them.
+#[derive(Clone)]
+pub(crate) struct Hasher {
+    halves: [SeedableRandomState; 2],
+}
+
+impl Hasher {
+    pub(crate) fn of_seed(seed: [u8; 16]) -> Hasher {
+        let seed = u128::from_le_bytes(seed);
+        let halves = [seed as u64, (seed >> 64) as u64];
+        Hasher { halves: halves.map(|half| SeedableRandomState::with_seed(half, &SHARED_SEED)) }
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub(crate) fn key(&self, key: &[u8]) -> KeyHash {
+        KeyHash::new(self.halves[0].hash_one(key))
+    }
+
+    /// Sixteen bytes of hash.
+    pub(crate) fn wide(&self, bytes: &[u8]) -> [u8; 16] {
+        let halves = self.halves.each_ref().map(|half| half.hash_one(bytes).to_le_bytes());
+        let mut wide = [0; 16];
+        wide[..8].copy_from_slice(&halves[0]);
+        wide[8..].copy_from_slice(&halves[1]);
+        wide
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The seed is not to be shown.
+        f.write_str("Hasher")
+    }
+}

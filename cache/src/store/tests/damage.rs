@@ -1,0 +1,423 @@
+//! Each kind of finding, made by hand: words of the areas are written over.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use forebay_sync::atomic::Relaxed;
+use forebay_sync::{LINE_WORDS, Words};
+
+use super::super::layout::{kind, word};
+use super::super::put::Put;
+use super::*;
+use crate::What;
+use crate::segment::{Kind, Place, Queue, SEGMENT_WORDS, UNIT_BYTES};
+
+const KEY: &[u8] = b"site\0http\0h\0/key";
+
+/// Words of a segment in the table.
+const STATE: usize = 0;
+const FILLED: usize = 2;
+const LIVE: usize = 3;
+
+/// States of segments.
+const OPEN: u64 = 1;
+const DRAINING: u64 = 3;
+
+const STATE_BITS: u64 = 0b11 << 34;
+const UNIT_WORDS: usize = UNIT_BYTES as usize / 8;
+
+/// A store with some records, `KEY` among them, none of them the last one of its segment.
+struct Made {
+    store: Store,
+    worker: StoreWorker,
+}
+
+fn made() -> Made {
+    let (store, worker) = open(4 << 20);
+    for number in 0..40 {
+        assert!(put(&worker, format!("before {number}").as_bytes(), b"head", &[1; 3000]));
+    }
+    assert!(put(&worker, KEY, b"head", &[2; 500]));
+    assert!(put(&worker, b"behind", b"head", b"body"));
+    assert_sound(&store);
+    Made { store, worker }
+}
+
+impl Made {
+    fn area(&self, kind: u32) -> forebay_shm::Area {
+        self.store.shared.region.area(kind).unwrap()
+    }
+
+    fn write(&self, kind: u32, index: usize, change: impl Fn(u64) -> u64) {
+        let area = self.area(kind);
+        let word = area.word(index);
+        word.store(change(word.load(Relaxed)), Relaxed);
+    }
+
+    /// The slot and the word of a key.
+    fn word_of(&self, key: &[u8]) -> (usize, u64) {
+        let own = &self.worker.own;
+        let hit = own.index.lookup(&own.pins, &own.key(key)).expect("it is stored");
+        (hit.slot(), hit.word().bits())
+    }
+
+    fn write_index(&self, key: &[u8], change: impl Fn(u64) -> u64) {
+        self.write(kind::INDEX, self.word_of(key).0, change);
+    }
+
+    /// A word of the record of a key.
+    fn write_record(&self, key: &[u8], number: usize, change: impl Fn(u64) -> u64) {
+        let place = self.word_of(key).1 as u32;
+        self.write(kind::DATA, place as usize * UNIT_WORDS + number, change);
+    }
+
+    fn write_segment(&self, segment: u32, number: usize, change: impl Fn(u64) -> u64) {
+        self.write(kind::SEGMENTS, segment as usize * SEGMENT_WORDS + number, change);
+    }
+
+    fn segment_of(&self, key: &[u8]) -> u32 {
+        let place = Place(self.word_of(key).1 as u32);
+        self.store.shared.segments.geometry().segment_of(place).unwrap()
+    }
+
+    /// A segment that was never used.
+    fn free(&self) -> u32 {
+        self.store.shared.segments.geometry().segment_count() - 1
+    }
+
+    /// All words that tests change.
+    fn saved(&self) -> Vec<(u32, Vec<u64>)> {
+        let areas = [kind::STORE, kind::SEGMENTS, kind::INDEX, kind::PINS, kind::DATA];
+        let words = |kind| self.area(kind).all().iter().map(|word| word.load(Relaxed)).collect();
+        areas.into_iter().map(|kind| (kind, words(kind))).collect()
+    }
+
+    fn restore(&self, saved: &[(u32, Vec<u64>)]) {
+        for (kind, words) in saved {
+            let area = self.area(*kind);
+            area.all().iter().zip(words).for_each(|(word, saved)| word.store(*saved, Relaxed));
+        }
+    }
+
+    fn found(&self, weight: Weight) -> BTreeSet<&'static str> {
+        let report = check(&self.store);
+        let of_weight = report.findings.iter().filter(|finding| finding.weight() == weight);
+        of_weight.map(|finding| finding.what.name()).collect()
+    }
+}
+
+/// A sentence, what is done to a store, and the faults that are found then.
+type Case = (&'static str, fn(&Made), &'static [&'static str]);
+
+const WORDS: &[Case] = &[
+    (
+        "a word names a place in no segment",
+        |made| made.write_index(KEY, |word| word | 0xffff_fff0),
+        &["no_segment"],
+    ),
+    (
+        "a word has a state that nobody writes",
+        |made| made.write_index(KEY, |word| word | STATE_BITS),
+        &["word_state"],
+    ),
+    (
+        "a word names a place in a free segment",
+        |made| {
+            let units = made.store.shared.segments.geometry().segment_bytes() / UNIT_BYTES;
+            let place = u64::from(made.free() * units);
+            made.write_index(KEY, |word| word & !0xffff_ffff | place);
+        },
+        &["free_segment"],
+    ),
+    (
+        "a segment was drained, and words still name it",
+        |made| made.write_segment(made.segment_of(b"before 0"), STATE, |state| state + 1),
+        &["drained_segment"],
+    ),
+    (
+        "a word names what is not filled",
+        |made| made.write_segment(made.segment_of(KEY), FILLED, |_| 64),
+        // The walk ends within the first record.
+        &["not_filled", "walk"],
+    ),
+    (
+        "there is no record where a word says",
+        |made| made.write_record(KEY, 1, |_| 0),
+        &["no_record", "walk"],
+    ),
+    (
+        "a bit of a body is another one",
+        |made| made.write_record(KEY, 20, |word| word ^ 1 << 9),
+        &["checksum"],
+    ),
+    ("the marks mean nothing", |made| made.write_record(KEY, 0, |_| 1 << 50), &["marks"]),
+    (
+        "a word has another fingerprint",
+        |made| made.write_index(KEY, |word| word ^ 1 << 60),
+        &["other_key"],
+    ),
+    (
+        "a word has another size class",
+        |made| made.write_index(KEY, |word| word ^ 1 << 37),
+        &["size_class"],
+    ),
+    (
+        "no such sequence was given",
+        |made| made.write(kind::STORE, word::SEQUENCE, |last| last - 1),
+        &["sequence"],
+    ),
+    (
+        "a word stays unchecked",
+        |made| made.write_index(KEY, |word| word & !STATE_BITS),
+        &["unchecked"],
+    ),
+    (
+        "what its publisher may still be at is no fault",
+        |made| made.write_index(b"behind", |word| word & !STATE_BITS),
+        &[],
+    ),
+    ("two records of a key are live", make_duplicate, &["duplicate"]),
+    ("a head says of no body where it is", make_long_head, &["long_head"]),
+];
+
+fn make_duplicate(made: &Made) {
+    let (_, first) = made.word_of(KEY);
+    store_as(made, Kind::Whole, KEY, b"newer");
+    assert!(put(&made.worker, b"further", b"head", b"body"));
+    assert_eq!(made.found(Weight::Fault), BTreeSet::new());
+    // The first one comes back, into an empty word of the other one's bucket.
+    let bucket = made.word_of(KEY).0 / 8;
+    let words = made.area(kind::INDEX);
+    let empty = (bucket * 8..bucket * 8 + 8).find(|slot| words.word(*slot).load(Relaxed) == 0);
+    words.word(empty.unwrap()).store(first, Relaxed);
+}
+
+fn make_long_head(made: &Made) {
+    store_as(made, Kind::LongHead, b"long", b"nowhere");
+}
+
+/// Stores a record, whatever is there.
+fn store_as(made: &Made, kind: Kind, key: &[u8], body: &[u8]) {
+    let (head, times) = (b"head", fresh());
+    let put = Put { kind, key, head, body: &[body], times, purge_noted: 0, primary: key };
+    made.worker.own.put(&put, Queue::Small).unwrap();
+}
+
+const SEGMENTS: &[Case] = &[
+    (
+        "a state is none",
+        |made| made.write_segment(made.free(), STATE, |state| state | 7),
+        &["segment_state"],
+    ),
+    (
+        "something is in a free segment",
+        |made| made.write_segment(made.free(), LIVE, |_| 5),
+        &["free_not_empty"],
+    ),
+    (
+        "a segment is filled to the middle of a unit",
+        |made| made.write_segment(made.segment_of(KEY), FILLED, |filled| filled + 8),
+        &["filled"],
+    ),
+    (
+        "an owner does not take part",
+        |made| made.write_segment(made.free(), STATE, |state| state | OPEN | 3 << 8),
+        &["no_owner"],
+    ),
+    (
+        "an owner is beyond the last row",
+        |made| made.write_segment(made.free(), STATE, |state| state | OPEN | 0xfff0 << 8),
+        &["no_owner"],
+    ),
+    (
+        "two segments are open in one queue",
+        |made| made.write_segment(made.free(), STATE, |state| state | OPEN | 1 << 8),
+        &["open_twice"],
+    ),
+    (
+        "what no word names is damaged",
+        |made| {
+            let place = made.word_of(KEY).1 as u32;
+            made.worker.purge(KEY).unwrap();
+            made.write(kind::DATA, place as usize * UNIT_WORDS + 1, |_| 0);
+        },
+        &["walk"],
+    ),
+    (
+        "pins are up of nobody",
+        |made| {
+            let columns = made.free() as usize + 1;
+            made.write(kind::PINS, 2 * columns.next_multiple_of(LINE_WORDS) + 7, |_| 1);
+        },
+        &["pins"],
+    ),
+];
+
+#[test]
+fn each_fault_that_is_made_is_found_and_no_other() {
+    for &(name, damage, expected) in WORDS.iter().chain(SEGMENTS) {
+        let made = made();
+        let before = made.saved();
+        damage(&made);
+        let report = check(&made.store);
+        let expected: BTreeSet<_> = expected.iter().copied().collect();
+        assert_eq!(made.found(Weight::Fault), expected, "{name}: {report}");
+        for finding in report.findings {
+            assert!(finding.to_string().starts_with("fault: ") || finding.weight() > Weight::Fault);
+        }
+        made.restore(&before);
+        assert_sound(&made.store);
+    }
+}
+
+#[test]
+fn a_count_that_is_off_is_told_apart() {
+    let made = made();
+    let segment = made.segment_of(KEY);
+    made.write_segment(segment, LIVE, |live| live + 64);
+    let report = check(&made.store);
+    assert!(report.is_sound() && report.drift_count == 1, "{report}");
+    let finding = &report.findings[0];
+    assert_eq!(finding.segment, Some(segment));
+    assert!(matches!(finding.what, What::LiveBytes { counted, named } if counted == named + 64));
+    made.write_segment(segment, LIVE, |live| live - 64);
+    assert_sound(&made.store);
+}
+
+#[test]
+fn a_finding_says_where_it_is_and_of_what_key() {
+    let made = made();
+    let saved = made.saved();
+    made.write_record(KEY, 20, |word| !word);
+    let (slot, word) = made.word_of(KEY);
+    let report = check(&made.store);
+    let [finding] = &report.findings[..] else {
+        panic!("{report}");
+    };
+    let (place, segment) = (word as u32, made.segment_of(KEY));
+    let expected = format!(
+        "fault: the checksum is wrong, unit {place}, segment {segment}, slot {slot}, \
+         key \"site\\x00http\\x00h\\x00/key\""
+    );
+    assert_eq!(finding.to_string(), expected);
+    assert_eq!(finding.key, KEY);
+    let headers = made.store.check(CheckDepth::Headers, |_| ()).unwrap();
+    assert!(headers.is_sound() && !headers.is_deep, "{headers}");
+    made.restore(&saved);
+}
+
+/// The notes that a check makes of a store, after which nothing else is wrong.
+fn notes(store: &Store) -> Vec<What> {
+    assert_sound(store);
+    check(store).findings.into_iter().map(|finding| finding.what).collect()
+}
+
+#[test]
+fn what_a_dead_participant_left_is_noted_until_it_is_mended() {
+    let (store, worker) = open(4 << 20);
+    let other = store.clone();
+    let died = thread::spawn(move || {
+        let worker = other.join().unwrap();
+        assert!(put(&worker, KEY, b"head", b"body"));
+        worker.own.pins.pin(0, || true).unwrap().keep();
+        // Its worker counts as dead, as it does after a panic.
+        std::panic::resume_unwind(Box::new(()));
+    });
+    assert!(died.join().is_err());
+    assert_eq!(notes(&store), [What::Dead { pins: 1 }]);
+    assert_eq!(store.sweep().unwrap(), 1);
+    assert_eq!(notes(&store), [What::Suspect]);
+    assert_eq!(worker.mend(), 1);
+    assert_eq!(notes(&store), []);
+    assert!(get(&worker, KEY).is_some());
+}
+
+#[test]
+fn a_segment_that_waits_to_be_freed_is_noted() {
+    let made = made();
+    made.write_segment(made.free(), STATE, |state| state | DRAINING);
+    assert_eq!(notes(&made.store), [What::Drained]);
+    made.write_segment(made.free(), STATE, |state| state & !7);
+    assert_eq!(notes(&made.store), []);
+}
+
+#[test]
+fn fragments_and_heads_without_each_other_are_noted() {
+    let (store, worker) = open(32 << 20);
+    let mut filling = lead(&worker, KEY, None).begin(b"head", None, None, fresh()).unwrap();
+    append(&mut filling, &[7; 300_000]);
+    let found = notes(&store);
+    let [What::OrphanFragments { count, bytes }] = found[..] else {
+        panic!("{found:?}");
+    };
+    assert!(count > 1 && bytes > 65_536, "{found:?}");
+    assert!(filling.finish());
+    assert_eq!(notes(&store), []);
+    let Lookup::Record(head) = worker.lookup(KEY) else {
+        panic!("it is stored");
+    };
+    let crate::StoredBody::Long(long) = head.body() else {
+        panic!("it is long");
+    };
+    drop(head);
+    worker.own.remove_fragments(long.id(), 2);
+    let count = u64::from(long.fragments(0..long.bytes()).end);
+    assert_eq!(notes(&store), [What::FragmentsMissing { missing: 2, count }]);
+    assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);
+    // They stay for who is sending them, and leave by themselves.
+    worker.own.demote_orphans();
+    let [What::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
+        panic!("{:?}", notes(&store));
+    };
+    assert_eq!(left, count - 2);
+}
+
+#[test]
+fn a_variant_without_its_base_is_noted() {
+    let (store, worker) = open(4 << 20);
+    let base = Base { names: b"accept".to_vec(), variant: b"html".to_vec() };
+    assert!(fill(lead(&worker, KEY, None), b"head", Some(base), b"body"));
+    assert_eq!(notes(&store), []);
+    assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);
+    assert_eq!(notes(&store), [What::OrphanVariant]);
+}
+
+#[test]
+fn a_key_that_looks_like_a_variants_is_none() {
+    let (store, worker) = open(4 << 20);
+    // Before the last 24 bytes there is a NUL.
+    let key = b"site\0http\0h\0/23-more-bytes-of-a-path";
+    assert_eq!(key[key.len() - 25], 0);
+    assert!(put(&worker, key, b"head", b"body"));
+    assert_eq!(notes(&store), []);
+}
+
+#[test]
+fn whatever_a_region_holds_a_check_ends() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    for turn in 0..12 {
+        let made = made();
+        let store = made.store.clone();
+        drop(made);
+        let areas = [kind::INDEX, kind::SEGMENTS, kind::PINS, kind::DATA, kind::STORE];
+        let area = store.shared.region.area(areas[turn % areas.len()]).unwrap();
+        for word in area.all() {
+            // Everything is noise, or a bit here and there.
+            let noise =
+                if turn < areas.len() { next() >> (next() % 64) } else { 1 << (next() % 64) };
+            if turn < areas.len() || next() % 8 == 0 {
+                word.fetch_xor(noise, Relaxed);
+            }
+        }
+        match store.check(CheckDepth::Checksums, |_| ()) {
+            Ok(report) => assert!(report.fault_count > 0 || turn % areas.len() == 4, "{turn}"),
+            Err(_) => assert_eq!(areas[turn % areas.len()], kind::STORE),
+        }
+    }
+}

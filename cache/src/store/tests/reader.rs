@@ -1,0 +1,215 @@
+//! A store seen from outside, through a file that is mapped for reading only.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
+use super::super::layout::{kind, word};
+use super::*;
+use crate::store::config::tables_bytes;
+use crate::{KeyParts, ReadError, RecordKind, StoreReader};
+
+/// A store in a file, the folder that it lies in, and its path.
+fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    let path = folder.path().join("store");
+    let config = StoreConfig { path: Some(path.clone()), ..config(budget_bytes) };
+    (Store::open(config).unwrap(), folder, path)
+}
+
+/// Kinds and lengths of bodies of all that is stored, by key.
+fn list(reader: &StoreReader) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
+    let mut all = BTreeMap::new();
+    reader.list(|record| {
+        let before = all.insert(record.key.to_vec(), (record.kind, record.body_bytes));
+        assert_eq!(before, None, "a record was shown twice");
+        assert_eq!(record.stale_from == NOW + 3600, record.stale_from < 1 << 39);
+        ControlFlow::Continue(())
+    });
+    all
+}
+
+#[test]
+fn a_tool_finds_what_a_server_has_stored() {
+    let (store, _folder, path) = in_file(32 << 20);
+    let worker = store.join().unwrap();
+    let reader = StoreReader::open(&path).unwrap();
+    assert_eq!(list(&reader), BTreeMap::new());
+    assert!(reader.get(b"key").is_none());
+
+    assert!(put(&worker, b"key", b"head", b"body"));
+    assert!(put(&worker, b"long", b"its head", &[7; 300_000]));
+    let base = Base { names: b"accept".to_vec(), variant: b"html".to_vec() };
+    assert!(fill(lead(&worker, b"varies", None), b"a head", Some(base), b"html"));
+
+    let found = reader.get(b"key").unwrap();
+    assert_eq!((found.head(), found.body(), found.tags()), (&b"head"[..], &b"body"[..], &b""[..]));
+    let listed = found.listed();
+    assert_eq!((listed.key, listed.kind, listed.uses), (&b"key"[..], RecordKind::Whole, 0));
+    assert_eq!((listed.stale_from, listed.is_soft), (NOW + 3600, false));
+    assert!(get(&worker, b"key").is_some());
+    assert_eq!(reader.get(b"key").unwrap().listed().uses, 1, "a use is seen, and not made");
+
+    let long = reader.get(b"long").unwrap().long_body().unwrap();
+    let fragments = long.fragments(0..long.bytes());
+    let parts = fragments.clone().map(|number| reader.fragment(&long, number).unwrap());
+    assert_eq!(parts.map(|part| part.body().len()).sum::<usize>(), 300_000);
+    assert!(reader.fragment(&long, fragments.end).is_none());
+
+    let all = list(&reader);
+    let count = |kind| all.values().filter(|(found, _)| *found == kind).count();
+    assert_eq!(count(RecordKind::Whole), 2);
+    assert_eq!(count(RecordKind::LongHead), 1);
+    assert_eq!(count(RecordKind::Fragment), fragments.len());
+    assert_eq!(count(RecordKind::Base), 1);
+    assert_eq!(all.len(), 4 + fragments.len());
+    let (mut primary_count, mut variant_count, mut numbers) = (0, 0, Vec::new());
+    for key in all.keys() {
+        let found = reader.get(key).unwrap();
+        assert_eq!(found.listed().key, key);
+        match found.listed().parts() {
+            KeyParts::Primary(primary) => {
+                assert_eq!(primary, key);
+                primary_count += 1;
+            }
+            KeyParts::Variant { primary, .. } => {
+                assert_eq!((primary, key.len()), (&b"varies"[..], b"varies".len() + 25));
+                variant_count += 1;
+            }
+            KeyParts::Fragment { body, number } => {
+                assert_eq!(body, long.id());
+                numbers.push(number);
+            }
+        }
+    }
+    numbers.sort_unstable();
+    assert_eq!((primary_count, variant_count), (3, 1));
+    assert!(numbers.into_iter().eq(fragments));
+    let mut shown = 0;
+    reader.list(|_| {
+        shown += 1;
+        ControlFlow::Break(())
+    });
+    assert_eq!(shown, 1);
+
+    worker.purge(b"key").unwrap();
+    assert!(reader.get(b"key").is_none());
+    let report = reader.check(CheckDepth::Checksums, |_| ());
+    assert_eq!((report.findings.len(), report.live_count), (0, all.len() as u64 - 1), "{report}");
+    assert_sound(&store);
+}
+
+#[test]
+fn a_tool_shares_a_region_out_as_the_server_does() {
+    let (store, _folder, path) = in_file(16 << 20);
+    let worker = store.join().unwrap();
+    for number in 0..8000 {
+        put(&worker, format!("{number}").as_bytes(), b"head", &[3; 4000]);
+        worker.turn(NOW, |_| ());
+    }
+    worker.purge(b"7999").unwrap();
+    let reader = StoreReader::open(&path).unwrap();
+    let (outside, inside) = (reader.stats(), store.stats());
+    let accounts = [
+        (outside.live_bytes, inside.live_bytes),
+        (outside.dead_bytes, inside.dead_bytes),
+        (outside.metadata_bytes + tables_bytes(), inside.metadata_bytes),
+        (outside.pinned_bytes, inside.pinned_bytes),
+        (outside.segment_count, inside.segment_count),
+        (outside.segments.free, inside.free_segment_count),
+        (
+            outside.segments.open + outside.segments.sealed,
+            inside.segment_count - inside.free_segment_count,
+        ),
+        (outside.segment_bytes, inside.segment_bytes),
+        (outside.index_word_count, inside.index_word_count),
+    ];
+    for (number, (outside, inside)) in accounts.into_iter().enumerate() {
+        assert_eq!(outside, inside, "account {number}");
+    }
+    let named = outside.live_bytes + outside.dead_bytes + outside.pinned_bytes;
+    assert_eq!(named + outside.metadata_bytes + outside.free_bytes, outside.region_bytes);
+    assert_eq!((outside.participant_count, outside.purge_count), (1, 1));
+    assert!(outside.sequence >= 8000);
+    let mut live_bytes = 0;
+    reader.list(|record| {
+        live_bytes += record.record_bytes;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(live_bytes, outside.live_bytes);
+    assert_sound(&store);
+}
+
+#[test]
+fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
+    let (store, _folder, path) = in_file(4 << 20);
+    let is_over = AtomicBool::new(false);
+    let key_of = |number: usize| format!("key {}", number % 200);
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let worker = store.join().unwrap();
+            let mut number = 0;
+            while number < 10_000 || !is_over.load(Ordering::Relaxed) {
+                let key = key_of(number * 7);
+                worker.purge(key.as_bytes()).unwrap();
+                let body: Vec<u8> = key.bytes().cycle().take(number % 9000).collect();
+                put(&worker, key.as_bytes(), b"head", &body);
+                worker.turn(NOW, |_| ());
+                number += 1;
+            }
+        });
+        let reader = StoreReader::open(&path).unwrap();
+        let mut found_count = 0;
+        for number in 0..20_000 {
+            let key = key_of(number);
+            if let Some(found) = reader.get(key.as_bytes()) {
+                assert_eq!(found.listed().key, key.as_bytes());
+                assert!(key.bytes().cycle().zip(found.body()).all(|(left, right)| left == *right));
+                found_count += 1;
+            }
+            if number % 4000 == 0 {
+                let report = reader.check(CheckDepth::Checksums, |_| ());
+                assert!(report.is_sound(), "{report}");
+                assert!(list(&reader).len() <= 200);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        server.join().unwrap();
+        assert!(found_count > 0);
+    });
+    assert!(store.stats().segments_freed > 0);
+    let report = check(&store);
+    assert!(report.is_sound(), "{report}");
+}
+
+#[test]
+fn what_is_no_store_is_refused() {
+    let (store, folder, path) = in_file(4 << 20);
+    let missing = StoreReader::open(&folder.path().join("other"));
+    assert!(matches!(missing, Err(ReadError::Region(_))));
+    let sizes = store.shared.region.area(kind::STORE).unwrap();
+    let cases = [
+        (word::SEGMENT_BYTES, 0, "sizes of segments"),
+        (word::SEGMENT_BYTES, 1 << 20, "too small"),
+        (word::SEGMENT_COUNT, u64::MAX, "sizes of segments"),
+        (word::SEGMENT_COUNT, 1 << 20, "too small"),
+        (word::BUCKET_COUNT, 1, "size of the index"),
+        (word::BUCKET_COUNT, u64::MAX, "size of the index"),
+        (word::BUCKET_COUNT, 1 << 40, "size of the index"),
+    ];
+    for (number, value, why) in cases {
+        let before = sizes.word(number).swap(value, Relaxed);
+        let refused = StoreReader::open(&path).unwrap_err().to_string();
+        assert!(refused.contains(why), "word {number} is {value}: {refused}");
+        assert!(store.check(CheckDepth::Headers, |_| ()).is_err(), "word {number} is {value}");
+        sizes.word(number).store(before, Relaxed);
+    }
+    assert!(StoreReader::open(&path).is_ok());
+}

@@ -1,0 +1,98 @@
+//! What is known while a check goes on, and how a fault is told from what others are doing.
+
+use std::collections::HashMap;
+use std::thread;
+
+use forebay_shm::Listed;
+
+use super::CheckDepth;
+use super::related::Fragments;
+use crate::segment::{Header, Phase, Place, UNIT_BYTES};
+use crate::tool::finding::{Finding, What};
+use crate::tool::report::Report;
+use crate::tool::view::{Looked, View};
+
+/// So often a fault is seen before it is told.
+const LOOKS: usize = 3;
+
+/// Between two looks others are let go on, so often.
+const YIELDS: usize = 4;
+
+/// What is known while a check goes on.
+pub(super) struct Checker<'a, R: Looked> {
+    pub(super) view: &'a View<R>,
+    pub(super) is_deep: bool,
+    pub(super) report: Report,
+    /// The bodies of which fragments were seen.
+    pub(super) fragments: HashMap<u64, Fragments>,
+    /// Who takes part, as it was lately.
+    pub(super) participants: Vec<Listed>,
+    /// The key of the record that is looked at, if it has one.
+    pub(super) key: Vec<u8>,
+    pub(super) other_key: Vec<u8>,
+}
+
+impl<'a, R: Looked> Checker<'a, R> {
+    pub(super) fn new(view: &'a View<R>, depth: CheckDepth) -> Self {
+        let is_deep = depth == CheckDepth::Checksums;
+        let report = Report {
+            is_deep,
+            bucket_count: view.bucket_count as u64,
+            segment_count: u64::from(view.geometry.segment_count()),
+            ..Report::default()
+        };
+        Checker {
+            view,
+            is_deep,
+            report,
+            fragments: HashMap::new(),
+            participants: view.region.participants(),
+            key: Vec::new(),
+            other_key: Vec::new(),
+        }
+    }
+
+    /// What `look` says, if it says the same each time.
+    pub(super) fn stands<T: PartialEq>(
+        &mut self,
+        mut look: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let first = look(self)?;
+        for _ in 1..LOOKS {
+            (0..YIELDS).for_each(|_| thread::yield_now());
+            if look(self).as_ref() != Some(&first) {
+                return None;
+            }
+        }
+        Some(first)
+    }
+
+    pub(super) fn add(&mut self, what: What, place: impl FnOnce(&mut Finding)) {
+        let mut finding = Finding::of(what);
+        place(&mut finding);
+        self.report.add(finding);
+    }
+
+    /// Has the publisher of a record that a word names done all that it does with that word? Who
+    /// looks at the word after this sees it.
+    pub(super) fn is_published(&self, place: Place, header: &Header) -> bool {
+        let Some(segment) = self.view.geometry.segment_of(place) else {
+            return false;
+        };
+        let Some(described) = self.view.outside().describe(segment) else {
+            return false;
+        };
+        match described.state.phase {
+            Phase::Sealed | Phase::Draining => true,
+            Phase::Open => described.filled_bytes > self.end_bytes(place, header),
+            Phase::Free | Phase::Suspect => false,
+        }
+    }
+
+    /// Where in its segment a record ends.
+    pub(super) fn end_bytes(&self, place: Place, header: &Header) -> u64 {
+        let segment_bytes = u64::from(self.view.geometry.segment_bytes());
+        let start = u64::from(place.0) * u64::from(UNIT_BYTES) % segment_bytes;
+        start + header.record_bytes()
+    }
+}

@@ -1,0 +1,138 @@
+//! Records that belong together: long bodies and their fragments, bases and their variants.
+//!
+//! Each of them comes and goes by itself, so that something is missing is no fault; but it says
+//! what memory is used for.
+
+use super::checker::Checker;
+use crate::index::{State, Word};
+use crate::segment::{Kind, Place, Scanned};
+use crate::store::long::{LongBody, fragment_key, split_fragment_key};
+use crate::store::variants::{BaseBody, split_variant_key};
+use crate::tool::finding::What;
+use crate::tool::view::Looked;
+
+/// What was seen of a long body's fragments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fragments {
+    /// The number of one of them.
+    number: u32,
+    count: u64,
+    bytes: u64,
+}
+
+impl<R: Looked> Checker<'_, R> {
+    /// Looks for what belongs to a live record, whose key is in `key`.
+    pub(super) fn check_related(&mut self, slot: usize, word: &Word, scanned: &Scanned) {
+        match scanned.header.kind {
+            Kind::LongHead => self.check_long_head(slot, *word),
+            Kind::Fragment => self.note_fragment(scanned),
+            Kind::Whole | Kind::Base | Kind::Filler => {}
+        }
+        if matches!(scanned.header.kind, Kind::Whole | Kind::LongHead) {
+            self.check_variant(slot, *word);
+        }
+    }
+
+    /// Are all fragments there that a head names?
+    fn check_long_head(&mut self, slot: usize, word: Word) {
+        let found = self.stands(|checker| checker.look_at_long(slot, word));
+        if let Some(what) = found {
+            self.add_record(what, slot, word);
+        }
+    }
+
+    fn look_at_long(&self, slot: usize, word: Word) -> Option<What> {
+        let copied = self.view.copy((slot, word)).ok()?;
+        let Some(long) = LongBody::decode(copied.record().body()) else {
+            return Some(What::LongHead);
+        };
+        let all = long.fragments(0..long.bytes());
+        let count = all.len() as u64;
+        // There are no more fragments than words: who says more says what is damaged, or has been
+        // larger than the store.
+        let looked = all.take(self.view.slot_count());
+        let there = looked.filter(|number| self.view.has(&fragment_key(long.id(), *number)));
+        let missing = count - there.count() as u64;
+        let is_there = self.view.word(slot).is_same_record(word);
+        (missing > 0 && is_there).then_some(What::FragmentsMissing { missing, count })
+    }
+
+    fn note_fragment(&mut self, scanned: &Scanned) {
+        let Some((id, number)) = split_fragment_key(&self.key) else {
+            return;
+        };
+        let none = Fragments { number, count: 0, bytes: 0 };
+        let fragments = self.fragments.entry(id).or_insert(none);
+        fragments.count += 1;
+        fragments.bytes += scanned.header.record_bytes();
+    }
+
+    /// Has each fragment that was seen a head? It is stored after them, so heads are looked for
+    /// when all fragments have been seen.
+    pub(super) fn check_fragments(&mut self) {
+        for slot in 0..self.view.slot_count() {
+            if self.fragments.is_empty() {
+                return;
+            }
+            if let Some(long) = self.long_body(slot) {
+                self.fragments.remove(&long.id());
+            }
+        }
+        for (id, Fragments { number, count, bytes }) in std::mem::take(&mut self.fragments) {
+            let key = fragment_key(id, number);
+            // The head may have been taken out meanwhile, and then the fragments go, too.
+            if self.stands(|checker| checker.view.has(&key).then_some(())).is_some() {
+                let what = What::OrphanFragments { count, bytes };
+                self.add(what, |finding| finding.key = key.to_vec());
+            }
+        }
+    }
+
+    /// The long body whose head a slot names.
+    fn long_body(&mut self, slot: usize) -> Option<LongBody> {
+        let word = self.view.word(slot);
+        if !word.is_in_memory() || word.state() != State::Live {
+            return None;
+        }
+        let glimpsed = self.view.glimpse((slot, word), false, &mut self.other_key).ok()?;
+        if glimpsed.header.kind != Kind::LongHead {
+            return None;
+        }
+        LongBody::decode(self.view.copy((slot, word)).ok()?.record().body())
+    }
+
+    /// If the key is one of a variant: does its base name it?
+    fn check_variant(&mut self, slot: usize, word: Word) {
+        let key = std::mem::take(&mut self.key);
+        if let Some((primary, epoch, hash)) = split_variant_key(&key) {
+            let orphan = self.stands(|checker| {
+                let base = checker.view.find(primary);
+                let is_named = base.as_ref().is_some_and(|(_, base)| {
+                    let record = base.record();
+                    let body = BaseBody::decode(record.body());
+                    record.header.kind == Kind::Base
+                        && body.is_some_and(|b| b.epoch == epoch && b.hashes().contains(hash))
+                });
+                let is_there = checker.view.word(slot).is_same_record(word);
+                (is_there && !is_named).then_some(What::OrphanVariant)
+            });
+            self.key.clone_from(&key);
+            if let Some(what) = orphan {
+                self.add_record(what, slot, word);
+            }
+        }
+        self.key = key;
+    }
+
+    /// Adds a finding about the record whose key is in `key`.
+    pub(super) fn add_record(&mut self, what: What, slot: usize, word: Word) {
+        let segment = self.view.geometry.segment_of(Place(word.place()));
+        let key = self.key.clone();
+        self.add(what, |finding| {
+            finding.slot = Some(slot as u64);
+            finding.place = Some(word.place());
+            finding.segment = segment;
+            finding.key = key;
+        });
+    }
+}

@@ -1,0 +1,58 @@
+//! Who takes part, and the pins of who does not.
+
+use super::checker::Checker;
+use super::segments::is_dead;
+use crate::tool::finding::What;
+use crate::tool::view::Looked;
+
+impl<R: Looked> Checker<'_, R> {
+    /// Checks the rows of all participants, in use or not.
+    pub(super) fn check_rows(&mut self) {
+        for row in 0..self.view.region.participants_max() {
+            if self.is_in_use(row) {
+                self.check_dead(row);
+                continue;
+            }
+            for segment in 0..self.view.geometry.segment_count() {
+                self.check_pin(row, segment);
+            }
+        }
+    }
+
+    fn is_in_use(&self, row: u32) -> bool {
+        self.participants.iter().any(|listed| listed.id.row == row)
+    }
+
+    /// A dead participant is told of until it is swept: what it had is still its own.
+    fn check_dead(&mut self, row: u32) {
+        let dead = self.stands(|checker| {
+            checker.participants = checker.view.region.participants();
+            checker.participants.iter().find(|l| l.id.row == row && is_dead(l)).map(|l| l.id)
+        });
+        if dead.is_none() {
+            return;
+        }
+        let all = 0..self.view.geometry.segment_count();
+        let pins = all.map(|segment| self.view.pin_count(row, segment)).sum();
+        self.add(What::Dead { pins }, |finding| finding.row = Some(row));
+    }
+
+    /// Is a pin up in a row that nobody has? Who has just joined may raise one.
+    fn check_pin(&mut self, row: u32, segment: u32) {
+        if self.view.pin_count(row, segment) == 0 {
+            return;
+        }
+        let count = self.stands(|checker| {
+            checker.participants = checker.view.region.participants();
+            let count = checker.view.pin_count(row, segment);
+            let is_nobodys = !checker.is_in_use(row) && count != 0;
+            is_nobodys.then_some(count)
+        });
+        if let Some(count) = count {
+            self.add(What::Pins { count }, |finding| {
+                finding.row = Some(row);
+                finding.segment = Some(segment);
+            });
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The table of segments, and walks over their records.
+
+use forebay_shm::{Listed, ParticipantStatus};
+
+use super::checker::Checker;
+use crate::segment::{Damage, Described, Phase, State, UNIT_BYTES};
+use crate::store::layout::word;
+use crate::tool::finding::{Finding, What};
+use crate::tool::view::Looked;
+
+impl<R: Looked> Checker<'_, R> {
+    /// Checks one segment.
+    pub(super) fn check_segment(&mut self, segment: u32) {
+        if self.view.outside().state(segment).is_some_and(|state| state.phase == Phase::Free) {
+            self.report.free_segment_count += 1;
+        }
+        if self.segment_fault(segment).is_some() {
+            let fault = self.stands(|checker| {
+                checker.participants = checker.view.region.participants();
+                checker.segment_fault(segment)
+            });
+            if let Some((what, row)) = fault {
+                self.add(what, |finding| {
+                    finding.segment = Some(segment);
+                    finding.row = row;
+                });
+            }
+        }
+        self.check_walk(segment);
+        self.check_live_bytes(segment);
+    }
+
+    /// What is wrong with a segment's words, and the row that it is about.
+    fn segment_fault(&self, segment: u32) -> Option<(What, Option<u32>)> {
+        if self.view.outside().state(segment).is_none() {
+            return Some((What::SegmentState { found: self.view.state_word(segment) }, None));
+        }
+        let described = self.view.outside().describe(segment)?;
+        let Described { state, order, filled_bytes, live_bytes, expires } = described;
+        let segment_bytes = u64::from(self.view.geometry.segment_bytes());
+        if filled_bytes > segment_bytes || !filled_bytes.is_multiple_of(u64::from(UNIT_BYTES)) {
+            return Some((What::Filled { filled_bytes }, None));
+        }
+        let is_empty = (order, filled_bytes, live_bytes, expires) == (0, 0, 0, 0);
+        match state.phase {
+            Phase::Free => (!is_empty).then_some((What::FreeNotEmpty, None)),
+            Phase::Open => self.owner_fault(state),
+            Phase::Suspect if state.owner.is_none() => Some((What::Suspect, None)),
+            Phase::Suspect => self.owner_fault(state),
+            Phase::Draining => self.is_left(segment).then_some((What::Drained, None)),
+            Phase::Sealed => None,
+        }
+    }
+
+    /// Nobody drains a segment, and nobody pins it.
+    fn is_left(&self, segment: u32) -> bool {
+        let rows = 0..self.view.region.participants_max();
+        self.view.shared(word::DRAINING) != u64::from(segment) + 1
+            && rows.map(|row| self.view.pin_count(row, segment)).all(|count| count == 0)
+    }
+
+    /// Does the owner of a segment take part? Of a dead one it is told once, with its row.
+    fn owner_fault(&self, state: State) -> Option<(What, Option<u32>)> {
+        let owner = state.owner?;
+        let is_there = self.participants.iter().any(|listed| listed.id.row == owner);
+        (!is_there).then_some((What::NoOwner, Some(owner)))
+    }
+
+    /// Does a walk meet records only?
+    fn check_walk(&mut self, segment: u32) {
+        let damage = self.stands(|checker| {
+            let walked = checker.view.outside().walk(segment)?;
+            Some((walked.state.generation, walked.damage?))
+        });
+        let Some((_, Damage { place, why })) = damage else {
+            return;
+        };
+        self.add(What::Walk { why: why.text() }, |finding| {
+            finding.segment = Some(segment);
+            finding.place = Some(place.0);
+        });
+    }
+
+    /// Are the bytes that count as live those of records that words name?
+    fn check_live_bytes(&mut self, segment: u32) {
+        if let Some(what) = self.stands(|checker| checker.drift(segment)) {
+            self.add(what, |finding| finding.segment = Some(segment));
+        }
+    }
+
+    fn drift(&mut self, segment: u32) -> Option<What> {
+        let view = self.view;
+        let described = view.outside().describe(segment)?;
+        // While it is drained its count stands still; a dead owner's is mended by the check.
+        let under_way = view.shared(word::DRAINING) == u64::from(segment) + 1;
+        if under_way || matches!(described.state.phase, Phase::Free | Phase::Suspect) {
+            return None;
+        }
+        let walked = view.outside().walk(segment)?;
+        let (mut named, mut last_bytes) = (0, 0);
+        for scanned in &walked.records {
+            let is_same = || view.outside().state(segment) == Some(described.state);
+            let found = view.outside().glimpse(scanned.place, false, &mut self.other_key, is_same);
+            let header = found.ok()?.header;
+            let is_named = view.is_named(view.hash(&self.other_key), scanned.place);
+            let bytes = header.record_bytes();
+            named += if is_named { bytes } else { 0 };
+            // Its owner may be about to publish it.
+            let is_open_end = described.state.phase == Phase::Open
+                && self.end_bytes(scanned.place, &header) >= described.filled_bytes;
+            last_bytes = if is_open_end && !is_named { bytes } else { 0 };
+        }
+        let counted = described.live_bytes;
+        (counted != named && counted != named + last_bytes)
+            .then_some(What::LiveBytes { counted, named })
+    }
+
+    /// Has each participant one segment open in each queue, at most?
+    pub(super) fn check_owners(&mut self) {
+        let outside = self.view.outside();
+        let all = 0..self.view.geometry.segment_count();
+        let open: Vec<(u32, State)> = all
+            .filter_map(|segment| Some((segment, outside.state(segment)?)))
+            .filter(|(_, state)| state.phase == Phase::Open)
+            .collect();
+        for (at, &(segment, state)) in open.iter().enumerate() {
+            let earlier = open[..at]
+                .iter()
+                .find(|(_, other)| (other.owner, other.queue) == (state.owner, state.queue));
+            if let Some(&(other_segment, other)) = earlier {
+                self.check_open_twice((segment, state), (other_segment, other));
+            }
+        }
+    }
+
+    fn check_open_twice(&mut self, one: (u32, State), other: (u32, State)) {
+        let twice = self.stands(|checker| {
+            let outside = checker.view.outside();
+            let is_open = |(segment, state)| outside.state(segment) == Some(state);
+            (is_open(one) && is_open(other)).then_some(())
+        });
+        if twice.is_some() {
+            self.add(What::OpenTwice { other_segment: other.0 }, |finding: &mut Finding| {
+                finding.segment = Some(one.0);
+                finding.row = one.1.owner;
+            });
+        }
+    }
+}
+
+/// Is it gone, and its row not yet cleaned up?
+pub(super) fn is_dead(listed: &Listed) -> bool {
+    matches!(listed.status, ParticipantStatus::Dead | ParticipantStatus::Sweeping)
+}

@@ -1,0 +1,186 @@
+//! The words of the index, and the records that they name.
+
+use super::checker::Checker;
+use crate::index::{BUCKET_WORDS, State, Word, size_class};
+use crate::segment::{Described, NotCopied, Phase, Place, SEQUENCE_MAX, Scanned};
+use crate::store::layout::word;
+use crate::tool::finding::What;
+use crate::tool::view::{ATTEMPTS_MAX, Looked};
+
+/// A word, what it names, and what is wrong with it.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) word: Word,
+    /// `None` if there is no record, or if its segment cannot be read.
+    pub(super) scanned: Option<Scanned>,
+    fault: Option<What>,
+}
+
+impl<R: Looked> Checker<'_, R> {
+    /// Checks what one word names.
+    pub(super) fn check_word(&mut self, slot: usize) {
+        let Some(seen) = self.see(slot) else {
+            return;
+        };
+        self.report.word_count += 1;
+        if seen.fault.is_some() {
+            self.tell_fault(slot, &seen);
+            return;
+        }
+        let Some(scanned) = seen.scanned else {
+            self.report.passed_over_count += 1;
+            return;
+        };
+        self.report.record_bytes += scanned.header.record_bytes();
+        if seen.word.state() != State::Live {
+            self.report.unchecked_count += 1;
+            return;
+        }
+        self.report.live_count += 1;
+        self.check_related(slot, &seen.word, &scanned);
+    }
+
+    /// Tells the fault of a word if it is there the next times, too.
+    fn tell_fault(&mut self, slot: usize, first: &Seen) {
+        let fault = self.stands(|checker| {
+            let seen = checker.see(slot)?;
+            (seen.word.is_same_record(first.word)).then_some(seen.fault?)
+        });
+        if let Some(what) = fault {
+            self.add_record(what, slot, first.word);
+        }
+    }
+
+    /// Looks at a word until it stands still. `None`: it is empty, or never stands still. The key
+    /// of its record is in `key` then, if it has one.
+    fn see(&mut self, slot: usize) -> Option<Seen> {
+        for _ in 0..ATTEMPTS_MAX {
+            let word = self.view.word(slot);
+            if word.is_empty() {
+                return None;
+            }
+            if let Some(seen) = self.see_word(slot, word) {
+                return Some(seen);
+            }
+        }
+        self.report.passed_over_count += 1;
+        None
+    }
+
+    /// `None` if the word changed meanwhile.
+    fn see_word(&mut self, slot: usize, word: Word) -> Option<Seen> {
+        self.key.clear();
+        let (scanned, fault) = self.look_at(slot, word)?;
+        let is_there = self.view.word(slot).is_same_record(word);
+        is_there.then_some(Seen { word, scanned, fault })
+    }
+
+    /// The record that a word names, and what is wrong with either. `None`: look at the word again.
+    fn look_at(&mut self, slot: usize, word: Word) -> Option<(Option<Scanned>, Option<What>)> {
+        if !word.is_in_memory() {
+            return Some((None, Some(What::WordState)));
+        }
+        let Some(segment) = self.view.geometry.segment_of(Place(word.place())) else {
+            return Some((None, Some(What::NoSegment)));
+        };
+        let Some(before) = self.view.outside().state(segment) else {
+            // That is the segment's fault, and told there.
+            return Some((None, None));
+        };
+        let mut key = std::mem::take(&mut self.key);
+        let glimpsed = self.view.glimpse((slot, word), self.is_deep, &mut key);
+        self.key = key;
+        // Free before the word was seen and after it: then it was free when it was seen, as who
+        // opens a segment and gives it back has published nothing.
+        let is_free = before.phase == Phase::Free
+            && glimpsed != Err(NotCopied::Gone)
+            && self.view.outside().state(segment) == Some(before);
+        if is_free {
+            return Some((None, Some(What::FreeSegment)));
+        }
+        match glimpsed {
+            Ok(scanned) => {
+                let fault = self.fault_of(slot, word, &scanned, segment);
+                Some((Some(scanned), fault))
+            }
+            Err(NotCopied::Damaged(damage)) => {
+                Some((None, Some(What::NoRecord { why: damage.why.text() })))
+            }
+            Err(NotCopied::NotWhole) => Some((None, Some(What::Checksum))),
+            Err(NotCopied::Gone) => None,
+        }
+    }
+
+    /// The first thing that is wrong with a word and its record, whose key is in `key`.
+    fn fault_of(
+        &mut self,
+        slot: usize,
+        word: Word,
+        scanned: &Scanned,
+        segment: u32,
+    ) -> Option<What> {
+        let hash = self.view.hash(&self.key);
+        let buckets = hash.buckets(self.view.bucket_count);
+        if !buckets.contains(&(slot / BUCKET_WORDS)) || hash.fingerprint() != word.fingerprint() {
+            return Some(What::OtherKey);
+        }
+        let expected = size_class(scanned.header.record_bytes() as u32);
+        if word.size_class() != expected {
+            return Some(What::SizeClass { found: word.size_class(), expected });
+        }
+        if scanned.marks.is_damaged() {
+            return Some(What::Marks);
+        }
+        // The counter is looked at after the record, and it only grows.
+        let sequence = scanned.header.sequence;
+        if sequence > self.view.shared(word::SEQUENCE).min(SEQUENCE_MAX) {
+            return Some(What::Sequence { sequence });
+        }
+        if let Some(described) = self.view.outside().describe(segment)
+            && let Some(fault) = self.fault_of_place(scanned, segment, &described)
+        {
+            return Some(fault);
+        }
+        match word.state() {
+            State::Live => self.duplicate(slot, word, scanned),
+            _ => self.is_published(scanned.place, &scanned.header).then_some(What::Unchecked),
+        }
+    }
+
+    /// May a word name a place in a segment that is as described?
+    fn fault_of_place(
+        &self,
+        scanned: &Scanned,
+        segment: u32,
+        described: &Described,
+    ) -> Option<What> {
+        if described.state.phase == Phase::Draining {
+            // It was drained if it is not the one under way. What is filled of it is cleared first.
+            let under_way = self.view.shared(word::DRAINING);
+            return (under_way != u64::from(segment) + 1).then_some(What::DrainedSegment);
+        }
+        let end_bytes = self.end_bytes(scanned.place, &scanned.header);
+        (described.filled_bytes < end_bytes).then_some(What::NotFilled)
+    }
+
+    /// Another live record of the same key, in a later slot, if both publishers have looked.
+    fn duplicate(&mut self, slot: usize, word: Word, scanned: &Scanned) -> Option<What> {
+        let hash = self.view.hash(&self.key);
+        let mut other_key = std::mem::take(&mut self.other_key);
+        let found = self.view.slots(hash).filter(|other| *other > slot).find_map(|other| {
+            let other_word = self.view.word(other);
+            if !other_word.is_live_of(word.fingerprint()) {
+                return None;
+            }
+            let glimpsed = self.view.glimpse((other, other_word), false, &mut other_key).ok()?;
+            let is_twice = other_key == self.key
+                && self.is_published(scanned.place, &scanned.header)
+                && self.is_published(glimpsed.place, &glimpsed.header)
+                // Both are looked at again after that: this one here, the own one by the caller.
+                && self.view.word(other).is_same_record(other_word);
+            is_twice.then_some(What::Duplicate { other_place: other_word.place() })
+        });
+        self.other_key = other_key;
+        found
+    }
+}

@@ -1,0 +1,215 @@
+//! A store as a tool sees it, from another process: it may only read, and takes no part.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use forebay_shm::{Listed, Region, RegionError, RegionReader};
+
+use super::check::{self, CheckDepth};
+use super::records::{CopiedRecord, ListedRecord};
+use super::report::{Progress, Report};
+use super::view::{ATTEMPTS_MAX, View};
+use crate::index::State;
+use crate::segment::{NotCopied, Phase};
+use crate::store::layout::{STORE_VERSION, word};
+use crate::store::long::{LongBody, fragment_key};
+use crate::store::{Accounts, accounts};
+
+/// A store that is looked at from outside. What it says was so at some moment while it looked.
+#[derive(Debug)]
+pub struct StoreReader {
+    view: View<RegionReader>,
+}
+
+/// Why a store cannot be looked at.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The region cannot be.
+    Region(RegionError),
+    /// Another version of this program made the store.
+    OtherVersion {
+        /// Its version.
+        found: u32,
+    },
+    /// It is not what a store is, or not yet: its first process writes the sizes when it opens it.
+    Damaged(&'static str),
+}
+
+/// How a region is shared out: what [`Stats`](crate::Stats) says, as far as the region tells.
+///
+/// `region = free + live + dead + metadata + pinned`. What is still arriving, and copies for slow
+/// clients, are the server's own memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionStats {
+    /// Size of the region.
+    pub region_bytes: u64,
+    /// Free segments, and what open ones have left.
+    pub free_bytes: u64,
+    /// Records that can be found.
+    pub live_bytes: u64,
+    /// What was written into segments and is not live.
+    pub dead_bytes: u64,
+    /// Index, pins, ghosts, purges, the region's header: fixed.
+    pub metadata_bytes: u64,
+    /// Segments that are out of use but for somebody who still sends from them.
+    pub pinned_bytes: u64,
+    /// Segments in all.
+    pub segment_count: u64,
+    /// Size of a segment.
+    pub segment_bytes: u64,
+    /// Segments by state.
+    pub segments: SegmentCounts,
+    /// Words of the index.
+    pub index_word_count: u64,
+    /// Sequences that were given: records, bodies and bases that were ever begun.
+    pub sequence: u64,
+    /// Purges so far.
+    pub purge_count: u64,
+    /// Who takes part, the dead included that nobody has swept.
+    pub participant_count: u64,
+}
+
+/// How many segments are in which state: see `docs/format/store.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentCounts {
+    /// Nobody's.
+    pub free: u64,
+    /// Appended to.
+    pub open: u64,
+    /// Complete.
+    pub sealed: u64,
+    /// Words are being taken out, or somebody still sends from them.
+    pub draining: u64,
+    /// Were open when their owner died.
+    pub suspect: u64,
+    /// Their state changed at each look, or is damaged.
+    pub unknown: u64,
+}
+
+impl SegmentCounts {
+    fn add(&mut self, phase: Option<Phase>) {
+        *match phase {
+            Some(Phase::Free) => &mut self.free,
+            Some(Phase::Open) => &mut self.open,
+            Some(Phase::Sealed) => &mut self.sealed,
+            Some(Phase::Draining) => &mut self.draining,
+            Some(Phase::Suspect) => &mut self.suspect,
+            None => &mut self.unknown,
+        } += 1;
+    }
+}
+
+impl StoreReader {
+    /// Opens the store in the region under this name.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn open(path: &Path) -> Result<StoreReader, ReadError> {
+        let region = Region::attach_read_only(path).map_err(ReadError::Region)?;
+        Ok(StoreReader { view: View::of(region)? })
+    }
+
+    /// A copy of what stands under a key: a primary one, or any whole key that
+    /// [`list`](StoreReader::list) has shown.
+    ///
+    /// It may miss a record that is being replaced or moved all the time.
+    pub fn get(&self, key: &[u8]) -> Option<CopiedRecord> {
+        self.view.find(key).map(|(word, copied)| CopiedRecord::new(word, copied))
+    }
+
+    /// A copy of a fragment of a long body.
+    pub fn fragment(&self, long: &LongBody, number: u32) -> Option<CopiedRecord> {
+        self.get(&fragment_key(long.id(), number))
+    }
+
+    /// Shows all live records, bucket by bucket, until `show` has enough. One that stays in the
+    /// index is shown once; of what comes and goes meanwhile some is and some is not.
+    pub fn list(&self, mut show: impl FnMut(&ListedRecord<'_>) -> ControlFlow<()>) {
+        let mut key = Vec::new();
+        for slot in 0..self.view.slot_count() {
+            for _ in 0..ATTEMPTS_MAX {
+                let word = self.view.word(slot);
+                if !word.is_in_memory() || word.state() != State::Live {
+                    break;
+                }
+                match self.view.glimpse((slot, word), false, &mut key) {
+                    Err(NotCopied::Gone) => continue,
+                    Err(_) => break,
+                    Ok(scanned) => {
+                        if show(&ListedRecord::of(word, &scanned, &key)).is_break() {
+                            return;
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// How the region is shared out.
+    pub fn stats(&self) -> RegionStats {
+        let view = &self.view;
+        let outside = view.outside();
+        let segment_bytes = u64::from(view.geometry.segment_bytes());
+        let mut segments = SegmentCounts::default();
+        // A segment that changes at this moment counts as what the next look says.
+        let described = (0..view.geometry.segment_count()).filter_map(|segment| {
+            let found = (0..ATTEMPTS_MAX).find_map(|_| outside.describe(segment));
+            segments.add(found.map(|found| found.state.phase));
+            let found = found?;
+            Some((Some(found.state), found.filled_bytes, found.live_bytes))
+        });
+        let Accounts { live_bytes, dead_bytes, pinned_bytes, .. } =
+            accounts(segment_bytes, described);
+        let region_bytes = view.region.bytes();
+        let metadata_bytes = region_bytes.saturating_sub(view.geometry.data_bytes());
+        let used_bytes = live_bytes + dead_bytes + pinned_bytes + metadata_bytes;
+        RegionStats {
+            region_bytes,
+            free_bytes: region_bytes.saturating_sub(used_bytes),
+            live_bytes,
+            dead_bytes,
+            metadata_bytes,
+            pinned_bytes,
+            segment_count: u64::from(view.geometry.segment_count()),
+            segment_bytes,
+            segments,
+            index_word_count: view.slot_count() as u64,
+            sequence: view.shared(word::SEQUENCE),
+            purge_count: view.shared(word::PURGE_SEQ),
+            participant_count: self.participants().len() as u64,
+        }
+    }
+
+    /// Who takes part.
+    pub fn participants(&self) -> Vec<Listed> {
+        self.view.region.list()
+    }
+
+    /// Walks over everything and tells what is wrong: see [`Store::check`](crate::Store::check).
+    pub fn check(&self, depth: CheckDepth, progress: impl FnMut(Progress)) -> Report {
+        check::check(&self.view, depth, progress)
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Region(error) => error.fmt(f),
+            ReadError::OtherVersion { found } => {
+                write!(f, "the store has version {found}; this program knows {STORE_VERSION}")
+            }
+            ReadError::Damaged(what) => write!(f, "there is no whole store: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReadError::Region(error) => Some(error),
+            ReadError::OtherVersion { .. } | ReadError::Damaged(_) => None,
+        }
+    }
+}

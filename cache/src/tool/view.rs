@@ -1,0 +1,256 @@
+//! The areas of a store, as they are seen without a pin.
+
+use forebay_shm::{Area, Listed, ReadOnlyArea, Region, RegionReader};
+use forebay_sync::atomic::AtomicU64;
+use forebay_sync::pins::Pins;
+
+use super::reader::ReadError;
+use crate::index::{BUCKET_WORDS, KeyHash, Word, words_needed};
+use crate::segment::{
+    Copied, Geometry, LoadWords, NotCopied, Outside, Place, SEGMENT_WORDS, Scanned,
+};
+use crate::store::hash::Hasher;
+use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
+
+/// How often a word is read again that others change meanwhile.
+pub(super) const ATTEMPTS_MAX: usize = 16;
+
+/// A region that is looked at: by who takes part in it, or by who may only read.
+pub(crate) trait Looked {
+    /// The words of an area.
+    type Words: LoadWords;
+
+    /// An area and its version.
+    fn area(&self, kind: u32) -> Option<(Self::Words, u32)>;
+
+    fn seed(&self) -> [u8; 16];
+
+    /// How many rows there are for participants.
+    fn participants_max(&self) -> u32;
+
+    /// Those that are in use.
+    fn participants(&self) -> Vec<Listed>;
+}
+
+impl Looked for Region {
+    type Words = Area;
+
+    fn area(&self, kind: u32) -> Option<(Area, u32)> {
+        Region::area(self, kind).map(|area| (area.clone(), area.version()))
+    }
+
+    fn seed(&self) -> [u8; 16] {
+        Region::seed(self)
+    }
+
+    fn participants_max(&self) -> u32 {
+        Region::participants_max(self)
+    }
+
+    fn participants(&self) -> Vec<Listed> {
+        self.list()
+    }
+}
+
+impl Looked for RegionReader {
+    type Words = ReadOnlyArea;
+
+    fn area(&self, kind: u32) -> Option<(ReadOnlyArea, u32)> {
+        RegionReader::area(self, kind).map(|area| (area.clone(), area.version()))
+    }
+
+    fn seed(&self) -> [u8; 16] {
+        RegionReader::seed(self)
+    }
+
+    fn participants_max(&self) -> u32 {
+        RegionReader::participants_max(self)
+    }
+
+    fn participants(&self) -> Vec<Listed> {
+        self.list()
+    }
+}
+
+/// The areas of a store. All sizes were checked, so that no index that is below them is missing.
+#[derive(Debug)]
+pub(crate) struct View<R: Looked> {
+    pub(super) region: R,
+    store: R::Words,
+    segments: R::Words,
+    index: R::Words,
+    pins: R::Words,
+    data: R::Words,
+    pub(super) geometry: Geometry,
+    pub(super) bucket_count: usize,
+    /// From one row of pins to the next.
+    pin_row_words: usize,
+    hasher: Hasher,
+}
+
+impl<R: Looked> View<R> {
+    /// The store in a region; its sizes are those that stand in it.
+    pub(crate) fn of(region: R) -> Result<View<R>, ReadError> {
+        let area = |kind| match region.area(kind) {
+            None => Err(ReadError::Damaged("an area is missing")),
+            Some((_, found)) if found != STORE_VERSION => Err(ReadError::OtherVersion { found }),
+            Some((words, _)) => Ok(words),
+        };
+        let too_few = || ReadError::Damaged("an area is too small for the sizes that it says");
+        let store = area(kind::STORE)?;
+        if store.word_count() < word::COUNT {
+            return Err(ReadError::Damaged("the area of sizes is too small"));
+        }
+        let (segments, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);
+        let geometry =
+            Geometry::of(store.load(word::SEGMENT_BYTES), store.load(word::SEGMENT_COUNT))
+                .map_err(|_| ReadError::Damaged("it says impossible sizes of segments"))?;
+        Outside::new(&segments, &data, geometry).map_err(|_| too_few())?;
+        let index = area(kind::INDEX)?;
+        let bucket_count = bucket_count(store.load(word::BUCKET_COUNT), index.word_count())?;
+        let (pins, rows) = (area(kind::PINS)?, area(kind::ROWS)?);
+        let row_count = region.participants_max() as usize;
+        let pin_row_words = pin_row_words(geometry).ok_or_else(too_few)?;
+        if pins.word_count() / pin_row_words < row_count
+            || rows.word_count() / ROW_WORDS < row_count
+        {
+            return Err(too_few());
+        }
+        let hasher = Hasher::of_seed(region.seed());
+        Ok(View {
+            store,
+            segments,
+            index,
+            pins,
+            data,
+            geometry,
+            bucket_count,
+            pin_row_words,
+            hasher,
+            region,
+        })
+    }
+
+    pub(super) fn outside(&self) -> Outside<'_, R::Words, R::Words> {
+        // `of` has seen that they are large enough.
+        Outside::over(&self.segments, &self.data, self.geometry)
+    }
+
+    pub(super) fn slot_count(&self) -> usize {
+        self.bucket_count * BUCKET_WORDS
+    }
+
+    /// A word of the index, relaxed.
+    pub(super) fn word(&self, slot: usize) -> Word {
+        Word::from_bits(self.index.load(slot))
+    }
+
+    /// A word of the area `store`, relaxed.
+    pub(super) fn shared(&self, number: usize) -> u64 {
+        self.store.load(number)
+    }
+
+    /// The word of a segment's state, whatever it says.
+    pub(super) fn state_word(&self, segment: u32) -> u64 {
+        self.segments.load(segment as usize * SEGMENT_WORDS)
+    }
+
+    /// How often a row pins a segment.
+    pub(super) fn pin_count(&self, row: u32, segment: u32) -> u64 {
+        self.pins.load(row as usize * self.pin_row_words + segment as usize)
+    }
+
+    pub(super) fn hash(&self, key: &[u8]) -> KeyHash {
+        self.hasher.key(key)
+    }
+
+    /// The slots in which the word of a key may stand.
+    pub(super) fn slots(&self, hash: KeyHash) -> impl Iterator<Item = usize> + use<R> {
+        let buckets = hash.buckets(self.bucket_count);
+        buckets.into_iter().flat_map(|bucket| bucket * BUCKET_WORDS..(bucket + 1) * BUCKET_WORDS)
+    }
+
+    /// Header and key of the record that a slot's word names, if the word is this one still.
+    pub(super) fn glimpse(
+        &self,
+        (slot, word): (usize, Word),
+        is_checked: bool,
+        key: &mut Vec<u8>,
+    ) -> Result<Scanned, NotCopied> {
+        let is_there = || self.word(slot).is_same_record(word);
+        self.outside().glimpse(Place(word.place()), is_checked, key, is_there)
+    }
+
+    /// The whole record, likewise.
+    pub(super) fn copy(&self, (slot, word): (usize, Word)) -> Result<Copied, NotCopied> {
+        let is_there = || self.word(slot).is_same_record(word);
+        self.outside().copy(Place(word.place()), is_there)
+    }
+
+    /// Tries `look` on each live word that may be the one of a key, until it finds something. What
+    /// `look` says is gone is read again.
+    fn find_by<T>(
+        &self,
+        key: &[u8],
+        mut look: impl FnMut((usize, Word)) -> Result<Option<T>, NotCopied>,
+    ) -> Option<T> {
+        let hash = self.hash(key);
+        for slot in self.slots(hash) {
+            for _ in 0..ATTEMPTS_MAX {
+                let word = self.word(slot);
+                if !word.is_live_of(hash.fingerprint()) {
+                    break;
+                }
+                match look((slot, word)) {
+                    Ok(None) | Err(NotCopied::Damaged(_) | NotCopied::NotWhole) => break,
+                    Ok(found) => return found,
+                    Err(NotCopied::Gone) => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// The live record of a key, and its word.
+    pub(super) fn find(&self, key: &[u8]) -> Option<(Word, Copied)> {
+        self.find_by(key, |(slot, word)| {
+            let copied = self.copy((slot, word))?;
+            Ok((copied.record().key() == key).then_some((word, copied)))
+        })
+    }
+
+    /// Is there a live record of a key?
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        let mut found_key = Vec::new();
+        let found = self.find_by(key, |named| {
+            self.glimpse(named, false, &mut found_key)?;
+            Ok((found_key == key).then_some(()))
+        });
+        found.is_some()
+    }
+
+    /// Does a word of the index name this place, for a key of this hash?
+    pub(super) fn is_named(&self, hash: KeyHash, place: Place) -> bool {
+        self.slots(hash).any(|slot| {
+            let word = self.word(slot);
+            word.is_in_memory()
+                && word.place() == place.0
+                && word.fingerprint() == hash.fingerprint()
+        })
+    }
+}
+
+fn bucket_count(found: u64, word_count: usize) -> Result<usize, ReadError> {
+    let damaged = ReadError::Damaged("it says an impossible size of the index");
+    let Ok(count) = usize::try_from(found) else {
+        return Err(damaged);
+    };
+    match words_needed(count) {
+        Some(needed) if count >= 2 && needed <= word_count => Ok(count),
+        _ => Err(damaged),
+    }
+}
+
+fn pin_row_words(geometry: Geometry) -> Option<usize> {
+    Pins::<Box<[AtomicU64]>>::words_needed(1, geometry.segment_count() as usize)
+}

@@ -1,0 +1,71 @@
+//! `forebay cache check`.
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_cache::{CheckDepth, Finding, Report, StoreReader, Weight};
+use forebay_server::KeyText;
+use serde_json::{Value, json};
+
+use super::EXIT_FOUND;
+use super::meter::Meter;
+use crate::commands::is_set;
+use crate::say::say;
+
+pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> ExitCode {
+    let depth = match is_set(args, "deep") {
+        true => CheckDepth::Checksums,
+        false => CheckDepth::Headers,
+    };
+    let mut meter = Meter::begin("checking");
+    let report = reader.check(depth, |progress| meter.show(progress.done, progress.total));
+    drop(meter);
+    match is_set(args, "json") {
+        true => say!("{}", report_json(&report)),
+        false => {
+            say!("{report}");
+            say!("{}", if report.is_sound() { "sound" } else { "not sound" });
+        }
+    }
+    if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) }
+}
+
+fn report_json(report: &Report) -> Value {
+    json!({
+        "sound": report.is_sound(),
+        "deep": report.is_deep,
+        "findings": report.findings.iter().map(finding_json).collect::<Vec<_>>(),
+        "left_out": report.left_out_count,
+        "faults": report.fault_count,
+        "drifts": report.drift_count,
+        "notes": report.note_count,
+        "records": report.live_count,
+        "record_bytes": report.record_bytes,
+        "unchecked": report.unchecked_count,
+        "passed_over": report.passed_over_count,
+        "buckets": report.bucket_count,
+        "words": report.word_count,
+        "segments": report.segment_count,
+        "segments_free": report.free_segment_count,
+    })
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    let weight = match finding.weight() {
+        Weight::Fault => "fault",
+        Weight::Drift => "drift",
+        Weight::Note => "note",
+    };
+    let key = (!finding.key.is_empty()).then(|| finding.key.escape_ascii().to_string());
+    json!({
+        "weight": weight,
+        "name": finding.what.name(),
+        "text": finding.what.to_string(),
+        "slot": finding.slot,
+        "unit": finding.place,
+        "segment": finding.segment,
+        "participant": finding.row,
+        "key": key,
+        "url": KeyText::of(&finding.key).map(|text| text.url),
+    })
+}

@@ -1,0 +1,64 @@
+//! `forebay cache get`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_cache::{CopiedRecord, RecordKind, StoreReader};
+use forebay_server::{site_url_key, write_stored_head};
+
+use super::EXIT_FOUND;
+
+pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, String> {
+    let text = |name| args.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let (site, url) = (text("site"), text("url"));
+    let mut key = Vec::new();
+    site_url_key(site, url.as_bytes(), &mut key).map_err(|why| format!("{url}: {why}"))?;
+    let Some(record) = reader.get(&key) else {
+        return Ok(missing(&format!("{url}: nothing is stored for it on site {site}")));
+    };
+    if record.listed().kind == RecordKind::Base {
+        let names = record.head().escape_ascii();
+        return Ok(missing(&format!(
+            "{url}: which response it gets depends on the request's {names}; forebay cache ls \
+             --prefix {url} shows the variants"
+        )));
+    }
+    let mut head = Vec::new();
+    if !write_stored_head(record.head(), &mut head) {
+        return Ok(missing(&format!("{url}: another version of this program stored it")));
+    }
+    let mut out = io::stdout().lock();
+    // A reader that has seen enough is no error.
+    let _ = out.write_all(&head);
+    let is_whole = write_body(reader, &record, &mut out);
+    let _ = out.flush();
+    match is_whole {
+        true => Ok(ExitCode::SUCCESS),
+        false => Ok(missing(&format!("{url}: a part of the body has left the cache"))),
+    }
+}
+
+/// `false` if a part of it is not there.
+fn write_body(reader: &StoreReader, record: &CopiedRecord, out: &mut impl Write) -> bool {
+    let Some(long) = record.long_body() else {
+        // The head of a long body that does not say where it is has none.
+        let is_whole = record.listed().kind == RecordKind::Whole;
+        let _ = is_whole.then(|| out.write_all(record.body()));
+        return is_whole;
+    };
+    for number in long.fragments(0..long.bytes()) {
+        let Some(fragment) = reader.fragment(&long, number) else {
+            return false;
+        };
+        if out.write_all(fragment.body()).is_err() {
+            return true;
+        }
+    }
+    true
+}
+
+fn missing(message: &str) -> ExitCode {
+    eprintln!("forebay: {message}");
+    ExitCode::from(EXIT_FOUND)
+}

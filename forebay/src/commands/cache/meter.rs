@@ -1,0 +1,43 @@
+//! How far something long is: one line on a terminal, which goes away at the end.
+
+use std::io::{self, IsTerminal, Write};
+
+use forebay_server::clock::monotonic_ms;
+
+/// What is over sooner shows nothing.
+const FIRST_MS: u64 = 500;
+
+const BETWEEN_MS: u64 = 100;
+
+/// Shows how far something is, on standard error, if that is a terminal.
+pub(super) struct Meter {
+    doing: &'static str,
+    is_terminal: bool,
+    next_ms: u64,
+    is_shown: bool,
+}
+
+impl Meter {
+    pub(super) fn begin(doing: &'static str) -> Meter {
+        let is_terminal = io::stderr().is_terminal();
+        Meter { doing, is_terminal, next_ms: monotonic_ms() + FIRST_MS, is_shown: false }
+    }
+
+    pub(super) fn show(&mut self, done: u64, total: u64) {
+        if !self.is_terminal || monotonic_ms() < self.next_ms {
+            return;
+        }
+        self.next_ms = monotonic_ms() + BETWEEN_MS;
+        self.is_shown = true;
+        let percent = done * 100 / total.max(1);
+        let _ = write!(io::stderr(), "\r{}: {percent:3} %", self.doing);
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}

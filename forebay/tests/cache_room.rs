@@ -1,0 +1,199 @@
+//! What becomes of stored responses, and of those who are being sent them, when their room is
+//! needed for something else.
+
+use forebay_testkit::client::request_text;
+use forebay_testkit::message::Head;
+use forebay_testkit::{
+    Broken, Client, End, Gate, Origin, Request, Response, Script, Server, ServerBuilder, eventually,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
+    let builder = ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "1");
+    flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value)).start()
+}
+
+fn says(response: &Response, parameter: &str) -> bool {
+    response.field("cache-status").is_some_and(|status| status.contains(parameter))
+}
+
+/// Bytes that differ from place to place.
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|at| (at % 251 + at / 65_521) as u8).collect()
+}
+
+/// More than the kernel takes for a client that does not read.
+const LONG_BYTES: usize = 8 << 20;
+
+/// A long page, whole or from some byte on if the entity tag is still this one.
+fn long_page(head: &Head, tag: &str) -> Script {
+    let fields = ["Cache-Control: max-age=600".to_owned(), format!("ETag: {tag}")];
+    let body = bytes(LONG_BYTES);
+    let range = head.field("range").filter(|_| head.field("if-range") == Some(tag));
+    let first = range.and_then(|range| range.strip_prefix("bytes=")?.split('-').next());
+    let (status, range, body) = match first {
+        None => ("200 OK", None, &body[..]),
+        Some(first) => {
+            let first: usize = first.parse().expect("a number");
+            let range = format!("Content-Range: bytes {first}-{}/{LONG_BYTES}", LONG_BYTES - 1);
+            ("206 Partial Content", Some(range), &body[first..])
+        }
+    };
+    let fields: Vec<&str> = fields.iter().chain(&range).map(String::as_str).collect();
+    Script::answer(status, &fields, body)
+}
+
+/// What it is, the stored entity tag and that of the origin's page now, whether the rest is asked
+/// for, whether it arrives.
+const RESTS: &[(&str, &str, &str, bool, bool)] = &[
+    ("the same version", "\"a\"", "\"a\"", true, true),
+    ("another version", "\"a\"", "\"b\"", true, false),
+    ("perhaps the same version", "W/\"a\"", "W/\"a\"", false, false),
+];
+
+#[test]
+fn a_long_answer_whose_source_was_purged_goes_on_with_the_same_version_or_is_cut() {
+    for (what, stored, now, is_asked, arrives) in RESTS {
+        let origin = Origin::start(|request: &Request| {
+            let is_first = request.head.field("range").is_none();
+            long_page(&request.head, if is_first { stored } else { now })
+        });
+        let server = start(&origin, &[("--cache-size", "96MiB")]);
+        let first = Client::connect(server.address()).ask("GET", "/long", &[]).expect("whole");
+        assert!(first.body == bytes(LONG_BYTES), "{what}");
+        // Another one: for who has read much the kernel takes more.
+        let mut client = Client::connect(server.address());
+        client.send(request_text("GET", "/long", &[]));
+        let begun = client.peek("GET", |response| !response.body.is_empty()).expect("it begins");
+        assert!(says(&begun, "hit"), "{what}: {:?}", begun.head);
+        let purged = server.command(&["purge", "http://example.test/long"]);
+        assert!(purged.status.success(), "{what}: {purged:?}");
+        match client.response("GET") {
+            Ok(response) => {
+                assert!(arrives, "{what}: it is whole");
+                assert!(response.body == bytes(LONG_BYTES), "{what}: two versions");
+            }
+            Err(Broken::Cut(End::Reset, _)) => assert!(!arrives, "{what}: it is cut"),
+            Err(other) => panic!("{what}: {other:?}"),
+        }
+        let requests = origin.requests();
+        let rest = requests.get(1).and_then(|request| request.head.field("if-range"));
+        assert_eq!(rest, is_asked.then_some(*stored), "{what}");
+        let counted = ["hits_continued_total", "hits_cut_total"].map(|name| server.stat(name));
+        let arrives = f64::from(*arrives);
+        assert_eq!(counted, [arrives, 1.0 - arrives], "{what}");
+    }
+}
+
+#[test]
+fn a_long_response_of_which_parts_have_left_is_fetched_again() {
+    const BYTES: usize = 300_000;
+    let origin = Origin::start(|request| {
+        let count = if request.target == "/long" { BYTES } else { 12_000 };
+        Script::answer("200 OK", &["Cache-Control: max-age=600"], &bytes(count))
+    });
+    for (round, field) in ["X: y", "Range: bytes=299000-299999"].into_iter().enumerate() {
+        let server = start(&origin, &[("--cache-size", "4MiB")]);
+        let mut client = Client::connect(server.address());
+        assert_eq!(client.ask("GET", "/long", &[]).expect("whole").body, bytes(BYTES));
+        // Its head is used all the time, its body is not.
+        for page in 0..1000 {
+            client.ask("GET", &format!("/{page}"), &[]).expect("whole");
+            client.ask("HEAD", "/long", &[]).expect("whole");
+        }
+        let head = client.ask("HEAD", "/long", &[]).expect("whole");
+        assert_eq!(head.field("content-length"), Some("300000"), "{field}");
+        let again = client.ask("GET", "/long", &[field]).expect("whole");
+        assert!(says(&again, "fwd=uri-miss"), "{field}: {:?}", again.head);
+        assert!(bytes(BYTES).ends_with(&again.body), "{field}");
+        assert_eq!(origin.count("/long"), 2 * (round + 1), "{field}");
+        // A range leaves nothing behind.
+        let next = client.ask("GET", "/long", &[]).expect("whole");
+        assert_eq!((says(&next, "hit"), next.body.len()), (round == 0, BYTES), "{field}");
+        assert_eq!(origin.count("/long"), [2, 5][round], "{field}");
+        assert!(server.stat("cache_evicted_total") > 0.0, "{field}");
+    }
+}
+
+#[test]
+fn who_does_not_read_loses_its_connection_when_the_memory_is_needed() {
+    const BYTES: usize = 60_000;
+    let origin =
+        Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=600"], &bytes(BYTES)));
+    let server = start(&origin, &[("--cache-size", "32MiB")]);
+    let mut client = Client::connect(server.address());
+    // More than a quarter of the cache, so that it cannot be left alone.
+    for page in 0..150 {
+        client.ask("GET", &format!("/held/{page}"), &[]).expect("whole");
+    }
+    let mut asleep = Client::connect(server.address());
+    // In one piece, so that all are answered before the first answer is sent.
+    let asks = (0..300).map(|round| request_text("GET", &format!("/held/{}", round % 150), &[]));
+    asleep.send(asks.collect::<String>());
+    asleep.peek("GET", |_| true).expect("it begins");
+    for page in 0..1000 {
+        let response = client.ask("GET", &format!("/{page}"), &[]).expect("whole");
+        assert_eq!((response.status, response.body.len()), (200, BYTES), "page {page}");
+    }
+    assert_eq!(server.stat("hits_cut_total"), 1.0);
+    assert!(server.stat("cache_lent_lost_total") > 0.0);
+    assert!(server.stat("cache_copied_out_total") > 0.0);
+    // What it got until then is right, and it sees that there was more.
+    let mut count = 0;
+    let end = loop {
+        match asleep.response("GET") {
+            Ok(response) => assert!(response.body == bytes(BYTES), "answer {count}"),
+            Err(broken) => break broken,
+        }
+        count += 1;
+    };
+    assert!(matches!(end, Broken::Cut(End::Reset, _)), "after {count} answers: {end:?}");
+    let stats = server.stats();
+    assert_eq!((stats["cache_pinned_bytes"], stats["cache_copied_bytes"]), (0.0, 0.0));
+}
+
+#[test]
+fn a_page_that_was_purged_while_the_origin_confirmed_it_is_fetched_whole() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| match request.head.has("if-none-match") {
+        true => Script::new().wait(&held).send("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n"),
+        false => Script::answer("200 OK", &["Cache-Control: no-cache", "ETag: \"a\""], b"page"),
+    });
+    let server = start(&origin, &[]);
+    Client::connect(server.address()).ask("GET", "/", &[]).expect("whole");
+    let mut clients = [(); 2].map(|()| {
+        let mut client = Client::connect(server.address());
+        client.send(request_text("GET", "/", &[]));
+        client
+    });
+    eventually("both wait", || server.stat("stale_total") == 2.0 && origin.request_count() == 2);
+    let purged = server.command(&["purge", "http://example.test/"]);
+    assert!(purged.status.success(), "{purged:?}");
+    gate.open();
+    for client in &mut clients {
+        let response = client.response("GET").expect("whole");
+        assert_eq!((response.status, response.text().as_str()), (200, "page"));
+        assert!(!says(&response, "stored"), "{:?}", response.head);
+    }
+    // One for each: nobody may be served what was purged, however good it was said to be.
+    assert_eq!(origin.request_count(), 4);
+}
+
+#[test]
+fn a_cache_that_cannot_work_ends_the_start_with_the_reason() {
+    let cases: &[(&[(&str, &str)], &str)] = &[(
+        &[("--cache-size", "4MiB"), ("--workers", "64")],
+        "cannot make the cache: the cache budget is too small; the minimum is ",
+    )];
+    for (flags, reason) in cases {
+        let builder = ServerBuilder::new(PROGRAM).origin(&Origin::echo());
+        let builder =
+            flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value));
+        let output = builder.run();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(reason), "{said}");
+    }
+}

@@ -1,0 +1,460 @@
+//! Live upgrades with real processes: under load, refused, killed in the middle, with other
+//! numbers of workers; and the guard of the cache directory.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use forebay_testkit::clock::holds_within;
+use forebay_testkit::script::answer_head;
+use forebay_testkit::{
+    Client, Gate, Origin, PATIENCE, Script, Server, ServerBuilder, Signal, eventually,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// Clients that ask all the time: half of them on one connection, half on one for each request.
+const CLIENTS: usize = 6;
+
+/// Crash points are in builds with debug assertions only.
+const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
+
+/// Where a new process is killed, in its order, and where an old one.
+const NEW_DIES_AT: [&str; 2] = ["upgrade.taken", "upgrade.built"];
+const OLD_DIES_AT: &str = "upgrade.offered";
+
+fn origin() -> Origin {
+    Origin::start(|request| {
+        let field = match request.target.as_str() {
+            "/cached" => "Cache-Control: max-age=600",
+            _ => "Cache-Control: no-store",
+        };
+        Script::answer("200 OK", &[field], request.target.as_bytes())
+    })
+}
+
+/// With a cache directory of its own.
+fn builder(origin: &Origin, workers: usize) -> ServerBuilder {
+    let builder = ServerBuilder::new(PROGRAM).origin(origin);
+    let cache_dir = builder.path("cache").display().to_string();
+    builder.flag("--cache-dir", &cache_dir).flag("--workers", &workers.to_string())
+}
+
+/// Does all of `work` while clients ask; gives what went wrong for them.
+fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    let (is_over, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let (is_over, served) = (&is_over, &served);
+        let loads: Vec<_> = (0..CLIENTS)
+            .map(|number| scope.spawn(move || load(address, number, is_over, served)))
+            .collect();
+        eventually("the load runs", || served.load(Relaxed) > 10 * CLIENTS);
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        let so_far = served.load(Relaxed);
+        holds_within(PATIENCE, || served.load(Relaxed) > so_far + 10 * CLIENTS);
+        is_over.store(true, Relaxed);
+        let failed = loads.into_iter().filter_map(|load| load.join().expect("no panic").err());
+        let failed: Vec<_> = failed.collect();
+        assert!(!failed.is_empty() || served.load(Relaxed) > so_far + CLIENTS, "the load stopped");
+        match done {
+            Ok(done) => (done, failed),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Asks until told to stop; every answer has to be right and whole.
+fn load(
+    address: SocketAddr,
+    number: usize,
+    is_over: &AtomicBool,
+    served: &AtomicUsize,
+) -> Result<(), String> {
+    let fields: &[&str] = if number.is_multiple_of(2) { &[] } else { &["Connection: close"] };
+    let mut client = Client::connect(address);
+    while !is_over.load(Relaxed) {
+        for target in ["/cached", "/plain"] {
+            let response = match client.ask("GET", target, fields) {
+                Ok(response) if response.status == 200 && response.text() == target => response,
+                other => return Err(format!("client {number}: {other:?}")),
+            };
+            served.fetch_add(1, Relaxed);
+            if response.field("connection").is_some_and(|value| value == "close") {
+                client = Client::connect(address);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ask(server: &Server) -> u16 {
+    Client::connect(server.address()).ask("GET", "/plain", &[]).expect("an answer").status
+}
+
+/// Does it, or is it gone or about to go?
+fn answers(server: &Server) -> bool {
+    let Ok(mut stream) = TcpStream::connect(server.address()) else {
+        return false;
+    };
+    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let asked = stream.write_all(b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let mut answer = String::new();
+    asked.is_ok()
+        && stream.read_to_string(&mut answer).is_ok()
+        && answer.starts_with("HTTP/1.1 200")
+}
+
+/// The socket at which a server waits for who takes over.
+fn upgrade_socket(server: &Server) -> PathBuf {
+    server.path("run").join(format!("{}.upgrade", server.address().port()))
+}
+
+/// What is in the runtime directory: the files of one server and nothing that was left halfway.
+fn assert_is_tidy(server: &Server) {
+    let port = server.address().port();
+    let wanted = [format!("{port}.counters"), format!("{port}.upgrade")];
+    let found = std::fs::read_dir(server.path("run")).expect("it is there");
+    let found = found.map(|entry| entry.expect("readable").file_name().into_string());
+    let found: BTreeSet<_> = found.map(|name| name.expect("text")).collect();
+    assert_eq!(found, BTreeSet::from(wanted));
+}
+
+#[test]
+fn five_upgrades_in_a_row_under_load_fail_no_request() {
+    let origin = origin();
+    let first = builder(&origin, 2).start();
+    let address = first.address();
+    let (last, failed) = under_load(address, || {
+        (0..5).fold(first, |mut old, round| {
+            let new = old.successor().start();
+            assert_eq!(new.address(), address);
+            let ended = old.wait().unwrap_or_else(|| panic!("round {round}: the old one stays"));
+            assert!(ended.success(), "round {round}: {ended:?} {}", old.errors());
+            assert!(old.errors().contains("handed_over"), "round {round}: {}", old.errors());
+            new
+        })
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    assert_eq!(last.stat("upgrades_total"), 5.0);
+    assert_eq!(last.stat("upgrades_failed_total"), 0.0);
+    assert_is_tidy(&last);
+}
+
+#[test]
+fn what_is_under_way_is_finished_by_the_old_process() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| match request.target.as_str() {
+        "/held" => {
+            let script = Script::new().send(answer_head("200 OK", &[], 8)).send("part");
+            script.wait(&held).send("rest")
+        }
+        _ => Script::answer("200 OK", &["Cache-Control: no-store"], b"new"),
+    });
+    let mut old = builder(&origin, 2).start();
+    let mut busy = Client::connect(old.address());
+    busy.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+    busy.peek("GET", |response| response.body == b"part").expect("it is in flight");
+    let mut idle = Client::connect(old.address());
+    assert_eq!(idle.ask("GET", "/", &[]).expect("served").status, 200);
+
+    let new = old.successor().start();
+    assert!(idle.is_closed_cleanly(), "an idle connection is not closed");
+    assert_eq!(ask(&new), 200);
+    assert!(old.is_running(), "it does not wait for what is under way");
+    let refused = ServerBuilder::bare(PROGRAM, "serve").origin(&origin);
+    let refused = refused.flag("--listen", "127.0.0.1:0").flag("--cache-dir", &cache_dir(&new));
+    let run = refused.path("run").display().to_string();
+    assert!(!refused.flag("--runtime-dir", &run).run().status.success(), "both hold the lock");
+    gate.open();
+    assert_eq!(busy.response("GET").expect("whole").text(), "partrest");
+    assert!(busy.is_closed_cleanly(), "the connection outlives its last answer");
+    assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
+    assert_eq!(ask(&new), 200);
+}
+
+fn cache_dir(server: &Server) -> String {
+    server.path("cache").display().to_string()
+}
+
+#[test]
+fn a_new_process_that_does_not_fit_leaves_the_old_one_serving() {
+    let origin = origin();
+    let old = builder(&origin, 2).start();
+    let port = old.address().port();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let in_use = taken.local_addr().expect("it is bound").to_string();
+    let elsewhere = old.path("other").display().to_string();
+    let no_folder = old.path("no/log").display().to_string();
+    let file = old.path("bad.toml");
+    std::fs::write(&file, "listen = \n").expect("the folder is ours");
+    let other_ip = format!("127.0.0.2:{port}");
+    let cases: [(&str, &str, &str, bool); 7] = [
+        ("--cache-size", "1KiB", "cache_size", false),
+        ("--listen", &other_ip, "this server listens on", true),
+        ("--listen", "127.0.0.1:0", "has to name the port", false),
+        ("--cache-dir", &elsewhere, "another `cache_dir`", true),
+        ("--cache-dir", "none", "another `cache_dir`", true),
+        ("--admin", &in_use, "cannot listen for admin requests", true),
+        ("--access-log", &no_folder, "cannot open the access log", true),
+    ];
+    let mut failed_count = 0.0;
+    let (_, failed) = under_load(old.address(), || {
+        for (flag, value, said, is_counted) in cases {
+            let output = old.successor().flag(flag, value).run();
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success() && text.contains(said), "{flag} {value}: {text}");
+            failed_count += f64::from(u8::from(is_counted));
+            assert_eq!(old.stat("upgrades_failed_total"), failed_count, "{flag} {value}");
+            assert_is_tidy(&old);
+        }
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    assert!(!old.path("other").exists(), "a directory was made for nothing");
+    eventually("the log says why", || old.errors().contains("cannot open the access log"));
+    let new = old.successor().start();
+    assert_eq!((new.stat("upgrades_total"), ask(&new)), (1.0, 200));
+    assert_eq!(new.stat("upgrades_failed_total"), failed_count);
+}
+
+#[test]
+fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
+    if !HAS_CRASH_POINTS {
+        return;
+    }
+    let origin = origin();
+    let old = builder(&origin, 2).start();
+    let (_, failed) = under_load(old.address(), || {
+        for (point, turn) in NEW_DIES_AT.into_iter().zip([1.0, 2.0]) {
+            let killed = old.successor().flag("--workers", "4").variable("FOREBAY_CRASH_AT", point);
+            assert_eq!(killed.run().status.code(), None, "{point}: it was not killed");
+            eventually(point, || old.stat("upgrades_failed_total") == turn);
+        }
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    let counters = old.path("run").join(format!("{}.counters", old.address().port()));
+    let command = &mut Command::new(PROGRAM);
+    let output = command.args(["stats", "--json", "--file"]).arg(counters).output();
+    let text = String::from_utf8_lossy(&output.expect("it was built").stdout).into_owned();
+    assert!(text.contains("\"upgrades_failed_total\":2"), "its counter file has gone: {text}");
+    let new = old.successor().start();
+    assert_eq!((new.stat("upgrades_total"), ask(&new)), (1.0, 200));
+}
+
+#[test]
+fn processes_are_killed_at_every_crash_point_of_the_server() {
+    let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../server/src"))];
+    let mut found = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("it is there").flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let text = std::fs::read_to_string(entry.path()).expect("it is text");
+            let names = text.split("crash_point!(\"").skip(1);
+            found.extend(names.filter_map(|rest| rest.split('"').next().map(str::to_owned)));
+        }
+    }
+    let used = NEW_DIES_AT.into_iter().chain([OLD_DIES_AT]).map(str::to_owned);
+    assert_eq!(found, used.collect());
+}
+
+#[test]
+fn a_new_process_killed_at_any_moment_leaves_one_that_serves_or_has_taken_over() {
+    let origin = origin();
+    let mut old = builder(&origin, 1).start();
+    let mut handed_over_count = 0;
+    for delay_ms in (0..80).step_by(4) {
+        let command = &mut old.successor().command();
+        let mut new =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it was built");
+        holds_within(Duration::from_millis(delay_ms), || false);
+        new.kill().expect("it is our child");
+        new.wait().expect("it is our child");
+        eventually("it serves or has ended", || !old.is_running() || answers(&old));
+        if !old.is_running() {
+            // What the other one had taken over went with it. The next start has the way free.
+            assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
+            handed_over_count += 1;
+            old = old.successor().start();
+        }
+    }
+    assert!(handed_over_count < 20, "it was never killed before it took over");
+}
+
+#[test]
+fn an_old_process_killed_in_the_middle_ends_the_upgrade_and_the_next_start_works() {
+    if !HAS_CRASH_POINTS {
+        return;
+    }
+    let origin = origin();
+    let mut old = builder(&origin, 2).variable("FOREBAY_CRASH_AT", OLD_DIES_AT).start();
+    let output = old.successor().run();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("ended before it handed over"), "{text}");
+    assert!(old.wait().is_some_and(|status| status.code().is_none()), "it was not killed");
+    let new = old.successor().start();
+    assert_eq!((ask(&new), new.stat("upgrades_total")), (200, 0.0));
+    eventually("it says so", || new.errors().contains("nobody_to_upgrade"));
+}
+
+#[test]
+fn other_numbers_of_workers_take_every_connection() {
+    let origin = origin();
+    let first = builder(&origin, 2).start();
+    let address = first.address();
+    let (last, failed) = under_load(address, || {
+        [4, 1, 3, 6, 2].into_iter().fold(first, |mut old, workers| {
+            let new = old.successor().flag("--workers", &workers.to_string()).start();
+            assert!(old.wait().is_some_and(|status| status.success()), "to {workers}");
+            assert_eq!(new.stat("workers"), workers as f64);
+            // Each socket gets about a share of these.
+            for turn in 0..48 {
+                assert_eq!(ask(&new), 200, "{workers} workers, connection {turn}");
+            }
+            new
+        })
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    let mut last = last;
+    assert!(last.stop().is_some_and(|status| status.success()), "{}", last.errors());
+    eventually("nobody listens any more", || TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn the_admin_interface_stays_where_it_is_or_goes_where_it_is_told() {
+    let origin = origin();
+    let mut old = builder(&origin, 1).start();
+    let path = old.admin();
+    let mode = |path: &PathBuf| std::fs::metadata(path).map(|meta| meta.permissions().mode());
+    let elsewhere = old.path("elsewhere").display().to_string();
+    for (admin, at) in [
+        (path.display().to_string(), path.clone()),
+        (elsewhere.clone(), elsewhere.clone().into()),
+        (elsewhere.clone(), elsewhere.clone().into()),
+        ("127.0.0.1:0".to_owned(), PathBuf::new()),
+    ] {
+        let before = old.admin();
+        let new = old.successor().flag("--admin", &admin).start();
+        assert!(at == new.admin() || admin == "127.0.0.1:0", "{admin}: {:?}", new.admin());
+        assert!(old.wait().is_some_and(|status| status.success()), "{admin}: {}", old.errors());
+        assert_eq!(new.stat("workers"), 1.0, "{admin}");
+        assert_eq!(before.exists(), before == new.admin(), "{admin}: the old socket");
+        assert!(!new.admin().exists() || mode(&new.admin()).is_ok_and(|mode| mode & 0o77 == 0));
+        old = new;
+    }
+    let port = old.admin().display().to_string();
+    let new = old.successor().flag("--admin", &port).start();
+    assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
+    assert_eq!((new.admin(), new.stat("workers")), (old.admin(), 1.0), "the same port");
+}
+
+#[test]
+fn strangers_at_the_socket_change_nothing() {
+    let origin = origin();
+    let old = builder(&origin, 1).start();
+    let socket = upgrade_socket(&old);
+    assert_eq!(std::fs::metadata(&socket).expect("it is there").permissions().mode() & 0o77, 0);
+    let connect = || UnixStream::connect(&socket).expect("it listens");
+    drop(connect());
+    let hello = |version: u32| {
+        let contents = [&version.to_le_bytes()[..], &[0; 17], b"127.0.0.1:1"].concat();
+        let length = u32::try_from(contents.len()).expect("it is short");
+        [&1u32.to_le_bytes()[..], &length.to_le_bytes(), &contents].concat()
+    };
+    let cases = [
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), ""),
+        (vec![0xff; 64], ""),
+        (vec![6, 0, 0, 0, 0, 0, 0, 0], ""),
+        (hello(2), "between these versions"),
+        (hello(1), "this server listens on"),
+    ];
+    let count = cases.len() as f64;
+    for (bytes, said) in cases {
+        let mut stranger = connect();
+        stranger.write_all(&bytes).expect("it listens");
+        let mut answer = Vec::new();
+        let _ = stranger.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains(said) && answer.is_empty() == said.is_empty(), "{answer:?}");
+    }
+    eventually("all are counted", || old.stat("upgrades_failed_total") == count);
+
+    // Who takes over waits behind one that says nothing, but not for ever.
+    let silent = connect();
+    let new = old.successor().start();
+    assert_eq!((ask(&new), new.stat("upgrades_total")), (200, 1.0));
+    assert_eq!(new.stat("upgrades_failed_total"), count + 1.0);
+    drop(silent);
+}
+
+#[test]
+fn an_old_process_that_hangs_is_not_waited_for() {
+    let origin = origin();
+    let old = builder(&origin, 1).start();
+    old.signal(Signal::STOP);
+    let output = old.successor().run();
+    old.signal(Signal::CONT);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("does not answer"), "{text}");
+    eventually("it has noticed", || old.stat("upgrades_failed_total") == 1.0);
+    assert_eq!((ask(&old), ask(&old.successor().start())), (200, 200));
+}
+
+#[test]
+fn upgrades_that_are_asked_for_together_come_one_after_the_other() {
+    let origin = origin();
+    let old = builder(&origin, 2).start();
+    let (mut started, failed) = under_load(old.address(), || {
+        let asking: Vec<_> = (0..4).map(|_| old.successor()).collect();
+        let asking = asking.into_iter().map(|new| thread::spawn(move || new.start()));
+        let asking: Vec<_> = asking.collect();
+        let started = asking.into_iter().map(|new| new.join().expect("it takes over"));
+        let mut started: Vec<_> = started.collect();
+        eventually("one is left", || {
+            started.retain_mut(Server::is_running);
+            started.len() == 1
+        });
+        started
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    let last = started.pop().expect("one is left");
+    assert_eq!((last.stat("upgrades_total"), ask(&last)), (4.0, 200));
+}
+
+#[test]
+fn a_second_server_on_a_cache_directory_is_refused_until_the_first_has_gone() {
+    let origin = origin();
+    let mut first = builder(&origin, 1).start();
+    let second = builder(&origin, 1).flag("--cache-dir", &cache_dir(&first));
+    let refused = |id: u32| {
+        let output = second.clone().run();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "two servers: {text}");
+        for part in [cache_dir(&first), format!("process {id};"), "--upgrade".to_owned()] {
+            assert!(text.contains(&part), "{part}: {text}");
+        }
+    };
+    refused(first.id());
+    let new = first.successor().start();
+    assert!(first.wait().is_some_and(|status| status.success()), "{}", first.errors());
+    eventually("it has signed", || {
+        let text = std::fs::read_to_string(new.path("cache/server.lock")).expect("it is there");
+        text.trim() == new.id().to_string()
+    });
+    let mut first = new;
+    let refused_by_new = second.clone().run();
+    let text = String::from_utf8_lossy(&refused_by_new.stderr).into_owned();
+    assert!(text.contains(&format!("process {};", first.id())), "{text}");
+    first.signal(Signal::KILL);
+    assert!(first.wait().is_some());
+    assert_eq!(ask(&second.start()), 200, "the lock outlives its owner");
+}

@@ -1,0 +1,113 @@
+//! What a server holds of the system: its sockets, with their names, and its cache directory.
+//! Bound anew, or taken over from a running server.
+
+use std::io;
+
+use forebay_shm::DirGuard;
+
+use super::places::{AdminListener, UnixSocket, runtime_dir, upgrade_socket};
+use super::start::StartError;
+use super::upgrade::{Estate, Taken, UpgradeError};
+use crate::accept::Listeners;
+use crate::config::ServerSettings;
+
+/// Dropped, it is as if it had never been: names of sockets that are ours alone are removed.
+pub(super) struct Holdings {
+    pub(super) listeners: Listeners,
+    pub(super) sockets: ControlSockets,
+    pub(super) guard: Option<DirGuard>,
+    pub(super) worker_count: usize,
+    /// The admin socket was the other server's.
+    pub(super) has_its_admin: bool,
+}
+
+/// Where the control thread is asked for something.
+pub(super) struct ControlSockets {
+    pub(super) admin: AdminListener,
+    pub(super) upgrade: UnixSocket,
+    /// What is given to who asks at the second.
+    pub(super) estate: Estate,
+}
+
+impl ControlSockets {
+    fn new(
+        listeners: &Listeners,
+        admin: AdminListener,
+        upgrade: UnixSocket,
+    ) -> io::Result<ControlSockets> {
+        let sockets = listeners.copies()?;
+        let estate = Estate { address: listeners.address, sockets, admin: admin.copy()? };
+        Ok(ControlSockets { admin, upgrade, estate })
+    }
+
+    /// From now on the names are ours.
+    pub(super) fn own(&self) {
+        self.upgrade.name.set_ours(true);
+        if let AdminListener::Unix(socket) = &self.admin {
+            socket.name.set_ours(true);
+        }
+    }
+}
+
+impl Holdings {
+    /// Binds everything.
+    ///
+    /// # Errors
+    /// Something is in use, or cannot be had.
+    pub(super) fn bind(
+        settings: &ServerSettings,
+        worker_count: usize,
+    ) -> Result<Holdings, StartError> {
+        let guard = settings.cache_dir.path().map(DirGuard::take).transpose();
+        let guard = guard.map_err(StartError::CacheDir)?;
+        let listen = settings.listen;
+        let listeners = Listeners::bind(listen, worker_count)
+            .map_err(|error| StartError::Listen(listen, error))?;
+        let port = listeners.address.port();
+        let path = upgrade_socket(&runtime_dir(&settings.runtime_dir), port);
+        let upgrade = UnixSocket::bind(path.clone())
+            .map_err(|error| StartError::UpgradeSocket(path, error))?;
+        let admin = bind_admin(settings, port)?;
+        let sockets = ControlSockets::new(&listeners, admin, upgrade);
+        let sockets = sockets.map_err(StartError::Descriptors)?;
+        Ok(Holdings { listeners, sockets, guard, worker_count, has_its_admin: false })
+    }
+
+    /// Goes on with what a running server gave, and binds what that lacks.
+    ///
+    /// # Errors
+    /// Something of it is not what the settings want, or cannot be had.
+    pub(super) fn take_over(
+        taken: Taken,
+        settings: &ServerSettings,
+        worker_count: usize,
+    ) -> Result<Holdings, StartError> {
+        let unusable = |error| StartError::Upgrade(UpgradeError::Unusable(error));
+        let guard = match (settings.cache_dir.path(), taken.guard) {
+            (Some(dir), Some(passed)) => DirGuard::adopt(dir, passed).map(Some),
+            (Some(dir), None) => DirGuard::take(dir).map(Some),
+            (None, _) => Ok(None),
+        };
+        let guard = guard.map_err(StartError::CacheDir)?;
+        let listen = settings.listen;
+        let listeners =
+            Listeners::take_over(listen, taken.sockets, worker_count).map_err(unusable)?;
+        let path = upgrade_socket(&runtime_dir(&settings.runtime_dir), listen.port());
+        let upgrade = UnixSocket::take_over(taken.upgrade, path).map_err(unusable)?;
+        let its_admin = AdminListener::take_over(taken.admin, settings, listen.port());
+        let its_admin = its_admin.map_err(unusable)?;
+        let has_its_admin = its_admin.is_some();
+        let admin = match its_admin {
+            Some(admin) => admin,
+            None => bind_admin(settings, listen.port())?,
+        };
+        let sockets = ControlSockets::new(&listeners, admin, upgrade);
+        let sockets = sockets.map_err(StartError::Descriptors)?;
+        Ok(Holdings { listeners, sockets, guard, worker_count, has_its_admin })
+    }
+}
+
+fn bind_admin(settings: &ServerSettings, port: u16) -> Result<AdminListener, StartError> {
+    AdminListener::bind(settings, port)
+        .map_err(|error| StartError::Admin(settings.admin.to_string(), error))
+}

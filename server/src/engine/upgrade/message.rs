@@ -1,0 +1,273 @@
+//! What the two sides of an upgrade say, as bytes.
+//!
+//! A message is its kind and the length of its contents, four bytes each, and the contents. All
+//! numbers are little-endian. `Hello` begins with the version and `Refused` never changes, so that
+//! any two versions understand that they do not understand each other.
+
+use std::net::SocketAddr;
+
+use forebay_shm::DirId;
+
+use crate::limits::UPGRADE_MESSAGE_BYTES_MAX;
+
+/// Kind and length.
+pub(super) const HEAD_BYTES: usize = 8;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// The new process asks to take over.
+    Hello(Hello),
+    /// Whoever says it goes on without the other; the reason is for people.
+    Refused(String),
+    /// The old process agrees; descriptors follow.
+    Offer(Offer),
+    /// So many descriptors come with this message.
+    Descriptors(u32),
+    /// The new process could serve. The old one's admin socket is among what it goes on with.
+    Ready { has_admin: bool },
+    /// The new process serves from now on.
+    Yours,
+}
+
+/// What the new process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) version: u32,
+    pub(super) listen: SocketAddr,
+    /// Its cache directory; one that is not there yet is no other's.
+    pub(super) cache_dir: CacheDirId,
+}
+
+/// Which directory a server keeps its cache in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CacheDirId {
+    /// In none.
+    None,
+    /// In one that is not there yet.
+    Absent,
+    /// In this one.
+    Is(DirId),
+}
+
+/// What the old process gives: first its sockets for upgrades and for admin, then the lock of its
+/// cache directory, if it has one, then its listening sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) has_guard: bool,
+    pub(super) socket_count: u32,
+    pub(super) totals: Totals,
+}
+
+/// What is counted over all processes that followed each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) upgrades: u64,
+    pub(crate) upgrades_failed: u64,
+}
+
+impl Message {
+    /// Head and contents.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let (kind, contents) = match self {
+            Message::Hello(hello) => (1u32, hello.encode()),
+            Message::Refused(reason) => (2, cut(reason).as_bytes().to_vec()),
+            Message::Offer(offer) => (3, offer.encode()),
+            Message::Descriptors(count) => (4, count.to_le_bytes().to_vec()),
+            Message::Ready { has_admin } => (5, vec![u8::from(*has_admin)]),
+            Message::Yours => (6, Vec::new()),
+        };
+        let length = u32::try_from(contents.len()).unwrap_or(u32::MAX);
+        [&kind.to_le_bytes()[..], &length.to_le_bytes(), &contents].concat()
+    }
+
+    /// Kind, and length of the contents; `None` if it is longer than any message.
+    pub(super) fn head(head: [u8; HEAD_BYTES]) -> Option<(u32, usize)> {
+        let mut rest = Rest(&head);
+        let (kind, length) = (rest.u32()?, rest.u32()?);
+        let length = usize::try_from(length).ok()?;
+        (length <= UPGRADE_MESSAGE_BYTES_MAX).then_some((kind, length))
+    }
+
+    /// A message of this kind; `None` if there is none, or the contents are not its.
+    pub(super) fn decode(kind: u32, contents: &[u8]) -> Option<Message> {
+        let mut rest = Rest(contents);
+        let message = match kind {
+            1 => return Hello::decode(contents).map(Message::Hello),
+            2 => return Some(Message::Refused(printable(contents))),
+            3 => Message::Offer(Offer {
+                has_guard: rest.bool()?,
+                socket_count: rest.u32()?,
+                totals: Totals { upgrades: rest.u64()?, upgrades_failed: rest.u64()? },
+            }),
+            4 => Message::Descriptors(rest.u32()?),
+            5 => Message::Ready { has_admin: rest.bool()? },
+            6 => Message::Yours,
+            _ => return None,
+        };
+        rest.0.is_empty().then_some(message)
+    }
+}
+
+impl Hello {
+    fn encode(&self) -> Vec<u8> {
+        let (kind, device, inode) = match self.cache_dir {
+            CacheDirId::None => (0, 0, 0),
+            CacheDirId::Absent => (1, 0, 0),
+            CacheDirId::Is(id) => (2, id.device, id.inode),
+        };
+        let mut contents = self.version.to_le_bytes().to_vec();
+        contents.push(kind);
+        contents.extend(device.to_le_bytes());
+        contents.extend(inode.to_le_bytes());
+        contents.extend(self.listen.to_string().bytes());
+        contents
+    }
+
+    /// Of another version only the version is read, since the rest may be anything.
+    fn decode(contents: &[u8]) -> Option<Hello> {
+        let mut rest = Rest(contents);
+        let version = rest.u32()?;
+        if version != super::VERSION {
+            let listen = SocketAddr::from(([0, 0, 0, 0], 0));
+            return Some(Hello { version, listen, cache_dir: CacheDirId::None });
+        }
+        let (kind, device, inode) = (rest.u8()?, rest.u64()?, rest.u64()?);
+        let cache_dir = match kind {
+            0 => CacheDirId::None,
+            1 => CacheDirId::Absent,
+            2 => CacheDirId::Is(DirId { device, inode }),
+            _ => return None,
+        };
+        let listen = str::from_utf8(rest.0).ok()?.parse().ok()?;
+        Some(Hello { version, listen, cache_dir })
+    }
+}
+
+impl Offer {
+    fn encode(self) -> Vec<u8> {
+        let mut contents = vec![u8::from(self.has_guard)];
+        contents.extend(self.socket_count.to_le_bytes());
+        contents.extend(self.totals.upgrades.to_le_bytes());
+        contents.extend(self.totals.upgrades_failed.to_le_bytes());
+        contents
+    }
+}
+
+/// What of the contents is not read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn bool(&mut self) -> Option<bool> {
+        match self.u8()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+}
+
+/// As much of a text as a message may hold.
+fn cut(text: &str) -> &str {
+    let end = text.floor_char_boundary(UPGRADE_MESSAGE_BYTES_MAX);
+    text.get(..end).unwrap_or_default()
+}
+
+/// What another process wrote goes to a terminal and to a log.
+fn printable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Message> {
+        let listen = "[::1]:8080".parse().unwrap();
+        let hello = |cache_dir| Message::Hello(Hello { version: 1, listen, cache_dir });
+        let id = DirId { device: 7, inode: u64::MAX };
+        let totals = Totals { upgrades: 3, upgrades_failed: 1 };
+        vec![
+            hello(CacheDirId::None),
+            hello(CacheDirId::Absent),
+            hello(CacheDirId::Is(id)),
+            Message::Refused("it does not want to".to_owned()),
+            Message::Offer(Offer { has_guard: true, socket_count: 1024, totals }),
+            Message::Descriptors(64),
+            Message::Ready { has_admin: true },
+            Message::Ready { has_admin: false },
+            Message::Yours,
+        ]
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Message> {
+        let (head, contents) = bytes.split_first_chunk()?;
+        let (kind, length) = Message::head(*head)?;
+        (length == contents.len()).then(|| Message::decode(kind, contents))?
+    }
+
+    #[test]
+    fn a_message_is_what_was_said() {
+        for message in all() {
+            assert_eq!(decode(&message.encode()), Some(message.clone()), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn no_cut_or_changed_byte_causes_a_panic() {
+        for message in all() {
+            let bytes = message.encode();
+            for cut in 0..bytes.len() {
+                assert_eq!(decode(&bytes[..cut]), None, "{message:?} cut at {cut}");
+            }
+            for place in 0..bytes.len() {
+                for value in [0, 1, 0x7f, 0xff] {
+                    let mut changed = bytes.clone();
+                    changed[place] = value;
+                    decode(&changed);
+                }
+            }
+            let longer = [&bytes[HEAD_BYTES..], &[0]].concat();
+            let (kind, _) = Message::head(*bytes.first_chunk().unwrap()).unwrap();
+            let is_text = matches!(message, Message::Refused(_));
+            assert_eq!(Message::decode(kind, &longer).is_some(), is_text, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_bounded_and_safe_to_show() {
+        let long = "ü".repeat(UPGRADE_MESSAGE_BYTES_MAX);
+        let bytes = Message::Refused(format!("a{long}")).encode();
+        assert!(bytes.len() <= HEAD_BYTES + UPGRADE_MESSAGE_BYTES_MAX);
+        let Some(Message::Refused(reason)) = decode(&bytes) else { panic!("{bytes:?}") };
+        assert!(reason.starts_with("aü") && reason.ends_with('ü'));
+        let refused = Message::decode(2, b"no\x1b[2J\n\xff");
+        assert_eq!(refused, Some(Message::Refused("no?[2J\n\u{fffd}".to_owned())));
+    }
+
+    #[test]
+    fn another_version_is_understood_as_such() {
+        let contents = [&9u32.to_le_bytes()[..], b"whatever it says"].concat();
+        let Some(Message::Hello(hello)) = Message::decode(1, &contents) else { panic!("no hello") };
+        assert_eq!(hello.version, 9);
+    }
+}

@@ -1,0 +1,229 @@
+//! The new process: it asks the running server for what it holds, and takes over when it could
+//! serve.
+//!
+//! It has one thread then, and blocks, each time for a bounded while.
+
+use std::fmt;
+use std::io;
+use std::net::{Shutdown, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay_shm::DirId;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::VERSION;
+use super::message::{CacheDirId, HEAD_BYTES, Hello, Message, Offer, Totals};
+use super::wire;
+use crate::config::ServerSettings;
+use crate::limits::{UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_SOCKETS_MAX};
+
+/// The running server, while it waits for us to be ready.
+pub(in crate::engine) struct Predecessor {
+    stream: UnixStream,
+}
+
+/// What a running server gave. Until [`Predecessor::commit`] it uses all of it itself.
+pub(in crate::engine) struct Taken {
+    /// The socket at which it waits for upgrades.
+    pub(in crate::engine) upgrade: UnixListener,
+    /// Its admin socket, of either kind.
+    pub(in crate::engine) admin: OwnedFd,
+    /// The lock of its cache directory.
+    pub(in crate::engine) guard: Option<OwnedFd>,
+    pub(in crate::engine) sockets: Vec<TcpListener>,
+    pub(in crate::engine) totals: Totals,
+}
+
+/// Why a process could not take over; the running server goes on.
+#[derive(Debug)]
+pub enum UpgradeError {
+    /// `listen` has no port, so nobody knows which server is meant.
+    NoPort,
+    /// Nobody could be asked at this socket.
+    Unreachable(PathBuf, io::Error),
+    /// Who answered there is not of our user.
+    NotOurUser(PathBuf),
+    /// The running server does not agree; it says why.
+    Refused(String),
+    /// It ended, or was told to stop.
+    Gone,
+    /// It did not answer in time.
+    TimedOut,
+    /// It does not speak as it should.
+    Garbled,
+    /// What it gave cannot be used.
+    Unusable(io::Error),
+}
+
+impl fmt::Display for UpgradeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UpgradeError::NoPort => {
+                f.write_str("`listen` has to name the port of the server that is taken over")
+            }
+            UpgradeError::Unreachable(path, error) => {
+                write!(f, "no connection to the running server at {}: {error}", path.display())
+            }
+            UpgradeError::NotOurUser(path) => {
+                write!(f, "the server at {} is not of the same user", path.display())
+            }
+            UpgradeError::Refused(why) => write!(f, "the running server refuses: {why}"),
+            UpgradeError::Gone => f.write_str("the running server ended before it handed over"),
+            UpgradeError::TimedOut => f.write_str(
+                "the running server does not answer; perhaps another upgrade is under way",
+            ),
+            UpgradeError::Garbled => {
+                f.write_str("what answers in the running server's place is not a Forebay server")
+            }
+            UpgradeError::Unusable(error) => {
+                write!(f, "what the running server gave cannot be used: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for UpgradeError {}
+
+impl From<io::Error> for UpgradeError {
+    fn from(error: io::Error) -> UpgradeError {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => UpgradeError::TimedOut,
+            io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::UnexpectedEof => UpgradeError::Gone,
+            _ => UpgradeError::Unusable(error),
+        }
+    }
+}
+
+impl Predecessor {
+    /// Asks the server at this socket for what it holds; `None` if there is none.
+    ///
+    /// # Errors
+    /// See [`UpgradeError`].
+    pub(in crate::engine) fn meet(
+        path: &Path,
+        settings: &ServerSettings,
+    ) -> Result<Option<(Predecessor, Taken)>, UpgradeError> {
+        if settings.listen.port() == 0 {
+            return Err(UpgradeError::NoPort);
+        }
+        let stream = match connect(path) {
+            Ok(stream) => stream,
+            Err(error) if is_nobody(&error) => return Ok(None),
+            Err(error) => return Err(UpgradeError::Unreachable(path.to_owned(), error)),
+        };
+        if !wire::is_of_our_user(&stream) {
+            return Err(UpgradeError::NotOurUser(path.to_owned()));
+        }
+        let predecessor = Predecessor { stream };
+        let cache_dir = match settings.cache_dir.path() {
+            None => CacheDirId::None,
+            Some(dir) => DirId::of(dir).map_or(CacheDirId::Absent, CacheDirId::Is),
+        };
+        let hello = Hello { version: VERSION, listen: settings.listen, cache_dir };
+        // If it closed instead, it has said why.
+        let said = predecessor.say(&Message::Hello(hello));
+        let mut passed = Vec::new();
+        let offer = match predecessor.hear(&mut passed) {
+            Ok(Message::Offer(offer)) => offer,
+            Ok(Message::Refused(why)) => return Err(UpgradeError::Refused(why)),
+            Ok(_) => return Err(UpgradeError::Garbled),
+            Err(error) => return Err(said.map_or_else(UpgradeError::from, |()| error)),
+        };
+        let taken = predecessor.take(offer, passed)?;
+        forebay_shm::crash_point!("upgrade.taken");
+        Ok(Some((predecessor, taken)))
+    }
+
+    fn take(&self, offer: Offer, mut passed: Vec<OwnedFd>) -> Result<Taken, UpgradeError> {
+        let socket_count = offer.socket_count as usize;
+        if socket_count > UPGRADE_SOCKETS_MAX {
+            return Err(UpgradeError::Garbled);
+        }
+        let wanted = 2 + usize::from(offer.has_guard) + socket_count;
+        while passed.len() < wanted {
+            let before = passed.len();
+            let Message::Descriptors(count) = self.hear(&mut passed)? else {
+                return Err(UpgradeError::Garbled);
+            };
+            let came = passed.len() - before;
+            if came != count as usize || !(1..=UPGRADE_DESCRIPTORS_MAX).contains(&came) {
+                return Err(UpgradeError::Garbled);
+            }
+        }
+        let mut passed = passed.into_iter();
+        let (Some(upgrade), Some(admin)) = (passed.next(), passed.next()) else {
+            return Err(UpgradeError::Garbled);
+        };
+        let guard = if offer.has_guard { passed.next() } else { None };
+        let sockets = passed.map(TcpListener::from).collect();
+        Ok(Taken { upgrade: upgrade.into(), admin, guard, sockets, totals: offer.totals })
+    }
+
+    /// Says why we don't take over. If it hears nothing, it sees that we have gone.
+    pub(in crate::engine) fn decline(&self, why: &dyn fmt::Display) {
+        let _ = self.say(&Message::Refused(why.to_string()));
+    }
+
+    /// Takes over: once this returns without an error, the other process accepts nothing more.
+    ///
+    /// # Errors
+    /// The other one goes on, or has ended.
+    pub(in crate::engine) fn commit(self, has_admin: bool) -> Result<(), UpgradeError> {
+        let said = self.say(&Message::Ready { has_admin });
+        let answer = match self.hear(&mut Vec::new()) {
+            Err(UpgradeError::TimedOut) => {
+                // From here on nothing more can be sent to us, so that both sides agree.
+                self.stream.shutdown(Shutdown::Read)?;
+                let last = self.hear(&mut Vec::new());
+                last.map_err(|error| match error {
+                    UpgradeError::Gone => UpgradeError::TimedOut,
+                    other => other,
+                })
+            }
+            answer => answer,
+        };
+        match answer {
+            Ok(Message::Yours) => Ok(()),
+            Ok(Message::Refused(why)) => Err(UpgradeError::Refused(why)),
+            Ok(_) => Err(UpgradeError::Garbled),
+            Err(error) => Err(said.map_or_else(UpgradeError::from, |()| error)),
+        }
+    }
+
+    fn say(&self, message: &Message) -> io::Result<()> {
+        wire::send(&self.stream, &message.encode(), &[])
+    }
+
+    fn hear(&self, passed: &mut Vec<OwnedFd>) -> Result<Message, UpgradeError> {
+        let mut head = [0; HEAD_BYTES];
+        if !wire::receive(&self.stream, &mut head, passed)? {
+            return Err(UpgradeError::Gone);
+        }
+        let (kind, length) = Message::head(head).ok_or(UpgradeError::Garbled)?;
+        let mut contents = vec![0; length];
+        if length > 0 && !wire::receive(&self.stream, &mut contents, passed)? {
+            return Err(UpgradeError::Gone);
+        }
+        Message::decode(kind, &contents).ok_or(UpgradeError::Garbled)
+    }
+}
+
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    let limit = Some(Duration::from_millis(UPGRADE_ANSWER_MS_MAX));
+    // Before it connects: that waits too, while the queue of the other side is full.
+    socket.set_write_timeout(limit)?;
+    socket.set_read_timeout(limit)?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(socket.into())
+}
+
+/// No such socket, or one whose server was killed.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}

@@ -1,0 +1,93 @@
+//! A key, to be read by people.
+
+use std::fmt::Write;
+
+/// What a key says. All of it is printable ASCII.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyText {
+    /// The site's name.
+    pub site: String,
+    /// The URL that a client asked for, or would have.
+    pub url: String,
+}
+
+impl KeyText {
+    /// The text of a key, or of the key that a variant shares with others of its resource; `None`
+    /// for what this version did not write.
+    pub fn of(key: &[u8]) -> Option<KeyText> {
+        let mut parts = key.splitn(4, |byte| *byte == 0);
+        let (site, scheme, host, path) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let (host, port) = split_port(host);
+        let mut labels: Vec<_> = host.split(|byte| *byte == b'.').collect();
+        if !is_address(host) {
+            labels.reverse();
+        }
+        let mut url = printable(scheme);
+        url.push_str("://");
+        url.push_str(&printable(&labels.join(&b'.')));
+        url.push_str(&printable(port));
+        url.push_str(&printable(path));
+        Some(KeyText { site: printable(site), url })
+    }
+}
+
+/// An address keeps the order of its parts.
+pub(super) fn is_address(host: &[u8]) -> bool {
+    host.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') || host.first() == Some(&b'[')
+}
+
+/// Host, and port with its colon.
+fn split_port(host: &[u8]) -> (&[u8], &[u8]) {
+    let colon = host.iter().rposition(|byte| *byte == b':');
+    let port = colon.filter(|at| host.iter().skip(at + 1).all(u8::is_ascii_digit));
+    host.split_at(port.unwrap_or(host.len()))
+}
+
+/// What is not printable is written as a URL writes it.
+fn printable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        if byte.is_ascii_graphic() {
+            text.push(char::from(*byte));
+        } else {
+            // A string takes everything.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::site_url_key;
+    use super::*;
+
+    #[test]
+    fn a_key_says_the_url_that_it_was_made_of() {
+        for url in [
+            "http://www.example.org/a/b?c=d",
+            "http://localhost:8080/",
+            "http://127.0.0.1:80/x",
+            "http://[2001:db8::1]/",
+            "http://[2001:db8::1]:8080/",
+            "http://a.b./it's",
+        ] {
+            let mut key = Vec::new();
+            site_url_key("shop", url.as_bytes(), &mut key).expect(url);
+            let text = KeyText::of(&key).expect(url);
+            // The scheme's own port is left out.
+            assert_eq!((text.site.as_str(), text.url), ("shop", url.replace(":80/", "/")));
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_has_no_text_and_nothing_that_is_shown_moves_a_cursor() {
+        for other in [&b""[..], b"a", b"a\0b\0c", b"\xff12345678abcd"] {
+            assert_eq!(KeyText::of(other), None, "{other:?}");
+        }
+        let text = KeyText::of(b"a\x1b[2J\0http\0h\n\0/\r\0\xff").expect("four parts");
+        assert_eq!(text.url, "http://h%0A/%0D%00%FF");
+        assert_eq!(text.site, "a%1B[2J");
+    }
+}

@@ -1,0 +1,275 @@
+//! A directory that one server has for itself, and that it can pass on without a gap.
+//!
+//! The guard is a write lock of the open file description of `server.lock` in the directory. The
+//! kernel releases it with the last descriptor of that description, however the process ends. A
+//! successor that is given a descriptor of it (over a Unix socket) holds the same lock: between
+//! the two nobody else gets it.
+//!
+//! The file holds the owner's process number, for messages only. It is never removed: a server
+//! that made a new file of that name would lock another file than one that has the old file open.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::error::CounterError;
+use crate::file::open_private_dir;
+
+const NAME: &str = "server.lock";
+
+/// A process number has at most ten digits.
+const PID_BYTES_MAX: usize = 16;
+
+/// The right to use a directory, for as long as it lives in this process or in one that it was
+/// passed on to.
+///
+/// It is not released by hand, which would release it for the successor too. Who holds one must
+/// therefore not fork children that live on without executing another program.
+#[derive(Debug)]
+pub struct DirGuard {
+    dir: PathBuf,
+    id: DirId,
+    file: File,
+}
+
+/// Which directory it is, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirId {
+    /// The device that the directory lies on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// Why a directory cannot be had.
+#[derive(Debug)]
+pub enum GuardError {
+    /// It cannot be made or opened, or is not ours alone.
+    Dir(CounterError),
+    /// Another process has it.
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// What the owner says its number is.
+        pid: Option<u32>,
+    },
+    /// What was passed on is not the lock of this directory.
+    NotItsLock {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The system refused.
+    Io {
+        /// The directory.
+        dir: PathBuf,
+        /// What was being done, as the words after "cannot".
+        doing: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl DirId {
+    /// The directory at a path; `None` if there is nothing.
+    pub fn of(dir: &Path) -> Option<DirId> {
+        let found = std::fs::metadata(dir).ok()?;
+        Some(DirId { device: found.dev(), inode: found.ino() })
+    }
+}
+
+impl DirGuard {
+    /// Takes a directory, which is made with mode 0700 unless it is there.
+    ///
+    /// # Errors
+    /// See [`GuardError`].
+    pub fn take(dir: &Path) -> Result<DirGuard, GuardError> {
+        let opened = open_private_dir(dir).map_err(GuardError::Dir)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&opened, NAME, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| io_error(dir, "open server.lock", error))?;
+        let guard = DirGuard::locked(dir, &opened, file.into())?;
+        guard.sign()?;
+        Ok(guard)
+    }
+
+    /// Takes over a directory from the process that passed `descriptor` on. The file goes on
+    /// naming that process until [`DirGuard::sign`].
+    ///
+    /// # Errors
+    /// See [`GuardError`].
+    pub fn adopt(dir: &Path, descriptor: OwnedFd) -> Result<DirGuard, GuardError> {
+        let opened = open_private_dir(dir).map_err(GuardError::Dir)?;
+        let passed = rustix::fs::fstat(&descriptor);
+        let found = rustix::fs::statat(&opened, NAME, AtFlags::SYMLINK_NOFOLLOW);
+        let is_same = passed.is_ok_and(|passed| {
+            let of_passed = (passed.st_dev, passed.st_ino);
+            found.is_ok_and(|found| (found.st_dev, found.st_ino) == of_passed)
+        });
+        if !is_same {
+            return Err(GuardError::NotItsLock { dir: dir.to_owned() });
+        }
+        DirGuard::locked(dir, &opened, descriptor.into())
+    }
+
+    /// Locking what one's own description has locked already changes nothing.
+    fn locked(dir: &Path, opened: &OwnedFd, file: File) -> Result<DirGuard, GuardError> {
+        let all = libc::flock {
+            l_type: libc::F_WRLCK as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        match fcntl(&file, FcntlArg::F_OFD_SETLK(&all)) {
+            Ok(_) => {}
+            Err(Errno::EAGAIN | Errno::EACCES) => {
+                return Err(GuardError::Held { dir: dir.to_owned(), pid: owner(&file) });
+            }
+            Err(error) => return Err(io_error(dir, "lock server.lock", error)),
+        }
+        let stat = rustix::fs::fstat(opened)
+            .map_err(|error| io_error(dir, "look at the directory", error))?;
+        let id = DirId { device: stat.st_dev, inode: stat.st_ino };
+        Ok(DirGuard { dir: dir.to_owned(), id, file })
+    }
+
+    /// Writes this process's number into the file.
+    ///
+    /// # Errors
+    /// The system refuses, such as on a full disk.
+    pub fn sign(&self) -> Result<(), GuardError> {
+        let text = format!("{}\n", std::process::id());
+        let written = self.file.write_all_at(text.as_bytes(), 0);
+        written
+            .and_then(|()| self.file.set_len(text.len() as u64))
+            .map_err(|error| io_error(&self.dir, "write server.lock", error))
+    }
+
+    /// The directory, as it was named.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Which directory it is.
+    pub fn id(&self) -> DirId {
+        self.id
+    }
+}
+
+impl AsFd for DirGuard {
+    /// What is passed on to a successor.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Who has it, as far as the file tells: it may be about to be written.
+fn owner(file: &File) -> Option<u32> {
+    let mut text = [0; PID_BYTES_MAX];
+    let count = file.read_at(&mut text, 0).ok()?;
+    str::from_utf8(text.get(..count)?).ok()?.trim_end().parse().ok()
+}
+
+fn io_error(dir: &Path, doing: &'static str, source: impl Into<io::Error>) -> GuardError {
+    GuardError::Io { dir: dir.to_owned(), doing, source: source.into() }
+}
+
+impl fmt::Display for GuardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GuardError::Dir(error) => error.fmt(f),
+            GuardError::Held { dir, pid: Some(pid) } => {
+                write!(f, "{}: is in use by process {pid}", dir.display())
+            }
+            GuardError::Held { dir, pid: None } => {
+                write!(f, "{}: is in use by another process", dir.display())
+            }
+            GuardError::NotItsLock { dir } => {
+                write!(f, "{}: what was passed on is not its lock", dir.display())
+            }
+            GuardError::Io { dir, doing, source } => {
+                write!(f, "{}: cannot {doing}: {source}", dir.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for GuardError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            GuardError::Dir(error) => Some(error),
+            GuardError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn fresh() -> (tempfile::TempDir, PathBuf) {
+        let outer = tempfile::tempdir().unwrap();
+        let dir = outer.path().join("cache");
+        (outer, dir)
+    }
+
+    #[test]
+    fn a_directory_has_one_owner_until_its_last_descriptor_is_closed() {
+        let (_outer, dir) = fresh();
+        let first = DirGuard::take(&dir).unwrap();
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o7777, 0o700);
+        assert_eq!(DirId::of(&dir), Some(first.id()));
+        let refused = DirGuard::take(&dir).unwrap_err().to_string();
+        let ours = format!("in use by process {}", std::process::id());
+        assert!(refused.contains(&ours), "{refused}");
+
+        let passed_on = first.as_fd().try_clone_to_owned().unwrap();
+        let second = DirGuard::adopt(&dir, passed_on).unwrap();
+        second.sign().unwrap();
+        drop(first);
+        assert!(matches!(DirGuard::take(&dir), Err(GuardError::Held { .. })), "a gap");
+        drop(second);
+        DirGuard::take(&dir).unwrap();
+    }
+
+    #[test]
+    fn only_the_lock_of_the_directory_itself_is_adopted() {
+        let (_outer, dir) = fresh();
+        let (_other_outer, other_dir) = fresh();
+        let other = DirGuard::take(&other_dir).unwrap();
+        let passed_on = other.as_fd().try_clone_to_owned().unwrap();
+        let refused = DirGuard::adopt(&dir, passed_on).unwrap_err();
+        assert!(matches!(refused, GuardError::NotItsLock { .. }), "{refused}");
+
+        let held = DirGuard::take(&dir).unwrap();
+        let not_locked = fs::File::open(dir.join(NAME)).unwrap();
+        assert!(DirGuard::adopt(&dir, not_locked.into()).is_err(), "by {held:?} and another");
+    }
+
+    #[test]
+    fn what_others_could_have_put_there_is_refused() {
+        let (outer, dir) = fresh();
+        fs::create_dir(&dir).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(DirGuard::take(&dir), Err(GuardError::Dir(_))), "others may enter");
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+        let link = outer.path().join("link");
+        symlink(&dir, &link).unwrap();
+        assert!(matches!(DirGuard::take(&link), Err(GuardError::Dir(_))), "a link to it");
+        symlink(outer.path().join("elsewhere"), dir.join(NAME)).unwrap();
+        assert!(matches!(DirGuard::take(&dir), Err(GuardError::Io { .. })), "a link in it");
+        assert!(!outer.path().join("elsewhere").exists());
+    }
+}
