@@ -110,15 +110,6 @@ impl Reach {
         }
     }
 
-    /// The same for a record that is not there yet.
-    pub(crate) fn keep_fragments_of(&self, kind: Kind, body: &[u8]) {
-        if kind == Kind::LongHead
-            && let Some(long) = LongBody::decode(body)
-        {
-            self.orphans.borrow_mut().retain(|orphans| *orphans != Orphans::Fragments(long));
-        }
-    }
-
     pub(crate) fn next_orphans(&self) -> Option<Orphans> {
         self.orphans.borrow_mut().pop()
     }

@@ -120,9 +120,8 @@ impl Own {
             if self.name_variant(response.primary, epoch, hash) {
                 return Ok(sequence);
             }
-            // Under this epoch nobody finds it any more. The next attempt has the same fragments.
+            // Under this epoch nobody finds it any more.
             self.index.remove(&self.pins, &self.key(&key));
-            self.reach().keep_fragments_of(response.kind, &response.body.concat());
         }
         Err(NotStored::Outdated)
     }

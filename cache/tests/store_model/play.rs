@@ -262,9 +262,13 @@ impl<'a> Play<'a> {
         if self.pieces.len() >= self.setting.lent_max {
             return Ok(());
         }
-        let bytes = common::key_bytes(key);
         let owner = &self.workers[worker];
-        let Lookup::Record(found) = owner.lookup(&bytes) else {
+        let keys: Vec<_> = (key..key + 8).map(common::key_bytes).collect();
+        let records = keys.iter().filter_map(|key| match owner.lookup(key) {
+            Lookup::Record(found) => Some(found),
+            _ => None,
+        });
+        let Some(found) = records.into_iter().next() else {
             return Ok(());
         };
         self.version += 1;
