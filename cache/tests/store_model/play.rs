@@ -119,6 +119,7 @@ impl<'a> Play<'a> {
             }
             Kind::Renew => self.renew(operation),
             Kind::Purge => self.purge(operation.worker, operation.key),
+            Kind::PurgeSoftly => self.purge_softly(operation.worker, operation.key),
             Kind::Forget => self.forget(operation),
             Kind::Turn => self.turn(operation),
             Kind::Rejoin => self.rejoin(operation.worker),
@@ -226,7 +227,7 @@ impl<'a> Play<'a> {
             Lookup::Miss => Ok(None),
             Lookup::Record(found) => {
                 let seen = common::read(worker, &found)?;
-                possible.check(seen.label)?;
+                possible.check(&seen)?;
                 Ok(Some((seen, false)))
             }
             Lookup::Base(base) => {
@@ -234,7 +235,7 @@ impl<'a> Play<'a> {
                 let names = names.ok_or("no names")?;
                 let found = base.variant(&common::values(value));
                 let seen = found.map(|found| common::read(worker, &found)).transpose()?;
-                possible.check_variant(names, seen.map(|seen| seen.label))?;
+                possible.check_variant(names, seen.as_ref())?;
                 Ok(seen.map(|seen| (seen, true)))
             }
         }
@@ -338,6 +339,11 @@ impl<'a> Play<'a> {
             Join::Stored => return Err("what was found just now is not current".to_owned()),
             Join::Follower(_) | Join::Declined => return Ok(()),
         };
+        match operation.choice % 16 {
+            0 => self.purge(worker, key)?,
+            1 => self.purge_softly(worker, key)?,
+            _ => {}
+        }
         let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
         let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
         leader.validated(&label.head(), times);
@@ -346,6 +352,9 @@ impl<'a> Play<'a> {
             return Err("not validated".to_owned());
         };
         if renewed.sequence.is_some() {
+            if operation.choice % 16 < 2 {
+                return Err(format!("{label:?} was validated, and purged while it came"));
+            }
             self.possible[key as usize].renewed(label, is_variant);
             self.totals.count("renewed", 1);
             self.look(worker, key, value)?;
@@ -361,6 +370,14 @@ impl<'a> Play<'a> {
             Lookup::Miss => Ok(()),
             found => Err(format!("{found:?} was purged")),
         }
+    }
+
+    fn purge_softly(&mut self, worker: usize, key: u32) -> Done {
+        let purged = self.workers[worker].purge_softly(&common::key_bytes(key));
+        let purged = purged.map_err(|busy| busy.to_string())?;
+        self.totals.count("softened", purged.records);
+        self.possible[key as usize].purged_softly();
+        (0..5).try_for_each(|value| self.look(worker, key, value).map(|_| ()))
     }
 
     fn forget(&mut self, operation: Operation) -> Done {
