@@ -70,6 +70,11 @@ impl Lead {
         self.duty.flight.purge_noted
     }
 
+    /// The number that the gate gave when this lead was made.
+    pub(crate) fn purge_noted(&self) -> u64 {
+        self.duty.flight.purge_noted
+    }
+
     /// The response is not storable: followers fetch for themselves, and for `declined_ms` from
     /// `now_ms` the key is not collapsed.
     pub(crate) fn decline(self, now_ms: u64) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 
-use forebay_cache::{ConfigError, OpenError, Store, StoreConfig, StoreWorker};
+use forebay_cache::{CheckDepth, ConfigError, OpenError, Store, StoreConfig, StoreWorker};
 use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::Words;
 
@@ -78,10 +78,12 @@ impl Scene {
         let wrong = named.iter().find(|named| !named.is_live || !named.is_whole);
         assert_eq!(wrong, None, "{case}");
         self.check_sums(case);
+        let report = self.store.check(CheckDepth::Checksums, |_| ()).expect("its sizes");
+        assert!(report.is_sound(), "{case}: {report}");
         for key in 0..CAST.keys {
             worker.purge(&key_bytes(key)).expect("a purge");
         }
-        let left = worker.named().into_iter().find(|named| named.key.starts_with(b"site"));
+        let left = worker.named().into_iter().find(|named| !named.is_fragment);
         assert_eq!(left, None, "{case}: it was purged");
         self.check_empty(&worker, case);
         drop(worker);

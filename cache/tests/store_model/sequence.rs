@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     DropLent,
     Renew,
     Purge,
+    PurgeSoftly,
     Forget,
     Turn,
     /// A worker leaves, and another one comes.
@@ -54,6 +55,7 @@ const SHARES: &[(Kind, usize)] = &[
     (Kind::DropLent, 20),
     (Kind::Renew, 40),
     (Kind::Purge, 12),
+    (Kind::PurgeSoftly, 12),
     (Kind::Forget, 10),
     (Kind::Turn, 90),
     (Kind::Rejoin, 1),
