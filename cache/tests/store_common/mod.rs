@@ -191,8 +191,8 @@ pub(crate) fn begin(
     is_length_known: bool,
     times: Times,
 ) -> Option<Filling> {
-    let base = names_number
-        .map(|number| Base { names: names(number), variant: values(label.value) });
+    let base =
+        names_number.map(|number| Base { names: names(number), variant: values(label.value) });
     let body_bytes = is_length_known.then_some(u64::from(label.body_bytes));
     leader.begin(&label.head(), base, body_bytes, times).ok()
 }

@@ -5,12 +5,12 @@
 mod finish;
 mod oracle;
 mod play;
+#[path = "../../../sync/tests/rng/mod.rs"]
+mod rng;
 mod sequence;
 #[path = "../store_common/mod.rs"]
 mod store_common;
 mod threads;
-#[path = "../../../sync/tests/rng/mod.rs"]
-mod rng;
 
 /// How many operations; unless it is given, as many as a debug build does in some 15 s.
 fn operation_count() -> u64 {

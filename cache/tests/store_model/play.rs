@@ -135,14 +135,12 @@ impl<'a> Play<'a> {
         let names = (operation.kind == Kind::PutVariant).then_some((choice % 50 == 0).into());
         let value = if names.is_some() { value } else { 0 };
         let now_ms = self.now_ms();
-        let leader =
-            common::lead(&self.workers[worker], &common::key_bytes(key), value, now_ms)?;
+        let leader = common::lead(&self.workers[worker], &common::key_bytes(key), value, now_ms)?;
         self.version += 1;
         let (version, body_bytes) = (self.version, bytes as u32);
         let label = Label { key, version, body_bytes, value, renewed: 0 };
         let fresh_seconds = if choice % 4 == 0 { choice % 64 } else { 100_000 } as u64;
-        let times =
-            Times { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
+        let times = Times { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
         let purge_count = self.possible[key as usize].purge_count;
         let filling = common::begin(leader, label, names, choice % 3 > 0, times)?;
         Some(Fill { filling, label, names, purge_count })
@@ -286,8 +284,7 @@ impl<'a> Play<'a> {
             StoredBody::Long(long) => {
                 let all = 0..long.bytes();
                 let number = choice as u32 % long.fragments(all.clone()).end;
-                let start: usize =
-                    (0..number).map(|number| long.part_of(number, &all).len()).sum();
+                let start: usize = (0..number).map(|number| long.part_of(number, &all).len()).sum();
                 let part = long.part_of(number, &all);
                 let left = start..start + part.len();
                 let Some(lent) = owner.lend_fragment(&long, number, part, tag) else {
@@ -348,8 +345,7 @@ impl<'a> Play<'a> {
             _ => {}
         }
         let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
-        let times =
-            Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
+        let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
         leader.validated(&label.head(), times);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {

@@ -156,8 +156,7 @@ fn a_store_answers_with_what_was_stored_last_or_not_at_all() {
     let mut played = 0;
     while played < operation_count() {
         let setting = Setting::random(&mut random);
-        let operations: Vec<_> =
-            (0..OPERATIONS).map(|_| setting.operation(&mut random)).collect();
+        let operations: Vec<_> = (0..OPERATIONS).map(|_| setting.operation(&mut random)).collect();
         played += operations.len() as u64;
         match attempt(&setting, &operations) {
             Ok(sums) => totals.add(&sums),
