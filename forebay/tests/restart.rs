@@ -251,8 +251,6 @@ fn a_second_server_is_refused_and_the_first_goes_on() {
     assert_is_sound(&server);
 }
 
-type Change = fn(&mut Vec<u8>);
-
 /// What it is, what is done to the file, which sentence tells of it, and is the old file kept?
 type Foreign = (&'static str, fn(&mut Vec<u8>), &'static str, bool);
 
