@@ -69,7 +69,8 @@ impl StoreWorker {
     /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
     #[doc(hidden)]
     pub fn empty(&self) {
-        [Queue::Small, Queue::Main].map(|queue| self.own.seal(queue));
+        self.own.seal(Queue::Small);
+        self.own.seal(Queue::Main);
         let segment_count = self.own.shared.plan.geometry.segment_count();
         // At the end of time all records are stale.
         while self.own.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
