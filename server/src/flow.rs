@@ -23,7 +23,7 @@ use crate::fault::{Fault, Side};
 use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
 use crate::log::Access;
-use crate::lookup::{Forward, Found, Part, Wanted, lookup};
+use crate::lookup::{Forward, Found, Part, Wanted, lookup, stored_block, write_strong_tag};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::serve::{
@@ -209,7 +209,9 @@ async fn miss_answer(
             }
         },
         Source::Growing(reader, meta) => {
-            serve_growing(&reply, out, request.head.fields(), reader, &meta).await.map(Some)
+            write_strong_tag(&meta, stored_block(reader.head()), variant);
+            let rest = RestOf { config: needs.config, place: needs.place, request, tag: variant };
+            serve_growing(&reply, out, (reader, &meta), &rest).await.map(Some)
         }
         Source::Pass(answer) => serve_pass(&reply, out, *answer).await.map(Some),
     }

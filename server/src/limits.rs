@@ -37,8 +37,9 @@ pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 /// Pieces of one vectored write; more go in the next.
 pub(crate) const OUT_SLICES_MAX: usize = 16;
 
-/// Bytes that a follower takes from a growing record at a time.
-pub(crate) const READ_BYTES_MAX: u64 = 256 << 10;
+/// Bytes that a follower takes from a growing record at a time. So much a connection may hold above
+/// `connection_bytes_max`, and has to copy in one turn if its client makes it wait.
+pub(crate) const READ_BYTES_MAX: u64 = 64 << 10;
 
 /// Fragments of a long stored body that a connection has the store keep at a time: enough for the
 /// kernel's send buffer, and little to be copied out under a client that does not read.

@@ -21,15 +21,15 @@ pub(crate) struct Out {
     pieces: VecDeque<Piece>,
     /// Bytes of `text` that belong to a piece already, or have been sent.
     assigned: usize,
-    /// Bytes of bodies that were not lent by the store.
-    origin_bytes: usize,
+    /// Bytes of bodies that were not lent by the store, or of what is arriving there.
+    body_bytes: usize,
     lent_count: usize,
 }
 
 /// Whose memory a body's bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lender {
-    /// The store's, of a body that is arriving: it has its own budget.
+    /// The store's, of a body that is arriving: it is copied if the client makes us wait.
     Store,
     /// An origin's connection's, which this connection keeps alive.
     Origin,
@@ -43,6 +43,8 @@ enum Piece {
         end: usize,
     },
     Body(Bytes),
+    /// A part of a body that is arriving, charged to the store's share for such.
+    Growing(Bytes),
     /// A part of a stored body, which the store may want back.
     Lent(Lent),
 }
@@ -56,7 +58,7 @@ impl Out {
     /// Memory that this connection holds for what waits to be sent; what the store lends is not
     /// in it.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.text.len() + self.origin_bytes + self.pieces.len() * size_of::<Piece>()
+        self.text.len() + self.body_bytes + self.pieces.len() * size_of::<Piece>()
     }
 
     /// Appends text: the caller writes to the end of the vector and changes nothing before it.
@@ -71,10 +73,21 @@ impl Out {
             return;
         }
         self.assign_text();
-        if lender == Lender::Origin {
-            self.origin_bytes += body.len();
+        self.body_bytes += body.len();
+        self.pieces.push_back(match lender {
+            Lender::Origin => Piece::Body(body),
+            Lender::Store => Piece::Growing(body),
+        });
+    }
+
+    /// Copies what waits of bodies that are arriving: what a slow client has still to get is not
+    /// to keep others from being stored.
+    pub(crate) fn own_growing(&mut self) {
+        for piece in &mut self.pieces {
+            if let Piece::Growing(body) = piece {
+                *piece = Piece::Body(Bytes::copy_from_slice(body));
+            }
         }
-        self.pieces.push_back(Piece::Body(body));
     }
 
     /// Appends a part of a stored body.
@@ -126,7 +139,7 @@ impl Out {
         for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
             *slice = IoSlice::new(match piece {
                 Piece::Text { start, end } => self.text.get(*start..*end).unwrap_or_default(),
-                Piece::Body(body) => body,
+                Piece::Body(body) | Piece::Growing(body) => body,
                 Piece::Lent(lent) => lent.bytes(reading)?,
             });
         }
@@ -149,7 +162,7 @@ impl Out {
         }
         if self.pieces.is_empty() && self.assigned == self.text.len() {
             self.text.clear();
-            (self.assigned, self.origin_bytes) = (0, 0);
+            (self.assigned, self.body_bytes) = (0, 0);
         }
     }
 
@@ -160,7 +173,7 @@ impl Out {
         self.text.clear();
         self.text.shrink_to(BUFFER_BYTES_KEPT_MAX);
         self.assigned = 0;
-        self.origin_bytes = 0;
+        self.body_bytes = 0;
         self.lent_count = 0;
     }
 }
@@ -176,7 +189,7 @@ impl Piece {
     fn len(&self) -> usize {
         match self {
             Piece::Text { start, end } => end - start,
-            Piece::Body(body) => body.len(),
+            Piece::Body(body) | Piece::Growing(body) => body.len(),
             Piece::Lent(lent) => lent.len(),
         }
     }
@@ -188,7 +201,7 @@ impl Piece {
     fn advance(&mut self, bytes: usize) {
         match self {
             Piece::Text { start, .. } => *start += bytes,
-            Piece::Body(body) => body.advance(bytes),
+            Piece::Body(body) | Piece::Growing(body) => body.advance(bytes),
             Piece::Lent(lent) => lent.advance(bytes),
         }
     }

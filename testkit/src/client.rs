@@ -4,8 +4,17 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use socket2::{Domain, SockRef, Socket, Type};
+
 use crate::clock::{Deadline, PATIENCE, holds_within};
 use crate::response::Response;
+
+/// Receive buffer and segment of a client for whom the kernel takes little.
+const NARROW_BYTES: usize = 2048;
+const NARROW_SEGMENT_BYTES: u32 = 536;
+
+/// Receive buffer of one that reads again.
+const WIDE_BYTES: usize = 1 << 20;
 
 /// One connection to a server.
 #[derive(Debug)]
@@ -41,6 +50,28 @@ impl Client {
     /// Connects; reads then wait at most [`PATIENCE`].
     pub fn connect(server: SocketAddr) -> Client {
         let stream = TcpStream::connect_timeout(&server, PATIENCE).expect("the server listens");
+        Client::over(stream, server)
+    }
+
+    /// Connects as one for whom the kernel, on both sides, takes little before it is read: some
+    /// 30 KiB.
+    pub fn connect_narrow(server: SocketAddr) -> Client {
+        let domain = Domain::for_address(server);
+        let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
+        // What the other side may have under way follows from its segments, and those from ours.
+        socket.set_tcp_mss(NARROW_SEGMENT_BYTES).expect("a size that is permitted");
+        socket.set_recv_buffer_size(NARROW_BYTES).expect("a size that is permitted");
+        socket.connect_timeout(&server.into(), PATIENCE).expect("the server listens");
+        Client::over(socket.into(), server)
+    }
+
+    /// Takes as much as any other one from now on.
+    pub fn widen(&self) {
+        let socket = SockRef::from(&self.stream);
+        let _ = socket.set_recv_buffer_size(WIDE_BYTES);
+    }
+
+    fn over(stream: TcpStream, server: SocketAddr) -> Client {
         let _ = stream.set_nodelay(true);
         let _ = stream.set_write_timeout(Some(PATIENCE));
         Client { stream, server, unread: Vec::new(), end: None, patience: PATIENCE }

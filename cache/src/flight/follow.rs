@@ -90,6 +90,12 @@ impl Reader {
     ) -> Poll<ReadEvent> {
         self.seat.poll_read(cx, bytes_max, out)
     }
+
+    /// Says that the caller's client makes it wait. What is not handed over yet need not be held
+    /// for it once it is stored: the next read tells where, if it is no longer held.
+    pub fn step_aside(&self) {
+        self.seat.step_aside();
+    }
 }
 
 impl fmt::Debug for Reader {

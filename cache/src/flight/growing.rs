@@ -6,7 +6,8 @@
 //! Invariants:
 //! - `phase` leaves `Waiting` once, `end` leaves `Open` once.
 //! - The fragments cover the body up to `bytes` without gaps; they start at 0, or in a window at
-//!   or before what the slowest reader has read. There are none of an aborted body.
+//!   or before what the slowest reader has read. There are none of an aborted body. Of one that is
+//!   stored in fragments, what only readers need that are aside is missing at the beginning.
 //! - Whoever waits has read all that there is: each change wakes all that wait.
 
 use std::collections::VecDeque;
@@ -20,6 +21,7 @@ use super::fragment::Fragment;
 use super::lead::Renewed;
 use super::readers::{ReaderId, Readers};
 use super::window::Window;
+use crate::store::LongBody;
 
 /// Appended bytes are joined with smaller fragments before them up to this length: an origin that
 /// sends byte by byte must not cost a fragment's overhead for each.
@@ -73,6 +75,13 @@ pub enum ReadEvent {
     Data,
     /// All of the body has been handed over.
     Done,
+    /// What comes now is stored, and to be taken from there.
+    Stored {
+        /// Where.
+        long: LongBody,
+        /// How much has been handed over.
+        offset: u64,
+    },
     /// The rest will not come, at least not to this reader: cut the connection.
     Aborted,
 }
@@ -88,6 +97,8 @@ pub(super) struct Growing {
     pub(super) readers: Readers,
     /// Set once it is certain that the body will not be stored.
     pub(super) window: Option<Window>,
+    /// Where a body is that is done and stored in fragments.
+    pub(super) stored: Option<LongBody>,
     /// A purge has taken the flight out of the table.
     pub(super) detached: bool,
     /// The leader, waiting for room in the window.
@@ -104,6 +115,7 @@ impl Growing {
             held_bytes: 0,
             readers: Readers::default(),
             window: None,
+            stored: None,
             detached: false,
             leader: None,
         }
@@ -167,14 +179,19 @@ impl Growing {
         bytes_max: u64,
         out: &mut Vec<Bytes>,
     ) -> Option<ReadEvent> {
-        let Some(offset) = self.readers.find(id).map(|reader| reader.offset) else {
+        let Some(reader) = self.readers.find(id) else {
             return Some(ReadEvent::Aborted);
         };
+        reader.is_aside = false;
+        let offset = reader.offset;
         if self.end == End::Aborted {
             return Some(ReadEvent::Aborted);
         }
         if offset == self.bytes {
             return (self.end == End::Done).then_some(ReadEvent::Done);
+        }
+        if let Some(long) = self.stored.filter(|_| offset < self.held_from()) {
+            return Some(ReadEvent::Stored { long, offset });
         }
         let end = offset.saturating_add(bytes_max.max(1));
         let read_bytes = self.lend(offset..end, out);
@@ -186,6 +203,11 @@ impl Growing {
             self.release();
         }
         Some(ReadEvent::Data)
+    }
+
+    /// Where what is held begins.
+    fn held_from(&self) -> u64 {
+        self.fragments.front().map_or(self.bytes, Fragment::start)
     }
 
     /// Pushes clones of what is held of `range`, and says how many bytes that are.

@@ -20,6 +20,7 @@ use super::fragment::{fragment_cost, hold};
 use super::growing::{End, Opening};
 use super::lead::Duty;
 use super::window::Room;
+use crate::store::LongBody;
 
 /// The body will not be stored and nobody reads it: the fetch may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,14 +178,18 @@ impl Growth {
     }
 
     /// Ends the body: call it after the record is stored, so that who finds no flight any more
-    /// finds the record. A body that is not complete is broken, and its readers are told.
-    pub(crate) fn finish(mut self) {
+    /// finds the record; `stored` if that is in fragments. A body that is not complete is broken,
+    /// and its readers are told.
+    pub(crate) fn finish(mut self, stored: Option<LongBody>) {
         if !self.is_complete() {
             return;
         }
         let Duty { flights, flight, .. } = &self.duty;
         flight.end(End::Done);
         flights.unregister(flight);
+        if let Some(long) = stored {
+            flight.stored(long);
+        }
         // Nobody joins any more, so what all have read is needed no longer.
         flight.slide(flights.config().window_bytes);
         self.duty.settled = true;

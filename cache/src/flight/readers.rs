@@ -14,6 +14,8 @@ pub(super) struct Attached {
     pub(super) stalled_ms: u64,
     /// The window went on without it.
     pub(super) cut: bool,
+    /// Its client makes it wait, and it can do without what is stored in fragments.
+    pub(super) is_aside: bool,
     waker: Option<Waker>,
 }
 
@@ -27,7 +29,8 @@ pub(super) struct Readers {
 impl Readers {
     /// Adds one at the start of the body.
     pub(super) fn attach(&mut self) -> ReaderId {
-        let new = Some(Attached { offset: 0, stalled_ms: 0, cut: false, waker: None });
+        let new =
+            Some(Attached { offset: 0, stalled_ms: 0, cut: false, is_aside: false, waker: None });
         let Some(index) = self.free.pop() else {
             self.places.push(new);
             return ReaderId(self.places.len() - 1);
@@ -83,6 +86,12 @@ impl Readers {
     /// True if nobody is left.
     pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
+    }
+
+    /// What the one has read that has read least and is not aside.
+    pub(super) fn least_needed(&self) -> Option<u64> {
+        let here = self.iter().filter(|(_, attached)| !attached.is_aside);
+        here.map(|(_, attached)| attached.offset).min()
     }
 
     /// The one that has read least.

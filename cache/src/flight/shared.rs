@@ -18,6 +18,7 @@ use super::flights::FlightKey;
 use super::growing::{End, Growing, Phase, ReadEvent};
 use super::readers::ReaderId;
 use super::window::{Room, Window};
+use crate::store::LongBody;
 
 pub(super) struct Flight {
     /// Hash of the primary key: names the shard.
@@ -92,6 +93,11 @@ impl Flight {
         let mut growing = self.growing.lock();
         growing.window = Some(Window::new(window_bytes));
         growing.release();
+    }
+
+    /// The body is done, and stored in these fragments: who is aside reads on there.
+    pub(super) fn stored(&self, long: LongBody) {
+        self.growing.lock().stored = Some(long);
     }
 
     /// Sets how much a sliding body may hold.
@@ -184,6 +190,17 @@ impl Seat {
         drop(replaced);
         leader.into_iter().for_each(Waker::wake);
         event.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Seat {
+    /// Until it reads again, nothing that is stored in fragments is held for it alone.
+    pub(super) fn step_aside(&self) {
+        let mut growing = self.flight.growing.lock();
+        if let Some(reader) = growing.readers.find(self.id) {
+            reader.is_aside = true;
+            growing.release();
+        }
     }
 }
 

@@ -32,12 +32,17 @@ pub(super) enum Room {
 }
 
 impl Growing {
-    /// Drops what all readers have read, if the body is a sliding one.
+    /// Drops what all readers have read, if the body is a sliding one. If it is stored, those that
+    /// are aside don't count.
     pub(super) fn release(&mut self) {
         if self.window.is_none() {
             return;
         }
-        let least = self.readers.slowest().map_or(self.bytes, |(_, offset)| offset);
+        let least = match self.stored {
+            Some(_) => self.readers.least_needed(),
+            None => self.readers.slowest().map(|(_, offset)| offset),
+        };
+        let least = least.unwrap_or(self.bytes);
         while let Some(first) = self.fragments.pop_front_if(|first| first.end <= least) {
             self.held_bytes -= first.cost();
         }

@@ -213,11 +213,11 @@ impl Filling {
         if !self.growth.is_complete() {
             return false;
         }
-        let is_stored = self.growth.is_storing() && self.store().is_ok();
+        let stored = self.growth.is_storing().then(|| self.store().ok()).flatten();
         let events = &self.own.shared.events;
-        Events::one(if is_stored { &events.inserted } else { &events.not_stored });
-        self.growth.finish();
-        is_stored
+        Events::one(if stored.is_some() { &events.inserted } else { &events.not_stored });
+        self.growth.finish(stored.flatten());
+        stored.is_some()
     }
 
     /// The body turned out longer than its caller wants to store: it goes on to its readers as a
@@ -272,12 +272,12 @@ impl Filling {
         Ok(())
     }
 
-    /// Stores the complete record.
-    fn store(&mut self) -> Result<(), NotStored> {
+    /// Stores the complete record; where its body is, if that is long.
+    fn store(&mut self) -> Result<Option<LongBody>, NotStored> {
         self.store_fragments(true)?;
         let bytes = self.growth.bytes();
-        let long =
-            self.long.as_ref().map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
+        let long = self.long.as_ref();
+        let long = long.map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
         let encoded = long.map(|long| long.encode());
         let pieces = if long.is_some() { Vec::new() } else { self.growth.pieces(0..bytes) };
         let body: Vec<&[u8]> = match &encoded {
@@ -298,7 +298,7 @@ impl Filling {
         if let Some(long) = &mut self.long {
             long.is_stored = true;
         }
-        Ok(())
+        Ok(long)
     }
 }
 

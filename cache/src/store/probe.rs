@@ -69,8 +69,7 @@ impl StoreWorker {
     /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
     #[doc(hidden)]
     pub fn empty(&self) {
-        self.own.seal(Queue::Small);
-        self.own.seal(Queue::Main);
+        [Queue::Small, Queue::Main].into_iter().for_each(|queue| self.own.seal(queue));
         let segment_count = self.own.shared.plan.geometry.segment_count();
         // At the end of time all records are stale.
         while self.own.reclaim_towards(segment_count, u64::MAX) == Slice::More {}

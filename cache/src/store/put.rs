@@ -18,6 +18,19 @@ use crate::segment::{Kind, Marks, NewRecord, NotAppended, OpenSegment, Place, Qu
 /// How often a record is tried to be appended, with reclaiming in between.
 const ATTEMPTS_MAX: usize = 64;
 
+/// How many free segments may not be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept(pub(crate) u32);
+
+impl Kept {
+    /// Whoever reclaims has to have room for what stays. Without it, a burst of new records that
+    /// takes every segment would push out what is used, not what is not.
+    const FOR_MOVES: Kept = Kept(1);
+
+    /// For who reclaims.
+    pub(crate) const NONE: Kept = Kept(0);
+}
+
 /// Why a record was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotStored {
@@ -101,19 +114,21 @@ impl Own {
             head: put.head,
             body: put.body,
         };
-        let (place, record_bytes) = self.append_with(queue, |open| open.append(&record))?;
+        let (place, record_bytes) =
+            self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
         Ok(Appended { place, record_bytes, sequence })
     }
 
-    /// Appends by `append` to the open segment of a queue, or to the next one. What was appended
-    /// counts as live.
+    /// Appends by `append` to the open segment of a queue, or to the next one, if then as many as
+    /// `kept` are free. What was appended counts as live.
     pub(crate) fn append_with(
         &self,
         queue: Queue,
+        kept: Kept,
         append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Place, NotAppended>,
     ) -> Result<(Place, u64), NotStored> {
         for _ in 0..ATTEMPTS_MAX {
-            if !self.has_open(queue) {
+            if !self.has_open(queue, kept) {
                 return Err(NotStored::NoRoom);
             }
             let mut appending = self.appending(queue).borrow_mut();
@@ -161,15 +176,15 @@ impl Own {
     }
 
     /// Sees to it that a segment is open in a queue, if that is possible.
-    fn has_open(&self, queue: Queue) -> bool {
+    fn has_open(&self, queue: Queue, kept: Kept) -> bool {
         if self.appending(queue).borrow().open.is_some() {
             return true;
         }
         self.is_due.set(true);
-        if self.claim(queue) {
+        if self.has_free(kept) && self.claim(queue) {
             return true;
         }
-        let is_one_free = self.reclaim_now();
+        let is_one_free = self.reclaim_now(kept);
         // Where a record was moved meanwhile there is one open already.
         self.appending(queue).borrow().open.is_some() || (is_one_free && self.claim(queue))
     }

@@ -19,6 +19,7 @@ use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::layout::{ROW_WORDS, word};
+use super::put::Kept;
 use super::stats::Events;
 use super::worker::Own;
 use crate::index::{Hit, KeyHash, State};
@@ -52,11 +53,12 @@ pub(crate) enum Slice {
 }
 
 impl Own {
-    /// Reclaims until there is a free segment, for who has none; whether there is one.
-    pub(crate) fn reclaim_now(&self) -> bool {
+    /// Reclaims until there is a free segment beside those that are kept, for who has none; whether
+    /// there is one.
+    pub(crate) fn reclaim_now(&self, kept: Kept) -> bool {
         for _ in 0..SLICES_AT_ONCE {
             let slice = self.reclaim_slice(self.now.get());
-            if self.free_count(1) > 0 {
+            if self.has_free(kept) {
                 return true;
             }
             match slice {
@@ -100,6 +102,11 @@ impl Own {
     fn reserve(&self) -> u32 {
         let segments = self.shared.plan.geometry.segment_count();
         (2 * self.shared.config.worker_count).clamp(2, segments / 4)
+    }
+
+    /// Is one free beside those that are kept?
+    pub(crate) fn has_free(&self, Kept(kept): Kept) -> bool {
+        self.free_count(kept + 1) > kept
     }
 
     /// How many segments are free, up to `enough`.
@@ -339,7 +346,7 @@ impl Own {
         };
         let frozen = marks.freeze();
         crash_point!("reclaim.frozen");
-        let copied = self.append_with(queue, |open| open.append_copy(&record, frozen));
+        let copied = self.append_with(queue, Kept::NONE, |open| open.append_copy(&record, frozen));
         let Ok((place, bytes)) = copied else {
             return false;
         };

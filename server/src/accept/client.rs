@@ -161,6 +161,7 @@ impl Client {
                 Poll::Ready(_) => return Poll::Ready(Err(Fault::ClientGone)),
                 Poll::Pending => {
                     *waited = true;
+                    out.own_growing();
                     return self.sending.borrow_mut().wait(self.ticket(), self.least_rate());
                 }
             }

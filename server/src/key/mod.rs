@@ -5,19 +5,18 @@
 //! The same normalised host and the same unchanged path are forwarded: nothing is stored under a
 //! key that the origin did not see.
 
-mod bytes;
 mod text;
+mod url;
 
-pub(crate) use bytes::write_key;
-use bytes::write_key_of;
 pub use text::KeyText;
+pub use url::{site_url_key, url_key};
 
 use forebay_http::authority::Authority;
 use forebay_http::fields::FieldId;
 
 use crate::config::{Config, Route, Site};
 use crate::fault::Fault;
-use crate::parse::Request;
+use crate::parse::{Request, explicit_port};
 
 /// Where a request belongs.
 #[derive(Clone, Copy)]
@@ -48,45 +47,69 @@ pub(crate) fn is_back_again(request: &Request<'_>, via: &str) -> bool {
     lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))
 }
 
-/// Writes the key of what an `http` URL names into `key`, for an operator who purges it.
-///
-/// # Errors
-/// A sentence that says what is wrong with the URL, or that no site serves it.
-pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
-    let (authority, path_query) = split_url(url)?;
-    let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
-    write_key(key, site, Some(authority), path_query);
-    Ok(())
+/// Writes the key of what `authority` serves at `path_query` into `key`.
+pub(crate) fn write_key(
+    key: &mut Vec<u8>,
+    site: &Site,
+    authority: Option<Authority<'_>>,
+    path_query: &[u8],
+) {
+    // Who names no host (HTTP/1.0) gets what the origin's own name gets, which is also forwarded.
+    let authority = authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()));
+    write_key_of(key, &site.name, authority, path_query);
 }
 
-/// The same for a site of which only the name is known, as a tool does that looks at a cache.
-///
-/// # Errors
-/// A sentence that says what is wrong with the URL.
-pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
-    let (authority, path_query) = split_url(url)?;
-    write_key_of(key, site_name, Some(authority), path_query);
-    Ok(())
+fn write_key_of(
+    key: &mut Vec<u8>,
+    site_name: &str,
+    authority: Option<Authority<'_>>,
+    path_query: &[u8],
+) {
+    key.clear();
+    key.extend_from_slice(site_name.as_bytes());
+    key.extend_from_slice(b"\0http\0");
+    if let Some(authority) = authority {
+        write_reversed_host(key, authority.host);
+        if let Some(port) = explicit_port(authority) {
+            key.push(b':');
+            forebay_http::write::decimal(key, u64::from(port));
+        }
+    }
+    key.push(0);
+    key.extend_from_slice(path_query);
 }
 
-fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static str> {
-    let rest = strip_scheme(url).ok_or("a URL begins with http:// here")?;
-    let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
-    let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));
-    let authority = Authority::parse(authority).ok_or("the URL's host or port is malformed")?;
-    let path_query = match path_query {
-        b"" => b"/",
-        path if is_path_query(path) => path,
-        _ => return Err("the URL's path has bytes that a request can't have"),
-    };
-    Ok((authority, path_query))
+/// `www.Example.org` as `org.example.www`; an address stays as it is.
+fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
+    if text::is_address(host) {
+        key.extend(host.iter().map(u8::to_ascii_lowercase));
+        return;
+    }
+    for (index, label) in host.rsplit(|byte| *byte == b'.').enumerate() {
+        if index > 0 {
+            key.push(b'.');
+        }
+        key.extend(label.iter().map(u8::to_ascii_lowercase));
+    }
 }
 
-fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
-    let (scheme, rest) = url.split_at_checked(b"http://".len())?;
-    scheme.eq_ignore_ascii_case(b"http://").then_some(rest)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn is_path_query(path: &[u8]) -> bool {
-    path.first() == Some(&b'/') && path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#')
+    #[test]
+    fn a_host_is_keyed_by_its_labels_in_reverse_and_without_case() {
+        for (host, expected) in [
+            ("www.Example.ORG", "org.example.www"),
+            ("localhost", "localhost"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("[2001:DB8::1]", "[2001:db8::1]"),
+            ("a.b.", ".b.a"),
+            ("1.2.3.4.example", "example.4.3.2.1"),
+        ] {
+            let mut key = Vec::new();
+            write_reversed_host(&mut key, host.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&key), expected, "{host}");
+        }
+    }
 }

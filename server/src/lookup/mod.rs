@@ -8,7 +8,7 @@ mod stored;
 pub(crate) use find::{lookup, validated};
 pub(crate) use part::Part;
 pub use stored::write_stored_head;
-pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta};
+pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta, write_strong_tag};
 
 use forebay_cache::StoreWorker;
 use forebay_http::policy::reuse::ForwardReason;

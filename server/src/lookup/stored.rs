@@ -37,14 +37,6 @@ impl<'w> StoredResponse<'w> {
         stored_block(self.found.head())
     }
 
-    /// Writes its strong entity tag, by which the origin knows this version again, if it has one.
-    pub(crate) fn write_strong_tag(&self, out: &mut Vec<u8>) {
-        out.clear();
-        if self.meta.etag(self.block()).is_some_and(|tag| !tag.is_weak) {
-            out.extend_from_slice(self.meta.etag_value(self.block()).unwrap_or_default());
-        }
-    }
-
     /// What is needed of it to validate it.
     pub(super) fn to_stale(&self) -> Stale {
         Stale { meta: self.meta, known: self.found.known(), head: self.found.head().into() }
@@ -55,6 +47,15 @@ impl Stale {
     /// The stored field lines.
     pub(crate) fn block(&self) -> &[u8] {
         stored_block(&self.head)
+    }
+}
+
+/// Writes the strong entity tag of a response, by which the origin knows this version again, if it
+/// has one.
+pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    if meta.etag(block).is_some_and(|tag| !tag.is_weak) {
+        out.extend_from_slice(meta.etag_value(block).unwrap_or_default());
     }
 }
 

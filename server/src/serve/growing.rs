@@ -1,18 +1,23 @@
 //! A response that is still arriving, as an answer: sent as it comes.
+//!
+//! A client that makes us wait keeps nothing in the memory for what is arriving: what waits for it
+//! is copied, and what else it needs it gets from where it is stored.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 
 use bytes::Bytes;
-use forebay_cache::{ReadEvent, Reader};
+use forebay_cache::{Lent, ReadEvent, Reader};
 use forebay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, write_chunk_head};
-use forebay_http::fields::{FieldBlock, Fields};
+use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::conditional::{Conditional, conditional};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::StoredMeta;
 
 use super::head::{Head, can_chunk};
+use super::long::{LongAnswer, serve_long};
+use super::rest::RestOf;
 use super::stored::not_modified;
 use super::{Answered, Broken, Reply};
 use crate::accept::Client;
@@ -30,11 +35,11 @@ use crate::ready::ready_now;
 pub(crate) async fn serve_growing(
     reply: &Reply<'_>,
     out: &mut Out,
-    asked: Fields<'_>,
-    mut reader: Reader,
-    meta: &StoredMeta,
+    (mut reader, meta): (Reader, &StoredMeta),
+    rest: &RestOf<'_>,
 ) -> Result<Answered, Broken> {
     let Reply { client, form, cache } = *reply;
+    let asked = rest.request.head.fields();
     let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
     let block = stored_block(reader.head());
     if conditional(asked, meta, block) == Conditional::NotModified {
@@ -61,13 +66,20 @@ pub(crate) async fn serve_growing(
         match event {
             ReadEvent::Data => {}
             ReadEvent::Done => break,
+            ReadEvent::Stored { long, offset } => {
+                answered.body_bytes = long.bytes();
+                let part = offset..long.bytes();
+                let answer = LongAnswer { answered, long, part, chunked };
+                Box::pin(serve_long(reply, out, answer, rest)).await?;
+                break;
+            }
             ReadEvent::Aborted if begun => return Err(Broken::Midway(Fault::OriginBroke)),
             ReadEvent::Aborted => {
                 out.truncate(begin);
                 return Err(Broken::Before(Fault::OriginBroke));
             }
         }
-        begun |= client.flush_if_full(out).await.map_err(Broken::Midway)?;
+        begun |= aside(&reader, client.flush_if_full(out)).await.map_err(Broken::Midway)?;
     }
     if chunked {
         end_chunks(out, None);
@@ -87,13 +99,19 @@ async fn read_or_flush(
     if let Some(event) = ready_now(more).await {
         return Ok(event);
     }
-    flush(client, out, begun).await?;
+    *begun = true;
+    aside(reader, client.flush(out)).await.map_err(Broken::Midway)?;
     Ok(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)).await)
 }
 
-async fn flush(client: &Client, out: &mut Out, begun: &mut bool) -> Result<(), Broken> {
-    *begun = true;
-    client.flush(out).await.map_err(Broken::Midway)
+/// Flushes; if that takes long, nothing is held for this reader meanwhile.
+async fn aside<T>(reader: &Reader, flush: impl Future<Output = T>) -> T {
+    let mut flush = pin!(flush);
+    if let Some(flushed) = ready_now(flush.as_mut()).await {
+        return flushed;
+    }
+    reader.step_aside();
+    flush.await
 }
 
 /// Appends a piece of a body, in a chunk of its own if the body is chunked (RFC 9112 §7.1).
@@ -106,6 +124,20 @@ pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool, lender: Lender)
         out.text().extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
     }
     out.body(piece, lender);
+    if chunked {
+        out.text().extend_from_slice(CHUNK_END);
+    }
+}
+
+/// Appends a part of a stored body in the same way.
+pub(super) fn append_lent(out: &mut Out, lent: Lent, chunked: bool) {
+    // An empty chunk would be the last one.
+    let chunked = chunked && !lent.is_empty();
+    if chunked {
+        let mut space = [0; CHUNK_HEAD_BYTES_MAX];
+        out.text().extend_from_slice(write_chunk_head(lent.len() as u64, &mut space));
+    }
+    out.lent(lent);
     if chunked {
         out.text().extend_from_slice(CHUNK_END);
     }

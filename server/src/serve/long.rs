@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use forebay_cache::LongBody;
 
+use super::growing::append_lent;
 use super::rest::{Missing, RestOf};
 use super::{Answered, Broken, Reply};
 use crate::limits::LENT_FRAGMENTS_MAX;
@@ -17,6 +18,8 @@ pub(crate) struct LongAnswer {
     pub(super) answered: Answered,
     pub(super) long: LongBody,
     pub(super) part: Range<u64>,
+    /// Goes it in chunks, since its length was not known when it began?
+    pub(super) chunked: bool,
 }
 
 /// Sends the body; the last of it stays in the queue.
@@ -29,7 +32,7 @@ pub(crate) async fn serve_long(
     answer: LongAnswer,
     rest: &RestOf<'_>,
 ) -> Result<Answered, Broken> {
-    let LongAnswer { answered, long, mut part } = answer;
+    let LongAnswer { answered, long, mut part, chunked } = answer;
     let client = reply.client;
     for number in long.fragments(part.clone()) {
         let piece = long.part_of(number, &part);
@@ -39,11 +42,11 @@ pub(crate) async fn serve_long(
         let piece_bytes = u64::from(piece.end - piece.start);
         let Some(lent) = client.worker.store.lend_fragment(&long, number, piece, client.tag())
         else {
-            let missing = Missing { part, body_bytes: long.bytes() };
+            let missing = Missing { part, body_bytes: long.bytes(), chunked };
             Box::pin(rest.send(reply, out, &missing)).await?;
             return Ok(answered);
         };
-        out.lent(lent);
+        append_lent(out, lent, chunked);
         part.start += piece_bytes;
     }
     Ok(answered)

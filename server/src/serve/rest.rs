@@ -37,6 +37,8 @@ pub(crate) struct RestOf<'a> {
 pub(super) struct Missing {
     pub(super) part: Range<u64>,
     pub(super) body_bytes: u64,
+    /// Does the answer go in chunks?
+    pub(super) chunked: bool,
 }
 
 /// The rest cannot be had.
@@ -69,7 +71,7 @@ impl RestOf<'_> {
             match next_or_flush(client, out, &mut answer.body, &mut true).await {
                 Ok(OriginPart::Data(piece)) => {
                     left = left.checked_sub(piece.len() as u64).ok_or(CUT)?;
-                    append(out, piece, false, Lender::Origin);
+                    append(out, piece, missing.chunked, Lender::Origin);
                 }
                 Ok(OriginPart::End(_)) if left == 0 => return Ok(()),
                 Ok(OriginPart::End(_)) => return Err(CUT),
@@ -108,7 +110,7 @@ impl RestOf<'_> {
 
     /// Is it exactly what is missing, and of this version?
     fn continues(&self, head: &ResponseHead, missing: &Missing) -> bool {
-        let Missing { part, body_bytes } = missing;
+        let Missing { part, body_bytes, .. } = missing;
         let mut wanted = Vec::new();
         let part = RangeDecision::Part { first: part.start, last: part.end - 1 };
         write_content_range(part, *body_bytes, &mut wanted);

@@ -13,7 +13,7 @@ use super::head::Head;
 use super::long::LongAnswer;
 use super::{Answered, Reply};
 use crate::limits::INLINE_BODY_BYTES_MAX;
-use crate::lookup::{Hit, Part};
+use crate::lookup::{Hit, Part, write_strong_tag};
 use crate::out::Out;
 use crate::parse::ReplyForm;
 
@@ -66,8 +66,8 @@ pub(crate) fn serve_stored(
     let answered = Answered { status, body_bytes: count, keep_alive };
     match body {
         StoredBody::Long(long) => {
-            hit.stored.write_strong_tag(tag);
-            Begun::Long(LongAnswer { answered, long, part })
+            write_strong_tag(meta, block, tag);
+            Begun::Long(LongAnswer { answered, long, part, chunked: false })
         }
         StoredBody::Whole(_) => {
             append_body(reply, out, &hit, part.start as u32..part.end as u32);

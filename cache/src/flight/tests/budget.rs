@@ -32,7 +32,7 @@ fn mixed_sizes_never_exceed_the_budget() {
         }
         match rng.below(40) {
             0 => drop(growing.swap_remove(index)),
-            1 => growing.swap_remove(index).0.finish(),
+            1 => growing.swap_remove(index).0.finish(None),
             2..8 => held.clear(),
             _ => {}
         }
@@ -53,7 +53,7 @@ fn what_is_lent_stays_charged_until_the_last_clone_is_dropped() {
     growth.append(&content(1, 50_000)).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(reader.poll_fragments(&mut cx, 1, &mut lent).is_ready());
-    growth.finish();
+    growth.finish(None);
     drop(reader);
     assert_eq!(flights.stats().growing_bytes, fragment_cost(50_000));
     lent.clear();
@@ -67,7 +67,7 @@ fn a_body_that_has_ended_is_held_only_as_far_as_it_is_not_read() {
     let mut growth = begin(lead, b"", None);
     let mut readers = [first, follow(&flights, b"a")].map(reader);
     (0..5).for_each(|_| growth.append(&content(1, 10_000)).unwrap());
-    growth.finish();
+    growth.finish(None);
     let (full, mut out) = (flights.stats().growing_bytes, Vec::new());
     let mut cx = Context::from_waker(Waker::noop());
     for reader in &mut readers {

@@ -21,7 +21,7 @@ fn all_followers_read_the_same_record_while_it_arrives() {
     let mut late = reader(follow(&flights, b"a"));
     assert_eq!((late.head(), late.body_bytes()), (&b"head"[..], Some(6000)));
     assert!(growth.is_storing() && growth.is_complete());
-    growth.finish();
+    growth.finish(None);
     for reader in &mut readers {
         assert_eq!(read_now(reader), (vec![], Poll::Ready(ReadEvent::Done)));
     }
@@ -91,8 +91,8 @@ fn a_broken_body_aborts_its_readers_and_frees_what_they_have_not_read() {
     type Act = fn(Growth);
     let cases: [(&str, Option<u64>, Act); 3] = [
         ("dropped", None, drop),
-        ("too short", Some(4), Growth::finish),
-        ("too long", Some(2), Growth::finish),
+        ("too short", Some(4), |growth| growth.finish(None)),
+        ("too long", Some(2), |growth| growth.finish(None)),
     ];
     for (name, body_bytes, act) in cases {
         let flights = new_flights(config());
@@ -191,7 +191,7 @@ fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
         purge_at(3);
         assert!(!growth.is_storing(), "moment {moment}");
         let (second, _) = take_lead(&flights, b"a", None);
-        growth.finish();
+        growth.finish(None);
         assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
         drop(follow(&flights, b"a"));
         assert!(begin(second, b"new", None).is_storing(), "moment {moment}");

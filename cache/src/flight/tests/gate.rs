@@ -83,7 +83,7 @@ fn who_leads_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     // A purge that does not match the key is nothing to the gate: who noted less may be followed.
     assert!(matches!(join(0), Joined::Follow(_)));
     first.append(b"abc").unwrap();
-    first.finish();
+    first.finish(None);
     assert_eq!(read_now(&mut reader(follower)).0, b"abc");
     assert!(matches!(join(2), Joined::Follow(_)), "the end of the first leaves the second");
     assert!(begin(second, b"", None).is_storing());

@@ -288,7 +288,7 @@ impl Fetch {
             let stored = shelf.store(&primary, noted, &self.head, &body);
             assert_eq!(stored, !self.purged, "{:?}", self.name);
         }
-        self.growth.finish();
+        self.growth.finish(None);
         for (mut reader, mut read) in self.readers {
             let (rest, end) = read_now(&mut reader);
             read.extend(rest);

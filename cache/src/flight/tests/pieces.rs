@@ -43,7 +43,7 @@ fn dribbled_bytes_are_joined() {
         let pieces = growth.pieces(0..bytes as u64);
         assert!(pieces.len() <= fragments_max, "{bytes} by {step}: {} pieces", pieces.len());
         assert_eq!(pieces.concat(), body, "{bytes} by {step}");
-        growth.finish();
+        growth.finish(None);
         assert_eq!(read_now(&mut reader(follower)).0, body, "{bytes} by {step}");
         drop(pieces);
         check_at_rest(&flights);

@@ -105,7 +105,7 @@ impl Shared {
             let body = growth.pieces(0..growth.bytes()).concat();
             self.shelf.store(primary, growth.purge_noted(), head, &body);
         }
-        growth.finish();
+        growth.finish(None);
     }
 
     /// Other processes purge, too: then the flights here hear of it only by its number.

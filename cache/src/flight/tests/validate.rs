@@ -31,7 +31,7 @@ fn another_response_reaches_who_waits_for_a_validation() {
     let mut growth = begin(lead, b"", None);
     growth.append(b"new").unwrap();
     assert_eq!(body_of(&growth), b"new");
-    growth.finish();
+    growth.finish(None);
     assert_eq!(read_now(&mut reader(second)), (b"new".to_vec(), Poll::Ready(ReadEvent::Done)));
 }
 

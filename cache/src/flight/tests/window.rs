@@ -51,7 +51,7 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
         assert!(stats.outgrown == 0 || stats.flight_count == 0, "late comers must not join");
     }
     assert!(!growth.is_storing());
-    growth.finish();
+    growth.finish(None);
     received.extend(read_now(&mut reader).0);
     assert!(received == body, "{} of {} bytes", received.len(), body.len());
     assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Done));
@@ -208,7 +208,7 @@ fn a_fill_that_is_given_up_goes_on_to_its_readers() {
     assert!(matches!(join(&flights, b"a", 1100), Joined::Lead(..)), "the first time counts");
     assert!(!growth.is_storing());
     growth.append(b"def").unwrap();
-    growth.finish();
+    growth.finish(None);
     assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
     drop(reader);
     check_at_rest(&flights);

@@ -1,0 +1,164 @@
+//! Clients that ask for much and do not read it: what they hold is bounded, and everybody else is
+//! served as before.
+
+use std::collections::BTreeMap;
+
+use forebay_testkit::client::request_text;
+use forebay_testkit::{
+    Broken, Client, End, Origin, Request, Response, Script, Server, ServerBuilder, eventually,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+const MIB: usize = 1 << 20;
+const BUDGET_BYTES: usize = 16 * MIB;
+
+/// Clients that do not read, and the length of what each of them asks for.
+const ASLEEP: usize = 150;
+const LONG_BYTES: usize = MIB;
+
+/// Small pages that others ask for all the time.
+const HOT: usize = 40;
+const HOT_BYTES: usize = 3000;
+
+/// `connection_bytes_max` as it is set here.
+const CONNECTION_BYTES_MAX: usize = 64 << 10;
+
+/// What a server may take beside its budget and its connections.
+const BESIDE_BYTES: usize = 32 * MIB;
+
+/// Bytes that differ from place to place and from page to page.
+fn bytes(name: &str, count: usize) -> Vec<u8> {
+    let seed = name.bytes().fold(7_usize, |sum, byte| sum * 31 % 65_521 + usize::from(byte));
+    (0..count).map(|at| (at % 251 + at / 4093 + seed) as u8).collect()
+}
+
+/// Every page has an entity tag, and the rest of it may be asked for.
+fn answer(request: &Request) -> Script {
+    let is_long = request.target.starts_with("/long");
+    let body = bytes(&request.target, if is_long { LONG_BYTES } else { HOT_BYTES });
+    let fields = ["Cache-Control: max-age=600", "ETag: \"a\""];
+    let range = request.head.field("range").and_then(|range| range.strip_prefix("bytes="));
+    let Some(first) = range.and_then(|range| range.split('-').next()) else {
+        return Script::answer("200 OK", &fields, &body);
+    };
+    let first: usize = first.parse().expect("a number");
+    let range = format!("Content-Range: bytes {first}-{}/{}", body.len() - 1, body.len());
+    Script::answer("206 Partial Content", &[fields[0], fields[1], &range], &body[first..])
+}
+
+fn start(origin: &Origin) -> Server {
+    let builder = ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "2");
+    let builder = builder.flag("--cache-size", &BUDGET_BYTES.to_string());
+    // Some of them arrive at the same time.
+    let builder = builder.flag("--growing-percent-max", "30");
+    let builder = builder.flag("--connection-bytes-max", &CONNECTION_BYTES_MAX.to_string());
+    builder.flag("--head-bytes-max", "16KiB").flag("--body-rate-min", "0").start()
+}
+
+fn is_hit(response: &Response) -> bool {
+    response.field("cache-status").is_some_and(|status| status.contains("; hit"))
+}
+
+/// Asks for a page, which has to be right; was it a hit?
+fn ask(client: &mut Client, target: &str, count: usize) -> bool {
+    let response = client.ask("GET", target, &[]).expect("whole");
+    assert_eq!((response.status, response.body.len()), (200, count), "{target}");
+    assert!(response.body == bytes(target, count), "{target}: another body");
+    is_hit(&response)
+}
+
+/// How many hot pages are hits.
+fn hot_hits(client: &mut Client) -> usize {
+    (0..HOT).filter(|page| ask(client, &format!("/hot/{page}"), HOT_BYTES)).count()
+}
+
+/// Clients that have asked, and have got the beginning of the answer.
+fn asleep(server: &Server, client: &mut Client) -> Vec<(String, Client)> {
+    (0..ASLEEP)
+        .map(|number| {
+            let target = format!("/long/{number}");
+            // Most are sent what is stored, the others what is being stored.
+            if number % 3 > 0 {
+                ask(client, &target, LONG_BYTES);
+            }
+            let mut asleep = Client::connect_narrow(server.address());
+            asleep.send(request_text("GET", &target, &[]));
+            let begun = asleep.peek("GET", |response| !response.body.is_empty());
+            let begun = begun.expect("it begins");
+            assert_eq!((begun.status, begun.is_whole), (200, false), "{target}");
+            assert_eq!(hot_hits(client), HOT, "beside {number}");
+            (target, asleep)
+        })
+        .collect()
+}
+
+/// The budget is what is named, to the byte.
+fn assert_adds_up(stats: &BTreeMap<String, f64>) {
+    let parts = ["free", "live", "dead", "metadata", "growing", "pinned", "copied"];
+    let sum: f64 = parts.iter().map(|part| stats[&format!("cache_{part}_bytes")]).sum();
+    assert_eq!(stats["cache_budget_bytes"], sum, "{stats:#?}");
+}
+
+/// Memory that a process has, shared or not.
+fn rss_bytes(server: &Server) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
+    let status = status.expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
+    let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib << 10
+}
+
+#[test]
+fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
+    let origin = Origin::start(answer);
+    let server = start(&origin);
+    let mut client = Client::connect(server.address());
+    for _ in 0..4 {
+        hot_hits(&mut client);
+    }
+    let mut asleep = asleep(&server, &mut client);
+    // What is new is stored as if nobody slept.
+    for page in 0..2000 {
+        assert!(!ask(&mut client, &format!("/new/{page}"), HOT_BYTES), "new page {page}");
+        assert!(ask(&mut client, &format!("/new/{page}"), HOT_BYTES), "new page {page}, stored");
+        assert!(page % 50 > 0 || hot_hits(&mut client) == HOT, "beside new page {page}");
+    }
+    let long = "/long/of-another";
+    assert!(!ask(&mut client, long, LONG_BYTES) && ask(&mut client, long, LONG_BYTES));
+    let stats = server.stats();
+    assert_adds_up(&stats);
+    let connections = (ASLEEP + 1) * CONNECTION_BYTES_MAX;
+    let rss = rss_bytes(&server);
+    assert!(rss <= BUDGET_BYTES + connections + BESIDE_BYTES, "{rss} bytes of memory");
+    eprintln!("{rss} {stats:#?}");
+    for none in ["faults_sent_total", "panics_total", "not_stored_total"] {
+        assert_eq!(stats[none], 0.0, "{none}");
+    }
+    // What is left are the heads of what they are being sent.
+    assert!(stats["cache_growing_bytes"] < 1000.0 * ASLEEP as f64, "{stats:#?}");
+    for some in ["cache_copied_out_total", "cache_lent_lost_total"] {
+        assert!(stats[some] > 0.0, "{some}: {stats:#?}");
+    }
+    let (mut whole, mut cut) = (0, 0);
+    for (target, client) in &mut asleep {
+        client.widen();
+        match client.response("GET") {
+            Ok(response) => {
+                assert!(response.body == bytes(target, LONG_BYTES), "{target}: another body");
+                whole += 1;
+            }
+            Err(Broken::Cut(End::Reset, Some(part))) => {
+                assert!(bytes(target, LONG_BYTES).starts_with(&part.body), "{target}");
+                cut += 1;
+            }
+            Err(other) => panic!("{target}: {other:?}"),
+        }
+    }
+    eprintln!("{whole} {cut}");
+    drop(asleep);
+    eventually("nothing is held any more", || {
+        let stats = server.stats();
+        stats["cache_pinned_bytes"] + stats["cache_copied_bytes"] == 0.0
+    });
+}
