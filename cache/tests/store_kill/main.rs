@@ -5,6 +5,7 @@
 //! what it has to do. `FOREBAY_KILLS=10000` for a longer run, `FOREBAY_SEED` for the same one.
 
 #![cfg(not(tsan))] // It sees nothing between processes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod points;
 #[path = "../../../shm/tests/kill/process.rs"]
@@ -16,6 +17,7 @@ mod rng;
 mod roles;
 mod scene;
 #[path = "../store_common/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod store_common;
 
 #[test]

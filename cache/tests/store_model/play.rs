@@ -10,7 +10,7 @@ use forebay_cache::{
 
 use crate::finish;
 use crate::oracle::{Possible, Totals};
-use crate::sequence::{KEYS_MAX, Kind, Operation, Setting};
+use crate::sequence::{Kind, Operation, Setting};
 use crate::store_common::{self as common, Label, Seen};
 
 /// When a sequence begins.
@@ -71,7 +71,7 @@ pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals
     }
     play.fills.clear();
     play.pieces.clear();
-    for key in 0..KEYS_MAX as u32 {
+    for key in 0..setting.keys as u32 {
         play.purge(key as usize % play.workers.len(), key)?;
     }
     play.workers.truncate(1);
@@ -89,7 +89,7 @@ impl<'a> Play<'a> {
             setting,
             store,
             workers,
-            possible: vec![Possible::default(); KEYS_MAX],
+            possible: vec![Possible::default(); setting.keys],
             fills: Vec::new(),
             pieces: Vec::new(),
             lost: BTreeSet::new(),

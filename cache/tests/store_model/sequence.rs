@@ -8,10 +8,10 @@ use crate::store_common::BODY_BYTES_MAX;
 use crate::{operation_count, oracle::Totals};
 
 /// Operations on one store.
-const OPERATIONS: usize = 20_000;
+const OPERATIONS: usize = 5_000;
 
-/// Keys beyond these are asked for but never stored.
-pub(crate) const KEYS_MAX: usize = 4000;
+/// Keys of one store.
+const KEYS_MAX: usize = 4000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -78,7 +78,8 @@ pub(crate) struct Operation {
 pub(crate) struct Setting {
     pub(crate) store: StoreConfig,
     pub(crate) workers: usize,
-    keys: usize,
+    /// There are so many, each with a number below this.
+    pub(crate) keys: usize,
     body_bytes_max: usize,
     has_variants: bool,
     /// Pieces that are lent at a time.
