@@ -251,10 +251,10 @@ fn a_second_server_is_refused_and_the_first_goes_on() {
     assert_is_sound(&server);
 }
 
-type Change = fn(&mut Vec<u8>);
-
 /// What it is, what is done to the file, which sentence tells of it, and is the old file kept?
-const FOREIGN: [(&str, Change, &str, bool); 5] = [
+type Foreign = (&'static str, fn(&mut Vec<u8>), &'static str, bool);
+
+const FOREIGN: [Foreign; 5] = [
     ("a flipped bit in the header", |file| file[50] ^= 1, "it is damaged", true),
     ("no region at all", |file| file.fill(b'x'), "it is damaged", true),
     ("a file that is cut off", |file| file.truncate(1 << 20), "it is damaged", true),

@@ -39,6 +39,9 @@ void conflict_leave(void);
 bool conflict_enter_named(const char *prefix);
 void conflict_leave_named(void);
 
+// How many such threads did something that counted, since all was forgotten.
+uint32_t conflict_named_count(void);
+
 // Forgets everything. No thread may be inside.
 void conflict_clear(void);
 

@@ -23,6 +23,7 @@ static __thread int self = -1; // who this thread is; below 0: it is not counted
 enum { NAME_BYTES = 16 }; // of a thread, as the system has it
 static char named[NAME_BYTES];
 static _Atomic bool are_named_counted;
+static _Atomic uint64_t named_seen; // a bit for each thread
 enum { NOT_ASKED = -2, NOT_NAMED = -1 };
 static __thread int self_by_name = NOT_ASKED;
 
@@ -77,7 +78,10 @@ static int counted_as(void)
 {
     if (self >= 0 || !atomic_load_explicit(&are_named_counted, memory_order_acquire))
         return self;
-    return number_by_name();
+    int number = number_by_name();
+    if (number >= 0)
+        set_bit(&named_seen, (uint64_t)1 << number);
+    return number;
 }
 
 static void record_line(enum kind kind, int thread, uintptr_t number, void *site)
@@ -140,12 +144,18 @@ void conflict_leave_named(void)
     atomic_store(&are_named_counted, false);
 }
 
+uint32_t conflict_named_count(void)
+{
+    return (uint32_t)__builtin_popcountll(named_seen);
+}
+
 void conflict_clear(void)
 {
     memset(table, 0, sizeof table);
     fences = 0;
     is_full = false;
     is_overrun = false;
+    named_seen = 0;
 }
 
 static bool is_in_conflict(const struct line *line)

@@ -47,6 +47,13 @@ pub enum Refused {
     Threads(usize),
     /// More lines were touched than the runtime has room for, or by more threads.
     Lines,
+    /// Fewer threads than planned had a name by which they are counted, or did anything.
+    Unseen {
+        /// Threads that did something.
+        seen: usize,
+        /// Threads of the plan.
+        wanted: usize,
+    },
     /// The program was not compiled for counting.
     NotInstrumented,
 }
@@ -58,6 +65,9 @@ impl fmt::Display for Refused {
                 write!(out, "{count} threads: can count from 1 to {THREADS_MAX}")
             }
             Refused::Lines => out.write_str("more cache lines were touched than can be counted"),
+            Refused::Unseen { seen, wanted } => {
+                write!(out, "{seen} threads of {wanted} were seen to do anything")
+            }
             Refused::NotInstrumented => {
                 out.write_str("not instrumented, so nothing is counted: use bench/conflict/run")
             }
@@ -104,7 +114,7 @@ pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, R
 /// is counted. They end when what `start` gave is dropped.
 ///
 /// # Errors
-/// Too many threads or lines.
+/// Too many threads or lines, or not all threads were seen.
 pub fn count_named<S>(
     plan: Plan,
     prefix: &CStr,
@@ -123,6 +133,10 @@ pub fn count_named<S>(
     work(&mut subject);
     runtime::leave_named();
     drop(subject);
+    let seen = runtime::named_count();
+    if seen != plan.threads {
+        return Err(Refused::Unseen { seen, wanted: plan.threads });
+    }
     counts(plan)
 }
 

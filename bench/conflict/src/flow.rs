@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use forebay_conflict::{Counts, Plan, Refused, count_named};
+use forebay_server::clock;
 use forebay_server::config::{Config, FlagValue, Source};
 use forebay_server::counters::Counter;
 use forebay_server::engine::{Hooks, Stopper, start};
@@ -22,53 +23,49 @@ pub(crate) struct Flow {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
     key_count: usize,
-    body_bytes: usize,
     access_log: bool,
 }
 
-/// All of them.
+/// All of them. With the access log, a worker hands over many lines at once: less than one write
+/// for a hit. If each hit wrote once, the hand-overs would come on top.
 pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         name: "whole flow, hit, 1 key",
         expected: Expected::NoConflict,
         key_count: 1,
-        body_bytes: 1 << 10,
         access_log: false,
     },
     Flow {
         name: "whole flow, hit, 10,000 keys",
         expected: Expected::NoConflict,
         key_count: 10_000,
-        body_bytes: 1 << 10,
-        access_log: false,
-    },
-    Flow {
-        name: "whole flow, hit, 1 key, 16 KiB",
-        expected: Expected::NoConflict,
-        key_count: 1,
-        body_bytes: 16 << 10,
         access_log: false,
     },
     Flow {
         name: "whole flow, hit, 1 key, access log",
-        expected: Expected::NoConflict,
+        expected: Expected::AtMost(1),
         key_count: 1,
-        body_bytes: 1 << 10,
         access_log: true,
     },
     Flow {
         name: "whole flow, hit, 10,000 keys, access log",
-        expected: Expected::NoConflict,
+        expected: Expected::AtMost(1),
         key_count: 10_000,
-        body_bytes: 1 << 10,
         access_log: true,
     },
 ];
 
+/// Bodies of even keys, which are copied behind their heads, and of odd ones, which are lent.
+const SHORT_BYTES: usize = 1 << 10;
+const LONG_BYTES: usize = 16 << 10;
+
 /// How often each key is used before the counting, so that its use bits say the most they can.
 const USES: usize = 4;
-/// Requests of each worker before the counting: what happens once only is not of interest.
+/// Requests of each worker before the counting, and how long it serves before: what happens once
+/// only is not of interest. Workers that have just started look for room in the store, every 50 ms
+/// until the lock is free.
 const WARM_UP: usize = 100;
+const WARM_UP_MS: u64 = 500;
 /// Requests of the filling that are sent at once.
 const BATCH: usize = 100;
 /// The kernel picks a worker for each connection; so many are tried for the last of 64 workers.
@@ -82,7 +79,10 @@ impl Flow {
         let begin = || {
             let mut subject = Subject::start(self, plan.threads);
             subject.fill(self.key_count);
-            subject.ask_all(self.key_count, WARM_UP);
+            let until_ms = clock::monotonic_ms() + WARM_UP_MS;
+            while clock::monotonic_ms() < until_ms {
+                subject.ask_all(self.key_count, WARM_UP);
+            }
             subject
         };
         let operations = plan.operations as usize;
@@ -99,8 +99,9 @@ struct Subject {
 
 impl Subject {
     fn start(flow: &Flow, workers: usize) -> Subject {
-        let body_bytes = flow.body_bytes;
-        let origin = Origin::start(move |_| {
+        let origin = Origin::start(|request| {
+            let is_even = request.target.ends_with(['0', '2', '4', '6', '8']);
+            let body_bytes = if is_even { SHORT_BYTES } else { LONG_BYTES };
             let fields = ["Cache-Control: max-age=3600", "Content-Type: text/plain"];
             Script::answer("200 OK", &fields, &vec![b'x'; body_bytes])
         });

@@ -9,9 +9,10 @@
 //! in place of ThreadSanitizer's: it finds no races, it counts. `bench/conflict/run` builds it so.
 //!
 //! Invariants:
-//! - Only what a thread does between [`runtime::enter`] and [`runtime::leave`] is counted.
-//! - Nothing is left out in silence: too many threads or lines are an error, and a program that is
-//!   not instrumented is refused.
+//! - Only what a thread does between [`runtime::enter`] and [`runtime::leave`] is counted, or what
+//!   one of a certain name does between [`runtime::enter_named`] and [`runtime::leave_named`].
+//! - Nothing is left out in silence: too many threads or lines are an error, and so are threads
+//!   that did nothing; a program that is not instrumented is refused.
 
 mod count;
 mod runtime;

@@ -41,6 +41,7 @@ unsafe extern "C" {
     /// - `prefix` ends with a zero byte.
     unsafe fn conflict_enter_named(prefix: *const std::ffi::c_char) -> bool;
     safe fn conflict_leave_named();
+    safe fn conflict_named_count() -> u32;
     /// # Safety
     /// - No thread is between `conflict_enter` and `conflict_leave`.
     unsafe fn conflict_clear();
@@ -70,6 +71,11 @@ pub(crate) fn enter_named(prefix: &CStr) -> bool {
 /// Ends the counting of named threads.
 pub(crate) fn leave_named() {
     conflict_leave_named();
+}
+
+/// How many named threads did something that counted.
+pub(crate) fn named_count() -> usize {
+    conflict_named_count() as usize
 }
 
 /// Forgets everything.

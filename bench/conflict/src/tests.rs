@@ -4,7 +4,7 @@ use std::ptr::{from_ref, without_provenance};
 
 use crate::count::ONE_AT_A_TIME;
 use crate::runtime::{Sum, clear, enter, leave, lines, sum};
-use crate::{Plan, Refused, THREADS_MAX, count, require_instrumented};
+use crate::{Plan, Refused, THREADS_MAX, count, count_named, require_instrumented};
 
 // SAFETY: these are the signatures of runtime/calls.c; those marked safe only note the address.
 unsafe extern "C" {
@@ -98,6 +98,40 @@ fn who_has_not_entered_is_not_counted() {
     assert_eq!(counted(&[&read, &read]), Some(Sum::default()));
 }
 
+/// Has a thread of each name do `act`, one after the other.
+fn act_named(names: &[&str], act: fn()) {
+    for name in names {
+        let thread = std::thread::Builder::new().name((*name).to_owned()).spawn(act);
+        thread.expect("few threads").join().expect("no panic");
+    }
+}
+
+#[test]
+fn threads_are_counted_by_their_names() {
+    let plan = Plan { threads: 2, operations: 1 };
+    let write = || __tsan_write8(place(1, 0));
+    let unseen = |seen| Err(Refused::Unseen { seen, wanted: 2 });
+    type Case<'a> = (&'a [&'a str], Result<(u64, f64), Refused>);
+    let cases: [Case<'_>; 5] = [
+        (&["named-0", "named-1"], Ok((1, 1.0))),
+        (&["named-0", "other", "named-1", "named-", "named-1x", "named"], Ok((1, 1.0))),
+        (&["named-0", "named-0"], unseen(1)),
+        (&["other-0", "other-1"], unseen(0)),
+        (&["named-0", "named-1", "named-64"], Err(Refused::Lines)),
+    ];
+    for (names, want) in cases {
+        let counted = count_named(
+            plan,
+            c"named-",
+            || act_named(names, write),
+            |()| {
+                act_named(names, write);
+            },
+        );
+        assert_eq!(counted.map(|counts| (counts.lines, counts.stores)), want, "{names:?}");
+    }
+}
+
 #[test]
 fn atomics_of_every_width_do_what_they_say() {
     let act = || {
@@ -150,7 +184,9 @@ fn too_much_is_refused() {
     assert_eq!(counted(&[&more]), None, "one line more");
     assert!(!enter(THREADS_MAX), "one thread more");
     for threads in [0, THREADS_MAX + 1] {
-        let refused = count(Plan { threads, operations: 1 }, &|_| ());
+        let plan = Plan { threads, operations: 1 };
+        assert_eq!(count(plan, &|_| ()), Err(Refused::Threads(threads)));
+        let refused = count_named(plan, c"named-", || (), |()| ());
         assert_eq!(refused, Err(Refused::Threads(threads)));
     }
 }

@@ -31,8 +31,8 @@ pub(crate) fn hit_ratios(rows: &[Row]) -> String {
 /// What the segments cost beside hits.
 pub(crate) fn costs(rows: &[Row]) -> String {
     let mut text = String::from(
-        "| trace | budget | hits by bytes − S3-FIFO | copied ÷ inserted bytes | fresh | stale | dead | \
-         dead at most | drained in a row at most |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| trace | budget | hits by bytes − S3-FIFO | copied ÷ inserted bytes | fresh | stale | \
+         dead | dead at most | drained in a row at most |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for row in rows {
         let (Some(score), Some(reference)) = (row.score(OURS), row.score(REFERENCE)) else {
@@ -88,7 +88,8 @@ fn cost_cells(costs: &[Costs]) -> String {
     let dead_max = costs.iter().map(|costs| costs.dead_percent_max).fold(0.0, f64::max);
     let in_a_row = costs.iter().map(|costs| costs.drained_in_a_row_max).max().unwrap_or(0);
     format!(
-        " {:.2} | {copied_max:.2} | {fresh:.1} % | {stale:.1} % | {dead:.1} % | {dead_max:.1} % | {in_a_row} |\n",
+        " {:.2} | {copied_max:.2} | {fresh:.1} % | {stale:.1} % | {dead:.1} % | {dead_max:.1} % | \
+         {in_a_row} |\n",
         mean(copied)
     )
 }

@@ -65,7 +65,6 @@ impl Lead {
     }
 
     /// The number that the gate gave when this lead was made.
-    #[cfg(test)]
     pub(crate) fn purge_noted(&self) -> u64 {
         self.duty.flight.purge_noted
     }

@@ -131,6 +131,7 @@ impl<W: Words, R: Records> Index<W, R> {
         if hit.word.state() != State::Live
             || !self.swap(hit.slot, hit.word, |old| live.with_uses(old.uses()), order)
         {
+            self.records().gave_way(new.place);
             return false;
         }
         self.records().taken_out(hit, Reason::Replaced);
@@ -260,8 +261,8 @@ impl<W: Words, R: Records> Index<W, R> {
             .slots(key.hash)
             .filter(|slot| *slot != own.slot)
             .any(|slot| self.take_out_lower(row, key, slot, own.rank()));
-        if is_higher_live {
-            self.swap(own.slot, own.word, |_| Word::EMPTY, Relaxed);
+        if is_higher_live && self.swap(own.slot, own.word, |_| Word::EMPTY, Relaxed) {
+            self.records().gave_way(own.word.place());
         }
         !is_higher_live
     }

@@ -43,6 +43,11 @@ pub trait Records {
 
     /// The word of a record was taken out, and its pin is still up.
     fn taken_out(&self, _hit: &Hit<'_>, _reason: Reason) {}
+
+    /// The record at a place that was given to [`make_live`](super::Index::make_live) or
+    /// [`replace`](super::Index::replace) is not in the index, as its caller took its word out
+    /// again, or never put it in. (If somebody else took it out, that one was told.)
+    fn gave_way(&self, _place: u32) {}
 }
 
 /// A record that was found: its word, and the pin that keeps it.

@@ -152,7 +152,8 @@ impl Leader {
             return;
         };
         let FlightKey { primary, variant, .. } = self.lead.key();
-        let sequence = self.own.renew((primary, variant), known, head, times);
+        let noted = self.lead.purge_noted();
+        let sequence = self.own.renew((primary, variant), known, noted, (head, times));
         self.lead.validated(Renewed { head: Bytes::copy_from_slice(head), sequence });
     }
 

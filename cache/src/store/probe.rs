@@ -1,10 +1,11 @@
 //! What stress tests ask beside what everybody may: nothing is told that cannot be seen otherwise,
 //! but it is told in one go.
 
+use super::reclaim::Slice;
 use super::store::Store;
 use super::worker::StoreWorker;
 use crate::index::State;
-use crate::segment::Phase;
+use crate::segment::{Kind, Phase, Queue};
 
 /// How many segments there are in each phase.
 #[doc(hidden)]
@@ -24,12 +25,14 @@ pub struct Phases {
 
 /// A record that a word of the index names.
 #[doc(hidden)]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// Its whole key.
     pub key: Vec<u8>,
     /// What is counted for it.
     pub record_bytes: u64,
+    /// It is a part of a long body.
+    pub is_fragment: bool,
     /// Readers find it.
     pub is_live: bool,
     /// It is as it was written.
@@ -63,6 +66,15 @@ impl Store {
 }
 
 impl StoreWorker {
+    /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
+    #[doc(hidden)]
+    pub fn empty(&self) {
+        [Queue::Small, Queue::Main].into_iter().for_each(|queue| self.own.seal(queue));
+        let segment_count = self.own.shared.plan.geometry.segment_count();
+        // At the end of time all records are stale.
+        while self.own.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
+    }
+
     /// All records that the index names.
     #[doc(hidden)]
     pub fn named(&self) -> Vec<Named> {
@@ -74,10 +86,11 @@ impl StoreWorker {
                 Some(record) => Named {
                     key: record.key().to_vec(),
                     record_bytes: record.header.record_bytes(),
+                    is_fragment: record.header.kind == Kind::Fragment,
                     is_live,
                     is_whole: record.is_whole(),
                 },
-                None => Named { key: Vec::new(), record_bytes: 0, is_live, is_whole: false },
+                None => Named { is_live, ..Named::default() },
             }
         });
         named.collect()

@@ -96,7 +96,6 @@ impl Own {
         if self.publish(put, &appended) {
             return Ok(appended.sequence);
         }
-        appended.give_up(&self.shared);
         Err(NotStored::Outdated)
     }
 
@@ -154,17 +153,21 @@ impl Own {
         Err(NotStored::NoRoom)
     }
 
-    /// Publishes the word of a record that was appended. Is it live?
+    /// Publishes the word of a record that was appended. Is it live? Otherwise its bytes were
+    /// counted as dead by whoever took it out.
     fn publish(&self, put: &Put<'_>, appended: &Appended) -> bool {
         let key = self.key(put.key);
         let Ok(unchecked) = self.index.insert(&self.pins, &key, &appended.for_index()) else {
+            appended.give_up(&self.shared);
             return false;
         };
         crash_point!("store.unchecked");
         let purged =
             self.shared.purges.check(put.purge_noted, |purge| purge.matches_key(put.primary));
         if purged == Verdict::Purged {
-            self.index.withdraw(unchecked);
+            if self.index.withdraw(unchecked) {
+                appended.give_up(&self.shared);
+            }
             return false;
         }
         let is_live = self.index.make_live(&self.pins, &key, unchecked);

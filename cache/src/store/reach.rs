@@ -115,6 +115,18 @@ impl Reach {
     }
 }
 
+impl Reach {
+    /// Counts the bytes of a record of an open segment of this thread as dead.
+    fn count_own_dead(&self, place: u32) {
+        // SAFETY: the segment is this thread's, open or adopted: only such places are given to the
+        // methods of the index that call this.
+        let record = unsafe { self.segments().record(Place(place)) };
+        if let Ok(record) = record {
+            self.shared.count_dead(place, record.header.record_bytes());
+        }
+    }
+}
+
 impl Records for Reach {
     #[inline]
     fn segment_of(&self, place: u32) -> usize {
@@ -132,5 +144,9 @@ impl Records for Reach {
             self.note_orphans(&record);
         }
         self.shared.events.taken_out(reason);
+    }
+
+    fn gave_way(&self, place: u32) {
+        self.count_own_dead(place);
     }
 }

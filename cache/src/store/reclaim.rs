@@ -2,7 +2,7 @@
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|
-//! | [`next`](policy::next) chooses, `DRAINING` names it | a sealed segment: the next holder drains it |
+//! | [`next`](policy::next) chooses, `DRAINING` names it | a sealed segment: to be drained |
 //! | sealed → draining | the same, draining |
 //! | main only: records are counted by use, up to `DRAINED_BYTES` | goes on there |
 //! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there: what was done is out |
@@ -72,6 +72,11 @@ impl Own {
 
     /// One slice of reclaiming. `now` is in Unix seconds.
     pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
+        self.reclaim_towards(self.reserve(), now)
+    }
+
+    /// One slice on the way to so many free segments.
+    pub(crate) fn reclaim_towards(&self, reserve: u32, now: u64) -> Slice {
         let shared = &self.shared;
         let mut guard = match shared.eviction_lock.try_lock(self.part.participant()) {
             Ok(Some(guard)) => guard,
@@ -84,7 +89,7 @@ impl Own {
             guard.repaired();
         }
         self.free_drained();
-        if self.free_count(self.reserve()) >= self.reserve() {
+        if self.free_count(reserve) >= reserve {
             return Slice::Enough;
         }
         match self.draining() {

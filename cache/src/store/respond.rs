@@ -181,17 +181,24 @@ impl Own {
         false
     }
 
-    /// Stores the known record with another head in its own place. Its sequence then.
+    /// Stores the known record with another head in its own place. Its sequence then. `noted` is
+    /// the last purge before the origin was asked: what it said is not about a newer one, and a
+    /// soft purge leaves the record where it is.
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),
         known: Known,
-        head: &[u8],
-        times: Times,
+        noted: u64,
+        (head, times): (&[u8], Times),
     ) -> Option<u64> {
         let (pinned, head_start) = self.find(key)?;
         let record = pinned.record();
         if record.header.sequence != known.sequence {
+            return None;
+        }
+        // From now on a purge takes the record out instead of marking it.
+        let _ = self.reach().marks(pinned.hit.at())?.freeze();
+        if self.shared.purges.is_newer(noted, |purge| purge.matches_key(key.0)) {
             return None;
         }
         let head = [record.head().get(..head_start).unwrap_or_default(), head].concat();
@@ -227,7 +234,6 @@ impl Own {
             self.demote_orphans();
             return Some(appended.sequence);
         }
-        appended.give_up(&self.shared);
         self.demote_orphans();
         None
     }

@@ -72,7 +72,8 @@ impl<W: Words> Actor<W> {
             0..35 if is_own => self.put(own, value),
             35..40 if is_own => self.renew(own, value),
             40..42 => self.purge(key),
-            42..50 => self.lend(key),
+            42..43 => self.purge_softly(key),
+            43..50 => self.lend(key),
             50..56 => self.read_lent(),
             _ => self.get(key, value).map(|_| ()),
         }
@@ -148,6 +149,12 @@ impl<W: Words> Actor<W> {
             self.ledger.end_before(key, value, begun + 1);
         }
         Ok(())
+    }
+
+    /// What stays must be validated, and what is on its way is not stored.
+    fn purge_softly(&mut self, key: u32) -> Done {
+        let purged = self.worker.purge_softly(&super::key_bytes(key));
+        purged.map(|_| ()).map_err(|busy| busy.to_string())
     }
 
     fn lend(&mut self, key: u32) -> Done {

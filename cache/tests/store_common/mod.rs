@@ -127,6 +127,8 @@ pub(crate) fn values(value: u32) -> Vec<u8> {
 pub(crate) struct Seen {
     pub(crate) label: Label,
     pub(crate) known: Known,
+    /// It was purged softly.
+    pub(crate) is_soft: bool,
     /// Fragments of a long body may leave before its head.
     pub(crate) is_whole: bool,
 }
@@ -158,7 +160,7 @@ pub(crate) fn read(worker: &StoreWorker, found: &Found<'_>) -> Result<Seen, Stri
             }
         }
     }
-    Ok(Seen { label, known, is_whole })
+    Ok(Seen { label, known, is_soft: found.is_soft(), is_whole })
 }
 
 /// Begins a fetch of a key as a server does that has just looked it up. `None`: it may not, now.

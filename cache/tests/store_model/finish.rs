@@ -1,6 +1,6 @@
 //! What must be true of the store as a whole: now and then, and when all is purged.
 
-use forebay_cache::{Store, StoreWorker};
+use forebay_cache::{CheckDepth, Store, StoreWorker};
 
 use crate::oracle::check_sums;
 use crate::store_common;
@@ -14,22 +14,27 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
     if named_bytes != stats.live_bytes {
         return Err(format!("{named_bytes} bytes are named: {stats:?}"));
     }
-    match named.iter().find(|named| !named.is_live || !named.is_whole) {
-        None => Ok(()),
-        Some(named) => Err(format!("{named:?}")),
+    if let Some(named) = named.iter().find(|named| !named.is_live || !named.is_whole) {
+        return Err(format!("{named:?}"));
     }
+    let report = store.check(CheckDepth::Headers, |_| ()).map_err(|error| error.to_string())?;
+    if report.fault_count + report.drift_count > 0 { Err(report.to_string()) } else { Ok(()) }
 }
 
-/// All keys are purged, nothing is lent: no byte is live, and nothing is pinned.
+/// All keys are purged, nothing is lent, all others have left: only fragments of bodies are live,
+/// which have only to wait until their turn comes, nothing is pinned, and all segments can be free.
 pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     check_live(store, worker)?;
-    let (stats, pin_count) = (store.stats(), store.pin_count());
-    if stats.live_bytes + stats.growing_bytes + stats.copied_bytes + pin_count == 0 {
-        return Ok(());
+    if let Some(named) = worker.named().iter().find(|named| !named.is_fragment) {
+        return Err(format!("it was purged: {named:?}"));
     }
-    let named = worker.named();
-    let keys: Vec<_> = named.iter().map(|named| String::from_utf8_lossy(&named.key)).collect();
-    Err(format!("{pin_count} pins, {keys:?} are left: {stats:?}"))
+    worker.empty();
+    let (stats, phases, pin_count) = (store.stats(), store.phases(), store.pin_count());
+    let in_use = stats.live_bytes + stats.growing_bytes + stats.copied_bytes + pin_count;
+    if in_use == 0 && u64::from(phases.free) == stats.segment_count {
+        return check_live(store, worker);
+    }
+    Err(format!("{pin_count} pins, {phases:?}, {:?}: {stats:?}", worker.named()))
 }
 
 /// Nobody works any more: purges these keys, and looks.

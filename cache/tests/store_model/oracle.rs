@@ -1,10 +1,10 @@
 //! What may be found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_cache::Stats;
 
-use crate::store_common::Label;
+use crate::store_common::{Label, Seen};
 
 /// What may be found under a key; to find nothing is always right.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +14,10 @@ pub(crate) struct Possible {
     /// Variants by value, with the number of their names; the last ones stored last. Several only
     /// after a store that failed.
     bases: Vec<(u32, BTreeMap<u32, Label>)>,
-    /// Raised by each purge.
+    /// Raised by each purge, also by a soft one.
     pub(crate) purge_count: u32,
+    /// What was purged softly: versions, and how often they were renewed then.
+    soft: BTreeSet<(u32, u32)>,
 }
 
 impl Possible {
@@ -43,6 +45,14 @@ impl Possible {
         self.purge_count += 1;
         self.record = None;
         self.bases.clear();
+        self.soft.clear();
+    }
+
+    pub(crate) fn purged_softly(&mut self) {
+        self.purge_count += 1;
+        let variants = self.bases.iter().flat_map(|(_, variants)| variants.values());
+        let all = self.record.iter().chain(variants);
+        self.soft.extend(all.map(|label| (label.version, label.renewed)));
     }
 
     /// A record that was found got another head.
@@ -56,19 +66,32 @@ impl Possible {
         }
     }
 
-    pub(crate) fn check(&self, found: Label) -> Result<(), String> {
-        if self.record == Some(found) { Ok(()) } else { Err(format!("{found:?} of {self:?}")) }
+    pub(crate) fn check(&self, seen: &Seen) -> Result<(), String> {
+        self.check_mark(seen)?;
+        match self.record == Some(seen.label) {
+            true => Ok(()),
+            false => Err(format!("{seen:?} of {self:?}")),
+        }
     }
 
-    pub(crate) fn check_variant(&self, names: u32, found: Option<Label>) -> Result<(), String> {
+    pub(crate) fn check_variant(&self, names: u32, seen: Option<&Seen>) -> Result<(), String> {
+        seen.map_or(Ok(()), |seen| self.check_mark(seen))?;
         let mut possible = self.bases.iter().filter(|(number, _)| *number == names);
         let fits = |variants: &BTreeMap<u32, Label>| {
-            found.is_none_or(|found| variants.get(&found.value) == Some(&found))
+            seen.is_none_or(|seen| variants.get(&seen.label.value) == Some(&seen.label))
         };
-        if possible.any(|(_, variants)| fits(variants)) {
-            return Ok(());
+        match possible.any(|(_, variants)| fits(variants)) {
+            true => Ok(()),
+            false => Err(format!("names {names}, {seen:?} of {self:?}")),
         }
-        Err(format!("names {names}, {found:?} of {self:?}"))
+    }
+
+    fn check_mark(&self, seen: &Seen) -> Result<(), String> {
+        let is_soft = self.soft.contains(&(seen.label.version, seen.label.renewed));
+        match seen.is_soft == is_soft {
+            true => Ok(()),
+            false => Err(format!("purged softly: {is_soft}, but {seen:?}")),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use forebay_cache::{
 
 use crate::finish;
 use crate::oracle::{Possible, Totals};
-use crate::sequence::{KEYS_MAX, Kind, Operation, Setting};
+use crate::sequence::{Kind, Operation, Setting};
 use crate::store_common::{self as common, Label, Seen};
 
 /// When a sequence begins.
@@ -18,6 +18,9 @@ const START: u64 = 1_000_000;
 
 /// Fetches that are under way at a time.
 const FILLS_MAX: usize = 6;
+
+/// More than it takes to make room.
+const TURNS_MAX: usize = 5000;
 
 /// How often the sums are looked at.
 const CHECK_EVERY: usize = 1000;
@@ -62,14 +65,16 @@ pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals
         let done = play.one(*operation);
         done.map_err(|why| format!("operation {number}, {operation:?}: {why}"))?;
         if number % CHECK_EVERY == 0 {
+            play.rest()?;
             finish::check_live(&play.store, &play.workers[0])?;
         }
     }
     play.fills.clear();
     play.pieces.clear();
-    for key in 0..KEYS_MAX as u32 {
+    for key in 0..setting.keys as u32 {
         play.purge(key as usize % play.workers.len(), key)?;
     }
+    play.workers.truncate(1);
     finish::check_empty(&play.store, &play.workers[0])?;
     let stats = play.store.stats();
     play.totals.count_stats(&stats);
@@ -84,7 +89,7 @@ impl<'a> Play<'a> {
             setting,
             store,
             workers,
-            possible: vec![Possible::default(); KEYS_MAX],
+            possible: vec![Possible::default(); setting.keys],
             fills: Vec::new(),
             pieces: Vec::new(),
             lost: BTreeSet::new(),
@@ -114,6 +119,7 @@ impl<'a> Play<'a> {
             }
             Kind::Renew => self.renew(operation),
             Kind::Purge => self.purge(operation.worker, operation.key),
+            Kind::PurgeSoftly => self.purge_softly(operation.worker, operation.key),
             Kind::Forget => self.forget(operation),
             Kind::Turn => self.turn(operation),
             Kind::Rejoin => self.rejoin(operation.worker),
@@ -221,7 +227,7 @@ impl<'a> Play<'a> {
             Lookup::Miss => Ok(None),
             Lookup::Record(found) => {
                 let seen = common::read(worker, &found)?;
-                possible.check(seen.label)?;
+                possible.check(&seen)?;
                 Ok(Some((seen, false)))
             }
             Lookup::Base(base) => {
@@ -229,7 +235,7 @@ impl<'a> Play<'a> {
                 let names = names.ok_or("no names")?;
                 let found = base.variant(&common::values(value));
                 let seen = found.map(|found| common::read(worker, &found)).transpose()?;
-                possible.check_variant(names, seen.map(|seen| seen.label))?;
+                possible.check_variant(names, seen.as_ref())?;
                 Ok(seen.map(|seen| (seen, true)))
             }
         }
@@ -257,9 +263,13 @@ impl<'a> Play<'a> {
         if self.pieces.len() >= self.setting.lent_max {
             return Ok(());
         }
-        let bytes = common::key_bytes(key);
         let owner = &self.workers[worker];
-        let Lookup::Record(found) = owner.lookup(&bytes) else {
+        let keys: Vec<_> = (key..key + 8).map(common::key_bytes).collect();
+        let records = keys.iter().filter_map(|key| match owner.lookup(key) {
+            Lookup::Record(found) => Some(found),
+            _ => None,
+        });
+        let Some(found) = records.into_iter().next() else {
             return Ok(());
         };
         self.version += 1;
@@ -329,6 +339,11 @@ impl<'a> Play<'a> {
             Join::Stored => return Err("what was found just now is not current".to_owned()),
             Join::Follower(_) | Join::Declined => return Ok(()),
         };
+        match operation.choice % 16 {
+            0 => self.purge(worker, key)?,
+            1 => self.purge_softly(worker, key)?,
+            _ => {}
+        }
         let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
         let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
         leader.validated(&label.head(), times);
@@ -337,6 +352,9 @@ impl<'a> Play<'a> {
             return Err("not validated".to_owned());
         };
         if renewed.sequence.is_some() {
+            if operation.choice % 16 < 2 {
+                return Err(format!("{label:?} was validated, and purged while it came"));
+            }
             self.possible[key as usize].renewed(label, is_variant);
             self.totals.count("renewed", 1);
             self.look(worker, key, value)?;
@@ -354,6 +372,14 @@ impl<'a> Play<'a> {
         }
     }
 
+    fn purge_softly(&mut self, worker: usize, key: u32) -> Done {
+        let purged = self.workers[worker].purge_softly(&common::key_bytes(key));
+        let purged = purged.map_err(|busy| busy.to_string())?;
+        self.totals.count("softened", purged.records);
+        self.possible[key as usize].purged_softly();
+        (0..5).try_for_each(|value| self.look(worker, key, value).map(|_| ()))
+    }
+
     fn forget(&mut self, operation: Operation) -> Done {
         let Operation { worker, key, value, .. } = operation;
         let Some((seen, is_variant)) = self.get(operation)? else {
@@ -369,9 +395,21 @@ impl<'a> Play<'a> {
     }
 
     fn turn(&mut self, operation: Operation) -> Done {
-        self.now += (operation.choice % 16 == 0) as u64;
+        self.now += u64::from(operation.choice.is_multiple_of(16));
         let lost = &mut self.lost;
         self.workers[operation.worker].turn(self.now, |tag| _ = lost.insert(tag));
+        Ok(())
+    }
+
+    /// What is to be done comes to an end.
+    fn rest(&mut self) -> Done {
+        let lost = &mut self.lost;
+        for worker in &self.workers {
+            let turn = || worker.turn(self.now, |tag| _ = lost.insert(tag));
+            if std::iter::repeat_with(turn).take(TURNS_MAX).all(|is_more| is_more) {
+                return Err(format!("there is always more to do: {:?}", self.store.stats()));
+            }
+        }
         Ok(())
     }
 

@@ -8,10 +8,10 @@ use crate::store_common::BODY_BYTES_MAX;
 use crate::{operation_count, oracle::Totals};
 
 /// Operations on one store.
-const OPERATIONS: usize = 20_000;
+const OPERATIONS: usize = 5_000;
 
-/// Keys beyond these are asked for but never stored.
-pub(crate) const KEYS_MAX: usize = 4000;
+/// Keys of one store.
+const KEYS_MAX: usize = 4000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     DropLent,
     Renew,
     Purge,
+    PurgeSoftly,
     Forget,
     Turn,
     /// A worker leaves, and another one comes.
@@ -54,6 +55,7 @@ const SHARES: &[(Kind, usize)] = &[
     (Kind::DropLent, 20),
     (Kind::Renew, 40),
     (Kind::Purge, 12),
+    (Kind::PurgeSoftly, 12),
     (Kind::Forget, 10),
     (Kind::Turn, 90),
     (Kind::Rejoin, 1),
@@ -76,7 +78,8 @@ pub(crate) struct Operation {
 pub(crate) struct Setting {
     pub(crate) store: StoreConfig,
     pub(crate) workers: usize,
-    keys: usize,
+    /// There are so many, each with a number below this.
+    pub(crate) keys: usize,
     body_bytes_max: usize,
     has_variants: bool,
     /// Pieces that are lent at a time.

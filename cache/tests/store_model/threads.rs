@@ -39,8 +39,7 @@ fn round(random: &mut Rng, actors: u32) {
     let cast = Cast { actors, keys, body_bytes_max };
     let store = Store::open(config.clone()).expect("a store");
     let words = Arc::new(LineWords::new(Ledger::<LineWords>::words_needed(keys)));
-    let (hits, stored, is_failed) =
-        (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let (hits, stored, is_failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let run = |number: u32, random: Rng| {
         let ledger = Ledger::new(Arc::clone(&words), 0);
         let worker = store.join().expect("a place");

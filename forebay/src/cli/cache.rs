@@ -15,7 +15,7 @@ pub(super) fn command() -> Command {
         .subcommand(list())
         .subcommand(get())
         .after_help(
-            "Nothing is changed and no server has to answer: a server that uses the cache goes on.\n\n\
+            "Nothing is changed and no server has to answer: one that uses the cache goes on.\n\n\
              Examples:\n  \
              forebay cache check /dev/shm/forebay\n  \
              forebay cache stats /dev/shm/forebay",

@@ -60,19 +60,23 @@ impl WorkerThread {
     /// Starts the thread, which accepts nothing before [`Command::Accept`].
     ///
     /// # Errors
-    /// The thread or its event loop can't be made.
+    /// The thread can't be made.
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
         let (up, is_up) = std::sync::mpsc::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .max_blocking_threads(BLOCKING_THREADS_MAX)
-            .build()?;
         let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).spawn(
             move || {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
                     Event::NotPinned.log(&format_args!("CPU {}: {error}", start.cpu));
                 }
+                let runtime = match event_loop() {
+                    Ok(runtime) => runtime,
+                    Err(error) => {
+                        // Who started this thread hears of it, if anybody does.
+                        let _ = up.send(Err(StartError::Thread(error)));
+                        return false;
+                    }
+                };
                 let finished = LocalSet::new().block_on(&runtime, work(start, up, received));
                 // Nobody knows how long the system takes for a name, and nobody waits for it now.
                 runtime.shutdown_background();
@@ -85,11 +89,21 @@ impl WorkerThread {
     /// Waits until nothing can keep the worker from accepting.
     ///
     /// # Errors
-    /// A socket can't enter its event loop, or it can't take part in the store.
+    /// Its event loop can't be made, or a socket can't enter it, or it can't take part in the
+    /// store.
     pub(crate) fn wait_until_up(&self) -> Result<(), StartError> {
         let ended = |_| Err(StartError::Thread(io::Error::other("a worker has ended")));
         self.is_up.recv().unwrap_or_else(ended)
     }
+}
+
+/// The event loop of the calling thread. Made by the thread itself, it lies in memory of its own:
+/// what it writes for every request then shares no cache line with another worker's.
+fn event_loop() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .build()
 }
 
 /// The sockets in the event loop of the calling thread.

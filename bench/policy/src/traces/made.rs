@@ -257,7 +257,7 @@ fn sizes(maker: &mut Maker) {
     sizes_of_all(maker);
 }
 
-/// Log-normal: half of all are below 12 KiB, the mean is about 33 KiB.
+/// Log-normal: half of all are below 12 KiB, the mean is about 36 KiB.
 fn sizes_of_all(maker: &mut Maker) {
     const MEDIAN: f64 = 12.0 * 1024.0;
     const SIGMA: f64 = 1.5;

@@ -183,7 +183,8 @@ async fn read_all(mut reader: Reader) -> Option<Vec<u8>> {
         match poll_fn(|cx| reader.poll_fragments(cx, 700, &mut fragments)).await {
             ReadEvent::Data => {}
             ReadEvent::Done => return Some(fragments.concat()),
-            ReadEvent::Aborted | ReadEvent::Stored { .. } => return None,
+            ReadEvent::Stored { .. } => panic!("nothing is stored here"),
+            ReadEvent::Aborted => return None,
         }
     }
 }

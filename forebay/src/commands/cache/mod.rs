@@ -9,6 +9,7 @@ mod meter;
 mod stats;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -57,9 +58,10 @@ fn file_at(place: &Path) -> Result<PathBuf, String> {
     let file = place.join(REGION_FILE);
     match fs::symlink_metadata(&file) {
         Ok(_) => Ok(file),
-        Err(error) => {
-            Err(format!("{shown} holds no cache: its file `{REGION_FILE}` cannot be read: {error}"))
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(format!("{shown} holds no cache: there is no file `{REGION_FILE}` in it"))
         }
+        Err(error) => Err(format!("{}: {error}", file.display())),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_cache::{ListedRecord, RecordKind, RegionStats, StoreReader};
+use forebay_shm::ParticipantStatus;
 use serde_json::{Map, Value, json};
 
 use super::name_of;
@@ -45,7 +46,7 @@ pub(super) fn run(reader: &StoreReader, file: &Path, args: &ArgMatches) -> ExitC
     let stats = reader.stats();
     match is_set(args, "json") {
         true => say!("{}", stats_json(&stats, &tallies)),
-        false => print(&stats, &tallies, file),
+        false => print(reader, (&stats, &tallies), file),
     }
     ExitCode::SUCCESS
 }
@@ -72,13 +73,24 @@ fn segments_of(stats: &RegionStats) -> [(&'static str, u64); 6] {
     ]
 }
 
-fn print(stats: &RegionStats, tallies: &[Tally; KINDS.len()], file: &Path) {
-    say!(
-        "{}: {} participants, {} purges so far\n",
-        file.display(),
-        stats.participant_count,
-        stats.purge_count
-    );
+/// Who takes part: threads of the servers that use the cache.
+fn participants(reader: &StoreReader) -> String {
+    let all = reader.participants();
+    let is_dead = |status| matches!(status, ParticipantStatus::Dead | ParticipantStatus::Sweeping);
+    let dead_count = all.iter().filter(|listed| is_dead(listed.status)).count();
+    match dead_count {
+        0 => format!("{} threads use it", all.len()),
+        _ => format!("{} threads use it, {dead_count} died", all.len() - dead_count),
+    }
+}
+
+fn print(
+    reader: &StoreReader,
+    (stats, tallies): (&RegionStats, &[Tally; KINDS.len()]),
+    file: &Path,
+) {
+    say!("{}", file.display());
+    say!("{}; {} purges so far\n", participants(reader), stats.purge_count);
     shares::print("region", stats.region_bytes, &shares_of(stats));
     let segments = segments_of(stats).map(|(name, count)| format!("{count} {name}")).join(", ");
     say!("\nsegments of {} bytes: {segments}", stats.segment_bytes);

@@ -30,8 +30,8 @@ pub(crate) struct Division {
 }
 
 impl Config {
-    /// As the store is built, at its coarsest: one worker, and the 64 segments that it aims at. Less
-    /// than 64 segments of 64 KiB are for memory of less than 4 MiB.
+    /// As the store is built, with one worker: 64 to 127 segments, less only if memory is below
+    /// 4 MiB.
     pub(crate) const STORE: Self = Self {
         rules: Rules::STORE,
         segments: 64,

@@ -1,0 +1,77 @@
+//! A process dies at each crash point, some times after it has passed it; others go on.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::process::Actor;
+use crate::random::{start, wait_for_steps};
+use crate::rng::Rng;
+use crate::scene::Scene;
+
+/// Other builds have none.
+const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
+
+/// The process dies when it comes to a point for this time.
+const TIMES: &[u32] = &[1, 2, 7];
+
+/// Points that are reached where somebody has died before, and nobody else cares for that. They
+/// are not reached often.
+const AFTER_A_DEATH: &[&str] = &["segment.suspect", "segment.adopted"];
+
+/// The points in the sources of the store.
+fn points() -> BTreeSet<String> {
+    let mut points = BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a text");
+            for after in text.split("crash_point!(\"").skip(1) {
+                points.extend(after.split('"').next().map(str::to_owned));
+            }
+        }
+    }
+    points
+}
+
+#[test]
+fn who_dies_at_a_crash_point_of_the_store_leaves_nothing() {
+    if !HAS_CRASH_POINTS {
+        return;
+    }
+    let mut random = Rng::of("who_dies_at_a_crash_point_of_the_store");
+    let points = points();
+    assert!(points.len() > 20, "{points:?}");
+    for point in &points {
+        let dir = tempfile::tempdir().expect("a directory");
+        let scene = Scene::open(dir.path());
+        for times in TIMES {
+            die_at(&scene, dir.path(), point, *times, &mut random);
+        }
+        scene.check_end(point);
+    }
+}
+
+/// One dies by SIGKILL, the next one at the point, while a third one works if that may be; who
+/// works then must go on.
+fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) {
+    scene.stop(false);
+    let first = start(dir, 0, random, None);
+    wait_for_steps(scene, 0, 300);
+    let is_after_death = AFTER_A_DEATH.contains(&point);
+    let witness = (!is_after_death).then(|| start(dir, 1, random, None));
+    first.kill();
+    let times = if is_after_death { 1 } else { times };
+    // It does not end by itself: so it has reached the point.
+    start(dir, 2, random, Some(&format!("{point}:{times}"))).end_killed();
+    let witness = witness.unwrap_or_else(|| start(dir, 1, random, None));
+    wait_for_steps(scene, 1, 200);
+    let next = start(dir, 2, random, None);
+    wait_for_steps(scene, 2, 200);
+    scene.stop(true);
+    [witness, next].into_iter().for_each(Actor::end_well);
+}

@@ -1,0 +1,135 @@
+//! What the processes share: a store, and what they know of its keys.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+
+use forebay_cache::{CheckDepth, ConfigError, OpenError, Store, StoreConfig, StoreWorker};
+use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
+use forebay_sync::Words;
+
+use crate::rng::Rng;
+use crate::store_common::actor::{Actor, Cast};
+use crate::store_common::key_bytes;
+use crate::store_common::ledger::Ledger;
+
+pub(crate) const WORKERS: u32 = 4;
+
+const CAST: Cast = Cast { actors: WORKERS, keys: 400, body_bytes_max: 30_000 };
+
+const LEDGER_KIND: u32 = 100;
+
+/// Words before the ledger's: whether to stop, then the progress of each worker.
+const STOP: usize = 0;
+const PROGRESS: usize = 8;
+const LEDGER: usize = 64;
+
+pub(crate) struct Scene {
+    pub(crate) store: Store,
+    words: Area,
+}
+
+impl Scene {
+    /// Opens what lies in a directory, or makes it.
+    pub(crate) fn open(dir: &Path) -> Scene {
+        let ledger_words = LEDGER + Ledger::<Area>::words_needed(CAST.keys);
+        let spec = RegionSpec {
+            bytes: 1 << 20,
+            participants_max: 1,
+            barrier: BarrierWish::Best,
+            areas: &[AreaSpec { kind: LEDGER_KIND, version: 1, bytes: ledger_words as u64 * 8 }],
+        };
+        let region = Region::open_or_create(&dir.join("ledger/region"), &spec);
+        let words = region.expect("a region").area(LEDGER_KIND).expect("its area");
+        let store = Store::open(config(dir.join("store/region"))).expect("a store");
+        Scene { store, words }
+    }
+
+    pub(crate) fn actor(&self, number: u32, random: Rng) -> Actor<Area> {
+        let worker = self.store.join().expect("a place");
+        Actor::new(worker, Ledger::new(self.words.clone(), LEDGER), CAST, number, random)
+    }
+
+    pub(crate) fn stop(&self, is_stopped: bool) {
+        self.words.word(STOP).store(is_stopped.into(), SeqCst);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.words.word(STOP).load(SeqCst) != 0
+    }
+
+    /// Steps that a worker has done, all its lives together.
+    pub(crate) fn progress(&self, number: u32) -> u64 {
+        self.words.word(PROGRESS + number as usize).load(SeqCst)
+    }
+
+    pub(crate) fn count_step(&self, number: u32) {
+        self.words.word(PROGRESS + number as usize).fetch_add(1, SeqCst);
+    }
+
+    /// All others have ended: nothing of them is left, and all memory can be had again.
+    pub(crate) fn check_end(&self, case: &str) {
+        self.store.sweep().expect("a sweep");
+        let worker = self.store.join().expect("a place");
+        worker.mend();
+        let phases = self.store.phases();
+        assert_eq!((phases.open, phases.suspect), (0, 0), "{case}: {phases:?}");
+        assert_eq!(self.store.pin_count(), 0, "{case}: pins are left");
+        let named = worker.named();
+        let wrong = named.iter().find(|named| !named.is_live || !named.is_whole);
+        assert_eq!(wrong, None, "{case}");
+        self.check_sums(case);
+        let report = self.store.check(CheckDepth::Checksums, |_| ()).expect("its sizes");
+        assert!(report.is_sound(), "{case}: {report}");
+        for key in 0..CAST.keys {
+            worker.purge(&key_bytes(key)).expect("a purge");
+        }
+        let left = worker.named().into_iter().find(|named| !named.is_fragment);
+        assert_eq!(left, None, "{case}: it was purged");
+        self.check_empty(&worker, case);
+        drop(worker);
+        self.check_use(case);
+    }
+
+    fn check_empty(&self, worker: &StoreWorker, case: &str) {
+        worker.empty();
+        let (phases, stats) = (self.store.phases(), self.store.stats());
+        assert_eq!(u64::from(phases.free), stats.segment_count, "{case}: {phases:?}");
+        assert_eq!((stats.live_bytes, stats.dead_bytes, stats.pinned_bytes), (0, 0, 0), "{case}");
+        assert_eq!(worker.named(), [], "{case}: words are left");
+        self.check_sums(case);
+    }
+
+    fn check_sums(&self, case: &str) {
+        let stats = self.store.stats();
+        let sum = stats.free_bytes
+            + stats.live_bytes
+            + stats.dead_bytes
+            + stats.metadata_bytes
+            + stats.growing_bytes
+            + stats.pinned_bytes
+            + stats.copied_bytes;
+        assert_eq!(sum, stats.budget_bytes, "{case}: {stats:?}");
+    }
+
+    /// What is empty can be filled.
+    fn check_use(&self, case: &str) {
+        let mut actor = self.actor(0, Rng::of(case));
+        for _ in 0..500 {
+            actor.step().expect(case);
+        }
+        assert!(actor.stored > 0, "{case}: nothing is stored any more");
+    }
+}
+
+fn config(path: PathBuf) -> StoreConfig {
+    let mut config = StoreConfig::with_budget(0);
+    config.worker_count = WORKERS;
+    config.record_bytes_expected = 2048;
+    config.budget_bytes = match Store::open(config.clone()) {
+        Err(OpenError::Config(ConfigError::BudgetTooSmall { minimum_bytes })) => minimum_bytes,
+        other => panic!("{other:?}"),
+    };
+    config.object_bytes_max = config.budget_bytes / 8;
+    config.path = Some(path);
+    config
+}

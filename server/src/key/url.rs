@@ -1,0 +1,49 @@
+//! From a URL, as an operator types it, to the key of what is stored for it.
+
+use forebay_http::authority::Authority;
+
+use super::{write_key, write_key_of};
+use crate::config::Config;
+
+/// Writes the key of what an `http` URL names into `key`, for an operator who purges it.
+///
+/// # Errors
+/// A sentence that says what is wrong with the URL, or that no site serves it.
+pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
+    let (authority, path_query) = split_url(url)?;
+    let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
+    write_key(key, site, Some(authority), path_query);
+    Ok(())
+}
+
+/// The same for a site of which only the name is known, as a tool does that looks at a cache.
+///
+/// # Errors
+/// A sentence that says what is wrong with the URL.
+pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
+    let (authority, path_query) = split_url(url)?;
+    write_key_of(key, site_name, Some(authority), path_query);
+    Ok(())
+}
+
+fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static str> {
+    let rest = strip_scheme(url).ok_or("a URL begins with http:// here")?;
+    let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
+    let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));
+    let authority = Authority::parse(authority).ok_or("the URL's host or port is malformed")?;
+    let path_query = match path_query {
+        b"" => b"/",
+        path if is_path_query(path) => path,
+        _ => return Err("the URL's path has bytes that a request can't have"),
+    };
+    Ok((authority, path_query))
+}
+
+fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = url.split_at_checked(b"http://".len())?;
+    scheme.eq_ignore_ascii_case(b"http://").then_some(rest)
+}
+
+fn is_path_query(path: &[u8]) -> bool {
+    path.first() == Some(&b'/') && path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#')
+}
