@@ -120,8 +120,9 @@ settings! {
         reason: "Below the minimum a single picture would push out everything else.",
     }
     cache_dir: CacheDir = "none" {
-        doc: "Directory that the server keeps for itself and hands over in an upgrade, for what \
-            outlives it; `none`: there is none. A second server on it is refused.",
+        doc: "Directory for the cache, which then outlives the server (restart, kill -9, upgrade), \
+            until the machine is started again: best on a file system in memory. `none`: the cache \
+            ends with the process. A second server on it is refused.",
         kind: Kind::Text { hint: "DIR", expected: "none or a directory" },
         reloads: false,
         reason: "It is made with mode 0700 and has to belong to the user.",
