@@ -1,8 +1,8 @@
 //! Lending: parts of bodies that clients have still to read.
 //!
 //! A piece that is lent keeps its segment pinned. A client may take long, and the segment may be
-//! wanted: then its owner [gives it up](Own::give_up_drained). What is unsent is copied to memory of
-//! this process, as far as the share for such copies goes, and the others are lost: their
+//! wanted: then its owner [gives it up](Own::give_up_drained). What is unsent is copied to memory
+//! of this process, as far as the share for such copies goes, and the others are lost: their
 //! connections have to be reset.
 //!
 //! Bytes are borrowed under a [`Reading`], and nothing is given up while there is one.

@@ -10,9 +10,9 @@
 //! | barrier, nobody pins it: free | a free segment |
 //!
 //! Nothing is reclaimed while free segments are in reserve. Pinned segments are passed over as long
-//! as they are less than a quarter of all; then they are drained, too, and their owners are asked to
-//! give them up. Few wait for that at a time: a drained segment holds nothing that can be found, and
-//! what was moved out of it takes room.
+//! as they are less than a quarter of all; then they are drained, too, and their owners are asked
+//! to give them up. Few wait for that at a time: a drained segment holds nothing that can be found,
+//! and what was moved out of it takes room.
 
 #![allow(unsafe_code)]
 
@@ -225,8 +225,8 @@ impl Own {
         self.end_draining()
     }
 
-    /// Calls `see` for the records from `DRAINED_BYTES` on, until it has enough or a damaged place is
-    /// met: what is behind that is looked for in the whole index.
+    /// Calls `see` for the records from `DRAINED_BYTES` on, until it has enough or a damaged place
+    /// is met: what is behind that is looked for in the whole index.
     fn walk(&self, segment: u32, mut see: impl FnMut(&Scanned, KeyHash) -> Walk) -> Walked {
         let start = self.word(word::DRAINED_BYTES).load(Relaxed);
         let mut key = self.scratch.take();

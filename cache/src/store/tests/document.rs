@@ -1,7 +1,7 @@
 //! docs/format/store.md against the code.
 
-use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
 use crate::store::choose::WANTED;
+use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
 
 #[test]
 fn the_document_describes_areas_and_words() {
