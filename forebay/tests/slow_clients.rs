@@ -147,9 +147,8 @@ fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
     }
     // What is left are the heads of what they are being sent.
     assert!(stats["cache_growing_bytes"] < 1000.0 * ASLEEP as f64, "{stats:#?}");
-    for some in ["cache_copied_out_total", "cache_lent_lost_total"] {
-        assert!(stats[some] > 0.0, "{some}: {stats:#?}");
-    }
+    // Whether the share for copies lasts for all of them depends on who is asked first.
+    assert!(stats["cache_copied_out_total"] > 0.0, "{stats:#?}");
     let (mut whole, mut cut) = (0, 0);
     // Some of them read on.
     for (target, client) in asleep.iter_mut().step_by(4) {
