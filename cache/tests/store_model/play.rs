@@ -302,9 +302,14 @@ impl<'a> Play<'a> {
             return Ok(());
         };
         let piece = &mut self.pieces[at];
-        let is_lost = self.lost.contains(&piece.tag);
-        if piece.lent.is_lost() != is_lost || piece.lent.len() != piece.left.len() {
-            return Err(format!("told of its loss: {is_lost}; {:?}", piece.lent));
+        let is_lost = piece.lent.is_lost();
+        if is_lost && !self.lost.contains(&piece.tag) {
+            // It was lost to make room just now; a turn tells.
+            let lost = &mut self.lost;
+            self.workers[piece.worker].turn(self.now, |tag| _ = lost.insert(tag));
+        }
+        if self.lost.contains(&piece.tag) != is_lost || piece.lent.len() != piece.left.len() {
+            return Err(format!("lost: {is_lost}, but told otherwise; {:?}", piece.lent));
         }
         if is_lost {
             return Ok(());
