@@ -15,13 +15,14 @@ impl StoreWorker {
         own.now.set(now);
         own.answer_asked();
         own.tell_lost(lost);
-        if !own.is_due.get() {
+        if !own.is_due.get() && !own.sees_waiting.get() {
             return own.verify_slice();
         }
         match own.reclaim_slice(now) {
             Slice::More => true,
             Slice::Enough => {
                 own.is_due.set(false);
+                own.sees_waiting.set(own.waiting_count() > 0);
                 own.verified.get().is_some()
             }
             Slice::Busy | Slice::Nothing => false,

@@ -41,6 +41,8 @@ pub(crate) struct Own {
     pub(crate) lending: Lending,
     /// Something may be left to be done: see [`StoreWorker::turn`].
     pub(crate) is_due: Cell<bool>,
+    /// Segments that are drained waited for their pins when this thread last looked.
+    pub(crate) sees_waiting: Cell<bool>,
     /// The time in Unix seconds, as it was last told.
     pub(crate) now: Cell<u64>,
     /// The segment and the offset from which on records are to be verified.
@@ -115,6 +117,7 @@ impl StoreWorker {
                 main: RefCell::default(),
                 lending: Lending::default(),
                 is_due: Cell::new(true),
+                sees_waiting: Cell::new(false),
                 now: Cell::new(0),
                 verified: Cell::new(shared.begins_verifying().then_some((0, 0))),
                 scratch: RefCell::default(),
