@@ -116,6 +116,10 @@ class Forebay:
     def rss_bytes(self):
         return status_bytes(self.process.pid, "VmRSS")
 
+    def memory_bytes(self):
+        """Memory that it has, without the program itself: the cache's, and its own."""
+        return status_bytes(self.process.pid, "RssAnon") + status_bytes(self.process.pid, "RssShmem")
+
     def peak_bytes(self):
         return status_bytes(self.process.pid, "VmHWM")
 
