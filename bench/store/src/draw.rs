@@ -22,6 +22,14 @@ impl Spread {
         }
     }
 
+    /// Lookups of one thread in one round: some tenths of a second.
+    pub(crate) fn draws(self) -> usize {
+        match self {
+            Spread::Uniform | Spread::Zipf => 1 << 20,
+            Spread::OneHot => 1 << 23,
+        }
+    }
+
     /// Numbers of keys below `key_count`.
     pub(crate) fn draw(self, key_count: usize, draws: usize, seed: u64) -> Vec<u32> {
         let mut random = fastrand::Rng::with_seed(seed);

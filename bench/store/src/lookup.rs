@@ -8,9 +8,6 @@ use crate::caches::{Cache, Forebay, Hashbrown, Moka, Papaya, QuickCache, TinyUfo
 use crate::draw::Spread;
 use crate::time::{Spent, median};
 
-/// Lookups of one thread in one round.
-const DRAWS: usize = 1 << 20;
-
 /// What is measured of one cache and one spread.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -23,6 +20,10 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    fn new(cache: &'static str, spread: Spread) -> Row {
+        Row { cache, spread, one_ns: Vec::new(), two_times: Vec::new() }
+    }
+
     pub(crate) fn one(&self) -> f64 {
         median(&self.one_ns)
     }
@@ -35,17 +36,16 @@ impl Row {
 /// Fills every cache, then measures them in turns.
 pub(crate) fn measure(key_count: usize, rounds: usize, spreads: &[Spread]) -> Vec<Row> {
     let keys = keys(key_count);
-    let mut rows = Vec::new();
-    let bench = Bench { keys: &keys, rounds, spreads };
-    // One after another, since all together would not fit into memory at 1,000,000 keys.
-    bench.cache::<Forebay>(&mut rows);
-    bench.cache::<Papaya>(&mut rows);
-    bench.cache::<QuickCache>(&mut rows);
-    bench.cache::<TinyUfo>(&mut rows);
-    bench.cache::<Moka>(&mut rows);
-    bench.cache::<Hashbrown>(&mut rows);
-    bench.cache::<Forebay>(&mut rows);
-    rows
+    let caches = [
+        full::<Forebay>(&keys),
+        full::<Papaya>(&keys),
+        full::<QuickCache>(&keys),
+        full::<TinyUfo>(&keys),
+        full::<Moka>(&keys),
+        full::<Hashbrown>(&keys),
+    ];
+    let measure = |spread: &Spread| compare(&caches, &keys, rounds, *spread);
+    spreads.iter().flat_map(measure).collect()
 }
 
 /// Keys of 60 bytes, as URLs are.
@@ -56,52 +56,59 @@ pub(crate) fn keys(count: usize) -> Vec<Vec<u8>> {
     keys
 }
 
-struct Bench<'a> {
-    keys: &'a [Vec<u8>],
-    rounds: usize,
-    spreads: &'a [Spread],
+/// A cache that is full, of whatever type.
+trait Full {
+    fn name(&self) -> &'static str;
+    /// A thread for each list of draws; the longest time of them.
+    fn run(&self, keys: &[Vec<u8>], draws: &[Vec<u32>]) -> Spent;
 }
 
-impl Bench<'_> {
-    fn cache<C: Cache>(&self, rows: &mut Vec<Row>) {
-        eprintln!("filling {}", C::name());
-        let cache = C::full(self.keys);
-        for spread in self.spreads {
-            let draws: Vec<Vec<u32>> =
-                (0..2).map(|seed| spread.draw(self.keys.len(), DRAWS, seed)).collect();
-            let mut row =
-                Row { cache: C::name(), spread: *spread, one_ns: vec![], two_times: vec![] };
-            for _ in 0..self.rounds {
-                let one = self.run(&cache, &draws[..1]);
-                let two = self.run(&cache, &draws);
-                row.one_ns.push(one.cpu_ns / DRAWS as f64);
-                row.two_times.push(2.0 * one.wall_ns / two.wall_ns);
-            }
-            eprintln!("  {}: {:.0} ns, {:.2} times", spread.name(), row.one(), row.two());
-            rows.push(row);
-        }
+fn full<C: Cache + 'static>(keys: &[Vec<u8>]) -> Box<dyn Full> {
+    eprintln!("filling {}", C::name());
+    Box::new(Held(C::full(keys)))
+}
+
+struct Held<C>(C);
+
+impl<C: Cache> Full for Held<C> {
+    fn name(&self) -> &'static str {
+        C::name()
     }
 
-    /// A thread for each list of draws; the longest time of them.
-    fn run<C: Cache>(&self, cache: &C, draws: &[Vec<u32>]) -> Spent {
+    fn run(&self, keys: &[Vec<u8>], draws: &[Vec<u32>]) -> Spent {
         let start = &Barrier::new(draws.len());
         thread::scope(|scope| {
-            let threads: Vec<_> = draws
-                .iter()
-                .map(|draws| {
-                    scope.spawn(move || {
-                        let reader = cache.reader();
-                        start.wait();
-                        Spent::by(|| {
-                            for draw in draws {
-                                black_box(C::hit(&reader, &self.keys[*draw as usize]));
-                            }
-                        })
-                    })
+            let look_up = |draws: &[u32]| {
+                let reader = self.0.reader();
+                start.wait();
+                Spent::by(|| {
+                    for draw in draws {
+                        black_box(C::hit(&reader, &keys[*draw as usize]));
+                    }
                 })
-                .collect();
+            };
+            let threads: Vec<_> =
+                draws.iter().map(|draws| scope.spawn(move || look_up(draws))).collect();
             let spent = threads.into_iter().map(|thread| thread.join().expect("no panic"));
             spent.reduce(Spent::longer).expect("a thread at least")
         })
     }
+}
+
+/// Each round asks all caches, so that a slow phase of the machine hits them alike.
+fn compare(caches: &[Box<dyn Full>], keys: &[Vec<u8>], rounds: usize, spread: Spread) -> Vec<Row> {
+    eprintln!("{}", spread.name());
+    let draws: Vec<Vec<u32>> =
+        (0..2).map(|seed| spread.draw(keys.len(), spread.draws(), seed)).collect();
+    let row = |cache: &Box<dyn Full>| Row::new(cache.name(), spread);
+    let mut rows: Vec<Row> = caches.iter().map(row).collect();
+    for _ in 0..rounds {
+        for (cache, row) in caches.iter().zip(&mut rows) {
+            let one = cache.run(keys, &draws[..1]);
+            let two = cache.run(keys, &draws);
+            row.one_ns.push(one.cpu_ns / draws[0].len() as f64);
+            row.two_times.push(2.0 * one.wall_ns / two.wall_ns);
+        }
+    }
+    rows
 }

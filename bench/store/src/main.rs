@@ -62,16 +62,19 @@ fn main() {
 
 fn lookups(keys: usize, rounds: usize) {
     let rows = lookup::measure(keys, rounds, &Spread::ALL);
-    println!("| {keys} keys | spread | ns a lookup, one thread | ± | two threads do times one |");
-    println!("|---|---|--:|--:|--:|");
+    println!(
+        "| {keys} keys | spread | ns a lookup, one thread | ± | two threads do times one | ± |"
+    );
+    println!("|---|---|--:|--:|--:|--:|");
     for row in rows {
         println!(
-            "| {} | {} | {:.0} | {:.0} % | {:.2} |",
+            "| {} | {} | {:.0} | {:.0} % | {:.2} | {:.0} % |",
             row.cache,
             row.spread.name(),
             row.one(),
             spread_percent(&row.one_ns),
-            row.two()
+            row.two(),
+            spread_percent(&row.two_times)
         );
     }
 }
