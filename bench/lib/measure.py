@@ -31,6 +31,7 @@ def run(server, origin, workload, options, number):
     if not result["requests"]:
         raise Broken(f"{server.name} answered no request of {workload.name}")
     return {**result, **used, "us": used["server_seconds"] / result["requests"] * 1e6,
+            "switches": used["server_switches"] / result["requests"] * 1000,
             "compilers": process.compilers(), "problems": _problems(workload, result, used)}
 
 
@@ -58,6 +59,7 @@ class _Meter:
         self.driver = own.user + own.system
         self.origin = origin.cpu_seconds()
         self.server = server.cpu_seconds()
+        self.switches = server.switches()
         self.machine = process.machine_cpu_seconds()
         self.wall = time.monotonic()
 
@@ -68,12 +70,12 @@ class _Meter:
         foreign = self.machine - start.machine - sum(parties.values())
         return {
             "server_seconds": parties["server"],
+            "server_switches": self.switches - start.switches,
             "server_cores": parties["server"] / wall,
             "client_cores": parties["client"] / wall,
             "origin_cores": parties["origin"] / wall,
             "foreign_cores": max(0.0, foreign / wall),
         }
-
 
 
 def progress(number, server, sample):

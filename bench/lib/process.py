@@ -53,6 +53,23 @@ def tree_cpu_seconds(root):
     return ticks / TICKS_PER_SECOND
 
 
+def tree_switches(root):
+    """How often the threads of a tree were switched away from a processor, of their own or not."""
+    switches = 0
+    for pid in tree(root):
+        for thread in _threads(pid):
+            lines = (_read(f"/proc/{pid}/task/{thread}/status") or "").splitlines()
+            switches += sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+    return switches
+
+
+def _threads(pid):
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []  # it has ended
+
+
 def machine_cpu_seconds():
     """Time that all processors have worked, for whomever."""
     columns = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
@@ -68,11 +85,7 @@ def compilers():
 def pin(root, cpus):
     """Moves every thread of a tree to `cpus`: some servers bind their threads themselves."""
     for pid in tree(root):
-        try:
-            threads = os.listdir(f"/proc/{pid}/task")
-        except OSError:
-            continue
-        for thread in threads:
+        for thread in _threads(pid):
             try:
                 os.sched_setaffinity(int(thread), cpus)
             except OSError:

@@ -6,7 +6,7 @@ import statistics
 from lib.errors import Usage
 
 HEADINGS = ("server", "CPU µs/request", "min", "max", "Forebay ÷ it", "requests/s", "p50 µs",
-            "p99 µs", "server cores", "foreign cores", "notes")
+            "p99 µs", "switches/1000", "server cores", "foreign cores", "notes")
 # Between these lines of a page stand the latest results, and nothing else.
 PAGE_MARKS = ("<!-- results: written by bench/run.py --page -->", "<!-- end of results -->")
 # Above this the figures of a run say as much about the other work as about the server.
@@ -25,8 +25,8 @@ def summarise(samples, keep_percent):
     median = lambda key: statistics.median(s.get(key, 0) for s in kept)
     us = [s["us"] for s in kept]
     return {"us": median("us"), "us_min": min(us), "us_max": max(us),
-            **{key: median(key) for key in ("per_second", "p50_us", "p99_us", "server_cores",
-                                            "foreign_cores")},
+            **{key: median(key) for key in ("per_second", "p50_us", "p99_us", "switches",
+                                            "server_cores", "foreign_cores")},
             "kept": len(kept), "runs": len(samples), "notes": _notes(kept)}
 
 
@@ -60,7 +60,8 @@ def _row(name, row):
     ratio = "" if row["forebay_ratio"] is None else f"{row['forebay_ratio']:.2f}"
     cells = (name, f"**{row['us']:.2f}**", f"{row['us_min']:.2f}", f"{row['us_max']:.2f}", ratio,
              f"{row['per_second']:,.0f}", f"{row['p50_us']:,.0f}", f"{row['p99_us']:,.0f}",
-             f"{row['server_cores']:.2f}", f"{row['foreign_cores']:.2f}", "; ".join(row["notes"]))
+             f"{row['switches']:,.0f}", f"{row['server_cores']:.2f}", f"{row['foreign_cores']:.2f}",
+             "; ".join(row["notes"]))
     return f"| {' | '.join(cells)} |"
 
 

@@ -135,6 +135,9 @@ class Running:
     def cpu_seconds(self):
         return process.tree_cpu_seconds(self.pid)
 
+    def switches(self):
+        return process.tree_switches(self.pid)
+
     def stop(self):
         process.stop(self.root)
 
@@ -176,7 +179,7 @@ class Server(Running):
             **settings["profile"], **spec.settings,
         }
         if spec.name == "forebay":
-            environment["FOREBAY"] = forebay_program()
+            environment.setdefault("FOREBAY", forebay_program())
         super().__init__(spec.text, [PEERS / spec.name / "start.sh"], settings["server_cpus"],
                          environment, logs / f"{self.run_folder.name}.log")
 

@@ -1,7 +1,9 @@
 """Tests of the driver's pure parts: python3 -m unittest lib.tests, in bench/."""
 
 import pathlib
+import subprocess
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -92,6 +94,14 @@ class Tests(unittest.TestCase):
             self.assertEqual(process.parse_cpus(text), want, text)
         with self.assertRaises(ValueError):
             process.parse_cpus("a")
+
+    def test_switches_of_a_tree_are_those_of_all_its_threads(self):
+        with subprocess.Popen(["sh", "-c", "sleep 0.05; sleep 0.05; exec sleep 5"]) as root:
+            first = process.tree_switches(root.pid)
+            time.sleep(0.5)
+            self.assertGreater(process.tree_switches(root.pid), first)
+            process.stop(root)
+        self.assertEqual(process.tree_switches(root.pid), 0, "it has ended")
 
     def test_results_replace_what_stands_between_the_marks(self):
         begin, end = report.PAGE_MARKS
