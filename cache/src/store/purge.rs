@@ -129,7 +129,7 @@ impl Own {
     }
 
     /// Takes out what stands under a primary key, and the variants that it names.
-    fn purge_key(&self, hash: KeyHash, primary: &[u8]) -> u64 {
+    pub(super) fn purge_key(&self, hash: KeyHash, primary: &[u8]) -> u64 {
         let variants = self.variant_keys(primary);
         let mut count = self.index.remove(&self.pins, &self.key_of(hash, primary)) as u64;
         for key in &variants {

@@ -5,6 +5,7 @@ use super::super::put::Put;
 use super::super::respond::Response;
 use super::super::variants::{self, BaseBody};
 use super::*;
+use crate::purge::Predicate;
 use crate::segment::{Kind, Queue};
 
 const KEY: &[u8] = b"key";
@@ -168,5 +169,50 @@ fn known(worker: &StoreWorker) -> crate::Known {
     match worker.lookup(KEY) {
         Lookup::Record(found) => found.known(),
         other => panic!("{other:?}"),
+    }
+}
+
+/// A purge has begun when a fetch is led that validates the record that it is about, and takes the
+/// record out before or behind the renewal. Who joins after the acknowledgement may follow, since
+/// the origin is asked after the purge has begun; but what was purged is not there for him.
+#[test]
+fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
+    for is_out_first in [true, false] {
+        let (store, leading, purger) = two();
+        assert!(put(&leading, KEY, b"old", b"body"));
+        let known = known(&leading);
+        let own = &purger.own;
+        let hash = own.shared.hash(KEY);
+        own.shared.purges.announce(Predicate::Key(KEY));
+        assert_eq!(own.shared.flights.detach(hash.value(), KEY), 0);
+        let Join::Leader(leader, _) = leading.collapse(KEY, None, Some(known), 0) else {
+            panic!("no leader");
+        };
+        let follow = || match purger.collapse(KEY, None, None, 0) {
+            Join::Follower(follower) => follower,
+            other => panic!("{other:?}"),
+        };
+        let mut follower = if is_out_first {
+            assert_eq!(own.purge_key(hash, KEY), 1);
+            let follower = follow();
+            leader.validated(b"new", fresh());
+            follower
+        } else {
+            let Join::Follower(follower) = purger.collapse(KEY, None, Some(known), 0) else {
+                panic!("no follower");
+            };
+            leader.validated(b"new", fresh());
+            assert_eq!(own.purge_key(hash, KEY), 1);
+            follower
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(crate::Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
+            panic!("not validated");
+        };
+        let found = renewed.known().and_then(|known| purger.find_known(KEY, None, known));
+        assert!(found.is_none(), "{is_out_first}: found after its purge");
+        assert_eq!(renewed.known().is_none(), is_out_first);
+        assert_eq!(is_soft(&purger), None, "{is_out_first}");
+        assert_sound(&store);
     }
 }
