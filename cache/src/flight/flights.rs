@@ -67,10 +67,12 @@ pub(crate) struct FlightKey<'a> {
 /// Each purge has a number, higher than those before it. It begins when the number is raised, and
 /// is over when it has taken out of the store what it matches.
 pub(crate) trait Gate {
-    /// The number that a new lead notes; asked first. Who knows nothing that is stored gives the
-    /// last purge that has begun: what it brings is asked for later. Who wants to validate what it
-    /// knows gives the last purge that is over: what that one matches is no longer current, and
-    /// any other one has a higher number.
+    /// The number that a new lead notes; asked first. It is that of the last purge that has begun,
+    /// or a lower one, but not below the last one that is over: what the lead brings is asked for
+    /// later.
+    ///
+    /// That goes for who validates what it knows, too, though a purge that has begun may yet take
+    /// that out: a follower gets what was confirmed by looking it up, and finds it no more.
     fn note(&self) -> u64;
 
     /// Whether what is stored for the key is still what the caller has found, or nothing if that

@@ -22,12 +22,22 @@ impl<W: Words, R: Records> Index<W, R> {
         row: &PinRow<P>,
         key: &Key<impl Fn(Pinned<'_>) -> bool>,
     ) -> usize {
+        self.remove_if(row, key, |_| true)
+    }
+
+    /// The same for those of them that are to go. Of a record that changes its place or its state
+    /// before its word is out, `goes` is asked again.
+    pub fn remove_if<P: Words>(
+        &self,
+        row: &PinRow<P>,
+        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+        mut goes: impl FnMut(&Hit<'_>) -> bool,
+    ) -> usize {
         let fingerprint = key.hash.fingerprint();
         let is_wanted = |word: Word| word.is_of(fingerprint);
+        let mut matches = |hit: &Hit<'_>| key.is_at(hit.at()) && goes(hit);
         let slots = self.slots(key.hash);
-        slots
-            .filter(|slot| self.remove_at(row, *slot, is_wanted, |hit| key.is_at(hit.at())))
-            .count()
+        slots.filter(|slot| self.remove_at(row, *slot, is_wanted, &mut matches)).count()
     }
 
     /// The same for all records of some buckets that match. What is damaged goes with them.

@@ -110,9 +110,18 @@ impl Store {
         self.index.insert(row, &self.key(key), &NewRecord { place, size_class: 0, sequence })
     }
 
-    fn insert(&self, row: &Row, key: u8, place: u32) -> bool {
+    pub(crate) fn insert(&self, row: &Row, key: u8, place: u32) -> bool {
         let published = self.publish(row, key, place);
         published.is_ok_and(|unchecked| self.index.make_live(row, &self.key(key), unchecked))
+    }
+
+    /// Makes a new record from the one that was found, and puts it in its place.
+    pub(crate) fn replace(&self, row: &Row, hit: &Hit<'_>, place: u32) -> bool {
+        let old = self.index.records().read(hit.at());
+        let sequence = u64::from(place) + 1;
+        self.index.records().write(place, Record { sequence, ..old });
+        let new = NewRecord { place, size_class: 0, sequence };
+        self.index.replace(row, &self.key(old.key), hit, &new)
     }
 
     /// Reads the record of a key, if it is there, and checks what can be checked.

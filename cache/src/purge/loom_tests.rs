@@ -6,6 +6,8 @@
 //! | `is_done` | who purges, after the walk | who looks up |
 //! | `word`, `second_word` | fills; who purges | all |
 
+mod soft_tests;
+
 use std::sync::Arc;
 
 use forebay_sync::atomic::{AtomicU64, Ordering, Relaxed, fence};

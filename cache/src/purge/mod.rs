@@ -45,6 +45,7 @@
 
 mod predicate;
 mod ring;
+mod soft;
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -54,3 +55,4 @@ mod tests;
 
 pub(crate) use predicate::Predicate;
 pub(crate) use ring::{PURGE_SEQ_WORD, Purges, Verdict, slots_for, words_needed};
+pub(crate) use soft::soften;

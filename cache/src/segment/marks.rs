@@ -78,7 +78,7 @@ impl Frozen {
 pub(crate) struct MarksWord<'a>(&'a AtomicU64);
 
 impl<'a> MarksWord<'a> {
-    pub(super) fn new(word: &'a AtomicU64) -> MarksWord<'a> {
+    pub(crate) fn new(word: &'a AtomicU64) -> MarksWord<'a> {
         MarksWord(word)
     }
 
@@ -87,7 +87,8 @@ impl<'a> MarksWord<'a> {
         Marks(self.0.load(Relaxed))
     }
 
-    /// Before copying. Two who copy the same record may both do so: the index takes one copy.
+    /// Before copying, or before something else is made from the record. Two who copy the same
+    /// record may both do so: the index takes one copy.
     pub(crate) fn freeze(self) -> Frozen {
         Frozen(Marks(self.0.fetch_or(FROZEN, Relaxed)))
     }

@@ -1,15 +1,16 @@
 //! Purging: a promise that no lookup finds what was there.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use forebay_shm::crash_point;
 
-use super::variants::{self, BaseBody};
+use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};
-use crate::index::KeyHash;
-use crate::purge::Predicate;
-use crate::segment::Kind;
+use crate::index::{KeyHash, State};
+use crate::purge::{Predicate, soften};
+use crate::segment::{Kind, Record};
 
 /// How long a purge waits for another one. They take microseconds.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -99,28 +100,36 @@ impl Own {
 
     /// Marks what stands under a primary key, and the variants that it names; how many records.
     fn soften_key(&self, primary: &[u8]) -> u64 {
-        let variants = self.variant_keys(primary);
-        if variants.is_empty() {
-            return u64::from(self.soften(primary));
-        }
-        variants.iter().map(|key| u64::from(self.soften(key))).sum()
+        let mut variants = BTreeSet::new();
+        let count = self.soften(primary, &mut variants);
+        let of_variants = variants.iter().map(|key| self.soften(key, &mut BTreeSet::new()));
+        count + of_variants.sum::<u64>()
     }
 
-    /// Marks the record of a key; one that is being copied is taken out. Was there one?
-    fn soften(&self, key: &[u8]) -> bool {
-        let Some(pinned) = self.look(key) else {
-            return false;
-        };
-        let marks = self.reach().marks(pinned.hit.at());
-        crash_point!("store.softening");
-        if marks.is_none_or(|marks| marks.mark_soft().is_err()) {
-            return self.index.remove(&self.pins, &self.key(key)) > 0;
-        }
-        true
+    /// Marks the record of a key, or takes it out: how many there were. A base is none of them; it
+    /// stays, and says which variants it names.
+    fn soften(&self, key: &[u8], variants: &mut BTreeSet<Vec<u8>>) -> u64 {
+        let mut marked = 0;
+        let gone = self.index.remove_if(&self.pins, &self.key(key), |hit| {
+            crash_point!("store.softening");
+            let Some(record) = self.reach().record(hit.at()) else {
+                return true;
+            };
+            let is_live = hit.word().state() == State::Live;
+            if record.header.kind == Kind::Base && is_live {
+                variants.extend(variant_keys_of(key, &record));
+                return false;
+            }
+            let marks = self.reach().marks(hit.at());
+            let stays = marks.is_some_and(|marks| soften(hit.word(), marks));
+            marked += u64::from(stays);
+            !stays
+        });
+        marked + gone as u64
     }
 
     /// Takes out what stands under a primary key, and the variants that it names.
-    fn purge_key(&self, hash: KeyHash, primary: &[u8]) -> u64 {
+    pub(super) fn purge_key(&self, hash: KeyHash, primary: &[u8]) -> u64 {
         let variants = self.variant_keys(primary);
         let mut count = self.index.remove(&self.pins, &self.key_of(hash, primary)) as u64;
         for key in &variants {
@@ -132,19 +141,7 @@ impl Own {
 
     /// The keys of the variants that the base of a primary key names.
     fn variant_keys(&self, primary: &[u8]) -> Vec<Vec<u8>> {
-        let Some(pinned) = self.look(primary).filter(|p| p.record().header.kind == Kind::Base)
-        else {
-            return Vec::new();
-        };
-        let Some(base) = BaseBody::decode(pinned.record().body()) else {
-            return Vec::new();
-        };
-        let key_of = |hash| {
-            let mut key = Vec::new();
-            variants::write_key_of(&mut key, primary, base.epoch, hash);
-            key
-        };
-        base.hashes().iter().map(key_of).collect()
+        self.look(primary).map_or(Vec::new(), |found| variant_keys_of(primary, found.record()))
     }
 
     /// Takes out everything whose key matches, by looking at all records.
@@ -154,4 +151,11 @@ impl Own {
             record.is_none_or(|record| predicate.matches_key(record.key()))
         });
     }
+}
+
+/// The keys of the variants that a record of a primary key names, if it is a base.
+fn variant_keys_of(primary: &[u8], record: &Record<'_>) -> Vec<Vec<u8>> {
+    let base = (record.header.kind == Kind::Base).then(|| BaseBody::decode(record.body()));
+    let named = base.flatten().map(|base| base.named(primary));
+    named.map_or(Vec::new(), |named| named.keys().collect())
 }

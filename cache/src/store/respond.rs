@@ -9,6 +9,7 @@ use super::variants::{self, BaseBody};
 use super::worker::{Own, StoreWorker};
 use crate::flight::Base;
 use crate::policy::{self, enters};
+use crate::purge::{Predicate, Verdict};
 use crate::segment::{Kind, Queue};
 
 /// How often a variant is tried to be stored while others change its base.
@@ -28,6 +29,16 @@ pub(crate) struct Response<'a> {
     pub(crate) times: Times,
     pub(crate) purge_noted: u64,
     pub(crate) queue: Queue,
+}
+
+/// What is made from a stored record, to take its place.
+struct Remade<'a> {
+    primary: &'a [u8],
+    /// Of who makes it: what it says is not about a newer purge.
+    purge_noted: u64,
+    head: &'a [u8],
+    body: &'a [u8],
+    times: Times,
 }
 
 impl Response<'_> {
@@ -106,7 +117,10 @@ impl Own {
         let mut key = Vec::new();
         for _ in 0..ATTEMPTS_MAX {
             let epoch = match self.epoch_of(response.primary, &base.names) {
-                Some(epoch) => epoch,
+                // Before it is found: a soft purge marks what is named. One that comes before the
+                // name is seen when the variant's word is published, as any other.
+                Some(epoch) if self.name_variant(response, epoch, hash) => epoch,
+                Some(_) => continue,
                 None => match self.put_base(response, &base.names, hash) {
                     Ok(epoch) => epoch,
                     // Somebody else was quicker; or a purge was, then the next attempts fail too.
@@ -114,20 +128,29 @@ impl Own {
                     Err(other) => return Err(other),
                 },
             };
+            crash_point!("store.variant");
             variants::write_key_of(&mut key, response.primary, epoch, &hash);
             let sequence = self.put(&response.put(&key, &head), response.queue)?;
-            crash_point!("store.variant");
-            if self.name_variant(response.primary, epoch, hash) {
+            if self.is_named(response.primary, epoch, hash) {
                 return Ok(sequence);
             }
-            // Under this epoch nobody finds it any more.
+            // The base has left, or too many others were named meanwhile.
             self.index.remove(&self.pins, &self.key(&key));
         }
         Err(NotStored::Outdated)
     }
 
+    /// Does the base of this epoch name a variant?
+    fn is_named(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
+        self.look(primary).is_some_and(|pinned| {
+            let record = pinned.record();
+            let base = BaseBody::decode(record.body()).filter(|base| base.epoch == epoch);
+            record.header.kind == Kind::Base && base.is_some_and(|b| b.hashes().contains(&hash))
+        })
+    }
+
     /// The epoch of the base of a key, if it has these names.
-    fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
+    pub(super) fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
         let pinned = self.look(primary)?;
         let record = pinned.record();
         let is_it = record.header.kind == Kind::Base && record.head() == names;
@@ -152,8 +175,10 @@ impl Own {
         self.put(&put, response.queue).map(|_| epoch)
     }
 
-    /// Has the base of this epoch name a variant; false if there is no such base any more.
-    fn name_variant(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
+    /// Has the base of this epoch name a variant; false if there is no such base any more, or a
+    /// newer purge is about it.
+    pub(super) fn name_variant(&self, response: &Response<'_>, epoch: u64, hash: [u8; 16]) -> bool {
+        let Response { primary, purge_noted, .. } = *response;
         for _ in 0..ATTEMPTS_MAX {
             let Some(pinned) = self.look(primary) else {
                 return false;
@@ -169,7 +194,8 @@ impl Own {
             }
             let (body, oldest) = base.with(hash, self.shared.config.variants_max);
             let times = Times { response_time: record.header.response_time, stale_from: NEVER };
-            if self.replace(&pinned, record.head(), &body, times).is_some() {
+            let new = Remade { primary, purge_noted, head: record.head(), body: &body, times };
+            if self.replace(&pinned, &new).is_some() {
                 for hash in oldest {
                     let mut key = Vec::new();
                     variants::write_key_of(&mut key, primary, epoch, hash);
@@ -196,36 +222,31 @@ impl Own {
         if record.header.sequence != known.sequence {
             return None;
         }
-        // From now on a purge takes the record out instead of marking it.
-        let _ = self.reach().marks(pinned.hit.at())?.freeze();
-        if self.shared.purges.is_newer(noted, |purge| purge.matches_key(key.0)) {
-            return None;
-        }
         let head = [record.head().get(..head_start).unwrap_or_default(), head].concat();
-        self.replace(&pinned, &head, record.body(), times)
+        let (primary, body) = (key.0, record.body());
+        let new = Remade { primary, purge_noted: noted, head: &head, body, times };
+        self.replace(&pinned, &new)
     }
 
-    /// Puts a record with another head and body in the place of one that was found. Its sequence.
-    fn replace(
-        &self,
-        pinned: &PinnedRecord<'_>,
-        head: &[u8],
-        body: &[u8],
-        times: Times,
-    ) -> Option<u64> {
+    /// Puts a record with another head and body in the place of one that was found, unless a newer
+    /// purge is about it. Its sequence.
+    fn replace(&self, pinned: &PinnedRecord<'_>, new: &Remade<'_>) -> Option<u64> {
         let record = pinned.record();
         let put = Put {
             kind: record.header.kind,
             key: record.key(),
-            head,
-            body: &[body],
-            times,
+            head: new.head,
+            body: &[new.body],
+            times: new.times,
             purge_noted: self.shared.purges.widen(record.header.purge_noted),
             primary: record.key(),
         };
-        // Who wants to mark the old one from now on takes it out instead, and then ours does not
-        // get its place.
-        let _ = self.reach().marks(pinned.hit.at())?.freeze();
+        let marks = self.reach().marks(pinned.hit.at())?;
+        let matches = |purge: &Predicate<'_>| purge.matches_key(new.primary);
+        let purges = &self.shared.purges;
+        if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
+            return None;
+        }
         let appended = self.append(&put, Queue::Main).ok()?;
         crash_point!("store.replacing");
         let key = self.key(record.key());

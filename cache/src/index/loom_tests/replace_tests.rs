@@ -45,14 +45,8 @@ fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
 
 /// Makes a new record from the one that is there, and puts it in its place.
 fn replaces(store: &Store, row: &Row, place: u32) -> bool {
-    let key = store.key(KEY);
-    let Some(hit) = store.index.lookup(row, &key) else {
-        return false;
-    };
-    let old = store.index.records().read(hit.at());
-    let sequence = u64::from(place) + 1;
-    store.index.records().write(place, Record { sequence, ..old });
-    store.index.replace(row, &key, &hit, &NewRecord { place, size_class: 0, sequence })
+    let hit = store.index.lookup(row, &store.key(KEY));
+    hit.is_some_and(|hit| store.replace(row, &hit, place))
 }
 
 fn moves(store: &Store, row: &Row) {

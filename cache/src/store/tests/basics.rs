@@ -50,7 +50,7 @@ fn variants_stand_side_by_side_and_go_together() {
     assert_sound(&store);
 }
 
-fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
+pub(super) fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
     let known = match worker.lookup(b"key") {
         Lookup::Base(found) => found.variant(value).map(|found| found.known()),
         _ => None,

@@ -6,6 +6,7 @@ mod document;
 mod load;
 mod reader;
 mod slow;
+mod soft;
 
 use std::task::{Context, Poll, Waker};
 

@@ -1,0 +1,218 @@
+//! What a soft purge meets on its way: each test takes its steps in the order in which two threads
+//! could.
+
+use super::super::put::Put;
+use super::super::respond::Response;
+use super::super::variants::{self, BaseBody};
+use super::*;
+use crate::purge::Predicate;
+use crate::segment::{Kind, Queue};
+
+const KEY: &[u8] = b"key";
+const HTML: &[u8] = b"html";
+const JSON: &[u8] = b"json";
+
+/// A store with two threads.
+fn two() -> (Store, StoreWorker, StoreWorker) {
+    let (store, worker) = open(32 << 20);
+    let other = store.join().unwrap();
+    (store, worker, other)
+}
+
+/// A response that is on its way since before any purge.
+fn put_of<'a>(key: &'a [u8], body: &'a [&'a [u8]]) -> Put<'a> {
+    let (times, primary) = (fresh(), KEY);
+    Put { kind: Kind::Whole, key, head: b"head", body, times, purge_noted: 0, primary }
+}
+
+fn is_soft(worker: &StoreWorker) -> Option<bool> {
+    match worker.lookup(KEY) {
+        Lookup::Miss => None,
+        Lookup::Record(found) => Some(found.is_soft()),
+        Lookup::Base(_) => panic!("a base"),
+    }
+}
+
+#[test]
+fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
+    for is_replacing in [false, true] {
+        let (store, filler, purger) = two();
+        if is_replacing {
+            assert!(put(&filler, KEY, b"old", b"old"));
+        }
+        let own = &filler.own;
+        let appended = own.append(&put_of(KEY, &[b"body"]), Queue::Small).unwrap();
+        let key = own.key(KEY);
+        let unchecked = own.index.insert(&own.pins, &key, &appended.for_index()).unwrap();
+        assert!(!own.shared.purges.is_newer(0, |purge| purge.matches_key(KEY)));
+        assert_eq!(purger.purge_softly(KEY).unwrap().records, 1, "{is_replacing}");
+        assert!(!own.index.make_live(&own.pins, &key, unchecked), "{is_replacing}");
+        assert_eq!(is_soft(&purger), None, "{is_replacing}");
+        assert_sound(&store);
+    }
+}
+
+fn base(value: &[u8]) -> Base {
+    Base { names: b"accept".to_vec(), variant: value.to_vec() }
+}
+
+/// Whether a variant is soft, if it is there.
+fn is_variant_soft(worker: &StoreWorker, value: &[u8]) -> Option<bool> {
+    match worker.lookup(KEY) {
+        Lookup::Base(found) => found.variant(value).map(|found| found.is_soft()),
+        _ => None,
+    }
+}
+
+fn put_variant(worker: &StoreWorker, value: &[u8]) -> bool {
+    let leader = match worker.collapse(KEY, None, None, 0) {
+        Join::Leader(leader, _) => leader,
+        Join::Stored => basics::lead_variant(worker, value),
+        other => panic!("{other:?}"),
+    };
+    fill(leader, value, Some(base(value)), b"body")
+}
+
+/// A variant is named by its base before it is found: so a soft purge that has not seen the name
+/// is seen by who stores the variant.
+#[test]
+fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
+    for (purges_at, is_named, is_stored) in
+        [(None, true, true), (Some(0), false, false), (Some(1), true, false)]
+    {
+        let (store, filler, purger) = two();
+        assert!(put_variant(&filler, HTML));
+        let own = &filler.own;
+        let purge = |step| {
+            if purges_at == Some(step) {
+                assert_eq!(purger.purge_softly(KEY).unwrap().records, 1, "{purges_at:?}");
+            }
+        };
+        let json = base(JSON);
+        let response = response_of(&json, b"head");
+        let hash = own.shared.wide_hash(JSON);
+        let epoch = own.epoch_of(KEY, b"accept").unwrap();
+        purge(0);
+        assert_eq!(own.name_variant(&response, epoch, hash), is_named, "{purges_at:?}");
+        purge(1);
+        let (mut key, mut head) = (Vec::new(), (JSON.len() as u16).to_le_bytes().to_vec());
+        variants::write_key_of(&mut key, KEY, epoch, &hash);
+        head.extend_from_slice(JSON);
+        let put = Put { head: &head, ..put_of(&key, &[b"body"]) };
+        assert_eq!(own.put(&put, Queue::Small).is_ok(), is_stored, "{purges_at:?}");
+        let is_marked = Some(purges_at.is_some());
+        assert_eq!(is_variant_soft(&purger, HTML), is_marked, "{purges_at:?}");
+        assert_eq!(is_variant_soft(&purger, JSON), is_stored.then_some(false), "{purges_at:?}");
+        // What is fetched from now on is stored again.
+        assert!(put_variant(&purger, JSON), "{purges_at:?}");
+        assert_eq!(is_variant_soft(&filler, JSON), Some(false), "{purges_at:?}");
+        assert_eq!(is_variant_soft(&filler, HTML), is_marked, "{purges_at:?}");
+        assert_sound(&store);
+    }
+}
+
+fn response_of<'a>(base: &'a Base, head: &'a [u8]) -> Response<'a> {
+    Response {
+        primary: KEY,
+        base: Some(base),
+        kind: Kind::Whole,
+        head,
+        body: &[b"body"],
+        times: fresh(),
+        purge_noted: 0,
+        queue: Queue::Small,
+    }
+}
+
+/// What cannot be stored shows in which order it was tried.
+#[test]
+fn a_variant_is_named_before_it_is_stored() {
+    let (store, worker) = open(32 << 20);
+    assert!(put_variant(&worker, HTML));
+    let too_long = vec![b'h'; usize::from(u16::MAX)];
+    let json = base(JSON);
+    worker.own.put_response(&response_of(&json, &too_long)).unwrap_err();
+    let names = |value: &[u8]| {
+        let pinned = worker.own.look(KEY).expect("a base");
+        let hash = worker.own.shared.wide_hash(value);
+        BaseBody::decode(pinned.record().body()).unwrap().hashes().contains(&hash)
+    };
+    assert!(names(HTML) && names(JSON));
+    assert_eq!(is_variant_soft(&worker, JSON), None);
+    assert_sound(&store);
+}
+
+/// A renewal that began before a soft purge does not take its mark away; one that began behind it
+/// does.
+#[test]
+fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
+    for (is_newer, expected) in [(true, Some(true)), (false, Some(false))] {
+        let (store, leader_worker, purger) = two();
+        assert!(put(&leader_worker, KEY, b"old", b"body"));
+        if !is_newer {
+            assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
+        }
+        let known = known(&leader_worker);
+        let Join::Leader(leader, _) = leader_worker.collapse(KEY, None, Some(known), 0) else {
+            panic!("no leader");
+        };
+        if is_newer {
+            assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
+        }
+        leader.validated(b"new", fresh());
+        assert_eq!(is_soft(&purger), expected, "{is_newer}");
+        assert_sound(&store);
+    }
+}
+
+fn known(worker: &StoreWorker) -> crate::Known {
+    match worker.lookup(KEY) {
+        Lookup::Record(found) => found.known(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A purge has begun when a fetch is led that validates the record that it is about, and takes the
+/// record out before or behind the renewal. Who joins after the acknowledgement may follow, since
+/// the origin is asked after the purge has begun; but what was purged is not there for him.
+#[test]
+fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
+    for is_out_first in [true, false] {
+        let (store, leading, purger) = two();
+        assert!(put(&leading, KEY, b"old", b"body"));
+        let known = known(&leading);
+        let own = &purger.own;
+        let hash = own.shared.hash(KEY);
+        own.shared.purges.announce(Predicate::Key(KEY));
+        assert_eq!(own.shared.flights.detach(hash.value(), KEY), 0);
+        let Join::Leader(leader, _) = leading.collapse(KEY, None, Some(known), 0) else {
+            panic!("no leader");
+        };
+        let follow = || match purger.collapse(KEY, None, None, 0) {
+            Join::Follower(follower) => follower,
+            other => panic!("{other:?}"),
+        };
+        let mut follower = if is_out_first {
+            assert_eq!(own.purge_key(hash, KEY), 1);
+            let follower = follow();
+            leader.validated(b"new", fresh());
+            follower
+        } else {
+            let Join::Follower(follower) = purger.collapse(KEY, None, Some(known), 0) else {
+                panic!("no follower");
+            };
+            leader.validated(b"new", fresh());
+            assert_eq!(own.purge_key(hash, KEY), 1);
+            follower
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(crate::Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
+            panic!("not validated");
+        };
+        let found = renewed.known().and_then(|known| purger.find_known(KEY, None, known));
+        assert!(found.is_none(), "{is_out_first}: found after its purge");
+        assert_eq!(renewed.known().is_none(), is_out_first);
+        assert_eq!(is_soft(&purger), None, "{is_out_first}");
+        assert_sound(&store);
+    }
+}
