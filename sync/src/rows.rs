@@ -90,8 +90,10 @@ impl<W: Words> Rows<W> {
     }
 
     /// The words of one row; none if the table has no such row.
-    pub(crate) fn row(&self, row: usize) -> impl Iterator<Item = &AtomicU64> {
-        (0..self.column_count).map_while(move |column| self.cell(row, column))
+    pub(crate) fn row_words(&self, row: usize) -> &[AtomicU64] {
+        let start = row.saturating_mul(self.row_words);
+        let words = if row < self.row_count { self.words.all().get(start..) } else { None };
+        words.and_then(|words| words.get(..self.column_count)).unwrap_or_default()
     }
 
     /// The words of one column, of all rows, in use or not: who lists the rows in use first misses
@@ -102,7 +104,7 @@ impl<W: Words> Rows<W> {
 
     /// How many words are not zero: a glance, for tools.
     pub(crate) fn used_count(&self) -> usize {
-        let rows = (0..self.row_count).flat_map(|row| self.row(row));
+        let rows = (0..self.row_count).flat_map(|row| self.row_words(row));
         rows.filter(|word| word.load(Relaxed) != 0).count()
     }
 }

@@ -1,6 +1,7 @@
 //! Measures the store beside well-known caches, and the steps of a hit one by one.
 
 mod caches;
+mod churn;
 mod draw;
 mod ladder;
 mod lookup;
@@ -17,6 +18,7 @@ Examples:
   store lookup                     1,000,000 keys, 9 rounds
   store lookup --keys 10000        fits into the processor's caches
   store space                      memory of a record, cost of storing one
+  store churn                      storing into a cache that is full
   store ladder                     what each step of a hit is worth";
 
 /// What a lookup, an insert and a record cost
@@ -44,6 +46,15 @@ enum What {
         #[arg(long, default_value_t = 1_000_000)]
         keys: usize,
     },
+    /// Storing into a full cache, with few workers and with many
+    Churn {
+        /// The cache's budget
+        #[arg(long, default_value_t = 256)]
+        mib: u64,
+        /// How many workers the store is made for; one stores
+        #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
+        workers: Vec<u32>,
+    },
     /// The steps of a hit
     Ladder {
         /// Times that each is measured
@@ -56,6 +67,7 @@ fn main() {
     match Cli::parse().what {
         What::Lookup { keys, rounds } => lookups(keys, rounds),
         What::Space { keys } => space::print(keys),
+        What::Churn { mib, workers } => churn::print(mib, &workers),
         What::Ladder { rounds } => ladder::print(rounds),
     }
 }

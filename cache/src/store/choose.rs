@@ -5,23 +5,17 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::layout::ROW_WORDS;
+use super::layout::{ROW_WORDS, row};
 use super::stats::Events;
 use super::worker::Own;
 use crate::policy::{self, Choice, Pool, Rules, Sealed};
 use crate::segment::{Phase, Queue, State};
 
-/// The word of a row by which others ask its owner to give up what is drained: the number of one
-/// such segment, plus one.
-pub(crate) const WANTED: usize = 2;
-
 impl Own {
     /// The segment to be reclaimed next, if there is one.
     pub(super) fn choose(&self, now: u64) -> Option<Choice> {
         let table = self.shared.segments.table();
-        // A glance: somebody may pin one right after.
-        let all = 0..table.segment_count();
-        let pinned: Vec<bool> = all.map(|s| self.shared.pins.is_pinned(s as usize)).collect();
+        let pinned = self.pinned_for_long();
         let choose = |pinned_too: bool| {
             let offered = |s: &u32| pinned_too || pinned.get(*s as usize) == Some(&false);
             let small = |state: State| {
@@ -38,7 +32,7 @@ impl Own {
             policy::next(sealed.filter_map(|s| self.sealed(s)), pool, &Rules::STORE)
         };
         let may_wait = self.waiting_count() < (self.reserve() / 2).max(1);
-        if may_wait && self.is_much_pinned() {
+        if may_wait && self.is_much(&pinned) {
             return choose(true);
         }
         choose(false).or_else(|| if may_wait { choose(true) } else { None })
@@ -51,11 +45,25 @@ impl Own {
         drained.filter(|segment| Some(*segment) != under_way).count() as u32
     }
 
+    /// For each segment whether a piece of it is lent: a glance, as pieces come and go meanwhile.
+    /// Row by row, and only of who has lent something, since many workers with many segments make
+    /// many pins. What is pinned for the time of a lookup is not looked for.
+    fn pinned_for_long(&self) -> Vec<bool> {
+        let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
+        let has_lent = |number: &usize| {
+            self.shared.rows.word(number * ROW_WORDS + row::LENT).load(Relaxed) != 0
+        };
+        for number in (0..self.shared.plan.rows as usize).filter(has_lent) {
+            self.shared.pins.pinned_by(number).for_each(|segment| pinned[segment] = true);
+        }
+        pinned
+    }
+
     /// Are more segments pinned that could be free than may be passed over?
-    fn is_much_pinned(&self) -> bool {
+    fn is_much(&self, pinned: &[bool]) -> bool {
         let table = self.shared.segments.table();
         let which = table.which(|s| matches!(s.phase, Phase::Sealed | Phase::Draining));
-        let pinned = which.filter(|segment| self.shared.pins.is_pinned(*segment as usize));
+        let pinned = which.filter(|segment| pinned.get(*segment as usize) == Some(&true));
         pinned.count() as u32 >= table.segment_count() / 4
     }
 
@@ -85,7 +93,7 @@ impl Own {
             return;
         }
         self.shared.pins.barrier();
-        let is_much_pinned = self.is_much_pinned();
+        let is_much_pinned = self.is_much(&self.pinned_for_long());
         for segment in drained {
             if self.shared.pins.is_pinned(segment as usize) {
                 if is_much_pinned || self.free_count(1) == 0 {
@@ -106,7 +114,7 @@ impl Own {
 
     /// Gives up what others want, if they have asked; whether they had.
     pub(crate) fn answer_asked(&self) -> bool {
-        let wanted = self.shared.rows.word(self.part.row() as usize * ROW_WORDS + WANTED);
+        let wanted = self.row_word(row::WANTED);
         let is_asked = wanted.load(Relaxed) != 0;
         if is_asked && self.give_up_drained() {
             wanted.store(0, Relaxed);
@@ -118,7 +126,7 @@ impl Own {
     /// Asks all who pin a segment to give it up.
     fn ask_for(&self, segment: u32) {
         for holder in self.shared.pins.holders(segment as usize) {
-            let wanted = holder.row * ROW_WORDS + WANTED;
+            let wanted = holder.row * ROW_WORDS + row::WANTED;
             self.shared.rows.word(wanted).store(u64::from(segment) + 1, Relaxed);
         }
     }

@@ -49,6 +49,16 @@ pub(crate) mod word {
 /// Words of a participant's row: a line.
 pub(crate) const ROW_WORDS: usize = 16;
 
+/// The words of a participant's row.
+pub(crate) mod row {
+    /// By which others ask its owner to give up what is drained: the number of one such segment,
+    /// plus one.
+    pub(crate) const WANTED: usize = 2;
+    /// How many pieces its owner has lent that pin a segment. A hint: zero of a row that pins
+    /// nothing for long.
+    pub(crate) const LENT: usize = 3;
+}
+
 /// Version of all areas of the store; another one is another plan.
 pub(crate) const STORE_VERSION: u32 = 1;
 

@@ -19,6 +19,9 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
+use forebay_sync::atomic::Relaxed;
+
+use super::layout::row;
 use super::worker::{Own, StoreWorker};
 use crate::index::Hit;
 use crate::segment::{Phase, Place, Record};
@@ -32,6 +35,8 @@ pub(crate) struct Lending {
     slots: RefCell<Vec<Slot>>,
     /// The first slot that is free; each names the next one.
     free: Cell<Option<u32>>,
+    /// How many slots are `Pinned`.
+    pinned: Cell<u64>,
     /// How many [`Reading`]s there are.
     readings: Cell<u32>,
     /// Whose pieces were lost, until somebody asks.
@@ -229,7 +234,17 @@ impl Own {
         );
         // With the hit's pin up nobody can reclaim the segment, so there is nothing to look at.
         let pin = self.pins.pin(segment as usize, || true);
-        pin.map(|pin| pin.keep()).is_ok()
+        let is_pinned = pin.map(|pin| pin.keep()).is_ok();
+        if is_pinned {
+            self.tell_pinned(self.lending.pinned.get() + 1);
+        }
+        is_pinned
+    }
+
+    /// Lets who reclaims know whether it is worth looking at what we pin.
+    fn tell_pinned(&self, pieces: u64) {
+        self.lending.pinned.set(pieces);
+        self.row_word(row::LENT).store(pieces, Relaxed);
     }
 
     /// Copies what is left of a piece, or loses it; whose it was, in that case.
@@ -276,6 +291,7 @@ impl Own {
             Piece::Pinned { segment, .. } => {
                 // SAFETY: its pin was kept in `pin_again`, and the slot that stood for it is gone.
                 unsafe { self.pins.unpin(segment as usize) };
+                self.tell_pinned(self.lending.pinned.get() - 1);
             }
             Piece::Copied(copy) => self.shared.release_copy(copy.len() as u64),
             Piece::Free(_) | Piece::Lost => {}

@@ -88,14 +88,12 @@ impl Own {
             // Every step leaves something to go on with: see the table.
             guard.repaired();
         }
+        // What was begun is ended first: to look over all segments costs more than a slice.
+        if let Some(segment) = self.draining() {
+            return self.go_on(segment, now);
+        }
         self.free_drained();
-        if self.free_count(reserve) >= reserve {
-            return Slice::Enough;
-        }
-        match self.draining() {
-            Some(segment) => self.go_on(segment, now),
-            None => self.begin(now),
-        }
+        if self.free_count(reserve) >= reserve { Slice::Enough } else { self.begin(now) }
     }
 
     /// So many segments are kept free: for each thread one for each queue, and what only moves get.
@@ -215,7 +213,10 @@ impl Own {
         match walked {
             Walked::Through => {}
             Walked::Paused => return Slice::More,
-            Walked::Back => return Slice::Nothing,
+            Walked::Back => {
+                self.free_drained();
+                return Slice::Nothing;
+            }
         }
         if drain.queue() == policy::Queue::Small {
             let drained = self.word(word::SMALL_DRAINED);

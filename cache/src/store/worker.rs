@@ -16,8 +16,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use forebay_shm::{Area, JoinError, Liveness, Participant};
+use forebay_sync::Words;
+use forebay_sync::atomic::AtomicU64;
 use forebay_sync::pins::PinRow;
 
+use super::layout::ROW_WORDS;
 use super::lend::Lending;
 use super::reach::Reach;
 use super::shared::Shared;
@@ -146,6 +149,11 @@ impl Own {
         key: &'a [u8],
     ) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
         Key::new(hash, move |at| self.reach().has_key(at, key))
+    }
+
+    /// A word of this thread's row.
+    pub(crate) fn row_word(&self, number: usize) -> &AtomicU64 {
+        self.shared.rows.word(self.part.row() as usize * ROW_WORDS + number)
     }
 
     pub(crate) fn appending(&self, queue: Queue) -> &RefCell<Appending> {

@@ -94,7 +94,7 @@ impl<W: Words> Leases<W> {
     ///   released), so that it reads nothing any more; or it gave its leases up.
     /// - Nobody has taken the row since.
     pub unsafe fn clear_row(&self, row: usize) {
-        for slot in self.rows.row(row) {
+        for slot in self.rows.row_words(row) {
             // ORDER: pairs with the acquire in `places`: the owner's reads are over.
             slot.store(0, release("leases.clear"));
         }
@@ -108,11 +108,11 @@ impl<W: Words> Leases<W> {
 
     /// The places that a row holds, one for each lease; a glance, for tools.
     pub fn places_of(&self, row: usize) -> impl Iterator<Item = u64> {
-        self.rows.row(row).map(|slot| slot.load(Relaxed)).filter(|&place| place != 0)
+        self.rows.row_words(row).iter().map(|slot| slot.load(Relaxed)).filter(|&place| place != 0)
     }
 
     fn places(&self) -> impl Iterator<Item = u64> {
-        let slots = (0..self.row_count()).flat_map(|row| self.rows.row(row));
+        let slots = (0..self.row_count()).flat_map(|row| self.rows.row_words(row));
         // ORDER: pairs with the releases in `take`, `end` and `clear_row`: whatever stands in the
         // slot now, who held another place in it has read that value to its end.
         slots.map(|slot| slot.load(acquire("leases.look"))).filter(|&place| place != 0)

@@ -87,7 +87,7 @@ impl<W: Words> Pins<W> {
     ///   released), so that it reads nothing any more; or it gave its pins up.
     /// - Nobody has taken the row since.
     pub unsafe fn clear_row(&self, row: usize) {
-        for count in self.rows.row(row) {
+        for count in self.rows.row_words(row) {
             // ORDER: pairs with the acquire in `is_pinned`: the owner's reads are over.
             count.store(0, release("pins.clear"));
         }
@@ -98,6 +98,12 @@ impl<W: Words> Pins<W> {
     #[must_use]
     pub fn pinned_count(&self) -> usize {
         self.rows.used_count()
+    }
+
+    /// The columns that a row pins: a glance, too. None if the table has no such row.
+    pub fn pinned_by(&self, row: usize) -> impl Iterator<Item = usize> {
+        let counts = self.rows.row_words(row).iter().enumerate();
+        counts.filter(|(_, count)| count.load(Relaxed) != 0).map(|(column, _)| column)
     }
 
     /// The rows that pin a column, with their counts.

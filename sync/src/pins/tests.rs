@@ -98,6 +98,8 @@ fn a_column_is_pinned_until_the_last_pin_of_the_last_row_is_down() {
     let holders: Vec<Holder> = pins.holders(1).collect();
     assert_eq!(holders, [Holder { row: 0, count: 2 }, Holder { row: 1, count: 1 }]);
     assert_eq!(pins.pinned_count(), 2);
+    assert_eq!(pins.pinned_by(1).collect::<Vec<_>>(), [1]);
+    assert_eq!(pins.pinned_by(2).next(), None, "there is no such row");
     for (pin, left) in [(outer, true), (other, true), (inner, false)] {
         drop(pin);
         assert_eq!(pins.is_pinned(1), left);

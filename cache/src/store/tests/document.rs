@@ -1,7 +1,6 @@
 //! docs/format/store.md against the code.
 
-use crate::store::choose::WANTED;
-use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
+use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, row, word};
 
 #[test]
 fn the_document_describes_areas_and_words() {
@@ -28,7 +27,8 @@ fn the_document_describes_areas_and_words() {
         format!("| {} | `purge_lock` |", word::PURGE_LOCK),
         format!("| {} | `sequence` |", word::SEQUENCE),
         format!("| {} | `seal_order` |", word::SEAL_ORDER),
-        format!("| {WANTED} | `wanted` |"),
+        format!("| {} | `wanted` |", row::WANTED),
+        format!("| {} | `lent` |", row::LENT),
     ];
     for row in rows {
         assert!(text.contains(&row), "docs/format/store.md lacks {row:?}");

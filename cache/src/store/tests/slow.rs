@@ -125,3 +125,23 @@ fn pieces_that_are_wanted_are_copied_or_lost_and_what_is_used_stays() {
     assert_eq!((stats.copied_bytes, stats.pinned_bytes), (0, 0), "{stats:?}");
     assert_sound(&store);
 }
+
+#[test]
+fn segments_of_which_something_is_lent_are_passed_over() {
+    let (store, worker) = open(16 << 20);
+    assert!(put(&worker, b"lent", b"head", &body(7, 20_000)));
+    let lent = {
+        let Lookup::Record(found) = worker.lookup(b"lent") else {
+            panic!("it is stored");
+        };
+        [found.lend(0..10_000, 1), found.lend(10_000..20_000, 1)]
+    };
+    for number in 0..4000_usize {
+        assert!(put(&worker, format!("more{number}").as_bytes(), b"head", &body(number, 20_000)));
+        while worker.turn(NOW, |tag| panic!("{tag} lost its piece")) {}
+    }
+    assert_eq!(store.stats().copied_out, 0, "its segment was never chosen");
+    drop(lent);
+    assert_eq!(store.stats().pinned_bytes, 0);
+    assert_sound(&store);
+}
