@@ -43,22 +43,28 @@ def wait_for_port(port, limit_s=10):
 
 
 class Forebay:
-    """A running server in front of `origin`, with a runtime directory of its own."""
+    """A running server in front of `origin`, with a runtime directory of its own if the flags name
+    none. `meanwhile` is called as soon as the process has been started."""
 
-    def __init__(self, *flags, origin=None, command="serve", files_max=None, env=None):
+    def __init__(self, *flags, origin=None, command="serve", files_max=None, env=None,
+                 meanwhile=None):
         self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-")
         args = [binary(), command]
         if origin:
             args += ["--origin", origin]
         if not any(flag.startswith("--listen") for flag in flags):
             args += ["--listen", "127.0.0.1:0"]
-        args += ["--runtime-dir", f"{self.dir.name}/run", *flags]
+        if "--runtime-dir" not in flags:
+            args += ["--runtime-dir", f"{self.dir.name}/run"]
+        args += flags
         limit = None
         if files_max:
             limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
         self.log = open(f"{self.dir.name}/log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         preexec_fn=limit, env={**os.environ, **(env or {})})
+        if meanwhile:
+            meanwhile()
         self.url = self._announced("listening on ")
         self.admin = self._announced("admin on ")
         self.port = int(self.url.rsplit(":", 1)[1])

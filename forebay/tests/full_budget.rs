@@ -16,9 +16,9 @@ const ROUNDS: usize = 5;
 const CONNECTION_BYTES_MAX: usize = 64 << 10;
 const CLIENTS: usize = 3;
 
-/// What a server may take beside its budget and its connections: the program (this one is built
-/// for debugging), and what its allocator keeps of what was freed, a few MiB now and then.
-const BESIDE_BYTES: usize = 48 * MIB;
+/// What a server may take beside its budget and its connections: heap of the program, and what its
+/// allocator keeps of what was freed.
+const BESIDE_BYTES: usize = 32 * MIB;
 
 /// A page of this number: few bytes mostly, now and then very many.
 fn body(number: usize) -> Vec<u8> {
