@@ -173,3 +173,42 @@ fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
         stats["cache_pinned_bytes"] + stats["cache_copied_bytes"] == 0.0
     });
 }
+
+#[test]
+fn who_stands_still_holds_no_connection_to_the_origin_that_others_wait_for() {
+    // One kind becomes a sliding window, the other is never stored.
+    for (kind, field) in
+        [("/window", "Cache-Control: max-age=600"), ("/pass", "Cache-Control: no-store")]
+    {
+        stand_still(kind, field);
+    }
+}
+
+fn stand_still(kind: &'static str, field: &'static str) {
+    const LONGER_BYTES: usize = 16 * MIB;
+    let origin = Origin::start(move |request| {
+        let count = if request.target.starts_with(kind) { LONGER_BYTES } else { HOT_BYTES };
+        Script::answer("200 OK", &[field], &bytes(&request.target, count))
+    });
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
+    let builder = builder.flag("--object-bytes-max", "1MiB").flag("--body-rate-min", "0");
+    let server = builder.flag("--origin-connections-max", "2").start();
+    let mut asleep = [0, 1].map(|number| {
+        let mut client = Client::connect_narrow(server.address());
+        let target = format!("{kind}/{number}");
+        client.send(request_text("GET", &target, &[]));
+        let begun = client.peek("GET", |response| !response.body.is_empty()).expect("it begins");
+        assert_eq!((begun.status, begun.is_whole), (200, false), "{target}");
+        client
+    });
+    let mut client = Client::connect(server.address());
+    ask(&mut client, "/other", HOT_BYTES);
+    assert_eq!(server.stat("gave_way_total"), 1.0, "{kind}: one of them is enough");
+    let whole = asleep.iter_mut().filter_map(|client| {
+        client.widen();
+        let response = client.response("GET").ok()?;
+        assert_eq!(response.body.len(), LONGER_BYTES, "what looks whole is");
+        Some(())
+    });
+    assert_eq!(whole.count(), 1, "{kind}: the other goes on");
+}

@@ -102,7 +102,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     client.worker.fault(fault, client.peer.ip());
     match fault {
         Fault::ClientGone => return End::Close,
-        Fault::TooSlow | Fault::HitCut => return End::Reset,
+        Fault::TooSlow | Fault::HitCut | Fault::GaveWay => return End::Reset,
         _ => {}
     }
     client.worker.count(Counter::FaultsSent);

@@ -45,6 +45,8 @@ pub(crate) enum Fault {
     OnlyIfCached,
     /// The memory of what was to be sent of a stored response was needed for something else.
     HitCut,
+    /// The client stood still, and another request waited for the connection to the origin.
+    GaveWay,
     /// A bug of ours ended the fetch.
     Internal,
     /// Too many connections to the origin are in use.
@@ -79,7 +81,7 @@ impl Fault {
             | Fault::NoSite
             | Fault::Loop
             | Fault::OnlyIfCached => Side::Client,
-            Fault::OriginBusy | Fault::HitCut | Fault::Internal => Side::Us,
+            Fault::OriginBusy | Fault::HitCut | Fault::GaveWay | Fault::Internal => Side::Us,
             _ => Side::Origin,
         }
     }
@@ -93,7 +95,7 @@ impl Fault {
             Fault::HeadTimeout | Fault::TooSlow => 408,
             Fault::NoSite => 421,
             Fault::Loop => 508,
-            Fault::HitCut | Fault::Internal => 500,
+            Fault::HitCut | Fault::GaveWay | Fault::Internal => 500,
             Fault::OriginBusy => 503,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
@@ -120,6 +122,7 @@ impl Fault {
             Fault::Loop => "the request has been at this server before: the origin leads back",
             Fault::OnlyIfCached => "nothing usable is stored, and only-if-cached was asked for",
             Fault::HitCut => "the memory of what was to be sent was needed for something else",
+            Fault::GaveWay => "the client stood still, and another request waited for the origin",
             Fault::Internal => "an error of this server's own ended the request",
             Fault::OriginBusy => "all permitted connections to the origin are in use",
             Fault::OriginName => "the origin's name has no address",
@@ -154,6 +157,7 @@ impl Fault {
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),
             Fault::HitCut => Some(Counter::HitsCut),
+            Fault::GaveWay => Some(Counter::GaveWay),
             Fault::OriginBusy => Some(Counter::OriginBusy),
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {
                 Some(Counter::OriginConnectErrors)

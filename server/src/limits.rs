@@ -152,6 +152,13 @@ pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
 /// A sliding window asks this often whether its slowest reader holds up the others for too long.
 pub(crate) const WINDOW_ASK_MS: u64 = 500;
 
+/// So long a client may stand still while what it is sent passes through, and a request waits for
+/// the permit; longer than it takes to send a lost acknowledgement again.
+pub(crate) const GIVE_WAY_MS: u64 = 1_000;
+
+/// Who waits for a permit asks another to give way this often: some times before it gives up.
+pub(crate) const GIVE_WAY_ASK_MS: u64 = 250;
+
 /// At the end the access log's writer gets this long for what it has not written.
 pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;
 

@@ -52,7 +52,31 @@ pub(crate) struct Lease {
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
+/// The pool whose permit a body holds, if it does.
+pub(crate) struct PermittedBy(Option<Rc<OriginPool>>);
+
+impl PermittedBy {
+    /// Does what waits for a client.
+    ///
+    /// # Errors
+    /// Those of `work`; or it stood still, and another request waited for the permit.
+    pub(crate) async fn holding<T>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        match &self.0 {
+            Some(pool) => pool.holding(work).await.unwrap_or(Err(Fault::GaveWay)),
+            None => work.await,
+        }
+    }
+}
+
 impl OriginBody {
+    /// Whose permit it holds; nobody's at its end.
+    pub(crate) fn permitted_by(&self) -> PermittedBy {
+        PermittedBy(self.lease.as_ref().map(|lease| Rc::clone(&lease.pool)))
+    }
+
     /// The next piece.
     ///
     /// # Errors

@@ -6,13 +6,14 @@
 mod answer;
 mod connect;
 mod exchange;
+mod give_way;
 mod hosts;
 mod interim;
 mod origins;
 mod outbound;
 mod upload;
 
-pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
+pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart, PermittedBy};
 pub(crate) use exchange::{Exchange, exchange};
 pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connect::Connection;
+use super::give_way::{GaveWay, StandingStill};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
@@ -26,6 +27,7 @@ pub(crate) struct OriginPool {
     idle: RefCell<Vec<Idle>>,
     /// One permit for each exchange under way.
     permits: Arc<Semaphore>,
+    standing_still: StandingStill,
     exchanges_max: u32,
     idle_count_max: usize,
     idle_ms_max: u64,
@@ -91,6 +93,7 @@ impl OriginPool {
             authority: authority.into(),
             idle: RefCell::default(),
             permits: Arc::new(Semaphore::new(settings.origin_connections_max as usize)),
+            standing_still: StandingStill::default(),
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,
             idle_ms_max: u64::from(settings.origin_pool_idle_ms_max),
@@ -105,7 +108,16 @@ impl OriginPool {
 
     /// Leave for one exchange; waits while all permitted ones are under way.
     pub(crate) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.permits).acquire_owned().await.ok()
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        self.standing_still.make_way(permit).await.ok()
+    }
+
+    /// Does what waits for a client while a permit is held.
+    ///
+    /// # Errors
+    /// The client stood still, and a request waits for the permit.
+    pub(crate) async fn holding<T>(&self, work: impl Future<Output = T>) -> Result<T, GaveWay> {
+        self.standing_still.wait(work).await
     }
 
     /// The idle connection that was used last, if there is one that can take a request.

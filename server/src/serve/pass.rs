@@ -21,7 +21,7 @@ use crate::ready::ready_now;
 /// for: an answer that turns out broken in the same read is not sent at all.
 ///
 /// # Errors
-/// The origin's answer is not whole, or the client is gone or too slow.
+/// The origin's answer is not whole, or the client is gone, too slow, or had to give way.
 pub(crate) async fn serve_pass(
     reply: &Reply<'_>,
     out: &mut Out,
@@ -61,7 +61,9 @@ pub(crate) async fn serve_pass(
                 return Err(Broken::Midway(fault));
             }
         }
-        begun |= client.flush_if_full(out).await.map_err(Broken::Midway)?;
+        let permitted_by = answer.body.permitted_by();
+        let flushed = permitted_by.holding(client.flush_if_full(out)).await;
+        begun |= flushed.map_err(Broken::Midway)?;
     }
 }
 
@@ -86,11 +88,12 @@ pub(super) async fn next_or_flush(
     body: &mut OriginBody,
     begun: &mut bool,
 ) -> Result<OriginPart, Broken> {
+    let permitted_by = body.permitted_by();
     let mut next = pin!(body.next());
     if let Some(part) = ready_now(next.as_mut()).await {
         return part.map_err(Broken::Before);
     }
     *begun = true;
-    client.flush(out).await.map_err(Broken::Midway)?;
+    permitted_by.holding(client.flush(out)).await.map_err(Broken::Midway)?;
     next.await.map_err(Broken::Before)
 }

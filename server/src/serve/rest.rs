@@ -79,7 +79,8 @@ impl RestOf<'_> {
                     return Err(Broken::Midway(fault));
                 }
             }
-            client.flush_if_full(out).await.map_err(Broken::Midway)?;
+            let permitted_by = answer.body.permitted_by();
+            permitted_by.holding(client.flush_if_full(out)).await.map_err(Broken::Midway)?;
         }
     }
 

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 use crate::clock;
 use crate::counters::Counter;
-use crate::fetch::{OriginBody, OriginPart};
+use crate::fault::Fault;
+use crate::fetch::{OriginBody, OriginPart, PermittedBy};
 use crate::limits::WINDOW_ASK_MS;
 use crate::ready::ready_now;
 
@@ -19,6 +20,8 @@ enum Unstored {
     /// The origin's answer is not whole, which its body has told.
     Broken,
     NobodyListens,
+    /// Who listens stood still, and another request waited for the connection to the origin.
+    GaveWay,
 }
 
 /// Appends the body to the record until it is whole, and counts what became of it.
@@ -30,6 +33,10 @@ pub(super) async fn fill(filling: Filling, mut body: OriginBody, bytes_max: u64)
     match append_all(filling, &mut body, bytes_max).await {
         Ok(true) => worker.count(Counter::Stored),
         Ok(false) | Err(Unstored::NobodyListens) => worker.count(Counter::NotStored),
+        Err(Unstored::GaveWay) => {
+            worker.count(Counter::NotStored);
+            worker.count(Counter::GaveWay);
+        }
         Err(Unstored::Broken) => worker.count(Counter::FillsAborted),
     }
     worker.has_stored();
@@ -43,30 +50,36 @@ async fn append_all(
     let mut held = Bytes::new();
     loop {
         let part = {
+            let permitted_by = body.permitted_by();
             let mut next = pin!(body.next());
             match ready_now(next.as_mut()).await {
                 Some(part) => part,
                 None => {
-                    append(&mut filling, &mut held, bytes_max).await?;
+                    append(&mut filling, &mut held, bytes_max, &permitted_by).await?;
                     next.await
                 }
             }
         };
         match part.map_err(|_| Unstored::Broken)? {
             OriginPart::Data(piece) => {
-                append(&mut filling, &mut held, bytes_max).await?;
+                append(&mut filling, &mut held, bytes_max, &body.permitted_by()).await?;
                 held = piece;
                 body.worker.has_stored();
             }
             OriginPart::End(_) => {
-                append(&mut filling, &mut held, bytes_max).await?;
+                append(&mut filling, &mut held, bytes_max, &body.permitted_by()).await?;
                 return Ok(filling.finish());
             }
         }
     }
 }
 
-async fn append(filling: &mut Filling, held: &mut Bytes, bytes_max: u64) -> Result<(), Unstored> {
+async fn append(
+    filling: &mut Filling,
+    held: &mut Bytes,
+    bytes_max: u64,
+    permitted_by: &PermittedBy,
+) -> Result<(), Unstored> {
     let piece = std::mem::take(held);
     if piece.is_empty() {
         return Ok(());
@@ -74,17 +87,22 @@ async fn append(filling: &mut Filling, held: &mut Bytes, bytes_max: u64) -> Resu
     if filling.bytes() + piece.len() as u64 > bytes_max {
         filling.give_up_storing(clock::monotonic_ms());
     }
-    let nobody = |NobodyListens| Unstored::NobodyListens;
-    room(filling).await.map_err(nobody)?;
-    filling.append(&piece).map_err(nobody)
+    room(filling, permitted_by).await?;
+    filling.append(&piece).map_err(|NobodyListens| Unstored::NobodyListens)
 }
 
 /// Waits for room; asked again at times, since the store has no clock to see who is too slow.
-async fn room(filling: &mut Filling) -> Result<(), NobodyListens> {
-    loop {
-        let room = poll_fn(|cx| filling.poll_room(cx, clock::monotonic_ms()));
-        if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
-            return room;
+async fn room(filling: &mut Filling, permitted_by: &PermittedBy) -> Result<(), Unstored> {
+    let room = async {
+        loop {
+            let room = poll_fn(|cx| filling.poll_room(cx, clock::monotonic_ms()));
+            if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
+                return room.map_err(|NobodyListens| Fault::ClientGone);
+            }
         }
-    }
+    };
+    permitted_by.holding(room).await.map_err(|fault| match fault {
+        Fault::GaveWay => Unstored::GaveWay,
+        _ => Unstored::NobodyListens,
+    })
 }

@@ -1,0 +1,143 @@
+//! Exchanges that wait for a client that stands still give way to requests that wait for a permit.
+//!
+//! What is not stored passes on at its client's pace, and holds a permit of its origin meanwhile.
+//! Clients that do not read would thus hold all of them, and every miss would be answered with 503.
+//! So who waits for a permit for some time asks the exchange that has stood still for longest to
+//! break off.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::limits::{GIVE_WAY_ASK_MS, GIVE_WAY_MS};
+use crate::ready::ready_now;
+
+/// Another request needs the permit more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GaveWay;
+
+/// The exchanges with one origin that stand still, the first one longest.
+#[derive(Debug, Default)]
+pub(super) struct StandingStill {
+    /// Who has gone on since is still in it, for a while.
+    exchanges: RefCell<VecDeque<oneshot::Sender<GaveWay>>>,
+}
+
+impl StandingStill {
+    /// Does what waits for a client.
+    ///
+    /// # Errors
+    /// It has stood still for [`GIVE_WAY_MS`], and was asked to give way.
+    pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, GaveWay> {
+        let mut work = pin!(work);
+        // Most need not wait at all, and a timer costs more than that.
+        if let Some(done) = ready_now(work.as_mut()).await {
+            return Ok(done);
+        }
+        if let Ok(done) = timeout(Duration::from_millis(GIVE_WAY_MS), work.as_mut()).await {
+            return Ok(done);
+        }
+        let asked = self.enter();
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            Ok(gave_way) = asked => Err(gave_way),
+        }
+    }
+
+    fn enter(&self) -> oneshot::Receiver<GaveWay> {
+        let (ask, asked) = oneshot::channel();
+        let mut exchanges = self.exchanges.borrow_mut();
+        exchanges.retain(|other| !other.is_closed());
+        exchanges.push_back(ask);
+        asked
+    }
+
+    /// Does what waits for a permit; meanwhile others are asked to give way.
+    pub(super) async fn make_way<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        if let Some(done) = ready_now(work.as_mut()).await {
+            return done;
+        }
+        loop {
+            let limit = Duration::from_millis(GIVE_WAY_ASK_MS);
+            if let Ok(done) = timeout(limit, work.as_mut()).await {
+                return done;
+            }
+            self.ask();
+        }
+    }
+
+    /// Asks the first one that still stands still.
+    fn ask(&self) {
+        let mut exchanges = self.exchanges.borrow_mut();
+        while let Some(ask) = exchanges.pop_front() {
+            if ask.send(GaveWay).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::rc::Rc;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        tokio::task::LocalSet::new().block_on(&runtime, test);
+    }
+
+    #[test]
+    fn the_one_that_has_stood_still_for_longest_gives_way_to_each_that_waits() {
+        run(async {
+            let standing = Rc::new(StandingStill::default());
+            let stand = |standing: &Rc<StandingStill>| {
+                let standing = Rc::clone(standing);
+                tokio::task::spawn_local(async move { standing.wait(pending::<()>()).await })
+            };
+            let first = stand(&standing);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let second = stand(&standing);
+            let (give, permit) = oneshot::channel();
+            let waits = Rc::clone(&standing);
+            let waits = tokio::task::spawn_local(async move { waits.make_way(permit).await });
+            assert_eq!(first.await.expect("it ends"), Err(GaveWay));
+            assert!(!second.is_finished(), "one is enough");
+            give.send(7).expect("it waits");
+            assert_eq!(waits.await.expect("it ends"), Ok(7));
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            assert!(!second.is_finished(), "nobody waits");
+        });
+    }
+
+    #[test]
+    fn who_moves_gives_way_to_nobody_and_is_forgotten() {
+        run(async {
+            let standing = StandingStill::default();
+            for _ in 0..10 {
+                let moves = tokio::time::sleep(Duration::from_millis(GIVE_WAY_MS + 1));
+                assert_eq!(standing.wait(moves).await, Ok(()));
+            }
+            assert_eq!(standing.exchanges.borrow().len(), 1, "the last one");
+            standing.ask();
+            assert!(standing.exchanges.borrow().is_empty());
+            let mut cx = Context::from_waker(Waker::noop());
+            let ready = pin!(standing.make_way(async { 1 })).poll(&mut cx);
+            assert_eq!(ready, std::task::Poll::Ready(1));
+        });
+    }
+}
