@@ -45,6 +45,10 @@ pub(crate) const READ_BYTES_MAX: u64 = 64 << 10;
 /// kernel's send buffer, and little to be copied out under a client that does not read.
 pub(crate) const LENT_FRAGMENTS_MAX: usize = 2;
 
+/// Pieces of stored bodies that wait to be sent to one client, who may have asked for many at once:
+/// each keeps a segment from being used again.
+pub(crate) const LENT_PIECES_MAX: usize = 16;
+
 /// Connections that the kernel queues for one listener. `net.core.somaxconn` may hold it lower.
 pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 

@@ -104,6 +104,13 @@ impl Growth {
         })
     }
 
+    /// Leaves the slowest reader behind.
+    pub(crate) fn cut_slowest(&mut self) {
+        if self.duty.flight.cut_slowest() {
+            self.duty.flights.events().readers_cut.fetch_add(1, Relaxed);
+        }
+    }
+
     /// Publishes a copy of `bytes`; call it after `poll_room`, with at most what a socket gives at
     /// a time.
     ///

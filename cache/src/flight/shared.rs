@@ -134,6 +134,11 @@ impl Flight {
         })
     }
 
+    /// Leaves the slowest reader behind; whether there was one.
+    pub(super) fn cut_slowest(&self) -> bool {
+        self.change(|growing, wakers| growing.cut_slowest(wakers))
+    }
+
     /// What the fragments cost that are held now.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> u64 {

@@ -97,6 +97,16 @@ impl Growing {
         true
     }
 
+    /// Leaves the slowest reader behind; whether there was one.
+    pub(super) fn cut_slowest(&mut self, wakers: &mut Vec<Waker>) -> bool {
+        let Some((slowest, _)) = self.readers.slowest() else {
+            return false;
+        };
+        wakers.extend(self.readers.cut(slowest));
+        self.release();
+        true
+    }
+
     /// The slowest reader, if another has read everything and waits.
     fn stalling(&self) -> Option<ReaderId> {
         let (slowest, offset) = self.readers.slowest()?;

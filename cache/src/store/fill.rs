@@ -190,6 +190,11 @@ impl Filling {
         self.growth.poll_room(cx, now_ms)
     }
 
+    /// Leaves the slowest reader behind: who waits for room need not wait for it any more.
+    pub fn cut_slowest(&mut self) {
+        self.growth.cut_slowest();
+    }
+
     /// Publishes a copy of `bytes`; call it after `poll_room`, with at most what a socket gives at
     /// a time.
     ///

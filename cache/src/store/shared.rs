@@ -99,9 +99,12 @@ impl Shared {
         })
     }
 
-    /// Is the caller the one who has to look at what was found in the region?
+    /// Is the caller the first to be asked to look at what was found in the region?
     pub(crate) fn begins_verifying(&self) -> bool {
-        matches!(self.opened(), Opened::Attached) && !self.is_verifying.swap(true, Relaxed)
+        let is_to_be_done = || !self.is_verifying.load(Relaxed);
+        matches!(self.opened(), Opened::Attached)
+            && is_to_be_done()
+            && !self.is_verifying.swap(true, Relaxed)
     }
 
     /// Was there something in the region already?

@@ -15,6 +15,10 @@ impl StoreWorker {
         own.now.set(now);
         own.answer_asked();
         own.tell_lost(lost);
+        // Not whoever joined first: some only join to look, and have no turns.
+        if own.shared.begins_verifying() {
+            own.verified.set(Some((0, 0)));
+        }
         if !own.is_due.get() && !own.sees_waiting.get() {
             return own.verify_slice();
         }

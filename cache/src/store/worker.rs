@@ -122,7 +122,7 @@ impl StoreWorker {
                 is_due: Cell::new(true),
                 sees_waiting: Cell::new(false),
                 now: Cell::new(0),
-                verified: Cell::new(shared.begins_verifying().then_some((0, 0))),
+                verified: Cell::new(None),
                 scratch: RefCell::default(),
                 part: Part(Some(participant)),
             }),

@@ -2,7 +2,7 @@
 //!
 //! Every wait has an end: idle time, head time, or the least rate at which a body may move.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::buffers::Input;
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::{LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
+use crate::limits::{LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
 use crate::out::Out;
 use crate::socket::Socket;
 use crate::worker::Worker;
@@ -25,6 +25,8 @@ pub(crate) struct Client {
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
     registered: Registered,
+    /// Bytes that it has taken so far.
+    sent_bytes: Cell<u64>,
     /// How far the client is behind in taking answers.
     sending: RefCell<Pace>,
 }
@@ -52,7 +54,14 @@ impl Client {
     ) -> Client {
         // A task keeps its waker for life, so that it need not be handed over at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
-        Client { socket, worker, peer, registered, sending: RefCell::default() }
+        Client {
+            socket,
+            worker,
+            peer,
+            registered,
+            sent_bytes: Cell::new(0),
+            sending: RefCell::default(),
+        }
     }
 
     /// The deadline of the present wait.
@@ -62,7 +71,12 @@ impl Client {
 
     /// By this the worker's registry, and the store, know this connection.
     pub(crate) fn tag(&self) -> u64 {
-        self.registered.place() as u64
+        self.registered.tag()
+    }
+
+    /// Bytes that it has taken so far.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.get()
     }
 
     /// The least rate by the present settings.
@@ -116,8 +130,8 @@ impl Client {
         sent
     }
 
-    /// Sends what waits if that is more than one connection may hold beside a request head; true
-    /// if it was.
+    /// Sends what waits if that is more than one connection may hold beside a request head, or
+    /// keeps too much of the store where it is; true if it was.
     ///
     /// # Errors
     /// See [`Client::flush`].
@@ -125,7 +139,7 @@ impl Client {
         let config = self.worker.config();
         let settings = &config.server;
         let bytes_max = settings.connection_bytes_max.saturating_sub(settings.head_bytes_max);
-        if out.held_bytes() <= bytes_max as usize {
+        if out.held_bytes() <= bytes_max as usize && out.lent_count() < LENT_PIECES_MAX {
             return Ok(false);
         }
         self.worker.count(Counter::EarlyFlushes);
@@ -153,6 +167,7 @@ impl Client {
             match written {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     out.consume(count);
+                    self.sent_bytes.update(|sent| sent + count as u64);
                     self.worker.count_many(Counter::BytesOut, count as u64);
                     if *waited {
                         self.sending.borrow_mut().moved(count as u64, self.least_rate());

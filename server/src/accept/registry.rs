@@ -18,6 +18,8 @@ use crate::limits::SWEEP_SLICES;
 /// What a connection shows of itself to its worker.
 #[derive(Debug)]
 pub(crate) struct Ticket {
+    /// Its place in the table, and which one it is of all that had this place or another before.
+    tag: u64,
     /// When the present wait ends, in [`clock::monotonic_ms`]; 0 while nothing is waited for.
     deadline_ms: Cell<u64>,
     /// Between two requests, with nothing read and nothing to write.
@@ -71,6 +73,7 @@ pub(crate) struct Registry {
     tickets: RefCell<Slab<Rc<Ticket>>>,
     per_address: RefCell<HashMap<IpAddr, u32>>,
     sweep_from: Cell<usize>,
+    entered_count: Cell<u64>,
 }
 
 /// A place in the table, given back when the connection ends in whatever way.
@@ -94,13 +97,17 @@ impl Registry {
 
     /// Enters a connection from `address`.
     pub(crate) fn enter(self: &Rc<Self>, address: IpAddr) -> Registered {
+        let entered_count = self.entered_count.get().wrapping_add(1);
+        self.entered_count.set(entered_count);
+        let mut tickets = self.tickets.borrow_mut();
         let ticket = Rc::new(Ticket {
+            tag: entered_count << 32 | tickets.vacant_key() as u64,
             deadline_ms: Cell::new(0),
             idle: Cell::new(false),
             cut: Cell::new(false),
             waker: RefCell::new(None),
         });
-        let place = self.tickets.borrow_mut().insert(Rc::clone(&ticket));
+        let place = tickets.insert(Rc::clone(&ticket));
         *self.per_address.borrow_mut().entry(address).or_insert(0) += 1;
         Registered { registry: Rc::clone(self), ticket, place, address }
     }
@@ -124,11 +131,12 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
-    /// Ends the connection with this number: the store has taken back some of what it has still to
-    /// send.
-    pub(crate) fn cut(&self, place: u64) {
+    /// Ends the connection with this tag, if it is still there: the store has taken back some of
+    /// what it has still to send.
+    pub(crate) fn cut(&self, tag: u64) {
         let tickets = self.tickets.borrow();
-        if let Some(ticket) = usize::try_from(place).ok().and_then(|place| tickets.get(place)) {
+        let ticket = tickets.get(tag as u32 as usize).filter(|ticket| ticket.tag == tag);
+        if let Some(ticket) = ticket {
             ticket.cut.set(true);
             ticket.wake();
         }
@@ -145,9 +153,9 @@ impl Registry {
 }
 
 impl Registered {
-    /// The connection's number, while it is there.
-    pub(crate) fn place(&self) -> usize {
-        self.place
+    /// What no other connection of this worker is called.
+    pub(crate) fn tag(&self) -> u64 {
+        self.ticket.tag
     }
 
     /// The ticket, with the waker of the task that polls this connection.
@@ -205,18 +213,19 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_cut_by_its_number_while_it_is_there() {
+    fn a_connection_is_cut_by_its_tag_while_it_is_there() {
         let registry = Rc::new(Registry::default());
         let (one, two) = (registry.enter(HOME), registry.enter(HOME));
         let count = Arc::new(Count(AtomicUsize::new(0)));
         two.set_waker(Arc::clone(&count).into());
-        registry.cut(two.place() as u64);
+        registry.cut(two.tag());
         assert_eq!((one.ticket().is_cut(), two.ticket().is_cut()), (false, true));
         assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is woken");
-        let place = two.place();
+        let tag = two.tag();
         drop(two);
-        registry.cut(place as u64);
-        assert!(!registry.enter(HOME).ticket().is_cut(), "the next one has the same number");
+        let next = registry.enter(HOME);
+        registry.cut(tag);
+        assert!(!next.ticket().is_cut(), "it has the same place");
     }
 
     #[test]

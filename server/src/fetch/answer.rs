@@ -13,7 +13,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::connect::Connection;
+use super::give_way::GaveWay;
 use super::origins::OriginPool;
+use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::worker::Worker;
@@ -56,18 +58,32 @@ pub(crate) struct Lease {
 pub(crate) struct PermittedBy(Option<Rc<OriginPool>>);
 
 impl PermittedBy {
-    /// Does what waits for a client.
+    /// Does what waits for a client. `moved` grows when the client takes something.
     ///
     /// # Errors
-    /// Those of `work`; or it stood still, and another request waited for the permit.
+    /// It took nothing for some time, and another request waited for the permit.
     pub(crate) async fn holding<T>(
         &self,
-        work: impl Future<Output = Result<T, Fault>>,
-    ) -> Result<T, Fault> {
+        work: impl Future<Output = T>,
+        moved: impl Fn() -> u64,
+    ) -> Result<T, GaveWay> {
         match &self.0 {
-            Some(pool) => pool.holding(work).await.unwrap_or(Err(Fault::GaveWay)),
-            None => work.await,
+            Some(pool) => pool.holding(work, moved).await,
+            None => Ok(work.await),
         }
+    }
+
+    /// Sends to a client what waits for it.
+    ///
+    /// # Errors
+    /// Those of `sending`, or [`Fault::GaveWay`].
+    pub(crate) async fn sending<T>(
+        &self,
+        client: &Client,
+        sending: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let held = self.holding(sending, || client.sent_bytes()).await;
+        held.unwrap_or(Err(Fault::GaveWay))
     }
 }
 

@@ -21,36 +21,47 @@ use crate::ready::ready_now;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GaveWay;
 
-/// The exchanges with one origin that stand still, the first one longest.
+/// The exchanges with one origin whose clients take nothing, the first one longest.
 #[derive(Debug, Default)]
 pub(super) struct StandingStill {
     /// Who has gone on since is still in it, for a while.
-    exchanges: RefCell<VecDeque<oneshot::Sender<GaveWay>>>,
+    exchanges: RefCell<VecDeque<oneshot::Sender<()>>>,
 }
 
 impl StandingStill {
-    /// Does what waits for a client.
+    /// Does what waits for a client. `moved` grows when the client takes something.
     ///
     /// # Errors
-    /// It has stood still for [`GIVE_WAY_MS`], and was asked to give way.
-    pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, GaveWay> {
+    /// The client took nothing for [`GIVE_WAY_MS`], and the exchange was asked to give way.
+    pub(super) async fn wait<T>(
+        &self,
+        work: impl Future<Output = T>,
+        moved: impl Fn() -> u64,
+    ) -> Result<T, GaveWay> {
         let mut work = pin!(work);
         // Most need not wait at all, and a timer costs more than that.
         if let Some(done) = ready_now(work.as_mut()).await {
             return Ok(done);
         }
-        if let Ok(done) = timeout(Duration::from_millis(GIVE_WAY_MS), work.as_mut()).await {
-            return Ok(done);
-        }
-        let asked = self.enter();
-        tokio::select! {
-            biased;
-            done = work => Ok(done),
-            Ok(gave_way) = asked => Err(gave_way),
+        loop {
+            let before = moved();
+            let limit = Duration::from_millis(GIVE_WAY_MS);
+            if let Ok(done) = timeout(limit, work.as_mut()).await {
+                return Ok(done);
+            }
+            if moved() != before {
+                continue;
+            }
+            let asked = self.enter();
+            tokio::select! {
+                biased;
+                done = work.as_mut() => return Ok(done),
+                _ = asked => if moved() == before { return Err(GaveWay) },
+            }
         }
     }
 
-    fn enter(&self) -> oneshot::Receiver<GaveWay> {
+    fn enter(&self) -> oneshot::Receiver<()> {
         let (ask, asked) = oneshot::channel();
         let mut exchanges = self.exchanges.borrow_mut();
         exchanges.retain(|other| !other.is_closed());
@@ -77,7 +88,7 @@ impl StandingStill {
     fn ask(&self) {
         let mut exchanges = self.exchanges.borrow_mut();
         while let Some(ask) = exchanges.pop_front() {
-            if ask.send(GaveWay).is_ok() {
+            if ask.send(()).is_ok() {
                 return;
             }
         }
@@ -107,7 +118,7 @@ mod tests {
             let standing = Rc::new(StandingStill::default());
             let stand = |standing: &Rc<StandingStill>| {
                 let standing = Rc::clone(standing);
-                tokio::task::spawn_local(async move { standing.wait(pending::<()>()).await })
+                tokio::task::spawn_local(async move { standing.wait(pending::<()>(), || 0).await })
             };
             let first = stand(&standing);
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -130,11 +141,20 @@ mod tests {
             let standing = StandingStill::default();
             for _ in 0..10 {
                 let moves = tokio::time::sleep(Duration::from_millis(GIVE_WAY_MS + 1));
-                assert_eq!(standing.wait(moves).await, Ok(()));
+                assert_eq!(standing.wait(moves, || 0).await, Ok(()));
             }
             assert_eq!(standing.exchanges.borrow().len(), 1, "the last one");
             standing.ask();
             assert!(standing.exchanges.borrow().is_empty());
+            let taken = std::cell::Cell::new(0);
+            let slow = async {
+                for _ in 0..20 {
+                    tokio::time::sleep(Duration::from_millis(GIVE_WAY_MS / 2)).await;
+                    taken.set(taken.get() + 1);
+                    standing.ask();
+                }
+            };
+            assert_eq!(standing.wait(slow, || taken.get()).await, Ok(()), "it takes a little");
             let mut cx = Context::from_waker(Waker::noop());
             let ready = pin!(standing.make_way(async { 1 })).poll(&mut cx);
             assert_eq!(ready, std::task::Poll::Ready(1));

@@ -15,6 +15,7 @@ mod upload;
 
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart, PermittedBy};
 pub(crate) use exchange::{Exchange, exchange};
+pub(crate) use give_way::GaveWay;
 pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;
 pub(crate) use interim::InterimQueue;

@@ -112,12 +112,13 @@ impl OriginPool {
         self.standing_still.make_way(permit).await.ok()
     }
 
-    /// Does what waits for a client while a permit is held.
-    ///
-    /// # Errors
-    /// The client stood still, and a request waits for the permit.
-    pub(crate) async fn holding<T>(&self, work: impl Future<Output = T>) -> Result<T, GaveWay> {
-        self.standing_still.wait(work).await
+    /// Does what waits for a client while a permit is held: see [`StandingStill::wait`].
+    pub(super) async fn holding<T>(
+        &self,
+        work: impl Future<Output = T>,
+        moved: impl Fn() -> u64,
+    ) -> Result<T, GaveWay> {
+        self.standing_still.wait(work, moved).await
     }
 
     /// The idle connection that was used last, if there is one that can take a request.

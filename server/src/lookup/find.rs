@@ -90,7 +90,12 @@ fn select<'w>(
             base.variant(variant).ok_or(ForwardReason::VaryMiss)?
         }
     };
-    StoredResponse::new(found).ok_or(ForwardReason::Miss)
+    let known = found.known();
+    StoredResponse::new(found).ok_or_else(|| {
+        // Another version's: it would stand in the way of what this one stores.
+        wanted.store.forget(wanted.key, (!variant.is_empty()).then_some(&*variant), known);
+        ForwardReason::Miss
+    })
 }
 
 /// HEAD and ranges are answered from a stored response only: what the origin answers to them is

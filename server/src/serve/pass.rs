@@ -62,7 +62,7 @@ pub(crate) async fn serve_pass(
             }
         }
         let permitted_by = answer.body.permitted_by();
-        let flushed = permitted_by.holding(client.flush_if_full(out)).await;
+        let flushed = permitted_by.sending(client, client.flush_if_full(out)).await;
         begun |= flushed.map_err(Broken::Midway)?;
     }
 }
@@ -94,6 +94,6 @@ pub(super) async fn next_or_flush(
         return part.map_err(Broken::Before);
     }
     *begun = true;
-    permitted_by.holding(client.flush(out)).await.map_err(Broken::Midway)?;
+    permitted_by.sending(client, client.flush(out)).await.map_err(Broken::Midway)?;
     next.await.map_err(Broken::Before)
 }

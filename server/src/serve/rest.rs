@@ -80,7 +80,8 @@ impl RestOf<'_> {
                 }
             }
             let permitted_by = answer.body.permitted_by();
-            permitted_by.holding(client.flush_if_full(out)).await.map_err(Broken::Midway)?;
+            let flushed = permitted_by.sending(client, client.flush_if_full(out)).await;
+            flushed.map_err(Broken::Midway)?;
         }
     }
 

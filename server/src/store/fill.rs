@@ -10,8 +10,7 @@ use tokio::time::timeout;
 
 use crate::clock;
 use crate::counters::Counter;
-use crate::fault::Fault;
-use crate::fetch::{OriginBody, OriginPart, PermittedBy};
+use crate::fetch::{GaveWay, OriginBody, OriginPart, PermittedBy};
 use crate::limits::WINDOW_ASK_MS;
 use crate::ready::ready_now;
 
@@ -20,8 +19,6 @@ enum Unstored {
     /// The origin's answer is not whole, which its body has told.
     Broken,
     NobodyListens,
-    /// Who listens stood still, and another request waited for the connection to the origin.
-    GaveWay,
 }
 
 /// Appends the body to the record until it is whole, and counts what became of it.
@@ -33,10 +30,6 @@ pub(super) async fn fill(filling: Filling, mut body: OriginBody, bytes_max: u64)
     match append_all(filling, &mut body, bytes_max).await {
         Ok(true) => worker.count(Counter::Stored),
         Ok(false) | Err(Unstored::NobodyListens) => worker.count(Counter::NotStored),
-        Err(Unstored::GaveWay) => {
-            worker.count(Counter::NotStored);
-            worker.count(Counter::GaveWay);
-        }
         Err(Unstored::Broken) => worker.count(Counter::FillsAborted),
     }
     worker.has_stored();
@@ -87,22 +80,27 @@ async fn append(
     if filling.bytes() + piece.len() as u64 > bytes_max {
         filling.give_up_storing(clock::monotonic_ms());
     }
-    room(filling, permitted_by).await?;
-    filling.append(&piece).map_err(|NobodyListens| Unstored::NobodyListens)
+    let nobody = |NobodyListens| Unstored::NobodyListens;
+    room(filling, permitted_by).await.map_err(nobody)?;
+    filling.append(&piece).map_err(nobody)
 }
 
-/// Waits for room; asked again at times, since the store has no clock to see who is too slow.
-async fn room(filling: &mut Filling, permitted_by: &PermittedBy) -> Result<(), Unstored> {
-    let room = async {
-        loop {
-            let room = poll_fn(|cx| filling.poll_room(cx, clock::monotonic_ms()));
-            if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
-                return room.map_err(|NobodyListens| Fault::ClientGone);
+/// Waits for room; asked again at times, since the store has no clock to see who is too slow. If
+/// another request waits for the connection to the origin, the slowest reader is left behind.
+async fn room(filling: &mut Filling, permitted_by: &PermittedBy) -> Result<(), NobodyListens> {
+    loop {
+        let room = async {
+            loop {
+                let room = poll_fn(|cx| filling.poll_room(cx, clock::monotonic_ms()));
+                if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
+                    return room;
+                }
             }
+        };
+        // There is room as soon as the slowest takes something.
+        match permitted_by.holding(room, || 0).await {
+            Ok(room) => return room,
+            Err(GaveWay) => filling.cut_slowest(),
         }
-    };
-    permitted_by.holding(room).await.map_err(|fault| match fault {
-        Fault::GaveWay => Unstored::GaveWay,
-        _ => Unstored::NobodyListens,
-    })
+    }
 }
