@@ -24,6 +24,17 @@ const FRAGMENTS_IN_SEGMENT: u32 = 8;
 /// A whole record's body is at most this, as is what is stored in one piece.
 const WHOLE_BYTES_MAX: u32 = 64 * 1024;
 
+/// No body has more fragments, so that the head of a damaged region is not followed for minutes:
+/// 8 GiB of the smallest fragments, 256 GiB of the largest.
+const FRAGMENTS_MAX: u64 = 1 << 20;
+
+/// Fragments that are looked for before a body is sent: a hundred microseconds. Of a body of more,
+/// which is 256 MiB with the largest ones, one that has gone may be seen only when it is due.
+const SOUGHT_MAX: usize = 1024;
+
+/// Fragments whose uses are forgotten at one time.
+const DEMOTED_AT_ONCE: u32 = 128;
+
 /// Where a body lies that is too long for one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongBody {
@@ -66,8 +77,7 @@ impl LongBody {
             bytes: u64::from_le_bytes(*bytes),
             fragment_bytes,
         };
-        // Their numbers have 32 bits.
-        let is_sound = fragment_bytes > 0 && long.bytes / u64::from(fragment_bytes) < 1 << 32;
+        let is_sound = fragment_bytes > 0 && long.bytes / u64::from(fragment_bytes) < FRAGMENTS_MAX;
         is_sound.then_some(long)
     }
 
@@ -142,9 +152,13 @@ impl StoreWorker {
         is_it.then(|| Lent::new(&self.own, &pinned.hit, record, part, tag))
     }
 
-    /// Are all fragments there that hold a part of the body? They may go right after.
+    /// Are the fragments there that hold a part of the body? They may go right after. Of very many
+    /// some are looked for, the first and the last among them.
     pub fn has_fragments(&self, long: &LongBody, part: Range<u64>) -> bool {
-        long.fragments(part).all(|number| {
+        let mut numbers = long.fragments(part);
+        let step = numbers.len().div_ceil(SOUGHT_MAX).max(1);
+        let last = numbers.clone().next_back();
+        numbers.by_ref().step_by(step).chain(last).all(|number| {
             let key = fragment_key(long.id, number);
             self.own.index.lookup(&self.own.pins, &self.own.key(&key)).is_some()
         })
@@ -154,11 +168,21 @@ impl StoreWorker {
 impl Own {
     /// Takes out the variants that bases named which have left; fragments of bodies whose heads
     /// have left are the next to leave. Not at once: somebody may be sending them, and what was
-    /// begun before a purge is not to break.
-    pub(crate) fn demote_orphans(&self) {
+    /// begun before a purge is not to break. True if there are more than one call takes.
+    pub(crate) fn demote_orphans(&self) -> bool {
+        let mut left = DEMOTED_AT_ONCE;
         while let Some(orphans) = self.reach().next_orphans() {
             match orphans {
-                Orphans::Fragments(long) => self.demote_fragments(&long),
+                Orphans::Fragments(long, next) => {
+                    let end = long.fragments(0..long.bytes).end;
+                    let to = end.min(next.saturating_add(left));
+                    self.demote_fragments(&long, next..to);
+                    if to < end {
+                        self.reach().put_back(Orphans::Fragments(long, to));
+                        return true;
+                    }
+                    left -= to - next;
+                }
                 Orphans::Variants(variants) => {
                     for key in variants.keys() {
                         self.index.remove(&self.pins, &self.key(&key));
@@ -166,10 +190,11 @@ impl Own {
                 }
             }
         }
+        false
     }
 
-    fn demote_fragments(&self, long: &LongBody) {
-        for number in long.fragments(0..long.bytes) {
+    fn demote_fragments(&self, long: &LongBody, numbers: Range<u32>) {
+        for number in numbers {
             let key = fragment_key(long.id, number);
             if let Some(hit) = self.index.lookup(&self.pins, &self.key(&key)) {
                 self.index.forget_uses(&hit);

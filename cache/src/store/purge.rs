@@ -72,7 +72,9 @@ impl StoreWorker {
         let hash = own.shared.hash(primary);
         let flights = own.shared.flights.detach(hash.value(), primary);
         let records = walk(own, hash);
-        own.demote_orphans();
+        drop(guard);
+        // Who purges may have no turns.
+        while own.demote_orphans() {}
         crash_point!("store.purged");
         Ok(Purged { records, flights })
     }

@@ -28,8 +28,8 @@ pub(crate) struct Reach {
 /// Records that nobody reaches any more, since the one that named them has left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Orphans {
-    /// The fragments of a long body.
-    Fragments(LongBody),
+    /// The fragments of a long body from this number on.
+    Fragments(LongBody, u32),
     /// The variants of a base.
     Variants(NamedVariants),
 }
@@ -38,7 +38,10 @@ impl Orphans {
     /// What a record names.
     fn of(record: &Record<'_>) -> Option<Orphans> {
         match record.header.kind {
-            Kind::LongHead => LongBody::decode(record.body()).map(Orphans::Fragments),
+            Kind::LongHead => {
+                let long = LongBody::decode(record.body())?;
+                Some(Orphans::Fragments(long, 0))
+            }
             Kind::Base => {
                 let base = BaseBody::decode(record.body())?;
                 Some(Orphans::Variants(base.named(record.key())))
@@ -50,7 +53,7 @@ impl Orphans {
     /// Is this what such a record names, or a part of it?
     fn are_of(&self, other: &Orphans) -> bool {
         match (self, other) {
-            (Orphans::Fragments(own), Orphans::Fragments(other)) => own == other,
+            (Orphans::Fragments(own, _), Orphans::Fragments(other, _)) => own == other,
             (Orphans::Variants(own), Orphans::Variants(other)) => own.epoch == other.epoch,
             _ => false,
         }
@@ -108,6 +111,16 @@ impl Reach {
         if let Some(kept) = Orphans::of(record) {
             self.orphans.borrow_mut().retain(|orphans| !orphans.are_of(&kept));
         }
+    }
+
+    /// Is there something to follow?
+    pub(crate) fn has_orphans(&self) -> bool {
+        !self.orphans.borrow().is_empty()
+    }
+
+    /// These are the next ones again.
+    pub(crate) fn put_back(&self, orphans: Orphans) {
+        self.orphans.borrow_mut().push(orphans);
     }
 
     pub(crate) fn next_orphans(&self) -> Option<Orphans> {

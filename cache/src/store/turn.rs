@@ -19,6 +19,9 @@ impl StoreWorker {
         if own.shared.begins_verifying() {
             own.verified.set(Some((0, 0)));
         }
+        if own.demote_orphans() {
+            return true;
+        }
         if !own.is_due.get() && !own.sees_waiting.get() {
             return own.verify_slice();
         }
@@ -35,7 +38,7 @@ impl StoreWorker {
 
     /// Is there something for [`turn`](StoreWorker::turn) to do at once?
     pub fn is_due(&self) -> bool {
-        self.own.is_due.get()
+        self.own.is_due.get() || self.own.reach().has_orphans()
     }
 
     /// Checks what participants had open that died; gives the number of segments. Once a second is

@@ -181,7 +181,7 @@ impl Own {
 impl Drop for Own {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.demote_orphans();
+            while self.demote_orphans() {}
             self.seal(Queue::Small);
             self.seal(Queue::Main);
         }

@@ -396,6 +396,40 @@ fn fragments_and_heads_without_each_other_are_noted() {
 }
 
 #[test]
+fn very_many_fragments_are_demoted_in_slices() {
+    let mut config = config(128 << 20);
+    // Many workers make small segments, and these small fragments.
+    config.worker_count = 32;
+    config.object_bytes_max = u64::MAX;
+    let store = Store::open(config).unwrap();
+    let worker = store.join().unwrap();
+    while worker.turn(NOW, |_| ()) {}
+    assert!(put(&worker, KEY, b"head", &vec![7; 4 << 20]));
+    let Lookup::Record(head) = worker.lookup(KEY) else {
+        panic!("it is stored");
+    };
+    let crate::StoredBody::Long(long) = head.body() else {
+        panic!("it is long");
+    };
+    drop(head);
+    let own = &worker.own;
+    let uses = |number| {
+        let key = crate::store::long::fragment_key(long.id(), number);
+        own.index.lookup(&own.pins, &own.key(&key)).map(|hit| hit.word().uses())
+    };
+    let count = long.fragments(0..long.bytes()).end;
+    assert!(count > 256, "{count}");
+    for number in 0..count {
+        assert!(worker.lend_fragment(&long, number, 0..1, 0).is_some());
+    }
+    assert_eq!(own.index.remove(&own.pins, &own.key(KEY)), 1);
+    assert!(worker.is_due() && worker.turn(NOW, |_| ()), "there is more to do");
+    assert!(uses(0) == Some(0) && uses(count - 1) > Some(0), "not all at once");
+    while worker.turn(NOW, |_| ()) {}
+    assert!((0..count).all(|number| uses(number) == Some(0)), "they leave next");
+}
+
+#[test]
 fn a_variant_without_its_base_is_noted() {
     let (store, worker) = open(4 << 20);
     let base = Base { names: b"accept".to_vec(), variant: b"html".to_vec() };
