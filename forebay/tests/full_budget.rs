@@ -1,8 +1,6 @@
 //! A cache that is far too small for what comes: what it takes, and how well it uses that.
 
-use std::collections::BTreeMap;
-
-use forebay_testkit::{Client, Origin, Request, Script, Server, ServerBuilder, eventually};
+use forebay_testkit::{Client, Origin, Request, Script, ServerBuilder, assert_adds_up, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -59,25 +57,6 @@ fn read(clients: &mut [Client], mut number: usize, bytes: usize) -> usize {
     number
 }
 
-/// The budget is what is named, to the byte.
-fn assert_adds_up(stats: &BTreeMap<String, f64>) {
-    let parts = ["free", "live", "dead", "metadata", "growing", "pinned", "copied"];
-    let sum: f64 = parts.iter().map(|part| stats[&format!("cache_{part}_bytes")]).sum();
-    assert_eq!(stats["cache_budget_bytes"], sum, "{stats:#?}");
-    assert_eq!(stats["cache_budget_bytes"], BUDGET_BYTES as f64);
-}
-
-/// Memory that a process has, without the program itself.
-fn memory_bytes(server: &Server) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
-    let status = status.expect("it runs");
-    let bytes = |name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is there");
-        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
-    };
-    bytes("RssAnon:") + bytes("RssShmem:")
-}
-
 #[test]
 fn however_much_comes_memory_stays_within_the_budget_and_little_of_it_is_dead() {
     let origin = Origin::start(answer);
@@ -92,7 +71,8 @@ fn however_much_comes_memory_stays_within_the_budget_and_little_of_it_is_dead() 
         eventually("nothing arrives", || server.stat("cache_growing_bytes") == 0.0);
         let stats = server.stats();
         assert_adds_up(&stats);
-        let memory = memory_bytes(&server);
+        assert_eq!(stats["cache_budget_bytes"], BUDGET_BYTES as f64);
+        let memory = server.memory_bytes();
         let allowed = BUDGET_BYTES + CLIENTS * CONNECTION_BYTES_MAX + BESIDE_BYTES;
         assert!(memory <= allowed, "round {round}: {memory} bytes of memory");
         let (live, dead) = (stats["cache_live_bytes"], stats["cache_dead_bytes"]);

@@ -1,11 +1,10 @@
 //! Clients that ask for much and do not read it: what they hold is bounded, and everybody else is
 //! served as before.
 
-use std::collections::BTreeMap;
-
 use forebay_testkit::client::request_text;
 use forebay_testkit::{
-    Broken, Client, End, Origin, Request, Response, Script, Server, ServerBuilder, eventually,
+    Broken, Client, End, Origin, Request, Response, Script, Server, ServerBuilder, assert_adds_up,
+    eventually,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -100,24 +99,6 @@ fn asleep(server: &Server, client: &mut Client) -> Vec<(String, Client)> {
         .collect()
 }
 
-/// The budget is what is named, to the byte.
-fn assert_adds_up(stats: &BTreeMap<String, f64>) {
-    let parts = ["free", "live", "dead", "metadata", "growing", "pinned", "copied"];
-    let sum: f64 = parts.iter().map(|part| stats[&format!("cache_{part}_bytes")]).sum();
-    assert_eq!(stats["cache_budget_bytes"], sum, "{stats:#?}");
-}
-
-/// Memory that a process has, without the program itself.
-fn memory_bytes(server: &Server) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
-    let status = status.expect("it runs");
-    let bytes = |name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is there");
-        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
-    };
-    bytes("RssAnon:") + bytes("RssShmem:")
-}
-
 #[test]
 fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
     let origin = Origin::start(answer);
@@ -141,7 +122,7 @@ fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
     let stats = server.stats();
     assert_adds_up(&stats);
     let connections = (ASLEEP + 1) * CONNECTION_BYTES_MAX;
-    let memory = memory_bytes(&server);
+    let memory = server.memory_bytes();
     assert!(memory <= BUDGET_BYTES + connections + BESIDE_BYTES, "{memory} bytes of memory");
     for none in ["faults_sent_total", "panics_total", "cache_refused_no_room_total"] {
         assert_eq!(stats[none], 0.0, "{none}");

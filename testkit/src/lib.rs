@@ -26,4 +26,4 @@ pub use origin::Origin;
 pub use request::Request;
 pub use response::Response;
 pub use script::{Gate, Script};
-pub use server::{Server, ServerBuilder, Signal};
+pub use server::{Server, ServerBuilder, Signal, assert_adds_up};

@@ -222,6 +222,18 @@ impl Server {
             .unwrap_or_else(|| panic!("stats printed {text:?}, {:?}", output.status))
     }
 
+    /// Memory that the process has, without the program itself.
+    pub fn memory_bytes(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("it runs");
+        let bytes = |name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let line = line.expect("it is there").trim().trim_end_matches(" kB");
+            line.parse::<usize>().expect("a number") << 10
+        };
+        bytes("RssAnon:") + bytes("RssShmem:")
+    }
+
     /// One counter; panics if there is none of this name.
     pub fn stat(&self, name: &str) -> f64 {
         let stats = self.stats();
@@ -348,6 +360,13 @@ fn announced(output: &str) -> Option<(SocketAddr, PathBuf)> {
     let said = |prefix| output.lines().find_map(|line| line.strip_prefix(prefix));
     let address = said("listening on http://")?.trim_end_matches('/').parse().ok()?;
     Some((address, said("admin on ")?.into()))
+}
+
+/// Counters say that the parts of the cache's budget come to the budget, to the byte.
+pub fn assert_adds_up(stats: &BTreeMap<String, f64>) {
+    let parts = ["free", "live", "dead", "metadata", "growing", "pinned", "copied"];
+    let sum: f64 = parts.iter().map(|part| stats[&format!("cache_{part}_bytes")]).sum();
+    assert_eq!(stats["cache_budget_bytes"], sum, "{stats:#?}");
 }
 
 /// A flat JSON object of numbers.

@@ -169,7 +169,7 @@ impl Leader {
         times: Times,
     ) -> Result<Filling, (Self, Refused)> {
         let Leader { own, lead, known } = self;
-        let queue = own.queue_for(lead.key().primary);
+        let queue = own.queue_for(lead.key().primary, base.as_ref());
         match lead.begin(head, base, body_bytes) {
             Ok(growth) => Ok(Filling { own, growth, times, queue, long: None }),
             Err((lead, refused)) => Err((Leader { own, lead, known }, refused)),

@@ -149,7 +149,10 @@ impl StoreWorker {
         let record = pinned.record();
         let is_it = record.header.kind == Kind::Fragment
             && u64::from(record.header.body_bytes) == long.bytes_of(number);
-        is_it.then(|| Lent::new(&self.own, &pinned.hit, record, part, tag))
+        is_it.then(|| {
+            self.own.index.touch(&pinned.hit);
+            Lent::new(&self.own, &pinned.hit, record, part, tag)
+        })
     }
 
     /// Are the fragments there that hold a part of the body? They may go right after. Of very many

@@ -34,6 +34,7 @@ pub struct Found<'w> {
     pinned: PinnedRecord<'w>,
     /// Where in the record's head the head begins that the caller stored.
     head_start: usize,
+    body: StoredBody,
 }
 
 /// The names that select a variant, pinned.
@@ -92,9 +93,13 @@ impl StoreWorker {
         };
         match pinned.record().header.kind {
             Kind::Whole | Kind::LongHead => {
-                Lookup::Record(Found { own: &self.own, pinned, head_start: 0 })
+                self.own.index.touch(&pinned.hit);
+                Found::of(&self.own, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
-            Kind::Base => Lookup::Base(FoundBase { worker: self, primary, pinned }),
+            Kind::Base => {
+                self.own.index.touch(&pinned.hit);
+                Lookup::Base(FoundBase { worker: self, primary, pinned })
+            }
             // Nobody asks for a fragment by a primary key.
             Kind::Fragment | Kind::Filler => Lookup::Miss,
         }
@@ -102,7 +107,8 @@ impl StoreWorker {
 }
 
 impl Own {
-    /// The live record of a key; counts the use.
+    /// The live record of a key. Who answers with it counts the use; who only wants to know what
+    /// stands there does not.
     #[inline]
     pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
         let seen = Cell::new(None);
@@ -115,7 +121,6 @@ impl Own {
         };
         let wanted = Key::new(self.shared.hash(key), is_at);
         let hit = self.index.lookup(&self.pins, &wanted)?;
-        self.index.touch(&hit);
         // The closure was asked last about the record that was found.
         Some(PinnedRecord { record: seen.take()?, hit })
     }
@@ -138,11 +143,7 @@ impl<'w> Found<'w> {
     /// The body, or where it is.
     #[inline]
     pub fn body(&self) -> StoredBody {
-        let body = self.pinned.record().body();
-        match self.pinned.record().header.kind {
-            Kind::LongHead => LongBody::decode(body).map_or(StoredBody::Whole(0), StoredBody::Long),
-            _ => StoredBody::Whole(body.len() as u64),
-        }
+        self.body
     }
 
     /// A whole body; of a long one nothing.
@@ -171,8 +172,24 @@ impl<'w> Found<'w> {
         Lent::new(self.own, &self.pinned.hit, body, part, tag)
     }
 
-    pub(crate) fn of(own: &'w Rc<Own>, pinned: PinnedRecord<'w>, head_start: usize) -> Found<'w> {
-        Found { own, pinned, head_start }
+    /// `None` if it does not say where its body is: then it is taken out, and the next request
+    /// fetches it.
+    #[inline]
+    pub(crate) fn of(
+        own: &'w Rc<Own>,
+        pinned: PinnedRecord<'w>,
+        head_start: usize,
+    ) -> Option<Found<'w>> {
+        let body = pinned.record().body();
+        let body = match pinned.record().header.kind {
+            Kind::LongHead => LongBody::decode(body).map(StoredBody::Long),
+            _ => Some(StoredBody::Whole(body.len() as u64)),
+        };
+        let Some(body) = body else {
+            own.drop_damaged(&pinned.hit);
+            return None;
+        };
+        Some(Found { own, pinned, head_start, body })
     }
 }
 
@@ -187,7 +204,8 @@ impl<'w> FoundBase<'w> {
         let own = &self.worker.own;
         let pinned = own.find_variant(self.primary, &self.pinned, values)?;
         let head_start = variants::head_start(pinned.record().head(), values)?;
-        Some(Found::of(own, pinned, head_start))
+        own.index.touch(&pinned.hit);
+        Found::of(own, pinned, head_start)
     }
 }
 

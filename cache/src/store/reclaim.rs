@@ -301,7 +301,9 @@ impl Own {
                 *drain = before;
                 return None;
             }
-            Fate::Ghost => self.note_ghost(hash),
+            Fate::Ghost => {
+                self.ghost_of(&hit, hash).into_iter().for_each(|hash| self.note_ghost(hash));
+            }
             Fate::Move(..) | Fate::Leave => {}
         }
         if self.index.remove_place(hash, place).is_some() {

@@ -132,7 +132,8 @@ impl Own {
         }
     }
 
-    fn drop_damaged(&self, hit: &Hit<'_>) {
+    /// Takes out what cannot be answered with, so that the next request fetches it.
+    pub(super) fn drop_damaged(&self, hit: &Hit<'_>) {
         if self.index.take_out(hit) {
             Events::one(&self.shared.events.dropped_damaged);
             self.reach().taken_out(hit, Reason::Removed);

@@ -8,6 +8,7 @@ use super::put::{NotStored, Put, Times};
 use super::variants::{self, BaseBody};
 use super::worker::{Own, StoreWorker};
 use crate::flight::Base;
+use crate::index::{Hit, KeyHash};
 use crate::policy::{self, enters};
 use crate::purge::{Predicate, Verdict};
 use crate::segment::{Kind, Queue};
@@ -66,7 +67,7 @@ impl StoreWorker {
     ) -> Option<Found<'_>> {
         let (pinned, head_start) = self.own.find((primary, variant))?;
         let is_it = pinned.record().header.sequence == known.sequence;
-        is_it.then(|| Found::of(&self.own, pinned, head_start))
+        if is_it { Found::of(&self.own, pinned, head_start) } else { None }
     }
 
     /// Takes a record out of which parts are missing, so that the next request fetches it.
@@ -83,12 +84,13 @@ impl StoreWorker {
 }
 
 impl Own {
-    /// Which queue a response belongs to: main, if its key is known to be asked for again.
-    pub(crate) fn queue_for(&self, primary: &[u8]) -> Queue {
-        let hash = self.shared.hash(primary);
-        let known = if self.index.lookup(&self.pins, &self.key_of(hash, primary)).is_some() {
+    /// Which queue a response belongs to: main, if it is known to be asked for again. Of a resource
+    /// with variants each is known by itself: else whoever asks for it with ever new values would
+    /// fill the main queue.
+    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&Base>) -> Queue {
+        let known = if self.is_stored(primary, base) {
             policy::Known::Replaces
-        } else if self.take_ghost(hash) {
+        } else if self.take_ghost_of(primary, base) {
             policy::Known::Ghost
         } else {
             policy::Known::Nothing
@@ -96,6 +98,50 @@ impl Own {
         match enters(known) {
             policy::Queue::Small => Queue::Small,
             policy::Queue::Main => Queue::Main,
+        }
+    }
+
+    /// Does something stand where this response will?
+    fn is_stored(&self, primary: &[u8], base: Option<&Base>) -> bool {
+        let Some(pinned) = self.look(primary) else {
+            return false;
+        };
+        match base {
+            Some(base) if pinned.record().header.kind == Kind::Base => {
+                pinned.record().head() == base.names
+                    && self.find_variant(primary, &pinned, &base.variant).is_some()
+            }
+            _ => true,
+        }
+    }
+
+    /// Did it, or its base, leave the small queue not long ago?
+    fn take_ghost_of(&self, primary: &[u8], base: Option<&Base>) -> bool {
+        let of_variant = |base: &Base| {
+            self.take_ghost(self.variant_ghost(primary, &self.shared.wide_hash(&base.variant)))
+        };
+        base.is_some_and(of_variant) || self.take_ghost(self.shared.hash(primary))
+    }
+
+    /// The hash by which the ghost of a variant is known: its key has the epoch of a base that may
+    /// have left, too.
+    fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
+        let mut key = Vec::new();
+        variants::write_key_of(&mut key, primary, 0, hash);
+        self.shared.hash(&key)
+    }
+
+    /// The hash by which the ghost of a record is asked for; nothing for a fragment, whose key
+    /// nobody has again.
+    pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
+        let record = self.reach().record(hit.at())?;
+        match record.header.kind {
+            Kind::Base => Some(hash),
+            Kind::Whole | Kind::LongHead => match variants::split_variant_key(record.key()) {
+                Some((primary, _, values)) => Some(self.variant_ghost(primary, values)),
+                None => Some(hash),
+            },
+            Kind::Fragment | Kind::Filler => None,
         }
     }
 
@@ -244,10 +290,16 @@ impl Own {
         let marks = self.reach().marks(pinned.hit.at())?;
         let matches = |purge: &Predicate<'_>| purge.matches_key(new.primary);
         let purges = &self.shared.purges;
-        if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
+        // What is frozen once stays so, as somebody else may be copying it, too: the next soft
+        // purge takes it out. So whoever can fail does so before.
+        if purges.is_newer(new.purge_noted, matches) {
             return None;
         }
         let appended = self.append(&put, Queue::Main).ok()?;
+        if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
+            appended.give_up(&self.shared);
+            return None;
+        }
         crash_point!("store.replacing");
         let key = self.key(record.key());
         if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {

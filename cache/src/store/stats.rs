@@ -46,15 +46,17 @@ impl Events {
 
 /// A picture of the store.
 ///
-/// `budget = free + live + dead + metadata + growing + pinned + copied`: exact when nobody works;
-/// while others do, it is off by what they append, take out and free during the look. A participant
-/// that was killed between two steps leaves the bytes of one record counted as live that are dead;
-/// the check of its segments mends that.
+/// `budget = free + live + dead + metadata + growing + pinned + copied`, each of them counted by
+/// itself: so a share that is exceeded, or bytes that are counted twice or not at all, make a
+/// [sum](Stats::sum_bytes) that is not the budget. It is exact when nobody works; while others do,
+/// it is off by at most what they append, take out and free during the look, since the words of a
+/// segment are read one after another. A participant that was killed between two steps leaves the
+/// bytes of one record counted as live that are dead; the check of its segments mends that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The limit for all that is held.
     pub budget_bytes: u64,
-    /// Free segments, what open ones have left, and what is left of the shares below.
+    /// Free segments, what is not filled of others, and what is left of the shares below.
     pub free_bytes: u64,
     /// Records that can be found.
     pub live_bytes: u64,
@@ -116,12 +118,15 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
     pub(crate) free_segment_count: u64,
+    /// Free segments whole, and what is not filled of the others.
+    pub(crate) free_bytes: u64,
     pub(crate) live_bytes: u64,
     pub(crate) dead_bytes: u64,
     pub(crate) pinned_bytes: u64,
 }
 
-/// Adds up segments: of each its state, how far it is filled and what of that is live.
+/// Adds up segments: of each its state, how far it is filled and what of that is live. If more is
+/// live than filled, the parts are more than the segment: that is for the sum to show.
 pub(crate) fn accounts(
     segment_bytes: u64,
     segments: impl Iterator<Item = (Option<State>, u64, u64)>,
@@ -129,20 +134,49 @@ pub(crate) fn accounts(
     let mut accounts = Accounts::default();
     for (state, filled, live) in segments {
         let filled = filled.min(segment_bytes);
-        let live = live.min(filled);
-        match state.map(|state| state.phase) {
-            Some(Phase::Free) => accounts.free_segment_count += 1,
-            Some(Phase::Draining) if live == 0 => accounts.pinned_bytes += filled,
-            _ => {
-                accounts.live_bytes += live;
-                accounts.dead_bytes += filled - live;
-            }
+        let live = live.min(segment_bytes);
+        let phase = state.map(|state| state.phase);
+        if phase == Some(Phase::Free) {
+            accounts.free_segment_count += 1;
+            accounts.free_bytes += segment_bytes;
+            continue;
+        }
+        accounts.free_bytes += segment_bytes - filled;
+        if phase == Some(Phase::Draining) && live == 0 {
+            accounts.pinned_bytes += filled;
+        } else {
+            accounts.live_bytes += live;
+            accounts.dead_bytes += filled.saturating_sub(live);
         }
     }
     accounts
 }
 
+impl Stats {
+    /// What all parts come to: the budget.
+    pub fn sum_bytes(&self) -> u64 {
+        let parts = [
+            self.free_bytes,
+            self.live_bytes,
+            self.dead_bytes,
+            self.metadata_bytes,
+            self.growing_bytes,
+            self.pinned_bytes,
+            self.copied_bytes,
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
 impl Shared {
+    /// What the budget has beside the region, the tables and the two shares: the plan leaves less
+    /// than a segment. Nothing if they are more than the budget, so that the sum shows it.
+    fn left_over_bytes(&self) -> u64 {
+        let config = &self.config;
+        let shares = config.growing_bytes_max() + config.copied_out_bytes_max() + tables_bytes();
+        config.budget_bytes.saturating_sub(self.plan.region_bytes + shares)
+    }
+
     /// Counts a record's bytes as dead.
     pub(crate) fn count_dead(&self, place: u32, record_bytes: u64) {
         let segment = self.plan.geometry.segment_of(crate::segment::Place(place));
@@ -180,13 +214,11 @@ impl Store {
             shared.plan.region_bytes - shared.plan.geometry.data_bytes() + tables_bytes();
         self.add_segments(&mut stats);
         self.add_events(&mut stats);
-        let named = stats.live_bytes
-            + stats.dead_bytes
-            + stats.metadata_bytes
-            + stats.growing_bytes
-            + stats.pinned_bytes
-            + stats.copied_bytes;
-        stats.free_bytes = stats.budget_bytes.saturating_sub(named);
+        let config = &shared.config;
+        // Of a share that is exceeded nothing is left; it is not taken from another one.
+        stats.free_bytes += config.growing_bytes_max().saturating_sub(stats.growing_bytes)
+            + config.copied_out_bytes_max().saturating_sub(stats.copied_bytes)
+            + shared.left_over_bytes();
         stats
     }
 
@@ -196,6 +228,7 @@ impl Store {
         let words = |s| (table.state(s), table.filled_bytes(s), table.live_bytes(s));
         let accounts = accounts(stats.segment_bytes, all.map(words));
         stats.free_segment_count = accounts.free_segment_count;
+        stats.free_bytes = accounts.free_bytes;
         stats.live_bytes = accounts.live_bytes;
         stats.dead_bytes = accounts.dead_bytes;
         stats.pinned_bytes = accounts.pinned_bytes;
@@ -227,5 +260,69 @@ impl Store {
         for (stat, counter) in counters {
             *stat = counter.load(Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{Kind, Queue};
+    use crate::store::put::Put;
+    use crate::{StoreConfig, Times};
+
+    fn state(phase: Phase) -> Option<State> {
+        Some(State { generation: 1, phase, queue: Queue::Small, owner: None })
+    }
+
+    #[test]
+    fn the_parts_of_a_segment_come_to_its_size_and_show_when_its_words_do_not_fit() {
+        // (phase, filled, live, free, live, dead, pinned)
+        let cases = [
+            (Phase::Free, 0, 0, [100, 0, 0, 0]),
+            (Phase::Open, 40, 30, [60, 30, 10, 0]),
+            (Phase::Sealed, 100, 0, [0, 0, 100, 0]),
+            (Phase::Draining, 90, 20, [10, 20, 70, 0]),
+            (Phase::Draining, 90, 0, [10, 0, 0, 90]),
+            (Phase::Suspect, 50, 50, [50, 50, 0, 0]),
+            // More is live than there is: too much by 10, and never an overflow.
+            (Phase::Sealed, 50, 60, [50, 60, 0, 0]),
+            (Phase::Sealed, u64::MAX, u64::MAX, [0, 100, 0, 0]),
+        ];
+        for (phase, filled, live, expected) in cases {
+            let sums = accounts(100, std::iter::once((state(phase), filled, live)));
+            let parts = [sums.free_bytes, sums.live_bytes, sums.dead_bytes, sums.pinned_bytes];
+            assert_eq!(parts, expected, "{phase:?}, {filled} filled, {live} live");
+        }
+    }
+
+    #[test]
+    fn a_share_that_is_exceeded_and_a_segment_with_too_much_show_in_the_sum() {
+        let store = Store::open(StoreConfig::with_budget(2 << 20)).unwrap();
+        let over = || store.stats().sum_bytes() - store.stats().budget_bytes;
+        assert_eq!(over(), 0);
+        let copies_max = store.shared.config.copied_out_bytes_max();
+        for (copied, expected) in [(1, 0), (copies_max, 0), (copies_max + 7, 7)] {
+            store.shared.events.copied_bytes.store(copied, Relaxed);
+            assert_eq!(over(), expected, "{copied} copied");
+        }
+        store.shared.release_copy(7);
+        let worker = store.join().unwrap();
+        let times = Times { response_time: 0, stale_from: u64::MAX };
+        let (key, body) = (b"key".as_slice(), [b"body".as_slice()]);
+        let put = Put {
+            kind: Kind::Whole,
+            key,
+            head: b"",
+            body: &body,
+            times,
+            purge_noted: 0,
+            primary: key,
+        };
+        worker.own.append(&put, Queue::Small).unwrap();
+        assert_eq!(over(), 0);
+        let table = store.shared.segments.table();
+        let open = table.which(|state| state.phase == Phase::Open).next().unwrap();
+        table.add_live(open, 64);
+        assert_eq!(over(), 64);
     }
 }

@@ -38,13 +38,14 @@ pub enum ReadError {
 
 /// How a region is shared out: what [`Stats`](crate::Stats) says, as far as the region tells.
 ///
-/// `region = free + live + dead + metadata + pinned`. What is still arriving, and copies for slow
+/// `region = free + live + dead + metadata + pinned`, each counted by itself, as in `Stats`; a
+/// segment whose state is not known is in none. What is still arriving, and copies for slow
 /// clients, are the server's own memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionStats {
     /// Size of the region.
     pub region_bytes: u64,
-    /// Free segments, and what open ones have left.
+    /// Free segments, and what is not filled of others.
     pub free_bytes: u64,
     /// Records that can be found.
     pub live_bytes: u64,
@@ -160,14 +161,13 @@ impl StoreReader {
             let found = found?;
             Some((Some(found.state), found.filled_bytes, found.live_bytes))
         });
-        let Accounts { live_bytes, dead_bytes, pinned_bytes, .. } =
+        let Accounts { free_bytes, live_bytes, dead_bytes, pinned_bytes, .. } =
             accounts(segment_bytes, described);
         let region_bytes = view.region.bytes();
         let metadata_bytes = region_bytes.saturating_sub(view.geometry.data_bytes());
-        let used_bytes = live_bytes + dead_bytes + pinned_bytes + metadata_bytes;
         RegionStats {
             region_bytes,
-            free_bytes: region_bytes.saturating_sub(used_bytes),
+            free_bytes,
             live_bytes,
             dead_bytes,
             metadata_bytes,

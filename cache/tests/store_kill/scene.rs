@@ -103,14 +103,7 @@ impl Scene {
 
     fn check_sums(&self, case: &str) {
         let stats = self.store.stats();
-        let sum = stats.free_bytes
-            + stats.live_bytes
-            + stats.dead_bytes
-            + stats.metadata_bytes
-            + stats.growing_bytes
-            + stats.pinned_bytes
-            + stats.copied_bytes;
-        assert_eq!(sum, stats.budget_bytes, "{case}: {stats:?}");
+        assert_eq!(stats.sum_bytes(), stats.budget_bytes, "{case}: {stats:?}");
     }
 
     /// What is empty can be filled.

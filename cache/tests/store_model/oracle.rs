@@ -137,18 +137,11 @@ impl Totals {
 
 /// The budget is shared out, and what is free is free.
 pub(crate) fn check_sums(stats: &Stats) -> Result<(), String> {
-    let sum = stats.free_bytes
-        + stats.live_bytes
-        + stats.dead_bytes
-        + stats.metadata_bytes
-        + stats.growing_bytes
-        + stats.pinned_bytes
-        + stats.copied_bytes;
     let is_enough = stats.free_bytes >= stats.free_segment_count * stats.segment_bytes;
     let in_segments = stats.live_bytes + stats.dead_bytes + stats.pinned_bytes;
     let segments = stats.segment_count - stats.free_segment_count;
     let fits = in_segments <= segments * stats.segment_bytes;
-    if sum == stats.budget_bytes && is_enough && fits {
+    if stats.sum_bytes() == stats.budget_bytes && is_enough && fits {
         return Ok(());
     }
     Err(format!("it does not add up: {stats:?}"))

@@ -56,7 +56,8 @@ store_numbers! {
     gauge "cache_budget_bytes" budget_bytes
         "The limit for all that the cache holds: the sum of the seven numbers below.";
     gauge "cache_free_bytes" free_bytes
-        "Room that is not used.";
+        "Free segments, what is not filled of others, and what is left of the shares of \
+         `cache_growing_bytes` and `cache_copied_bytes`.";
     gauge "cache_live_bytes" live_bytes
         "Stored responses that can be found, heads and keys included.";
     gauge "cache_dead_bytes" dead_bytes

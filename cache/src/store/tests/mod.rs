@@ -1,12 +1,14 @@
 //! The store through its front door.
 
 mod basics;
+mod counts;
 mod damage;
 mod document;
 mod load;
 mod reader;
 mod slow;
 mod soft;
+mod uses;
 
 use std::task::{Context, Poll, Waker};
 

@@ -16,7 +16,7 @@ use crate::store::config::tables_bytes;
 use crate::{KeyParts, ReadError, RecordKind, StoreReader};
 
 /// A store in a file, the folder that it lies in, and its path.
-fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) {
+pub(super) fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
     let path = folder.path().join("store");

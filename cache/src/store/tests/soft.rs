@@ -165,6 +165,28 @@ fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
     }
 }
 
+/// A record that was frozen is taken out by the next soft purge: who renews it freezes it only when
+/// nothing else can stop it.
+#[test]
+fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
+    for is_too_long in [true, false] {
+        let (store, worker, purger) = two();
+        assert!(put(&worker, KEY, b"old", b"body"));
+        let known = known(&worker);
+        let Join::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
+            panic!("no leader");
+        };
+        if !is_too_long {
+            assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
+        }
+        leader.validated(&vec![b'h'; if is_too_long { 8 << 20 } else { 3 }], fresh());
+        assert_eq!(is_soft(&worker), Some(!is_too_long), "{is_too_long}");
+        assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
+        assert_eq!(is_soft(&worker), Some(true), "{is_too_long}");
+        assert_sound(&store);
+    }
+}
+
 fn known(worker: &StoreWorker) -> crate::Known {
     match worker.lookup(KEY) {
         Lookup::Record(found) => found.known(),

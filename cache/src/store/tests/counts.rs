@@ -1,0 +1,56 @@
+//! Bugs that caches are known for, by name.
+
+use super::*;
+use crate::segment::Phase;
+
+#[test]
+fn nothing_is_evicted_while_the_cache_is_not_full() {
+    let (store, worker) = open(16 << 20);
+    let mut number = 0;
+    // Segments that are kept free are the only part of the budget that is not used before.
+    while store.stats().free_segment_count > u64::from(worker.own.reserve()) {
+        assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[1; 3000]));
+        worker.turn(NOW, |_| ());
+        number += 1;
+    }
+    let stats = store.stats();
+    assert_eq!((stats.segments_freed, stats.evicted, stats.pushed_out), (0, 0, 0), "{stats:?}");
+    assert!(stats.live_bytes * 10 > stats.budget_bytes * 7, "it was hardly filled: {stats:?}");
+    for number in 0..number {
+        assert!(get(&worker, format!("k{number}").as_bytes()).is_some(), "{number} has left");
+    }
+}
+
+#[test]
+fn who_joins_and_leaves_makes_nothing_that_is_shared() {
+    let (store, _folder, path) = reader::in_file(4 << 20);
+    let worker = store.join().unwrap();
+    assert!(put(&worker, b"key", b"head", b"body"));
+    let mappings = || {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().filter(|line| line.contains(path.to_str().unwrap())).count()
+    };
+    let (stats, count) = (store.stats(), mappings());
+    assert!(count > 0, "the region is mapped");
+    for _ in 0..10_000 {
+        let other = store.join().unwrap();
+        assert!(matches!(other.lookup(b"none"), Lookup::Miss));
+    }
+    assert_eq!((store.stats(), mappings()), (stats, count));
+}
+
+/// After a death a segment's count may be too low.
+#[test]
+fn a_count_that_is_too_low_never_goes_below_zero() {
+    let (store, worker) = open(4 << 20);
+    for number in 0..10 {
+        assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[1; 3000]));
+    }
+    let table = store.shared.segments.table();
+    table.which(|state| state.phase == Phase::Open).for_each(|open| table.count_live(open, 100));
+    for number in 0..10 {
+        assert_eq!(worker.purge(format!("k{number}").as_bytes()).unwrap().records, 1);
+        assert_eq!(store.stats().live_bytes, 0, "{number}");
+        assert_eq!(store.stats().sum_bytes(), store.stats().budget_bytes, "{number}");
+    }
+}

@@ -1,0 +1,147 @@
+//! What counts as a use, and what is known to be asked for again.
+
+use super::super::put::Put;
+use super::*;
+use crate::segment::{Kind, Queue};
+
+const KEY: &[u8] = b"key";
+
+fn base(value: &[u8]) -> Base {
+    Base { names: b"user-agent".to_vec(), variant: value.to_vec() }
+}
+
+fn put_variant(worker: &StoreWorker, value: &[u8]) {
+    let leader = match worker.collapse(KEY, None, None, 0) {
+        Join::Leader(leader, _) => leader,
+        Join::Stored => basics::lead_variant(worker, value),
+        other => panic!("{other:?}"),
+    };
+    assert!(fill(leader, b"head", Some(base(value)), b"body"));
+}
+
+fn uses(worker: &StoreWorker, key: &[u8]) -> u8 {
+    worker.own.look(key).expect("stored").hit.word().uses()
+}
+
+fn known(worker: &StoreWorker) -> crate::Known {
+    match worker.lookup(KEY) {
+        Lookup::Record(found) => found.known(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_request_that_is_revalidated_is_one_use() {
+    let (_store, worker) = open(32 << 20);
+    assert!(put(&worker, KEY, b"old", b"body"));
+    assert_eq!(uses(&worker, KEY), 0, "to store is no use");
+    let known = known(&worker);
+    assert_eq!(uses(&worker, KEY), 1);
+    let Join::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
+        panic!("no leader");
+    };
+    leader.validated(b"new", fresh());
+    assert_eq!(get(&worker, KEY).expect("stored").0, b"new");
+    assert_eq!(uses(&worker, KEY), 2, "the second is that of the test");
+}
+
+#[test]
+fn what_is_sent_counts_as_used_and_what_is_only_looked_at_does_not() {
+    let (_store, worker) = open(64 << 20);
+    assert!(put(&worker, KEY, b"head", &basics::body(1, 300_000)));
+    let Lookup::Record(found) = worker.lookup(KEY) else {
+        panic!("a record");
+    };
+    let crate::StoredBody::Long(long) = found.body() else {
+        panic!("it is long");
+    };
+    let fragment = crate::store::long::fragment_key(long.id(), 0);
+    assert!(worker.has_fragments(&long, 0..300_000));
+    assert_eq!(uses(&worker, &fragment), 0);
+    assert!(worker.lend_fragment(&long, 0, 0..10, 0).is_some());
+    assert_eq!((uses(&worker, &fragment), uses(&worker, KEY)), (1, 1));
+}
+
+/// Somebody asks with a different user agent each time.
+#[test]
+fn a_new_variant_of_a_known_resource_is_new() {
+    let (_store, worker) = open(32 << 20);
+    let queue = |base: Option<&Base>| worker.own.queue_for(KEY, base);
+    assert_eq!(queue(Some(&base(b"one"))), Queue::Small);
+    put_variant(&worker, b"one");
+    for (name, base, expected) in [
+        ("the same", Some(base(b"one")), Queue::Main),
+        ("another", Some(base(b"two")), Queue::Small),
+        ("other names", Some(Base { names: b"accept".to_vec(), ..base(b"one") }), Queue::Small),
+        ("no variant any more", None, Queue::Main),
+    ] {
+        assert_eq!(queue(base.as_ref()), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_variant_that_left_unused_is_known_when_it_comes_back() {
+    let (store, worker) = open(4 << 20);
+    put_variant(&worker, b"one");
+    put_variant(&worker, b"two");
+    let is_there = |value: &[u8]| match worker.lookup(KEY) {
+        Lookup::Base(found) => found.variant(value).is_some(),
+        other => panic!("the base has left: {other:?}"),
+    };
+    let mut number = 0;
+    while worker.own.epoch_of(KEY, b"user-agent").is_some_and(|epoch| {
+        let (hash, mut key) = (worker.own.shared.wide_hash(b"one"), Vec::new());
+        crate::store::variants::write_key_of(&mut key, KEY, epoch, &hash);
+        worker.own.look(&key).is_some()
+    }) {
+        assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[0; 4000]));
+        worker.turn(NOW, |_| ());
+        assert!(matches!(worker.lookup(KEY), Lookup::Base(_)), "what is used stays");
+        number += 1;
+        assert!(number < 10_000);
+    }
+    assert!(!is_there(b"one"));
+    let queue = |value: &[u8]| worker.own.queue_for(KEY, Some(&base(value)));
+    let before = store.stats().ghost_hits;
+    assert_eq!(queue(b"three"), Queue::Small, "it never was there");
+    assert_eq!(queue(b"one"), Queue::Main, "it was");
+    assert_eq!(queue(b"one"), Queue::Small, "its ghost is gone");
+    assert_eq!(store.stats().ghost_hits, before + 1);
+}
+
+/// Nobody has the key of a fragment a second time.
+#[test]
+fn fragments_leave_no_ghosts() {
+    let (_store, worker) = open(64 << 20);
+    assert!(put(&worker, KEY, b"head", &basics::body(1, 300_000)));
+    let Lookup::Record(found) = worker.lookup(KEY) else {
+        panic!("a record");
+    };
+    let crate::StoredBody::Long(long) = found.body() else {
+        panic!("it is long");
+    };
+    let own = &worker.own;
+    let ghost =
+        |key: &[u8]| own.ghost_of(&own.look(key).expect("stored").hit, own.shared.hash(key));
+    assert_eq!(ghost(&crate::store::long::fragment_key(long.id(), 0)), None);
+    assert_eq!(ghost(KEY), Some(own.shared.hash(KEY)));
+}
+
+#[test]
+fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
+    let (store, worker) = open(32 << 20);
+    let put = Put {
+        kind: Kind::LongHead,
+        key: KEY,
+        head: b"head",
+        body: &[b"no body is named so"],
+        times: fresh(),
+        purge_noted: 0,
+        primary: KEY,
+    };
+    worker.own.put(&put, Queue::Small).unwrap();
+    assert!(matches!(worker.lookup(KEY), Lookup::Miss));
+    assert!(worker.own.look(KEY).is_none(), "it is still there");
+    assert_eq!(store.stats().dropped_damaged, 1);
+    assert_sound(&store);
+}
