@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -96,6 +97,12 @@ fn load(
 
 fn ask(server: &Server) -> u16 {
     Client::connect(server.address()).ask("GET", "/plain", &[]).expect("an answer").status
+}
+
+/// Is it answered from the cache?
+fn hits(server: &Server, target: &str) -> bool {
+    let response = Client::connect(server.address()).ask("GET", target, &[]).expect("an answer");
+    response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
 /// Does it, or is it gone or about to go?
@@ -230,22 +237,93 @@ fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
         return;
     }
     let origin = origin();
-    let old = builder(&origin, 2).start();
+    let mut old = builder(&origin, 2).start();
+    let store = old.path("cache/store");
+    let inode = || std::fs::metadata(&store).map(|meta| meta.ino()).ok();
+    let was = inode();
     let (_, failed) = under_load(old.address(), || {
         for (point, turn) in NEW_DIES_AT.into_iter().zip([1.0, 2.0]) {
             let killed = old.successor().flag("--workers", "4").variable("FOREBAY_CRASH_AT", point);
             assert_eq!(killed.run().status.code(), None, "{point}: it was not killed");
             eventually(point, || old.stat("upgrades_failed_total") == turn);
+            assert_eq!((was.is_some(), inode()), (true, was), "{point}: the cache has gone");
         }
+        let no_folder = old.path("no/log").display().to_string();
+        let other_plan = old.successor().flag("--workers", "4").flag("--access-log", &no_folder);
+        assert!(!other_plan.run().status.success());
+        assert_eq!(inode(), was, "the cache of a server that goes on");
     });
     assert_eq!(failed, Vec::<String>::new());
     let counters = old.path("run").join(format!("{}.counters", old.address().port()));
     let command = &mut Command::new(PROGRAM);
     let output = command.args(["stats", "--json", "--file"]).arg(counters).output();
     let text = String::from_utf8_lossy(&output.expect("it was built").stdout).into_owned();
-    assert!(text.contains("\"upgrades_failed_total\":2"), "its counter file has gone: {text}");
-    let new = old.successor().start();
+    assert!(text.contains("\"upgrades_failed_total\":3"), "its counter file has gone: {text}");
+    assert!(old.stop().is_some_and(|status| status.success()), "{}", old.errors());
+    let again = old.successor().start();
+    assert!(hits(&again, "/cached"), "it is cold");
+    let new = again.successor().start();
     assert_eq!((new.stat("upgrades_total"), ask(&new)), (1.0, 200));
+    assert!(!old.path("cache/store.new").exists(), "what the killed ones left takes room");
+}
+
+#[test]
+fn another_size_of_the_cache_begins_cold_says_so_and_fails_no_request() {
+    let origin = origin();
+    let mut old = builder(&origin, 2).start();
+    let (new, failed) = under_load(old.address(), || {
+        assert!(hits(&old, "/cached"));
+        let new = old.successor().flag("--cache-size", "64MiB").start();
+        assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
+        new
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    eventually("it says so", || new.errors().contains("cache_replaced"));
+    assert!(new.errors().contains("another size"), "{}", new.errors());
+    assert_eq!(new.stat("misses_total").min(1.0), 1.0, "it was warm");
+    let mut new = new;
+    assert!(new.stop().is_some_and(|status| status.success()), "{}", new.errors());
+    assert!(hits(&new.successor().start(), "/cached"), "the new cache has no name");
+}
+
+#[test]
+fn a_purge_during_an_upgrade_holds_for_what_the_old_process_still_answers() {
+    let forms: [(&str, &[(&str, &str)], &[(&str, &str)]); 3] = [
+        ("one cache", &[], &[]),
+        ("another plan", &[], &[("--cache-size", "64MiB")]),
+        ("no cache directory", &[("--cache-dir", "none")], &[]),
+    ];
+    for (form, of_both, of_new) in forms {
+        let version = Arc::new(AtomicUsize::new(1));
+        let served = Arc::clone(&version);
+        let origin = Origin::start(move |_| {
+            let body = served.load(Relaxed).to_string();
+            Script::answer("200 OK", &["Cache-Control: max-age=600"], body.as_bytes())
+        });
+        let with = |builder: ServerBuilder, flags: &[(&str, &str)]| {
+            flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value))
+        };
+        let mut old = with(builder(&origin, 1), of_both).start();
+        Client::connect(old.address()).ask("GET", "/", &[]).expect("an answer");
+        assert!(hits(&old, "/"), "{form}");
+        let mut kept = Client::connect(old.address());
+        kept.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
+        let mut kept_too = Client::connect(old.address());
+        kept_too.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
+        eventually("both are accepted", || old.stat("connections_open") == 2.0);
+        let new = with(old.successor(), of_new).start();
+        assert!(old.is_running(), "{form}: nothing is under way");
+        version.store(2, Relaxed);
+        assert!(new.command(&["purge", "http://example.test/"]).status.success(), "{form}");
+        for client in [&mut kept, &mut kept_too] {
+            client.send("\r\n");
+            let response = client.response("GET").expect("the old one answers");
+            assert_eq!(response.text(), "2", "{form}: {:?}", response.field("cache-status"));
+        }
+        assert!(old.wait().is_some_and(|status| status.success()), "{form}: {}", old.errors());
+        let mut client = Client::connect(new.address());
+        assert_eq!(client.ask("GET", "/", &[]).expect("an answer").text(), "2", "{form}");
+    }
 }
 
 #[test]
@@ -374,8 +452,8 @@ fn strangers_at_the_socket_change_nothing() {
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), ""),
         (vec![0xff; 64], ""),
         (vec![6, 0, 0, 0, 0, 0, 0, 0], ""),
-        (hello(2), "between these versions"),
-        (hello(1), "this server listens on"),
+        (hello(3), "between these versions"),
+        (hello(2), "this server listens on"),
     ];
     let count = cases.len() as f64;
     for (bytes, said) in cases {

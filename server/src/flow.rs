@@ -149,7 +149,8 @@ async fn steps<'c>(
     }
     write_key(key, place.site, request.target.authority, request.target.path_query);
     let now = clock::unix_seconds();
-    let wanted = Wanted { store: &client.worker.store, route: place.route, key, now };
+    let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
+    let wanted = Wanted { store, is_used, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
         Found::Hit(hit) => {
             *cache = CacheStatus::hit(hit.ttl);

@@ -1,9 +1,10 @@
 //! What all workers of a process share: the region, its areas, and what is known of growing
 //! records.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
+use forebay_shm::{Area, Opened, Region, RegionError, RegionSpec, SystemFutex, UnnamedRegion};
 use forebay_shm::{BarrierWish, RobustLock};
 use forebay_sync::atomic::{AtomicBool, Relaxed};
 use forebay_sync::pins::Pins;
@@ -42,6 +43,30 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn open(config: StoreConfig) -> Result<Arc<Shared>, OpenError> {
+        Shared::open_by(config, |path, spec| match path {
+            Some(path) => Region::open_or_create(path, spec),
+            None => Region::anonymous(spec),
+        })
+    }
+
+    /// The region gets its name later, if it has none.
+    pub(crate) fn prepare(
+        config: StoreConfig,
+    ) -> Result<(Arc<Shared>, Option<UnnamedRegion>), OpenError> {
+        let mut unnamed = None;
+        let shared = Shared::open_by(config, |path, spec| {
+            let Some(path) = path else { return Region::anonymous(spec) };
+            let (region, its_name) = Region::prepare(path, spec)?;
+            unnamed = Some(its_name);
+            Ok(region)
+        })?;
+        Ok((shared, unnamed))
+    }
+
+    fn open_by(
+        config: StoreConfig,
+        open: impl FnOnce(Option<&Path>, &RegionSpec<'_>) -> Result<Region, RegionError>,
+    ) -> Result<Arc<Shared>, OpenError> {
         let plan = Plan::of(&config).map_err(OpenError::Config)?;
         let spec = RegionSpec {
             bytes: plan.region_bytes,
@@ -49,11 +74,8 @@ impl Shared {
             barrier: BarrierWish::Best,
             areas: &plan.areas,
         };
-        let region = match &config.path {
-            Some(path) => Region::open_or_create(path, &spec),
-            None => Region::anonymous(&spec),
-        };
-        Shared::over(region.map_err(OpenError::Region)?, config, plan).map(Arc::new)
+        let region = open(config.path.as_deref(), &spec).map_err(OpenError::Region)?;
+        Shared::over(region, config, plan).map(Arc::new)
     }
 
     #[allow(unsafe_code)] // The region is ours alone: see the contracts.
