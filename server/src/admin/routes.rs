@@ -139,6 +139,7 @@ async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
             let purged = match control.store_worker.purge(&key) {
                 Ok(purged) => purged,
                 Err(busy) => {
+                    control.count(Counter::PurgesBusy, 1);
                     Event::PurgeBusy.log(&url.escape_ascii());
                     let text = busy.to_string();
                     return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
