@@ -8,7 +8,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -287,46 +286,6 @@ fn another_size_of_the_cache_begins_cold_says_so_and_fails_no_request() {
 }
 
 #[test]
-fn a_purge_during_an_upgrade_holds_for_what_the_old_process_still_answers() {
-    let forms: [(&str, &[(&str, &str)], &[(&str, &str)]); 3] = [
-        ("one cache", &[], &[]),
-        ("another plan", &[], &[("--cache-size", "64MiB")]),
-        ("no cache directory", &[("--cache-dir", "none")], &[]),
-    ];
-    for (form, of_both, of_new) in forms {
-        let version = Arc::new(AtomicUsize::new(1));
-        let served = Arc::clone(&version);
-        let origin = Origin::start(move |_| {
-            let body = served.load(Relaxed).to_string();
-            Script::answer("200 OK", &["Cache-Control: max-age=600"], body.as_bytes())
-        });
-        let with = |builder: ServerBuilder, flags: &[(&str, &str)]| {
-            flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value))
-        };
-        let mut old = with(builder(&origin, 1), of_both).start();
-        Client::connect(old.address()).ask("GET", "/", &[]).expect("an answer");
-        assert!(hits(&old, "/"), "{form}");
-        let mut kept = Client::connect(old.address());
-        kept.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
-        let mut kept_too = Client::connect(old.address());
-        kept_too.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
-        eventually("both are accepted", || old.stat("connections_open") == 2.0);
-        let new = with(old.successor(), of_new).start();
-        assert!(old.is_running(), "{form}: nothing is under way");
-        version.store(2, Relaxed);
-        assert!(new.command(&["purge", "http://example.test/"]).status.success(), "{form}");
-        for client in [&mut kept, &mut kept_too] {
-            client.send("\r\n");
-            let response = client.response("GET").expect("the old one answers");
-            assert_eq!(response.text(), "2", "{form}: {:?}", response.field("cache-status"));
-        }
-        assert!(old.wait().is_some_and(|status| status.success()), "{form}: {}", old.errors());
-        let mut client = Client::connect(new.address());
-        assert_eq!(client.ask("GET", "/", &[]).expect("an answer").text(), "2", "{form}");
-    }
-}
-
-#[test]
 fn processes_are_killed_at_every_crash_point_of_the_server() {
     let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../server/src"))];
     let mut found = BTreeSet::new();
@@ -522,6 +481,11 @@ fn a_second_server_on_a_cache_directory_is_refused_until_the_first_has_gone() {
         }
     };
     refused(first.id());
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port");
+    let elsewhere = second.clone().flag("--listen", &free.to_string()).switch("--upgrade").run();
+    let text = String::from_utf8_lossy(&elsewhere.stderr).into_owned();
+    let says = |part| text.contains(part);
+    assert!(says("another `runtime_dir`") && !says("`--upgrade` takes over"), "{text}");
     let new = first.successor().start();
     assert!(first.wait().is_some_and(|status| status.success()), "{}", first.errors());
     eventually("it has signed", || {

@@ -75,12 +75,13 @@ impl Shared {
             areas: &plan.areas,
         };
         let region = open(config.path.as_deref(), &spec).map_err(OpenError::Region)?;
-        Shared::over(region, config, plan).map(Arc::new)
+        let path = config.path.clone();
+        Shared::over(region, config, plan).map(Arc::new).map_err(|error| error.about(path))
     }
 
     #[allow(unsafe_code)] // The region is ours alone: see the contracts.
     fn over(region: Region, config: StoreConfig, plan: Plan) -> Result<Shared, OpenError> {
-        let area = |kind| region.area(kind).ok_or(OpenError::Damaged("an area is missing"));
+        let area = |kind| region.area(kind).ok_or(OpenError::damaged("an area is missing"));
         let store = area(kind::STORE)?;
         write_sizes(&store, &plan)?;
         let (table, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);
@@ -89,7 +90,7 @@ impl Shared {
         //   else knows: they have kinds and a version of their own.
         // - The geometry follows from the plan, and a region of another plan is not attached to.
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
-            .map_err(|_| OpenError::Damaged("an area is too small"))?;
+            .map_err(|_| OpenError::damaged("an area is too small"))?;
         let columns = plan.geometry.segment_count() as usize;
         // Without a file nobody but the threads of this process takes part.
         let barrier = match config.path {
@@ -97,10 +98,10 @@ impl Shared {
             None => Barrier::process().unwrap_or(region.barrier()),
         };
         let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
-            .map_err(|_| OpenError::Damaged("the area of pins is too small"))?;
+            .map_err(|_| OpenError::damaged("the area of pins is too small"))?;
         let purges =
             Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
-                .map_err(|_| OpenError::Damaged("the area of purges is too small"))?;
+                .map_err(|_| OpenError::damaged("the area of purges is too small"))?;
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
@@ -186,7 +187,7 @@ fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
     for (index, size) in sizes {
         let found = store.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OpenError::Damaged("it says other sizes than its plan"));
+            return Err(OpenError::damaged("it says other sizes than its plan"));
         }
         store.word(index).store(size, Relaxed);
     }

@@ -28,7 +28,6 @@ use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
-use crate::limits::DECLINED_MS;
 use crate::log::LogWriter;
 
 /// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
@@ -73,6 +72,8 @@ pub enum StartError {
     Counters(CounterError),
     /// The cache directory can't be had.
     CacheDir(GuardError),
+    /// The cache directory is another server's, and not that of one that could be taken over.
+    CacheDirKept(GuardError),
     /// The cache can't be made.
     Cache(OpenError),
     /// A thread can't take part in the cache.
@@ -101,6 +102,11 @@ impl fmt::Display for StartError {
             StartError::CacheDir(error @ GuardError::Held { .. }) => {
                 write!(f, "cannot use the cache directory {error}; `--upgrade` takes over from it")
             }
+            StartError::CacheDirKept(error) => write!(
+                f,
+                "cannot use the cache directory {error}, whose server has another `runtime_dir` \
+                 or `listen`, or has handed over and still finishes"
+            ),
             StartError::CacheDir(error) => write!(f, "cannot use the cache directory {error}"),
             StartError::Cache(error) => write!(f, "cannot make the cache: {error}"),
             StartError::Join(error) => write!(f, "cannot take part in the cache: {error}"),
@@ -150,7 +156,10 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let met = Predecessor::meet(&path, &config.server).map_err(StartError::Upgrade)?;
     let Some((predecessor, taken)) = met else {
         Event::NobodyToUpgrade.log(&path.display());
-        return start(config, hooks);
+        return start(config, hooks).map_err(|error| match error {
+            StartError::CacheDir(held @ GuardError::Held { .. }) => StartError::CacheDirKept(held),
+            other => other,
+        });
     };
     let totals = taken.totals;
     let holdings = Holdings::take_over(taken, &config.server, worker_count);
@@ -176,10 +185,7 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 fn prepare(config: &Config) -> Result<usize, StartError> {
     // While there is one thread, the kernel does it at once.
     forebay_sync::bravo::prepare();
-    let worker_count = match config.server.workers {
-        0 => cpus::allowed().len(),
-        count => count,
-    };
+    let worker_count = config.server.worker_count();
     files::raise_limit(&config.server, worker_count);
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
@@ -215,7 +221,8 @@ impl Built {
             .place()
             .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
-        let wanted = store_config(&config, worker_count);
+        let cache_file = config.server.cache_dir.path().map(|dir| dir.join(REGION_FILE));
+        let wanted = StoreConfig { path: cache_file, ..config.server.store(worker_count) };
         // What is there is another server's until that one has handed over.
         let opened = match has_predecessor {
             true => Store::prepare(wanted),
@@ -353,21 +360,6 @@ fn tell_opened(opened: &Opened) {
 
 /// The region's file in the cache directory.
 pub const REGION_FILE: &str = "store";
-
-fn store_config(config: &Config, worker_count: usize) -> StoreConfig {
-    let settings = &config.server;
-    let store = StoreConfig {
-        path: settings.cache_dir.path().map(|dir| dir.join(REGION_FILE)),
-        growing_percent: settings.growing_percent_max,
-        worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
-        record_bytes_expected: settings.cache_record_bytes,
-        declined_ms: DECLINED_MS,
-        ..StoreConfig::with_budget(settings.cache_size)
-    };
-    // Each route has a limit of its own, which a reload may change; this one is for all.
-    let object_bytes_max = store.growing_bytes_max();
-    StoreConfig { object_bytes_max, ..store }
-}
 
 /// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).
 fn via_name(address: SocketAddr) -> String {
