@@ -195,7 +195,7 @@ fn a_page_that_was_purged_while_the_origin_confirmed_it_is_fetched_whole() {
 fn a_cache_that_cannot_work_ends_the_start_with_the_reason() {
     let cases: &[(&[(&str, &str)], &str)] = &[(
         &[("--cache-size", "4MiB"), ("--workers", "64")],
-        "cannot make the cache: the cache budget is too small; the minimum is ",
+        "--cache-size: `cache_size` is too small for 64 workers",
     )];
     for (flags, reason) in cases {
         let builder = ServerBuilder::new(PROGRAM).origin(&Origin::echo());

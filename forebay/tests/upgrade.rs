@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -96,6 +96,12 @@ fn load(
 
 fn ask(server: &Server) -> u16 {
     Client::connect(server.address()).ask("GET", "/plain", &[]).expect("an answer").status
+}
+
+/// Is it answered from the cache?
+fn hits(server: &Server, target: &str) -> bool {
+    let response = Client::connect(server.address()).ask("GET", target, &[]).expect("an answer");
+    response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
 /// Does it, or is it gone or about to go?
@@ -230,22 +236,53 @@ fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
         return;
     }
     let origin = origin();
-    let old = builder(&origin, 2).start();
+    let mut old = builder(&origin, 2).start();
+    let store = old.path("cache/store");
+    let inode = || std::fs::metadata(&store).map(|meta| meta.ino()).ok();
+    let was = inode();
     let (_, failed) = under_load(old.address(), || {
         for (point, turn) in NEW_DIES_AT.into_iter().zip([1.0, 2.0]) {
             let killed = old.successor().flag("--workers", "4").variable("FOREBAY_CRASH_AT", point);
             assert_eq!(killed.run().status.code(), None, "{point}: it was not killed");
             eventually(point, || old.stat("upgrades_failed_total") == turn);
+            assert_eq!((was.is_some(), inode()), (true, was), "{point}: the cache has gone");
         }
+        let no_folder = old.path("no/log").display().to_string();
+        let other_plan = old.successor().flag("--workers", "4").flag("--access-log", &no_folder);
+        assert!(!other_plan.run().status.success());
+        assert_eq!(inode(), was, "the cache of a server that goes on");
     });
     assert_eq!(failed, Vec::<String>::new());
     let counters = old.path("run").join(format!("{}.counters", old.address().port()));
     let command = &mut Command::new(PROGRAM);
     let output = command.args(["stats", "--json", "--file"]).arg(counters).output();
     let text = String::from_utf8_lossy(&output.expect("it was built").stdout).into_owned();
-    assert!(text.contains("\"upgrades_failed_total\":2"), "its counter file has gone: {text}");
-    let new = old.successor().start();
+    assert!(text.contains("\"upgrades_failed_total\":3"), "its counter file has gone: {text}");
+    assert!(old.stop().is_some_and(|status| status.success()), "{}", old.errors());
+    let again = old.successor().start();
+    assert!(hits(&again, "/cached"), "it is cold");
+    let new = again.successor().start();
     assert_eq!((new.stat("upgrades_total"), ask(&new)), (1.0, 200));
+    assert!(!old.path("cache/store.new").exists(), "what the killed ones left takes room");
+}
+
+#[test]
+fn another_size_of_the_cache_begins_cold_says_so_and_fails_no_request() {
+    let origin = origin();
+    let mut old = builder(&origin, 2).start();
+    let (new, failed) = under_load(old.address(), || {
+        assert!(hits(&old, "/cached"));
+        let new = old.successor().flag("--cache-size", "64MiB").start();
+        assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
+        new
+    });
+    assert_eq!(failed, Vec::<String>::new());
+    eventually("it says so", || new.errors().contains("cache_replaced"));
+    assert!(new.errors().contains("another size"), "{}", new.errors());
+    assert_eq!(new.stat("misses_total").min(1.0), 1.0, "it was warm");
+    let mut new = new;
+    assert!(new.stop().is_some_and(|status| status.success()), "{}", new.errors());
+    assert!(hits(&new.successor().start(), "/cached"), "the new cache has no name");
 }
 
 #[test]
@@ -374,8 +411,8 @@ fn strangers_at_the_socket_change_nothing() {
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), ""),
         (vec![0xff; 64], ""),
         (vec![6, 0, 0, 0, 0, 0, 0, 0], ""),
-        (hello(2), "between these versions"),
-        (hello(1), "this server listens on"),
+        (hello(3), "between these versions"),
+        (hello(2), "this server listens on"),
     ];
     let count = cases.len() as f64;
     for (bytes, said) in cases {
@@ -444,6 +481,11 @@ fn a_second_server_on_a_cache_directory_is_refused_until_the_first_has_gone() {
         }
     };
     refused(first.id());
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port");
+    let elsewhere = second.clone().flag("--listen", &free.to_string()).switch("--upgrade").run();
+    let text = String::from_utf8_lossy(&elsewhere.stderr).into_owned();
+    let says = |part| text.contains(part);
+    assert!(says("another `runtime_dir`") && !says("`--upgrade` takes over"), "{text}");
     let new = first.successor().start();
     assert!(first.wait().is_some_and(|status| status.success()), "{}", first.errors());
     eventually("it has signed", || {

@@ -84,6 +84,8 @@ counters! {
         "Stored responses dropped because of an unsafe request.";
     Purged, Counter, "purged_total",
         "Stored responses dropped by an operator.";
+    PurgesBusy, Counter, "purges_busy_total",
+        "Purges, also of unsafe requests, that dropped nothing because another one did not end.";
     OriginRequests, Counter, "origin_requests_total",
         "Requests sent to an origin.";
     OriginConnections, Counter, "origin_connections_total",

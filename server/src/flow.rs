@@ -19,7 +19,7 @@ use crate::buffers::Buffers;
 use crate::clock;
 use crate::config::Config;
 use crate::counters::Counter;
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::fetch::InterimQueue;
 use crate::key::{is_back_again, place, write_key};
 use crate::log::Access;
@@ -77,6 +77,7 @@ pub(crate) async fn answer(
         // Of an answer before this one: nothing can follow it.
         Err(Broken::Before(Fault::HitCut)) => {
             client.worker.fault(Fault::HitCut, client.peer.ip());
+            access.end(client, BROKEN_OFF, 0, &cache);
             return Err(Fault::HitCut);
         }
         Err(Broken::Before(fault)) => {
@@ -85,11 +86,7 @@ pub(crate) async fn answer(
         }
         Err(Broken::Midway(fault)) => {
             client.worker.fault(fault, client.peer.ip());
-            let status = match fault.side() {
-                Side::Client => CLIENT_CLOSED_REQUEST,
-                Side::Origin | Side::Us => fault.status(),
-            };
-            access.end(client, status, 0, &cache);
+            access.end(client, BROKEN_OFF, 0, &cache);
             return Err(fault);
         }
     };
@@ -102,8 +99,9 @@ pub(crate) async fn answer(
     })
 }
 
-/// What the access log has for an answer that the client broke off, as in other servers' logs.
-const CLIENT_CLOSED_REQUEST: u16 = 499;
+/// What the access log has for an answer that broke off, whoever was to blame: the status that was
+/// sent would say that all went well.
+const BROKEN_OFF: u16 = 499;
 
 /// What becomes of the connection after an answer.
 pub(crate) enum After {
@@ -149,7 +147,8 @@ async fn steps<'c>(
     }
     write_key(key, place.site, request.target.authority, request.target.path_query);
     let now = clock::unix_seconds();
-    let wanted = Wanted { store: &client.worker.store, route: place.route, key, now };
+    let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
+    let wanted = Wanted { store, is_used, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
         Found::Hit(hit) => {
             *cache = CacheStatus::hit(hit.ttl);

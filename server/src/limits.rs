@@ -59,6 +59,15 @@ pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 /// with their number.
 pub(crate) const SWEEP_SLICES: usize = 10;
 
+/// How long a worker's thread sleeps for another purge to end before it drops what an unsafe
+/// request has changed. They take microseconds; if not, others must not wait for it.
+pub(crate) const INVALIDATE_WAIT_US_MAX: u64 = 1_000;
+
+/// After that it is tried again in the background, so often and so long; the answer to the unsafe
+/// request waits for it.
+pub(crate) const INVALIDATE_RETRY_MS: u64 = 10;
+pub(crate) const INVALIDATE_MS_MAX: u64 = 5_000;
+
 /// How often the control thread looks after the store: whether others that share it have died, and
 /// what they left behind.
 pub(crate) const STORE_SWEEP_MS: u64 = 1_000;

@@ -32,6 +32,8 @@ use crate::log::LogSender;
 pub(crate) struct Worker {
     config: RefCell<Rc<Config>>,
     pub(crate) store: StoreWorker,
+    /// Answers come from it: see `use_store`.
+    store_is_used: Cell<bool>,
     /// Told when the store has something to do at once: see `make_room`.
     store_is_due: Notify,
     pub(crate) registry: Rc<Registry>,
@@ -70,6 +72,7 @@ impl Worker {
         Worker {
             config: RefCell::new(Rc::new(parts.config)),
             store: parts.store,
+            store_is_used: Cell::new(true),
             store_is_due: Notify::new(),
             registry: Rc::default(),
             buffers: BufferPool::default(),
@@ -105,6 +108,17 @@ impl Worker {
         if let Some(log) = &*self.access_log.borrow() {
             write(log);
         }
+    }
+
+    /// Whether requests are answered from the store from now on: not while another process serves
+    /// that has a store of its own, for purges reach that one only.
+    pub(crate) fn use_store(&self, is_used: bool) {
+        self.store_is_used.set(is_used);
+    }
+
+    /// Are requests answered from the store?
+    pub(crate) fn store_is_used(&self) -> bool {
+        self.store_is_used.get()
     }
 
     /// Something was stored: if that has used up what the store keeps free, room is made soon.

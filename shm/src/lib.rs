@@ -51,7 +51,7 @@ pub use reader::CounterReader;
 #[cfg(not(loom))]
 pub use region::{
     AREAS_MAX, Area, AreaSpec, BarrierWish, Opened, PARTICIPANTS_MAX, ReadOnlyArea, Region,
-    RegionError, RegionErrorKind, RegionReader, RegionSpec, ReplacedWhy,
+    RegionError, RegionErrorKind, RegionReader, RegionSpec, ReplacedWhy, UnnamedRegion,
 };
 #[cfg(not(loom))]
 pub use robust_lock::SystemFutex;

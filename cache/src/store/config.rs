@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use forebay_shm::{PARTICIPANTS_MAX, RegionError};
 
+use super::layout::Plan;
 use crate::flight::fixed_bytes;
 
 /// Part of the budget for what is copied out of the region under slow clients.
@@ -78,6 +79,14 @@ impl StoreConfig {
 
     pub(crate) fn participants_max(&self) -> u32 {
         2 * self.worker_count + OTHER_PARTICIPANTS
+    }
+
+    /// Would a store with these settings fit into its budget, and work?
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        Plan::of(self).map(drop)
     }
 
     /// Finds the first setting that cannot work.
@@ -165,9 +174,28 @@ pub enum OpenError {
     /// The region cannot be made or attached to.
     Region(RegionError),
     /// The region is not as its plan says.
-    Damaged(&'static str),
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+        /// Its file, if it has one.
+        path: Option<PathBuf>,
+    },
     /// The system does not tell which participants live.
     Sweep(io::Error),
+}
+
+impl OpenError {
+    pub(crate) fn damaged(what: &'static str) -> Self {
+        Self::Damaged { what, path: None }
+    }
+
+    /// Says which file it is about.
+    pub(crate) fn about(mut self, file: Option<PathBuf>) -> Self {
+        if let Self::Damaged { path, .. } = &mut self {
+            *path = file;
+        }
+        self
+    }
 }
 
 impl fmt::Display for OpenError {
@@ -175,7 +203,13 @@ impl fmt::Display for OpenError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Region(error) => error.fmt(f),
-            Self::Damaged(what) => write!(f, "the region is damaged: {what}"),
+            Self::Damaged { what, path: None } => write!(f, "the region is damaged: {what}"),
+            Self::Damaged { what, path: Some(path) } => write!(
+                f,
+                "{}: the region is damaged: {what}; move the file away, and the next start makes \
+                 a new one",
+                path.display()
+            ),
             Self::Sweep(error) => write!(f, "cannot tell which users of the region live: {error}"),
         }
     }
@@ -186,7 +220,7 @@ impl std::error::Error for OpenError {
         match self {
             Self::Config(error) => Some(error),
             Self::Region(error) => Some(error),
-            Self::Damaged(_) => None,
+            Self::Damaged { .. } => None,
             Self::Sweep(error) => Some(error),
         }
     }

@@ -43,7 +43,16 @@ impl StoreWorker {
     /// # Errors
     /// [`PurgeBusy`].
     pub fn purge(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
-        self.purge_by(primary, |own, hash| own.purge_key(hash, primary))
+        self.try_purge(primary, WAIT_MAX)
+    }
+
+    /// As [`purge`](StoreWorker::purge), but waits no longer than this for another purge: for
+    /// threads that have other things to do.
+    ///
+    /// # Errors
+    /// [`PurgeBusy`].
+    pub fn try_purge(&self, primary: &[u8], at_most: Duration) -> Result<Purged, PurgeBusy> {
+        self.purge_by(primary, at_most, |own, hash| own.purge_key(hash, primary))
     }
 
     /// Marks all that stands under a primary key as to be validated before use: it is kept, for
@@ -52,18 +61,18 @@ impl StoreWorker {
     /// # Errors
     /// [`PurgeBusy`].
     pub fn purge_softly(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
-        self.purge_by(primary, |own, _| own.soften_key(primary))
+        self.purge_by(primary, WAIT_MAX, |own, _| own.soften_key(primary))
     }
 
     fn purge_by(
         &self,
         primary: &[u8],
+        at_most: Duration,
         walk: impl FnOnce(&Own, KeyHash) -> u64,
     ) -> Result<Purged, PurgeBusy> {
         let own = &self.own;
         let lock = &own.shared.purge_lock;
-        let mut guard =
-            lock.lock_within(own.part.participant(), WAIT_MAX).map_err(|_| PurgeBusy)?;
+        let mut guard = lock.lock_within(own.part.participant(), at_most).map_err(|_| PurgeBusy)?;
         if guard.must_repair() {
             own.repeat_last_purge();
             guard.repaired();

@@ -1,9 +1,10 @@
 //! What all workers of a process share: the region, its areas, and what is known of growing
 //! records.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
+use forebay_shm::{Area, Opened, Region, RegionError, RegionSpec, SystemFutex, UnnamedRegion};
 use forebay_shm::{BarrierWish, RobustLock};
 use forebay_sync::atomic::{AtomicBool, Relaxed};
 use forebay_sync::pins::Pins;
@@ -42,6 +43,30 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn open(config: StoreConfig) -> Result<Arc<Shared>, OpenError> {
+        Shared::open_by(config, |path, spec| match path {
+            Some(path) => Region::open_or_create(path, spec),
+            None => Region::anonymous(spec),
+        })
+    }
+
+    /// The region gets its name later, if it has none.
+    pub(crate) fn prepare(
+        config: StoreConfig,
+    ) -> Result<(Arc<Shared>, Option<UnnamedRegion>), OpenError> {
+        let mut unnamed = None;
+        let shared = Shared::open_by(config, |path, spec| {
+            let Some(path) = path else { return Region::anonymous(spec) };
+            let (region, its_name) = Region::prepare(path, spec)?;
+            unnamed = Some(its_name);
+            Ok(region)
+        })?;
+        Ok((shared, unnamed))
+    }
+
+    fn open_by(
+        config: StoreConfig,
+        open: impl FnOnce(Option<&Path>, &RegionSpec<'_>) -> Result<Region, RegionError>,
+    ) -> Result<Arc<Shared>, OpenError> {
         let plan = Plan::of(&config).map_err(OpenError::Config)?;
         let spec = RegionSpec {
             bytes: plan.region_bytes,
@@ -49,16 +74,14 @@ impl Shared {
             barrier: BarrierWish::Best,
             areas: &plan.areas,
         };
-        let region = match &config.path {
-            Some(path) => Region::open_or_create(path, &spec),
-            None => Region::anonymous(&spec),
-        };
-        Shared::over(region.map_err(OpenError::Region)?, config, plan).map(Arc::new)
+        let region = open(config.path.as_deref(), &spec).map_err(OpenError::Region)?;
+        let path = config.path.clone();
+        Shared::over(region, config, plan).map(Arc::new).map_err(|error| error.about(path))
     }
 
     #[allow(unsafe_code)] // The region is ours alone: see the contracts.
     fn over(region: Region, config: StoreConfig, plan: Plan) -> Result<Shared, OpenError> {
-        let area = |kind| region.area(kind).ok_or(OpenError::Damaged("an area is missing"));
+        let area = |kind| region.area(kind).ok_or(OpenError::damaged("an area is missing"));
         let store = area(kind::STORE)?;
         write_sizes(&store, &plan)?;
         let (table, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);
@@ -67,7 +90,7 @@ impl Shared {
         //   else knows: they have kinds and a version of their own.
         // - The geometry follows from the plan, and a region of another plan is not attached to.
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
-            .map_err(|_| OpenError::Damaged("an area is too small"))?;
+            .map_err(|_| OpenError::damaged("an area is too small"))?;
         let columns = plan.geometry.segment_count() as usize;
         // Without a file nobody but the threads of this process takes part.
         let barrier = match config.path {
@@ -75,10 +98,10 @@ impl Shared {
             None => Barrier::process().unwrap_or(region.barrier()),
         };
         let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
-            .map_err(|_| OpenError::Damaged("the area of pins is too small"))?;
+            .map_err(|_| OpenError::damaged("the area of pins is too small"))?;
         let purges =
             Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
-                .map_err(|_| OpenError::Damaged("the area of purges is too small"))?;
+                .map_err(|_| OpenError::damaged("the area of purges is too small"))?;
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
@@ -164,7 +187,7 @@ fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
     for (index, size) in sizes {
         let found = store.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OpenError::Damaged("it says other sizes than its plan"));
+            return Err(OpenError::damaged("it says other sizes than its plan"));
         }
         store.word(index).store(size, Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_shm::{JoinError, Opened};
+use forebay_shm::{JoinError, Opened, UnnamedRegion};
 
 use super::config::{OpenError, StoreConfig};
 use super::shared::Shared;
@@ -23,6 +23,18 @@ impl Store {
         let store = Store { shared: Shared::open(config)? };
         store.sweep().map_err(OpenError::Sweep)?;
         Ok(store)
+    }
+
+    /// As [`open`](Store::open), but what is under the region's name stays there until a region
+    /// that is made in its place is named: for who may still have to leave it to another process.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn prepare(config: StoreConfig) -> Result<(Store, Option<UnnamedRegion>), OpenError> {
+        let (shared, unnamed) = Shared::prepare(config)?;
+        let store = Store { shared };
+        store.sweep().map_err(OpenError::Sweep)?;
+        Ok((store, unnamed))
     }
 
     /// How the region came to be there: made, attached to, or made in place of another one.

@@ -130,11 +130,16 @@ async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
     let body = body.to_bytes();
     let url = body.trim_ascii();
     let mut key = Vec::new();
+    if !control.store_is_used() {
+        let text = "another process serves from a cache of its own now; ask again";
+        return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
+    }
     match control.with_config(|config| url_key(config, url, &mut key)) {
         Ok(()) => {
             let purged = match control.store_worker.purge(&key) {
                 Ok(purged) => purged,
                 Err(busy) => {
+                    control.count(Counter::PurgesBusy, 1);
                     Event::PurgeBusy.log(&url.escape_ascii());
                     let text = busy.to_string();
                     return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));

@@ -15,6 +15,7 @@ mod read_sites;
 mod setting;
 mod site;
 mod sites;
+mod store;
 mod table;
 mod units;
 mod value;

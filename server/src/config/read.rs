@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use forebay_cache::ConfigError as CacheError;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -219,10 +220,33 @@ fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
             Problem::new("`origin_pool_idle_count_max` is larger than `origin_connections_max`");
         found.push(("origin_pool_idle_count_max", problem));
     }
+    found.extend(cache_problem(server, given("cache_size") || !given("workers")));
     if server.admin == AdminAddress::Loopback(server.listen) && server.listen.port() != 0 {
         found.push(("admin", Problem::new("`admin` and `listen` are the same address")));
     }
     found
+}
+
+/// A cache that has no room for its own tables and a few segments for each worker.
+fn cache_problem(
+    server: &ServerSettings,
+    size_is_to_blame: bool,
+) -> Option<(&'static str, Problem)> {
+    let workers = server.worker_count();
+    let error = server.store(workers).validate().err()?;
+    let problem = match error {
+        CacheError::BudgetTooSmall { minimum_bytes } => {
+            let least = kind_of("cache_size").show(minimum_bytes);
+            Problem::new(format!("`cache_size` is too small for {workers} workers"))
+                .hint(format!("set `cache_size` to {least:?} or more, or fewer `workers`"))
+        }
+        CacheError::BudgetTooLarge { maximum_bytes } => {
+            let most = kind_of("cache_size").show(maximum_bytes);
+            Problem::new("`cache_size` is too large").hint(format!("at most {most:?}"))
+        }
+        other => Problem::new(format!("the cache cannot work: {other}")),
+    };
+    Some((if size_is_to_blame { "cache_size" } else { "workers" }, problem))
 }
 
 fn kind_of(name: &str) -> super::Kind {

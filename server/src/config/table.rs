@@ -11,6 +11,7 @@ use super::value::{
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 const DAY_MS: u64 = 86_400_000;
 const YEAR_S: u64 = 31_536_000;
@@ -115,9 +116,10 @@ settings! {
     }
     cache_size: u64 = "256MiB" {
         doc: "Memory for stored responses, everything included that is needed to find them.",
-        kind: Kind::Bytes { min: 4 * MIB, max: 64 * TIB },
+        kind: Kind::Bytes { min: 4 * MIB, max: 256 * GIB },
         reloads: false,
-        reason: "Below the minimum a single picture would push out everything else.",
+        reason: "Below the minimum a single picture would push out everything else; more workers \
+            need more. Above the maximum places in it would need larger numbers.",
     }
     cache_dir: CacheDir = "none" {
         doc: "Directory for the cache, which then outlives the server (restart, kill -9, upgrade), \

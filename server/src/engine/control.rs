@@ -1,6 +1,6 @@
 //! The control thread: signals, reloads, purges, and the end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -44,6 +44,8 @@ pub(crate) struct Control {
     pub(crate) store: Store,
     /// This thread's part in it, for purges, and to clean up after others.
     pub(crate) store_worker: StoreWorker,
+    /// Answers come from the store: false if another process serves from one of its own.
+    store_is_used: Cell<bool>,
     hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
@@ -98,6 +100,7 @@ impl Control {
             workers: RefCell::new(parts.workers),
             store: parts.store,
             store_worker: parts.store_worker,
+            store_is_used: Cell::new(true),
             hosts: parts.hosts,
             counters: parts.counters,
             slot: parts.slot,
@@ -138,6 +141,27 @@ impl Control {
             let further = if index < idle_from { None } else { further.next() };
             // A worker that has ended meanwhile has panicked; the others go on.
             let _ = worker.commands.send(Command::Accept { further });
+        }
+    }
+
+    /// Would a purge by this process reach all that is served?
+    pub(crate) fn store_is_used(&self) -> bool {
+        self.store_is_used.get()
+    }
+
+    /// When this returns, no worker answers from the store, or all do again.
+    pub(super) async fn use_store(&self, is_used: bool) {
+        self.store_is_used.set(is_used);
+        let mut taken = Vec::new();
+        for worker in &*self.workers.borrow() {
+            let (done, applied) = oneshot::channel();
+            if worker.commands.send(Command::UseStore { is_used, done }).is_ok() {
+                taken.push(applied);
+            }
+        }
+        for applied in taken {
+            // A worker that ended meanwhile answers nothing.
+            let _ = applied.await;
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Holdings {
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
     pub(super) worker_count: usize,
+    /// Another server uses all this too, and may have to go on with it.
+    pub(super) has_predecessor: bool,
     /// The admin socket was the other server's.
     pub(super) has_its_admin: bool,
 }
@@ -70,7 +72,8 @@ impl Holdings {
         let admin = bind_admin(settings, port)?;
         let sockets = ControlSockets::new(&listeners, admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
-        Ok(Holdings { listeners, sockets, guard, worker_count, has_its_admin: false })
+        let (has_predecessor, has_its_admin) = (false, false);
+        Ok(Holdings { listeners, sockets, guard, worker_count, has_predecessor, has_its_admin })
     }
 
     /// Goes on with what a running server gave, and binds what that lacks.
@@ -103,7 +106,8 @@ impl Holdings {
         };
         let sockets = ControlSockets::new(&listeners, admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
-        Ok(Holdings { listeners, sockets, guard, worker_count, has_its_admin })
+        let has_predecessor = true;
+        Ok(Holdings { listeners, sockets, guard, worker_count, has_predecessor, has_its_admin })
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use forebay_cache::{OpenError, Store, StoreConfig};
 use forebay_shm::{
     CounterError, CounterFile, DirGuard, GuardError, JoinError, Opened, ReplacedWhy,
-    UnnamedCounters,
+    UnnamedCounters, UnnamedRegion,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ use super::holdings::{ControlSockets, Holdings};
 use super::join::join;
 use super::places::{AdminPlace, counter_file, runtime_dir, upgrade_socket};
 use super::signals::{self, Signals};
-use super::upgrade::{Predecessor, Totals, UpgradeError};
+use super::upgrade::{Predecessor, Readiness, Totals, UpgradeError};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use super::{cpus, files};
 use crate::accept::Listeners;
@@ -28,7 +28,6 @@ use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
-use crate::limits::DECLINED_MS;
 use crate::log::LogWriter;
 
 /// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
@@ -73,6 +72,8 @@ pub enum StartError {
     Counters(CounterError),
     /// The cache directory can't be had.
     CacheDir(GuardError),
+    /// The cache directory is another server's, and not that of one that could be taken over.
+    CacheDirKept(GuardError),
     /// The cache can't be made.
     Cache(OpenError),
     /// A thread can't take part in the cache.
@@ -101,6 +102,11 @@ impl fmt::Display for StartError {
             StartError::CacheDir(error @ GuardError::Held { .. }) => {
                 write!(f, "cannot use the cache directory {error}; `--upgrade` takes over from it")
             }
+            StartError::CacheDirKept(error) => write!(
+                f,
+                "cannot use the cache directory {error}, whose server has another `runtime_dir` \
+                 or `listen`, or has handed over and still finishes"
+            ),
             StartError::CacheDir(error) => write!(f, "cannot use the cache directory {error}"),
             StartError::Cache(error) => write!(f, "cannot make the cache: {error}"),
             StartError::Join(error) => write!(f, "cannot take part in the cache: {error}"),
@@ -133,6 +139,7 @@ pub fn start_with_resolver(
     let holdings = Holdings::bind(&config.server, worker_count)?;
     let built = Built::new(config, hooks, resolver, holdings)?;
     built.counters_name.name().map_err(StartError::Counters)?;
+    tell_opened(built.running.control.store.opened());
     built.running.control.accept(built.further);
     Ok(built.running)
 }
@@ -149,15 +156,20 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let met = Predecessor::meet(&path, &config.server).map_err(StartError::Upgrade)?;
     let Some((predecessor, taken)) = met else {
         Event::NobodyToUpgrade.log(&path.display());
-        return start(config, hooks);
+        return start(config, hooks).map_err(|error| match error {
+            StartError::CacheDir(held @ GuardError::Held { .. }) => StartError::CacheDirKept(held),
+            other => other,
+        });
     };
     let totals = taken.totals;
     let holdings = Holdings::take_over(taken, &config.server, worker_count);
     let built = holdings.and_then(|holdings| {
-        let has_its_admin = holdings.has_its_admin;
-        Ok((Built::new(config, hooks, Resolver::system(), holdings)?, has_its_admin))
+        let has_admin = holdings.has_its_admin;
+        let built = Built::new(config, hooks, Resolver::system(), holdings)?;
+        let shares_store = *built.running.control.store.opened() == Opened::Attached;
+        Ok((built, Readiness { has_admin, shares_store }))
     });
-    let (built, has_its_admin) = match built {
+    let (built, readiness) = match built {
         Ok(built) => built,
         Err(error) => {
             predecessor.decline(&error);
@@ -165,7 +177,7 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         }
     };
     forebay_shm::crash_point!("upgrade.built");
-    predecessor.commit(has_its_admin).map_err(StartError::Upgrade)?;
+    predecessor.commit(readiness).map_err(StartError::Upgrade)?;
     Ok(built.take_over(totals))
 }
 
@@ -173,10 +185,7 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 fn prepare(config: &Config) -> Result<usize, StartError> {
     // While there is one thread, the kernel does it at once.
     forebay_sync::bravo::prepare();
-    let worker_count = match config.server.workers {
-        0 => cpus::allowed().len(),
-        count => count,
-    };
+    let worker_count = config.server.worker_count();
     files::raise_limit(&config.server, worker_count);
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
@@ -187,6 +196,8 @@ fn prepare(config: &Config) -> Result<usize, StartError> {
 struct Built {
     running: Running,
     counters_name: UnnamedCounters,
+    /// Names the cache, if it is not the one that was there.
+    region_name: Option<UnnamedRegion>,
     /// A socket for each of the last workers, which have none otherwise.
     further: Vec<std::net::TcpListener>,
 }
@@ -198,7 +209,7 @@ impl Built {
         resolver: Resolver,
         holdings: Holdings,
     ) -> Result<Built, StartError> {
-        let Holdings { listeners, sockets, guard, worker_count, .. } = holdings;
+        let Holdings { listeners, sockets, guard, worker_count, has_predecessor, .. } = holdings;
         let address = listeners.address;
         let counters_path = counter_file(&runtime_dir(&config.server.runtime_dir), address.port());
         // One slot for each worker and one for the control thread.
@@ -210,8 +221,14 @@ impl Built {
             .place()
             .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
-        let store = open_store(&config, worker_count)?;
-        tell_opened(store.opened());
+        let cache_file = config.server.cache_dir.path().map(|dir| dir.join(REGION_FILE));
+        let wanted = StoreConfig { path: cache_file, ..config.server.store(worker_count) };
+        // What is there is another server's until that one has handed over.
+        let opened = match has_predecessor {
+            true => Store::prepare(wanted),
+            false => Store::open(wanted).map(|store| (store, None)),
+        };
+        let (store, region_name) = opened.map_err(StartError::Cache)?;
         let store_worker = event_loop.0.block_on(join(&store))?;
         // What others left behind in the middle of something is checked before anybody finds it.
         store_worker.mend();
@@ -233,13 +250,18 @@ impl Built {
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
         let running = Running { address, admin, control, sockets, event_loop, stop, stopper };
-        Ok(Built { running, counters_name, further: listeners.further })
+        Ok(Built { running, counters_name, region_name, further: listeners.further })
     }
 
     /// Serves in the place of another server, which has handed over: what fails now is told, and
     /// is no reason to end.
     fn take_over(self, totals: Totals) -> Running {
-        let Built { running, counters_name, further } = self;
+        let Built { running, counters_name, region_name, further } = self;
+        // First: whoever starts after us must not find what we no longer keep up to date.
+        if let Some(Err(error)) = region_name.map(UnnamedRegion::name) {
+            Event::UpgradeIncomplete.log(&error);
+        }
+        tell_opened(running.control.store.opened());
         let listening = further.into_iter().filter(|socket| {
             let listens = Listeners::listen_further(socket);
             listens.map_err(|error| Event::AcceptFailed.log(&error)).is_ok()
@@ -338,21 +360,6 @@ fn tell_opened(opened: &Opened) {
 
 /// The region's file in the cache directory.
 pub const REGION_FILE: &str = "store";
-
-fn open_store(config: &Config, worker_count: usize) -> Result<Store, StartError> {
-    let settings = &config.server;
-    let store = StoreConfig {
-        path: settings.cache_dir.path().map(|dir| dir.join(REGION_FILE)),
-        growing_percent: settings.growing_percent_max,
-        worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
-        record_bytes_expected: settings.cache_record_bytes,
-        declined_ms: DECLINED_MS,
-        ..StoreConfig::with_budget(settings.cache_size)
-    };
-    // Each route has a limit of its own, which a reload may change; this one is for all.
-    let object_bytes_max = store.growing_bytes_max();
-    Store::open(StoreConfig { object_bytes_max, ..store }).map_err(StartError::Cache)
-}
 
 /// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).
 fn via_name(address: SocketAddr) -> String {

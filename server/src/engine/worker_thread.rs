@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Accept { further: Option<std::net::TcpListener> },
     /// Take these settings from now on; `done` hears when they hold.
     Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
+    /// Answer from the store, or look at it no more; `done` hears when that holds.
+    UseStore { is_used: bool, done: oneshot::Sender<()> },
     /// Accept no more, finish what is under way, at the longest until `deadline_ms`.
     Drain { deadline_ms: u64, queues_are_passed_on: bool },
 }
@@ -163,6 +165,10 @@ async fn work(
             Command::Reconfigure { config, access_log, done } => {
                 worker.reconfigure(*config, access_log);
                 // The control thread may have given up waiting; the settings hold all the same.
+                let _ = done.send(());
+            }
+            Command::UseStore { is_used, done } => {
+                worker.use_store(is_used);
                 let _ = done.send(());
             }
             Command::Drain { deadline_ms, queues_are_passed_on } => {

@@ -19,6 +19,11 @@ pub(crate) fn lookup<'w>(
     if let Some(reason) = bypass(request, wanted.route) {
         return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
     }
+    if !wanted.is_used {
+        // Nor may it be shared with a fetch under way, which a purge may have overtaken.
+        let reason = ForwardReason::Miss;
+        return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
+    }
     variant.clear();
     let selected = select(wanted, request.head.fields(), variant);
     // A secondary key has bytes for each name, so it is empty only without variants.

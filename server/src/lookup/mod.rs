@@ -47,6 +47,8 @@ pub(crate) struct Forward {
 /// Where to look.
 pub(crate) struct Wanted<'a> {
     pub(crate) store: &'a StoreWorker,
+    /// May it be answered from?
+    pub(crate) is_used: bool,
     pub(crate) route: &'a Route,
     pub(crate) key: &'a [u8],
     /// The time, in unix seconds.

@@ -172,7 +172,7 @@ async fn pass(
 ) -> Result<Answered, Broken> {
     cache.fwd_status = Some(answer.head.status);
     if let Some(target) = &own.target {
-        target.invalidate(&client.worker, own.place.site, &answer.head);
+        target.invalidate(&client.worker, own.place.site, &answer.head).await;
     }
     if let Some(key) = &own.shared_key {
         notice_storable(&client.worker, own.place, &own.asked, key, &answer);

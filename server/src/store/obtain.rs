@@ -76,6 +76,8 @@ pub(crate) async fn obtain<'w>(
                     cache.ttl = Some(hit.ttl);
                     return Ok(Obtained { source: Source::Stored(Box::new(hit)), cache });
                 }
+                // Since it was looked at, another process has taken over.
+                Found::Forward(again) if !again.fills => break,
                 Found::Forward(again) => forward = again,
             },
             Join::Leader(leader, follower) => {
@@ -121,6 +123,7 @@ impl<'w> Needs<'w> {
     fn wanted(&self) -> Wanted<'w> {
         Wanted {
             store: &self.client.worker.store,
+            is_used: self.client.worker.store_is_used(),
             route: self.place.route,
             key: self.key,
             now: clock::unix_seconds(),

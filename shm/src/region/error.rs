@@ -88,6 +88,16 @@ impl RegionError {
     }
 }
 
+impl RegionError {
+    /// Says that the old region takes up room, if that is what there is too little of.
+    pub(super) fn beside_the_old(mut self) -> Self {
+        if let RegionErrorKind::NoSpace { old_is_kept, .. } = &mut self.kind {
+            *old_is_kept = true;
+        }
+        self
+    }
+}
+
 /// Directories and files are opened for counters and regions alike.
 impl From<CounterError> for RegionError {
     fn from(error: CounterError) -> Self {

@@ -14,6 +14,7 @@ mod open;
 mod place;
 mod reader;
 mod spec;
+mod unnamed;
 
 pub use area::{Area, ReadOnlyArea};
 pub use error::{RegionError, RegionErrorKind};
@@ -21,6 +22,7 @@ pub use layout::{AREAS_MAX, PARTICIPANTS_MAX};
 pub use open::{Opened, Region, ReplacedWhy};
 pub use reader::RegionReader;
 pub use spec::{AreaSpec, BarrierWish, RegionSpec};
+pub use unnamed::UnnamedRegion;
 
 #[cfg(test)]
 mod tests;

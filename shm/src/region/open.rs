@@ -17,6 +17,7 @@ use super::layout::{BarrierCode, FIRST_PROGRAM_KIND, Layout, PARTICIPANTS_KIND};
 use super::place::{self, Found, Place};
 use super::reader::RegionReader;
 use super::spec::RegionSpec;
+use super::unnamed::UnnamedRegion;
 use crate::map;
 use crate::participant::{
     Dead, FileLocks, JoinError, Listed, Participant, RegionId, Table, describe,
@@ -105,6 +106,39 @@ impl Region {
         complete(Some(path), &mut plan)?;
         let (file, map) = replace(&place, &plan, &mut opened)?;
         Ok(Region::new(map, file, plan, opened))
+    }
+
+    /// As [`open_or_create`](Region::open_or_create), but a region that is made gets its name by
+    /// [`UnnamedRegion::name`] only, and nothing is removed before, whatever it is: for who may
+    /// still have to leave all to the process that uses what is there.
+    ///
+    /// # Errors
+    /// As [`open_or_create`](Region::open_or_create).
+    pub fn prepare(path: &Path, spec: &RegionSpec) -> Result<(Region, UnnamedRegion), RegionError> {
+        let mut plan = plan(Some(path), spec)?;
+        let place = Place::open(path)?;
+        let lock = place.lock(DIR_LOCK_WAIT)?;
+        let mut opened = match place.look(&plan)? {
+            Found::Usable(file, layout) => {
+                // What one that was killed has left behind takes as much room.
+                place.give_up();
+                return Ok((Region::attach(path, file, layout)?, UnnamedRegion::has_its_name()));
+            }
+            Found::Nothing => Opened::Created,
+            Found::Unusable(why) => Opened::Replaced { why },
+        };
+        complete(Some(path), &mut plan)?;
+        let (file, map) = place.make(&plan).map_err(|error| match opened {
+            Opened::Replaced { .. } => error.beside_the_old(),
+            _ => error,
+        })?;
+        let mut keep_damaged = false;
+        if let Opened::Replaced { why: ReplacedWhy::Damaged { kept, .. } } = &mut opened {
+            *kept = Some(place.kept_path());
+            keep_damaged = true;
+        }
+        let unnamed = UnnamedRegion::made(&place, keep_damaged, lock);
+        Ok((Region::new(map, file, plan, opened), unnamed))
     }
 
     /// A region without a name, gone with the last process that has it.
@@ -236,11 +270,11 @@ fn replace(
 ) -> Result<(File, Arc<map::Words>), RegionError> {
     let mut made = place.make(plan);
     let mut may_be_kept = true;
-    if let (Err(error), Opened::Replaced { why }) = (&mut made, &*opened)
-        && let RegionErrorKind::NoSpace { old_is_kept, .. } = &mut error.kind
+    if let (Err(error), Opened::Replaced { why }) = (&made, &*opened)
+        && let RegionErrorKind::NoSpace { .. } = &error.kind
     {
         if *why == ReplacedWhy::OtherPlan {
-            *old_is_kept = true;
+            made = made.map_err(RegionError::beside_the_old);
         } else {
             place.clear()?;
             may_be_kept = false;

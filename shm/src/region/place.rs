@@ -36,7 +36,7 @@ const DAMAGED: &str = ".damaged";
 pub(super) struct Place<'a> {
     path: &'a Path,
     parent: &'a Path,
-    pub(super) dir: OwnedFd,
+    pub(super) dir: Arc<OwnedFd>,
     name: &'a OsStr,
 }
 
@@ -49,16 +49,17 @@ pub(super) enum Found {
 
 /// The right to make and to replace files in a directory. Released by hand, since a child that was
 /// forked off meanwhile has a copy of the descriptor; but not by the child.
-pub(super) struct DirLock<'a> {
-    dir: &'a OwnedFd,
+#[derive(Debug)]
+pub(super) struct DirLock {
+    dir: Arc<OwnedFd>,
     pid: u32,
 }
 
-impl Drop for DirLock<'_> {
+impl Drop for DirLock {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
             // If it fails, the lock goes with the last copy of the descriptor.
-            let _ = rustix::fs::flock(self.dir, FlockOperation::Unlock);
+            let _ = rustix::fs::flock(&self.dir, FlockOperation::Unlock);
         }
     }
 }
@@ -70,7 +71,22 @@ impl<'a> Place<'a> {
             let what = format!("names that end in {NEW} or {DAMAGED} belong to other regions");
             return Err(RegionError::at(Some(path), RegionErrorKind::Spec { what }));
         }
-        Ok(Place { path, parent, dir: file::open_private_dir(parent)?, name })
+        Ok(Place { path, parent, dir: Arc::new(file::open_private_dir(parent)?), name })
+    }
+
+    /// The same place once more, in the directory that was opened then.
+    pub(super) fn again(path: &'a Path, dir: &Arc<OwnedFd>) -> Result<Place<'a>, RegionError> {
+        let (parent, name) = file::split(path)?;
+        Ok(Place { path, parent, dir: Arc::clone(dir), name })
+    }
+
+    pub(super) fn path(&self) -> &'a Path {
+        self.path
+    }
+
+    /// Where a damaged file is kept.
+    pub(super) fn kept_path(&self) -> PathBuf {
+        self.path.with_file_name(self.suffixed(DAMAGED))
     }
 
     /// What is there, and is it a region of this plan and of this boot?
@@ -92,7 +108,7 @@ impl<'a> Place<'a> {
 
     /// Waits until nobody else makes or replaces files in this directory, but not longer than
     /// `at_most`: one that is stopped would hold up all others.
-    pub(super) fn lock(&self, at_most: Duration) -> Result<DirLock<'_>, RegionError> {
+    pub(super) fn lock(&self, at_most: Duration) -> Result<DirLock, RegionError> {
         let deadline = SystemFutex.now().saturating_add(at_most);
         let mut pause = LOCK_PAUSE_MIN;
         loop {
@@ -109,7 +125,7 @@ impl<'a> Place<'a> {
             pause_for(pause);
             pause = (pause * 2).min(LOCK_PAUSE_MAX);
         }
-        let lock = DirLock { dir: &self.dir, pid: std::process::id() };
+        let lock = DirLock { dir: Arc::clone(&self.dir), pid: std::process::id() };
         crash_point!("region.dir_locked");
         Ok(lock)
     }
@@ -120,17 +136,28 @@ impl<'a> Place<'a> {
         self.remove(NEW, "remove what a dead process left")?;
         let made = self.make_temp(layout);
         if made.is_err() {
-            // It may not have been made at all; there is nothing better to do if this fails.
-            let _ = self.remove(NEW, "");
+            // It may not have been made at all.
+            self.give_up();
         }
         made
     }
 
     /// Removes the file that was found and what was kept of an older one, to have their room.
     pub(super) fn clear(&self) -> Result<(), RegionError> {
-        self.remove("", "remove the old file")?;
+        self.remove_named()?;
         crash_point!("region.cleared");
         self.remove(DAMAGED, "remove an older file")
+    }
+
+    /// Removes the file under the name.
+    pub(super) fn remove_named(&self) -> Result<(), RegionError> {
+        self.remove("", "remove the old file")
+    }
+
+    /// Removes the file that was made and has no name yet; the caller holds the lock.
+    pub(super) fn give_up(&self) {
+        // Left behind, the next maker removes it.
+        let _ = self.remove(NEW, "");
     }
 
     /// Gives the file its name, that of whatever was there. A damaged file may be kept beside it;
@@ -144,17 +171,16 @@ impl<'a> Place<'a> {
         });
         crash_point!("region.named");
         if named.is_err() {
-            let _ = self.remove(NEW, "");
+            self.give_up();
         }
         named
     }
 
     fn keep_damaged(&self) -> Result<PathBuf, RegionError> {
-        let kept = self.suffixed(DAMAGED);
-        rustix::fs::renameat(&self.dir, self.name, &self.dir, &kept)
+        rustix::fs::renameat(&self.dir, self.name, &self.dir, self.suffixed(DAMAGED))
             .map_err(|error| self.in_the_way(DAMAGED, "move the damaged file to", error))?;
         crash_point!("region.moved");
-        Ok(self.path.with_file_name(kept))
+        Ok(self.kept_path())
     }
 
     fn remove(&self, suffix: &'static str, doing: &'static str) -> Result<(), RegionError> {

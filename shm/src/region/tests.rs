@@ -11,6 +11,8 @@ use forebay_sync::{Barrier, Words};
 use std::sync::atomic::Ordering::Relaxed;
 use tempfile::TempDir;
 
+mod unnamed;
+
 use super::layout::{self, AREA_ENTRY_BYTES, HEADER_BYTES, Layout, offset};
 use super::place::Place;
 use super::*;

@@ -150,18 +150,29 @@ async fn converse(
         let why = format!("it was not ready within {} s", ready_limit.as_secs());
         return Err(Failure::Refused(why));
     };
-    let has_admin = match ready? {
-        Some(Message::Ready { has_admin }) => has_admin,
+    let ready = match ready? {
+        Some(Message::Ready(ready)) => ready,
         Some(Message::Refused(why)) => return Err(Failure::Declined(why)),
         Some(_) => return Err(Failure::Garbled),
         None => return Err(Failure::Gone),
     };
+    if !ready.shares_store {
+        control.use_store(false).await;
+    }
+    let handed_over = hand_over(stream).await;
+    if handed_over.is_err() && !ready.shares_store {
+        control.use_store(true).await;
+    }
+    handed_over.map(|()| HandedOver { has_admin: ready.has_admin })
+}
+
+async fn hand_over(stream: &UnixStream) -> Result<(), Failure> {
     let yours = Message::Yours.encode();
+    let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
     let Ok(handed_over) = timeout(answer_limit, say(stream, &yours, &[])).await else {
         return Err(Failure::Refused("it did not listen any more".to_owned()));
     };
-    handed_over?;
-    Ok(HandedOver { has_admin })
+    Ok(handed_over?)
 }
 
 /// Why a process may not take over.

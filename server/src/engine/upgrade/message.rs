@@ -24,8 +24,8 @@ pub(super) enum Message {
     Offer(Offer),
     /// So many descriptors come with this message.
     Descriptors(u32),
-    /// The new process could serve. The old one's admin socket is among what it goes on with.
-    Ready { has_admin: bool },
+    /// The new process could serve.
+    Ready(Readiness),
     /// The new process serves from now on.
     Yours,
 }
@@ -59,6 +59,15 @@ pub(super) struct Offer {
     pub(super) totals: Totals,
 }
 
+/// What the new process goes on with of the old one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    /// Its admin socket.
+    pub(crate) has_admin: bool,
+    /// Its store. Otherwise each has one of its own for as long as both run.
+    pub(crate) shares_store: bool,
+}
+
 /// What is counted over all processes that followed each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
@@ -74,7 +83,9 @@ impl Message {
             Message::Refused(reason) => (2, cut(reason).as_bytes().to_vec()),
             Message::Offer(offer) => (3, offer.encode()),
             Message::Descriptors(count) => (4, count.to_le_bytes().to_vec()),
-            Message::Ready { has_admin } => (5, vec![u8::from(*has_admin)]),
+            Message::Ready(ready) => {
+                (5, vec![u8::from(ready.has_admin), u8::from(ready.shares_store)])
+            }
             Message::Yours => (6, Vec::new()),
         };
         let length = u32::try_from(contents.len()).unwrap_or(u32::MAX);
@@ -101,7 +112,7 @@ impl Message {
                 totals: Totals { upgrades: rest.u64()?, upgrades_failed: rest.u64()? },
             }),
             4 => Message::Descriptors(rest.u32()?),
-            5 => Message::Ready { has_admin: rest.bool()? },
+            5 => Message::Ready(Readiness { has_admin: rest.bool()?, shares_store: rest.bool()? }),
             6 => Message::Yours,
             _ => return None,
         };
@@ -203,7 +214,8 @@ mod tests {
 
     fn all() -> Vec<Message> {
         let listen = "[::1]:8080".parse().unwrap();
-        let hello = |cache_dir| Message::Hello(Hello { version: 1, listen, cache_dir });
+        let hello =
+            |cache_dir| Message::Hello(Hello { version: super::super::VERSION, listen, cache_dir });
         let id = DirId { device: 7, inode: u64::MAX };
         let totals = Totals { upgrades: 3, upgrades_failed: 1 };
         vec![
@@ -213,8 +225,8 @@ mod tests {
             Message::Refused("it does not want to".to_owned()),
             Message::Offer(Offer { has_guard: true, socket_count: 1024, totals }),
             Message::Descriptors(64),
-            Message::Ready { has_admin: true },
-            Message::Ready { has_admin: false },
+            Message::Ready(Readiness { has_admin: true, shares_store: false }),
+            Message::Ready(Readiness { has_admin: false, shares_store: true }),
             Message::Yours,
         ]
     }

@@ -13,6 +13,8 @@
 //!  ◄───────────────────────── Yours or Refused
 //! ```
 //!
+//! - A new process that has a store of its own says so with `Ready`: from before `Yours` on the old
+//!   one answers nothing from its store, since purges reach the new one's only.
 //! - `Yours` is the moment. Until it is written the old process does as if nothing happened, and
 //!   the new one does nothing that others see: it accepts nothing, names no file, removes none.
 //!   From then on the new one accepts, and the old one finishes what it has.
@@ -29,9 +31,9 @@ mod take;
 mod wire;
 
 pub(super) use give::{Estate, HandedOver, give};
-pub(super) use message::Totals;
+pub(super) use message::{Readiness, Totals};
 pub use take::UpgradeError;
 pub(super) use take::{Predecessor, Taken};
 
 /// Changes with the meaning of a message; a running server refuses other versions than its own.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;

@@ -15,7 +15,7 @@ use forebay_shm::DirId;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::VERSION;
-use super::message::{CacheDirId, HEAD_BYTES, Hello, Message, Offer, Totals};
+use super::message::{CacheDirId, HEAD_BYTES, Hello, Message, Offer, Readiness, Totals};
 use super::wire;
 use crate::config::ServerSettings;
 use crate::limits::{UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_SOCKETS_MAX};
@@ -173,8 +173,8 @@ impl Predecessor {
     ///
     /// # Errors
     /// The other one goes on, or has ended.
-    pub(in crate::engine) fn commit(self, has_admin: bool) -> Result<(), UpgradeError> {
-        let said = self.say(&Message::Ready { has_admin });
+    pub(in crate::engine) fn commit(self, ready: Readiness) -> Result<(), UpgradeError> {
+        let said = self.say(&Message::Ready(ready));
         let answer = match self.hear(&mut Vec::new()) {
             Err(UpgradeError::TimedOut) => {
                 // From here on nothing more can be sent to us, so that both sides agree.

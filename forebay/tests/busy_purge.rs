@@ -1,0 +1,123 @@
+//! What an unsafe request changes is dropped even if another purge takes long, and nobody else
+//! waits for that.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use forebay_shm::RegionReader;
+use forebay_testkit::clock::Deadline;
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// Kind of the area with the store's own words, and which of them is the lock of purges: see
+/// `docs/format/store.md`.
+const STORE_KIND: u32 = 16;
+const PURGE_LOCK_WORD: u64 = 41;
+
+/// Longer than other requests may be held up, shorter than the answer waits.
+const HELD: Duration = Duration::from_millis(1_500);
+
+#[test]
+fn who_waits_for_a_purge_holds_up_nobody_and_drops_what_it_must() {
+    let (origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    let mut reader = Client::connect(server.address()).with_patience(HELD / 2);
+    assert_eq!(reader.ask("GET", "/", &[]).expect("served").status, 200);
+    let mut writer = Client::connect(server.address());
+    lock.hold();
+    let deadline = Deadline::after(HELD);
+    writer.send("POST / HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n");
+    eventually("the origin has it", || origin.requests().len() == 2);
+    while deadline.remaining().is_some() {
+        assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
+    }
+    assert_eq!(server.stat("invalidated_total"), 0.0, "the lock is not held");
+    let line = |log: &str| log.contains("\"POST\"");
+    let log = server.path("access.log");
+    let is_answered = || std::fs::read_to_string(&log).is_ok_and(|log| line(&log));
+    assert!(!is_answered(), "answered before what it changed was dropped");
+    lock.release();
+    assert_eq!(writer.response("POST").expect("served").status, 200);
+    assert_eq!(server.stat("invalidated_total"), 1.0);
+    assert_eq!(server.stat("purges_busy_total"), 0.0);
+    eventually("it is logged", is_answered);
+    let response = reader.ask("GET", "/", &[]).expect("served");
+    assert!(!response.field("cache-status").is_some_and(|value| value.contains("hit")));
+}
+
+#[test]
+fn a_purge_that_does_not_end_is_counted_and_told() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    lock.hold();
+    let mut client = Client::connect(server.address());
+    assert_eq!(client.ask("POST", "/", &[]).expect("it waits, but not for ever").status, 200);
+    assert_eq!(server.stat("purges_busy_total"), 1.0);
+    eventually("the log says so", || server.errors().contains("purge_busy"));
+    lock.release();
+}
+
+fn start() -> (Origin, Server) {
+    let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"x"));
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
+    let cache_dir = builder.path("cache").display().to_string();
+    let log = builder.path("access.log").display().to_string();
+    let server = builder.flag("--cache-dir", &cache_dir).flag("--access-log", &log).start();
+    (origin, server)
+}
+
+/// The lock of purges in a server's cache, written as if another thread of it had it.
+struct PurgeLock {
+    file: File,
+    offset: u64,
+    owned: u64,
+}
+
+impl PurgeLock {
+    fn of(server: &Server) -> PurgeLock {
+        let path = server.path("cache/store");
+        let file = OpenOptions::new().read(true).write(true).open(&path).expect("it is ours");
+        let offset = area_offset(&file) + 8 * PURGE_LOCK_WORD;
+        PurgeLock { file, offset, owned: word_of_the_control_thread(&path) }
+    }
+
+    fn hold(&self) {
+        self.write(self.owned);
+    }
+
+    fn release(&self) {
+        self.write(0);
+    }
+
+    fn write(&self, word: u64) {
+        self.file.write_all_at(&word.to_le_bytes(), self.offset).expect("it is ours");
+    }
+}
+
+/// Row and generation of who joined first.
+fn word_of_the_control_thread(path: &Path) -> u64 {
+    let participants = forebay_shm::Region::attach_read_only(path).map(|region: RegionReader| {
+        let mut listed = region.list();
+        listed.sort_by_key(|one| one.joined_ns);
+        listed
+    });
+    let first = participants.expect("it is a region").first().expect("somebody is there").id;
+    u64::from(first.row) + 1 | u64::from(first.generation) << 32
+}
+
+/// Where the area begins: `docs/format/region.md`.
+fn area_offset(file: &File) -> u64 {
+    let mut head = [0; 4096];
+    file.read_exact_at(&mut head, 0).expect("it is longer");
+    let number = |at: usize, bytes: usize| {
+        let mut word = [0; 8];
+        word[..bytes].copy_from_slice(&head[at..at + bytes]);
+        u64::from_le_bytes(word)
+    };
+    let entries = (0..number(64, 4) as usize).map(|index| 128 + 32 * index);
+    let mut found = entries.filter(|at| number(*at, 4) == u64::from(STORE_KIND));
+    number(found.next().expect("every store has it") + 8, 8)
+}

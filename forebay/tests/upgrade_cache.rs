@@ -1,0 +1,81 @@
+//! The cache in a live upgrade: purges hold for both processes; and whose directory it may be.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// With a cache directory of its own.
+fn builder(origin: &Origin, workers: usize) -> ServerBuilder {
+    let builder = ServerBuilder::new(PROGRAM).origin(origin);
+    let cache_dir = builder.path("cache").display().to_string();
+    builder.flag("--cache-dir", &cache_dir).flag("--workers", &workers.to_string())
+}
+
+/// Is it answered from the cache?
+fn hits(server: &Server, target: &str) -> bool {
+    let response = Client::connect(server.address()).ask("GET", target, &[]).expect("an answer");
+    response.field("cache-status").is_some_and(|value| value.contains("hit"))
+}
+
+#[test]
+fn a_purge_during_an_upgrade_holds_for_what_the_old_process_still_answers() {
+    let forms: [(&str, &[(&str, &str)], &[(&str, &str)]); 3] = [
+        ("one cache", &[], &[]),
+        ("another plan", &[], &[("--cache-size", "64MiB")]),
+        ("no cache directory", &[("--cache-dir", "none")], &[]),
+    ];
+    for (form, of_both, of_new) in forms {
+        let version = Arc::new(AtomicUsize::new(1));
+        let served = Arc::clone(&version);
+        let origin = Origin::start(move |_| {
+            let body = served.load(Relaxed).to_string();
+            Script::answer("200 OK", &["Cache-Control: max-age=600"], body.as_bytes())
+        });
+        let with = |builder: ServerBuilder, flags: &[(&str, &str)]| {
+            flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value))
+        };
+        let mut old = with(builder(&origin, 1), of_both).start();
+        Client::connect(old.address()).ask("GET", "/", &[]).expect("an answer");
+        assert!(hits(&old, "/"), "{form}");
+        let mut kept = Client::connect(old.address());
+        kept.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
+        let mut kept_too = Client::connect(old.address());
+        kept_too.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
+        eventually("both are accepted", || old.stat("connections_open") == 2.0);
+        let new = with(old.successor(), of_new).start();
+        assert!(old.is_running(), "{form}: nothing is under way");
+        version.store(2, Relaxed);
+        assert!(new.command(&["purge", "http://example.test/"]).status.success(), "{form}");
+        for client in [&mut kept, &mut kept_too] {
+            client.send("\r\n");
+            let response = client.response("GET").expect("the old one answers");
+            assert_eq!(response.text(), "2", "{form}: {:?}", response.field("cache-status"));
+        }
+        assert!(old.wait().is_some_and(|status| status.success()), "{form}: {}", old.errors());
+        let mut client = Client::connect(new.address());
+        assert_eq!(client.ask("GET", "/", &[]).expect("an answer").text(), "2", "{form}");
+    }
+}
+
+#[test]
+fn a_cache_directory_of_another_user_is_refused() {
+    let origin = Origin::echo();
+    let builder = builder(&origin, 1);
+    let dir = builder.path("cache");
+    std::fs::create_dir(&dir).expect("the folder is ours");
+    std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o700)).expect("it is ours");
+    if std::os::unix::fs::chown(&dir, Some(12_345), None).is_err() {
+        eprintln!("skipped: only root can give a directory to another user");
+        return;
+    }
+    let output = builder.run();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in ["cannot use the cache directory", &dir.display().to_string(), "user 12345"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

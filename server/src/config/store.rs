@@ -1,0 +1,31 @@
+//! The store that the settings ask for.
+
+use forebay_cache::StoreConfig;
+
+use super::ServerSettings;
+use crate::engine::allowed_cpus;
+use crate::limits::DECLINED_MS;
+
+impl ServerSettings {
+    /// How many threads serve: one for each processor if nothing else is said.
+    pub(crate) fn worker_count(&self) -> usize {
+        match self.workers {
+            0 => allowed_cpus().len(),
+            count => count,
+        }
+    }
+
+    /// Its sizes, for so many workers; without a file.
+    pub(crate) fn store(&self, worker_count: usize) -> StoreConfig {
+        let store = StoreConfig {
+            growing_percent: self.growing_percent_max,
+            worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
+            record_bytes_expected: self.cache_record_bytes,
+            declined_ms: DECLINED_MS,
+            ..StoreConfig::with_budget(self.cache_size)
+        };
+        // Each route has a limit of its own, which a reload may change; this one is for all.
+        let object_bytes_max = store.growing_bytes_max();
+        StoreConfig { object_bytes_max, ..store }
+    }
+}

@@ -1,0 +1,66 @@
+//! A region that gets its name later, when whoever uses what is under the name gives way.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::error::RegionError;
+use super::place::{DirLock, Place};
+
+/// What is still to be done for the name of a region. Until then nobody else can make or replace
+/// one in its directory; dropped, it is as if the region had never been made.
+#[derive(Debug)]
+#[must_use = "without a name the region ends with the process"]
+pub struct UnnamedRegion {
+    /// `None` for a region that had its name already, or that has it now.
+    made: Option<Made>,
+}
+
+/// A file beside the name.
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    dir: Arc<OwnedFd>,
+    keep_damaged: bool,
+    _lock: DirLock,
+}
+
+impl UnnamedRegion {
+    /// For a region that was found under its name.
+    pub(super) fn has_its_name() -> UnnamedRegion {
+        UnnamedRegion { made: None }
+    }
+
+    /// For one that [`Place::make`] has made.
+    pub(super) fn made(place: &Place<'_>, keep_damaged: bool, lock: DirLock) -> UnnamedRegion {
+        let (path, dir) = (place.path().to_owned(), Arc::clone(&place.dir));
+        UnnamedRegion { made: Some(Made { path, dir, keep_damaged, _lock: lock }) }
+    }
+
+    /// Gives the region its name. Who has mapped what had it keeps that. If this fails, nothing is
+    /// under the name any more, if the system permits: what was there is out of date from now on.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn name(mut self) -> Result<(), RegionError> {
+        let Some(made) = self.made.take() else {
+            return Ok(());
+        };
+        let place = Place::again(&made.path, &made.dir)?;
+        let named = place.name_it(made.keep_damaged).map(drop);
+        if named.is_err() {
+            let _ = place.remove_named();
+        }
+        named
+    }
+}
+
+impl Drop for UnnamedRegion {
+    fn drop(&mut self) {
+        if let Some(made) = &self.made
+            && let Ok(place) = Place::again(&made.path, &made.dir)
+        {
+            place.give_up();
+        }
+    }
+}
