@@ -16,7 +16,7 @@ use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
 use crate::purge::Purges;
-use crate::segment::Segments;
+use crate::segment::{Progress, Segments};
 
 /// What all workers of a process share: read with every hit, so on lines of its own.
 #[repr(align(128))]
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) segments: Segments<Area>,
     pub(crate) pins: Pins<Area>,
     pub(crate) purges: Purges<Area>,
+    /// What the owner of the eviction lock is at.
+    pub(crate) drain: Progress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
@@ -81,6 +83,10 @@ impl Shared {
                 .map_err(|_| OpenError::Damaged("the area of purges is too small"))?;
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),
+            drain: Progress::new(
+                store.clone(),
+                [word::DRAINING, word::DRAINED_BYTES, word::DRAIN_PLAN],
+            ),
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
             purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK),
             rows: area(kind::ROWS)?,
