@@ -380,7 +380,7 @@ struct Drained {
 }
 
 /// The drain before this one had come to its second record, with another plan.
-fn drained() -> Arc<Drained> {
+fn drain_of_another() -> Arc<Drained> {
     let words: Words = Arc::new(boxed_words(3));
     words[1].store(128, Relaxed);
     words[2].store(1, Relaxed);
@@ -390,14 +390,14 @@ fn drained() -> Arc<Drained> {
 /// Runs `drain`, and beside it who goes on if it has died: since it may have died anywhere, what
 /// the other one sees at any time is what it could find.
 fn dead_reclaimer(drain: impl Fn(&Drained) + Send + 'static, go_on: impl Fn(&Drained)) {
-    let own = drained();
+    let own = drain_of_another();
     let other = Arc::clone(&own);
     let draining = thread::spawn(move || drain(&other));
     go_on(&own);
     draining.join().unwrap();
 }
 
-fn take_out(drained: &Drained) {
+fn take_word_out(drained: &Drained) {
     drained.word.compare_exchange(1, EMPTY, Relaxed, Relaxed).unwrap();
 }
 
@@ -429,7 +429,7 @@ fn dies_between_passes() {
 fn dies_in_a_pass() {
     dead_reclaimer(
         |drained| {
-            take_out(drained);
+            take_word_out(drained);
             drained.progress.pass(64);
         },
         |drained| {
@@ -441,11 +441,11 @@ fn dies_in_a_pass() {
 }
 
 fn dies_at_the_end() {
-    let own = drained();
+    let own = drain_of_another();
     own.progress.begin(0, 2);
     let other = Arc::clone(&own);
     let draining = thread::spawn(move || {
-        take_out(&other);
+        take_word_out(&other);
         other.progress.end();
     });
     if own.progress.segment().is_none() {
@@ -457,7 +457,7 @@ fn dies_at_the_end() {
 fn dies_with_it_draining() {
     let store = store_with_record(1);
     let other = Arc::clone(&store);
-    let own = drained();
+    let own = drain_of_another();
     let others = Arc::clone(&own);
     let draining = thread::spawn(move || {
         others.progress.begin(0, 2);
