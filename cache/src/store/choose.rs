@@ -5,7 +5,8 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::layout::{ROW_WORDS, row};
+use super::layout::{ROW_WORDS, row, word};
+use super::lend::GivenUp;
 use super::stats::Events;
 use super::steps::Steps;
 use super::worker::Own;
@@ -89,6 +90,7 @@ impl Own {
             .filter(|segment| self.draining() != Some(*segment))
             .peekable();
         if drained.peek().is_none() {
+            self.shared.store.word(word::WAITS_SINCE).store(0, Relaxed);
             return;
         }
         self.shared.pins.barrier();
@@ -119,15 +121,23 @@ impl Own {
         }
     }
 
-    /// Gives up what others want, if they have asked; whether they had.
+    /// Gives up what others want, if they have asked; whether they had. It may be asked still: then
+    /// there is more to be given up.
     pub(crate) fn answer_asked(&self) -> bool {
-        let wanted = self.row_word(row::WANTED);
-        let is_asked = wanted.load(Relaxed) != 0;
-        if is_asked && self.give_up_drained() {
-            wanted.store(0, Relaxed);
-            return true;
+        if !self.is_asked() {
+            return false;
         }
-        false
+        match self.give_up_drained() {
+            GivenUp::All => self.row_word(row::WANTED).store(0, Relaxed),
+            GivenUp::Some => {}
+            GivenUp::Nothing => return false,
+        }
+        true
+    }
+
+    /// Does anybody want what is pinned here?
+    pub(crate) fn is_asked(&self) -> bool {
+        self.row_word(row::WANTED).load(Relaxed) != 0
     }
 
     /// Asks all who pin a segment to give it up.

@@ -44,6 +44,14 @@ const SLICE_COPY_BYTES: u64 = 128 * 1024;
 /// Slices in a row of who has no free segment at all: more than one segment takes.
 const SLICES_AT_ONCE: usize = 4096;
 
+/// How often who has no free segment at all gives way to who reclaims: some 100 µs, if nobody else
+/// wants the processor.
+const BUSY_MAX: usize = 256;
+
+/// How long records wait for segments that only wait for their pins: whoever has pinned them may
+/// have stopped for good.
+const WAIT_SECONDS_MAX: u64 = 2;
+
 /// How a slice went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slice {
@@ -61,19 +69,34 @@ impl Own {
     /// Reclaims until there is a free segment beside those that are kept, for who has none; whether
     /// there is one.
     pub(crate) fn reclaim_now(&self, kept: Kept) -> bool {
+        self.free_waiting();
+        let mut busy_left = BUSY_MAX;
         for _ in 0..SLICES_AT_ONCE {
-            let slice = self.reclaim_slice(self.now.get());
             if self.has_free(kept) {
                 return true;
             }
+            let slice = self.reclaim_slice(self.now.get());
             match slice {
                 Slice::More => {}
                 Slice::Nothing if self.answer_asked() => {}
-                Slice::Busy => std::thread::yield_now(),
-                Slice::Enough | Slice::Nothing => return false,
+                Slice::Busy if busy_left > 0 => {
+                    busy_left -= 1;
+                    std::thread::yield_now();
+                }
+                Slice::Busy | Slice::Enough | Slice::Nothing => break,
             }
         }
-        false
+        self.has_free(kept)
+    }
+
+    /// Frees what only waited for pins that are down by now.
+    fn free_waiting(&self) {
+        if let Ok(Some(mut guard)) = self.shared.eviction_lock.try_lock(self.part.participant()) {
+            if guard.must_repair() {
+                guard.repaired();
+            }
+            self.free_drained();
+        }
     }
 
     /// One slice of reclaiming. `now` is in Unix seconds.
@@ -304,7 +327,7 @@ impl Own {
                 return Some(bytes);
             }
             // What only waits for its pins will be free, and what is used need not leave.
-            Fate::Move(..) if self.free_count(1) == 0 && self.waiting_count() > 0 => {
+            Fate::Move(..) if self.free_count(1) == 0 && self.may_wait_for_pins(now) => {
                 *drain = before;
                 return None;
             }
@@ -319,6 +342,23 @@ impl Own {
         drop(hit);
         self.demote_orphans();
         Some(0)
+    }
+
+    /// May what is drained wait for pins a while longer? It is counted from when something had to
+    /// wait first, until nothing waits: one that has stopped stops the others once.
+    fn may_wait_for_pins(&self, now: u64) -> bool {
+        let since = self.word(word::WAITS_SINCE);
+        if self.waiting_count() == 0 {
+            since.store(0, Relaxed);
+            return false;
+        }
+        let began = since.load(Relaxed);
+        // What is later than now was told by another clock.
+        if began == 0 || began > now {
+            since.store(now, Relaxed);
+            return true;
+        }
+        now - began < WAIT_SECONDS_MAX
     }
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.

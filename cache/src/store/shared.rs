@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_shm::{Area, Opened, Region, RegionSpec, SystemFutex};
 use forebay_shm::{BarrierWish, RobustLock};
-use forebay_sync::atomic::{AtomicBool, Relaxed};
+use forebay_sync::atomic::{AtomicBool, AtomicU32, Relaxed};
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, Words};
 
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     /// Somebody verifies what was found in the region.
     is_verifying: AtomicBool,
+    /// What was found is verified up to this segment.
+    verified_segments: AtomicU32,
     hasher: Hasher,
 }
 
@@ -94,6 +96,7 @@ impl Shared {
             index_words: area(kind::INDEX)?,
             events: Events::default(),
             is_verifying: AtomicBool::new(false),
+            verified_segments: AtomicU32::new(0),
             hasher: Hasher::of_seed(region.seed()),
             config,
             plan,
@@ -105,12 +108,21 @@ impl Shared {
         })
     }
 
-    /// Is the caller the first to be asked to look at what was found in the region?
-    pub(crate) fn begins_verifying(&self) -> bool {
+    /// The segment from which on the caller is to look at what was found in the region, if nobody
+    /// does or has done so.
+    pub(crate) fn begin_verifying(&self) -> Option<u32> {
         let is_to_be_done = || !self.is_verifying.load(Relaxed);
-        matches!(self.opened(), Opened::Attached)
+        let begins = matches!(self.opened(), Opened::Attached)
             && is_to_be_done()
-            && !self.is_verifying.swap(true, Relaxed)
+            && !self.is_verifying.swap(true, Relaxed);
+        begins.then(|| self.verified_segments.load(Relaxed))
+    }
+
+    /// Who was at it leaves: somebody else goes on.
+    pub(crate) fn leave_verifying(&self, segment: u32) {
+        // Who does not see this begins with an earlier one, which is as good.
+        self.verified_segments.store(segment, Relaxed);
+        self.is_verifying.store(false, Relaxed);
     }
 
     /// Was there something in the region already?
