@@ -198,6 +198,34 @@ fn after_a_stop_and_after_a_kill_everything_is_there() {
 }
 
 #[test]
+fn what_was_found_is_verified_and_what_is_damaged_comes_from_the_origin() {
+    let origin = origin("a");
+    let builder = builder(&origin);
+    let (mut server, _) = filled(&builder);
+    assert!(server.stop().is_some_and(|status| status.success()), "{}", server.errors());
+    let damaged = PAGES - 1;
+    let mut file = std::fs::read(store(&server)).expect("it is there");
+    let body = page(damaged, "a").body;
+    let mut places = file.windows(body.len()).enumerate().filter(|(_, bytes)| *bytes == body);
+    let (place, _) = places.next().expect("it is stored");
+    file[place + body.len() / 2] ^= 1;
+    std::fs::write(store(&server), &file).expect("it is ours");
+
+    let server = builder.start();
+    eventually("all is verified", || {
+        // Who is asked has turns.
+        assert_eq!(hits(&server, 0..10, "a"), 10);
+        server.stat("cache_dropped_damaged_total") > 0.0
+    });
+    assert_eq!(server.stat("cache_dropped_damaged_total"), 1.0);
+    let asked = origin.request_count();
+    assert_eq!(hits(&server, damaged..PAGES, "a"), 0);
+    assert_eq!(origin.request_count(), asked + 1);
+    assert_eq!(hits(&server, damaged..PAGES, "a"), 1);
+    assert_is_sound(&server);
+}
+
+#[test]
 fn after_a_kill_in_the_middle_of_work_what_is_there_is_right() {
     let origin = origin("a");
     let builder = builder(&origin);

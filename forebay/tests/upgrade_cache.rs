@@ -21,9 +21,12 @@ fn hits(server: &Server, target: &str) -> bool {
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
+/// Flags with their values.
+type Flags = &'static [(&'static str, &'static str)];
+
 #[test]
 fn a_purge_during_an_upgrade_holds_for_what_the_old_process_still_answers() {
-    let forms: [(&str, &[(&str, &str)], &[(&str, &str)]); 3] = [
+    let forms: [(&str, Flags, Flags); 3] = [
         ("one cache", &[], &[]),
         ("another plan", &[], &[("--cache-size", "64MiB")]),
         ("no cache directory", &[("--cache-dir", "none")], &[]),

@@ -113,7 +113,7 @@ counters! {
     OriginBusy, Counter, "origin_busy_total",
         "Requests that found every permitted connection to the origin in use (503).";
     GaveWay, Counter, "gave_way_total",
-        "Responses broken off because their client stood still and another request waited for the connection to the origin.";
+        "Clients let down for a request that waited for their connection to the origin.";
     OriginUnasked, Counter, "origin_unasked_total",
         "Origin connections closed because of bytes that nobody asked for.";
     FaultsSent, Counter, "faults_sent_total",

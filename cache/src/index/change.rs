@@ -69,6 +69,27 @@ impl<W: Words, R: Records> Index<W, R> {
         })
     }
 
+    /// Takes out all words of some buckets that name such a place, whatever else they say, and tells
+    /// each place: for the reclaimer of the segment that the places are in, as above.
+    pub fn remove_places(
+        &self,
+        buckets: Range<usize>,
+        is_there: impl Fn(u32) -> bool,
+        mut gone: impl FnMut(u32),
+    ) {
+        for slot in self.slots_of(buckets) {
+            let named = || {
+                let word = self.glance(slot);
+                (word.is_in_memory() && is_there(word.place())).then_some(word)
+            };
+            while let Some(word) = named() {
+                if self.swap(slot, word, |_| Word::EMPTY, Relaxed) {
+                    gone(word.place());
+                }
+            }
+        }
+    }
+
     /// Lets the word of a live record name a copy of it, with another use count: false if it was
     /// taken out or replaced meanwhile, and then the copy is nobody's. The copy's segment stays
     /// open until this has returned.

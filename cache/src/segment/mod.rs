@@ -9,6 +9,7 @@
 //! | reader | pins the segment, looks at the word again, [`Segments::record`] |
 //! | reclaimer | [`Table::drain`], [`Segments::scan`], takes words out, pins, [`Segments::free`] |
 //! | who moves a record | [`MarksWord::freeze`], [`OpenSegment::append_copy`], swaps the word |
+//! | who goes on for a dead one | [`Progress`] |
 //! | sweeper | [`Segments::suspect`] |
 //! | who comes first after it | [`Segments::adopt`], checks the records, [`OpenSegment::seal`] |
 //! | tool | [`Outside::copy`], [`Outside::glimpse`], [`Outside::describe`], [`Outside::walk`] |
@@ -24,6 +25,7 @@ mod data;
 mod header;
 mod marks;
 mod outside;
+mod progress;
 mod record;
 mod scan;
 mod segments;
@@ -44,6 +46,7 @@ pub(crate) use data::LoadWords;
 pub(crate) use header::{Header, Kind, SEQUENCE_MAX};
 pub(crate) use marks::{Marks, MarksWord};
 pub(crate) use outside::{Copied, Described, NotCopied, Outside};
+pub(crate) use progress::Progress;
 pub(crate) use record::Record;
 pub(crate) use scan::{Damage, Scanned};
 pub(crate) use segments::Segments;

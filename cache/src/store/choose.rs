@@ -5,8 +5,10 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::layout::{ROW_WORDS, row};
+use super::layout::{ROW_WORDS, row, word};
+use super::lend::GivenUp;
 use super::stats::Events;
+use super::steps::Steps;
 use super::worker::Own;
 use crate::policy::{self, Choice, Pool, Rules, Sealed};
 use crate::segment::{Phase, Queue, State};
@@ -40,9 +42,8 @@ impl Own {
 
     /// How many segments are drained, and only wait for their pins: what is not pinned was freed.
     pub(super) fn waiting_count(&self) -> u32 {
-        let under_way = self.draining();
         let drained = self.shared.segments.table().which(|s| s.phase == Phase::Draining);
-        drained.filter(|segment| Some(*segment) != under_way).count() as u32
+        drained.filter(|segment| self.draining() != Some(*segment)).count() as u32
     }
 
     /// For each segment whether a piece of it is lent: a glance, as pieces come and go meanwhile.
@@ -84,12 +85,12 @@ impl Own {
     /// Frees what is drained and pinned by nobody. The caller has the eviction lock.
     pub(super) fn free_drained(&self) {
         let table = self.shared.segments.table();
-        let under_way = self.draining();
         let mut drained = table
             .which(|state| state.phase == Phase::Draining)
-            .filter(|segment| Some(*segment) != under_way)
+            .filter(|segment| self.draining() != Some(*segment))
             .peekable();
         if drained.peek().is_none() {
+            self.shared.store.word(word::WAITS_SINCE).store(0, Relaxed);
             return;
         }
         self.shared.pins.barrier();
@@ -98,6 +99,14 @@ impl Own {
             if self.shared.pins.is_pinned(segment as usize) {
                 if is_much_pinned || self.free_count(1) == 0 {
                     self.ask_for(segment);
+                }
+                continue;
+            }
+            // Nobody has counted them out: who drained it, or what said so, was damaged.
+            if table.live_bytes(segment) > 0 {
+                if self.draining().is_none() {
+                    self.shared.drain.begin(segment, Steps::TAKE_OUT.encode());
+                    return;
                 }
                 continue;
             }
@@ -112,15 +121,23 @@ impl Own {
         }
     }
 
-    /// Gives up what others want, if they have asked; whether they had.
+    /// Gives up what others want, if they have asked; whether they had. It may be asked still: then
+    /// there is more to be given up.
     pub(crate) fn answer_asked(&self) -> bool {
-        let wanted = self.row_word(row::WANTED);
-        let is_asked = wanted.load(Relaxed) != 0;
-        if is_asked && self.give_up_drained() {
-            wanted.store(0, Relaxed);
-            return true;
+        if !self.is_asked() {
+            return false;
         }
-        false
+        match self.give_up_drained() {
+            GivenUp::All => self.row_word(row::WANTED).store(0, Relaxed),
+            GivenUp::Some => {}
+            GivenUp::Nothing => return false,
+        }
+        true
+    }
+
+    /// Does anybody want what is pinned here?
+    pub(crate) fn is_asked(&self) -> bool {
+        self.row_word(row::WANTED).load(Relaxed) != 0
     }
 
     /// Asks all who pin a segment to give it up.

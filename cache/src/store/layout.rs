@@ -41,6 +41,8 @@ pub(crate) mod word {
     /// Segments that were ever drained out of the small queue: the time of ghosts.
     pub(crate) const SMALL_DRAINED: usize = 40;
     pub(crate) const PURGE_LOCK: usize = 41;
+    /// Since when what is drained waits for pins, in Unix seconds; 0: it does not.
+    pub(crate) const WAITS_SINCE: usize = 42;
     pub(crate) const SEQUENCE: usize = 48;
     pub(crate) const SEAL_ORDER: usize = 64;
     pub(crate) const COUNT: usize = 80;

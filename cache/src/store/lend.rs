@@ -75,6 +75,18 @@ pub struct Lent {
     slot: u32,
 }
 
+/// Bytes that are copied out in one turn, and then to the end of the piece: some 50 µs.
+const COPY_BYTES_MAX: usize = 256 * 1024;
+
+/// How much was given up of what was wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    All,
+    /// As much as one turn may copy.
+    Some,
+    Nothing,
+}
+
 /// Keeps what is lent where it is, for the time of a system call.
 pub struct Reading<'w> {
     own: &'w Own,
@@ -197,27 +209,39 @@ impl StoreWorker {
 }
 
 impl Own {
-    /// Gives up all segments that are drained and only wait for their pins: what is lent of them is
-    /// copied, or lost if the copies would take more than their share. False if that has to wait,
-    /// because somebody reads.
-    pub(crate) fn give_up_drained(&self) -> bool {
+    /// Gives up segments that are drained and only wait for their pins: what is lent of them is
+    /// copied, or lost if the copies would take more than their share. Nothing while somebody reads.
+    pub(crate) fn give_up_drained(&self) -> GivenUp {
         if self.lending.readings.get() > 0 {
-            return false;
+            return GivenUp::Nothing;
         }
+        let mut bytes_left = COPY_BYTES_MAX;
+        let count = self.lending.slots.borrow().len();
+        for slot in 0..count as u32 {
+            if !self.is_wanted(slot) {
+                continue;
+            }
+            if bytes_left == 0 {
+                return GivenUp::Some;
+            }
+            let bytes = self.lending.with(slot, |slot| slot.left.len());
+            match self.move_out(slot) {
+                Some(tag) => self.lending.lost.borrow_mut().push(tag),
+                None => bytes_left = bytes_left.saturating_sub(bytes),
+            }
+        }
+        GivenUp::All
+    }
+
+    /// Does a piece keep a segment that is drained from being freed?
+    fn is_wanted(&self, slot: u32) -> bool {
         let table = self.shared.segments.table();
         let is_drained =
             |segment| table.state(segment).is_some_and(|state| state.phase == Phase::Draining);
-        let count = self.lending.slots.borrow().len();
-        for slot in 0..count {
-            let is_wanted = self.lending.with(
-                slot as u32,
-                |slot| matches!(slot.piece, Piece::Pinned { segment, .. } if is_drained(segment)),
-            );
-            if is_wanted && let Some(tag) = self.move_out(slot as u32) {
-                self.lending.lost.borrow_mut().push(tag);
-            }
-        }
-        true
+        self.lending.with(
+            slot,
+            |slot| matches!(slot.piece, Piece::Pinned { segment, .. } if is_drained(segment)),
+        )
     }
 
     /// Tells whose pieces were lost.

@@ -8,7 +8,8 @@
 //! | `lookup.rs`, `lend.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
 //! | `purge.rs` | taking out, as a promise |
-//! | `turn.rs`, `reclaim.rs`, `choose.rs`, `recover.rs` | making room; cleaning up after the dead |
+//! | `turn.rs`, `reclaim.rs`, `choose.rs`, `steps.rs`, `leftover.rs` | making room |
+//! | `recover.rs` | cleaning up after the dead |
 //! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
 
 mod check;
@@ -17,6 +18,7 @@ mod config;
 mod fill;
 pub(crate) mod hash;
 pub(crate) mod layout;
+mod leftover;
 mod lend;
 pub(crate) mod long;
 mod lookup;
@@ -29,6 +31,7 @@ mod recover;
 mod respond;
 mod shared;
 mod stats;
+mod steps;
 #[allow(clippy::module_inception, reason = "the file of the type that the folder is about")]
 mod store;
 #[cfg(test)]

@@ -6,8 +6,13 @@
 //! | sealed → draining | the same, draining |
 //! | main only: records are counted by use, up to `DRAINED_BYTES` | goes on there |
 //! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there: what was done is out |
+//! | only if something is left: the index is looked through, from bucket to bucket | goes on there |
 //! | `DRAINING` is cleared | a draining segment without words |
 //! | barrier, nobody pins it: free | a free segment |
+//!
+//! What a step says is done before the word that says so is stored, also for who finds that word
+//! after a death: [`Progress`](crate::segment::Progress) has the orderings. Words are taken out
+//! before the offset passes their records, and all of them before `DRAINING` is cleared.
 //!
 //! Nothing is reclaimed while free segments are in reserve. Pinned segments are passed over as long
 //! as they are less than a quarter of all; then they are drained, too, and their owners are asked
@@ -23,6 +28,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
+use super::steps::Steps;
 use super::worker::Own;
 use crate::index::{Hit, KeyHash, State};
 use crate::policy::ghosts::{GhostTime, Trace};
@@ -37,6 +43,14 @@ const SLICE_COPY_BYTES: u64 = 128 * 1024;
 
 /// Slices in a row of who has no free segment at all: more than one segment takes.
 const SLICES_AT_ONCE: usize = 4096;
+
+/// How often who has no free segment at all gives way to who reclaims: some 100 µs, if nobody else
+/// wants the processor.
+const BUSY_MAX: usize = 256;
+
+/// How long records wait for segments that only wait for their pins: whoever has pinned them may
+/// have stopped for good.
+const WAIT_SECONDS_MAX: u64 = 2;
 
 /// How a slice went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,19 +69,34 @@ impl Own {
     /// Reclaims until there is a free segment beside those that are kept, for who has none; whether
     /// there is one.
     pub(crate) fn reclaim_now(&self, kept: Kept) -> bool {
+        self.free_waiting();
+        let mut busy_left = BUSY_MAX;
         for _ in 0..SLICES_AT_ONCE {
-            let slice = self.reclaim_slice(self.now.get());
             if self.has_free(kept) {
                 return true;
             }
+            let slice = self.reclaim_slice(self.now.get());
             match slice {
                 Slice::More => {}
                 Slice::Nothing if self.answer_asked() => {}
-                Slice::Busy => std::thread::yield_now(),
-                Slice::Enough | Slice::Nothing => return false,
+                Slice::Busy if busy_left > 0 => {
+                    busy_left -= 1;
+                    std::thread::yield_now();
+                }
+                Slice::Busy | Slice::Enough | Slice::Nothing => break,
             }
         }
-        false
+        self.has_free(kept)
+    }
+
+    /// Frees what only waited for pins that are down by now.
+    fn free_waiting(&self) {
+        if let Ok(Some(mut guard)) = self.shared.eviction_lock.try_lock(self.part.participant()) {
+            if guard.must_repair() {
+                guard.repaired();
+            }
+            self.free_drained();
+        }
     }
 
     /// One slice of reclaiming. `now` is in Unix seconds.
@@ -93,6 +122,9 @@ impl Own {
             return self.go_on(segment, now);
         }
         self.free_drained();
+        if self.draining().is_some() {
+            return Slice::More;
+        }
         if self.free_count(reserve) >= reserve { Slice::Enough } else { self.begin(now) }
     }
 
@@ -120,8 +152,7 @@ impl Own {
 
     /// The segment that is being drained.
     pub(super) fn draining(&self) -> Option<u32> {
-        let number = self.word(word::DRAINING).load(Relaxed).checked_sub(1)?;
-        u32::try_from(number).ok()
+        self.shared.drain.segment()
     }
 
     /// Chooses the next segment.
@@ -132,9 +163,7 @@ impl Own {
         for uses in 0..=USES_MAX {
             self.word(word::CENSUS + usize::from(uses)).store(0, Relaxed);
         }
-        self.word(word::DRAINED_BYTES).store(0, Relaxed);
-        self.word(word::DRAIN_PLAN).store(Steps::Count(choice).encode(), Relaxed);
-        self.word(word::DRAINING).store(u64::from(choice.place) + 1, Relaxed);
+        self.shared.drain.begin(choice.place, Steps::Count(choice).encode());
         crash_point!("reclaim.chosen");
         self.go_on(choice.place, now)
     }
@@ -142,24 +171,32 @@ impl Own {
     /// The next records of a segment that is being drained.
     fn go_on(&self, segment: u32, now: u64) -> Slice {
         let table = self.shared.segments.table();
+        let drain = &self.shared.drain;
+        let steps = Steps::decode(drain.plan(), segment, self.index.bucket_count());
         match table.state(segment).map(|state| state.phase) {
             // Fails only if somebody else changes it, who would need the lock that we have.
-            Some(Phase::Sealed) => drop(table.drain(segment)),
+            Some(Phase::Sealed) if steps.is_some() => drop(table.drain(segment)),
             Some(Phase::Draining) => {}
-            // It was freed, or never was there: what was left of a drain that is over.
-            _ => return self.end_draining(),
+            // It was freed, or never was there: what was left of a drain that is over. Or nobody
+            // knows what was to be done, and nothing was.
+            _ => {
+                drain.end();
+                return Slice::More;
+            }
         }
-        let Some(steps) = Steps::decode(self.word(word::DRAIN_PLAN).load(Relaxed), segment) else {
-            return self.end_draining();
-        };
         match steps {
-            Steps::Count(choice) => self.count_uses(segment, choice, now),
-            Steps::Move(drain) => self.move_records(segment, drain, now),
+            Some(Steps::Count(choice)) => self.count_uses(segment, choice, now),
+            Some(Steps::Move(drain)) => self.move_records(segment, drain, now),
+            Some(Steps::TakeOut { bucket }) => self.take_out_left(segment, bucket),
+            // How far it had come is not known.
+            None => self.begin_take_out(),
         }
     }
 
-    fn end_draining(&self) -> Slice {
-        self.word(word::DRAINING).store(0, Relaxed);
+    /// No word names the segment any more.
+    pub(super) fn end_draining(&self, segment: u32) -> Slice {
+        self.shared.segments.table().count_live(segment, 0);
+        self.shared.drain.end();
         crash_point!("reclaim.drained");
         Slice::More
     }
@@ -169,7 +206,7 @@ impl Own {
         let mut is_counted = choice.queue == policy::Queue::Small;
         if !is_counted {
             let mut left = SLICE_RECORDS;
-            is_counted = self.walk(segment, |scanned, hash| {
+            let walked = self.walk(segment, |scanned, hash| {
                 if let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0)
                     && scanned.marks.stale_from_seconds() > now
                 {
@@ -178,13 +215,14 @@ impl Own {
                 }
                 left -= 1;
                 if left > 0 { Walk::On } else { Walk::Pause }
-            }) == Walked::Through;
+            });
+            // What is behind damage leaves, whatever is known of it.
+            is_counted = matches!(walked, Walked::Through(_) | Walked::Damaged);
         }
         if is_counted {
             let segment_bytes = u64::from(self.shared.plan.geometry.segment_bytes());
             let drain = Drain::new(choice, &self.census(), segment_bytes, &Rules::STORE);
-            self.word(word::DRAINED_BYTES).store(0, Relaxed);
-            self.word(word::DRAIN_PLAN).store(Steps::Move(drain).encode(), Relaxed);
+            self.shared.drain.restart(Steps::Move(drain).encode());
             crash_point!("reclaim.counted");
         }
         Slice::More
@@ -205,63 +243,55 @@ impl Own {
             let Some(copied) = self.drain_record(scanned, hash, &mut drain, now) else {
                 return Walk::Back;
             };
-            self.word(word::DRAIN_PLAN).store(Steps::Move(drain).encode(), Relaxed);
+            self.shared.drain.set_plan(Steps::Move(drain).encode());
             bytes += copied;
             records -= 1;
             if records > 0 && bytes < SLICE_COPY_BYTES { Walk::On } else { Walk::Pause }
         });
-        match walked {
-            Walked::Through => {}
+        let is_all_out = match walked {
+            Walked::Through(offset_bytes) => self.is_all_out(segment, offset_bytes),
+            Walked::Damaged => {
+                Events::one(&self.shared.events.dropped_damaged);
+                false
+            }
             Walked::Paused => return Slice::More,
             Walked::Back => {
                 self.free_drained();
                 return Slice::Nothing;
             }
-        }
+        };
         if drain.queue() == policy::Queue::Small {
             let drained = self.word(word::SMALL_DRAINED);
             drained.store(drained.load(Relaxed) + 1, Relaxed);
         }
-        self.shared.segments.table().count_live(segment, 0);
-        self.end_draining()
+        if is_all_out { self.end_draining(segment) } else { self.begin_take_out() }
     }
 
     /// Calls `see` for the records from `DRAINED_BYTES` on, until it has enough or a damaged place
-    /// is met: what is behind that is looked for in the whole index.
+    /// is met.
     fn walk(&self, segment: u32, mut see: impl FnMut(&Scanned, KeyHash) -> Walk) -> Walked {
-        let start = self.word(word::DRAINED_BYTES).load(Relaxed);
+        let start = self.shared.drain.offset_bytes();
         let mut key = self.scratch.take();
         let mut scan = self.shared.segments.scan_from(segment, start);
-        let mut walked = Walked::Through;
-        while let Some(found) = scan.next() {
-            let Ok(scanned) = found else {
-                self.take_out_behind_damage(segment);
-                break;
+        let walked = loop {
+            let scanned = match scan.next() {
+                Some(Ok(scanned)) => scanned,
+                Some(Err(_)) => break Walked::Damaged,
+                None => break Walked::Through(scan.offset_bytes()),
             };
             key.clear();
             self.shared.segments.copy_key(&scanned, &mut key);
             let step = see(&scanned, self.shared.hash(&key));
             if step == Walk::Back {
-                walked = Walked::Back;
-                break;
+                break Walked::Back;
             }
-            self.word(word::DRAINED_BYTES).store(u64::from(scan.offset_bytes()), Relaxed);
+            self.shared.drain.pass(scan.offset_bytes());
             if step == Walk::Pause {
-                walked = Walked::Paused;
-                break;
+                break Walked::Paused;
             }
-        }
+        };
         self.scratch.replace(key);
         walked
-    }
-
-    /// Takes out every word that names the segment.
-    fn take_out_behind_damage(&self, segment: u32) {
-        Events::one(&self.shared.events.dropped_damaged);
-        self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
-            use crate::index::Records;
-            self.reach().segment_of(hit.at().place()) == segment as usize
-        });
     }
 
     /// Decides about one record; how many bytes were copied. Nothing if it has to stay for now,
@@ -297,7 +327,7 @@ impl Own {
                 return Some(bytes);
             }
             // What only waits for its pins will be free, and what is used need not leave.
-            Fate::Move(..) if self.free_count(1) == 0 && self.waiting_count() > 0 => {
+            Fate::Move(..) if self.free_count(1) == 0 && self.may_wait_for_pins(now) => {
                 *drain = before;
                 return None;
             }
@@ -314,6 +344,23 @@ impl Own {
         drop(hit);
         self.demote_orphans();
         Some(0)
+    }
+
+    /// May what is drained wait for pins a while longer? It is counted from when something had to
+    /// wait first, until nothing waits: one that has stopped stops the others once.
+    fn may_wait_for_pins(&self, now: u64) -> bool {
+        let since = self.word(word::WAITS_SINCE);
+        if self.waiting_count() == 0 {
+            since.store(0, Relaxed);
+            return false;
+        }
+        let began = since.load(Relaxed);
+        // What is later than now was told by another clock.
+        if began == 0 || began > now {
+            since.store(now, Relaxed);
+            return true;
+        }
+        now - began < WAIT_SECONDS_MAX
     }
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.
@@ -376,37 +423,12 @@ enum Walk {
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walked {
-    /// At the segment's end.
-    Through,
+    /// At the end of its records, which is at this offset.
+    Through(u32),
+    /// At a place where no record is: where the next one begins is not known.
+    Damaged,
     Paused,
     Back,
-}
-
-/// What is to be done with the records of the segment that is being drained.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Steps {
-    Count(Choice),
-    Move(Drain),
-}
-
-/// Marks the second kind of steps in a word.
-const MOVES: u64 = 1 << 63;
-
-impl Steps {
-    fn encode(self) -> u64 {
-        match self {
-            Steps::Count(choice) => choice.encode(),
-            Steps::Move(drain) => drain.encode() | MOVES,
-        }
-    }
-
-    /// `None` for what no steps have.
-    fn decode(word: u64, segment: u32) -> Option<Steps> {
-        match word & MOVES {
-            0 => Choice::decode(word, segment).map(Steps::Count),
-            _ => Drain::decode(word & !MOVES).map(Steps::Move),
-        }
-    }
 }
 
 fn segment_queue(queue: policy::Queue) -> Queue {

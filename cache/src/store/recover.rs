@@ -82,10 +82,12 @@ impl Own {
                 Err(_) => is_damaged = true,
             }
         }
-        if is_damaged {
+        // Where a key is damaged, or a length, words name what was not found by them.
+        let table = self.shared.segments.table();
+        if is_damaged || table.live_bytes(segment) != live_bytes {
             live_bytes = self.check_by_index(segment);
         }
-        self.shared.segments.table().count_live(segment, live_bytes);
+        table.count_live(segment, live_bytes);
     }
 
     /// The next records of the segments that were sealed when the region was attached to: what is

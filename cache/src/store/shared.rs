@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_shm::{Area, Opened, Region, RegionError, RegionSpec, SystemFutex, UnnamedRegion};
 use forebay_shm::{BarrierWish, RobustLock};
-use forebay_sync::atomic::{AtomicBool, Relaxed};
+use forebay_sync::atomic::{AtomicBool, AtomicU32, Relaxed};
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, Words};
 
@@ -17,7 +17,7 @@ use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
 use crate::purge::Purges;
-use crate::segment::Segments;
+use crate::segment::{Progress, Segments};
 
 /// What all workers of a process share: read with every hit, so on lines of its own.
 #[repr(align(128))]
@@ -32,12 +32,16 @@ pub(crate) struct Shared {
     pub(crate) segments: Segments<Area>,
     pub(crate) pins: Pins<Area>,
     pub(crate) purges: Purges<Area>,
+    /// What the owner of the eviction lock is at.
+    pub(crate) drain: Progress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) events: Events,
     /// Somebody verifies what was found in the region.
     is_verifying: AtomicBool,
+    /// What was found is verified up to this segment.
+    verified_segments: AtomicU32,
     hasher: Hasher,
 }
 
@@ -104,6 +108,10 @@ impl Shared {
                 .map_err(|_| OpenError::damaged("the area of purges is too small"))?;
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),
+            drain: Progress::new(
+                store.clone(),
+                [word::DRAINING, word::DRAINED_BYTES, word::DRAIN_PLAN],
+            ),
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
             purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK),
             rows: area(kind::ROWS)?,
@@ -111,6 +119,7 @@ impl Shared {
             index_words: area(kind::INDEX)?,
             events: Events::default(),
             is_verifying: AtomicBool::new(false),
+            verified_segments: AtomicU32::new(0),
             hasher: Hasher::of_seed(region.seed()),
             config,
             plan,
@@ -122,12 +131,21 @@ impl Shared {
         })
     }
 
-    /// Is the caller the first to be asked to look at what was found in the region?
-    pub(crate) fn begins_verifying(&self) -> bool {
+    /// The segment from which on the caller is to look at what was found in the region, if nobody
+    /// does or has done so.
+    pub(crate) fn begin_verifying(&self) -> Option<u32> {
         let is_to_be_done = || !self.is_verifying.load(Relaxed);
-        matches!(self.opened(), Opened::Attached)
+        let begins = matches!(self.opened(), Opened::Attached)
             && is_to_be_done()
-            && !self.is_verifying.swap(true, Relaxed)
+            && !self.is_verifying.swap(true, Relaxed);
+        begins.then(|| self.verified_segments.load(Relaxed))
+    }
+
+    /// Who was at it leaves: somebody else goes on.
+    pub(crate) fn leave_verifying(&self, segment: u32) {
+        // Who does not see this begins with an earlier one, which is as good.
+        self.verified_segments.store(segment, Relaxed);
+        self.is_verifying.store(false, Relaxed);
     }
 
     /// Was there something in the region already?

@@ -2,7 +2,7 @@
 
 use super::lend::Tag;
 use super::reclaim::Slice;
-use super::worker::StoreWorker;
+use super::worker::{Own, StoreWorker};
 
 impl StoreWorker {
     /// One slice of what is to be done: gives up what others want, reclaims while there is little
@@ -13,27 +13,13 @@ impl StoreWorker {
     pub fn turn(&self, now: u64, lost: impl FnMut(Tag)) -> bool {
         let own = &self.own;
         own.now.set(now);
-        own.answer_asked();
+        let gives_up_more = own.answer_asked() && own.is_asked();
         own.tell_lost(lost);
-        // Not whoever joined first: some only join to look, and have no turns.
-        if own.shared.begins_verifying() {
-            own.verified.set(Some((0, 0)));
+        let goes_on = own.turn_slice(now);
+        if gives_up_more {
+            own.is_due.set(true);
         }
-        if own.demote_orphans() {
-            return true;
-        }
-        if !own.is_due.get() && !own.sees_waiting.get() {
-            return own.verify_slice();
-        }
-        match own.reclaim_slice(now) {
-            Slice::More => true,
-            Slice::Enough => {
-                own.is_due.set(false);
-                own.sees_waiting.set(own.waiting_count() > 0);
-                own.verified.get().is_some()
-            }
-            Slice::Busy | Slice::Nothing => false,
-        }
+        goes_on || gives_up_more
     }
 
     /// Is there something for [`turn`](StoreWorker::turn) to do at once?
@@ -45,5 +31,32 @@ impl StoreWorker {
     /// enough, and before the first request.
     pub fn mend(&self) -> u32 {
         self.own.mend()
+    }
+}
+
+impl Own {
+    /// One slice of demoting, of reclaiming, or of verifying; is there more?
+    fn turn_slice(&self, now: u64) -> bool {
+        // Not whoever joined first: some only join to look, and have no turns.
+        if self.verified.get().is_none()
+            && let Some(segment) = self.shared.begin_verifying()
+        {
+            self.verified.set(Some((segment, 0)));
+        }
+        if self.demote_orphans() {
+            return true;
+        }
+        if !self.is_due.get() && !self.sees_waiting.get() {
+            return self.verify_slice();
+        }
+        match self.reclaim_slice(now) {
+            Slice::More => true,
+            Slice::Enough => {
+                self.is_due.set(false);
+                self.sees_waiting.set(self.waiting_count() > 0);
+                self.verified.get().is_some()
+            }
+            Slice::Busy | Slice::Nothing => false,
+        }
     }
 }

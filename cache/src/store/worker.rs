@@ -180,6 +180,9 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
+        if let Some((segment, _)) = self.verified.get() {
+            self.shared.leave_verifying(segment);
+        }
         if !std::thread::panicking() {
             while self.demote_orphans() {}
             self.seal(Queue::Small);

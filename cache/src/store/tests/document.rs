@@ -24,6 +24,7 @@ fn the_document_describes_areas_and_words() {
         format!("| {} | `drain_plan` |", word::DRAIN_PLAN),
         format!("| {}–{} | `census` |", word::CENSUS, word::CENSUS + 3),
         format!("| {} | `small_drained` |", word::SMALL_DRAINED),
+        format!("| {} | `waits_since` |", word::WAITS_SINCE),
         format!("| {} | `purge_lock` |", word::PURGE_LOCK),
         format!("| {} | `sequence` |", word::SEQUENCE),
         format!("| {} | `seal_order` |", word::SEAL_ORDER),

@@ -1,7 +1,13 @@
 //! Readers whose clients make them wait: what is held for them, and where they go on.
 
+use forebay_sync::atomic::Relaxed;
+
+use super::super::layout::row;
+use super::super::put::Kept;
+use super::super::reclaim::Slice;
 use super::basics::body;
 use super::*;
+use crate::segment::Queue;
 use crate::{Follower, Outcome, ReadEvent, Reader};
 
 /// Long enough for several fragments, and for one record.
@@ -144,4 +150,92 @@ fn segments_of_which_something_is_lent_are_passed_over() {
     drop(lent);
     assert_eq!(store.stats().pinned_bytes, 0);
     assert_sound(&store);
+}
+
+/// A worker that has lent a piece of each of these, of a segment that is sealed.
+fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::Lent>) {
+    let worker = store.join().unwrap();
+    let lent = (0..count).map(|number| {
+        let key = format!("lent{number}");
+        assert!(put(&worker, key.as_bytes(), b"head", &body(number, 20_000)), "{key}");
+        let Lookup::Record(found) = worker.lookup(key.as_bytes()) else {
+            panic!("{key} is not there");
+        };
+        found.lend(0..20_000, number as u64)
+    });
+    let lent = lent.collect();
+    worker.own.seal(Queue::Small);
+    (worker, lent)
+}
+
+#[test]
+fn what_is_wanted_is_copied_out_in_slices() {
+    let (store, other) = open(64 << 20);
+    let (worker, lent) = lender(&store, 80);
+    other.empty();
+    let is_asked = || worker.own.row_word(row::WANTED).load(Relaxed) != 0;
+    worker.own.row_word(row::WANTED).store(1, Relaxed);
+    let mut turns = 0;
+    while is_asked() {
+        let before = store.stats().copied_bytes;
+        let goes_on = worker.turn(NOW, |tag| panic!("{tag} lost its piece"));
+        let copied = store.stats().copied_bytes - before;
+        assert!(copied <= 256 * 1024 + 20_000, "{copied} in one turn");
+        assert!(goes_on && worker.is_due() || !is_asked(), "it is not asked to come again");
+        turns += 1;
+    }
+    assert!(turns > 1, "{turns}");
+    for (number, lent) in lent.iter().enumerate() {
+        assert_eq!(lent.bytes(&worker.reading()), Ok(&body(number, 20_000)[..]), "{number}");
+    }
+}
+
+#[test]
+fn a_segment_whose_last_pin_is_down_is_free_before_anything_else_is_drained() {
+    let (store, other) = open(4 << 20);
+    let (worker, lent) = lender(&store, 1);
+    other.empty();
+    for number in 0..200 {
+        assert!(put(&other, format!("small{number}").as_bytes(), b"head", &[1; 100]));
+    }
+    other.own.seal(Queue::Small);
+    let segment_count = store.shared.plan.geometry.segment_count();
+    assert_eq!(other.own.reclaim_towards(segment_count, NOW), Slice::More);
+    let under_way = other.own.draining().expect("more than a slice takes");
+    assert_eq!(store.phases().draining, 2);
+    let free = store.phases().free;
+    drop(lent);
+    assert!(worker.own.reclaim_now(Kept(free)));
+    assert_eq!(other.own.draining(), Some(under_way));
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
+    let (store, worker) = open(4 << 20);
+    let (_lender, lent) = lender(&store, 1);
+    worker.empty();
+    assert!(put(&worker, b"used", b"head", &body(0, 1000)));
+    get(&worker, b"used").expect("it is there");
+    worker.own.seal(Queue::Small);
+    // SAFETY: the row is this participant's, which has them to the end.
+    let claim =
+        || unsafe { store.shared.segments.claim(worker.own.part.row(), Queue::Small, None) };
+    let taken: Vec<_> = std::iter::from_fn(claim).collect();
+    assert_eq!(worker.own.reclaim_slice(NOW), Slice::More, "it is chosen");
+    // It is used, and there would be room for it if the lender gave up what it has pinned.
+    for now in [NOW, NOW, NOW + 1] {
+        assert_eq!(worker.own.reclaim_slice(now), Slice::Nothing);
+        assert_eq!((store.phases().free, store.phases().draining), (0, 2));
+    }
+    get(&worker, b"used").expect("it is still there");
+    let mut slices = 0;
+    while store.phases().free == 0 {
+        worker.own.reclaim_slice(NOW + 2);
+        slices += 1;
+        assert!(slices < 10, "it waits for ever");
+    }
+    assert_eq!(get(&worker, b"used"), None);
+    assert!(!lent[0].is_lost());
+    drop(taken);
 }

@@ -1,0 +1,66 @@
+//! What is to be done with the segment that is being drained, as one word: whoever drains may die,
+//! and another one goes on.
+
+use crate::policy::{Choice, Drain};
+
+/// What is to be done with the segment that is being drained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Steps {
+    /// Its records are counted by use.
+    Count(Choice),
+    /// They move, or leave.
+    Move(Drain),
+    /// Whatever still names it is taken out of the index, from this bucket on.
+    TakeOut { bucket: usize },
+}
+
+/// Marks the second kind of steps in a word.
+const MOVES: u64 = 1 << 63;
+
+/// Marks the third kind.
+const TAKES_OUT: u64 = 1 << 62;
+
+impl Steps {
+    /// From the first bucket on.
+    pub(super) const TAKE_OUT: Steps = Steps::TakeOut { bucket: 0 };
+
+    pub(super) fn encode(self) -> u64 {
+        match self {
+            Steps::Count(choice) => choice.encode(),
+            Steps::Move(drain) => drain.encode() | MOVES,
+            Steps::TakeOut { bucket } => bucket as u64 | TAKES_OUT,
+        }
+    }
+
+    /// `None` for what no steps have.
+    pub(super) fn decode(word: u64, segment: u32, bucket_count: usize) -> Option<Steps> {
+        match word & (MOVES | TAKES_OUT) {
+            0 => Choice::decode(word, segment).map(Steps::Count),
+            MOVES => Drain::decode(word & !MOVES).map(Steps::Move),
+            TAKES_OUT => {
+                let bucket = usize::try_from(word & !TAKES_OUT).ok()?;
+                (bucket < bucket_count).then_some(Steps::TakeOut { bucket })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Cause, Census, Queue, Rules};
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        let choice = Choice { place: 3, queue: Queue::Main, cause: Cause::Oldest };
+        let drain = Drain::new(choice, &Census::default(), 1 << 20, &Rules::STORE);
+        let all = [Steps::Count(choice), Steps::Move(drain), Steps::TakeOut { bucket: 6 }];
+        for steps in all {
+            assert_eq!(Steps::decode(steps.encode(), 3, 7), Some(steps));
+        }
+        for word in [6 | MOVES | TAKES_OUT, 7 | TAKES_OUT, u64::MAX] {
+            assert_eq!(Steps::decode(word, 3, 7), None, "{word:#x}");
+        }
+    }
+}
