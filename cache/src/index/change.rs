@@ -69,8 +69,8 @@ impl<W: Words, R: Records> Index<W, R> {
         })
     }
 
-    /// Takes out all words of some buckets that name such a place, whatever else they say, and tells
-    /// each place: for the reclaimer of the segment that the places are in, as above.
+    /// Takes out all words of some buckets that name such a place, whatever else they say, and
+    /// tells each place: for the reclaimer of the segment that the places are in, as above.
     pub fn remove_places(
         &self,
         buckets: Range<usize>,

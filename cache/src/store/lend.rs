@@ -210,7 +210,8 @@ impl StoreWorker {
 
 impl Own {
     /// Gives up segments that are drained and only wait for their pins: what is lent of them is
-    /// copied, or lost if the copies would take more than their share. Nothing while somebody reads.
+    /// copied, or lost if the copies would take more than their share. Nothing while somebody
+    /// reads.
     pub(crate) fn give_up_drained(&self) -> GivenUp {
         if self.lending.readings.get() > 0 {
             return GivenUp::Nothing;

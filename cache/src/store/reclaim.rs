@@ -6,7 +6,7 @@
 //! | sealed → draining | the same, draining |
 //! | main only: records are counted by use, up to `DRAINED_BYTES` | goes on there |
 //! | each record moves or leaves, up to `DRAINED_BYTES` | goes on there: what was done is out |
-//! | only if something is left: the index is looked through, from bucket to bucket | goes on there |
+//! | if something is left: the index is looked through, up to a bucket | goes on there |
 //! | `DRAINING` is cleared | a draining segment without words |
 //! | barrier, nobody pins it: free | a free segment |
 //!

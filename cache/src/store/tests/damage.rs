@@ -1,5 +1,7 @@
 //! Each kind of finding, made by hand: words of the areas are written over.
 
+mod drained;
+
 use std::collections::BTreeSet;
 use std::thread;
 
@@ -10,7 +12,7 @@ use super::super::layout::{kind, word};
 use super::super::put::Put;
 use super::*;
 use crate::What;
-use crate::segment::{Kind, Phase, Place, Queue, SEGMENT_WORDS, UNIT_BYTES};
+use crate::segment::{Kind, Place, Queue, SEGMENT_WORDS, UNIT_BYTES};
 
 const KEY: &[u8] = b"site\0http\0h\0/key";
 
@@ -477,70 +479,4 @@ fn whatever_a_region_holds_a_check_ends() {
             Err(_) => assert_eq!(areas[turn % areas.len()], kind::STORE),
         }
     }
-}
-
-/// Reclaims until the segment is free; what still names it then.
-fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
-    made.worker.empty();
-    let state = made.store.shared.segments.table().state(segment).unwrap();
-    assert_eq!(state.phase, Phase::Free, "it was not freed");
-    let report = check(&made.store);
-    let faults = report.findings.iter().filter(|finding| finding.weight() == Weight::Fault);
-    faults.map(|finding| finding.what.name()).collect()
-}
-
-/// What may be wrong of a segment that is drained.
-const DRAINED: &[(&str, fn(&Made, u32))] = &[
-    ("nothing", |_, _| ()),
-    ("a key", |made, _| made.write_record(KEY, 5, |word| word ^ 1 << 9)),
-    ("a length", |made, _| made.write_record(KEY, 1, |_| 0)),
-    ("how far it is filled", |made, segment| made.write_segment(segment, FILLED, |_| 64 * 64)),
-    ("the plan", |made, segment| {
-        made.write(kind::STORE, word::DRAINING, |_| u64::from(segment) + 1);
-        made.write(kind::STORE, word::DRAIN_PLAN, |_| u64::MAX);
-    }),
-    ("the plan of one that is draining", |made, segment| {
-        made.write(kind::STORE, word::DRAINING, |_| u64::from(segment) + 1);
-        made.write(kind::STORE, word::DRAIN_PLAN, |_| u64::MAX);
-        made.write_segment(segment, STATE, |state| state & !7 | DRAINING);
-    }),
-    ("how far it is drained", |made, segment| {
-        made.write(kind::STORE, word::DRAINING, |_| u64::from(segment) + 1);
-        made.write(kind::STORE, word::DRAINED_BYTES, |_| u64::MAX);
-        // The plan of a segment that is oldest.
-        made.write(kind::STORE, word::DRAIN_PLAN, |_| 1 << 63);
-    }),
-    ("which one is drained", |made, segment| {
-        made.write_segment(segment, STATE, |state| state & !7 | DRAINING);
-    }),
-];
-
-#[test]
-fn no_segment_is_freed_that_a_word_names() {
-    for &(what, damage) in DRAINED {
-        let made = made();
-        made.worker.own.seal(Queue::Small);
-        let segment = made.segment_of(KEY);
-        damage(&made, segment);
-        assert_eq!(drained_to_the_end(&made, segment), [""; 0], "{what}");
-        assert_eq!(made.worker.named().len(), 0, "{what}");
-    }
-}
-
-#[test]
-fn what_a_dead_participant_left_is_found_out_though_a_key_is_damaged() {
-    let (store, worker) = open(4 << 20);
-    let made = Made { store: store.clone(), worker };
-    let died = thread::spawn(move || {
-        let worker = store.join().unwrap();
-        assert!(put(&worker, KEY, b"head", &[2; 5000]));
-        assert!(put(&worker, b"behind", b"head", b"body"));
-        std::panic::resume_unwind(Box::new(()));
-    });
-    assert!(died.join().is_err());
-    made.write_record(KEY, 5, |word| word ^ 1 << 9);
-    assert_eq!(made.store.sweep().unwrap(), 1);
-    assert_eq!(made.worker.mend(), 1);
-    assert_sound(&made.store);
-    assert_eq!(made.worker.named().len(), 1);
 }
