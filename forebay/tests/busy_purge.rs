@@ -105,7 +105,7 @@ fn word_of_the_control_thread(path: &Path) -> u64 {
         listed
     });
     let first = participants.expect("it is a region").first().expect("somebody is there").id;
-    u64::from(first.row) + 1 | u64::from(first.generation) << 32
+    (u64::from(first.row) + 1) | (u64::from(first.generation) << 32)
 }
 
 /// Where the area begins: `docs/format/region.md`.
