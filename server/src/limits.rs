@@ -165,6 +165,11 @@ pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
 /// A sliding window asks this often whether its slowest reader holds up the others for too long.
 pub(crate) const WINDOW_ASK_MS: u64 = 500;
 
+/// A long body for which there is no room at its end is tried again so often, this far apart: who
+/// is asked to give up a segment does so within some 50 ms.
+pub(crate) const STORE_TRIES_MAX: u32 = 20;
+pub(crate) const STORE_TRY_MS: u64 = 10;
+
 /// So long a client may stand still while what it is sent passes through, and a request waits for
 /// the permit; longer than it takes to send a lost acknowledgement again.
 pub(crate) const GIVE_WAY_MS: u64 = 1_000;

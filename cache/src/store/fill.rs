@@ -202,8 +202,10 @@ impl Filling {
     /// If nobody listens; what was appended is then lost.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), NobodyListens> {
         self.growth.append(bytes)?;
-        if self.store_fragments(false).is_err() {
-            self.growth.stop_storing();
+        match self.store_fragments(false) {
+            // All of it is still held: it is tried again with what comes next.
+            Ok(()) | Err(NotStored::NoRoom) => {}
+            Err(_) => self.growth.stop_storing(),
         }
         if !self.growth.is_storing() {
             self.long = None;
@@ -214,15 +216,34 @@ impl Filling {
     /// Ends the body. True if the record is stored: not if it became a window, was purged
     /// meanwhile, or is not as long as it was said to be; then its readers are told that it is
     /// broken.
-    pub fn finish(mut self) -> bool {
+    pub fn finish(self) -> bool {
+        self.end(false).unwrap_or(false)
+    }
+
+    /// The same, but if there is no room for a long body now, which others may give up soon, it is
+    /// given back: its readers wait for the end.
+    ///
+    /// # Errors
+    /// It is not ended yet: try again a little later, or [`finish`](Filling::finish) it.
+    pub fn try_finish(self) -> Result<bool, Box<Filling>> {
+        self.end(true)
+    }
+
+    fn end(mut self, may_wait: bool) -> Result<bool, Box<Filling>> {
         if !self.growth.is_complete() {
-            return false;
+            return Ok(false);
         }
-        let stored = self.growth.is_storing().then(|| self.store().ok()).flatten();
+        let stored = match self.growth.is_storing().then(|| self.store()) {
+            Some(Ok(stored)) => Some(stored),
+            Some(Err(NotStored::NoRoom)) if may_wait && self.long.is_some() => {
+                return Err(Box::new(self));
+            }
+            Some(Err(_)) | None => None,
+        };
         let events = &self.own.shared.events;
         Events::one(if stored.is_some() { &events.inserted } else { &events.not_stored });
         self.growth.finish(stored.flatten());
-        stored.is_some()
+        Ok(stored.is_some())
     }
 
     /// The body turned out longer than its caller wants to store: it goes on to its readers as a
@@ -256,7 +277,11 @@ impl Filling {
                 return Ok(());
             }
             let pieces = self.growth.pieces(start..start + left.min(fragment_bytes));
-            self.put_fragment(&mut long, &pieces)?;
+            if let Err(why) = self.put_fragment(&mut long, &pieces) {
+                // What is stored stays only if the rest may follow.
+                self.long = (why == NotStored::NoRoom).then_some(long);
+                return Err(why);
+            }
         }
     }
 

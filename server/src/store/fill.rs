@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_cache::{Filling, NobodyListens};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::clock;
 use crate::counters::Counter;
 use crate::fetch::{GaveWay, OriginBody, OriginPart, PermittedBy};
-use crate::limits::WINDOW_ASK_MS;
+use crate::limits::{STORE_TRIES_MAX, STORE_TRY_MS, WINDOW_ASK_MS};
 use crate::ready::ready_now;
 
 /// How a fill ended, if not stored.
@@ -61,7 +61,7 @@ async fn append_all(
             }
             OriginPart::End(_) => {
                 append(&mut filling, &mut held, bytes_max, &body.permitted_by()).await?;
-                return Ok(filling.finish());
+                return Ok(finish(filling).await);
             }
         }
     }
@@ -83,6 +83,18 @@ async fn append(
     let nobody = |NobodyListens| Unstored::NobodyListens;
     room(filling, permitted_by).await.map_err(nobody)?;
     filling.append(&piece).map_err(nobody)
+}
+
+/// Ends the body; was it stored? For room that others are about to give up it waits a little.
+async fn finish(mut filling: Filling) -> bool {
+    for _ in 0..STORE_TRIES_MAX {
+        match filling.try_finish() {
+            Ok(is_stored) => return is_stored,
+            Err(same) => filling = *same,
+        }
+        sleep(Duration::from_millis(STORE_TRY_MS)).await;
+    }
+    filling.finish()
 }
 
 /// Waits for room; asked again at times, since the store has no clock to see who is too slow. If

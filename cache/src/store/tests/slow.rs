@@ -239,3 +239,30 @@ fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
     assert!(!lent[0].is_lost());
     drop(taken);
 }
+
+#[test]
+fn a_long_body_waits_for_room_that_others_are_about_to_give_up() {
+    let (store, worker) = open(16 << 20);
+    let other = store.join().unwrap();
+    let lent: Vec<_> = (0..800_usize)
+        .map(|number| {
+            let key = format!("lent{number}");
+            put(&worker, key.as_bytes(), b"head", &body(number, 20_000));
+            match other.lookup(key.as_bytes()) {
+                Lookup::Record(found) => Some(found.lend(0..20_000, 0)),
+                _ => None,
+            }
+        })
+        .collect();
+    let bytes = body(1, 300_000);
+    let mut filling = lead(&worker, b"long", None).begin(b"head", None, None, fresh()).unwrap();
+    append(&mut filling, &bytes);
+    let filling = *filling.try_finish().expect_err("all that may be given up is lent");
+    assert!(get(&worker, b"long").is_none());
+    // Whoever is asked answers with its next turn.
+    while other.turn(NOW, |_| ()) {}
+    drop(lent);
+    assert!(filling.try_finish().expect("there is room"), "it is stored");
+    assert_eq!(get(&worker, b"long"), Some((b"head".to_vec(), bytes)));
+    assert_sound(&store);
+}

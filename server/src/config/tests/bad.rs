@@ -25,7 +25,11 @@ const TOP: &[Case] = &[
     ("cache_size = 1.5", "1:14", &["cannot be a number with a point"]),
     ("cache_size = \"1MiB\"", "1:14", &["too small: 1MiB", "from 4MiB to 256GiB"]),
     ("cache_size = -1", "1:14", &["too small: -1"]),
-    ("workers = 64\ncache_size = \"4MiB\"", "2:14", &["too small for 64 workers", "or more, or fewer `workers`"]),
+    (
+        "workers = 64\ncache_size = \"4MiB\"",
+        "2:14",
+        &["too small for 64 workers", "or more, or fewer `workers`"],
+    ),
     ("cache_size = \"257GiB\"", "1:14", &["too large: 257GiB"]),
     ("cache_size = \"65TiB\"", "1:14", &["too large: 65TiB"]),
     ("cache_size = \"99999999999TiB\"", "1:14", &["too large"]),
