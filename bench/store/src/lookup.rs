@@ -100,8 +100,8 @@ fn compare(caches: &[Box<dyn Full>], keys: &[Vec<u8>], rounds: usize, spread: Sp
     eprintln!("{}", spread.name());
     let draws: Vec<Vec<u32>> =
         (0..2).map(|seed| spread.draw(keys.len(), spread.draws(), seed)).collect();
-    let row = |cache: &Box<dyn Full>| Row::new(cache.name(), spread);
-    let mut rows: Vec<Row> = caches.iter().map(row).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    rows.extend(caches.iter().map(|cache| Row::new(cache.name(), spread)));
     for _ in 0..rounds {
         for (cache, row) in caches.iter().zip(&mut rows) {
             let one = cache.run(keys, &draws[..1]);
