@@ -13,11 +13,12 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// Nanoseconds since this was first called.
+/// Nanoseconds since some moment in the past. Not an [`Instant`], which needs a first one to count
+/// from, shared by all threads.
 #[cfg(not(loom))]
 pub(super) fn now_ns() -> u64 {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    now().duration_since(*START.get_or_init(now)).as_nanos().try_into().unwrap_or(u64::MAX)
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
 /// Time stands still in a model: nothing is inhibited.
