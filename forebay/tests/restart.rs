@@ -121,7 +121,7 @@ fn filled(builder: &ServerBuilder) -> (Server, usize) {
 
 /// The first answers come out of the store, every body is right, and as many are hits as before.
 fn assert_is_warm(server: &Server, origin: &Origin, hit_count: usize) {
-    assert!(server.errors().contains("found, with what it holds"), "{}", server.errors());
+    eventually("it says so", || server.errors().contains("found, with what it holds"));
     let asked = origin.request_count();
     for number in [100, 150, 3, 4, 11, PAGES - 1] {
         let mut client = Client::connect(server.address());
@@ -329,6 +329,7 @@ fn a_store_that_is_of_no_use_is_replaced_and_the_log_says_why() {
         std::fs::write(store(&server), &file).expect("it is ours");
 
         let mut server = builder.clone().start();
+        eventually("it says so", || server.errors().contains("cache_"));
         let errors = server.errors();
         assert!(errors.contains("cache_replaced") && errors.contains(said), "{what}: {errors}");
         let kept = std::fs::read(server.path("cache/store.damaged"));
@@ -348,6 +349,7 @@ fn another_cache_size_begins_cold_and_says_so() {
     let (mut server, _) = filled(&builder);
     assert!(server.stop().is_some_and(|status| status.success()));
     let server = builder.flag("--cache-size", "65MiB").start();
+    eventually("it says so", || server.errors().contains("cache_"));
     let errors = server.errors();
     assert!(errors.contains("cache_replaced") && errors.contains("another size"), "{errors}");
     assert_eq!(hits(&server, 0..100, "a"), 0);
