@@ -8,6 +8,7 @@ pub mod authority;
 mod bytes;
 pub mod chunked;
 pub mod date;
+pub mod edit;
 pub mod error;
 mod field_id;
 pub mod fields;

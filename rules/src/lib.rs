@@ -1,0 +1,14 @@
+//! Header rules: the language that Apache Traffic Server's header_rewrite plugin made, compiled.
+//!
+//! ```text
+//! text ─ lex, parse, check ─► rules (ast) ─ plan ─► program ─ run ─► changed fields, effects
+//! ```
+//!
+//! Pure: no I/O, no threads, no clock. What a rule can ask of the world it asks a
+//! [`Surroundings`](run::Surroundings); what it does beyond changing fields it leaves in
+//! [`Effects`](run::Effects).
+#![forbid(unsafe_code)]
+
+pub mod ast;
+pub mod diagnostic;
+pub mod run;

@@ -1,0 +1,46 @@
+//! Running a program at one hook: conditions look, operators change.
+
+mod surroundings;
+mod transaction;
+
+pub use surroundings::{CacheResult, Surroundings};
+pub use transaction::{ControlSet, Effects, State, Texts, Transaction};
+
+use forebay_http::edit::FieldEdit;
+use forebay_http::fields::Fields;
+
+/// Everything that the rules of one hook see.
+pub struct Stage<'a, 'b, S> {
+    /// The message that the hook is about, being changed: the client's request, the request to the
+    /// origin, its answer, the answer to the client.
+    pub fields: &'a mut FieldEdit<'b>,
+    /// The client's request, if `fields` is another message.
+    pub client: Option<Fields<'a>>,
+    /// The request's method.
+    pub method: &'a [u8],
+    /// The URL as the request now stands.
+    pub url: Url<'a>,
+    /// The URL as the client asked it.
+    pub original: Url<'a>,
+    /// Of the response that `fields` are of.
+    pub status: Option<u16>,
+    /// What this request carries from hook to hook.
+    pub transaction: &'a mut Transaction,
+    /// What the connection carries from request to request.
+    pub session: &'a mut State,
+    /// The world.
+    pub surroundings: &'a S,
+}
+
+/// A URL in parts, as they go on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Url<'a> {
+    /// Without port, in brackets if it is an IPv6 address; empty if the client named none.
+    pub host: &'a [u8],
+    /// If one is named.
+    pub port: Option<u16>,
+    /// Begins with `/` (or is `*`), up to the question mark.
+    pub path: &'a [u8],
+    /// Behind the question mark; `None` without one.
+    pub query: Option<&'a [u8]>,
+}
