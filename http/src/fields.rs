@@ -174,6 +174,11 @@ impl FieldBlock {
         &self.bytes
     }
 
+    /// The lines as they go on the wire, to be changed and read back with [`FieldBlock::parse`].
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// No line yet?
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()

@@ -9,10 +9,15 @@ use crate::date::DATE_BYTES;
 ///
 /// The version is that of the sender, so always 1.1 (RFC 9110 §2.5).
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
+    status_line_with(out, status, None);
+}
+
+/// The same with another reason than the usual; it was checked to be a valid field value.
+pub fn status_line_with(out: &mut Vec<u8>, status: u16, reason: Option<&[u8]>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     decimal(out, u64::from(status));
     out.push(b' ');
-    out.extend_from_slice(reason_phrase(status).as_bytes());
+    out.extend_from_slice(reason.unwrap_or(reason_phrase(status).as_bytes()));
     out.extend_from_slice(b"\r\n");
 }
 

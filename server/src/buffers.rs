@@ -9,6 +9,7 @@ use forebay_http::request::RequestParts;
 
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, BUFFERS_POOLED_MAX, INPUT_BYTES};
 use crate::out::Out;
+use crate::rules::Rewritten;
 
 /// All buffers that one connection needs while a request is under way.
 #[derive(Default)]
@@ -21,6 +22,10 @@ pub(crate) struct Buffers {
     /// The secondary key of the present request, if the resource has variants.
     pub(crate) variant: Vec<u8>,
     pub(crate) out: Out,
+    /// The present request as rules left it before its site was known.
+    pub(crate) early: Rewritten,
+    /// The same before its key was known.
+    pub(crate) late: Rewritten,
 }
 
 impl Buffers {
@@ -38,6 +43,8 @@ impl Buffers {
         self.key.shrink_to(BUFFER_BYTES_KEPT_MAX);
         self.variant.clear();
         self.variant.shrink_to(BUFFER_BYTES_KEPT_MAX);
+        self.early.reset(BUFFER_BYTES_KEPT_MAX);
+        self.late.reset(BUFFER_BYTES_KEPT_MAX);
     }
 }
 

@@ -107,7 +107,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     }
     client.worker.count(Counter::FaultsSent);
     let buffers = slot.get_or_insert_with(|| client.worker.buffers.take());
-    serve_fault(&mut buffers.out, fault, ReplyForm::UNKNOWN, &CacheStatus::REFUSED);
+    serve_fault(&mut buffers.out, fault, ReplyForm::UNKNOWN, &CacheStatus::REFUSED, None);
     flushed(client, buffers, End::Linger).await
 }
 

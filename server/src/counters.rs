@@ -116,6 +116,10 @@ counters! {
         "Clients let down for a request that waited for their connection to the origin.";
     OriginUnasked, Counter, "origin_unasked_total",
         "Origin connections closed because of bytes that nobody asked for.";
+    RuledAnswers, Counter, "ruled_answers_total",
+        "Requests that header rules answered by themselves: redirects, refusals.";
+    RulesFailed, Counter, "rules_failed_total",
+        "Requests that header rules have made into what is no valid message (500).";
     FaultsSent, Counter, "faults_sent_total",
         "Error responses of Forebay's own sent to clients.";
     ResponsesCut, Counter, "responses_cut_total",

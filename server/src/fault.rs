@@ -47,6 +47,8 @@ pub(crate) enum Fault {
     HitCut,
     /// The client stood still, and another request waited for the connection to the origin.
     GaveWay,
+    /// What header rules made is no HTTP.
+    Rules,
     /// A bug of ours ended the fetch.
     Internal,
     /// Too many connections to the origin are in use.
@@ -81,7 +83,11 @@ impl Fault {
             | Fault::NoSite
             | Fault::Loop
             | Fault::OnlyIfCached => Side::Client,
-            Fault::OriginBusy | Fault::HitCut | Fault::GaveWay | Fault::Internal => Side::Us,
+            Fault::OriginBusy
+            | Fault::HitCut
+            | Fault::GaveWay
+            | Fault::Rules
+            | Fault::Internal => Side::Us,
             _ => Side::Origin,
         }
     }
@@ -95,7 +101,7 @@ impl Fault {
             Fault::HeadTimeout | Fault::TooSlow => 408,
             Fault::NoSite => 421,
             Fault::Loop => 508,
-            Fault::HitCut | Fault::GaveWay | Fault::Internal => 500,
+            Fault::HitCut | Fault::GaveWay | Fault::Rules | Fault::Internal => 500,
             Fault::OriginBusy => 503,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
@@ -123,6 +129,7 @@ impl Fault {
             Fault::OnlyIfCached => "nothing usable is stored, and only-if-cached was asked for",
             Fault::HitCut => "the memory of what was to be sent was needed for something else",
             Fault::GaveWay => "the client stood still, and another request waited for the origin",
+            Fault::Rules => "the header rules of this server made no valid message of it",
             Fault::Internal => "an error of this server's own ended the request",
             Fault::OriginBusy => "all permitted connections to the origin are in use",
             Fault::OriginName => "the origin's name has no address",
@@ -158,6 +165,7 @@ impl Fault {
             Fault::TooSlow => Some(Counter::SlowClients),
             Fault::HitCut => Some(Counter::HitsCut),
             Fault::GaveWay => Some(Counter::GaveWay),
+            Fault::Rules => Some(Counter::RulesFailed),
             Fault::OriginBusy => Some(Counter::OriginBusy),
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {
                 Some(Counter::OriginConnectErrors)

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reuse::ForwardReason;
+use forebay_rules::ast::{Control, Hook};
 
 use crate::accept::Client;
 use crate::buffers::Buffers;
@@ -26,9 +27,13 @@ use crate::log::Access;
 use crate::lookup::{Forward, Found, Part, Wanted, lookup, stored_block, write_strong_tag};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
+use crate::rules::{
+    Course, OwnAnswer, RequestView, Rewritten, Ruled, Ruling, rule_request,
+};
 use crate::serve::{
     Answered, Begun, Broken, Own, Relay, Reply, RestOf, is_for_us, serve_fault, serve_growing,
-    serve_long, serve_options, serve_own, serve_pass, serve_stored,
+    serve_long, serve_options, serve_own, serve_pass, serve_ruled,
+    serve_stored,
 };
 use crate::store::{Needs, Source, obtain};
 
@@ -45,52 +50,58 @@ pub(crate) async fn answer(
     head_bytes: usize,
     last: bool,
 ) -> Result<After, Fault> {
-    let Buffers { input, parts, key, variant, out } = buffers;
-    let mut cache = CacheStatus::REFUSED;
+    let Buffers { input, parts, key, variant, out, early, late } = buffers;
+    client.begin_request();
+    let mut told = Told { cache: CacheStatus::REFUSED, place: None };
     let mut access = Access::default();
     let mut form = ReplyForm::UNKNOWN;
     // Bytes of a body that stay unread would be taken for the next request.
     let mut unread = true;
+    let way = Way { client, config, course: &Course::new(client, config.has_rules()) };
     let head = parts.head(input.bytes().get(..head_bytes).unwrap_or_default());
     access.begin(client, head);
     let taken = match Request::check(head) {
-        Err(fault) => Err(Broken::Before(fault)),
-        Ok(mut request) => {
-            request.form.keep_alive &= !last;
-            form = request.form;
-            unread = request.has_body();
-            let scratch = Scratch { key, variant, out };
-            steps(client, config, &request, scratch, &mut cache).await
+        Err(fault) => Ok(Taken::Answered(refuse(client, out, fault, form, &told.cache, None))),
+        Ok(mut received) => {
+            received.form.keep_alive &= !last;
+            form = received.form;
+            unread = received.has_body();
+            let scratch = Scratch { key, variant, out, early, late };
+            let taken = way.steps(&received, scratch, &mut told).await;
+            let view = RequestView::new(&received, &received);
+            taken.or_else(|broken| {
+                form.keep_alive &= !unread;
+                way.answer_fault(broken, out, form, &told, view).map(Taken::Answered)
+            })
         }
     };
     input.consume(head_bytes);
-    let answered = match taken {
-        Ok(Taken::Answered(answered)) => Ok(answered),
+    let (answered, is_logged) = match taken {
+        Ok(Taken::Answered(answered)) => (Ok(answered), way.ends()),
+        Err(broken) => (Err(broken), way.ends()),
         Ok(Taken::Own(own)) => {
-            Box::pin(serve_own(client, config, *own, (input, out), &mut cache, &mut unread)).await
+            let way = Way { course: own.course(), ..way };
+            let cache = &mut told.cache;
+            let work = serve_own(client, config, &own, (input, out), cache, &mut unread);
+            let answered = Box::pin(work).await.or_else(|broken| {
+                form.keep_alive &= !unread;
+                way.answer_fault(broken, out, form, &told, own.view())
+            });
+            (answered, way.ends())
         }
-        Err(broken) => Err(broken),
     };
     let answered = match answered {
         Ok(answered) => answered,
         Err(Broken::Before(Fault::ClientGone)) => return Err(Fault::ClientGone),
-        // Of an answer before this one: nothing can follow it.
-        Err(Broken::Before(Fault::HitCut)) => {
-            client.worker.fault(Fault::HitCut, client.peer.ip());
-            access.end(client, BROKEN_OFF, 0, &cache);
-            return Err(Fault::HitCut);
-        }
-        Err(Broken::Before(fault)) => {
-            form.keep_alive &= !unread;
-            refuse(client, out, fault, form, &cache)
-        }
-        Err(Broken::Midway(fault)) => {
+        Err(Broken::Before(fault) | Broken::Midway(fault)) => {
             client.worker.fault(fault, client.peer.ip());
-            access.end(client, BROKEN_OFF, 0, &cache);
+            access.end(client, BROKEN_OFF, 0, &told.cache);
             return Err(fault);
         }
     };
-    access.end(client, answered.status, answered.body_bytes, &cache);
+    if is_logged {
+        access.end(client, answered.status, answered.body_bytes, &told.cache);
+    }
     Ok(match answered.keep_alive && !unread {
         true => After::GoOn,
         // Where the end is our own decision, the next request may be on its way already.
@@ -118,6 +129,15 @@ struct Scratch<'a> {
     key: &'a mut Vec<u8>,
     variant: &'a mut Vec<u8>,
     out: &'a mut Out,
+    /// The request as rules left it before its site was known, and before its key was.
+    early: &'a mut Rewritten,
+    late: &'a mut Rewritten,
+}
+
+/// What is known of a request by the time that it is answered.
+struct Told<'c> {
+    cache: CacheStatus,
+    place: Option<Place<'c>>,
 }
 
 /// How far the steps have come.
@@ -127,23 +147,143 @@ enum Taken<'c> {
     Own(Box<Own<'c>>),
 }
 
-/// The steps from a checked request to its answer.
-async fn steps<'c>(
-    client: &Client,
+/// For whom, by which settings, and what rules carry along.
+#[derive(Clone, Copy)]
+struct Way<'w, 'c> {
+    client: &'w Client,
     config: &'c Rc<Config>,
+    course: &'w Course,
+}
+
+impl<'w, 'c: 'w> Way<'w, 'c> {
+    /// The rules that hold, and what they see.
+    fn ruling(&self, place: Option<Place<'c>>, view: RequestView<'w>) -> Ruling<'w> {
+        Ruling {
+            worker: &self.client.worker,
+            client: Some(self.client),
+            config: self.config,
+            rules: place.map_or(&self.config.rules, |place| &place.route.rules),
+            origin: place.map(|place| &place.site.origin),
+            course: self.course,
+            view,
+        }
+    }
+
+    /// The connection keeps its variables; is the request to be logged?
+    fn ends(&self) -> bool {
+        self.course.end(self.client);
+        !self.course.is_off(Control::Logging)
+    }
+
+    /// Answers a fault, if nothing of another answer has been sent.
+    fn answer_fault(
+        &self,
+        broken: Broken,
+        out: &mut Out,
+        form: ReplyForm,
+        told: &Told<'c>,
+        view: RequestView<'w>,
+    ) -> Result<Answered, Broken> {
+        match broken {
+            // Of an answer before this one: nothing can follow it.
+            Broken::Midway(_) | Broken::Before(Fault::ClientGone | Fault::HitCut) => Err(broken),
+            Broken::Before(fault) => {
+                let rules = self.ruling(told.place, view);
+                Ok(refuse(self.client, out, fault, form, &told.cache, Some(&rules)))
+            }
+        }
+    }
+
+    /// The steps from a checked request to its answer, with the rules that come before its key.
+    async fn steps(
+        &self,
+        received: &Request<'w>,
+        scratch: Scratch<'w>,
+        told: &mut Told<'c>,
+    ) -> Result<Taken<'c>, Broken> {
+        #[cfg(test)]
+        crate::tests::panic_if_asked(received.target.path_query);
+        if is_back_again(received, &self.client.worker.via) {
+            return Err(Broken::Before(Fault::Loop));
+        }
+        let Scratch { key, variant, out, early, late } = scratch;
+        let first = match self.rule(Hook::ReadRequest, received, received, None, early)? {
+            Next::Request(request) => request,
+            Next::Answer(answer, rules) => {
+                let ruled = (&answer, &rules);
+                let answered = answer_ruled(self.client, out, received, ruled, &told.cache);
+                return Ok(Taken::Answered(answered));
+            }
+        };
+        let place = place(self.config, &first).map_err(Broken::Before)?;
+        told.place = Some(place);
+        let request = match self.rule(Hook::Remap, &first, received, Some(place), late)? {
+            Next::Request(request) => request,
+            Next::Answer(answer, rules) => {
+                let ruled = (&answer, &rules);
+                let answered = answer_ruled(self.client, out, received, ruled, &told.cache);
+                return Ok(Taken::Answered(answered));
+            }
+        };
+        let ruling = self.ruling(Some(place), RequestView::new(&request, received));
+        let of_whom = (self.client, self.config, place);
+        let buffers = (key, variant, out);
+        find_or_fetch(&ruling, of_whom, &request, buffers, &mut told.cache).await
+    }
+
+    /// What rules make of a request before it is looked up.
+    fn rule(
+        &self,
+        hook: Hook,
+        request: &Request<'w>,
+        received: &Request<'w>,
+        place: Option<Place<'c>>,
+        into: &'w mut Rewritten,
+    ) -> Result<Next<'w>, Broken> {
+        let ruling = self.ruling(place, RequestView::new(request, received));
+        let ruled = rule_request(&ruling, hook, request.form.version, into);
+        match ruled.map_err(Broken::Before)? {
+            Ruled::Same => Ok(Next::Request(*request)),
+            Ruled::Changed(head) => {
+                let changed = Request::check(head).map_err(|_| Broken::Before(Fault::Rules))?;
+                Ok(Next::Request(Request { form: received.form, ..changed }))
+            }
+            Ruled::Answer(answer) => Ok(Next::Answer(answer, ruling)),
+        }
+    }
+}
+
+/// What comes of a request that rules have seen.
+enum Next<'w> {
+    Request(Request<'w>),
+    Answer(OwnAnswer, Ruling<'w>),
+}
+
+/// An answer that rules give instead of what was asked for.
+fn answer_ruled(
+    client: &Client,
+    out: &mut Out,
+    received: &Request<'_>,
+    (answer, rules): (&OwnAnswer, &Ruling<'_>),
+    cache: &CacheStatus,
+) -> Answered {
+    let mut form = received.form;
+    form.keep_alive &= !received.has_body();
+    client.worker.count(Counter::RuledAnswers);
+    serve_ruled(&Reply { client, form, cache, rules }, out, answer)
+}
+
+/// From a request whose site is known to its answer.
+async fn find_or_fetch<'c>(
+    ruling: &Ruling<'_>,
+    (client, config, place): (&Client, &'c Rc<Config>, Place<'c>),
     request: &Request<'_>,
-    scratch: Scratch<'_>,
+    (key, variant, out): (&mut Vec<u8>, &mut Vec<u8>, &mut Out),
     cache: &mut CacheStatus,
 ) -> Result<Taken<'c>, Broken> {
-    #[cfg(test)]
-    crate::tests::panic_if_asked(request.target.path_query);
-    let Scratch { key, variant, out } = scratch;
-    if is_back_again(request, &client.worker.via) {
-        return Err(Broken::Before(Fault::Loop));
-    }
-    let place = place(config, request).map_err(Broken::Before)?;
+    let reply = |cache| Reply { client, form: request.form, cache, rules: ruling };
     if is_for_us(request) && !request.has_body() {
-        return Ok(Taken::Answered(serve_options(out, request, cache)));
+        return Ok(Taken::Answered(serve_options(&reply(cache), out)));
     }
     write_key(key, place.site, request.target.authority, request.target.path_query);
     let now = clock::unix_seconds();
@@ -152,8 +292,9 @@ async fn steps<'c>(
     let forward = match lookup(&wanted, request, variant) {
         Found::Hit(hit) => {
             *cache = CacheStatus::hit(hit.ttl);
-            let reply = Reply { client, form: request.form, cache };
+            ruling.course.is_hit();
             count_hit(client, hit.part);
+            let reply = reply(cache);
             let answered = match serve_stored(&reply, out, hit, variant) {
                 Begun::Whole(answered) => answered,
                 Begun::Long(answer) => {
@@ -166,6 +307,7 @@ async fn steps<'c>(
         Found::Forward(forward) => forward,
     };
     *cache = CacheStatus::forwarded(forward.reason);
+    ruling.course.forwarded(forward.reason);
     count_forward(client, forward.reason);
     if request.directives.only_if_cached {
         return Err(Broken::Before(Fault::OnlyIfCached));
@@ -173,13 +315,13 @@ async fn steps<'c>(
     let interim = InterimQueue::new();
     let mut shared_key = None;
     if forward.fills {
-        let needs = Needs { client, config, place, request, key, interim: &interim };
+        let needs = Needs { client, config, place, request, key, interim: &interim, ruling };
         if let Some(answered) = Box::pin(miss_answer(&needs, forward, variant, out, cache)).await? {
             return Ok(Taken::Answered(answered));
         }
         shared_key = Some(key.to_vec());
     }
-    let own = Own::copy(client, request, place, shared_key, interim).map_err(Broken::Before)?;
+    let own = Own::copy(ruling, request, place, shared_key, interim).map_err(Broken::Before)?;
     Ok(Taken::Own(Box::new(own)))
 }
 
@@ -196,7 +338,7 @@ async fn miss_answer(
     let obtained = relay.until(out, obtain(needs, forward, variant)).await?;
     let obtained = obtained.map_err(Broken::Before)?;
     *cache = obtained.cache;
-    let reply = Reply { client, form: request.form, cache };
+    let reply = Reply { client, form: request.form, cache, rules: needs.ruling };
     match obtained.source {
         Source::Alone => Ok(None),
         Source::Stored(hit) => match serve_stored(&reply, out, *hit, variant) {
@@ -223,10 +365,11 @@ fn refuse(
     fault: Fault,
     form: ReplyForm,
     cache: &CacheStatus,
+    rules: Option<&Ruling<'_>>,
 ) -> Answered {
     client.worker.fault(fault, client.peer.ip());
     client.worker.count(Counter::FaultsSent);
-    serve_fault(out, fault, form, cache)
+    serve_fault(out, fault, form, cache, rules)
 }
 
 fn count_hit(client: &Client, part: Part) {

@@ -16,6 +16,19 @@ pub(crate) const CONFIG_ERRORS_MAX: usize = 50;
 /// What fits on a terminal; the rest of a line is not shown.
 pub(crate) const CONFIG_LINE_CHARS_MAX: usize = 160;
 
+/// Bytes of all field lines of a head that rules have changed: what most clients take.
+pub(crate) const RULED_HEAD_BYTES_MAX: u32 = 64 << 10;
+
+/// Field lines of such a head.
+pub(crate) const RULED_LINE_COUNT_MAX: u32 = 1000;
+
+/// One of so many runs of rules is timed: two looks at the clock for each rule cost more than most
+/// rules do.
+pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;
+
+/// Rule files at one place of a configuration: more is a list that belongs in fewer files.
+pub(crate) const RULE_FILES_MAX: usize = 64;
+
 /// Routes are tried one after the other for every request.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -47,6 +48,23 @@ impl Socket {
             [only] => Pin::new(&mut *stream).poll_write(cx, only),
             _ => Pin::new(&mut *stream).poll_write_vectored(cx, slices),
         }
+    }
+
+    /// Marks all further packets with this code point (RFC 2474), 0 to 63.
+    pub(crate) fn set_dscp(&self, dscp: u8) {
+        let stream = self.stream.borrow();
+        let socket = socket2::SockRef::from(&*stream);
+        let class = u32::from(dscp) << 2;
+        // A mark is a wish: networks ignore it, and so does the answer if it can't be set.
+        let _ = match stream.peer_addr() {
+            Ok(SocketAddr::V6(_)) => socket.set_tclass_v6(class),
+            _ => socket.set_tos_v4(class),
+        };
+    }
+
+    /// Our own address and port.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        self.stream.borrow().local_addr().ok()
     }
 
     /// Sends FIN after what was written.

@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
 use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX};
 use crate::log::LogSender;
+use crate::rules::RuleScratch;
 
 /// One worker's state.
 pub(crate) struct Worker {
@@ -45,6 +47,12 @@ pub(crate) struct Worker {
     counters: CounterSlot,
     events: EventBudget,
     access_log: RefCell<Option<LogSender>>,
+    /// Buffers of the header rules.
+    pub(crate) rule_scratch: RefCell<RuleScratch>,
+    /// A UUID of the process.
+    pub(crate) process_id: Arc<str>,
+    randomness: Cell<u64>,
+    request_number: Cell<u64>,
     /// This server's name in `Via`, by which it knows its own requests when they come back.
     pub(crate) via: Arc<str>,
     /// `Via` as it goes to origins.
@@ -64,6 +72,9 @@ pub(crate) struct WorkerParts {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
+    pub(crate) process_id: Arc<str>,
+    /// Which of the workers it is.
+    pub(crate) index: usize,
     pub(crate) via: Arc<str>,
 }
 
@@ -82,6 +93,11 @@ impl Worker {
             counters: parts.counters,
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),
+            rule_scratch: RefCell::default(),
+            process_id: parts.process_id,
+            randomness: Cell::new(RandomState::new().build_hasher().finish()),
+            // Each worker has numbers of its own.
+            request_number: Cell::new((parts.index as u64) << 48),
             // The name is of letters, digits and dashes.
             via_line: HeaderValue::from_str(&format!("1.1 {}", parts.via))
                 .unwrap_or(HeaderValue::from_static("1.1 forebay")),
@@ -108,6 +124,22 @@ impl Worker {
         if let Some(log) = &*self.access_log.borrow() {
             write(log);
         }
+    }
+
+    /// Any number, for rules: nothing that must not be guessed is made of it.
+    pub(crate) fn random(&self) -> u64 {
+        // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+        let state = self.randomness.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.randomness.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number that no other request of this process gets.
+    pub(crate) fn request_number(&self) -> u64 {
+        self.request_number.update(|number| number + 1);
+        self.request_number.get()
     }
 
     /// Whether requests are answered from the store from now on: not while another process serves

@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use forebay_rules::run::State;
+
 use crate::accept::registry::{Registered, Ticket};
 use crate::buffers::Input;
 use crate::clock;
@@ -16,6 +18,7 @@ use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
 use crate::out::Out;
+use crate::rules::Facts;
 use crate::socket::Socket;
 use crate::worker::Worker;
 
@@ -29,6 +32,11 @@ pub(crate) struct Client {
     sent_bytes: Cell<u64>,
     /// How far the client is behind in taking answers.
     sending: RefCell<Pace>,
+    /// Variables that rules keep from request to request.
+    pub(crate) session: Cell<State>,
+    /// Ours, once somebody has asked.
+    local: Cell<Option<SocketAddr>>,
+    request_count: Cell<u64>,
 }
 
 /// The least rate at which a body has to move: `grace_ms` and then `rate_min` bytes a second.
@@ -61,6 +69,9 @@ impl Client {
             registered,
             sent_bytes: Cell::new(0),
             sending: RefCell::default(),
+            session: Cell::default(),
+            local: Cell::default(),
+            request_count: Cell::default(),
         }
     }
 
@@ -72,6 +83,24 @@ impl Client {
     /// By this the worker's registry, and the store, know this connection.
     pub(crate) fn tag(&self) -> u64 {
         self.registered.tag()
+    }
+
+    /// One more request has come in.
+    pub(crate) fn begin_request(&self) {
+        self.request_count.update(|count| count + 1);
+    }
+
+    /// What rules see, if there are any, of the connection and of the request that it brought last.
+    pub(crate) fn facts(&self, has_rules: bool) -> Facts {
+        if has_rules && self.local.get().is_none() {
+            self.local.set(self.socket.local());
+        }
+        Facts {
+            client: self.peer,
+            local: self.local.get(),
+            transaction_count: self.request_count.get(),
+            number: self.worker.request_number(),
+        }
     }
 
     /// Bytes that it has taken so far.

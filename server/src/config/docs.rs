@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::setting::{Kind, Setting};
-use super::table::{self, ROUTE, SERVER, SITE};
+use super::table::{self, ROUTE, RULES, SERVER, SITE};
 
 /// A flag of `serve`, as a command-line parser wants it.
 #[derive(Clone, Debug)]
@@ -86,6 +86,7 @@ pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     markdown_table(&mut out, "The server: at the top of the file", SERVER);
     markdown_table(&mut out, "Caching: at the top, in `[[site]]` or in `[[site.route]]`", ROUTE);
+    markdown_table(&mut out, "Rules: at the top, in `[[site]]` and in `[[site.route]]`", &[RULES]);
     markdown_table(&mut out, "Sites: in `[[site]]`", SITE);
     markdown_table(&mut out, "Routes: in `[[site.route]]`", &[table::PATH_PREFIX]);
     out

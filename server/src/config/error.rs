@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 
 use super::setting::Problem;
 use crate::limits::{CONFIG_ERRORS_MAX, CONFIG_LINE_CHARS_MAX};
@@ -74,6 +75,11 @@ impl<'a> FileText<'a> {
         FileText { name, text, line_starts: std::iter::once(0).chain(behind_breaks).collect() }
     }
 
+    /// The directory that it is in; empty for the present one.
+    pub(crate) fn dir(&self) -> &'a Path {
+        Path::new(self.name).parent().unwrap_or(Path::new(""))
+    }
+
     /// `file:line:column` of a byte of the text.
     pub(crate) fn position(&self, offset: usize) -> String {
         let (line, column, _) = self.line_of(offset);
@@ -130,22 +136,23 @@ impl ConfigError {
 }
 
 impl ConfigErrors {
-    /// `Ok` if there are no problems.
+    /// `Ok` if there are no problems, neither in the file nor `elsewhere`.
     pub(crate) fn check(
         file: &FileText<'_>,
         mut problems: Vec<(At, Problem)>,
+        elsewhere: Vec<ConfigError>,
     ) -> Result<(), ConfigErrors> {
-        if problems.is_empty() {
+        let count = problems.len() + elsewhere.len();
+        if count == 0 {
             return Ok(());
         }
         problems.sort_by_key(|(at, _)| match at {
             At::Span(span) => span.start,
             At::File | At::Flag(_) => 0,
         });
-        let count = problems.len();
-        problems.truncate(CONFIG_ERRORS_MAX);
         let error = |(at, problem)| ConfigError::new(file.place(at), problem);
-        Err(ConfigErrors { count, errors: problems.into_iter().map(error).collect() })
+        let errors = problems.into_iter().map(error).chain(elsewhere).take(CONFIG_ERRORS_MAX);
+        Err(ConfigErrors { count, errors: errors.collect() })
     }
 
     /// The first errors, in the order of their places.

@@ -12,6 +12,7 @@ mod error;
 mod near;
 mod read;
 mod read_sites;
+mod rules;
 mod setting;
 mod site;
 mod sites;
@@ -26,13 +27,16 @@ use std::path::Path;
 
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, Place};
+pub use rules::RuleSet;
 pub use setting::{Kind, Scope, Setting};
+pub(crate) use site::RouteNumber;
 pub use site::{HostPattern, OriginAddress, Route, Site};
 pub use sites::Sites;
 pub use table::{RouteSettings, ServerSettings, all as all_settings};
 pub use value::{AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, RuntimeDir};
 
 use crate::limits::CONFIG_BYTES_MAX;
+use crate::rules::Tally;
 use setting::Problem;
 use table::Settings;
 
@@ -43,6 +47,10 @@ pub struct Config {
     pub server: ServerSettings,
     /// What it serves.
     pub sites: Sites,
+    /// Rules for requests that no site serves; those of a site's routes hold these too.
+    pub rules: RuleSet,
+    /// What the rules of this copy have done.
+    pub(crate) tally: Tally,
 }
 
 /// Where a configuration comes from.
@@ -83,6 +91,22 @@ impl Config {
     /// Everything that is wrong with either.
     pub fn load(source: Source<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
         read::read(source, flags)
+    }
+
+    /// A copy for one worker, with a tally of its own.
+    pub(crate) fn for_worker(&self) -> Config {
+        Config { tally: self.tally.anew(), ..self.clone() }
+    }
+
+    /// Are there any rules?
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.tally.is_empty()
+    }
+
+    /// Every set of rules: the server's, then those of each route.
+    pub fn rule_sets(&self) -> impl Iterator<Item = &RuleSet> {
+        let routes = self.sites.iter().flat_map(|site| site.routes());
+        std::iter::once(&self.rules).chain(routes.map(|route| &route.rules))
     }
 
     /// The settings that differ and that a reload cannot change: they need a restart.

@@ -12,9 +12,10 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{At, ConfigErrors, FileText};
 use super::near::nearest;
+use super::rules::{Library, NamedFile, named_by_flag, named_files};
 use super::setting::{Problem, Raw, Readable, Setting};
 use super::site::{OriginAddress, Site};
-use super::table::{self, ORIGIN, RouteSettings, SERVER, Settings};
+use super::table::{self, ORIGIN, RULES, RouteSettings, SERVER, Settings};
 use super::{AdminAddress, Config, FlagValue, Scope, ServerSettings, Sites, Source};
 
 pub(crate) type Key<'a> = Spanned<DeString<'a>>;
@@ -36,7 +37,7 @@ fn read_toml(
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let problems = syntax_errors.iter().map(|error| syntax_problem(&file, error)).collect();
     // The rest of a broken document is a guess, and would be blamed for what is not its fault.
-    ConfigErrors::check(&file, problems)?;
+    ConfigErrors::check(&file, problems, Vec::new())?;
     let mut reader = Reader { file, problems: Vec::new() };
     let mut top = Top::default();
     for (key, value) in document.get_ref().iter().filter(|(key, _)| key.get_ref() != "site") {
@@ -75,6 +76,7 @@ struct Top {
     server: ServerSettings,
     route: RouteSettings,
     places: HashMap<&'static str, At>,
+    rules: Vec<NamedFile>,
 }
 
 impl Top {
@@ -98,7 +100,7 @@ impl Reader<'_> {
         self.problems.push((at, problem));
     }
 
-    fn keep<T>(&mut self, at: At, read: Result<T, Problem>) -> Option<T> {
+    pub(crate) fn keep<T>(&mut self, at: At, read: Result<T, Problem>) -> Option<T> {
         read.map_err(|problem| self.problem(at, problem)).ok()
     }
 
@@ -106,15 +108,22 @@ impl Reader<'_> {
         self.keep(At::Span(span), read)
     }
 
-    fn finish(mut self, top: Top, sites: Vec<Site>) -> Result<Config, ConfigErrors> {
+    fn finish(mut self, top: Top, mut sites: Vec<Site>) -> Result<Config, ConfigErrors> {
         for (name, problem) in contradictions(&top) {
             self.problem(top.places.get(name).cloned().unwrap_or(At::File), problem);
         }
-        ConfigErrors::check(&self.file, self.problems)?;
-        Ok(Config { server: top.server, sites: Sites::new(sites) })
+        let mut library = Library::default();
+        let rules = library.plan(&mut self, &top.rules, &mut sites);
+        let tally = library.tally();
+        ConfigErrors::check(&self.file, self.problems, library.into_errors())?;
+        Ok(Config { server: top.server, sites: Sites::new(sites), rules, tally })
     }
 
     fn top_value(&mut self, top: &mut Top, key: &Key<'_>, value: &Value<'_>) {
+        if key.get_ref() == RULES.name {
+            top.rules = named_files(self, &RULES, value);
+            return;
+        }
         let Some(setting) = find(table::top_level(), key.get_ref()) else {
             let known = table::top_level().map(|setting| setting.name).chain(["site"]);
             return self.unknown(key, value, "at the top of the file", known);
@@ -126,6 +135,10 @@ impl Reader<'_> {
     fn flags(&mut self, top: &mut Top, flags: &[FlagValue<'_>]) {
         for flag in flags {
             let name = flag.name.replace('-', "_");
+            if name == RULES.name {
+                top.rules.push(named_by_flag(flag.value));
+                continue;
+            }
             let at = At::Flag(format!("--{}", name.replace('_', "-")));
             let read = match find(table::top_level(), &name) {
                 Some(setting) => top.set(setting, Raw::Flag(flag.value), at.clone()),
@@ -174,6 +187,7 @@ fn belongs(setting: &Setting) -> &'static str {
         Scope::Site => "it belongs in [[site]]",
         Scope::Route => "it belongs before the first section, in [[site]] or in [[site.route]]",
         Scope::OneRoute => "it belongs in [[site.route]]",
+        Scope::Everywhere => "it belongs before the first section, in [[site]] or in [[site.route]]",
     }
 }
 

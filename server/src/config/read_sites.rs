@@ -7,9 +7,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::At;
 use super::read::{Reader, Value, find, raw};
+use super::rules::{NamedFile, named_files};
 use super::setting::{Problem, Readable, Setting};
 use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefix};
-use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RouteSettings, Settings};
+use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RULES, RouteSettings, Settings};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
 /// Where names were given first, over all sites, as offsets in the file.
@@ -72,6 +73,7 @@ impl Reader<'_> {
         seen: &mut Seen,
     ) -> Option<Site> {
         let mut settings = defaults.clone();
+        let mut rules = Vec::new();
         for (key, value) in table.iter() {
             match (find(ROUTE.iter(), key.get_ref()), &**key.get_ref()) {
                 (Some(setting), _) => {
@@ -79,9 +81,10 @@ impl Reader<'_> {
                     self.keep_at(value.span(), read);
                 }
                 (None, "name" | "names" | "origin" | "route") => {}
+                (None, "rules") => rules = named_files(self, &RULES, value),
                 (None, _) => {
                     let own = table::SITE.iter().chain(ROUTE).map(|setting| setting.name);
-                    self.unknown(key, value, "of a site", own.chain(["route"]));
+                    self.unknown(key, value, "of a site", own.chain(["rules", "route"]));
                 }
             }
         }
@@ -90,8 +93,9 @@ impl Reader<'_> {
         let origin = self.needed(table, &ORIGIN, &header).and_then(|value| {
             self.keep_at(value.span(), OriginAddress::read(raw(value.get_ref()), &ORIGIN))
         });
-        let routes = table.get("route").map(|value| self.routes(value, &settings));
-        Some(Site::new(name?, names?, origin?, routes.unwrap_or_default(), settings))
+        let routes = table.get("route").map(|value| self.routes(value, &settings, &rules));
+        let fallback = Route::new("/", settings, rules);
+        Some(Site::new(name?, names?, origin?, routes.unwrap_or_default(), fallback))
     }
 
     /// A value without which the section that begins at `header` means nothing.
@@ -152,7 +156,12 @@ impl Reader<'_> {
         Some(pattern)
     }
 
-    fn routes(&mut self, value: &Value<'_>, defaults: &RouteSettings) -> Vec<Route> {
+    fn routes(
+        &mut self,
+        value: &Value<'_>,
+        defaults: &RouteSettings,
+        rules: &[NamedFile],
+    ) -> Vec<Route> {
         let tables = self.tables(value, "[[site.route]]");
         if let Some((span, _)) = tables.get(ROUTES_PER_SITE_MAX) {
             let problem = format!("a site has at most {ROUTES_PER_SITE_MAX} routes");
@@ -162,21 +171,26 @@ impl Reader<'_> {
         tables
             .into_iter()
             .take(ROUTES_PER_SITE_MAX)
-            .filter_map(|(span, table)| self.route(span, table, defaults, &mut seen))
+            .filter_map(|(span, table)| self.route((span, table), defaults, rules, &mut seen))
             .collect()
     }
 
     fn route(
         &mut self,
-        header: Range<usize>,
-        table: &DeTable<'_>,
+        (header, table): (Range<usize>, &DeTable<'_>),
         defaults: &RouteSettings,
+        of_site: &[NamedFile],
         seen: &mut HashMap<String, usize>,
     ) -> Option<Route> {
         let mut settings = defaults.clone();
+        let mut rules = of_site.to_vec();
         for (key, value) in table.iter().filter(|(key, _)| key.get_ref() != PATH_PREFIX.name) {
+            if key.get_ref() == RULES.name {
+                rules.extend(named_files(self, &RULES, value));
+                continue;
+            }
             let Some(setting) = find(ROUTE.iter(), key.get_ref()) else {
-                let own = ROUTE.iter().chain([&PATH_PREFIX]).map(|setting| setting.name);
+                let own = ROUTE.iter().chain([&RULES, &PATH_PREFIX]).map(|setting| setting.name);
                 self.unknown(key, value, "of a route", own);
                 continue;
             };
@@ -191,6 +205,6 @@ impl Reader<'_> {
             return None;
         }
         seen.insert(path_prefix.clone(), value.span().start);
-        Some(Route { path_prefix, settings })
+        Some(Route::new(&path_prefix, settings, rules))
     }
 }

@@ -35,6 +35,9 @@ pub enum Scope {
     Route,
     /// In `[[site.route]]` only.
     OneRoute,
+    /// Before the first section, in `[[site]]` and in `[[site.route]]`, where each adds to the
+    /// others.
+    Everywhere,
 }
 
 /// Type of a value, with its limits.

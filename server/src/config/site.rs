@@ -1,11 +1,12 @@
 //! A configured origin with its names and routes.
 
+use super::rules::{NamedFile, RuleSet};
 use super::setting::{Problem, Raw, Readable, Setting};
 use super::table::{NAMES, ORIGIN, RouteSettings};
 use crate::limits::HOST_BYTES_MAX;
 
 /// A configured origin with the names it is served under and the routes below them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Site {
     /// What it is called in logs and in keys.
     pub name: String,
@@ -18,12 +19,33 @@ pub struct Site {
 }
 
 /// Settings for the paths with one prefix.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Route {
     /// Begins with `/`.
     pub path_prefix: String,
     /// What holds there.
     pub settings: RouteSettings,
+    /// Which of the configuration's it is.
+    pub(crate) number: RouteNumber,
+    /// Header rules, those of server and site included.
+    pub rules: RuleSet,
+    /// Where those of site and route are; looked at while the configuration is read only.
+    rule_files: Vec<NamedFile>,
+}
+
+impl PartialEq for Route {
+    fn eq(&self, other: &Route) -> bool {
+        self.path_prefix == other.path_prefix
+            && self.settings == other.settings
+            && self.rules == other.rules
+    }
+}
+
+/// Which route it is, of which site, in the order of the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RouteNumber {
+    pub(super) site: u32,
+    pub(super) route: u32,
 }
 
 /// A host, or hosts, in lower case.
@@ -55,10 +77,10 @@ impl Site {
         names: Vec<HostPattern>,
         origin: OriginAddress,
         mut routes: Vec<Route>,
-        fallback: RouteSettings,
+        fallback: Route,
     ) -> Site {
         if routes.iter().all(|route| route.path_prefix != "/") {
-            routes.push(Route { path_prefix: "/".to_owned(), settings: fallback });
+            routes.push(fallback);
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.path_prefix.len()));
         Site { name, names, origin, routes }
@@ -67,7 +89,8 @@ impl Site {
     /// The site that serves every host from one origin, named by the origin's authority.
     pub(crate) fn of_origin(origin: OriginAddress, settings: RouteSettings) -> Site {
         let name = origin.authority.clone();
-        Site::new(name, vec![HostPattern::Any], origin, Vec::new(), settings)
+        let fallback = Route::new("/", settings, Vec::new());
+        Site::new(name, vec![HostPattern::Any], origin, Vec::new(), fallback)
     }
 
     /// The route for a path, with or without query: the longest prefix that matches. What matches
@@ -77,6 +100,25 @@ impl Site {
         others.iter().find(|route| route.matches(path)).unwrap_or(fallback)
     }
 
+    /// Gives each route its number; this is the site of this number.
+    pub(super) fn set_numbers(&mut self, site: u32) {
+        for (route, of_site) in (0..).zip(&mut self.routes) {
+            of_site.number = RouteNumber { site, route };
+        }
+    }
+
+    /// Its rule files and those of its routes.
+    pub(crate) fn rule_files(&self) -> impl Iterator<Item = &NamedFile> {
+        self.routes.iter().flat_map(|route| &route.rule_files)
+    }
+
+    /// Gives each route the rules that `plan` makes of its files.
+    pub(crate) fn plan_rules(&mut self, mut plan: impl FnMut(&[NamedFile]) -> RuleSet) {
+        for route in &mut self.routes {
+            route.rules = plan(&route.rule_files);
+        }
+    }
+
     /// Its routes, the longest prefix first; the last one is `/`.
     pub fn routes(&self) -> &[Route] {
         &self.routes
@@ -84,6 +126,15 @@ impl Site {
 }
 
 impl Route {
+    pub(crate) fn new(
+        path_prefix: &str,
+        settings: RouteSettings,
+        rule_files: Vec<NamedFile>,
+    ) -> Route {
+        let (number, rules) = (RouteNumber::default(), RuleSet::default());
+        Route { path_prefix: path_prefix.to_owned(), settings, number, rules, rule_files }
+    }
+
     /// A prefix matches whole segments: behind it the path ends (a query may follow), or a `/`
     /// follows.
     fn matches(&self, path: &[u8]) -> bool {

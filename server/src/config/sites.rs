@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::site::{HostPattern, Site};
+use super::site::{HostPattern, Route, RouteNumber, Site};
 use crate::limits::HOST_BYTES_MAX;
 
 /// The sites of a configuration, with an index of their names.
@@ -20,7 +20,10 @@ pub struct Sites {
 
 impl Sites {
     /// Where two sites have the same name, the first has it; the reader refuses that before.
-    pub(crate) fn new(sites: Vec<Site>) -> Sites {
+    pub(crate) fn new(mut sites: Vec<Site>) -> Sites {
+        for (number, site) in sites.iter_mut().enumerate() {
+            site.set_numbers(number as u32);
+        }
         let mut index = Sites::default();
         for (number, site) in sites.iter().enumerate() {
             for name in &site.names {
@@ -43,6 +46,15 @@ impl Sites {
                 self.any.get_or_insert(number);
             }
         }
+    }
+
+    /// A site of this configuration, and one of its routes.
+    ///
+    /// # Panics
+    /// The number is of another configuration.
+    pub(crate) fn place(&self, number: RouteNumber) -> (&Site, &Route) {
+        let site = self.sites.get(number.site as usize).expect("it is of this configuration");
+        (site, site.routes().get(number.route as usize).expect("it is of this site"))
     }
 
     /// The site that serves a host (in any case, without port): the one with exactly that name,

@@ -358,6 +358,19 @@ settings! {
     }
 }
 
+/// `rules` of the server, a site or a route.
+pub(crate) const RULES: Setting = Setting {
+    name: "rules",
+    kind: Kind::Texts { expected: "a file, or an array of files, such as [\"headers.conf\"]" },
+    default: Some("[]"),
+    scope: Scope::Everywhere,
+    reloads: true,
+    doc: "Files of header rules, relative to the configuration file: those of the server run \
+        first, then those of the site, then those of the route. As a flag it can be given more \
+        than once.",
+    reason: "See [rules.md](rules.md).",
+};
+
 /// Settings of a site that are not in a struct of their own.
 pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN];
 
@@ -410,10 +423,10 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
 
 /// Every setting, in the order of the documents.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
-    SERVER.iter().chain(ROUTE).chain(SITE).chain(std::iter::once(&PATH_PREFIX))
+    SERVER.iter().chain(ROUTE).chain([&RULES]).chain(SITE).chain([&PATH_PREFIX])
 }
 
 /// The settings that can stand before the first section, and so can be flags.
 pub(crate) fn top_level() -> impl Iterator<Item = &'static Setting> + Clone {
-    SERVER.iter().chain(ROUTE)
+    SERVER.iter().chain(ROUTE).chain([&RULES])
 }

@@ -271,7 +271,8 @@ impl Control {
         for worker in &*self.workers.borrow() {
             let (done, applied) = oneshot::channel();
             let access_log = writer.as_ref().map(LogWriter::sender);
-            let config = Box::new(config.clone());
+            let config = Box::new(config.for_worker());
+            worker.tally.replace(config.tally.clone());
             let command = Command::Reconfigure { config, access_log, done };
             if worker.commands.send(command).is_ok() {
                 taken.push(applied);

@@ -290,16 +290,18 @@ fn start_workers(
 ) -> Result<Vec<WorkerThread>, StartError> {
     let cpus = cpus::allowed();
     let via: Arc<str> = via_name(address).into();
+    let process_id: Arc<str> = process_id().into();
     let start = |(index, listeners): (usize, _)| {
         WorkerThread::start(WorkerStart {
             index,
             cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
             listeners,
-            config: parts.config.clone(),
+            config: parts.config.for_worker(),
             store: parts.store.clone(),
             hosts: Arc::clone(&parts.hosts),
             counters: parts.counters.slot(index),
             access_log: parts.log_writer.as_ref().map(LogWriter::sender),
+            process_id: Arc::clone(&process_id),
             via: Arc::clone(&via),
         })
     };
@@ -362,6 +364,14 @@ fn tell_opened(opened: &Opened) {
 pub const REGION_FILE: &str = "store";
 
 /// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).
+fn process_id() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    // Version 4 and its variant (RFC 9562 §5.4).
+    let (high, low) = (random() & !0xf000 | 0x4000, random() >> 2 | 1 << 63);
+    let (first, second, third) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
+    format!("{first:08x}-{second:04x}-{third:04x}-{:04x}-{:012x}", low >> 48, low & 0xffff_ffff_ffff)
+}
+
 fn via_name(address: SocketAddr) -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut random = std::hash::RandomState::new().build_hasher();

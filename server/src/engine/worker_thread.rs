@@ -47,6 +47,7 @@ pub(crate) struct WorkerStart {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
+    pub(crate) process_id: Arc<str>,
     pub(crate) via: Arc<str>,
 }
 
@@ -55,6 +56,8 @@ pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     /// Ends with true if every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
+    /// What its copy of the configuration counts of rules.
+    pub(crate) tally: RefCell<Tally>,
     is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
 
@@ -144,6 +147,8 @@ async fn work(
         hosts: start.hosts,
         counters: start.counters,
         access_log: start.access_log,
+        process_id: start.process_id,
+        index: start.index,
         via: start.via,
     }));
     let mut accepting = None;

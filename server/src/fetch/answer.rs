@@ -22,7 +22,10 @@ use crate::worker::Worker;
 
 /// An origin's answer.
 pub(crate) struct OriginAnswer {
+    /// As rules left it.
     pub(crate) head: ResponseHead,
+    /// Its status as it came.
+    pub(crate) received_status: u16,
     pub(crate) body: OriginBody,
     /// When the request was sent, and when its answer's head was here, in unix seconds.
     pub(crate) request_time: u64,

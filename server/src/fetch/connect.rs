@@ -19,6 +19,7 @@ use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, ORIGIN_LIMITS};
+use crate::rules::Outbound;
 use crate::worker::Worker;
 
 /// What is known of a connection by the task that drives it.
@@ -38,6 +39,8 @@ impl Link {
 pub(crate) struct Connection {
     pub(crate) sender: http1::SendRequest<Upload>,
     pub(crate) link: Rc<Link>,
+    /// The addresses at its two ends.
+    pub(crate) ends: Option<Outbound>,
 }
 
 /// Opens a connection to `origin`.
@@ -50,6 +53,7 @@ pub(crate) async fn connect(
     settings: &ServerSettings,
 ) -> Result<Connection, Fault> {
     let stream = open(worker, origin, settings).await?;
+    let ends = ends_of(&stream);
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
@@ -59,7 +63,12 @@ pub(crate) async fn connect(
     let link = Rc::new(Link::default());
     worker.count(Counter::OriginConnections);
     drive(worker, connection, Rc::clone(&link), origin.authority.clone());
-    Ok(Connection { sender, link })
+    Ok(Connection { sender, link, ends })
+}
+
+fn ends_of(stream: &TcpStream) -> Option<Outbound> {
+    let (server, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
+    Some(Outbound { server: server.ip(), local: local.ip() })
 }
 
 /// Tries the origin's addresses in turn. Each gets its share of what is left of the time, so that

@@ -16,7 +16,7 @@ use super::answer::{Lease, OriginAnswer, OriginBody};
 use super::connect::{Connection, connect};
 use super::interim::InterimQueue;
 use super::origins::OriginPool;
-use super::outbound::Outbound;
+use super::outbound::{Outbound, Purpose};
 use super::upload::{Progress, Upload};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
@@ -128,7 +128,10 @@ impl Exchange<'_> {
         upload: Upload,
         progress: Option<&Progress>,
     ) -> Result<Answered, Failed> {
-        let mut request = self.outbound.request(&self.origin.authority, upload);
+        let rules = &self.outbound.rules;
+        rules.course.goes_out(connection.ends);
+        let mut request =
+            self.outbound.request(&self.origin.authority, upload).map_err(Failed::Fault)?;
         forward_interim(&mut request, self.interim.clone());
         self.worker.count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
@@ -169,12 +172,17 @@ impl Exchange<'_> {
         permit: OwnedSemaphorePermit,
     ) -> Result<OriginAnswer, Fault> {
         let Answered { response, connection, request_time } = answered;
-        let head = checked_head(&response, self.outbound.asked.method())?;
+        let mut head = checked_head(&response, self.outbound.asked.method())?;
         if !self.outbound.admits(head.status) {
             return Err(Fault::OriginAnswer("the answer is to a condition or range not sent"));
         }
+        let received_status = head.status;
+        if !matches!(self.outbound.purpose, Purpose::Rest(_)) {
+            self.outbound.rules.read_response(&mut head)?;
+        }
         Ok(OriginAnswer {
             head,
+            received_status,
             body: OriginBody {
                 worker: Rc::clone(self.worker),
                 origin: Rc::clone(&pool.authority),

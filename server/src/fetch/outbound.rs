@@ -1,16 +1,17 @@
 //! The request that goes to the origin, made from the one that came.
 
-use std::net::IpAddr;
-
+use forebay_http::authority::Authority;
 use forebay_http::error::RequestError;
 use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HopFields;
+use forebay_rules::ast::Hook;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
 use super::upload::Upload;
 use crate::fault::Fault;
 use crate::parse::Request as Received;
+use crate::rules::{Course, OwnedView, RequestView, Ruling};
 
 /// What a client asked, copied from its buffer: it outlives the client where a fetch does.
 pub(crate) struct Asked {
@@ -18,7 +19,9 @@ pub(crate) struct Asked {
     target: Uri,
     host: Option<HeaderValue>,
     fields: FieldBlock,
-    peer: IpAddr,
+    pub(crate) course: Course,
+    /// The URL as the client asked it, for rules.
+    original: OwnedView,
     pub(crate) has_body: bool,
 }
 
@@ -42,6 +45,8 @@ pub(crate) struct Outbound<'a> {
     pub(crate) purpose: Purpose<'a>,
     /// What is added to `Via`.
     pub(crate) via: &'a HeaderValue,
+    /// The rules that have the last word about its fields.
+    pub(crate) rules: Ruling<'a>,
 }
 
 /// Fields that never go from the received head as they are: each is written anew, or left out.
@@ -66,7 +71,7 @@ impl Asked {
     ///
     /// # Errors
     /// [`Fault::TargetNotForwardable`]: the target can't be written as a URI.
-    pub(crate) fn copy(request: &Received<'_>, peer: IpAddr) -> Result<Asked, Fault> {
+    pub(crate) fn copy(request: &Received<'_>, ruling: &Ruling<'_>) -> Result<Asked, Fault> {
         let refused = |_| Fault::TargetNotForwardable;
         HopFields::of(request.head.fields())
             .map_err(|_| Fault::Request(RequestError::TooManyOptions))?;
@@ -83,9 +88,25 @@ impl Asked {
             target: Uri::try_from(request.target.path_query).map_err(refused)?,
             host: host.transpose().map_err(|_| Fault::TargetNotForwardable)?,
             fields,
-            peer,
+            course: ruling.course.clone(),
+            original: OwnedView::copy(ruling.view.original),
             has_body: request.has_body(),
         })
+    }
+
+    /// What rules see of it.
+    pub(crate) fn view(&self) -> RequestView<'_> {
+        RequestView::of_copy(self, &self.original)
+    }
+
+    /// Host and port that the client asked for, if it named any.
+    pub(crate) fn authority(&self) -> Option<Authority<'_>> {
+        Authority::parse(self.host.as_ref()?.as_bytes())
+    }
+
+    /// Path and query.
+    pub(crate) fn path_query(&self) -> &[u8] {
+        self.target.path_and_query().map_or("*", |target| target.as_str()).as_bytes()
     }
 
     /// The fields as received.
@@ -111,12 +132,19 @@ impl Asked {
 
 impl Outbound<'_> {
     /// The request for hyper; `authority` is the origin's, for a client that named no host.
-    pub(crate) fn request(&self, authority: &str, upload: Upload) -> Request<Upload> {
+    ///
+    /// # Errors
+    /// [`Fault::Rules`]
+    pub(crate) fn request(
+        &self,
+        authority: &str,
+        upload: Upload,
+    ) -> Result<Request<Upload>, Fault> {
         let mut request = Request::new(upload);
         *request.method_mut() = self.asked.method.clone();
         *request.uri_mut() = self.asked.target.clone();
         *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = self.headers(authority);
+        *request.headers_mut() = self.ruled(self.headers(authority))?;
         match *request.body() {
             Upload::Stream { length: Some(length), .. } => {
                 request.headers_mut().insert(header::CONTENT_LENGTH, length.into());
@@ -128,7 +156,22 @@ impl Outbound<'_> {
             }
             Upload::None => {}
         }
-        request
+        Ok(request)
+    }
+
+    /// Rules have the last word.
+    fn ruled(&self, headers: HeaderMap) -> Result<HeaderMap, Fault> {
+        if !self.rules.has(Hook::SendRequest) {
+            return Ok(headers);
+        }
+        let mut block = FieldBlock::new();
+        for (name, value) in &headers {
+            block.push(name.as_str().as_bytes(), value.as_bytes());
+        }
+        let block = self.rules.send_request(block)?;
+        let mut headers = HeaderMap::with_capacity(block.fields().count());
+        block.fields().iter().for_each(|field| append(&mut headers, field));
+        Ok(headers)
     }
 
     fn headers(&self, authority: &str) -> HeaderMap {
@@ -189,7 +232,7 @@ impl Outbound<'_> {
             addresses.push_str(&String::from_utf8_lossy(value));
             addresses.push_str(", ");
         }
-        addresses.push_str(&self.asked.peer.to_string());
+        addresses.push_str(&self.asked.course.peer().to_string());
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }

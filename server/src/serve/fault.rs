@@ -6,11 +6,12 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::write;
 
 use super::Answered;
-use super::head::Head;
+use super::head::{Head, Written};
 use crate::clock;
 use crate::fault::Fault;
 use crate::out::Out;
 use crate::parse::ReplyForm;
+use crate::rules::Ruling;
 
 /// Appends an answer with the fault's status and one sentence that says what is wrong.
 pub(crate) fn serve_fault(
@@ -18,19 +19,22 @@ pub(crate) fn serve_fault(
     fault: Fault,
     mut form: ReplyForm,
     cache: &CacheStatus,
+    rules: Option<&Ruling<'_>>,
 ) -> Answered {
     form.keep_alive &= !fault.closes();
     let (status, reason) = (fault.status(), fault.reason());
     let body_bytes = reason.len() as u64 + 1;
     let head = Head {
         status,
+        reason: None,
         block: b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\n",
         age: None,
         framing: BodyFraming::Length(body_bytes),
         cache,
+        rules,
     };
     let text = out.text();
-    let keep_alive = head.write_with(text, form, |text| {
+    let Written { status, keep_alive } = head.write_with(text, form, |text| {
         write::date_field(text, &write_date(clock::unix_seconds()));
     });
     if form.head_only {

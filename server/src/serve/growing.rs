@@ -15,7 +15,7 @@ use forebay_http::policy::conditional::{Conditional, conditional};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::StoredMeta;
 
-use super::head::{Head, can_chunk};
+use super::head::{Head, Written, can_chunk};
 use super::long::{LongAnswer, serve_long};
 use super::rest::RestOf;
 use super::stored::not_modified;
@@ -38,12 +38,12 @@ pub(crate) async fn serve_growing(
     (mut reader, meta): (Reader, &StoredMeta),
     rest: &RestOf<'_>,
 ) -> Result<Answered, Broken> {
-    let Reply { client, form, cache } = *reply;
+    let Reply { client, form, cache, rules } = *reply;
     let asked = rest.request.head.fields();
     let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
     let block = stored_block(reader.head());
     if conditional(asked, meta, block) == Conditional::NotModified {
-        return Ok(not_modified(out, form, (meta, block), age, cache));
+        return Ok(not_modified(reply, out, (meta, block), age));
     }
     let begin = out.mark();
     let framing = match (meta.status, reader.body_bytes()) {
@@ -51,10 +51,11 @@ pub(crate) async fn serve_growing(
         (_, Some(length)) => BodyFraming::Length(length),
         (_, None) => BodyFraming::Chunked,
     };
-    let head = Head { status: meta.status, block, age: Some(age), framing, cache };
-    let keep_alive = head.write(out.text(), form);
+    let (status, age) = (meta.status, Some(age));
+    let head = Head { status, reason: None, block, age, framing, cache, rules: Some(rules) };
+    let Written { status, keep_alive } = head.write(out.text(), form);
     let chunked = framing == BodyFraming::Chunked && can_chunk(form);
-    let mut answered = Answered { status: meta.status, body_bytes: 0, keep_alive };
+    let mut answered = Answered { status, body_bytes: 0, keep_alive };
     let mut fragments = Vec::new();
     let mut begun = false;
     loop {

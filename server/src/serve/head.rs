@@ -6,22 +6,36 @@ use forebay_http::request::Version;
 use forebay_http::write;
 
 use crate::parse::ReplyForm;
+use crate::rules::{NewStatus, Ruling};
 
 /// What stands in the head of an answer beside the stored or received field lines.
 #[derive(Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) status: u16,
+    /// Another reason than the usual.
+    pub(super) reason: Option<&'a [u8]>,
     /// Field lines as they go on the wire.
     pub(super) block: &'a [u8],
     pub(super) age: Option<u32>,
     /// How the body of this answer is framed; for HEAD, of the GET that it stands for.
     pub(super) framing: BodyFraming,
     pub(super) cache: &'a CacheStatus,
+    /// What has the last word.
+    pub(super) rules: Option<&'a Ruling<'a>>,
+}
+
+/// A head that has been written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    /// The status that rules have left.
+    pub(super) status: u16,
+    /// Does the connection go on?
+    pub(super) keep_alive: bool,
 }
 
 impl Head<'_> {
-    /// Appends the whole head, and says whether the connection goes on.
-    pub(super) fn write(&self, out: &mut Vec<u8>, form: ReplyForm) -> bool {
+    /// Appends the whole head.
+    pub(super) fn write(&self, out: &mut Vec<u8>, form: ReplyForm) -> Written {
         self.write_with(out, form, |_| ())
     }
 
@@ -31,8 +45,10 @@ impl Head<'_> {
         out: &mut Vec<u8>,
         form: ReplyForm,
         more: impl FnOnce(&mut Vec<u8>),
-    ) -> bool {
-        write::status_line(out, self.status);
+    ) -> Written {
+        let head_start = out.len();
+        write::status_line_with(out, self.status, self.reason);
+        let fields_start = out.len();
         out.extend_from_slice(self.block);
         more(out);
         if let Some(age) = self.age {
@@ -45,8 +61,11 @@ impl Head<'_> {
         self.cache.write(out);
         out.extend_from_slice(b"\r\n");
         write_connection(out, form.version, keep_alive);
+        let status = self.status;
+        let head = NewStatus { status, head_start, fields_start };
+        let status = self.rules.map_or(status, |rules| rules.respond(out, head));
         out.extend_from_slice(b"\r\n");
-        keep_alive
+        Written { status, keep_alive }
     }
 
     /// Writes the fields that frame the body; false if only the end of the connection can.

@@ -9,6 +9,7 @@ mod own;
 mod pass;
 mod relay;
 mod rest;
+mod ruled;
 mod stored;
 
 pub(crate) use fault::serve_fault;
@@ -19,6 +20,7 @@ pub(crate) use own::{Own, serve_own};
 pub(crate) use pass::serve_pass;
 pub(crate) use relay::Relay;
 pub(crate) use rest::RestOf;
+pub(crate) use ruled::serve_ruled;
 pub(crate) use stored::{Begun, serve_stored};
 
 use forebay_http::policy::cache_status::CacheStatus;
@@ -26,12 +28,15 @@ use forebay_http::policy::cache_status::CacheStatus;
 use crate::accept::Client;
 use crate::fault::Fault;
 use crate::parse::ReplyForm;
+use crate::rules::Ruling;
 
 /// To whom and how an answer goes.
 pub(crate) struct Reply<'a> {
     pub(crate) client: &'a Client,
     pub(crate) form: ReplyForm,
     pub(crate) cache: &'a CacheStatus,
+    /// The header rules that have the last word about its head.
+    pub(crate) rules: &'a Ruling<'a>,
 }
 
 /// What was answered.

@@ -2,11 +2,10 @@
 
 use forebay_http::fields::FieldId;
 use forebay_http::framing::BodyFraming;
-use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::request::Method;
 
-use super::Answered;
-use super::head::Head;
+use super::head::{Head, Written};
+use super::{Answered, Reply};
 use crate::out::Out;
 use crate::parse::Request;
 
@@ -17,14 +16,17 @@ pub(crate) fn is_for_us(request: &Request<'_>) -> bool {
 }
 
 /// Appends the answer: what may be asked here.
-pub(crate) fn serve_options(out: &mut Out, request: &Request<'_>, cache: &CacheStatus) -> Answered {
+pub(crate) fn serve_options(reply: &Reply<'_>, out: &mut Out) -> Answered {
+    let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: 204,
+        reason: None,
         block: b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n",
         age: None,
         framing: BodyFraming::None,
         cache,
+        rules: Some(rules),
     };
-    let keep_alive = head.write(out.text(), request.form);
-    Answered { status: 204, body_bytes: 0, keep_alive }
+    let Written { status, keep_alive } = head.write(out.text(), form);
+    Answered { status, body_bytes: 0, keep_alive }
 }

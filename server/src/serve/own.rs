@@ -20,6 +20,7 @@ use crate::fetch::{
 use crate::key::Place;
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request, RequestBody};
+use crate::rules::{Course, RequestView, Ruling};
 use crate::store::{UnsafeTarget, notice_storable};
 
 /// A request of this kind, copied out of the buffers that its body comes through.
@@ -42,14 +43,14 @@ impl<'c> Own<'c> {
     /// # Errors
     /// Its target can't be forwarded.
     pub(crate) fn copy(
-        client: &Client,
+        ruling: &Ruling<'_>,
         request: &Request<'_>,
         place: Place<'c>,
         shared_key: Option<Vec<u8>>,
         interim: InterimQueue,
     ) -> Result<Own<'c>, Fault> {
         Ok(Own {
-            asked: Asked::copy(request, client.peer.ip())?,
+            asked: Asked::copy(request, ruling)?,
             form: request.form,
             framing: request.framing,
             expects_continue: request.expects_continue,
@@ -58,6 +59,28 @@ impl<'c> Own<'c> {
             shared_key,
             interim,
         })
+    }
+
+    /// What the request carries from hook to hook.
+    pub(crate) fn course(&self) -> &Course {
+        &self.asked.course
+    }
+
+    /// What rules see of it.
+    pub(crate) fn view(&self) -> RequestView<'_> {
+        self.asked.view()
+    }
+
+    fn ruling<'a>(&'a self, client: &'a Client, config: &'a Config) -> Ruling<'a> {
+        Ruling {
+            worker: &client.worker,
+            client: Some(client),
+            config,
+            rules: &self.place.route.rules,
+            origin: Some(&self.place.site.origin),
+            course: self.course(),
+            view: self.view(),
+        }
     }
 }
 
@@ -69,7 +92,7 @@ impl<'c> Own<'c> {
 pub(crate) async fn serve_own(
     client: &Client,
     config: &Config,
-    own: Own<'_>,
+    own: &Own<'_>,
     (input, out): (&mut Input, &mut Out),
     cache: &mut CacheStatus,
     unread: &mut bool,
@@ -78,8 +101,8 @@ pub(crate) async fn serve_own(
         RequestBody::new(own.framing, own.expects_continue, config.server.body_bytes_max)
             .map_err(Broken::Before)?;
     if body.is_whole() {
-        let answer = ask(client, config, &own, None, out).await?;
-        return pass(client, &own, answer, out, cache).await;
+        let answer = ask(client, config, own, None, out).await?;
+        return pass(client, config, own, answer, (out, cache)).await;
     }
     let (source, upload, progress) = Upload::channel(match own.framing {
         BodyFraming::Length(length) => Some(length),
@@ -88,8 +111,8 @@ pub(crate) async fn serve_own(
     let answered = {
         let mut up = Up { body: pin!(send_body(client, &mut body, input, source)), ended: None };
         let upload = Some((upload, progress));
-        let answer = up.until_answer(ask(client, config, &own, upload, out)).await?;
-        up.beside(pass(client, &own, answer, out, cache)).await?
+        let answer = up.until_answer(ask(client, config, own, upload, out)).await?;
+        up.beside(pass(client, config, own, answer, (out, cache))).await?
     };
     // The answer may have come early.
     *unread = !body.is_whole();
@@ -156,6 +179,7 @@ async fn ask(
             asked: &own.asked,
             purpose: Purpose::Forward,
             via: &client.worker.via_line,
+            rules: own.ruling(client, config),
         },
         interim: &own.interim,
     };
@@ -165,18 +189,19 @@ async fn ask(
 /// Passes the answer on, after what it means for the store has been done.
 async fn pass(
     client: &Client,
+    config: &Config,
     own: &Own<'_>,
     answer: OriginAnswer,
-    out: &mut Out,
-    cache: &mut CacheStatus,
+    (out, cache): (&mut Out, &mut CacheStatus),
 ) -> Result<Answered, Broken> {
-    cache.fwd_status = Some(answer.head.status);
+    cache.fwd_status = Some(answer.received_status);
     if let Some(target) = &own.target {
-        target.invalidate(&client.worker, own.place.site, &answer.head).await;
+        target.invalidate(&client.worker, own.place.site, &answer).await;
     }
     if let Some(key) = &own.shared_key {
         notice_storable(&client.worker, own.place, &own.asked, key, &answer);
     }
-    let reply = Reply { client, form: own.form, cache };
+    let rules = &own.ruling(client, config);
+    let reply = Reply { client, form: own.form, cache, rules };
     serve_pass(&reply, out, answer).await
 }

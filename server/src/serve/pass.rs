@@ -8,7 +8,7 @@ use forebay_http::framing::BodyFraming;
 use forebay_http::write;
 
 use super::growing::{append, end_chunks};
-use super::head::{Head, can_chunk};
+use super::head::{Head, Written, can_chunk};
 use super::{Answered, Broken, Reply};
 use crate::accept::Client;
 use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
@@ -27,12 +27,13 @@ pub(crate) async fn serve_pass(
     out: &mut Out,
     mut answer: OriginAnswer,
 ) -> Result<Answered, Broken> {
-    let Reply { client, form, cache } = *reply;
+    let Reply { client, form, cache, rules } = *reply;
     let begin = out.mark();
     let status = answer.head.status;
     let framing = framing(&answer);
-    let head = Head { status, block: answer.head.block.bytes(), age: None, framing, cache };
-    let keep_alive = head.write_with(out.text(), form, |text| {
+    let block = answer.head.block.bytes();
+    let head = Head { status, reason: None, block, age: None, framing, cache, rules: Some(rules) };
+    let Written { status, keep_alive } = head.write_with(out.text(), form, |text| {
         // A recipient with a clock adds the Date that is missing (RFC 9110 §6.6.1).
         if !answer.head.block.fields().contains(FieldId::Date) {
             write::date_field(text, &write_date(answer.response_time));

@@ -87,7 +87,7 @@ impl RestOf<'_> {
 
     async fn ask(&self, reply: &Reply<'_>, missing: &Missing) -> Result<OriginAnswer, Fault> {
         let client = reply.client;
-        let asked = Asked::copy(self.request, client.peer.ip())?;
+        let asked = Asked::copy(self.request, reply.rules)?;
         let mut range = b"bytes=".to_vec();
         write::decimal(&mut range, missing.part.start);
         range.push(b'-');
@@ -103,6 +103,7 @@ impl RestOf<'_> {
                 asked: &asked,
                 purpose: Purpose::Rest(&fields),
                 via: &client.worker.via_line,
+                rules: *reply.rules,
             },
             // Nothing can go between two parts of a body.
             interim: &InterimQueue::new(),

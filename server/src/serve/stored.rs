@@ -4,18 +4,16 @@ use std::ops::Range;
 
 use forebay_cache::StoredBody;
 use forebay_http::framing::BodyFraming;
-use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::conditional::write_fields_of_304;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::range::{RangeDecision, write_content_range};
 
-use super::head::Head;
+use super::head::{Head, Written};
 use super::long::LongAnswer;
 use super::{Answered, Reply};
 use crate::limits::INLINE_BODY_BYTES_MAX;
 use crate::lookup::{Hit, Part, write_strong_tag};
 use crate::out::Out;
-use crate::parse::ReplyForm;
 
 /// How far an answer has come without waiting.
 pub(crate) enum Begun {
@@ -33,11 +31,11 @@ pub(crate) fn serve_stored(
     hit: Hit<'_>,
     tag: &mut Vec<u8>,
 ) -> Begun {
-    let Reply { form, cache, .. } = *reply;
+    let Reply { form, cache, rules, .. } = *reply;
     let (meta, block) = (&hit.stored.meta, hit.stored.block());
     let decision = match hit.part {
         Part::NotModified => {
-            return Begun::Whole(not_modified(out, form, (meta, block), hit.age, cache));
+            return Begun::Whole(not_modified(reply, out, (meta, block), hit.age));
         }
         Part::Body(decision) => decision,
     };
@@ -52,8 +50,8 @@ pub(crate) fn serve_stored(
     // A 416 is no copy of the response, and must not be taken for one by a cache before us.
     let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
     let framing = body_framing(status, count);
-    let head = Head { status, block, age: Some(hit.age), framing, cache };
-    let keep_alive = head.write_with(out.text(), form, |text| {
+    let head = Head { status, reason: None, block, age: Some(hit.age), framing, cache, rules: Some(rules) };
+    let Written { status, keep_alive } = head.write_with(out.text(), form, |text| {
         if decision != RangeDecision::Whole {
             text.extend_from_slice(b"content-range: ");
             write_content_range(decision, body.bytes(), text);
@@ -94,16 +92,17 @@ fn append_body(reply: &Reply<'_>, out: &mut Out, hit: &Hit<'_>, part: Range<u32>
 
 /// Appends a 304 for a stored response: its metadata and its field lines.
 pub(super) fn not_modified(
+    reply: &Reply<'_>,
     out: &mut Out,
-    form: ReplyForm,
     (meta, block): (&StoredMeta, &[u8]),
     age: u32,
-    cache: &CacheStatus,
 ) -> Answered {
+    let Reply { form, cache, rules, .. } = *reply;
     let framing = BodyFraming::None;
-    let head = Head { status: 304, block: &[], age: Some(age), framing, cache };
-    let keep_alive = head.write_with(out.text(), form, |text| {
+    let age = Some(age);
+    let head = Head { status: 304, reason: None, block: &[], age, framing, cache, rules: Some(rules) };
+    let Written { status, keep_alive } = head.write_with(out.text(), form, |text| {
         write_fields_of_304(block, meta, text);
     });
-    Answered { status: 304, body_bytes: 0, keep_alive }
+    Answered { status, body_bytes: 0, keep_alive }
 }

@@ -13,6 +13,7 @@ use crate::clock;
 use crate::config::Site;
 use crate::counters::Counter;
 use crate::events::Event;
+use crate::fetch::OriginAnswer;
 use crate::key::write_key;
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
@@ -38,11 +39,11 @@ impl UnsafeTarget {
 
     /// Drops what is stored for the target and for what the answer says was made or moved by
     /// it; a failed request has changed nothing. The answer may be sent when this is done.
-    pub(crate) async fn invalidate(&self, worker: &Rc<Worker>, site: &Site, answer: &ResponseHead) {
-        if !invalidates(false, answer.status) {
+    pub(crate) async fn invalidate(&self, worker: &Rc<Worker>, site: &Site, answer: &OriginAnswer) {
+        if !invalidates(false, answer.received_status) {
             return;
         }
-        let mut keys = self.keys(site, answer).into_iter();
+        let mut keys = self.keys(site, &answer.head).into_iter();
         let is_busy = |key: &Vec<u8>| !drop_stored(worker, key);
         let Some(busy) = keys.find(is_busy) else {
             return;

@@ -13,11 +13,12 @@ use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
 use forebay_http::policy::vary::{FieldNames, Vary, secondary_key, vary_names};
+use forebay_rules::ast::{Control, Hook};
 use tokio::sync::oneshot;
 
 use super::fill::fill;
 use crate::clock;
-use crate::config::{Config, OriginAddress, RouteSettings};
+use crate::config::{Config, Route, RouteNumber, RouteSettings};
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::{
@@ -25,14 +26,15 @@ use crate::fetch::{
 };
 use crate::key::Place;
 use crate::lookup::Stale;
+use crate::rules::{Progress, Ruling};
 use crate::worker::Worker;
 
 /// Everything that the task needs; it outlives the client that started it.
 pub(super) struct Errand {
     pub(super) worker: Rc<Worker>,
     pub(super) config: Rc<Config>,
-    pub(super) origin: OriginAddress,
-    pub(super) route: RouteSettings,
+    /// Which route of the configuration it is for.
+    pub(super) number: RouteNumber,
     pub(super) asked: Asked,
     /// What is stored and to be validated.
     pub(super) stale: Option<Stale>,
@@ -43,9 +45,9 @@ pub(super) struct Errand {
 /// What the leader's own client is told.
 pub(super) enum Told {
     /// The answer is stored, or is being stored: follow it.
-    Follow { fwd_status: u16 },
+    Follow { fwd_status: u16, progress: Progress },
     /// The answer is not stored: it is yours alone.
-    Pass { answer: Box<OriginAnswer>, detail: &'static str },
+    Pass { answer: Box<OriginAnswer>, detail: &'static str, progress: Progress },
     /// There is no answer.
     Failed(Fault),
 }
@@ -61,7 +63,7 @@ pub(super) async fn lead(errand: Errand, leader: Leader, own: oneshot::Sender<To
             errand.worker.count(Counter::Validated);
             leader.validated(&update.head, update.times);
             errand.worker.has_stored();
-            tell(own, Told::Follow { fwd_status: 304 });
+            tell(own, Told::Follow { fwd_status: 304, progress: errand.asked.course.progress() });
         }
         Ok(Fetched::Answer(answer)) => errand.keep_or_pass(answer, leader, own).await,
     }
@@ -85,13 +87,30 @@ struct Update {
 }
 
 impl Errand {
+    fn route(&self) -> &Route {
+        &self.config.sites.place(self.number).1
+    }
+
+    fn ruling(&self) -> Ruling<'_> {
+        let (site, route) = self.config.sites.place(self.number);
+        Ruling {
+            worker: &self.worker,
+            client: None,
+            config: &self.config,
+            rules: &route.rules,
+            origin: Some(&site.origin),
+            course: &self.asked.course,
+            view: self.asked.view(),
+        }
+    }
+
     async fn fetch(&self) -> Result<Fetched, Fault> {
         let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.has_validator()) else {
             return Ok(Fetched::Answer(self.ask(Purpose::Fill).await?));
         };
         let conditions = conditions(stale);
         let mut answer = self.ask(Purpose::Validate(&conditions)).await?;
-        if answer.head.status != 304 {
+        if answer.received_status != 304 {
             return Ok(Fetched::Answer(answer));
         }
         // It has no body; having seen the end of none, the connection goes back to the pool.
@@ -107,9 +126,14 @@ impl Errand {
     async fn ask(&self, purpose: Purpose<'_>) -> Result<OriginAnswer, Fault> {
         let request = Exchange {
             worker: &self.worker,
-            origin: &self.origin,
+            origin: &self.config.sites.place(self.number).0.origin,
             settings: &self.config.server,
-            outbound: Outbound { asked: &self.asked, purpose, via: &self.worker.via_line },
+            outbound: Outbound {
+                asked: &self.asked,
+                purpose,
+                via: &self.worker.via_line,
+                rules: self.ruling(),
+            },
             interim: &self.interim,
         };
         exchange(&request, None).await
@@ -124,13 +148,13 @@ impl Errand {
         let arrival = arrival(answer);
         let stored = FieldBlock::parse(stale.block())?;
         let merged = merge_304(&stored, update);
-        let may_stay = check(&self.asked, stale.meta.status, &merged, &rules(&self.route)).is_ok()
+        let may_stay = check(&self.asked, stale.meta.status, &merged, &rules(&self.route().settings)).is_ok()
             && vary_names(merged.fields()) == vary_names(stored.fields());
         if !may_stay {
             return None;
         }
         let block = stored_lines(&merged, &arrival);
-        let mut meta = StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route));
+        let mut meta = StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route().settings));
         meta.body_bytes = stale.meta.body_bytes;
         Some(Update { head: stored_head(&meta, &block), times: times(&meta) })
     }
@@ -144,8 +168,10 @@ impl Errand {
         };
         match begun {
             Ok(filling) => {
-                tell(own, Told::Follow { fwd_status: answer.head.status });
-                fill(filling, answer.body, self.route.object_bytes_max).await;
+                let progress = self.asked.course.progress();
+                tell(own, Told::Follow { fwd_status: answer.received_status, progress });
+                let bytes_max = self.route().settings.object_bytes_max;
+                fill(filling, answer.body, bytes_max).await;
             }
             Err((leader, unkept)) => {
                 self.worker.count(Counter::NotStored);
@@ -154,17 +180,20 @@ impl Errand {
                 } else {
                     leader.decline_once();
                 }
-                tell(own, Told::Pass { answer: Box::new(answer), detail: unkept.detail });
+                let progress = self.asked.course.progress();
+                let (answer, detail) = (Box::new(answer), unkept.detail);
+                tell(own, Told::Pass { answer, detail, progress });
             }
         }
     }
 
     fn storable(&self, answer: &OriginAnswer) -> Result<Kept, Unkept> {
         let status = answer.head.status;
-        let rules = rules(&self.route);
+        permitted_by_rules(&self.ruling(), &answer.head.block)?;
+        let rules = rules(&self.route().settings);
         check(&self.asked, status, &answer.head.block, &rules)?;
         let length = answer.head.content_length;
-        if length.is_some_and(|length| length > self.route.object_bytes_max) {
+        if length.is_some_and(|length| length > self.route().settings.object_bytes_max) {
             return Err(Unkept::of(Refused::TooLarge));
         }
         let arrival = arrival(answer);
@@ -252,6 +281,25 @@ fn varies_by_rewritten(block: &FieldBlock) -> bool {
     };
     FieldNames::decode(&names).is_none_or(|names| names.iter().any(rewritten))
 }
+
+/// May it be stored as far as rules are concerned? They may forbid it, and what varies by a field
+/// that they change on the way to the origin has no key that is made of the client's fields.
+fn permitted_by_rules(ruling: &Ruling<'_>, block: &FieldBlock) -> Result<(), Unkept> {
+    let Ruling { rules, course, .. } = ruling;
+    let forbidden = course.is_on(Control::ServerNoStore) || course.is_off(Control::ResponseCacheable);
+    let Vary::Names(names) = vary_names(block.fields()) else {
+        return if forbidden { Err(RULED_OUT) } else { Ok(()) };
+    };
+    let changed = rules.program.changed_names(Hook::SendRequest);
+    let is_changed = |name: &[u8]| {
+        changed.iter().any(|changed| changed.as_bytes().eq_ignore_ascii_case(name))
+    };
+    let varies = FieldNames::decode(&names).is_none_or(|names| names.iter().any(is_changed));
+    if forbidden || varies { Err(RULED_OUT) } else { Ok(()) }
+}
+
+/// It depends on the request, so the next answer may be stored.
+const RULED_OUT: Unkept = Unkept { detail: "ruled-out", lasts: false };
 
 /// A request went alone because an earlier answer could not be stored. If its own could, the next
 /// requests share again.

@@ -24,6 +24,7 @@ use crate::key::Place;
 use crate::limits::JOINS_MAX;
 use crate::lookup::{Forward, Found, Hit, Stale, Wanted, lookup, stored_meta, validated};
 use crate::parse::Request;
+use crate::rules::Ruling;
 
 /// Where the answer comes from.
 pub(crate) enum Source<'w> {
@@ -50,6 +51,7 @@ pub(crate) struct Needs<'a> {
     pub(crate) key: &'a [u8],
     /// Gets what comes before the answer.
     pub(crate) interim: &'a InterimQueue,
+    pub(crate) ruling: &'a Ruling<'a>,
 }
 
 /// Obtains an answer for a request that `forward` speaks of. `variant` holds its secondary key if
@@ -146,12 +148,11 @@ impl<'w> Needs<'w> {
         variant: Option<&[u8]>,
         mut cache: CacheStatus,
     ) -> Result<Obtained<'w>, Fault> {
-        let asked = Asked::copy(self.request, self.client.peer.ip())?;
+        let asked = Asked::copy(self.request, self.ruling)?;
         let errand = Errand {
             worker: Rc::clone(&self.client.worker),
             config: Rc::clone(self.config),
-            origin: self.place.site.origin.clone(),
-            route: self.place.route.settings.clone(),
+            number: self.place.route.number,
             asked,
             stale,
             interim: self.interim.clone(),
@@ -159,7 +160,8 @@ impl<'w> Needs<'w> {
         let (own, told) = oneshot::channel();
         self.client.worker.spawn(lead(errand, leader, own));
         match told.await {
-            Ok(Told::Follow { fwd_status }) => {
+            Ok(Told::Follow { fwd_status, progress }) => {
+                self.ruling.course.resume(progress);
                 cache.fwd_status = Some(fwd_status);
                 let source = self.own_source(follower, variant).await?;
                 cache.stored = !matches!(source, Source::Alone);
@@ -168,8 +170,9 @@ impl<'w> Needs<'w> {
                 }
                 Ok(Obtained { source, cache })
             }
-            Ok(Told::Pass { answer, detail }) => {
-                cache.fwd_status = Some(answer.head.status);
+            Ok(Told::Pass { answer, detail, progress }) => {
+                self.ruling.course.resume(progress);
+                cache.fwd_status = Some(answer.received_status);
                 cache.detail = Some(detail);
                 Ok(Obtained { source: Source::Pass(answer), cache })
             }

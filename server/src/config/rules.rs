@@ -1,0 +1,182 @@
+//! The rule files that a configuration names: read, checked and planned with it.
+//!
+//! Rules of the server come first, then those of the site, then those of the route: each route has
+//! one program of them all.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use forebay_rules::ast::{Rules, Scope};
+use forebay_rules::diagnostic::{Diagnostic, Severity};
+use forebay_rules::plan::Program;
+use toml::de::DeValue;
+
+use super::error::{At, ConfigError, Place};
+use super::read::{Reader, Value, raw};
+use super::setting::{Problem, Setting};
+use super::{Site, read_file};
+use crate::limits::RULE_FILES_MAX;
+use crate::rules::Tally;
+
+/// The rules that hold for the requests of one route, or for those that no site serves.
+#[derive(Clone, Debug, Default)]
+pub struct RuleSet {
+    /// What runs.
+    pub program: Program,
+    /// Number of its first rule among those of all sets of the configuration.
+    pub first: usize,
+    /// Number of its first counter among those of all sets.
+    pub first_counter: usize,
+    /// Names and texts of the files, by which two sets are told apart.
+    sources: Vec<(PathBuf, String)>,
+}
+
+impl PartialEq for RuleSet {
+    fn eq(&self, other: &RuleSet) -> bool {
+        self.sources == other.sources
+    }
+}
+
+/// A rule file that was named somewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedFile {
+    path: PathBuf,
+    at: At,
+}
+
+/// Reads `rules`: the name of a file, or an array of names, relative to `dir`.
+pub(crate) fn named_files(
+    reader: &mut Reader<'_>,
+    setting: &Setting,
+    value: &Value<'_>,
+) -> Vec<NamedFile> {
+    let dir = reader.file.dir().to_owned();
+    let elements: Vec<&Value<'_>> = match value.get_ref() {
+        DeValue::Array(array) => array.iter().collect(),
+        _ => vec![value],
+    };
+    if let Some(beyond) = elements.get(RULE_FILES_MAX) {
+        let problem = setting.problem(format_args!("names more than {RULE_FILES_MAX} files"));
+        reader.problem(At::Span(beyond.span()), problem);
+    }
+    let named = elements.into_iter().take(RULE_FILES_MAX).filter_map(|element| {
+        let text = reader.keep_at(element.span(), setting.text(raw(element.get_ref())))?;
+        Some(NamedFile { path: dir.join(text), at: At::Span(element.span()) })
+    });
+    named.collect()
+}
+
+/// The same for the flag, which may be given more than once.
+pub(crate) fn named_by_flag(value: &str) -> NamedFile {
+    NamedFile { path: PathBuf::from(value), at: At::Flag("--rules".to_owned()) }
+}
+
+/// Every rule file of a configuration, each read once for each scope.
+#[derive(Default)]
+pub(crate) struct Library {
+    files: HashMap<(PathBuf, bool), Option<(Rules, String)>>,
+    /// Findings in the files themselves.
+    errors: Vec<ConfigError>,
+    rule_count: usize,
+    counter_count: usize,
+}
+
+impl Library {
+    /// Plans the rules of the server and those of each route.
+    pub(crate) fn plan(
+        &mut self,
+        reader: &mut Reader<'_>,
+        of_server: &[NamedFile],
+        sites: &mut [Site],
+    ) -> RuleSet {
+        for file in of_server {
+            self.open(reader, file, Scope::Server);
+        }
+        for site in &mut *sites {
+            for file in site.rule_files() {
+                self.open(reader, file, Scope::Route);
+            }
+        }
+        let server = self.set(of_server, &[]);
+        for site in sites {
+            site.plan_rules(|files| self.set(of_server, files));
+        }
+        server
+    }
+
+    /// For all rules that were planned.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally::new(self.rule_count, self.counter_count)
+    }
+
+    /// What was found in the files.
+    pub(crate) fn into_errors(self) -> Vec<ConfigError> {
+        self.errors
+    }
+
+    fn open(&mut self, reader: &mut Reader<'_>, file: &NamedFile, scope: Scope) {
+        let key = (file.path.clone(), scope == Scope::Server);
+        if self.files.contains_key(&key) {
+            return;
+        }
+        let read = match read_file(&file.path) {
+            Ok(text) => Some(text),
+            Err(errors) => {
+                let why = errors.iter().next().map(|error| error.message.clone());
+                let shown = file.path.display();
+                let why = why.unwrap_or_default();
+                reader.problem(file.at.clone(), Problem::new(format!("rules `{shown}`: {why}")));
+                None
+            }
+        };
+        let rules = read.and_then(|text| Some((self.check(&file.path, &text, scope)?, text)));
+        self.files.insert(key, rules);
+    }
+
+    fn check(&mut self, path: &Path, text: &str, scope: Scope) -> Option<Rules> {
+        let name = path.display().to_string();
+        let read = forebay_rules::read(&name, text, scope);
+        let errors = read.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+        let before = self.errors.len();
+        self.errors.extend(errors.map(|found| error_of(&name, text, found)));
+        (self.errors.len() == before).then_some(read.rules)
+    }
+
+    fn set(&mut self, of_server: &[NamedFile], of_route: &[NamedFile]) -> RuleSet {
+        let files = of_server.iter().map(|file| (file, true));
+        let files = files.chain(of_route.iter().map(|file| (file, false)));
+        let (mut lists, mut sources) = (Vec::new(), Vec::new());
+        for (file, is_server) in files {
+            if let Some(Some((rules, text))) = self.files.get(&(file.path.clone(), is_server)) {
+                lists.push(rules);
+                sources.push((file.path.clone(), text.clone()));
+            }
+        }
+        let program = Program::plan(&lists);
+        let (first, first_counter) = (self.rule_count, self.counter_count);
+        self.rule_count += program.rules().len();
+        self.counter_count += program.counters().len();
+        RuleSet { program, first, first_counter, sources }
+    }
+}
+
+/// A finding as an error of the configuration.
+fn error_of(file: &str, text: &str, found: &Diagnostic) -> ConfigError {
+    let line = text.lines().nth(found.at.line.saturating_sub(1) as usize).unwrap_or_default();
+    let before = line.get(..found.at.column.saturating_sub(1) as usize).unwrap_or_default();
+    let rest = line.get(before.len()..).unwrap_or_default();
+    let meant = rest.get(..found.at.len as usize).unwrap_or(rest);
+    let place = Place::Text {
+        file: file.to_owned(),
+        line: found.at.line as usize,
+        column: before.chars().count() + 1,
+        text: line.to_owned(),
+        width: meant.chars().count().max(1),
+    };
+    let problem = Problem::new(found.message.clone());
+    let problem = match &found.hint {
+        Some(hint) => problem.hint(hint.clone()),
+        None => problem,
+    };
+    ConfigError::new(place, problem)
+}

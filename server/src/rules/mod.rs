@@ -1,0 +1,25 @@
+//! Header rules at the points of the flow.
+//!
+//! | hook | where |
+//! |---|---|
+//! | `ReadRequest`, `Remap` | `request.rs`, before the site and before the key are known |
+//! | `SendRequest`, `ReadResponse` | `origin.rs`, around an exchange |
+//! | `SendResponse` | `response.rs`, while a head is written |
+//!
+//! A request carries a [`Course`] from hook to hook; a [`Ruling`] is what the rules of one hook see
+//! of it. Nothing here is done for a request whose rules have nothing to do at a hook.
+
+mod course;
+mod origin;
+mod request;
+mod response;
+mod ruling;
+mod tally;
+mod view;
+
+pub(crate) use course::{Course, Facts, Outbound, Progress};
+pub(crate) use request::{OwnAnswer, Rewritten, Ruled, rule_request};
+pub(crate) use response::NewStatus;
+pub(crate) use ruling::{RuleScratch, Ruling};
+pub use tally::{RuleCount, Tally};
+pub(crate) use view::{OwnedView, RequestView};

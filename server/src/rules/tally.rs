@@ -1,0 +1,203 @@
+//! What each rule has done and costs, as a worker counts it and others read it.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | all | the worker that has the configuration's copy | the control thread |
+//!
+//! Rules that run as one are counted as one: a number goes up at the first of them and down behind
+//! the last, so that the count of a rule is the sum of the numbers up to it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use forebay_rules::run::{Ran, Watch};
+
+use crate::clock;
+use crate::config::RuleSet;
+use crate::limits::RULE_SAMPLE_EVERY;
+
+/// The counts of one copy of a configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Tally(Arc<Cells>);
+
+/// Two configurations are equal whatever was counted.
+impl PartialEq for Tally {
+    fn eq(&self, _: &Tally) -> bool {
+        true
+    }
+}
+
+#[derive(Debug, Default)]
+struct Cells {
+    rules: Box<[Cell]>,
+    /// Those of the operator `counter`.
+    counters: Box<[AtomicU64]>,
+    /// Runs so far, of which some are timed.
+    runs: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Cell {
+    runs: AtomicU64,
+    matches: AtomicU64,
+    bytes: AtomicU64,
+    failures: AtomicU64,
+    timed: AtomicU64,
+    timed_ns: AtomicU64,
+}
+
+/// What one rule has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleCount {
+    /// Times that it was come to.
+    pub runs: u64,
+    /// Times that its conditions held.
+    pub matches: u64,
+    /// Bytes that it has put into heads.
+    pub bytes: u64,
+    /// Times that an operator could not do what it should.
+    pub failures: u64,
+    /// Runs of which the time was taken.
+    pub timed: u64,
+    /// Their time.
+    pub timed_ns: u64,
+}
+
+impl Tally {
+    /// With room for so many rules, and the counters that they count in.
+    pub(crate) fn new(rule_count: usize, counter_count: usize) -> Tally {
+        Tally(Arc::new(Cells {
+            // One beyond the last, where what ends there goes down.
+            rules: (0..=rule_count).map(|_| Cell::default()).collect(),
+            counters: (0..counter_count).map(|_| AtomicU64::new(0)).collect(),
+            runs: AtomicU64::new(0),
+        }))
+    }
+
+    /// One of the same size that nothing was counted in.
+    pub(crate) fn anew(&self) -> Tally {
+        Tally::new(self.0.rules.len().saturating_sub(1), self.0.counters.len())
+    }
+
+    /// Is there nothing to count?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.rules.len() <= 1
+    }
+
+    /// The operator `counter` of a set's rule.
+    pub(super) fn count(&self, rules: &RuleSet, counter: u32) {
+        if let Some(cell) = self.0.counters.get(rules.first_counter + counter as usize) {
+            add(cell, 1);
+        }
+    }
+
+    /// What was counted by the operator `counter`.
+    pub fn counter(&self, index: usize) -> u64 {
+        self.0.counters.get(index).map_or(0, |cell| cell.load(Relaxed))
+    }
+
+    /// Of every rule, in the order of the configuration's sets.
+    pub fn rules(&self) -> Vec<RuleCount> {
+        let mut sum = RuleCount::default();
+        let cells = self.0.rules.iter().take(self.0.rules.len().saturating_sub(1));
+        let counts = cells.map(|cell| {
+            sum.add(cell);
+            sum
+        });
+        counts.collect()
+    }
+}
+
+impl RuleCount {
+    fn add(&mut self, cell: &Cell) {
+        let pairs = [
+            (&mut self.runs, &cell.runs),
+            (&mut self.matches, &cell.matches),
+            (&mut self.bytes, &cell.bytes),
+            (&mut self.failures, &cell.failures),
+            (&mut self.timed, &cell.timed),
+            (&mut self.timed_ns, &cell.timed_ns),
+        ];
+        for (sum, number) in pairs {
+            *sum = sum.wrapping_add(number.load(Relaxed));
+        }
+    }
+}
+
+/// Only one thread writes, so nothing is lost between load and store, and no lock prefix is paid.
+fn add(cell: &AtomicU64, amount: u64) {
+    cell.store(cell.load(Relaxed).wrapping_add(amount), Relaxed);
+}
+
+/// Counts one run of the rules of a set.
+pub(super) struct Meter<'a> {
+    cells: &'a Cells,
+    first: usize,
+}
+
+/// The same, taking the time of each rule.
+pub(super) struct TimedMeter<'a> {
+    meter: Meter<'a>,
+    begun_ns: u64,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn new(tally: &'a Tally, first: usize) -> Meter<'a> {
+        Meter { cells: &tally.0, first }
+    }
+
+    /// Is this run one of those that are timed?
+    pub(super) fn samples(&self) -> bool {
+        add(&self.cells.runs, 1);
+        self.cells.runs.load(Relaxed) % RULE_SAMPLE_EVERY == 0
+    }
+
+    pub(super) fn timed(self) -> TimedMeter<'a> {
+        TimedMeter { meter: self, begun_ns: 0 }
+    }
+
+    /// Adds to each rule of a range.
+    fn spread(&self, rules: &Range<u32>, cell: impl Fn(&Cell) -> &AtomicU64, amount: u64) {
+        let bounds = [(rules.start, amount), (rules.end, amount.wrapping_neg())];
+        for (index, amount) in bounds {
+            if let Some(found) = self.cells.rules.get(self.first + index as usize) {
+                add(cell(found), amount);
+            }
+        }
+    }
+
+    fn count(&self, rules: &Range<u32>, ran: Ran) {
+        self.spread(rules, |cell| &cell.runs, 1);
+        if !ran.matched {
+            return;
+        }
+        self.spread(rules, |cell| &cell.matches, 1);
+        if ran.added_bytes > 0 {
+            let each = u64::from(ran.added_bytes) / rules.len().max(1) as u64;
+            self.spread(rules, |cell| &cell.bytes, each);
+        }
+        if ran.failed_count > 0 {
+            self.spread(rules, |cell| &cell.failures, u64::from(ran.failed_count));
+        }
+    }
+}
+
+impl Watch for Meter<'_> {
+    fn end(&mut self, rules: Range<u32>, ran: Ran) {
+        self.count(&rules, ran);
+    }
+}
+
+impl Watch for TimedMeter<'_> {
+    fn begin(&mut self, _: Range<u32>) {
+        self.begun_ns = clock::monotonic_ns();
+    }
+
+    fn end(&mut self, rules: Range<u32>, ran: Ran) {
+        let each_ns = (clock::monotonic_ns() - self.begun_ns) / rules.len().max(1) as u64;
+        self.meter.spread(&rules, |cell| &cell.timed, 1);
+        self.meter.spread(&rules, |cell| &cell.timed_ns, each_ns);
+        self.meter.count(&rules, ran);
+    }
+}

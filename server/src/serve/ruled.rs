@@ -1,0 +1,43 @@
+//! An answer that header rules give without asking anybody: a redirect, a refusal.
+
+use forebay_http::date::write_date;
+use forebay_http::framing::BodyFraming;
+use forebay_http::write;
+
+use super::head::{Head, Written};
+use super::{Answered, Reply};
+use crate::clock;
+use crate::out::Out;
+use crate::rules::OwnAnswer;
+
+/// Appends the answer: what the rules have for a body, else the reason in a line of text.
+pub(crate) fn serve_ruled(reply: &Reply<'_>, out: &mut Out, answer: &OwnAnswer) -> Answered {
+    let Reply { form, cache, rules, .. } = *reply;
+    let status = answer.status;
+    let line = [write::reason_phrase(status).as_bytes(), b"\n"].concat();
+    let (body, block): (&[u8], &[u8]) = match &answer.body {
+        Some(body) => (body, b"content-type: text/html; charset=utf-8\r\n"),
+        None => (&line, b"content-type: text/plain; charset=utf-8\r\n"),
+    };
+    let has_body = !matches!(status, 204 | 205 | 304);
+    let (body, block) = if has_body { (body, block) } else { (&b""[..], &b""[..]) };
+    let framing = match status {
+        204 | 304 => BodyFraming::None,
+        _ => BodyFraming::Length(body.len() as u64),
+    };
+    let reason = answer.reason.as_deref();
+    let head = Head { status, reason, block, age: None, framing, cache, rules: Some(rules) };
+    let text = out.text();
+    let Written { status, keep_alive } = head.write_with(text, form, |text| {
+        text.extend_from_slice(b"cache-control: no-store\r\n");
+        write::date_field(text, &write_date(clock::unix_seconds()));
+        if let Some(location) = &answer.location {
+            write::field(text, b"location", location);
+        }
+    });
+    if form.head_only {
+        return Answered { status, body_bytes: 0, keep_alive };
+    }
+    text.extend_from_slice(body);
+    Answered { status, body_bytes: body.len() as u64, keep_alive }
+}
