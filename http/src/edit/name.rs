@@ -77,16 +77,21 @@ impl<'a> FieldValue<'a> {
 /// collide cost no more than a walk.
 pub(super) fn name_hash(name: &[u8]) -> u32 {
     const CASE: u64 = u64::MAX / 0xff * 0x20;
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let (words, tail) = name.as_chunks::<8>();
     let mut hash = name.len() as u64;
     for word in words {
-        hash = (hash.rotate_left(29) ^ (u64::from_le_bytes(*word) | CASE)).wrapping_mul(FACTOR);
+        hash = mix(hash.rotate_left(29) ^ (u64::from_le_bytes(*word) | CASE));
     }
     if !tail.is_empty() {
-        hash = (hash.rotate_left(29) ^ (tail_word(name, tail) | CASE)).wrapping_mul(FACTOR);
+        hash = mix(hash.rotate_left(29) ^ (tail_word(name, tail) | CASE));
     }
-    (hash >> 32) as u32
+    hash as u32
+}
+
+/// Both halves of the product, so that every bit reaches the low ones, which choose the slot.
+fn mix(word: u64) -> u64 {
+    let product = u128::from(word) * 0x9e37_79b9_7f4a_7c15;
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// The last bytes as one word; where the name is long enough, together with some before them.
