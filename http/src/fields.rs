@@ -66,6 +66,11 @@ impl<'a> Fields<'a> {
         self.lines.iter().map(move |line| self.field(line))
     }
 
+    /// The line with this number, counted from 0 in the order received.
+    pub fn get(self, index: usize) -> Option<Field<'a>> {
+        self.lines.get(index).map(|line| self.field(line))
+    }
+
     /// Values of every line of one well-known field, in order.
     pub fn all(self, id: FieldId) -> impl Iterator<Item = &'a [u8]> + Clone {
         // A field that does not occur costs one test of a bit and no walk.

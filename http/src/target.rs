@@ -7,6 +7,7 @@
 
 use crate::{
     authority::Authority,
+    bytes::is_target_byte,
     error::RequestError,
     fields::FieldId,
     request::{Method, RequestHead, Version},
@@ -144,6 +145,17 @@ fn check_path(path_query: &[u8]) -> Result<(), RequestError> {
         }
     }
     Ok(())
+}
+
+/// May this be a path, or the end of one: what a request target may hold, no question mark, and
+/// each percent sign followed by two hexadecimal digits?
+pub fn is_path(path: &[u8]) -> bool {
+    is_query(path) && !path.contains(&b'?') && check_path(path).is_ok()
+}
+
+/// May this be a query: what a request target may hold, nothing else?
+pub fn is_query(query: &[u8]) -> bool {
+    query.iter().all(|byte| is_target_byte(*byte))
 }
 
 #[cfg(test)]

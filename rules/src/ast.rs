@@ -25,6 +25,15 @@ pub enum Hook {
     SendResponse,
 }
 
+impl Hook {
+    /// How many there are.
+    pub const COUNT: usize = 5;
+
+    /// All of them, in order.
+    pub const ALL: [Hook; Hook::COUNT] =
+        [Hook::ReadRequest, Hook::Remap, Hook::SendRequest, Hook::ReadResponse, Hook::SendResponse];
+}
+
 /// Whose rules they are: which hooks they may have, and which one they have by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {

@@ -11,4 +11,5 @@
 
 pub mod ast;
 pub mod diagnostic;
+pub mod plan;
 pub mod run;

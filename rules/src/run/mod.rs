@@ -1,13 +1,26 @@
 //! Running a program at one hook: conditions look, operators change.
 
+mod cookie;
+mod destination;
+mod detail;
+mod look;
+mod machine;
+mod matching;
+mod operate;
 mod surroundings;
+mod texts;
+mod time;
 mod transaction;
+mod watch;
 
 pub use surroundings::{CacheResult, Surroundings};
-pub use transaction::{ControlSet, Effects, State, Texts, Transaction};
+pub use texts::{RunLimits, Texts};
+pub use transaction::{ControlSet, Effects, State, Transaction};
+pub use watch::{Outcome, Ran, Watch};
 
-use forebay_http::edit::FieldEdit;
-use forebay_http::fields::Fields;
+use forebay_http::{edit::FieldEdit, fields::Fields};
+
+use crate::{ast::Hook, plan::Program};
 
 /// Everything that the rules of one hook see.
 pub struct Stage<'a, 'b, S> {
@@ -33,7 +46,7 @@ pub struct Stage<'a, 'b, S> {
 }
 
 /// A URL in parts, as they go on the wire.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Url<'a> {
     /// Without port, in brackets if it is an IPv6 address; empty if the client named none.
     pub host: &'a [u8],
@@ -44,3 +57,27 @@ pub struct Url<'a> {
     /// Behind the question mark; `None` without one.
     pub query: Option<&'a [u8]>,
 }
+
+impl Program {
+    /// Runs the rules of one hook. What they made lies in `texts` until the next run.
+    ///
+    /// It comes to an end: a program has no way back, so a run takes no more steps than it has.
+    /// Allocates nothing once `texts` and the buffer of the fields have grown.
+    pub fn run<S: Surroundings, W: Watch>(
+        &self,
+        hook: Hook,
+        stage: &mut Stage<'_, '_, S>,
+        texts: &mut Texts,
+        watch: &mut W,
+    ) -> Effects {
+        texts.begin();
+        if W::DETAILED {
+            detail::run(self, hook, stage, texts, watch)
+        } else {
+            machine::run(self.at(hook), stage, texts, watch)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -47,7 +47,7 @@ pub struct Transaction {
     pub controls: ControlSet,
 }
 
-/// What the rules of one hook want done beside changed fields. Texts lie in [`Texts`].
+/// What the rules of one hook want done beside changed fields. Texts lie in [`Texts`](super::Texts).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// `set-status`, `set-redirect`: in early hooks an answer of our own with this status.
@@ -58,14 +58,8 @@ pub struct Effects {
     pub location: Option<Range<usize>>,
     /// `set-body`
     pub body: Option<Range<usize>>,
-    /// The URL has changed; its parts are in [`Texts::url`].
+    /// The URL has changed; its parts are in [`Texts::url`](super::Texts::url).
     pub url_changed: bool,
     /// `set-conn-dscp`
     pub dscp: Option<u8>,
-}
-
-/// Buffers of a run, reused from run to run: texts that rules made, and the URL in the making.
-#[derive(Debug, Default)]
-pub struct Texts {
-    _private: (),
 }

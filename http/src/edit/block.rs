@@ -1,0 +1,186 @@
+//! Constant lines that are set or added together.
+
+use std::collections::HashSet;
+
+use super::{
+    FieldEdit,
+    fields::line_at,
+    name::{FieldName, FieldValue},
+};
+
+/// Bytes of a line, about: how many lines a stretch of text may have is guessed from it.
+const LINE_BYTES: usize = 64;
+
+/// One constant line.
+#[derive(Clone, Debug)]
+pub struct ConstantLine {
+    name: FieldName,
+    /// As it goes on the wire.
+    wire: Box<[u8]>,
+    /// It stands for all lines of its name; else it is one more.
+    is_set: bool,
+}
+
+impl ConstantLine {
+    /// One line with this value shall stand for all lines of this name.
+    pub fn set(name: FieldName, value: FieldValue<'_>) -> ConstantLine {
+        ConstantLine::new(name, value, true)
+    }
+
+    /// One more line.
+    pub fn append(name: FieldName, value: FieldValue<'_>) -> ConstantLine {
+        ConstantLine::new(name, value, false)
+    }
+
+    fn new(name: FieldName, value: FieldValue<'_>, is_set: bool) -> ConstantLine {
+        let mut wire = Vec::new();
+        crate::write::field(&mut wire, name.as_bytes(), value.as_bytes());
+        ConstantLine { name, wire: wire.into(), is_set }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &FieldName {
+        &self.name
+    }
+
+    /// Its value.
+    pub fn value(&self) -> FieldValue<'_> {
+        let value = self.name.as_bytes().len() + 2..self.wire.len() - 2;
+        FieldValue::checked(self.wire.get(value).unwrap_or_default())
+    }
+
+    pub(super) fn wire(&self) -> &[u8] {
+        &self.wire
+    }
+
+    /// Does it stand for all lines of its name?
+    pub fn is_set(&self) -> bool {
+        self.is_set
+    }
+}
+
+/// Constant lines that are set or added together, ready to be copied.
+#[derive(Clone, Debug)]
+pub struct ConstantLines {
+    lines: Vec<ConstantLine>,
+    /// All of them as they go on the wire.
+    wire: Box<[u8]>,
+    /// Names that are set, by hash: which line, or [`EMPTY`].
+    slots: Box<[u32]>,
+    /// No name is set after it occurred before: the lines can be copied as they are.
+    is_plain: bool,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl ConstantLines {
+    /// Of these lines, in this order.
+    pub fn new(lines: Vec<ConstantLine>) -> ConstantLines {
+        let mut wire = Vec::new();
+        let slot_count = (lines.len() * 4).next_power_of_two().max(8);
+        let mut block = ConstantLines {
+            lines: Vec::with_capacity(lines.len()),
+            wire: Box::default(),
+            slots: vec![EMPTY; slot_count].into(),
+            is_plain: true,
+        };
+        let mut appended: HashSet<Box<[u8]>> = HashSet::new();
+        for line in lines {
+            wire.extend_from_slice(&line.wire);
+            let name = line.name.as_bytes();
+            if line.is_set {
+                let repeats = block.sets(line.name.hash(), name)
+                    || appended.contains(&*name.to_ascii_lowercase());
+                block.is_plain &= !repeats;
+                block.insert(line.name.hash());
+            } else {
+                appended.insert(name.to_ascii_lowercase().into());
+            }
+            block.lines.push(line);
+        }
+        block.wire = wire.into();
+        block
+    }
+
+    /// The lines.
+    pub fn lines(&self) -> &[ConstantLine] {
+        &self.lines
+    }
+
+    /// The line that is pushed next is one of a name with this hash.
+    fn insert(&mut self, hash: u32) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots.get(at).is_some_and(|slot| *slot != EMPTY) {
+            at = (at + 1) & mask;
+        }
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = self.lines.len() as u32;
+        }
+    }
+
+    /// Is this name set by one of the lines?
+    fn sets(&self, hash: u32, name: &[u8]) -> bool {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while let Some(line) = self.slots.get(at).and_then(|slot| self.lines.get(*slot as usize)) {
+            if line.name.hash() == hash && line.name.as_bytes().eq_ignore_ascii_case(name) {
+                return true;
+            }
+            at = (at + 1) & mask;
+        }
+        false
+    }
+
+    /// See [`FieldEdit::apply`].
+    pub(super) fn apply(&self, edit: &mut FieldEdit<'_>) -> u32 {
+        if self.is_plain && self.is_free(edit) && self.fits(edit) {
+            edit.text.extend_from_slice(&self.wire);
+            let count = edit.unscanned_count.unwrap_or_default() + self.lines.len();
+            edit.unscanned_count = Some(count);
+            return 0;
+        }
+        let mut failed_count = 0;
+        for line in &self.lines {
+            failed_count += u32::from(edit.apply_line(line).is_err());
+        }
+        failed_count
+    }
+
+    fn fits(&self, edit: &FieldEdit<'_>) -> bool {
+        edit.check_room(self.wire.len(), self.lines.len()).is_ok()
+    }
+
+    /// Has the head no line of a name that is set? All its lines are counted then.
+    fn is_free(&self, edit: &mut FieldEdit<'_>) -> bool {
+        if edit.scanned == edit.start && self.is_walk_cheap(edit) {
+            return self.walk(edit);
+        }
+        edit.scan();
+        let set = self.lines.iter().filter(|line| line.is_set);
+        set.into_iter().all(|line| edit.find(&line.name).is_none())
+    }
+
+    /// One walk of a short head costs less than its index, and walks that are no longer than the
+    /// block cost no more than the block itself; any other could add up to the square of the rules.
+    fn is_walk_cheap(&self, edit: &FieldEdit<'_>) -> bool {
+        let bytes = edit.text.len() - edit.start;
+        edit.unscanned_count.is_none() || bytes <= self.lines.len() * LINE_BYTES
+    }
+
+    /// Compares each line of the head, none of which is in the table, with the names that are set.
+    fn walk(&self, edit: &mut FieldEdit<'_>) -> bool {
+        let (mut at, mut count) = (edit.start, 0);
+        while let Some((line, end)) = line_at(edit.text, at) {
+            edit.table.count_probe();
+            let name = edit.text.get(line.name()).unwrap_or_default();
+            if self.sets(line.hash, name) {
+                return false;
+            }
+            at = end;
+            count += 1;
+        }
+        edit.unscanned_count = Some(count);
+        at == edit.text.len()
+    }
+}

@@ -1,0 +1,351 @@
+//! The lines at the end of a buffer, being changed.
+
+use super::{
+    EditError, EditLimits, EditTable, FieldAt,
+    block::{ConstantLine, ConstantLines},
+    name::{FieldName, FieldValue, name_hash},
+    table::{Line, NONE},
+};
+use crate::bytes::{find_colon, trim_space};
+
+/// The field lines at the end of a buffer, as they go on the wire, being changed.
+///
+/// Dropped or finished, it leaves in the buffer exactly the lines that are to be sent.
+#[derive(Debug)]
+pub struct FieldEdit<'b> {
+    pub(super) text: &'b mut Vec<u8>,
+    pub(super) table: &'b mut EditTable,
+    limits: EditLimits,
+    /// First byte of the first line.
+    pub(super) start: usize,
+    /// All lines before this byte are in the table.
+    pub(super) scanned: usize,
+    /// Lines behind it, once they were counted.
+    pub(super) unscanned_count: Option<usize>,
+    /// Lines in the table that were not removed.
+    live_count: usize,
+    /// Bytes that the holes have.
+    hole_bytes: usize,
+}
+
+impl<'b> FieldEdit<'b> {
+    /// Begins to change the lines from `start` to the end of `text`: whole lines in wire form, as a
+    /// parser accepted them, without the empty line that ends a head.
+    pub fn new(
+        text: &'b mut Vec<u8>,
+        start: usize,
+        table: &'b mut EditTable,
+        limits: EditLimits,
+    ) -> FieldEdit<'b> {
+        debug_assert!(start <= text.len());
+        debug_assert!(text.get(start..).is_some_and(|rest| {
+            rest.is_empty() || rest.ends_with(b"\r\n") && !rest.ends_with(b"\r\n\r\n")
+        }));
+        table.clear();
+        FieldEdit {
+            start,
+            scanned: start,
+            text,
+            table,
+            limits,
+            unscanned_count: None,
+            live_count: 0,
+            hole_bytes: 0,
+        }
+    }
+
+    /// The first line of this name.
+    pub fn find(&mut self, name: &FieldName) -> Option<FieldAt> {
+        self.scan();
+        self.table.find(name.hash(), self.text, name.as_bytes()).map(FieldAt)
+    }
+
+    /// The next line of the same name.
+    pub fn next_duplicate(&self, at: FieldAt) -> Option<FieldAt> {
+        self.table.live_from(self.line(at)?.next).map(FieldAt)
+    }
+
+    /// The name of a line, as it is written there; empty if the line was removed.
+    pub fn name(&self, at: FieldAt) -> &[u8] {
+        let line = self.line(at).filter(|line| line.is_live());
+        line.and_then(|line| self.text.get(line.name())).unwrap_or_default()
+    }
+
+    /// The value of a line; empty if the line was removed.
+    pub fn value(&self, at: FieldAt) -> &[u8] {
+        self.line(at).and_then(|line| self.text.get(line.value())).unwrap_or_default()
+    }
+
+    /// Every line, those of one name in their order.
+    pub fn iter(&mut self) -> impl Iterator<Item = (FieldAt, &[u8], &[u8])> {
+        self.scan();
+        let live = self.table.lines.iter().enumerate().filter(|(_, line)| line.is_live());
+        live.map(|(index, line)| {
+            let part = |range| self.text.get(range).unwrap_or_default();
+            (FieldAt(index as u32), part(line.name()), part(line.value()))
+        })
+    }
+
+    /// Number of lines.
+    pub fn count(&mut self) -> usize {
+        self.scan();
+        self.live_count
+    }
+
+    /// Bytes of all lines, as they go on the wire.
+    pub fn wire_bytes(&self) -> usize {
+        self.text.len() - self.start - self.hole_bytes
+    }
+
+    /// Bytes of the buffer, with what is to be squeezed out at the end: grows with what is written.
+    pub fn buffer_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// One more line, behind those of its name.
+    pub fn append(
+        &mut self,
+        name: &FieldName,
+        value: FieldValue<'_>,
+    ) -> Result<FieldAt, EditError> {
+        self.scan();
+        self.check_room(name.as_bytes().len() + value.as_bytes().len() + 4, 1)?;
+        Ok(self.push(name, value))
+    }
+
+    /// One line with this value stands for all lines of this name.
+    pub fn set(&mut self, name: &FieldName, value: FieldValue<'_>) -> Result<FieldAt, EditError> {
+        let Some(at) = self.find(name) else {
+            self.check_room(name.as_bytes().len() + value.as_bytes().len() + 4, 1)?;
+            return Ok(self.push(name, value));
+        };
+        self.set_value(at, value)?;
+        let mut next = self.next_duplicate(at);
+        while let Some(duplicate) = next {
+            next = self.next_duplicate(duplicate);
+            self.remove(duplicate);
+        }
+        Ok(at)
+    }
+
+    /// Another value for one line.
+    pub fn set_value(&mut self, at: FieldAt, value: FieldValue<'_>) -> Result<(), EditError> {
+        let value = value.as_bytes();
+        let line = *self.line(at).filter(|line| line.is_live()).ok_or(EditError::Gone)?;
+        self.check_room(value.len().saturating_sub(line.value_len as usize), 0)?;
+        if value.len() <= line.value_len as usize {
+            self.overwrite(at, line, value);
+        } else {
+            self.rewrite(at, line, value);
+        }
+        Ok(())
+    }
+
+    /// Takes a line out; false if it was gone already.
+    pub fn remove(&mut self, at: FieldAt) -> bool {
+        let bytes = self.line(at).map_or(0, |line| line.whole().len());
+        let removed = self.table.remove(at.0);
+        if removed {
+            self.live_count -= 1;
+            self.hole_bytes += bytes;
+        }
+        removed
+    }
+
+    /// Takes all lines of this name out; how many they were.
+    pub fn remove_all(&mut self, name: &FieldName) -> usize {
+        let (mut next, mut count) = (self.find(name), 0);
+        while let Some(at) = next {
+            next = self.next_duplicate(at);
+            count += usize::from(self.remove(at));
+        }
+        count
+    }
+
+    /// Sets or appends a constant line.
+    pub fn apply_line(&mut self, line: &ConstantLine) -> Result<FieldAt, EditError> {
+        if line.is_set() && self.find(line.name()).is_some() {
+            return self.set(line.name(), line.value());
+        }
+        self.scan();
+        self.check_room(line.wire().len(), 1)?;
+        let start = self.text.len();
+        self.text.extend_from_slice(line.wire());
+        Ok(self.add_line(line.name(), start))
+    }
+
+    /// Sets or appends each of a run of constant lines, in their order; how many of them found no
+    /// room. Costs one copy while the head has none of the names that are set.
+    pub fn apply(&mut self, lines: &ConstantLines) -> u32 {
+        lines.apply(self)
+    }
+
+    /// Ends the edit: what was removed is squeezed out of the buffer.
+    pub fn finish(self) {
+        // `drop` does it, so that a head that is given up half-way never shows removed lines.
+        drop(self);
+    }
+
+    fn line(&self, at: FieldAt) -> Option<&Line> {
+        self.table.lines.get(at.0 as usize)
+    }
+
+    /// Is there room for this many more bytes and lines? All lines were counted.
+    pub(super) fn check_room(&self, bytes: usize, line_count: usize) -> Result<(), EditError> {
+        if self.wire_bytes() + bytes > self.limits.bytes_max as usize {
+            return Err(EditError::TooManyBytes);
+        }
+        let count = self.live_count + self.unscanned_count.unwrap_or_default() + line_count;
+        if line_count > 0 && count > self.limits.line_count_max as usize {
+            return Err(EditError::TooManyFields);
+        }
+        Ok(())
+    }
+
+    /// Appends a line; there is room, and all lines are in the table.
+    fn push(&mut self, name: &FieldName, value: FieldValue<'_>) -> FieldAt {
+        let start = self.text.len();
+        crate::write::field(self.text, name.as_bytes(), value.as_bytes());
+        self.add_line(name, start)
+    }
+
+    /// The line that was just written from `start` on comes into the table.
+    fn add_line(&mut self, name: &FieldName, start: usize) -> FieldAt {
+        let name_len = name.as_bytes().len();
+        let end = self.text.len();
+        let line = Line {
+            hash: name.hash(),
+            start: start as u32,
+            value_start: (start + name_len + 2) as u32,
+            value_len: (end - 2 - (start + name_len + 2)) as u32,
+            end: end as u32,
+            next: NONE,
+            name_len: name_len as u16,
+        };
+        self.scanned = end;
+        self.live_count += 1;
+        FieldAt(self.table.push(line, self.text))
+    }
+
+    /// A value that is no longer than the one that was there.
+    fn overwrite(&mut self, at: FieldAt, line: Line, value: &[u8]) {
+        let start = line.value_start as usize;
+        let end = start + value.len();
+        let old_end = line.whole().end;
+        if let Some(place) = self.text.get_mut(start..end) {
+            place.copy_from_slice(value);
+        }
+        if old_end > end + 2 {
+            if let Some(place) = self.text.get_mut(end..end + 2) {
+                place.copy_from_slice(b"\r\n");
+            }
+            self.add_hole(end + 2, old_end);
+        }
+        if let Some(line) = self.table.lines.get_mut(at.0 as usize) {
+            line.value_len = value.len() as u32;
+            line.end = (end + 2) as u32;
+        }
+    }
+
+    /// A longer value: the line moves to the end, and those of its name that follow it move behind
+    /// it, to keep their order.
+    fn rewrite(&mut self, at: FieldAt, line: Line, value: &[u8]) {
+        self.move_to_end(at, line, Some(value));
+        let mut next = self.next_duplicate(at);
+        while let Some(duplicate) = next {
+            if let Some(line) = self.line(duplicate).copied() {
+                self.move_to_end(duplicate, line, None);
+            }
+            next = self.next_duplicate(duplicate);
+        }
+    }
+
+    fn move_to_end(&mut self, at: FieldAt, line: Line, value: Option<&[u8]>) {
+        let start = self.text.len();
+        self.text.extend_from_within(line.name());
+        self.text.extend_from_slice(b": ");
+        let value_start = self.text.len();
+        match value {
+            Some(value) => self.text.extend_from_slice(value),
+            None => self.text.extend_from_within(line.value()),
+        }
+        let value_len = self.text.len() - value_start;
+        self.text.extend_from_slice(b"\r\n");
+        let whole = line.whole();
+        self.add_hole(whole.start, whole.end);
+        let end = self.text.len();
+        self.scanned = end;
+        if let Some(line) = self.table.lines.get_mut(at.0 as usize) {
+            line.start = start as u32;
+            line.value_start = value_start as u32;
+            line.value_len = value_len as u32;
+            line.end = end as u32;
+        }
+    }
+
+    fn add_hole(&mut self, start: usize, end: usize) {
+        self.table.holes.push((start as u32, end as u32));
+        self.hole_bytes += end - start;
+    }
+
+    /// Puts all lines into the table that are not in it.
+    pub(super) fn scan(&mut self) {
+        while self.scanned < self.text.len() {
+            let Some((line, end)) = line_at(self.text, self.scanned) else {
+                // No line: the caller broke its word. What stands there stays as it is.
+                debug_assert!(false, "the text from {} on is no field line", self.scanned);
+                break;
+            };
+            self.table.push(line, self.text);
+            self.live_count += 1;
+            self.scanned = end;
+        }
+        self.scanned = self.text.len();
+        self.unscanned_count = None;
+    }
+
+    /// Moves what is left to the front of the first hole.
+    fn squeeze(&mut self) {
+        let holes = &mut self.table.holes;
+        holes.sort_unstable();
+        let mut kept_end = match holes.first() {
+            Some((start, _)) => *start as usize,
+            None => return,
+        };
+        for (index, (_, hole_end)) in holes.iter().enumerate() {
+            let from = *hole_end as usize;
+            let to = holes.get(index + 1).map_or(self.text.len(), |(start, _)| *start as usize);
+            self.text.copy_within(from..to, kept_end);
+            kept_end += to - from;
+        }
+        self.text.truncate(kept_end);
+        holes.clear();
+    }
+}
+
+impl Drop for FieldEdit<'_> {
+    fn drop(&mut self) {
+        self.squeeze();
+    }
+}
+
+/// The line at this byte, and where the next one begins.
+pub(super) fn line_at(text: &[u8], start: usize) -> Option<(Line, usize)> {
+    let rest = text.get(start..)?;
+    let end = memchr::memchr(b'\n', rest)?;
+    let line = rest.get(..end.checked_sub(1)?)?;
+    let name_len = find_colon(line)?;
+    let name = line.get(..name_len)?;
+    let value = trim_space(line.get(name_len + 1..)?);
+    let value_start = value.as_ptr() as usize - rest.as_ptr() as usize;
+    let line = Line {
+        hash: name_hash(name),
+        start: start as u32,
+        value_start: (start + value_start) as u32,
+        value_len: value.len() as u32,
+        end: (start + end + 1) as u32,
+        next: NONE,
+        name_len: u16::try_from(name_len).ok()?,
+    };
+    Some((line, start + end + 1))
+}

@@ -1,0 +1,62 @@
+//! Finding lines of a head that is only read, by names that nobody knew beforehand.
+
+use super::{
+    EditTable, FieldName,
+    name::name_hash,
+    table::{Line, NONE},
+};
+use crate::fields::Fields;
+
+/// An index by name of the lines of one head, reused from head to head.
+#[derive(Clone, Debug, Default)]
+pub struct FieldIndex {
+    table: EditTable,
+    /// Names of the lines, one behind the other.
+    names: Vec<u8>,
+    is_made: bool,
+}
+
+impl FieldIndex {
+    /// Forgets the head.
+    pub fn clear(&mut self) {
+        self.is_made = false;
+    }
+
+    /// Values of the lines of this name, in order. `fields` are the same until the index is cleared.
+    pub fn all<'a>(
+        &mut self,
+        fields: Fields<'a>,
+        name: &FieldName,
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a, '_> {
+        if !self.is_made {
+            self.make(fields);
+        }
+        let table = &self.table;
+        let mut next = table.find(name.hash(), &self.names, name.as_bytes());
+        std::iter::from_fn(move || {
+            let index = next?;
+            next = table.lines.get(index as usize).and_then(|line| table.live_from(line.next));
+            fields.get(index as usize).map(|field| field.value)
+        })
+    }
+
+    fn make(&mut self, fields: Fields<'_>) {
+        self.table.clear();
+        self.names.clear();
+        for field in fields.iter() {
+            let start = self.names.len() as u32;
+            self.names.extend_from_slice(field.name);
+            let line = Line {
+                hash: name_hash(field.name),
+                start,
+                value_start: start,
+                value_len: 0,
+                end: start,
+                next: NONE,
+                name_len: field.name.len() as u16,
+            };
+            self.table.push(line, &self.names);
+        }
+        self.is_made = true;
+    }
+}

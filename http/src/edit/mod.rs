@@ -1,0 +1,87 @@
+//! Changing the fields of a head in place: what rules and native filters are written with.
+//!
+//! A head that is about to be sent stands at the end of a buffer, one `name: value CRLF` after
+//! another. [`FieldEdit`] borrows that buffer. It finds lines by name through an index that is
+//! made when the first name is looked for, appends new lines behind the old ones, and squeezes out
+//! what was removed in one pass at the end; so the buffer holds the head as it is to be sent, and
+//! nothing was allocated: the index lies in an [`EditTable`] that its owner reuses.
+//!
+//! ```
+//! use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue};
+//!
+//! let mut head = b"HTTP/1.1 200 OK\r\nServer: a\r\nVia: b\r\nVia: c\r\n".to_vec();
+//! let mut table = EditTable::default();
+//! let mut edit = FieldEdit::new(&mut head, 17, &mut table, EditLimits::default());
+//! let via = FieldName::parse(b"via").expect("a token");
+//! let at = edit.find(&via).expect("it is there");
+//! assert_eq!(edit.value(at), b"b");
+//! let next = edit.next_duplicate(at).expect("there is another");
+//! edit.remove(next);
+//! edit.set(&FieldName::parse(b"Server").unwrap(), FieldValue::parse(b"forebay").unwrap())?;
+//! edit.finish();
+//! assert_eq!(head, b"HTTP/1.1 200 OK\r\nVia: b\r\nServer: forebay\r\n");
+//! # Ok::<(), forebay_http::edit::EditError>(())
+//! ```
+//!
+//! Lines of one name keep their order; lines of different names need not. A value is parsed before
+//! it gets in, so that no byte of it can end a line. A location ([`FieldAt`]) is a small number: it
+//! stays good through every change of other lines, and of a removed line it yields nothing.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+mod block;
+mod fields;
+mod index;
+mod name;
+mod table;
+
+pub use block::{ConstantLine, ConstantLines};
+pub use fields::FieldEdit;
+pub use index::FieldIndex;
+pub use name::{FieldName, FieldValue};
+pub use table::EditTable;
+
+/// Where a field line stands in a head that is being changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldAt(u32);
+
+/// How large a head may become.
+#[derive(Clone, Copy, Debug)]
+pub struct EditLimits {
+    /// Bytes of all field lines together, as they go on the wire.
+    pub bytes_max: u32,
+    /// Field lines.
+    pub line_count_max: u32,
+}
+
+impl Default for EditLimits {
+    /// What nothing that reads HTTP refuses outright: 64 KiB, 1,000 lines.
+    fn default() -> EditLimits {
+        EditLimits { bytes_max: 64 * 1024, line_count_max: 1_000 }
+    }
+}
+
+/// A change that was not made; the head is as before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditError {
+    /// The head would have more lines than it may.
+    TooManyFields,
+    /// The head would have more bytes than it may.
+    TooManyBytes,
+    /// The line is no longer there.
+    Gone,
+}
+
+impl std::fmt::Display for EditError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            EditError::TooManyFields => "the head would have too many fields",
+            EditError::TooManyBytes => "the head would be too large",
+            EditError::Gone => "the field line was removed",
+        })
+    }
+}
+
+impl std::error::Error for EditError {}
+
+#[cfg(test)]
+mod tests;

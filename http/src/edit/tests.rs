@@ -1,0 +1,261 @@
+//! An edit leaves what a plain list of lines would hold, whatever the order of operations, and
+//! takes no more steps than there are lines and operations.
+
+use super::*;
+
+/// The slow and obvious version: lines in a list.
+#[derive(Clone, Debug, Default)]
+struct Model(Vec<(String, String)>);
+
+impl Model {
+    fn is(name: &str, other: &str) -> bool {
+        name.eq_ignore_ascii_case(other)
+    }
+
+    fn values(&self, name: &str) -> Vec<&str> {
+        let lines = self.0.iter().filter(|(other, _)| Model::is(name, other));
+        lines.map(|(_, value)| value.as_str()).collect()
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        let first = self.0.iter().position(|(other, _)| Model::is(name, other));
+        match first {
+            None => self.append(name, value),
+            Some(first) => {
+                self.0[first].1 = value.to_owned();
+                let mut index = 0;
+                self.0.retain(|(other, _)| {
+                    index += 1;
+                    index - 1 <= first || !Model::is(name, other)
+                });
+            }
+        }
+    }
+
+    fn append(&mut self, name: &str, value: &str) {
+        self.0.push((name.to_owned(), value.to_owned()));
+    }
+
+    fn wire_bytes(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum()
+    }
+}
+
+/// A sequence of numbers that looks random (xorshift64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+fn name(text: &str) -> FieldName {
+    FieldName::parse(text.as_bytes()).expect("a token")
+}
+
+fn value(text: &str) -> FieldValue<'_> {
+    FieldValue::parse(text.as_bytes()).expect("a value")
+}
+
+fn head_of(lines: &[(String, String)]) -> Vec<u8> {
+    let lines = lines.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    lines.collect::<String>().into_bytes()
+}
+
+/// Lines of a head, read by what reads heads elsewhere.
+fn lines_of(head: &[u8]) -> Model {
+    let block = crate::fields::FieldBlock::parse(head).expect("the head is whole");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("ASCII");
+    Model(block.fields().iter().map(|field| (text(field.name), text(field.value))).collect())
+}
+
+const NAMES: &[&str] = &["Via", "via", "X-A", "x-a", "Set-Cookie", "X-Long-Name-Of-A-Field", "b"];
+
+/// One random operation on both.
+fn step(random: &mut Random, edit: &mut FieldEdit<'_>, model: &mut Model) {
+    let picked = NAMES[random.below(NAMES.len() as u64) as usize];
+    let text = "v".repeat(random.below(12) as usize) + &random.below(100).to_string();
+    match random.below(8) {
+        0 | 1 => {
+            edit.set(&name(picked), value(&text)).expect("there is room");
+            model.set(picked, &text);
+        }
+        2 => {
+            edit.append(&name(picked), value(&text)).expect("there is room");
+            model.append(picked, &text);
+        }
+        3 => {
+            let before = model.0.len();
+            model.0.retain(|(other, _)| !Model::is(picked, other));
+            assert_eq!(edit.remove_all(&name(picked)), before - model.0.len());
+        }
+        4 => change_one(random, edit, model, picked, Some(&text)),
+        5 => change_one(random, edit, model, picked, None),
+        _ => {
+            let mut lines = Vec::new();
+            for index in 0..random.below(5) {
+                let (picked, text) = (NAMES[random.below(7) as usize], format!("c{index}"));
+                if random.below(2) == 0 {
+                    lines.push(ConstantLine::set(name(picked), value(&text)));
+                    model.set(picked, &text);
+                } else {
+                    lines.push(ConstantLine::append(name(picked), value(&text)));
+                    model.append(picked, &text);
+                }
+            }
+            assert_eq!(edit.apply(&ConstantLines::new(lines)), 0);
+        }
+    }
+}
+
+/// Another value for some line of this name, or none.
+fn change_one(
+    random: &mut Random,
+    edit: &mut FieldEdit<'_>,
+    model: &mut Model,
+    picked: &str,
+    text: Option<&str>,
+) {
+    let mut next = edit.find(&name(picked));
+    let skipped = random.below(3) as usize;
+    for _ in 0..skipped {
+        next = next.and_then(|at| edit.next_duplicate(at));
+    }
+    let of_name = |(_, (other, _)): &(usize, &(String, String))| Model::is(picked, other);
+    let index = model.0.iter().enumerate().filter(of_name).nth(skipped).map(|(index, _)| index);
+    assert_eq!(next.is_some(), index.is_some());
+    let (Some(at), Some(index)) = (next, index) else {
+        return;
+    };
+    match text {
+        Some(text) => {
+            edit.set_value(at, value(text)).expect("there is room");
+            model.0[index].1 = text.to_owned();
+        }
+        None => {
+            assert!(edit.remove(at) && !edit.remove(at));
+            assert_eq!((edit.value(at), edit.name(at)), (&b""[..], &b""[..]));
+            model.0.remove(index);
+        }
+    }
+}
+
+#[test]
+fn an_edit_leaves_what_a_list_of_lines_would_hold() {
+    let mut table = EditTable::default();
+    for seed in 1..3_000 {
+        let mut random = Random(seed << 32 | 0x9e37_79b9);
+        let mut model = Model::default();
+        for index in 0..random.below(6) {
+            model.append(NAMES[random.below(7) as usize], &format!("old{index}"));
+        }
+        let mut head = b"line\r\n".to_vec();
+        head.extend(head_of(&model.0));
+        let mut edit = FieldEdit::new(&mut head, 6, &mut table, EditLimits::default());
+        for _ in 0..random.below(12) {
+            step(&mut random, &mut edit, &mut model);
+            if random.below(3) == 0 {
+                assert_eq!(edit.wire_bytes(), model.wire_bytes(), "seed {seed}");
+                assert_eq!(edit.count(), model.0.len(), "seed {seed}");
+                assert_eq!(edit.iter().count(), model.0.len(), "seed {seed}");
+            }
+        }
+        edit.finish();
+        assert!(head.starts_with(b"line\r\n"));
+        let seen = lines_of(&head[6..]);
+        assert_eq!(seen.0.len(), model.0.len(), "seed {seed}: {seen:?} is not {model:?}");
+        for name in NAMES {
+            assert_eq!(seen.values(name), model.values(name), "seed {seed}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_value_cannot_end_a_line() {
+    for text in ["a\r\nX: b", "a\n", "a\r", "a\0", "\x7f", "a\x1bb"] {
+        assert_eq!(FieldValue::parse(text.as_bytes()), None, "{text:?}");
+    }
+    assert_eq!(FieldValue::parse(b" \ta\tb ").map(FieldValue::as_bytes), Some(&b"a\tb"[..]));
+    for text in ["", "a b", "a:", "a\r", "\u{e9}"] {
+        assert_eq!(FieldName::parse(text.as_bytes()), None, "{text:?}");
+    }
+    assert_eq!(name("ETAG"), name("etag"));
+    assert_ne!(name("etag"), name("etags"));
+}
+
+#[test]
+fn white_space_around_an_old_value_goes_with_its_line() {
+    let mut head = b"a:  x \t\r\nb:y\r\nc: \r\n".to_vec();
+    let mut table = EditTable::default();
+    let mut edit = FieldEdit::new(&mut head, 0, &mut table, EditLimits::default());
+    for (field, expected) in [("a", "x"), ("b", "y"), ("c", "")] {
+        let at = edit.find(&name(field)).expect("it is there");
+        assert_eq!(edit.value(at), expected.as_bytes(), "{field}");
+    }
+    edit.remove_all(&name("a"));
+    edit.set(&name("b"), value("")).expect("there is room");
+    edit.finish();
+    assert_eq!(String::from_utf8(head).expect("ASCII"), "b:\r\nc: \r\n");
+}
+
+#[test]
+fn a_head_does_not_outgrow_its_limits() {
+    let limits = EditLimits { bytes_max: 24, line_count_max: 3 };
+    let mut table = EditTable::default();
+    for indexed in [false, true] {
+        let mut head = b"a: 1\r\n".to_vec();
+        let mut edit = FieldEdit::new(&mut head, 0, &mut table, limits);
+        if indexed {
+            edit.find(&name("a"));
+        }
+        let many = |count: usize| {
+            let lines = (0..count).map(|index| name(&format!("n{index}")));
+            ConstantLines::new(lines.map(|name| ConstantLine::set(name, value(""))).collect())
+        };
+        assert_eq!(edit.apply(&many(4)), 2, "two of four lines have room");
+        assert_eq!(edit.append(&name("b"), value("")), Err(EditError::TooManyFields));
+        assert_eq!(edit.set(&name("b"), value("")), Err(EditError::TooManyFields));
+        assert_eq!(edit.set(&name("a"), value("12345678")), Err(EditError::TooManyBytes));
+        edit.set(&name("a"), value("1234567")).expect("24 bytes are allowed");
+        assert_eq!(edit.wire_bytes(), 24);
+        edit.remove_all(&name("n0"));
+        edit.append(&name("b"), value("1")).expect("there is room again");
+        drop(edit);
+        assert_eq!(String::from_utf8(head).expect("ASCII"), "n1: \r\na: 1234567\r\nb: 1\r\n");
+    }
+}
+
+/// 400 rules that each set a field of their own, one by one, under conditions in between, or as
+/// blocks: a few steps for each, whatever came before.
+#[test]
+fn steps_grow_with_the_lines_and_not_with_their_square() {
+    let mut table = EditTable::default();
+    for block_len in [1, 2, 10, 400] {
+        for looks_between in [false, true] {
+            let count_for = |rule_count: usize, table: &mut EditTable| {
+                let mut head = b"Host: a\r\nAccept: b\r\nVia: c\r\n".to_vec();
+                let mut edit = FieldEdit::new(&mut head, 0, table, EditLimits::default());
+                edit.table.probe_count.set(0);
+                let names: Vec<_> =
+                    (0..rule_count).map(|i| name(&format!("X-Rule-{i:03}"))).collect();
+                for names in names.chunks(block_len) {
+                    let line = |name: &FieldName| ConstantLine::set(name.clone(), value("v"));
+                    edit.apply(&ConstantLines::new(names.iter().map(line).collect()));
+                    if looks_between {
+                        assert_eq!(edit.find(&name("X-None")), None);
+                    }
+                }
+                let steps = edit.table.probe_count.get();
+                assert_eq!(edit.count(), rule_count + 3);
+                steps
+            };
+            let (few, many) = (count_for(100, &mut table), count_for(400, &mut table));
+            let shown = format!("blocks of {block_len}, {looks_between}: {few} and {many} steps");
+            assert!(many <= 6 * few.max(20) && many <= 400 * 8, "{shown}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Rules of one hook as a flat list of steps.
+
+use std::collections::HashMap;
+
+use forebay_http::edit::{ConstantLine, ConstantLines, FieldName, FieldValue};
+
+use super::{
+    Action, Group, Op, Part, Test,
+    change::{Looks, Place, changed_by, looks_at},
+    merge::{Unit, each_step, test_key, units},
+};
+use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Template, Tree};
+
+/// Compiles the rules of one hook. `captures`: one of them asks for what a regex has found.
+pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> Part {
+    let at_hook = |list: &'_ Vec<(u32, Rule)>| -> Vec<(u32, Rule)> {
+        list.iter().filter(|(_, rule)| rule.hook == hook).cloned().collect()
+    };
+    let lists: Vec<_> = lists.iter().map(at_hook).collect();
+    let mut compile = Compile { captures, ..Compile::default() };
+    for list in &lists {
+        compile.changed_names(list);
+        let first = compile.part.groups.len();
+        for unit in units(list.iter(), captures) {
+            compile.unit(&unit);
+        }
+        let end = compile.part.groups.len() as u32;
+        compile.part.groups[first..].iter_mut().for_each(|group| group.list_end = end);
+    }
+    compile.finish()
+}
+
+/// A place in the code that is not known yet.
+#[derive(Clone, Copy)]
+struct Label(u32);
+
+#[derive(Default)]
+struct Compile {
+    part: Part,
+    /// Somebody asks what a regex has found.
+    captures: bool,
+    /// Where the labels of this unit are.
+    labels: Vec<u32>,
+    /// Constant lines that wait for more of them.
+    lines: Vec<ConstantLine>,
+    /// Conditions by their texts.
+    tests: HashMap<String, u32>,
+    /// How often each place was changed so far.
+    versions: HashMap<Place, u32>,
+    /// Steps that look at the same condition while nothing has changed what it looks at.
+    looks: HashMap<(u32, u32), Vec<usize>>,
+}
+
+impl Compile {
+    fn unit(&mut self, unit: &Unit) {
+        let start = self.part.code.len();
+        self.labels.clear();
+        self.branches(&unit.branches, true);
+        self.part.code.push(Op::End);
+        self.resolve(start);
+        self.part.groups.push(Group {
+            rules: unit.rules.clone(),
+            start: start as u32,
+            list_end: 0,
+            last: unit.last,
+        });
+    }
+
+    fn label(&mut self) -> Label {
+        self.labels.push(u32::MAX);
+        Label(self.labels.len() as u32 - 1)
+    }
+
+    fn place(&mut self, label: Label) {
+        self.labels[label.0 as usize] = self.part.code.len() as u32;
+    }
+
+    /// Nested as deep as the parser let rules be nested.
+    fn branches(&mut self, branches: &[Branch], is_rule: bool) {
+        let end = self.label();
+        for branch in branches {
+            let (body, next) = (self.label(), self.label());
+            if let Some(condition) = &branch.condition {
+                self.condition(condition, body, next);
+            }
+            self.place(body);
+            if is_rule {
+                self.part.code.push(Op::Matched);
+            }
+            self.steps(&branch.steps, is_rule && branch.condition.is_none());
+            self.part.code.push(Op::Jump(end.0));
+            self.place(next);
+        }
+        self.place(end);
+    }
+
+    /// Goes on at `yes` or at `no`. The right side, on which trees grow long, is a loop.
+    fn condition(&mut self, mut tree: &Tree, mut yes: Label, mut no: Label) {
+        loop {
+            match tree {
+                Tree::Test(test) => return self.test(test, yes, no),
+                Tree::Not(inner) => {
+                    (yes, no) = (no, yes);
+                    tree = inner;
+                }
+                Tree::And(first, second) => {
+                    let both = self.label();
+                    self.condition(first, both, no);
+                    self.place(both);
+                    tree = second;
+                }
+                Tree::Or(first, second) => {
+                    let other = self.label();
+                    self.condition(first, yes, other);
+                    self.place(other);
+                    tree = second;
+                }
+            }
+        }
+    }
+
+    fn test(&mut self, test: &ast::Test, yes: Label, no: Label) {
+        let (yes, no) = if test.negated { (no, yes) } else { (yes, no) };
+        let part = &mut self.part;
+        let number = *self.tests.entry(test_key(test)).or_insert_with(|| {
+            part.tests.push(Test::new(test, self.captures));
+            part.tests.len() as u32 - 1
+        });
+        let version = match looks_at(test, self.captures) {
+            Looks::Anew => None,
+            Looks::Fixed => Some(0),
+            Looks::At(place) => Some(self.versions.get(&place).copied().unwrap_or_default()),
+        };
+        if let Some(version) = version {
+            self.looks.entry((number, version)).or_default().push(part.code.len());
+        }
+        part.code.push(Op::Test { test: number, memo: None, yes: yes.0, no: no.0 });
+    }
+
+    fn steps(&mut self, steps: &[Step], always: bool) {
+        for step in steps {
+            match step {
+                Step::Operate(operation) => self.operation(operation, always),
+                Step::If(branches) => {
+                    self.flush(always);
+                    self.branches(branches, false);
+                }
+            }
+        }
+        self.flush(always);
+    }
+
+    fn operation(&mut self, operation: &Operation, always: bool) {
+        if let Some(place) = changed_by(&operation.operator) {
+            *self.versions.entry(place).or_default() += 1;
+        }
+        match constant_line(&operation.operator) {
+            Some(line) => self.lines.push(line),
+            None => {
+                self.flush(always);
+                self.act(Action::Operate(operation.operator.clone()));
+            }
+        }
+        if operation.last {
+            self.part.code.push(Op::Last);
+        }
+    }
+
+    /// Writes the constant lines that wait. One line under a condition goes into the index at once,
+    /// since the next will look there.
+    fn flush(&mut self, always: bool) {
+        let mut lines = std::mem::take(&mut self.lines);
+        match lines.len() {
+            0 => {}
+            1 if !always => lines.drain(..).for_each(|line| self.act(Action::Line(line))),
+            _ => self.act(Action::Lines(ConstantLines::new(without_overwritten(lines)))),
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        self.part.actions.push(action);
+        self.part.code.push(Op::Act(self.part.actions.len() as u32 - 1));
+    }
+
+    /// Puts places for labels. All of them lead on, so that a run comes to an end.
+    fn resolve(&mut self, start: usize) {
+        let labels = &self.labels;
+        let resolve = |at: usize, label: &mut u32| {
+            *label = labels[*label as usize];
+            assert!(*label as usize > at, "a program has no way back");
+        };
+        for (offset, op) in self.part.code[start..].iter_mut().enumerate() {
+            let at = start + offset;
+            match op {
+                Op::Test { yes, no, .. } => {
+                    resolve(at, yes);
+                    resolve(at, no);
+                }
+                Op::Jump(to) => resolve(at, to),
+                Op::Matched | Op::Last | Op::Act(_) | Op::End => {}
+            }
+        }
+    }
+
+    /// Gives a memo to each condition that is looked at more than once.
+    fn finish(mut self) -> Part {
+        for places in self.looks.values().filter(|places| places.len() > 1) {
+            for place in places {
+                if let Op::Test { memo, .. } = &mut self.part.code[*place] {
+                    *memo = Some(self.part.memo_count as u32);
+                }
+            }
+            self.part.memo_count += 1;
+        }
+        self.part
+    }
+
+    fn changed_names(&mut self, list: &[(u32, Rule)]) {
+        let changed = &mut self.part.changed;
+        for (_, rule) in list {
+            each_step(&rule.branches, &mut |operation| {
+                if let Some(name) = changed_name(&operation.operator)
+                    && !changed.contains(&name)
+                {
+                    changed.push(name);
+                }
+            });
+        }
+    }
+}
+
+fn changed_name(operator: &Operator) -> Option<FieldName> {
+    match changed_by(operator)? {
+        Place::Field(name) => FieldName::parse(&name),
+        _ => None,
+    }
+}
+
+/// The line, if it is the same in every run and there is one.
+fn constant_line(operator: &Operator) -> Option<ConstantLine> {
+    let constant = |value: &Template| value.constant().map(<[u8]>::to_vec);
+    let (name, value, is_set) = match operator {
+        Operator::SetHeader(name, value) => (name, constant(value)?, true),
+        Operator::AddHeader(name, value) => (name, constant(value)?, false),
+        _ => return None,
+    };
+    let value = FieldValue::parse(&value).filter(|value| !value.as_bytes().is_empty())?;
+    Some(match is_set {
+        true => ConstantLine::set(name.clone(), value),
+        false => ConstantLine::append(name.clone(), value),
+    })
+}
+
+/// Leaves out lines that a later one of the run overwrites.
+fn without_overwritten(lines: Vec<ConstantLine>) -> Vec<ConstantLine> {
+    let mut set_later = std::collections::HashSet::new();
+    let mut kept: Vec<_> = lines
+        .into_iter()
+        .rev()
+        .filter(|line| {
+            let name = line.name().as_bytes().to_ascii_lowercase();
+            let is_overwritten = set_later.contains(&name);
+            if line.is_set() {
+                set_later.insert(name);
+            }
+            !is_overwritten
+        })
+        .collect();
+    kept.reverse();
+    kept
+}

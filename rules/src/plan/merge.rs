@@ -1,0 +1,131 @@
+//! Rules that follow each other and are one: the same condition, and nothing in between that could
+//! change what it looks at.
+
+use std::{fmt::Write, ops::Range};
+
+use super::change::{Looks, Place, changed_by, looks_at};
+use crate::ast::{Branch, Rule, Step, Test, Tree};
+
+/// A rule, or several that run as one.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) rules: Range<u32>,
+    pub(super) branches: Vec<Branch>,
+    pub(super) last: bool,
+}
+
+/// Puts together what may be.
+pub(super) fn units<'r>(rules: impl Iterator<Item = &'r (u32, Rule)>, captures: bool) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut open = Open::default();
+    for (number, rule) in rules {
+        let (condition, places) = only_condition(rule, captures).unzip();
+        let joins = condition.is_some()
+            && condition == open.condition
+            && places.is_some_and(|places| !places.iter().any(|at| open.changed.contains(at)));
+        match units.last_mut() {
+            Some(unit) if joins => {
+                unit.rules.end = number + 1;
+                unit.last = rule.last;
+                if let (Some(into), Some(from)) = (unit.branches.first_mut(), rule.branches.first())
+                {
+                    into.steps.extend(from.steps.iter().cloned());
+                }
+            }
+            _ => {
+                let branches = rule.branches.clone();
+                units.push(Unit { rules: *number..number + 1, branches, last: rule.last });
+                open = Open { condition, changed: Vec::new() };
+            }
+        }
+        open.add(rule);
+    }
+    units
+}
+
+/// What the next rule has to be to join.
+#[derive(Default)]
+struct Open {
+    /// `None`: no rule can join.
+    condition: Option<String>,
+    changed: Vec<Place>,
+}
+
+impl Open {
+    fn add(&mut self, rule: &Rule) {
+        let mut ends = rule.last;
+        each_step(&rule.branches, &mut |operation| {
+            ends |= operation.last;
+            let place = changed_by(&operation.operator);
+            if let Some(place) = place.filter(|place| !self.changed.contains(place)) {
+                self.changed.push(place);
+            }
+        });
+        if ends {
+            self.condition = None;
+        }
+    }
+}
+
+/// The condition of a rule that has but one branch, as a text, and what it looks at; `None` if it
+/// has several or may hold once and fail the next time.
+fn only_condition(rule: &Rule, captures: bool) -> Option<(String, Vec<Place>)> {
+    let [branch] = rule.branches.as_slice() else {
+        return None;
+    };
+    let (mut key, mut places) = (String::new(), Vec::new());
+    if let Some(tree) = &branch.condition {
+        write_tree(tree, captures, &mut key, &mut places)?;
+    }
+    Some((key, places))
+}
+
+fn write_tree(
+    mut tree: &Tree,
+    captures: bool,
+    key: &mut String,
+    places: &mut Vec<Place>,
+) -> Option<()> {
+    loop {
+        match tree {
+            Tree::Test(test) => {
+                match looks_at(test, captures) {
+                    Looks::Anew => return None,
+                    Looks::At(place) => places.push(place),
+                    Looks::Fixed => {}
+                }
+                // Writing to a string cannot fail.
+                let _ = write!(key, "{}{}", if test.negated { "!" } else { "" }, test_key(test));
+                return Some(());
+            }
+            Tree::Not(inner) => {
+                key.push('!');
+                tree = inner;
+            }
+            Tree::And(first, second) | Tree::Or(first, second) => {
+                key.push('(');
+                write_tree(first, captures, key, places)?;
+                key.push_str(if matches!(tree, Tree::And(..)) { ")&" } else { ")|" });
+                tree = second;
+            }
+        }
+    }
+}
+
+/// A condition, its `[NOT]` left aside, as a text that tells it from all others.
+pub(super) fn test_key(test: &Test) -> String {
+    format!("{:?} {:?}", test.subject, test.matcher)
+}
+
+/// Every operator of these branches, nested ones too.
+pub(super) fn each_step<'b>(
+    branches: &'b [Branch],
+    see: &mut impl FnMut(&'b crate::ast::Operation),
+) {
+    for step in branches.iter().flat_map(|branch| &branch.steps) {
+        match step {
+            Step::If(branches) => each_step(branches, see),
+            Step::Operate(operation) => see(operation),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Names that mean something else at another hook, and numbers of counters.
+
+use crate::ast::{Branch, Hook, Message, Operator, Part, Rule, Step, Template, Tree, Variable};
+
+/// The rule, with messages as its hook has them and counters by their numbers in the program; and
+/// whether it asks for what a regex has found.
+pub(super) fn rule(rule: &Rule, names: &[String], counters: &mut Vec<String>) -> (Rule, bool) {
+    let mut rule = rule.clone();
+    let mut resolve = Resolve { hook: rule.hook, names, counters, asks_for_captures: false };
+    resolve.branches(&mut rule.branches);
+    let asks_for_captures = resolve.asks_for_captures;
+    (rule, asks_for_captures)
+}
+
+struct Resolve<'r> {
+    hook: Hook,
+    names: &'r [String],
+    counters: &'r mut Vec<String>,
+    asks_for_captures: bool,
+}
+
+impl Resolve<'_> {
+    /// Nested as deep as the parser let rules be nested.
+    fn branches(&mut self, branches: &mut [Branch]) {
+        for branch in branches {
+            if let Some(condition) = &mut branch.condition {
+                self.condition(condition);
+            }
+            for step in &mut branch.steps {
+                match step {
+                    Step::If(branches) => self.branches(branches),
+                    Step::Operate(operation) => self.operator(&mut operation.operator),
+                }
+            }
+        }
+    }
+
+    fn condition(&mut self, mut tree: &mut Tree) {
+        loop {
+            match tree {
+                Tree::Test(test) => return self.variable(&mut test.subject),
+                Tree::Not(inner) => tree = inner,
+                Tree::And(first, second) | Tree::Or(first, second) => {
+                    self.condition(first);
+                    tree = second;
+                }
+            }
+        }
+    }
+
+    fn operator(&mut self, operator: &mut Operator) {
+        match operator {
+            Operator::SetHeader(_, value)
+            | Operator::AddHeader(_, value)
+            | Operator::AddCookie(_, value)
+            | Operator::SetCookie(_, value)
+            | Operator::SetDestination { value, .. }
+            | Operator::SetRedirect { location: value, .. }
+            | Operator::SetReason(value)
+            | Operator::SetBody(value)
+            | Operator::SetInt8(_, _, value)
+            | Operator::SetInt16(_, value) => self.template(value),
+            Operator::Counter(number) => *number = self.counter(*number),
+            _ => {}
+        }
+    }
+
+    fn template(&mut self, template: &mut Template) {
+        for part in &mut template.parts {
+            if let Part::Variable(variable) = part {
+                self.variable(variable);
+            }
+        }
+    }
+
+    fn variable(&mut self, variable: &mut Variable) {
+        self.asks_for_captures |= matches!(variable, Variable::LastCapture(_));
+        let Variable::Header(message, _) = variable else {
+            return;
+        };
+        *message = match (*message, self.hook) {
+            // Before there is another message, the client's request is the one at hand.
+            (_, Hook::ReadRequest | Hook::Remap) => Message::AtHand,
+            (Message::ServerRequest, Hook::SendRequest) => Message::AtHand,
+            (Message::AtHand, _) => Message::AtHand,
+            // Of the request to the origin nothing is kept once it is answered.
+            (Message::ClientRequest | Message::ServerRequest, _) => Message::ClientRequest,
+        };
+    }
+
+    /// Counters of the same name are one.
+    fn counter(&mut self, number: u32) -> u32 {
+        let name = self.names.get(number as usize).map(String::as_str).unwrap_or_default();
+        let known = self.counters.iter().position(|counter| counter == name);
+        let index = known.unwrap_or_else(|| {
+            self.counters.push(name.to_owned());
+            self.counters.len() - 1
+        });
+        index as u32
+    }
+}

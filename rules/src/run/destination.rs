@@ -1,0 +1,180 @@
+//! The URL of a request, being changed. What stands in it is always valid: a part is checked before
+//! it gets in.
+
+use std::ops::Range;
+
+use forebay_http::{
+    authority::Authority,
+    target::{is_path, is_query},
+};
+
+use super::Url;
+use crate::ast::UrlPart;
+
+/// A URL in the making.
+#[derive(Debug, Default)]
+pub(super) struct UrlText {
+    /// Parts, one behind the other; those that were replaced stay in it until the next run.
+    bytes: Vec<u8>,
+    host: Range<usize>,
+    port: Option<u16>,
+    path: Range<usize>,
+    query: Option<Range<usize>>,
+    is_changed: bool,
+}
+
+/// The part is not valid, or the URL would be too large: it stays as it was.
+#[derive(Debug)]
+pub(super) struct Invalid;
+
+impl UrlText {
+    pub(super) fn clear(&mut self) {
+        self.is_changed = false;
+    }
+
+    /// The URL, if it was changed.
+    pub(super) fn changed(&self) -> Option<Url<'_>> {
+        let part = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        self.is_changed.then(|| Url {
+            host: part(&self.host),
+            port: self.port,
+            path: part(&self.path),
+            query: self.query.as_ref().map(part),
+        })
+    }
+
+    /// Sets a part. `now` is the URL before the first change of this run.
+    pub(super) fn set(
+        &mut self,
+        now: Url<'_>,
+        part: &UrlPart,
+        value: &[u8],
+        bytes_max: usize,
+    ) -> Result<(), Invalid> {
+        match part {
+            UrlPart::Scheme => value.eq_ignore_ascii_case(b"http").then_some(()).ok_or(Invalid),
+            UrlPart::Host => self.set_host(now, value),
+            UrlPart::Port => self.set_port(now, value),
+            UrlPart::Path => self.set_path(now, value, bytes_max),
+            UrlPart::Query => self.set_query(now, Some(value), bytes_max),
+            UrlPart::QueryParameter(_) => Err(Invalid),
+            UrlPart::Whole => self.set_whole(now, value, bytes_max),
+        }
+    }
+
+    /// Takes a part out; false if that is not possible.
+    pub(super) fn remove(&mut self, now: Url<'_>, part: &UrlPart) -> bool {
+        match part {
+            UrlPart::Path => self.set_path(now, b"/", 1).is_ok(),
+            UrlPart::Port => {
+                self.begin(now);
+                self.port = None;
+                true
+            }
+            UrlPart::Query => {
+                self.begin(now);
+                self.query = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Copies the URL before its first change.
+    fn begin(&mut self, now: Url<'_>) {
+        if self.is_changed {
+            return;
+        }
+        self.bytes.clear();
+        self.host = self.push(now.host);
+        self.port = now.port;
+        self.path = self.push(now.path);
+        self.query = now.query.map(|query| self.push(query));
+        self.is_changed = true;
+    }
+
+    fn push(&mut self, text: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        start..self.bytes.len()
+    }
+
+    fn set_host(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), Invalid> {
+        let authority = Authority::parse(value).ok_or(Invalid)?;
+        if authority.port.is_some() {
+            return Err(Invalid);
+        }
+        self.begin(now);
+        self.host = self.push(value);
+        Ok(())
+    }
+
+    fn set_port(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), Invalid> {
+        let port = str::from_utf8(value).ok().and_then(|port| port.parse::<u16>().ok());
+        let port = port.filter(|port| *port > 0).ok_or(Invalid)?;
+        self.begin(now);
+        self.port = Some(port);
+        Ok(())
+    }
+
+    /// With or without the slash at its beginning.
+    fn set_path(&mut self, now: Url<'_>, value: &[u8], bytes_max: usize) -> Result<(), Invalid> {
+        let path = value.strip_prefix(b"/").unwrap_or(value);
+        let query_bytes = self.now_or(now).query.map_or(0, <[u8]>::len);
+        if !is_path(path) || path.len() + 1 + query_bytes > bytes_max.max(query_bytes + 1) {
+            return Err(Invalid);
+        }
+        self.begin(now);
+        let start = self.bytes.len();
+        self.bytes.push(b'/');
+        self.bytes.extend_from_slice(path);
+        self.path = start..self.bytes.len();
+        Ok(())
+    }
+
+    /// `None` takes it out.
+    pub(super) fn set_query(
+        &mut self,
+        now: Url<'_>,
+        value: Option<&[u8]>,
+        bytes_max: usize,
+    ) -> Result<(), Invalid> {
+        let path_bytes = self.now_or(now).path.len();
+        let value = value.filter(|value| !value.is_empty());
+        if value.is_some_and(|value| !is_query(value) || value.len() + path_bytes > bytes_max) {
+            return Err(Invalid);
+        }
+        self.begin(now);
+        self.query = value.map(|value| self.push(value));
+        Ok(())
+    }
+
+    /// `http://host[:port][/path][?query]`
+    fn set_whole(&mut self, now: Url<'_>, value: &[u8], bytes_max: usize) -> Result<(), Invalid> {
+        let rest = value.strip_prefix(b"http://").ok_or(Invalid)?;
+        let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at_checked(end).ok_or(Invalid)?;
+        let authority = Authority::parse(authority).ok_or(Invalid)?;
+        let mark = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
+        let (path, query) = target.split_at_checked(mark).ok_or(Invalid)?;
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        let query = query.strip_prefix(b"?");
+        let is_valid = is_path(path) && query.is_none_or(is_query);
+        if !is_valid || target.len() + 1 > bytes_max {
+            return Err(Invalid);
+        }
+        self.begin(now);
+        self.host = self.push(authority.host);
+        self.port = authority.port;
+        let start = self.bytes.len();
+        self.bytes.push(b'/');
+        self.bytes.extend_from_slice(path);
+        self.path = start..self.bytes.len();
+        self.query = query.map(|query| self.push(query));
+        Ok(())
+    }
+
+    fn now_or<'u>(&'u self, now: Url<'u>) -> Url<'u> {
+        self.changed().unwrap_or(now)
+    }
+}

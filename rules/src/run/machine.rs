@@ -1,0 +1,148 @@
+//! Running the flat program.
+
+use super::{
+    Effects, Outcome, Ran, Stage, Surroundings, Texts, Watch,
+    look::look,
+    matching::{as_text, captures, holds},
+    operate::operate,
+};
+use crate::{
+    ast::Matcher,
+    plan::{Action, Group, Op, Part, Test},
+};
+
+/// A condition was not looked at yet, does not hold, holds.
+const UNKNOWN: u8 = 0;
+const FAILS: u8 = 1;
+const HOLDS: u8 = 2;
+
+/// What a group does to the run.
+#[derive(Default)]
+struct Progress {
+    matched: bool,
+    /// No rule of this list runs after this group.
+    last: bool,
+    failed_count: u32,
+}
+
+pub(super) fn run<S: Surroundings, W: Watch>(
+    part: &Part,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+    watch: &mut W,
+) -> Effects {
+    let mut effects = Effects::default();
+    texts.memo.clear();
+    texts.memo.resize(part.memo_count, UNKNOWN);
+    let mut next = 0;
+    while let Some(group) = part.groups.get(next) {
+        next += 1;
+        watch.begin(group.rules.clone());
+        let bytes_before = stage.fields.buffer_bytes();
+        let progress = run_group(part, group, stage, texts, &mut effects);
+        let added_bytes = stage.fields.buffer_bytes().saturating_sub(bytes_before) as u32;
+        let Progress { matched, failed_count, last } = progress;
+        watch.end(group.rules.clone(), Ran { matched, added_bytes, failed_count });
+        if last || group.last {
+            next = group.list_end as usize;
+        }
+        if next == group.list_end as usize {
+            texts.captured.clear();
+        }
+    }
+    effects
+}
+
+fn run_group<S: Surroundings>(
+    part: &Part,
+    group: &Group,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+    effects: &mut Effects,
+) -> Progress {
+    let mut progress = Progress::default();
+    let mut at = group.start;
+    while let Some(op) = part.code.get(at as usize) {
+        at = match op {
+            Op::Test { test, memo, yes, no } => {
+                let Some(test) = part.tests.get(*test as usize) else {
+                    break;
+                };
+                let held = match memo {
+                    None => look_at(test, stage, texts),
+                    Some(memo) => remembered(*memo, test, stage, texts),
+                };
+                if held { *yes } else { *no }
+            }
+            Op::Matched => {
+                progress.matched = true;
+                at + 1
+            }
+            Op::Last => {
+                progress.last = true;
+                at + 1
+            }
+            Op::Act(action) => {
+                if let Some(action) = part.actions.get(*action as usize) {
+                    progress.failed_count += act(action, stage, texts, effects);
+                }
+                at + 1
+            }
+            Op::Jump(to) => *to,
+            Op::End => break,
+        };
+    }
+    progress
+}
+
+fn remembered<S: Surroundings>(
+    memo: u32,
+    test: &Test,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+) -> bool {
+    let known = texts.memo.get(memo as usize).copied().unwrap_or(UNKNOWN);
+    if known != UNKNOWN {
+        return known == HOLDS;
+    }
+    let held = look_at(test, stage, texts);
+    if let Some(place) = texts.memo.get_mut(memo as usize) {
+        *place = if held { HOLDS } else { FAILS };
+    }
+    held
+}
+
+/// Does the condition, its `[NOT]` left aside, hold now?
+pub(super) fn look_at<S: Surroundings>(
+    test: &Test,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+) -> bool {
+    let Texts { sight, captured, second, value, .. } = texts;
+    let seen = look(&test.subject, stage, sight, captured);
+    match (&test.matcher, &test.locations) {
+        (Matcher::Regex(regex), Some(locations)) => {
+            // The text may be what the last regex captured, which this one is about to replace.
+            second.clear();
+            second.extend_from_slice(as_text(seen, value));
+            captures(regex, locations, second, captured)
+        }
+        (matcher, _) => holds(matcher, seen, value),
+    }
+}
+
+/// How many operators failed.
+fn act<S: Surroundings>(
+    action: &Action,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+    effects: &mut Effects,
+) -> u32 {
+    match action {
+        Action::Lines(lines) => stage.fields.apply(lines),
+        Action::Line(line) => u32::from(stage.fields.apply_line(line).is_err()),
+        Action::Operate(operator) => {
+            u32::from(operate(operator, stage, texts, effects) == Outcome::Failed)
+        }
+    }
+}
