@@ -10,5 +10,12 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod check;
 pub mod diagnostic;
+mod lex;
+pub mod limits;
+mod parse;
+mod read;
 pub mod run;
+
+pub use read::{Read, read};
