@@ -35,6 +35,56 @@ pub struct Diagnostic {
     pub hint: Option<String>,
 }
 
+impl Diagnostic {
+    /// The file is refused for this.
+    pub(crate) fn error(at: At, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Error, at, message: message.into(), hint: None }
+    }
+
+    /// It runs, but hardly as it is meant.
+    pub(crate) fn warning(at: At, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, at, message: message.into(), hint: None }
+    }
+
+    /// With what to write instead.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// What is wrong with a file so far.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Diagnostic>,
+}
+
+impl Findings {
+    /// One more.
+    pub(crate) fn push(&mut self, finding: Diagnostic) {
+        use crate::limits::FINDINGS_MAX;
+        match self.list.len() {
+            len if len < FINDINGS_MAX => self.list.push(finding),
+            FINDINGS_MAX => {
+                let message = format!("more than {FINDINGS_MAX} findings: the rest is left out");
+                self.list.push(Diagnostic::error(finding.at, message));
+            }
+            _ => {}
+        }
+    }
+
+    /// What went well; what did not is kept as a finding.
+    pub(crate) fn keep<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
+        result.map_err(|finding| self.push(finding)).ok()
+    }
+
+    /// All, in the order of the file.
+    pub(crate) fn into_list(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|finding| finding.at);
+        self.list
+    }
+}
+
 /// A finding with the name and the text of its file, to be printed with the line and a caret.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {

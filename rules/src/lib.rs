@@ -10,6 +10,13 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod check;
 pub mod diagnostic;
+mod lex;
+pub mod limits;
+mod parse;
 pub mod plan;
+mod read;
 pub mod run;
+
+pub use read::{Read, read};

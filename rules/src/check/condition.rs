@@ -1,0 +1,60 @@
+//! One condition: what is looked at, and what it has to be.
+
+use crate::{
+    ast::{Hook, Test},
+    check::{
+        matcher::matcher,
+        variable::{Kind, variable},
+    },
+    diagnostic::{At, Diagnostic, Findings},
+    lex::Word,
+    parse::ConditionFlags,
+};
+
+/// A condition that is no hook and no group. Each of its parts is looked at, whatever is wrong with
+/// the others.
+pub(crate) fn condition(
+    hook: Hook,
+    name: &Word,
+    operand: Option<&Word>,
+    flags: &ConditionFlags,
+    at: At,
+    findings: &mut Findings,
+) -> Option<Test> {
+    let subject = findings.keep(variable(name, hook))?;
+    let matcher = matcher(name, &subject, operand, flags, findings)?;
+    Some(Test { subject, matcher, negated: flags.not.is_some(), at })
+}
+
+/// `%{GROUP}` has flags that join it with what follows, and no operand.
+pub(crate) fn group(operand: Option<&Word>, flags: &ConditionFlags) -> Result<(), Diagnostic> {
+    if let Some(operand) = operand {
+        return Err(Diagnostic::error(operand.at, "a group has no operand"));
+    }
+    match flags.nocase.or(flags.case).or(flags.how.map(|how| how.1)) {
+        Some(at) => Err(Diagnostic::error(at, "this flag means nothing for a group")),
+        None => Ok(()),
+    }
+}
+
+/// `%{GROUP:END}` has neither.
+pub(crate) fn group_end(operand: Option<&Word>, flags: &ConditionFlags) -> Result<(), Diagnostic> {
+    if let Some(operand) = operand {
+        return Err(Diagnostic::error(operand.at, "a group has no operand"));
+    }
+    match flags.or.or(flags.not).or(flags.last).or(flags.nocase).or(flags.how.map(|how| how.1)) {
+        Some(at) => Err(Diagnostic::error(at, "flags at the end of a group are not looked at")
+            .hint("give them to the %{GROUP} that begins it")),
+        None => Ok(()),
+    }
+}
+
+/// What an operand of a condition may be, for messages.
+pub(crate) fn allowed(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "=text, <text, >text, /regex/ or (a,b,c)",
+        Kind::Number => "=5, <5, >5 or (1,2,3)",
+        Kind::Flag => "no operand; [NOT] turns it round",
+        Kind::Address => "=address, /regex/, (a,b) or {10.0.0.0/8,192.0.2.1-192.0.2.9}",
+    }
+}

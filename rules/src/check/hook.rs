@@ -1,0 +1,83 @@
+//! Hooks: where in the flow a rule runs.
+
+use crate::{
+    ast::{Hook, Scope},
+    diagnostic::Diagnostic,
+    lex::Word,
+    parse::ConditionFlags,
+};
+
+/// Names end so; those that are none still count as hooks that are spelled wrong.
+pub(crate) fn is_hook(variable: &Word) -> bool {
+    variable.as_str().ends_with("_HOOK")
+}
+
+/// The hook that a condition names.
+pub(crate) fn hook(
+    variable: &Word,
+    operand: Option<&Word>,
+    flags: &ConditionFlags,
+    scope: Scope,
+) -> Result<Hook, Diagnostic> {
+    if let Some(operand) = operand {
+        return Err(Diagnostic::error(operand.at, "a hook has no operand"));
+    }
+    let meaningless = [flags.or, flags.not, flags.nocase, flags.last, flags.how.map(|how| how.1)];
+    if let Some(at) = meaningless.into_iter().flatten().next() {
+        return Err(Diagnostic::error(at, "this flag means nothing for a hook"));
+    }
+    let hook = named(variable)?;
+    match (hook, scope) {
+        (Hook::ReadRequest, Scope::Route) => {
+            let message = format!("{} runs before the site is known", variable.as_str());
+            Err(Diagnostic::error(variable.at, message)
+                .hint("REMAP_PSEUDO_HOOK here, or put the rule into the rules for all sites"))
+        }
+        (Hook::Remap, Scope::Server) if variable.as_str() == "REMAP_PSEUDO_HOOK" => {
+            let message = "REMAP_PSEUDO_HOOK belongs to a site or a route; these rules are for all";
+            Err(Diagnostic::error(variable.at, message).hint(
+                "READ_REQUEST_HDR_HOOK here, or put the rule into the rules of a site or a route",
+            ))
+        }
+        _ => Ok(hook),
+    }
+}
+
+fn named(variable: &Word) -> Result<Hook, Diagnostic> {
+    const NAMES: &[&str] = &[
+        "READ_REQUEST_HDR_HOOK",
+        "READ_REQUEST_PRE_REMAP_HOOK",
+        "REMAP_PSEUDO_HOOK",
+        "POST_REMAP_HOOK",
+        "SEND_REQUEST_HDR_HOOK",
+        "READ_RESPONSE_HDR_HOOK",
+        "SEND_RESPONSE_HDR_HOOK",
+        "TXN_START_HOOK",
+    ];
+    match variable.as_str() {
+        "READ_REQUEST_HDR_HOOK" | "READ_REQUEST_PRE_REMAP_HOOK" | "TXN_START_HOOK" => {
+            Ok(Hook::ReadRequest)
+        }
+        "REMAP_PSEUDO_HOOK" | "POST_REMAP_HOOK" => Ok(Hook::Remap),
+        "SEND_REQUEST_HDR_HOOK" => Ok(Hook::SendRequest),
+        "READ_RESPONSE_HDR_HOOK" => Ok(Hook::ReadResponse),
+        "SEND_RESPONSE_HDR_HOOK" => Ok(Hook::SendResponse),
+        "TXN_CLOSE_HOOK" => {
+            let message = "TXN_CLOSE_HOOK comes after the answer, when nothing can be changed";
+            Err(Diagnostic::error(variable.at, message).hint("SEND_RESPONSE_HDR_HOOK is the last"))
+        }
+        name => Err(Diagnostic::error(variable.at, format!("no hook is called {name}"))
+            .hint(super::suggest::did_you_mean(name, NAMES))),
+    }
+}
+
+/// As the language calls it.
+pub(crate) fn name(hook: Hook) -> &'static str {
+    match hook {
+        Hook::ReadRequest => "READ_REQUEST_HDR_HOOK",
+        Hook::Remap => "REMAP_PSEUDO_HOOK",
+        Hook::SendRequest => "SEND_REQUEST_HDR_HOOK",
+        Hook::ReadResponse => "READ_RESPONSE_HDR_HOOK",
+        Hook::SendResponse => "SEND_RESPONSE_HDR_HOOK",
+    }
+}

@@ -1,0 +1,22 @@
+//! Names, operands and hooks: what a line means, or why it means nothing here.
+
+mod condition;
+mod field;
+mod hook;
+mod matcher;
+mod number;
+mod operator;
+mod pattern;
+mod qualifier;
+mod range;
+mod reach;
+mod refused;
+mod set;
+pub(crate) mod suggest;
+mod template;
+mod variable;
+
+pub(crate) use condition::{condition, group, group_end};
+pub(crate) use hook::{hook, is_hook};
+pub(crate) use operator::{Checker, OperatorLine};
+pub(crate) use reach::look_for_unreachable;

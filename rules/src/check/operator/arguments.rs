@@ -1,0 +1,90 @@
+//! What follows the name of an operator.
+
+use crate::{
+    ast::{Hook, Template},
+    check::template::{joined, template},
+    diagnostic::{At, Diagnostic, Findings},
+    lex::Word,
+    parse::OperatorFlags,
+};
+
+type Checked<T> = Result<T, Diagnostic>;
+
+/// The words of an operator, and what they are read for.
+pub(crate) struct Arguments<'a, 'f> {
+    pub(crate) name: &'a Word,
+    pub(crate) words: &'a [Word],
+    pub(crate) hook: Hook,
+    pub(crate) flags: &'a OperatorFlags,
+    pub(crate) findings: &'f mut Findings,
+}
+
+impl<'a> Arguments<'a, '_> {
+    /// It has none.
+    pub(crate) fn none(&self) -> Checked<()> {
+        match self.words.first() {
+            None => Ok(()),
+            Some(word) => {
+                let message = format!("{} takes nothing", self.name.as_str());
+                Err(Diagnostic::error(word.at, message))
+            }
+        }
+    }
+
+    /// The first; `what` says what it is.
+    pub(crate) fn first(&self, what: &str) -> Checked<&'a Word> {
+        self.words.first().ok_or_else(|| self.missing(what))
+    }
+
+    /// The only one.
+    pub(crate) fn only(&self, what: &str) -> Checked<&'a Word> {
+        let first = self.first(what)?;
+        self.no_more_than(1)?;
+        Ok(first)
+    }
+
+    /// The second of two.
+    pub(crate) fn second(&self, what: &str) -> Checked<&'a Word> {
+        self.no_more_than(2)?;
+        self.words.get(1).ok_or_else(|| self.missing(what))
+    }
+
+    pub(crate) fn no_more_than(&self, count: usize) -> Checked<()> {
+        match self.words.get(count) {
+            None => Ok(()),
+            Some(word) => {
+                let message = format!("one word too many for {}", self.name.as_str());
+                Err(Diagnostic::error(word.at, message).hint("put a text with blanks in quotes"))
+            }
+        }
+    }
+
+    /// All words behind the first as one value.
+    pub(crate) fn value(&mut self, what: &str) -> Checked<Option<Template>> {
+        let words = self.words.get(1..).unwrap_or_default();
+        let Some(word) = joined(words, self.findings) else {
+            return Err(self.missing(what));
+        };
+        Ok(template(&word, self.hook, self.findings))
+    }
+
+    /// One word as a value.
+    pub(crate) fn template(&mut self, word: &Word) -> Option<Template> {
+        template(word, self.hook, self.findings)
+    }
+
+    /// Where the value stands.
+    pub(crate) fn value_at(&self) -> At {
+        match (self.words.get(1), self.words.last()) {
+            (Some(first), Some(last)) => {
+                let len = (last.at.column + last.at.len).saturating_sub(first.at.column).max(1);
+                At { len, ..first.at }
+            }
+            _ => self.name.at,
+        }
+    }
+
+    fn missing(&self, what: &str) -> Diagnostic {
+        Diagnostic::error(self.name.at, format!("{} needs {what}", self.name.as_str()))
+    }
+}

@@ -1,0 +1,187 @@
+//! One operator: is it known, may it stand here, what are its arguments.
+
+use super::{Checked, answer, arguments::Arguments, destination, fields, state};
+use crate::{
+    ast::{Hook, Operation, Operator},
+    check::{qualifier::not_at, refused, suggest::nearest},
+    diagnostic::{At, Diagnostic, Findings},
+    lex::Word,
+    parse::OperatorFlags,
+};
+
+/// Every operator that means something here.
+const NAMES: &[&str] = &[
+    "add-cookie",
+    "add-header",
+    "counter",
+    "no-op",
+    "rm-cookie",
+    "rm-destination",
+    "rm-header",
+    "set-body",
+    "set-conn-dscp",
+    "set-cookie",
+    "set-destination",
+    "set-header",
+    "set-http-cntl",
+    "set-plugin-cntl",
+    "set-redirect",
+    "set-session-flag",
+    "set-session-int16",
+    "set-session-int8",
+    "set-state-flag",
+    "set-state-int16",
+    "set-state-int8",
+    "set-status",
+    "set-status-reason",
+];
+
+/// Reads operators, and gives their counters numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    /// Names of counters, each at its number.
+    pub(crate) counters: Vec<String>,
+}
+
+/// A line with an operator on it.
+pub(crate) struct OperatorLine<'a> {
+    /// Of its rule.
+    pub(crate) hook: Hook,
+    /// Its name.
+    pub(crate) name: &'a Word,
+    /// What follows.
+    pub(crate) words: &'a [Word],
+    /// `[…]`
+    pub(crate) flags: &'a OperatorFlags,
+    /// All of it.
+    pub(crate) at: At,
+}
+
+impl Checker {
+    /// One operator.
+    pub(crate) fn operator(
+        &mut self,
+        line: &OperatorLine<'_>,
+        findings: &mut Findings,
+    ) -> Option<Operation> {
+        let OperatorLine { hook, name, words, flags, at } = *line;
+        findings.keep(known(name, words))?;
+        let here = findings.keep(check_hook(hook, name));
+        let flags_ok = findings.keep(check_flags(name.as_str(), words, flags));
+        let mut arguments = Arguments { name, words, hook, flags, findings };
+        let operator = self.read(&mut arguments);
+        let operator = findings.keep(operator).flatten();
+        here.and(flags_ok)?;
+        Some(Operation { operator: operator?, last: flags.last.is_some(), at })
+    }
+
+    /// `None`: what is wrong has been reported already.
+    fn read(&mut self, arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+        match arguments.name.as_str() {
+            "set-header" | "add-header" | "rm-header" => fields::header(arguments),
+            "set-cookie" | "add-cookie" | "rm-cookie" => fields::cookie(arguments),
+            "set-destination" => destination::set(arguments),
+            "rm-destination" => destination::remove(arguments),
+            "set-status" => answer::status(arguments).map(Some),
+            "set-status-reason" => answer::reason(arguments),
+            "set-redirect" => answer::redirect(arguments),
+            "set-body" => answer::body(arguments),
+            "counter" => self.counter(arguments).map(Some),
+            "no-op" => arguments.none().map(|()| Some(Operator::NoOp)),
+            "set-conn-dscp" => state::dscp(arguments).map(Some),
+            "set-http-cntl" => state::control(arguments).map(Some),
+            "set-plugin-cntl" => state::plugin(arguments).map(Some),
+            _ => state::variable(arguments),
+        }
+    }
+
+    fn counter(&mut self, arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+        let word = arguments.only("a name, such as shop.teapots")?;
+        let name = word.as_str();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if name.is_empty() || !name.bytes().all(plain) {
+            let problem = Diagnostic::error(word.at, format!("{name:?} cannot name a counter"));
+            return Err(problem.hint("letters, digits, dots, - and _"));
+        }
+        let known = self.counters.iter().position(|counter| counter == name);
+        let number = known.unwrap_or_else(|| {
+            self.counters.push(name.to_owned());
+            self.counters.len() - 1
+        });
+        Ok(Operator::Counter(u32::try_from(number).unwrap_or(u32::MAX)))
+    }
+}
+
+fn known(name: &Word, words: &[Word]) -> Checked<()> {
+    let text = name.as_str();
+    if NAMES.contains(&text) {
+        return Ok(());
+    }
+    if let Some((why, hint)) = refused::operator(text) {
+        return Err(Diagnostic::error(name.at, format!("{text}: {why}")).hint(hint));
+    }
+    if text == "set-config" {
+        let hint = words.first().map_or("docs/settings.md", |word| refused::config(word.as_str()));
+        let problem = Diagnostic::error(name.at, "set-config: settings are not changed by rules");
+        return Err(problem.hint(hint));
+    }
+    let problem = Diagnostic::error(name.at, format!("no operator is called {text}"));
+    Err(match nearest(text, NAMES) {
+        Some(near) => problem.hint(format!("did you mean {near}?")),
+        None => problem.hint("docs/rules.md lists all operators; a condition begins with `cond`"),
+    })
+}
+
+fn check_hook(hook: Hook, name: &Word) -> Checked<()> {
+    use Hook::{ReadRequest, ReadResponse, Remap, SendRequest, SendResponse};
+    let (allowed, hint): (&[Hook], &str) = match name.as_str() {
+        "add-cookie" | "set-cookie" | "rm-cookie" => (
+            &[ReadRequest, Remap, SendRequest],
+            "the request's Cookie is changed: READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or \
+             SEND_REQUEST_HDR_HOOK; for responses: add-header Set-Cookie",
+        ),
+        "set-destination" | "rm-destination" => (
+            &[ReadRequest, Remap],
+            "the URL is the key of what is stored: READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK",
+        ),
+        "set-status" => (
+            &[ReadRequest, Remap, ReadResponse, SendResponse],
+            "READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK answer without asking the origin",
+        ),
+        "set-status-reason" => {
+            (&[ReadResponse, SendResponse], "READ_RESPONSE_HDR_HOOK or SEND_RESPONSE_HDR_HOOK")
+        }
+        "set-redirect" => (
+            &[ReadRequest, Remap, ReadResponse, SendResponse],
+            "READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK answer without asking the origin",
+        ),
+        "set-body" | "set-conn-dscp" => (
+            &[ReadRequest, Remap, SendResponse],
+            "READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or SEND_RESPONSE_HDR_HOOK",
+        ),
+        "set-http-cntl" => (
+            &[ReadRequest, Remap, ReadResponse, SendResponse],
+            "READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or READ_RESPONSE_HDR_HOOK",
+        ),
+        _ => return Ok(()),
+    };
+    if allowed.contains(&hook) { Ok(()) } else { Err(not_at(name, name.as_str(), hook, hint)) }
+}
+
+fn check_flags(name: &str, words: &[Word], flags: &OperatorFlags) -> Checked<()> {
+    let part = words.first().map(Word::as_str);
+    if let Some(at) = flags.append_query
+        && name != "set-redirect"
+        && !(name == "set-destination" && matches!(part, Some("QUERY" | "URL")))
+    {
+        return Err(Diagnostic::error(at, "[QSA] means nothing here")
+            .hint("it is for set-redirect and set-destination QUERY"));
+    }
+    if let Some(at) = flags.keep
+        && !(name == "rm-destination" && part == Some("QUERY") && words.len() > 1)
+    {
+        return Err(Diagnostic::error(at, "[I] means nothing here")
+            .hint("it is for rm-destination QUERY a,b, which then keeps a and b"));
+    }
+    Ok(())
+}

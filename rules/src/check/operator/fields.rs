@@ -1,0 +1,57 @@
+//! Operators on fields and cookies.
+
+use crate::{
+    ast::{Operator, Part, Template},
+    check::field,
+    diagnostic::Diagnostic,
+};
+
+use super::{Checked, arguments::Arguments};
+
+pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+    let name = field::changeable_field(arguments.first("the name of a field")?);
+    if arguments.name.as_str() == "rm-header" {
+        arguments.no_more_than(1)?;
+        return Ok(Some(Operator::RemoveHeader(name?)));
+    }
+    // Both are looked at, whatever is wrong with the other.
+    let value = arguments.value("a value")?;
+    let name = name?;
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let set = arguments.name.as_str() == "set-header";
+    if value.parts.is_empty() {
+        let problem = Diagnostic::warning(arguments.value_at(), "an empty value");
+        let hint = if set { "rm-header removes the field" } else { "nothing is added" };
+        arguments.findings.push(problem.hint(hint));
+    }
+    Ok(Some(if set { Operator::SetHeader(name, value) } else { Operator::AddHeader(name, value) }))
+}
+
+pub(crate) fn cookie(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+    let name = field::cookie(arguments.first("the name of a cookie")?);
+    if arguments.name.as_str() == "rm-cookie" {
+        arguments.no_more_than(1)?;
+        return Ok(Some(Operator::RemoveCookie(name?)));
+    }
+    let value = arguments.value("a value")?;
+    let name = name?;
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    if texts(&value).any(|text| text.contains(&b';')) {
+        return Err(Diagnostic::error(arguments.value_at(), "a `;` would begin another cookie")
+            .hint("set one cookie at a time, without its attributes"));
+    }
+    let set = arguments.name.as_str() == "set-cookie";
+    Ok(Some(if set { Operator::SetCookie(name, value) } else { Operator::AddCookie(name, value) }))
+}
+
+/// The texts of a value, without what is filled in.
+pub(crate) fn texts(value: &Template) -> impl Iterator<Item = &[u8]> {
+    value.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(&text[..]),
+        Part::Variable(_) => None,
+    })
+}

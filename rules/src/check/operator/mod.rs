@@ -1,0 +1,12 @@
+//! Operators: what a rule does.
+
+mod answer;
+mod arguments;
+mod checker;
+mod destination;
+mod fields;
+mod state;
+
+pub(crate) use checker::{Checker, OperatorLine};
+
+type Checked<T> = Result<T, crate::diagnostic::Diagnostic>;

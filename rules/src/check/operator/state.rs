@@ -1,0 +1,93 @@
+//! Operators on variables, controls and the connection.
+
+use crate::{
+    ast::{Lifetime, Operator},
+    check::{
+        number::{number_in, switch},
+        qualifier,
+    },
+    diagnostic::Diagnostic,
+    lex::Word,
+};
+
+use super::{Checked, arguments::Arguments};
+
+/// `set-state-…`, `set-session-…`.
+pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+    let name = arguments.name.as_str();
+    let (lifetime, kind) = match name.strip_prefix("set-session-") {
+        Some(kind) => (Lifetime::Session, kind),
+        None => (Lifetime::Transaction, name.strip_prefix("set-state-").unwrap_or_default()),
+    };
+    match kind {
+        "flag" => {
+            let index = index(arguments, 15, "the number of a flag")?;
+            let value = switch(arguments.second("on or off")?)?;
+            Ok(Some(Operator::SetFlag(lifetime, index, value)))
+        }
+        "int8" => {
+            let index = index(arguments, 3, "the number of an INT8")?;
+            let word = arguments.second("a value")?;
+            let value = number_value(word, 255, arguments)?;
+            Ok(value.map(|value| Operator::SetInt8(lifetime, index, value)))
+        }
+        _ => {
+            // Its number, 0, may be left out: there is one.
+            let word = if arguments.words.len() > 1 {
+                index(arguments, 0, "there is one INT16: its number")?;
+                arguments.second("a value")?
+            } else {
+                arguments.first("a value")?
+            };
+            let value = number_value(word, 65535, arguments)?;
+            Ok(value.map(|value| Operator::SetInt16(lifetime, value)))
+        }
+    }
+}
+
+fn index(arguments: &Arguments<'_, '_>, max: u8, what: &str) -> Checked<u8> {
+    let word = arguments.first("a number and a value")?;
+    let index = number_in(word, 0..=i64::from(max), what)?;
+    Ok(u8::try_from(index).unwrap_or(max))
+}
+
+/// A constant has to fit; what is filled in is looked at when it runs.
+fn number_value(
+    word: &Word,
+    max: i64,
+    arguments: &mut Arguments<'_, '_>,
+) -> Checked<Option<crate::ast::Template>> {
+    let template = arguments.template(word);
+    if template.as_ref().is_some_and(|template| template.constant().is_some()) {
+        number_in(word, 0..=max, "the value")?;
+    }
+    Ok(template)
+}
+
+pub(crate) fn dscp(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+    let value = number_in(arguments.only("a number")?, 0..=63, "a DSCP")?;
+    Ok(Operator::SetDscp(u8::try_from(value).unwrap_or_default()))
+}
+
+pub(crate) fn control(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+    let control = qualifier::control(arguments.first("a control and on or off")?)?;
+    let on = switch(arguments.second("on or off")?)?;
+    Ok(Operator::SetControl(control, on))
+}
+
+/// What is so anyway may be asked for.
+pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+    let name = arguments.first("a name and a value")?;
+    let value = arguments.second("a value")?;
+    let problem = match (name.as_str(), value.as_str()) {
+        ("TIMEZONE", "GMT") | ("INBOUND_IP_SOURCE", "PEER") => return Ok(Operator::NoOp),
+        ("TIMEZONE", _) => Diagnostic::error(value.at, "times are in GMT").hint("TIMEZONE GMT"),
+        ("INBOUND_IP_SOURCE", _) => {
+            Diagnostic::error(value.at, "the client's address is that of its connection")
+                .hint("INBOUND_IP_SOURCE PEER; or compare with %{HEADER:X-Forwarded-For}")
+        }
+        (other, _) => Diagnostic::error(name.at, format!("there is no plugin control {other}"))
+            .hint("TIMEZONE GMT, INBOUND_IP_SOURCE PEER"),
+    };
+    Err(problem)
+}

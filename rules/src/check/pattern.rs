@@ -1,0 +1,146 @@
+//! Regexes. The language means those of PCRE, over bytes; these are of the `regex` crate, which
+//! match in linear time. Where both read a pattern in different ways, or one of them cannot, it is
+//! refused: no pattern silently means something else here.
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::{diagnostic::Diagnostic, lex::Word, limits::REGEX_BYTES_MAX};
+
+/// Compiles what stands between the slashes.
+pub(crate) fn pattern(word: &Word, nocase: bool) -> Result<Regex, Diagnostic> {
+    check_features(word)?;
+    let built = RegexBuilder::new(word.as_str())
+        .unicode(false)
+        .case_insensitive(nocase)
+        .size_limit(REGEX_BYTES_MAX)
+        .build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => {
+            let message = format!("this regex takes more than {REGEX_BYTES_MAX} bytes");
+            Diagnostic::error(word.at, message).hint("smaller counts in {}; several conditions")
+        }
+        error => {
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim();
+            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+            Diagnostic::error(word.at, format!("not a regex: {reason}"))
+        }
+    })
+}
+
+/// Walks the pattern as PCRE would, on the look-out for what is different.
+fn check_features(word: &Word) -> Result<(), Diagnostic> {
+    let text = word.as_str();
+    let mut place = 0;
+    let mut class_from = None;
+    while let Some(rest) = text.get(place..) {
+        let Some(character) = rest.chars().next() else {
+            return Ok(());
+        };
+        let (problem, step) = match class_from {
+            Some(from) => in_class(rest, place == from),
+            None => outside_class(rest),
+        };
+        if let Some((len, message, hint)) = problem {
+            let part = place..(place + len).min(text.len());
+            return Err(Diagnostic::error(word.at_part(part), message).hint(hint));
+        }
+        match character {
+            '[' if class_from.is_none() => {
+                let negated = usize::from(rest.starts_with("[^"));
+                place += 1 + negated;
+                class_from = Some(place);
+            }
+            ']' if class_from.is_some_and(|from| place > from) => {
+                class_from = None;
+                place += 1;
+            }
+            _ => place += step.max(character.len_utf8()),
+        }
+    }
+    Ok(())
+}
+
+/// How long it is, what is wrong and what to do instead; and how far to go on.
+type Found = (Option<(usize, &'static str, &'static str)>, usize);
+
+const PASS: Option<(usize, &str, &str)> = None;
+
+fn outside_class(rest: &str) -> Found {
+    if let Some(escaped) = rest.strip_prefix('\\') {
+        return (escape(escaped), 1 + escaped.chars().next().map_or(0, char::len_utf8));
+    }
+    const AHEAD: &str = "look-around, which takes more than linear time";
+    const CONDITIONS: &str = "two conditions, one of them with [NOT], say the same";
+    for (begins, message, hint) in [
+        ("(?=", AHEAD, CONDITIONS),
+        ("(?!", AHEAD, CONDITIONS),
+        ("(?<=", AHEAD, CONDITIONS),
+        ("(?<!", AHEAD, CONDITIONS),
+        ("(?>", "an atomic group, which is of no use in linear time", "write (?: instead"),
+        ("(?(", "a condition in a regex", "two rules with a regex each"),
+        ("(?R", "a regex that calls itself", "write it out as deep as is needed"),
+        ("(?&", "a regex that calls itself", "write it out as deep as is needed"),
+        ("(?P=", BACK, BACK_HINT),
+        ("(?P>", "a regex that calls itself", "write it out as deep as is needed"),
+        ("(?|", "a group that counts anew", "write (?: and other numbers"),
+        ("(?#", "a comment in a regex", "a line that begins with #"),
+        ("(*", "a verb of PCRE", "leave it out"),
+        ("++", POSSESSIVE, GREEDY),
+        ("*+", POSSESSIVE, GREEDY),
+        ("?+", POSSESSIVE, GREEDY),
+        ("}+", POSSESSIVE, GREEDY),
+    ] {
+        if rest.starts_with(begins) {
+            return (Some((begins.len(), message, hint)), 1);
+        }
+    }
+    let calls = rest.strip_prefix("(?").and_then(|rest| rest.chars().next());
+    if calls.is_some_and(|character| character.is_ascii_digit()) {
+        return (Some((3, "a regex that calls itself", "write it out as deep as is needed")), 1);
+    }
+    (PASS, 1)
+}
+
+const POSSESSIVE: &str = "a possessive count, which is of no use in linear time";
+const GREEDY: &str = "without the second +";
+const BACK: &str = "a back-reference, which takes more than linear time";
+const BACK_HINT: &str = "write out what may be repeated: (aa|bb) for (a|b)\\1";
+
+fn escape(escaped: &str) -> Option<(usize, &'static str, &'static str)> {
+    let character = escaped.chars().next()?;
+    match character {
+        '1'..='9' | 'g' | 'k' => Some((2, BACK, BACK_HINT)),
+        'Z' => Some((2, "\\Z, of which there is none", "$, or \\z")),
+        '<' | '>' => Some((2, "an escape that means something else here", "without the backslash")),
+        'Q' | 'E' => Some((2, "\\Q and \\E, of which there are none", "a backslash for each")),
+        'h' => Some((2, "\\h, of which there is none", "[ \\t]")),
+        'K' | 'G' | 'R' | 'X' | 'C' | 'N' => {
+            Some((2, "an escape that there is none of", "leave it out"))
+        }
+        _ => None,
+    }
+}
+
+/// In a class the `regex` crate knows classes in classes and sets of them, PCRE does not.
+fn in_class(rest: &str, first: bool) -> Found {
+    if let Some(escaped) = rest.strip_prefix('\\') {
+        return (None, 1 + escaped.chars().next().map_or(0, char::len_utf8));
+    }
+    if rest.starts_with("[:") {
+        let len = rest.find(":]").map_or(2, |place| place + 2);
+        return (None, len);
+    }
+    const ESCAPE: &str = "a backslash before it: \\[";
+    if rest.starts_with('[') {
+        return (Some((1, "a bracket in a class that is read in two ways", ESCAPE)), 1);
+    }
+    for twice in ["&&", "--", "~~"] {
+        if rest.starts_with(twice) {
+            let hint = "one of them is enough, or a backslash before each";
+            return (Some((2, "two of these in a class are read in two ways", hint)), 1);
+        }
+    }
+    // `[]a]`: the first bracket belongs to the class.
+    (None, usize::from(first))
+}

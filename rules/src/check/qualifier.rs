@@ -1,0 +1,155 @@
+//! Qualifiers: what stands behind the colon of a condition's name.
+
+use crate::{
+    ast::{Address, ConnectionPart, Control, Hook, Id, PortOf, TimePart, UrlOf, UrlPart, Variable},
+    check::{hook, number::number_in, refused, suggest::did_you_mean},
+    diagnostic::Diagnostic,
+    lex::Word,
+};
+
+type Checked<T> = Result<T, Diagnostic>;
+
+pub(super) fn one_of<T: Clone>(word: &Word, table: &[(&str, T)]) -> Checked<T> {
+    let found = table.iter().find(|(name, _)| *name == word.as_str());
+    found.map(|(_, value)| value.clone()).ok_or_else(|| {
+        let names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
+        Diagnostic::error(word.at, format!("unknown qualifier {}", word.as_str()))
+            .hint(did_you_mean(word.as_str(), &names))
+    })
+}
+
+pub(super) const TIMES: &[(&str, TimePart)] = &[
+    ("EPOCH", TimePart::Epoch),
+    ("YEAR", TimePart::Year),
+    ("MONTH", TimePart::Month),
+    ("DAY", TimePart::Day),
+    ("HOUR", TimePart::Hour),
+    ("MINUTE", TimePart::Minute),
+    ("WEEKDAY", TimePart::Weekday),
+    ("YEARDAY", TimePart::YearDay),
+];
+
+pub(super) const IDS: &[(&str, Id)] =
+    &[("REQUEST", Id::Request), ("PROCESS", Id::Process), ("UNIQUE", Id::Unique)];
+
+pub(super) const ADDRESSES: &[(&str, Address)] = &[
+    ("CLIENT", Address::Client),
+    ("INBOUND", Address::Inbound),
+    ("SERVER", Address::Server),
+    ("OUTBOUND", Address::Outbound),
+];
+
+pub(super) const INBOUND: &[(&str, Variable)] = &[
+    ("LOCAL-ADDR", Variable::Address(Address::Inbound)),
+    ("LOCAL-PORT", Variable::Port(PortOf::Local)),
+    ("REMOTE-ADDR", Variable::Address(Address::Client)),
+    ("REMOTE-PORT", Variable::Port(PortOf::Remote)),
+    ("TLS", Variable::Connection(ConnectionPart::Tls)),
+    ("H2", Variable::Connection(ConnectionPart::H2)),
+    ("IPV4", Variable::Connection(ConnectionPart::Ipv4)),
+    ("IPV6", Variable::Connection(ConnectionPart::Ipv6)),
+    ("IP-FAMILY", Variable::Connection(ConnectionPart::IpFamily)),
+    ("STACK", Variable::Connection(ConnectionPart::Stack)),
+];
+
+/// A control that rules may switch.
+pub(crate) fn control(word: &Word) -> Checked<Control> {
+    if let Some((why, hint)) = refused::control(word.as_str()) {
+        return Err(Diagnostic::error(word.at, format!("{}: {why}", word.as_str())).hint(hint));
+    }
+    one_of(
+        word,
+        &[
+            ("LOGGING", Control::Logging),
+            ("RESP_CACHEABLE", Control::ResponseCacheable),
+            ("REQ_CACHEABLE", Control::RequestCacheable),
+            ("SERVER_NO_STORE", Control::ServerNoStore),
+        ],
+    )
+}
+
+/// Part of a URL, as conditions and `set-destination` name it.
+pub(crate) fn url_part(word: &Word) -> Checked<UrlPart> {
+    if let Some(name) = word.as_str().strip_prefix("QUERY:")
+        && !name.is_empty()
+    {
+        return Ok(UrlPart::QueryParameter(name.as_bytes().into()));
+    }
+    if word.as_str() == "MATRIX" {
+        let problem = Diagnostic::error(word.at, "MATRIX is not told apart from the path");
+        return Err(problem.hint("PATH, which has the parameters in it"));
+    }
+    one_of(
+        word,
+        &[
+            ("SCHEME", UrlPart::Scheme),
+            ("HOST", UrlPart::Host),
+            ("PORT", UrlPart::Port),
+            ("PATH", UrlPart::Path),
+            ("QUERY", UrlPart::Query),
+            ("URL", UrlPart::Whole),
+        ],
+    )
+}
+
+pub(super) fn url_of(word: &Word, name: &str, hook: Hook) -> Checked<UrlOf> {
+    let early = hook == Hook::ReadRequest;
+    match name {
+        // Once the site is known, it is what the client asked, whatever the rules make of it.
+        "CLIENT-URL" if early => Ok(UrlOf::Client),
+        "CLIENT-URL" => Ok(UrlOf::Original),
+        "URL" if hook == Hook::SendRequest => Ok(UrlOf::Server),
+        "URL" => Ok(UrlOf::Client),
+        "SERVER-URL" if !early => Ok(UrlOf::Server),
+        "FROM-URL" if hook == Hook::Remap => Ok(UrlOf::Original),
+        "TO-URL" if hook == Hook::Remap => Ok(UrlOf::Server),
+        _ => Err(not_at(word, name, hook, "CLIENT-URL, or URL for the request as it stands")),
+    }
+}
+
+/// A condition or an operator that the hook does not have.
+pub(crate) fn not_at(word: &Word, name: &str, hook: Hook, hint: &str) -> Diagnostic {
+    let message = format!("{name} means nothing at {}", hook::name(hook));
+    Diagnostic::error(word.at, message).hint(hint)
+}
+
+pub(super) fn status(word: &Word, hook: Hook) -> Checked<Variable> {
+    match hook {
+        Hook::ReadResponse | Hook::SendResponse => Ok(Variable::Status),
+        _ => Err(not_at(
+            word,
+            "STATUS",
+            hook,
+            "there is no response yet: READ_RESPONSE_HDR_HOOK or SEND_RESPONSE_HDR_HOOK",
+        )),
+    }
+}
+
+pub(super) fn next_hop(qualifier: &Word, hook: Hook) -> Checked<Variable> {
+    if hook == Hook::ReadRequest {
+        let hint = "the origin is known from REMAP_PSEUDO_HOOK on";
+        return Err(not_at(qualifier, "NEXT-HOP", hook, hint));
+    }
+    one_of(qualifier, &[("HOST", Variable::NextHopHost), ("PORT", Variable::NextHopPort)])
+}
+
+pub(super) fn index(word: &Word, max: u8, what: &str) -> Checked<u8> {
+    let found = number_in(word, 0..=i64::from(max), what)?;
+    Ok(u8::try_from(found).unwrap_or(max))
+}
+
+/// `24`, `24,48`, `,48`: bits of an IPv4 and of an IPv6 address.
+pub(super) fn cidr(word: &Word) -> Checked<Variable> {
+    let text = word.as_str();
+    let v4_len = text.find([',', '/', ':']).unwrap_or(text.len());
+    let v4 = word.part(0..v4_len);
+    let v6 = word.part((v4_len + 1).min(text.len())..text.len());
+    let bits = |word: &Word, max: u8, default: u8, what: &str| match word.as_str() {
+        "" => Ok(default),
+        _ => index(word, max, what),
+    };
+    Ok(Variable::Cidr {
+        v4_bits: bits(&v4, 32, 24, "the bits of an IPv4 address")?,
+        v6_bits: bits(&v6, 128, 48, "the bits of an IPv6 address")?,
+    })
+}

@@ -1,0 +1,243 @@
+//! Rules that can never match, and those that are never reached.
+
+use crate::{
+    ast::{Address, Branch, Compare, Matcher, Rule, Step, Test, Tree, UrlPart, Variable},
+    check::{hook, suggest::did_you_mean},
+    diagnostic::{Diagnostic, Findings},
+    lex::Word,
+};
+
+/// Whether something holds, if that can be known before any request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Constant {
+    Always,
+    Never,
+    Unknown,
+}
+
+/// An operand that the value never has.
+pub(crate) fn never_equal(
+    subject: &Variable,
+    matcher: &Matcher,
+    operand: &Word,
+) -> Option<Diagnostic> {
+    let Matcher::Text { how: Compare::Equal, with, nocase: _ } = matcher else {
+        return never_number(subject, matcher, operand);
+    };
+    let text = String::from_utf8_lossy(with);
+    let warn =
+        |message: String, hint: String| Some(Diagnostic::warning(operand.at, message).hint(hint));
+    match subject {
+        Variable::Cache => {
+            const RESULTS: &[&str] = &["none", "miss", "hit-stale", "hit-fresh", "skipped"];
+            let known = RESULTS.iter().any(|result| result.eq_ignore_ascii_case(&text));
+            let message = format!("CACHE is never {text:?}");
+            if known { None } else { warn(message, did_you_mean(&text, RESULTS)) }
+        }
+        Variable::Address(which) if text.parse::<std::net::IpAddr>().is_err() => {
+            let may_be_empty = matches!(which, Address::Server | Address::Outbound);
+            if text.is_empty() && may_be_empty {
+                return None;
+            }
+            warn(
+                format!("{text:?} is no address"),
+                "a network stands in braces: {10.0.0.0/8}".into(),
+            )
+        }
+        Variable::Url(_, UrlPart::Scheme) if text != "http" => {
+            warn("the scheme is http, always".into(), "leave the condition out".into())
+        }
+        Variable::Method if text.is_empty() => {
+            warn("a method is never empty".into(), "leave the condition out".into())
+        }
+        Variable::Url(_, UrlPart::Path) if text.starts_with('/') => {
+            warn("PATH has no slash at its beginning".into(), "leave the first slash out".into())
+        }
+        _ => None,
+    }
+}
+
+/// A number that the value never is.
+fn never_number(subject: &Variable, matcher: &Matcher, operand: &Word) -> Option<Diagnostic> {
+    let Matcher::Number { how, with } = matcher else {
+        return None;
+    };
+    let (least, most) = range_of(subject)?;
+    let never = match how {
+        Compare::Less => *with <= least,
+        Compare::Greater => *with >= most,
+        _ => *with < least || *with > most,
+    };
+    let message = format!("never so: the value is {least} to {most}");
+    never.then(|| Diagnostic::warning(operand.at, message))
+}
+
+fn range_of(subject: &Variable) -> Option<(i64, i64)> {
+    use crate::ast::TimePart;
+    Some(match subject {
+        Variable::Status => (100, 599),
+        Variable::Random(below) => (0, i64::from(*below) - 1),
+        Variable::Int8(..) => (0, 255),
+        Variable::Int16(_) => (0, 65535),
+        Variable::Port(_) | Variable::NextHopPort | Variable::Url(_, UrlPart::Port) => (1, 65535),
+        Variable::Now(TimePart::Month) => (0, 11),
+        Variable::Now(TimePart::Day) => (1, 31),
+        Variable::Now(TimePart::Hour) => (0, 23),
+        Variable::Now(TimePart::Minute) => (0, 59),
+        Variable::Now(TimePart::Weekday) => (0, 6),
+        Variable::Now(TimePart::YearDay) => (0, 365),
+        _ => return None,
+    })
+}
+
+/// Warns of rules that never match, and of rules and branches that others leave nothing for.
+pub(crate) fn look_for_unreachable(rules: &[Rule], findings: &mut Findings) {
+    let mut ended: Vec<&Rule> = Vec::new();
+    for rule in rules {
+        if let Some(last) = ended.iter().find(|last| last.hook == rule.hook) {
+            let (line, name) = (last.at.line, hook::name(rule.hook));
+            let message = format!("never reached: the rule of line {line} ends all of {name}");
+            let hint = if last.last {
+                "[L] at a condition ends them whether it holds or not; at an operator, if that runs"
+            } else {
+                "it has the flag [L] and no condition that could fail"
+            };
+            findings.push(Diagnostic::warning(rule.at, message).hint(hint));
+            continue;
+        }
+        look_at_branches(&rule.branches, findings);
+        if rule.last || always_ends(&rule.branches) {
+            ended.push(rule);
+        }
+    }
+}
+
+/// The first branch always runs, and one of its operators has `[L]`.
+fn always_ends(branches: &[Branch]) -> bool {
+    branches.first().is_some_and(|branch| {
+        let last = |step: &Step| matches!(step, Step::Operate(operation) if operation.last);
+        constant_of(branch) == Constant::Always && branch.steps.iter().any(last)
+    })
+}
+
+fn constant_of(branch: &Branch) -> Constant {
+    branch.condition.as_ref().map_or(Constant::Always, constant)
+}
+
+fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
+    let mut always = None;
+    for branch in branches {
+        if let Some(before) = always {
+            if let Some(at) = first_step(branch) {
+                let message = "never reached: a branch before this one holds always";
+                let hint = format!("the one of line {before}");
+                findings.push(Diagnostic::warning(at, message).hint(hint));
+            }
+            continue;
+        }
+        if let Some(condition) = &branch.condition {
+            if constant(condition) == Constant::Never {
+                let at = first_test(condition).at;
+                findings.push(Diagnostic::warning(at, "this condition can never hold"));
+            }
+            look_for_contradictions(condition, findings);
+        }
+        if constant_of(branch) == Constant::Always {
+            always = first_step(branch).map(|at| at.line);
+        }
+        for step in &branch.steps {
+            if let Step::If(branches) = step {
+                look_at_branches(branches, findings);
+            }
+        }
+    }
+}
+
+fn first_step(branch: &Branch) -> Option<crate::diagnostic::At> {
+    match branch.steps.first()? {
+        Step::Operate(operation) => Some(operation.at),
+        Step::If(branches) => branches.first().and_then(first_step),
+    }
+}
+
+fn first_test(tree: &Tree) -> &Test {
+    match tree {
+        Tree::Test(test) => test,
+        Tree::And(first, _) | Tree::Or(first, _) | Tree::Not(first) => first_test(first),
+    }
+}
+
+fn constant(tree: &Tree) -> Constant {
+    use Constant::{Always, Never, Unknown};
+    match tree {
+        Tree::Test(Test { subject: Variable::Constant(value), negated, .. }) => {
+            if value == negated { Never } else { Always }
+        }
+        Tree::Test(_) => Unknown,
+        Tree::And(one, other) => match (constant(one), constant(other)) {
+            (Never, _) | (_, Never) => Never,
+            (Always, Always) => Always,
+            _ => Unknown,
+        },
+        Tree::Or(one, other) => match (constant(one), constant(other)) {
+            (Always, _) | (_, Always) => Always,
+            (Never, Never) => Never,
+            _ => Unknown,
+        },
+        Tree::Not(tree) => match constant(tree) {
+            Always => Never,
+            Never => Always,
+            Unknown => Unknown,
+        },
+    }
+}
+
+/// `=a` and `=b` of the same value, joined by AND.
+fn look_for_contradictions(tree: &Tree, findings: &mut Findings) {
+    let mut equal: Vec<&Test> = Vec::new();
+    let mut rest = Some(tree);
+    while let Some(tree) = rest {
+        let (test, next) = match tree {
+            Tree::And(first, next) => (&**first, Some(&**next)),
+            Tree::Or(..) | Tree::Not(_) | Tree::Test(_) => (tree, None),
+        };
+        rest = next;
+        let Tree::Test(test) = test else {
+            continue;
+        };
+        if let Some(before) = equal.iter().find(|before| contradict(before, test)) {
+            let message = "never so together with the condition above it, which has to hold too";
+            let hint = format!("line {}: join them with [OR], or use a set: (a,b)", before.at.line);
+            findings.push(Diagnostic::warning(test.at, message).hint(hint));
+        }
+        if !test.negated {
+            equal.push(test);
+        }
+    }
+}
+
+fn contradict(one: &Test, other: &Test) -> bool {
+    // Two looks at chance, or at a list of values, are two values.
+    if other.negated || one.subject != other.subject || matches!(one.subject, Variable::Random(_)) {
+        return false;
+    }
+    match (&one.matcher, &other.matcher) {
+        (
+            Matcher::Text { how: Compare::Equal, with: one, nocase: false },
+            Matcher::Text { how: Compare::Equal, with: other, nocase: false },
+        ) => one != other,
+        (Matcher::Number { how: one_how, with: one }, Matcher::Number { how, with }) => {
+            match (one_how, how) {
+                (Compare::Equal, Compare::Equal) => one != with,
+                (Compare::Equal, Compare::Less) => one >= with,
+                (Compare::Less, Compare::Equal) => with >= one,
+                (Compare::Equal, Compare::Greater) => one <= with,
+                (Compare::Greater, Compare::Equal) => with <= one,
+                (Compare::Less, Compare::Greater) => *one <= with.saturating_add(1),
+                (Compare::Greater, Compare::Less) => *with <= one.saturating_add(1),
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,70 @@
+//! Which word was meant.
+
+use std::mem;
+
+/// Longer words are compared with nothing: no word of the language is as long.
+const WORD_BYTES_MAX: usize = 48;
+
+/// The candidate that is nearest to a word, if it is near enough to be meant.
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    if word.is_empty() || word.len() > WORD_BYTES_MAX {
+        return None;
+    }
+    let word = word.to_ascii_uppercase();
+    let distance_max = 1 + word.len() / 4;
+    candidates
+        .iter()
+        .map(|candidate| (distance(word.as_bytes(), &candidate.to_ascii_uppercase()), *candidate))
+        .filter(|(distance, _)| *distance <= distance_max)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// "did you mean X?", or all of the candidates if none is near.
+pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
+    match nearest(word, candidates) {
+        Some(candidate) => format!("did you mean {candidate}?"),
+        None => format!("one of {}", candidates.join(", ")),
+    }
+}
+
+/// How many letters have to be changed, put in or left out; two that changed places count as one.
+fn distance(one: &[u8], other: &str) -> usize {
+    let other = other.as_bytes();
+    let mut before_last: Vec<usize> = vec![0; other.len() + 1];
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, letter) in one.iter().enumerate() {
+        let mut now = vec![row + 1];
+        for (column, against) in other.iter().enumerate() {
+            let changed = last[column] + usize::from(letter != against);
+            let mut least = changed.min(last[column + 1] + 1).min(now[column] + 1);
+            let swapped = row > 0 && column > 0 && *letter == other[column - 1];
+            if swapped && one[row - 1] == *against {
+                least = least.min(before_last[column - 1] + 1);
+            }
+            now.push(least);
+        }
+        before_last = mem::replace(&mut last, now);
+    }
+    last.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_found_if_it_is_near() {
+        for (word, expected) in [
+            ("HEDAER", Some("HEADER")),
+            ("header", Some("HEADER")),
+            ("CLIENT_HEADER", Some("CLIENT-HEADER")),
+            ("METOD", Some("METHOD")),
+            ("FOOBAR", None),
+            ("", None),
+        ] {
+            let candidates = ["HEADER", "CLIENT-HEADER", "METHOD", "URL"];
+            assert_eq!(nearest(word, &candidates), expected, "{word}");
+        }
+    }
+}

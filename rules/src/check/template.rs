@@ -1,0 +1,88 @@
+//! Values of operators: text with `%{…}` in it.
+
+use crate::{
+    ast::{Hook, Part, Template},
+    check::variable::variable,
+    diagnostic::{Diagnostic, Findings},
+    lex::Word,
+};
+
+/// The words of a value as one, with a blank between them, as the language has it.
+pub(crate) fn joined(words: &[Word], findings: &mut Findings) -> Option<Word> {
+    let (first, rest) = words.split_first()?;
+    let mut value = first.clone();
+    for word in rest {
+        value.join(" ", word);
+    }
+    let is_comment = |word: &&Word| word.as_str().starts_with('#') && !word.quoted;
+    if let Some(split) = rest.iter().find(|word| word.glued) {
+        let message = format!("the value becomes {:?}", value.as_str());
+        findings.push(Diagnostic::warning(split.at, message).hint(
+            "outside of quotes `=`, a quote and the slash at the end of /…/ end a word: put the \
+             whole value in quotes",
+        ));
+    } else if let Some(comment) = rest.iter().find(is_comment) {
+        let message = format!("the value becomes {:?}", value.as_str());
+        let problem = Diagnostic::warning(comment.at, message);
+        findings.push(problem.hint("a comment stands on a line of its own"));
+    }
+    Some(value)
+}
+
+/// Reads a value. Each variable in it that cannot be read is a finding.
+pub(crate) fn template(word: &Word, hook: Hook, findings: &mut Findings) -> Option<Template> {
+    let text = word.as_str();
+    if let Some(place) = text.bytes().position(|byte| byte.is_ascii_control()) {
+        let problem =
+            Diagnostic::error(word.at_part(place..place + 1), "a control byte in a value");
+        findings.push(problem.hint("a blank instead of a tab"));
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut complete = true;
+    let mut place = 0;
+    while let Some(begin) = text.get(place..).and_then(|rest| rest.find("%{")) {
+        let begin = place + begin;
+        push_text(&mut parts, text.get(place..begin).unwrap_or_default());
+        let Some(end) = text.get(begin..).and_then(|rest| rest.find('}')).map(|end| begin + end)
+        else {
+            let at = word.at_part(begin..begin + 2);
+            findings.push(Diagnostic::error(at, "a `%{` without `}`"));
+            return None;
+        };
+        let found = findings.keep(variable(&word.part(begin + 2..end), hook));
+        complete &= found.is_some();
+        parts.extend(found.map(Part::Variable));
+        place = end + 1;
+    }
+    push_text(&mut parts, text.get(place..).unwrap_or_default());
+    let old = findings.keep(check_old_expansions(word));
+    (complete && old.is_some()).then_some(Template { parts })
+}
+
+fn push_text(parts: &mut Vec<Part>, text: &str) {
+    if !text.is_empty() {
+        parts.push(Part::Text(text.as_bytes().into()));
+    }
+}
+
+/// `%<…>` filled in values in versions before 9.0; after that it is plain text, hardly meant so.
+fn check_old_expansions(word: &Word) -> Result<(), Diagnostic> {
+    const OLD: &[(&str, &str)] = &[
+        ("%<proto>", "%{CLIENT-URL:SCHEME}"),
+        ("%<port>", "%{CLIENT-URL:PORT}"),
+        ("%<chi>", "%{IP:CLIENT}"),
+        ("%<cqhl>", "%{CLIENT-HEADER:Content-Length}"),
+        ("%<cqhm>", "%{METHOD}"),
+        ("%<cque>", "%{CLIENT-URL}"),
+        ("%<cquup>", "%{CLIENT-URL:PATH}"),
+    ];
+    for (old, new) in OLD {
+        if let Some(place) = word.as_str().find(old) {
+            let message = format!("{old} is no longer filled in");
+            return Err(Diagnostic::error(word.at_part(place..place + old.len()), message)
+                .hint(format!("write {new}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! What stands between `%{` and `}`: the name of a condition and its qualifier.
+
+use crate::{
+    ast::{Address, Hook, Id, Lifetime, Message, PortOf, TimePart, UrlOf, UrlPart, Variable},
+    check::{
+        field::{cookie, field},
+        number::number_in,
+        qualifier::{
+            ADDRESSES, IDS, INBOUND, TIMES, cidr, control, index, next_hop, one_of, status, url_of,
+            url_part,
+        },
+        refused,
+        suggest::nearest,
+    },
+    diagnostic::Diagnostic,
+    lex::Word,
+};
+
+type Checked<T> = Result<T, Diagnostic>;
+
+/// Every name that means something here.
+const NAMES: &[&str] = &[
+    "CACHE",
+    "CIDR",
+    "CLIENT-HEADER",
+    "CLIENT-URL",
+    "COOKIE",
+    "FALSE",
+    "FROM-URL",
+    "GROUP",
+    "HEADER",
+    "HTTP-CNTL",
+    "ID",
+    "INBOUND",
+    "INTERNAL-TRANSACTION",
+    "INTERNAL-TXN",
+    "IP",
+    "LAST-CAPTURE",
+    "METHOD",
+    "NEXT-HOP",
+    "NOW",
+    "RANDOM",
+    "SERVER-HEADER",
+    "SERVER-URL",
+    "SESSION-FLAG",
+    "SESSION-INT16",
+    "SESSION-INT8",
+    "SSN-TXN-COUNT",
+    "STATE-FLAG",
+    "STATE-INT16",
+    "STATE-INT8",
+    "STATUS",
+    "TO-URL",
+    "TRUE",
+    "TXN-COUNT",
+    "URL",
+];
+
+/// What a variable's value is, and so what it can be compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Number,
+    Flag,
+    Address,
+}
+
+impl Kind {
+    pub(crate) fn of(variable: &Variable) -> Kind {
+        match variable {
+            Variable::Constant(_) | Variable::Flag(..) | Variable::Control(_) => Kind::Flag,
+            Variable::Status
+            | Variable::Now(_)
+            | Variable::Random(_)
+            | Variable::Port(_)
+            | Variable::NextHopPort
+            | Variable::Int8(..)
+            | Variable::Int16(_)
+            | Variable::TransactionCount
+            | Variable::Id(Id::Request)
+            | Variable::Url(_, UrlPart::Port) => Kind::Number,
+            Variable::Address(_) => Kind::Address,
+            _ => Kind::Text,
+        }
+    }
+}
+
+/// Reads `NAME` or `NAME:qualifier` for a rule of this hook.
+pub(crate) fn variable(word: &Word, hook: Hook) -> Checked<Variable> {
+    let text = word.as_str();
+    let name_len = text.find(':').unwrap_or(text.len());
+    let name = text.get(..name_len).unwrap_or_default();
+    let qualifier = (name_len < text.len()).then(|| word.part(name_len + 1..text.len()));
+    let qualifier = qualifier.filter(|word| !word.as_str().is_empty());
+    if let Some((why, hint)) = refused::condition(name, qualifier.as_ref().map(Word::as_str)) {
+        return Err(Diagnostic::error(word.at, format!("%{{{text}}}: {why}")).hint(hint));
+    }
+    match qualifier {
+        None => plain(word, name, hook),
+        Some(qualifier) => qualified(word, name, &qualifier, hook),
+    }
+}
+
+/// Those that can stand without a qualifier.
+fn plain(word: &Word, name: &str, hook: Hook) -> Checked<Variable> {
+    let found = match name {
+        "TRUE" => Variable::Constant(true),
+        "FALSE" | "INTERNAL-TRANSACTION" | "INTERNAL-TXN" => Variable::Constant(false),
+        "METHOD" => Variable::Method,
+        "STATUS" => status(word, hook)?,
+        "CACHE" => Variable::Cache,
+        "NOW" => Variable::Now(TimePart::Epoch),
+        "ID" => Variable::Id(Id::Unique),
+        "CIDR" => Variable::Cidr { v4_bits: 24, v6_bits: 48 },
+        "LAST-CAPTURE" => Variable::LastCapture(0),
+        "STATE-INT16" => Variable::Int16(Lifetime::Transaction),
+        "SESSION-INT16" => Variable::Int16(Lifetime::Session),
+        "SSN-TXN-COUNT" | "TXN-COUNT" => Variable::TransactionCount,
+        "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
+            Variable::Url(url_of(word, name, hook)?, UrlPart::Whole)
+        }
+        // Names of older versions.
+        "PATH" => Variable::Url(UrlOf::Client, UrlPart::Path),
+        "QUERY" => Variable::Url(UrlOf::Client, UrlPart::Query),
+        "CLIENT-IP" => Variable::Address(Address::Client),
+        "INCOMING-PORT" => Variable::Port(PortOf::Local),
+        _ => return Err(without_qualifier(word, name)),
+    };
+    Ok(found)
+}
+
+fn without_qualifier(word: &Word, name: &str) -> Diagnostic {
+    let example = match name {
+        "HEADER" | "CLIENT-HEADER" | "SERVER-HEADER" => "X-Name",
+        "COOKIE" => "name",
+        "RANDOM" => "100",
+        "IP" => "CLIENT",
+        "INBOUND" => "LOCAL-PORT",
+        "NEXT-HOP" => "HOST",
+        "HTTP-CNTL" => "LOGGING",
+        "STATE-FLAG" | "SESSION-FLAG" | "STATE-INT8" | "SESSION-INT8" => "0",
+        "GROUP" => return Diagnostic::error(word.at, "%{GROUP} is no value"),
+        _ => return unknown(word, name),
+    };
+    Diagnostic::error(word.at, format!("%{{{name}}} needs a qualifier"))
+        .hint(format!("such as %{{{name}:{example}}}"))
+}
+
+fn unknown(word: &Word, name: &str) -> Diagnostic {
+    let text = word.as_str();
+    let problem = Diagnostic::error(word.at, format!("no condition is called {name}"));
+    let rest = text.get(name.len()..).unwrap_or_default();
+    match nearest(name, NAMES) {
+        Some(near) => problem.hint(format!("did you mean %{{{near}{rest}}}?")),
+        None => problem.hint("docs/rules.md lists all conditions"),
+    }
+}
+
+fn qualified(word: &Word, name: &str, qualifier: &Word, hook: Hook) -> Checked<Variable> {
+    Ok(match name {
+        "HEADER" => Variable::Header(Message::AtHand, field(qualifier)?),
+        "CLIENT-HEADER" => Variable::Header(Message::ClientRequest, field(qualifier)?),
+        "SERVER-HEADER" => Variable::Header(Message::ServerRequest, field(qualifier)?),
+        "COOKIE" => Variable::Cookie(cookie(qualifier)?),
+        "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
+            Variable::Url(url_of(word, name, hook)?, url_part(qualifier)?)
+        }
+        "NOW" => Variable::Now(one_of(qualifier, TIMES)?),
+        "RANDOM" => {
+            let below = number_in(qualifier, 1..=i64::from(u32::MAX), "the number behind RANDOM")?;
+            Variable::Random(u32::try_from(below).unwrap_or(u32::MAX))
+        }
+        "ID" => Variable::Id(one_of(qualifier, IDS)?),
+        "IP" => Variable::Address(one_of(qualifier, ADDRESSES)?),
+        "INBOUND" => one_of(qualifier, INBOUND)?,
+        "CIDR" => cidr(qualifier)?,
+        "LAST-CAPTURE" => Variable::LastCapture(index(qualifier, 9, "the group")?),
+        "NEXT-HOP" => next_hop(qualifier, hook)?,
+        "STATE-FLAG" => Variable::Flag(Lifetime::Transaction, index(qualifier, 15, "the flag")?),
+        "SESSION-FLAG" => Variable::Flag(Lifetime::Session, index(qualifier, 15, "the flag")?),
+        "STATE-INT8" => Variable::Int8(Lifetime::Transaction, index(qualifier, 3, INT8)?),
+        "SESSION-INT8" => Variable::Int8(Lifetime::Session, index(qualifier, 3, INT8)?),
+        "STATE-INT16" | "SESSION-INT16" => {
+            number_in(qualifier, 0..=0, "there is one INT16: its number")?;
+            plain(word, name, hook)?
+        }
+        "HTTP-CNTL" => Variable::Control(control(qualifier)?),
+        _ => return Err(no_qualifier(word, name, qualifier)),
+    })
+}
+
+const INT8: &str = "the number of an INT8";
+
+fn no_qualifier(word: &Word, name: &str, qualifier: &Word) -> Diagnostic {
+    const PLAIN: &[&str] = &[
+        "TRUE",
+        "FALSE",
+        "INTERNAL-TRANSACTION",
+        "INTERNAL-TXN",
+        "METHOD",
+        "STATUS",
+        "CACHE",
+        "SSN-TXN-COUNT",
+        "TXN-COUNT",
+    ];
+    if PLAIN.contains(&name) {
+        return Diagnostic::error(qualifier.at, format!("%{{{name}}} has no qualifier"));
+    }
+    if name == "GROUP" {
+        return Diagnostic::error(
+            qualifier.at,
+            "a group begins with %{GROUP}, ends with %{GROUP:END}",
+        );
+    }
+    unknown(word, name)
+}

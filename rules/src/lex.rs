@@ -1,0 +1,222 @@
+//! A line taken apart into words, by the rules of the language:
+//!
+//! - Blanks separate words. So does `=`, which is a word of its own if a blank stands before it and
+//!   is dropped if it ends a word.
+//! - `"…"` is a word. A backslash takes the next character as it is, in quotes too.
+//! - `/…/` at the beginning of a word is a word, up to a slash without a backslash before it;
+//!   nothing else is special in it.
+//! - `{…}` and `(…)` are words; only backslashes are special in them.
+//! - `#` as the first character of a line makes it a comment; elsewhere it is nothing special.
+//!
+//! Each byte of a word knows its column, so that findings point at the source.
+
+use std::ops::Range;
+
+use crate::diagnostic::{At, Diagnostic};
+
+/// Text with the place of each of its bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Word {
+    text: String,
+    /// Column of each byte of `text`.
+    columns: Vec<u32>,
+    /// The whole word in the source, its quotes included.
+    pub(crate) at: At,
+    /// It stood in quotes, or some of it behind a backslash.
+    pub(crate) quoted: bool,
+    /// No blank stands before it, though it is not the first of its line.
+    pub(crate) glued: bool,
+}
+
+impl Word {
+    /// The text, without quotes and backslashes.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Where a part of the text stands.
+    pub(crate) fn at_part(&self, part: Range<usize>) -> At {
+        let Some(columns) = self.columns.get(part) else {
+            return self.at;
+        };
+        match (columns.first(), columns.last()) {
+            (Some(first), Some(last)) => {
+                At { line: self.at.line, column: *first, len: last - first + 1 }
+            }
+            _ => self.at,
+        }
+    }
+
+    /// A part of it, as a word. `part` has to lie within the text and between characters.
+    pub(crate) fn part(&self, part: Range<usize>) -> Word {
+        let text = self.text.get(part.clone()).unwrap_or_default().to_owned();
+        let columns = self.columns.get(part.clone()).unwrap_or_default().to_vec();
+        Word { text, columns, at: self.at_part(part), quoted: self.quoted, glued: false }
+    }
+
+    /// This and another word as one, with `between` in the middle.
+    pub(crate) fn join(&mut self, between: &str, other: &Word) {
+        for character in between.chars() {
+            self.push(character, other.at.column.saturating_sub(1).max(1));
+        }
+        self.text.push_str(&other.text);
+        self.columns.extend_from_slice(&other.columns);
+        self.quoted |= other.quoted;
+        self.at.len = (other.at.column + other.at.len).saturating_sub(self.at.column).max(1);
+    }
+
+    fn push(&mut self, character: char, column: u32) {
+        self.text.push(character);
+        let len = character.len_utf8() as u32;
+        self.columns.extend(column..column + len);
+    }
+}
+
+/// What the lexer is in the middle of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Word,
+    Quotes,
+    Regex,
+    Braces,
+    Parens,
+}
+
+struct Lexer {
+    line: u32,
+    words: Vec<Word>,
+    /// The word in the making.
+    word: Option<(Word, Inside)>,
+    /// The character before, a blank at the beginning.
+    before: char,
+}
+
+/// The words of a line; none for an empty line or a comment.
+pub(crate) fn lex(line: u32, text: &str) -> Result<Vec<Word>, Diagnostic> {
+    if text.trim_start().starts_with('#') {
+        return Ok(Vec::new());
+    }
+    let mut lexer = Lexer { line, words: Vec::new(), word: None, before: ' ' };
+    let mut characters = text.char_indices();
+    while let Some((place, character)) = characters.next() {
+        let column = place as u32 + 1;
+        let escaped = character == '\\' && !lexer.is_inside(Inside::Regex);
+        if !escaped {
+            lexer.take(character, column)?;
+            lexer.before = character;
+            continue;
+        }
+        lexer.begin(Inside::Word, column).quoted = true;
+        if let Some((_, taken)) = characters.next() {
+            lexer.begin(Inside::Word, column).push(taken, column + 1);
+            lexer.before = taken;
+        }
+    }
+    lexer.finish()
+}
+
+impl Lexer {
+    fn is_inside(&self, inside: Inside) -> bool {
+        matches!(self.word, Some((_, now)) if now == inside)
+    }
+
+    /// The word in the making, or a new one.
+    fn begin(&mut self, inside: Inside, column: u32) -> &mut Word {
+        let glued = !self.words.is_empty() && !self.before.is_ascii_whitespace();
+        let at = At { line: self.line, column, len: 1 };
+        let (word, _) =
+            self.word.get_or_insert_with(|| (Word { at, glued, ..Word::default() }, inside));
+        word
+    }
+
+    fn push(&mut self, inside: Inside, character: char, column: u32) {
+        self.begin(inside, column).push(character, column);
+    }
+
+    fn end(&mut self, column_after: u32) {
+        if let Some((mut word, _)) = self.word.take() {
+            word.at.len = column_after.saturating_sub(word.at.column).max(1);
+            self.words.push(word);
+        }
+    }
+
+    fn take(&mut self, character: char, column: u32) -> Result<(), Diagnostic> {
+        let inside = self.word.as_ref().map(|(_, inside)| *inside);
+        match inside {
+            None => self.take_outside(character, column),
+            Some(Inside::Word) => return self.take_in_word(character, column),
+            Some(Inside::Quotes) if character == '"' => self.end(column + 1),
+            Some(Inside::Braces) if character == '"' => {
+                return Err(stray_quote(self.line, column));
+            }
+            Some(now) => {
+                let closes = match now {
+                    Inside::Regex => character == '/' && self.before != '\\',
+                    Inside::Braces => character == '}',
+                    Inside::Parens => character == ')',
+                    Inside::Word | Inside::Quotes => false,
+                };
+                self.push(now, character, column);
+                if closes {
+                    self.end(column + 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_outside(&mut self, character: char, column: u32) {
+        match character {
+            _ if character.is_ascii_whitespace() => {}
+            '=' | '+' => {
+                self.push(Inside::Word, character, column);
+                self.end(column + 1);
+            }
+            '"' => self.begin(Inside::Quotes, column).quoted = true,
+            '/' => self.push(Inside::Regex, character, column),
+            '{' if self.before != '%' => self.push(Inside::Braces, character, column),
+            '(' => self.push(Inside::Parens, character, column),
+            _ => self.push(Inside::Word, character, column),
+        }
+    }
+
+    fn take_in_word(&mut self, character: char, column: u32) -> Result<(), Diagnostic> {
+        match character {
+            _ if character.is_ascii_whitespace() || character == '=' => self.end(column),
+            '"' => return Err(stray_quote(self.line, column)),
+            // The original forgets what stands before it in the word.
+            '(' | '{' if character == '(' || self.before != '%' => {
+                let at = At { line: self.line, column, len: 1 };
+                let message = format!("`{character}` in the middle of a word");
+                return Err(Diagnostic::error(at, message).hint("put the word in quotes"));
+            }
+            _ => self.push(Inside::Word, character, column),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Word>, Diagnostic> {
+        let Some((word, inside)) = self.word.take() else {
+            return Ok(self.words);
+        };
+        let at = At { len: 1, ..word.at };
+        let message = match inside {
+            Inside::Quotes => "the quote that begins here has no end",
+            Inside::Braces => "the `{` has no `}`",
+            Inside::Parens => "the `(` has no `)`",
+            Inside::Word | Inside::Regex => {
+                let after = word.columns.last().map_or(word.at.column + 1, |last| last + 1);
+                self.word = Some((word, inside));
+                self.end(after);
+                return Ok(self.words);
+            }
+        };
+        Err(Diagnostic::error(at, message))
+    }
+}
+
+fn stray_quote(line: u32, column: u32) -> Diagnostic {
+    let at = At { line, column, len: 1 };
+    Diagnostic::error(at, "a quote in the middle of a word")
+        .hint("put the whole word in quotes, or write \\\" for a quote in it")
+}

@@ -1,0 +1,25 @@
+//! Limits of the language, each with its reason. None is a setting: who needs more has, in all
+//! likelihood, given the wrong file.
+
+/// Bytes of a file. Four thousand rules of usual size; a larger file is some other file.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a line: a set of some thousand addresses. Longer lines cannot be read by people.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Rules of a file. Each is looked at for every request at its hook.
+pub const RULES_PER_FILE_MAX: usize = 4096;
+
+/// Conditions of a rule, those of its branches and of its `if`s included. They are kept as a tree
+/// that is as deep as it has members, and walked by functions that call themselves.
+pub const CONDITIONS_PER_RULE_MAX: usize = 256;
+
+/// Depth of `if` in `if`, and of `%{GROUP}` in `%{GROUP}`. Ten is what the language promises.
+pub const NESTING_MAX: usize = 10;
+
+/// Bytes of a compiled regex. A class of Unicode takes some KiB; what takes more than this has
+/// counted repetitions in counted repetitions.
+pub const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// Findings that are kept. More than anyone reads at once; the last one says that there are more.
+pub const FINDINGS_MAX: usize = 200;

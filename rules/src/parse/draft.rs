@@ -1,0 +1,195 @@
+//! A rule in the making.
+
+use crate::{
+    ast::{Branch, Hook, Step, Tree},
+    check,
+    diagnostic::{At, Diagnostic, Findings},
+    lex::Word,
+    limits::{CONDITIONS_PER_RULE_MAX, NESTING_MAX},
+    parse::ConditionFlags,
+};
+
+/// A rule in the making.
+pub(super) struct Draft {
+    pub(super) hook: Hook,
+    pub(super) at: At,
+    pub(super) last: bool,
+    /// Something was wrong with it: it is left out, and so are findings that follow from that.
+    pub(super) broken: bool,
+    pub(super) condition_count: usize,
+    /// The rule itself, and the `if`s that are open.
+    pub(super) blocks: Vec<Block>,
+}
+
+/// Branches of a rule, or of an `if`.
+pub(super) struct Block {
+    pub(super) at: At,
+    pub(super) sections: Vec<Section>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SectionKind {
+    If,
+    Elif,
+    Else,
+}
+
+/// A branch in the making.
+pub(super) struct Section {
+    pub(super) kind: SectionKind,
+    pub(super) at: At,
+    /// What is not in parentheses, and the groups that are open.
+    pub(super) groups: Vec<Group>,
+    pub(super) steps: Vec<Step>,
+    /// A step could not be read, but there was one.
+    pub(super) has_broken: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) at: At,
+    not: bool,
+    or: Option<At>,
+    /// Each with where its `[OR]` stands, by which it is joined with the next.
+    members: Vec<(Tree, Option<At>)>,
+}
+
+impl Draft {
+    pub(super) fn new(hook: Hook, at: At) -> Draft {
+        let blocks = vec![Block { at, sections: vec![Section::new(SectionKind::If, at)] }];
+        Draft { hook, at, last: false, broken: false, condition_count: 0, blocks }
+    }
+
+    pub(super) fn section(&mut self) -> Option<&mut Section> {
+        self.blocks.last_mut()?.sections.last_mut()
+    }
+
+    pub(super) fn has_steps(&self) -> bool {
+        self.blocks
+            .iter()
+            .flat_map(|block| &block.sections)
+            .any(|section| section.has_broken || !section.steps.is_empty())
+    }
+
+    pub(super) fn break_off(&mut self) {
+        self.broken = true;
+    }
+
+    pub(super) fn count_condition(&mut self, at: At, findings: &mut Findings) {
+        self.condition_count += 1;
+        if self.condition_count == CONDITIONS_PER_RULE_MAX + 1 {
+            let message = format!("a rule has {CONDITIONS_PER_RULE_MAX} conditions at most");
+            let hint = "compare with a set, (a,b,c), or a range of addresses, {10.0.0.0/8}";
+            findings.push(Diagnostic::error(at, message).hint(hint));
+        }
+        self.broken |= self.condition_count > CONDITIONS_PER_RULE_MAX;
+    }
+
+    pub(super) fn add_tree(&mut self, tree: Option<Tree>, or: Option<At>) {
+        self.broken |= tree.is_none();
+        let group = self.section().and_then(|section| section.groups.last_mut());
+        if let (Some(group), Some(tree)) = (group, tree) {
+            group.members.push((tree, or));
+        }
+    }
+
+    pub(super) fn begin_group(
+        &mut self,
+        operand: Option<&Word>,
+        flags: &ConditionFlags,
+        at: At,
+        findings: &mut Findings,
+    ) {
+        findings.keep(check::group(operand, flags));
+        let Some(section) = self.section() else {
+            return;
+        };
+        let too_deep = section.groups.len() > NESTING_MAX;
+        let group = Group { at, not: flags.not.is_some(), or: flags.or, members: Vec::new() };
+        section.groups.push(group);
+        if too_deep {
+            let message = format!("groups in groups, more than {NESTING_MAX} deep");
+            findings.push(Diagnostic::error(at, message));
+            self.broken = true;
+        }
+    }
+
+    pub(super) fn end_group(
+        &mut self,
+        operand: Option<&Word>,
+        flags: &ConditionFlags,
+        at: At,
+        findings: &mut Findings,
+    ) {
+        findings.keep(check::group_end(operand, flags));
+        let group = self
+            .section()
+            .and_then(|section| if section.groups.len() > 1 { section.groups.pop() } else { None });
+        let Some(group) = group else {
+            findings.push(Diagnostic::error(at, "%{GROUP:END} without %{GROUP}"));
+            self.broken = true;
+            return;
+        };
+        let (not, or, group_at) = (group.not, group.or, group.at);
+        let tree = join(group.members, findings);
+        if tree.is_none() && !self.broken {
+            findings.push(Diagnostic::error(group_at, "an empty group"));
+        }
+        let tree = tree.map(|tree| if not { Tree::Not(Box::new(tree)) } else { tree });
+        self.add_tree(tree, or);
+    }
+
+    /// No more conditions follow in this branch: every group has to be closed, `elif` needs some.
+    pub(super) fn close_conditions(&mut self, findings: &mut Findings) {
+        let broken = self.broken;
+        let Some(section) = self.section() else {
+            return;
+        };
+        let mut found = false;
+        for group in section.groups.drain(1..) {
+            findings.push(Diagnostic::error(group.at, "this %{GROUP} has no %{GROUP:END}"));
+            found = true;
+        }
+        let empty = section.groups.iter().all(|group| group.members.is_empty());
+        let begins = section.steps.is_empty() && !section.has_broken;
+        if section.kind == SectionKind::Elif && empty && begins && !found && !broken {
+            let problem = Diagnostic::error(section.at, "`elif` without conditions");
+            findings.push(problem.hint("write `else`, or put conditions on the lines below it"));
+            found = true;
+        }
+        self.broken |= found;
+    }
+
+    /// The branches of the innermost block; `None` if something was wrong with them.
+    pub(super) fn end_block(&mut self, findings: &mut Findings) -> Option<Vec<Branch>> {
+        self.close_conditions(findings);
+        let block = self.blocks.pop()?;
+        let branches = block.sections.into_iter().map(|section| {
+            let members = section.groups.into_iter().flat_map(|group| group.members).collect();
+            Branch { condition: join(members, findings), steps: section.steps }
+        });
+        Some(branches.collect())
+    }
+}
+
+impl Section {
+    pub(super) fn new(kind: SectionKind, at: At) -> Section {
+        let groups = vec![Group::default()];
+        Section { kind, at, groups, steps: Vec::new(), has_broken: false }
+    }
+}
+
+/// AND and OR bind alike and nest to the right: `A [AND] B [OR] C` is `A && (B || C)`.
+fn join(members: Vec<(Tree, Option<At>)>, findings: &mut Findings) -> Option<Tree> {
+    let mut members = members.into_iter().rev();
+    let (mut tree, or) = members.next()?;
+    if let Some(at) = or {
+        let problem = Diagnostic::warning(at, "[OR] joins with the next condition: there is none");
+        findings.push(problem);
+    }
+    for (member, or) in members {
+        let (member, rest) = (Box::new(member), Box::new(tree));
+        tree = if or.is_some() { Tree::Or(member, rest) } else { Tree::And(member, rest) };
+    }
+    Some(tree)
+}

@@ -1,0 +1,122 @@
+//! `[A,B]` at the end of a line.
+
+use crate::{
+    ast::Compare,
+    check::suggest::did_you_mean,
+    diagnostic::{At, Diagnostic, Findings},
+    lex::Word,
+};
+
+/// Flags of a condition.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ConditionFlags {
+    /// `[OR]`: joined so with the condition that follows.
+    pub(crate) or: Option<At>,
+    /// `[AND]`, which is the default.
+    pub(crate) and: Option<At>,
+    /// `[NOT]`
+    pub(crate) not: Option<At>,
+    /// `[NOCASE]`
+    pub(crate) nocase: Option<At>,
+    /// `[CASE]`, which is the default.
+    pub(crate) case: Option<At>,
+    /// `[L]`
+    pub(crate) last: Option<At>,
+    /// `[PRE]`, `[SUF]`, `[MID]`, `[EXT]`
+    pub(crate) how: Option<(Compare, At)>,
+}
+
+/// Flags of an operator.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OperatorFlags {
+    /// `[L]`, `[LAST]`
+    pub(crate) last: Option<At>,
+    /// `[QSA]`
+    pub(crate) append_query: Option<At>,
+    /// `[I]`, `[INV]`
+    pub(crate) keep: Option<At>,
+}
+
+impl ConditionFlags {
+    /// Reads them; unknown ones and those that contradict each other are findings.
+    pub(crate) fn parse(word: Option<&Word>, findings: &mut Findings) -> ConditionFlags {
+        let mut flags = ConditionFlags::default();
+        for name in names(word) {
+            let result = flags.set(&name);
+            findings.keep(result);
+        }
+        if let (Some(or), Some(_)) = (flags.or, flags.and) {
+            findings.push(Diagnostic::error(or, "[AND] and [OR] contradict each other"));
+        }
+        flags
+    }
+
+    fn set(&mut self, name: &Word) -> Result<(), Diagnostic> {
+        const NAMES: &[&str] = &["AND", "OR", "NOT", "NOCASE", "PRE", "SUF", "MID", "EXT", "L"];
+        let compare = match name.as_str() {
+            "OR" => return once(&mut self.or, name),
+            "AND" => return once(&mut self.and, name),
+            "NOT" => return once(&mut self.not, name),
+            "NOCASE" => return once(&mut self.nocase, name),
+            "CASE" => return once(&mut self.case, name),
+            "L" => return once(&mut self.last, name),
+            "PRE" => Compare::Prefix,
+            "SUF" => Compare::Suffix,
+            "MID" => Compare::Middle,
+            "EXT" => Compare::Extension,
+            _ => return Err(unknown(name, "a condition", NAMES)),
+        };
+        if self.how.replace((compare, name.at)).is_some() {
+            return Err(Diagnostic::error(name.at, "one of PRE, SUF, MID and EXT at most"));
+        }
+        Ok(())
+    }
+}
+
+impl OperatorFlags {
+    /// Reads them; unknown ones are findings.
+    pub(crate) fn parse(word: Option<&Word>, findings: &mut Findings) -> OperatorFlags {
+        let mut flags = OperatorFlags::default();
+        for name in names(word) {
+            let result = match name.as_str() {
+                "L" | "LAST" => once(&mut flags.last, &name),
+                "QSA" => once(&mut flags.append_query, &name),
+                "I" | "INV" => once(&mut flags.keep, &name),
+                _ => Err(unknown(&name, "an operator", &["L", "QSA", "I"])),
+            };
+            findings.keep(result);
+        }
+        flags
+    }
+}
+
+/// What stands between commas in the brackets.
+fn names(word: Option<&Word>) -> Vec<Word> {
+    let Some(word) = word else {
+        return Vec::new();
+    };
+    let inside = word.part(1..word.as_str().len().saturating_sub(1).max(1));
+    let mut begin = 0;
+    let mut names = Vec::new();
+    for name in inside.as_str().split(',') {
+        let end = begin + name.len();
+        names.push(if name.is_empty() { word.part(0..1) } else { inside.part(begin..end) });
+        begin = end + 1;
+    }
+    names
+}
+
+fn once(place: &mut Option<At>, name: &Word) -> Result<(), Diagnostic> {
+    match place.replace(name.at) {
+        Some(_) => Err(Diagnostic::error(name.at, format!("[{}] twice", name.as_str()))),
+        None => Ok(()),
+    }
+}
+
+fn unknown(name: &Word, whose: &str, names: &[&str]) -> Diagnostic {
+    let message = match name.as_str() {
+        "[" => "an empty flag".to_owned(),
+        text => format!("{whose} has no flag [{text}]"),
+    };
+    Diagnostic::error(name.at, message).hint(did_you_mean(name.as_str(), names))
+}

@@ -1,0 +1,255 @@
+//! What a line is: a condition, an operator, or one of the words that make branches.
+
+use crate::{
+    diagnostic::{At, Diagnostic, Findings},
+    lex::{Word, lex},
+    limits::LINE_BYTES_MAX,
+};
+
+/// A line that is not empty and no comment.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// All of it, without blanks around it.
+    pub(crate) at: At,
+    /// `None`: something is wrong with it, and has been reported.
+    pub(crate) kind: LineKind,
+}
+
+/// What a line is.
+#[derive(Debug)]
+pub(crate) enum LineKind {
+    /// `cond %{…} operand [flags]`
+    Condition {
+        /// What stands between `%{` and `}`.
+        variable: Word,
+        /// All words of the operand as one; `None` without.
+        operand: Option<Word>,
+        /// `[…]`
+        flags: Option<Word>,
+    },
+    /// `name value … [flags]`
+    Operator {
+        /// Its name.
+        name: Word,
+        /// What follows.
+        arguments: Vec<Word>,
+        /// `[…]`
+        flags: Option<Word>,
+    },
+    /// A condition that cannot be read.
+    BrokenCondition,
+    /// An operator that cannot be read.
+    BrokenOperator,
+    /// `else`
+    Else,
+    /// `elif`
+    Elif,
+    /// `if`
+    If,
+    /// `endif`
+    Endif,
+}
+
+/// Reads one line, without its line break.
+pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<Line> {
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    if trimmed.is_empty() {
+        return None;
+    }
+    let indent = text.len() - text.trim_start_matches(|c: char| c.is_ascii_whitespace()).len();
+    let at = At { line: number, column: indent as u32 + 1, len: trimmed.len() as u32 };
+    let words =
+        findings
+            .keep(check_bytes(at, text).and_then(|()| {
+                lex(number, text.get(..indent + trimmed.len()).unwrap_or_default())
+            }));
+    let Some(words) = words else {
+        return Some(Line { at, kind: kind_of_broken(trimmed) });
+    };
+    let kind = kind_of(words, findings)?;
+    Some(Line { at, kind })
+}
+
+/// No byte that could end a line of a head, or of a terminal, gets further than this.
+fn check_bytes(at: At, text: &str) -> Result<(), Diagnostic> {
+    if text.len() > LINE_BYTES_MAX {
+        let message = format!("the line has {} bytes; {LINE_BYTES_MAX} are allowed", text.len());
+        return Err(Diagnostic::error(At { len: 1, ..at }, message));
+    }
+    match text.bytes().position(|byte| byte.is_ascii_control() && byte != b'\t') {
+        // The line break of other systems.
+        Some(place) if place + 1 == text.len() && text.ends_with('\r') => Ok(()),
+        Some(place) => {
+            let byte = text.as_bytes().get(place).copied().unwrap_or_default();
+            let at = At { column: place as u32 + 1, len: 1, ..at };
+            Err(Diagnostic::error(at, format!("a control byte, {byte:#04x}, is in this line"))
+                .hint("a field value cannot hold it; leave it out"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a line seems to be that could not be taken apart.
+fn kind_of_broken(text: &str) -> LineKind {
+    let first = text.split_ascii_whitespace().next().unwrap_or_default();
+    match first {
+        "else" => LineKind::Else,
+        "elif" => LineKind::Elif,
+        "if" => LineKind::If,
+        "endif" => LineKind::Endif,
+        "cond" => LineKind::BrokenCondition,
+        _ if first.starts_with("%{") => LineKind::BrokenCondition,
+        _ => LineKind::BrokenOperator,
+    }
+}
+
+fn kind_of(mut words: Vec<Word>, findings: &mut Findings) -> Option<LineKind> {
+    let first = words.first()?.clone();
+    let kind = match first.as_str() {
+        "else" => LineKind::Else,
+        "elif" => LineKind::Elif,
+        "if" => LineKind::If,
+        "endif" => LineKind::Endif,
+        "cond" => {
+            words.remove(0);
+            return Some(keep_condition(first.at, words, findings));
+        }
+        text if text.starts_with("%{") => {
+            return Some(keep_condition(first.at, words, findings));
+        }
+        _ => return Some(operator(words, findings)),
+    };
+    if let Some(second) = words.get(1) {
+        let name = first.as_str();
+        let message = format!("nothing may follow `{name}` on its line");
+        findings.push(
+            Diagnostic::error(second.at, message).hint("conditions stand on lines of their own"),
+        );
+    }
+    Some(kind)
+}
+
+fn keep_condition(at: At, words: Vec<Word>, findings: &mut Findings) -> LineKind {
+    let condition = condition(at, words);
+    findings.keep(condition).unwrap_or(LineKind::BrokenCondition)
+}
+
+fn condition(at: At, mut words: Vec<Word>) -> Result<LineKind, Diagnostic> {
+    let flags = take_flags(&mut words)?;
+    let mut words = words.into_iter().peekable();
+    let Some(subject) = words.next() else {
+        return Err(Diagnostic::error(at, "a condition without a name").hint("cond %{NAME} =value"));
+    };
+    let variable = braced(&subject)?;
+    let Some(mut operand) = words.next() else {
+        return Ok(LineKind::Condition { variable, operand: None, flags });
+    };
+    let comparison_alone = matches!(operand.as_str(), "=" | "<" | ">") && !operand.quoted;
+    if comparison_alone && let Some(word) = words.next_if(|word| !is_comment(word)) {
+        if let Some(problem) = doubled_comparison(&operand, &word) {
+            return Err(problem);
+        }
+        operand.join("", &word);
+    }
+    // A comment may follow an operand: the language does not look that far.
+    match words.next() {
+        Some(word) if word.as_str().starts_with('[') => Err(misplaced_flags(&word)),
+        Some(word) if !is_comment(&word) => Err(surplus(&operand, &word)),
+        _ => Ok(LineKind::Condition { variable, operand: Some(operand), flags }),
+    }
+}
+
+/// What stands between `%{` and `}`.
+fn braced(word: &Word) -> Result<Word, Diagnostic> {
+    let text = word.as_str();
+    if text.starts_with("%{") && text.ends_with('}') {
+        return Ok(word.part(2..text.len() - 1));
+    }
+    let problem = Diagnostic::error(word.at, "a condition is written %{NAME} or %{NAME:qualifier}");
+    Err(match text.strip_prefix("%{") {
+        Some(inside) if inside.contains('}') => {
+            problem.hint("put a blank behind the `}`; a condition cannot put texts together")
+        }
+        Some(_) => problem.hint("the `}` is missing, or a blank or `=` stands before it"),
+        None => problem.hint(format!("cond %{{{}}}", text.trim_matches(['%', '$', '{', '}']))),
+    })
+}
+
+fn is_comment(word: &Word) -> bool {
+    word.as_str().starts_with('#') && !word.quoted
+}
+
+/// `==`, `>=`, `<=`, which the language does not have.
+fn doubled_comparison(first: &Word, second: &Word) -> Option<Diagnostic> {
+    let text = second.as_str();
+    let hint = match first.as_str() {
+        "=" if text == "=" && !second.quoted => "one `=` compares",
+        // The `=` itself is lost: it ends the word before it.
+        ">" if second.glued || text == "=" => "there is no `>=`: write `<` and the flag [NOT]",
+        "<" if second.glued || text == "=" => "there is no `<=`: write `>` and the flag [NOT]",
+        _ => return None,
+    };
+    let len = (second.at.column + 1).saturating_sub(first.at.column).min(2);
+    let at = At { len, ..first.at };
+    Some(Diagnostic::error(at, "a comparison of two characters").hint(hint))
+}
+
+fn misplaced_flags(word: &Word) -> Diagnostic {
+    let closed = word.as_str().ends_with(']');
+    let problem = Diagnostic::error(word.at, "flags that the language would not see");
+    problem.hint(if closed {
+        "they have to be last on the line; a comment stands on a line of its own"
+    } else {
+        "no blanks between the brackets: [NOT,OR]"
+    })
+}
+
+fn surplus(operand: &Word, word: &Word) -> Diagnostic {
+    let problem = Diagnostic::error(word.at, "more than one operand");
+    match (operand.as_str(), word.as_str()) {
+        ("!", _) => problem.hint("there is no `!=`: write `=` and the flag [NOT]"),
+        (regex, _) if regex.starts_with('/') && word.glued => {
+            problem.hint("a slash in a regex is written \\/; flags stand in brackets: [NOCASE]")
+        }
+        _ => problem.hint("put it in quotes if it has blanks; one of several: (a,b,c)"),
+    }
+}
+
+fn operator(mut words: Vec<Word>, findings: &mut Findings) -> LineKind {
+    let flags = match take_flags(&mut words) {
+        Ok(flags) => flags,
+        Err(finding) => {
+            findings.push(finding);
+            return LineKind::BrokenOperator;
+        }
+    };
+    if words.is_empty() {
+        let at = flags.map(|word| word.at).unwrap_or_default();
+        findings.push(Diagnostic::error(at, "flags without a condition or an operator"));
+        return LineKind::BrokenOperator;
+    }
+    let name = words.remove(0);
+    LineKind::Operator { name, arguments: words, flags }
+}
+
+/// The flags are the last word of a line, if it begins with a bracket.
+fn take_flags(words: &mut Vec<Word>) -> Result<Option<Word>, Diagnostic> {
+    let Some(last) = words.last() else {
+        return Ok(None);
+    };
+    let text = last.as_str();
+    if text.starts_with('[') && !text.ends_with(']') {
+        return Err(Diagnostic::error(last.at, "flags without a closing bracket"));
+    }
+    if text.starts_with('[') {
+        return Ok(words.pop());
+    }
+    // `[NOT, OR]` falls into two words, of which the language sees neither.
+    let opened = words.iter().rev().nth(1).filter(|word| word.as_str().starts_with('['));
+    match opened {
+        Some(word) if text.ends_with(']') && word.as_str().ends_with(',') => {
+            Err(misplaced_flags(word))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,248 @@
+//! Lines put together: rules, their branches, `if`s in them, groups of conditions.
+
+use crate::{
+    ast::{Hook, Rule, Scope, Step, Tree},
+    check::{self, Checker, OperatorLine},
+    diagnostic::{At, Diagnostic, Findings},
+    lex::Word,
+    limits::{NESTING_MAX, RULES_PER_FILE_MAX},
+    parse::{ConditionFlags, Line, LineKind, OperatorFlags},
+};
+
+use super::draft::{Block, Draft, Section, SectionKind};
+
+/// The rules so far, and the one in the making.
+pub(crate) struct Structure {
+    scope: Scope,
+    checker: Checker,
+    rules: Vec<Rule>,
+    rule_count: usize,
+    draft: Option<Draft>,
+}
+
+impl Structure {
+    pub(crate) fn new(scope: Scope) -> Structure {
+        let checker = Checker::default();
+        Structure { scope, checker, rules: Vec::new(), rule_count: 0, draft: None }
+    }
+
+    /// Adds a line.
+    pub(crate) fn add(&mut self, line: Line, findings: &mut Findings) {
+        let at = line.at;
+        match line.kind {
+            LineKind::Condition { variable, operand, flags } => {
+                let flags = ConditionFlags::parse(flags.as_ref(), findings);
+                if check::is_hook(&variable) {
+                    self.begin_at_hook(&variable, operand, &flags, at, findings);
+                } else {
+                    self.add_condition(&variable, operand, &flags, at, findings);
+                }
+            }
+            LineKind::BrokenCondition => {
+                self.make_room(at, findings);
+                self.draft(at, findings).broken = true;
+            }
+            LineKind::Operator { name, arguments, flags } => {
+                let flags = OperatorFlags::parse(flags.as_ref(), findings);
+                let hook = self.draft(at, findings).hook;
+                let operator =
+                    OperatorLine { hook, name: &name, words: &arguments, flags: &flags, at };
+                let step = self.checker.operator(&operator, findings);
+                self.add_step(step.map(Step::Operate), at, findings);
+            }
+            LineKind::BrokenOperator => self.add_step(None, at, findings),
+            LineKind::Else => self.begin_section(SectionKind::Else, at, findings),
+            LineKind::Elif => self.begin_section(SectionKind::Elif, at, findings),
+            LineKind::If => self.begin_if(at, findings),
+            LineKind::Endif => self.end_if(at, findings),
+        }
+    }
+
+    /// The rules, and the names of their counters.
+    pub(crate) fn finish(mut self, findings: &mut Findings) -> (Vec<Rule>, Vec<String>) {
+        self.end_rule(findings);
+        (self.rules, self.checker.counters)
+    }
+
+    /// The rule in the making, or a new one at the default hook.
+    fn draft(&mut self, at: At, findings: &mut Findings) -> &mut Draft {
+        if self.draft.is_none() {
+            self.count_rule(at, findings);
+        }
+        let hook = match self.scope {
+            Scope::Server => Hook::ReadResponse,
+            Scope::Route => Hook::Remap,
+        };
+        self.draft.get_or_insert_with(|| Draft::new(hook, at))
+    }
+
+    fn count_rule(&mut self, at: At, findings: &mut Findings) {
+        self.rule_count += 1;
+        if self.rule_count == RULES_PER_FILE_MAX + 1 {
+            let message = format!("a file has {RULES_PER_FILE_MAX} rules at most");
+            findings.push(Diagnostic::error(at, message).hint("make two files of it"));
+        }
+    }
+
+    fn begin_at_hook(
+        &mut self,
+        variable: &Word,
+        operand: Option<Word>,
+        flags: &ConditionFlags,
+        at: At,
+        findings: &mut Findings,
+    ) {
+        let depth = self.draft.as_ref().map_or(1, |draft| draft.blocks.len());
+        if depth > 1 {
+            findings.push(Diagnostic::error(variable.at, "a hook inside `if`"));
+            return self.draft(at, findings).break_off();
+        }
+        self.end_rule_without_operators(variable.at, findings);
+        self.end_rule(findings);
+        self.count_rule(at, findings);
+        let hook = findings.keep(check::hook(variable, operand.as_ref(), flags, self.scope));
+        let mut draft = Draft::new(hook.unwrap_or(Hook::SendResponse), at);
+        draft.broken = hook.is_none();
+        self.draft = Some(draft);
+    }
+
+    /// A hook comes first in its rule; what stands before it has to be a whole rule.
+    fn end_rule_without_operators(&mut self, at: At, findings: &mut Findings) {
+        let Some(draft) = &mut self.draft else {
+            return;
+        };
+        if !draft.has_steps() && !draft.broken {
+            let line = draft.at.line;
+            let message = format!("the rule of line {line} has no operator, and another begins");
+            let hint = "a hook is the first condition of its rule, and each rule has one";
+            findings.push(Diagnostic::error(at, message).hint(hint));
+            draft.broken = true;
+        }
+    }
+
+    /// A condition after an operator begins a new rule.
+    fn make_room(&mut self, at: At, findings: &mut Findings) {
+        let Some(draft) = &mut self.draft else {
+            return;
+        };
+        let in_if = draft.blocks.len() > 1;
+        let Some(section) = draft.section() else {
+            return;
+        };
+        let has_steps = !section.steps.is_empty() || section.has_broken;
+        if !in_if && has_steps {
+            self.end_rule(findings);
+        } else if has_steps {
+            let problem = Diagnostic::error(at, "a condition behind an operator inside `if`");
+            findings.push(problem.hint("another case: `elif`; one more test: an `if` of its own"));
+            draft.broken = true;
+        } else if section.kind == SectionKind::Else {
+            let problem = Diagnostic::error(at, "`else` has no conditions");
+            findings.push(problem.hint("write `elif` instead of `else`"));
+            draft.broken = true;
+        }
+    }
+
+    fn add_condition(
+        &mut self,
+        variable: &Word,
+        operand: Option<Word>,
+        flags: &ConditionFlags,
+        at: At,
+        findings: &mut Findings,
+    ) {
+        self.make_room(at, findings);
+        let draft = self.draft(at, findings);
+        draft.count_condition(at, findings);
+        if flags.last.is_some() && draft.blocks.len() > 1 {
+            let problem = Diagnostic::error(flags.last.unwrap_or(at), "[L] in an `if`");
+            findings.push(problem.hint("give it to a condition of the rule, or to an operator"));
+        }
+        draft.last |= flags.last.is_some();
+        match variable.as_str() {
+            "GROUP" => draft.begin_group(operand.as_ref(), flags, at, findings),
+            "GROUP:END" => draft.end_group(operand.as_ref(), flags, at, findings),
+            _ => {
+                let hook = draft.hook;
+                let tree = check::condition(hook, variable, operand.as_ref(), flags, at, findings);
+                draft.add_tree(tree.map(Tree::Test), flags.or);
+            }
+        }
+    }
+
+    /// A step of the branch in the making; `None` if it cannot be read.
+    fn add_step(&mut self, step: Option<Step>, at: At, findings: &mut Findings) {
+        let draft = self.draft(at, findings);
+        draft.close_conditions(findings);
+        draft.broken |= step.is_none();
+        if let Some(section) = draft.section() {
+            section.has_broken |= step.is_none();
+            section.steps.extend(step);
+        }
+    }
+
+    fn begin_section(&mut self, kind: SectionKind, at: At, findings: &mut Findings) {
+        let Some(draft) = &mut self.draft else {
+            let word = if kind == SectionKind::Else { "else" } else { "elif" };
+            let message = format!("`{word}` without a rule before it");
+            findings.push(Diagnostic::error(at, message));
+            self.draft(at, findings).broken = true;
+            return;
+        };
+        draft.close_conditions(findings);
+        if draft.section().is_some_and(|section| section.kind == SectionKind::Else) {
+            findings.push(Diagnostic::error(at, "a branch behind `else` is never reached"));
+            draft.broken = true;
+        }
+        if let Some(block) = draft.blocks.last_mut() {
+            block.sections.push(Section::new(kind, at));
+        }
+    }
+
+    fn begin_if(&mut self, at: At, findings: &mut Findings) {
+        let draft = self.draft(at, findings);
+        draft.close_conditions(findings);
+        if draft.blocks.len() == NESTING_MAX + 1 {
+            let message = format!("`if` in `if`, more than {NESTING_MAX} deep");
+            findings.push(Diagnostic::error(at, message));
+            draft.broken = true;
+        }
+        draft.blocks.push(Block { at, sections: vec![Section::new(SectionKind::If, at)] });
+    }
+
+    fn end_if(&mut self, at: At, findings: &mut Findings) {
+        let closes = self.draft.as_ref().is_some_and(|draft| draft.blocks.len() > 1);
+        let draft = self.draft(at, findings);
+        if !closes {
+            findings.push(Diagnostic::error(at, "`endif` without `if`"));
+            return draft.break_off();
+        }
+        let step = draft.end_block(findings).map(Step::If);
+        self.add_step(step, at, findings);
+    }
+
+    fn end_rule(&mut self, findings: &mut Findings) {
+        let Some(mut draft) = self.draft.take() else {
+            return;
+        };
+        while draft.blocks.len() > 1 {
+            if let Some(block) = draft.blocks.pop() {
+                findings.push(Diagnostic::error(block.at, "this `if` has no `endif`"));
+                draft.broken = true;
+            }
+        }
+        let has_steps = draft.has_steps();
+        let branches = draft.end_block(findings);
+        if !has_steps && !draft.broken {
+            let problem =
+                Diagnostic::warning(draft.at, "this rule has no operator: it does nothing");
+            return findings.push(problem);
+        }
+        if let Some(branches) = branches.filter(|_| !draft.broken)
+            && self.rules.len() < RULES_PER_FILE_MAX
+        {
+            let Draft { hook, at, last, .. } = draft;
+            self.rules.push(Rule { hook, at, branches, last });
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What is said about typical mistakes, as it is printed. `UPDATE_DOCS=1` writes it anew.
+
+use std::{env, fmt::Write as _, fs, path::Path};
+
+use forebay_rules::{ast::Scope, diagnostic::Shown, read};
+
+#[test]
+fn typical_mistakes_are_named_with_their_place_and_a_way_out() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let text = fs::read_to_string(folder.join("mistakes.conf")).expect("the file is there");
+    let mut found = String::new();
+    for diagnostic in &read("mistakes.conf", &text, Scope::Route).diagnostics {
+        let shown = Shown { file: "mistakes.conf", text: &text, diagnostic };
+        writeln!(found, "{shown}").expect("a string takes everything");
+    }
+    let page = folder.join("mistakes.txt");
+    if env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        fs::write(&page, &found).expect("the page can be written");
+    }
+    let wanted = fs::read_to_string(&page).unwrap_or_default();
+    assert!(found == wanted, "mistakes.txt is out of date: UPDATE_DOCS=1 writes it; now:\n{found}");
+}
