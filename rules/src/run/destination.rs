@@ -65,7 +65,7 @@ impl UrlText {
     /// Takes a part out; false if that is not possible.
     pub(super) fn remove(&mut self, now: Url<'_>, part: &UrlPart) -> bool {
         match part {
-            UrlPart::Path => self.set_path(now, b"/", 1).is_ok(),
+            UrlPart::Path => self.set_path(now, b"", 1).is_ok(),
             UrlPart::Port => {
                 self.begin(now);
                 self.port = None;
@@ -117,9 +117,9 @@ impl UrlText {
         Ok(())
     }
 
-    /// With or without the slash at its beginning.
+    /// Without the slash at its beginning, which is put there.
     fn set_path(&mut self, now: Url<'_>, value: &[u8], bytes_max: usize) -> Result<(), Invalid> {
-        let path = value.strip_prefix(b"/").unwrap_or(value);
+        let path = value;
         let query_bytes = self.now_or(now).query.map_or(0, <[u8]>::len);
         if !is_path(path) || path.len() + 1 + query_bytes > bytes_max.max(query_bytes + 1) {
             return Err(Invalid);

@@ -2,8 +2,7 @@
 //! flat program is tested against.
 
 use super::{
-    Effects, Outcome, Ran, Stage, Surroundings, Texts, Watch, look::look, machine::look_at,
-    operate::operate,
+    Effects, Outcome, Ran, Stage, Surroundings, Texts, Watch, machine::look_at, operate::operate,
 };
 use crate::{
     ast::{Branch, Hook, Step, Tree},
@@ -83,9 +82,9 @@ impl<S: Surroundings, W: Watch> Detail<'_, '_, '_, S, W> {
             Tree::Not(inner) => !self.holds(inner),
             Tree::Test(test) => {
                 let mut value = Vec::new();
-                let Texts { sight, captured, .. } = &mut *self.texts;
-                look(&test.subject, self.stage, sight, captured).write(&mut value);
-                let held = look_at(&Test::new(test, true), self.stage, self.texts) != test.negated;
+                let condition = Test::new(test, true);
+                let held = look_at(&condition, self.stage, self.texts, Some(&mut value));
+                let held = held != test.negated;
                 self.watch.tested(self.rule, test, &value, held);
                 held
             }

@@ -69,7 +69,7 @@ fn run_group<S: Surroundings>(
                     break;
                 };
                 let held = match memo {
-                    None => look_at(test, stage, texts),
+                    None => look_at(test, stage, texts, None),
                     Some(memo) => remembered(*memo, test, stage, texts),
                 };
                 if held { *yes } else { *no }
@@ -105,21 +105,25 @@ fn remembered<S: Surroundings>(
     if known != UNKNOWN {
         return known == HOLDS;
     }
-    let held = look_at(test, stage, texts);
+    let held = look_at(test, stage, texts, None);
     if let Some(place) = texts.memo.get_mut(memo as usize) {
         *place = if held { HOLDS } else { FAILS };
     }
     held
 }
 
-/// Does the condition, its `[NOT]` left aside, hold now?
+/// Does the condition, its `[NOT]` left aside, hold now? What was looked at is shown in `shown`.
 pub(super) fn look_at<S: Surroundings>(
     test: &Test,
     stage: &mut Stage<'_, '_, S>,
     texts: &mut Texts,
+    shown: Option<&mut Vec<u8>>,
 ) -> bool {
     let Texts { sight, captured, second, value, .. } = texts;
     let seen = look(&test.subject, stage, sight, captured);
+    if let Some(shown) = shown {
+        seen.write(shown);
+    }
     match (&test.matcher, &test.locations) {
         (Matcher::Regex(regex), Some(locations)) => {
             // The text may be what the last regex captured, which this one is about to replace.

@@ -1,0 +1,86 @@
+//! Every case of `tests/cases`: rules, what they are given, what has to come out.
+//!
+//! A file holds blocks with empty lines between them. A block is the text of a rule file (`#` at
+//! its beginning says what it shows), then pairs of lines: `> what is given`, `< what comes out`;
+//! see `common` for the items in them. A first line `: HOOK` puts the rules into the server's list
+//! and runs that hook; without it the rules are a route's and run at the remap hook. Each case is
+//! run by the flat program and step by step.
+
+mod common;
+
+use std::{fs, path::Path};
+
+use common::{Given, run};
+use forebay_rules::{
+    ast::{Hook, Scope},
+    plan::Program,
+    read,
+};
+
+/// Fewer would mean that some are not found.
+const CASE_COUNT_MIN: usize = 150;
+
+#[test]
+fn every_case_comes_out_as_it_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let (mut problems, mut case_count) = (Vec::new(), 0);
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("the folder of cases")
+        .map(|file| file.expect("a file").path())
+        .collect();
+    files.sort();
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a text");
+        let mut line = 1;
+        for block in text.split("\n\n") {
+            let shown = format!("{}:{line}", path.display());
+            case_count += check_block(block, &shown, &mut problems);
+            line += block.lines().count() + 1;
+        }
+    }
+    assert!(
+        problems.is_empty(),
+        "{} of {case_count} cases:\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
+    assert!(case_count >= CASE_COUNT_MIN, "only {case_count} cases");
+}
+
+fn check_block(block: &str, shown: &str, problems: &mut Vec<String>) -> usize {
+    let (scope, hook) = match block.lines().find_map(|line| line.strip_prefix(": ")) {
+        None => (Scope::Route, Hook::Remap),
+        Some("READ_REQUEST") => (Scope::Server, Hook::ReadRequest),
+        Some("SEND_REQUEST") => (Scope::Server, Hook::SendRequest),
+        Some("READ_RESPONSE") => (Scope::Server, Hook::ReadResponse),
+        Some("SEND_RESPONSE") => (Scope::Server, Hook::SendResponse),
+        Some(other) => panic!("{shown}: no hook is called {other:?}"),
+    };
+    let is_rule = |line: &&str| !line.starts_with([':', '>', '<']);
+    let text: Vec<_> = block.lines().filter(is_rule).collect();
+    let mut program = Program::default();
+    // Parts of a block between lines of dashes are lists of their own, in their order.
+    let lists: Vec<_> = text
+        .split(|line| line.starts_with("----"))
+        .map(|lines| read(shown, &lines.join("\n"), scope))
+        .collect();
+    match lists.iter().find(|list| !list.is_usable()) {
+        Some(list) => problems.push(format!("{shown}: refused: {:?}", list.diagnostics)),
+        None => program = Program::plan(&lists.iter().map(|list| &list.rules).collect::<Vec<_>>()),
+    }
+    let of = |mark: &'static str| {
+        block.lines().filter_map(move |line| line.strip_prefix(mark).map(str::trim))
+    };
+    assert_eq!(of(">").count(), of("<").count(), "{shown}");
+    for (input, expected) in of(">").zip(of("<")) {
+        let given = Given::parse(input);
+        let flat = run::<false>(&program, hook, &given).join(" | ");
+        let stepwise = run::<true>(&program, hook, &given).join(" | ");
+        for (how, seen) in [("flat", flat), ("step by step", stepwise)] {
+            if seen != expected {
+                problems.push(format!("{shown} {how}\n  > {input}\n  < {expected}\n    {seen}"));
+            }
+        }
+    }
+    of(">").count()
+}
