@@ -76,6 +76,10 @@ fn setting_flags() -> impl Iterator<Item = Arg> {
             .value_name(flag.value_hint)
             .help(flag.help)
             .help_heading("Settings")
+            .action(match flag.setting.kind {
+                config::Kind::Texts { .. } => ArgAction::Append,
+                _ => ArgAction::Set,
+            })
     })
 }
 

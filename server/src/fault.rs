@@ -83,11 +83,9 @@ impl Fault {
             | Fault::NoSite
             | Fault::Loop
             | Fault::OnlyIfCached => Side::Client,
-            Fault::OriginBusy
-            | Fault::HitCut
-            | Fault::GaveWay
-            | Fault::Rules
-            | Fault::Internal => Side::Us,
+            Fault::OriginBusy | Fault::HitCut | Fault::GaveWay | Fault::Rules | Fault::Internal => {
+                Side::Us
+            }
             _ => Side::Origin,
         }
     }

@@ -22,18 +22,15 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::InterimQueue;
-use crate::key::{is_back_again, place, write_key};
+use crate::key::{Place, is_back_again, place, write_key};
 use crate::log::Access;
 use crate::lookup::{Forward, Found, Part, Wanted, lookup, stored_block, write_strong_tag};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
-use crate::rules::{
-    Course, OwnAnswer, RequestView, Rewritten, Ruled, Ruling, rule_request,
-};
+use crate::rules::{Course, OwnAnswer, RequestView, Rewritten, Ruled, Ruling, rule_request};
 use crate::serve::{
     Answered, Begun, Broken, Own, Relay, Reply, RestOf, is_for_us, serve_fault, serve_growing,
-    serve_long, serve_options, serve_own, serve_pass, serve_ruled,
-    serve_stored,
+    serve_long, serve_options, serve_own, serve_pass, serve_ruled, serve_stored,
 };
 use crate::store::{Needs, Source, obtain};
 

@@ -87,9 +87,11 @@ pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
     let given = names.filter(|name| {
         args.value_source(name).is_some_and(|source| source == ValueSource::CommandLine)
     });
-    given
-        .filter_map(|name| args.get_one::<String>(&name).cloned().map(|value| (name, value)))
-        .collect()
+    let values = given.flat_map(|name| {
+        let values = args.get_many::<String>(&name).into_iter().flatten().cloned();
+        values.map(move |value| (name.clone(), value)).collect::<Vec<_>>()
+    });
+    values.collect()
 }
 
 /// Starts a server, on a further port if the default one is in use and none was asked for.

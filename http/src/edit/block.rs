@@ -136,6 +136,7 @@ impl ConstantLines {
     pub(super) fn apply(&self, edit: &mut FieldEdit<'_>) -> u32 {
         if self.is_plain && self.is_free(edit) && self.fits(edit) {
             edit.text.extend_from_slice(&self.wire);
+            edit.is_changed = true;
             let count = edit.unscanned_count.unwrap_or_default() + self.lines.len();
             edit.unscanned_count = Some(count);
             return 0;

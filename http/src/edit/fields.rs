@@ -26,6 +26,7 @@ pub struct FieldEdit<'b> {
     live_count: usize,
     /// Bytes that the holes have.
     hole_bytes: usize,
+    pub(super) is_changed: bool,
 }
 
 impl<'b> FieldEdit<'b> {
@@ -51,6 +52,7 @@ impl<'b> FieldEdit<'b> {
             unscanned_count: None,
             live_count: 0,
             hole_bytes: 0,
+            is_changed: false,
         }
     }
 
@@ -84,6 +86,11 @@ impl<'b> FieldEdit<'b> {
             let part = |range| self.text.get(range).unwrap_or_default();
             (FieldAt(index as u32), part(line.name()), part(line.value()))
         })
+    }
+
+    /// Was any line added, changed or taken out?
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
     }
 
     /// Number of lines.
@@ -146,6 +153,7 @@ impl<'b> FieldEdit<'b> {
         let bytes = self.line(at).map_or(0, |line| line.whole().len());
         let removed = self.table.remove(at.0);
         if removed {
+            self.is_changed = true;
             self.live_count -= 1;
             self.hole_bytes += bytes;
         }
@@ -224,6 +232,7 @@ impl<'b> FieldEdit<'b> {
         };
         self.scanned = end;
         self.live_count += 1;
+        self.is_changed = true;
         FieldAt(self.table.push(line, self.text))
     }
 
@@ -231,6 +240,7 @@ impl<'b> FieldEdit<'b> {
     fn overwrite(&mut self, at: FieldAt, line: Line, value: &[u8]) {
         let start = line.value_start as usize;
         let end = start + value.len();
+        self.is_changed = true;
         let old_end = line.whole().end;
         if let Some(place) = self.text.get_mut(start..end) {
             place.copy_from_slice(value);
@@ -261,6 +271,7 @@ impl<'b> FieldEdit<'b> {
     }
 
     fn move_to_end(&mut self, at: FieldAt, line: Line, value: Option<&[u8]>) {
+        self.is_changed = true;
         let start = self.text.len();
         self.text.extend_from_within(line.name());
         self.text.extend_from_slice(b": ");

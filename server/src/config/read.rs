@@ -187,7 +187,9 @@ fn belongs(setting: &Setting) -> &'static str {
         Scope::Site => "it belongs in [[site]]",
         Scope::Route => "it belongs before the first section, in [[site]] or in [[site.route]]",
         Scope::OneRoute => "it belongs in [[site.route]]",
-        Scope::Everywhere => "it belongs before the first section, in [[site]] or in [[site.route]]",
+        Scope::Everywhere => {
+            "it belongs before the first section, in [[site]] or in [[site.route]]"
+        }
     }
 }
 

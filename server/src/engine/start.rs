@@ -1,6 +1,7 @@
 //! Starting a server: everything that can fail does so before the first connection is accepted.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -369,7 +370,11 @@ fn process_id() -> String {
     // Version 4 and its variant (RFC 9562 §5.4).
     let (high, low) = (random() & !0xf000 | 0x4000, random() >> 2 | 1 << 63);
     let (first, second, third) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
-    format!("{first:08x}-{second:04x}-{third:04x}-{:04x}-{:012x}", low >> 48, low & 0xffff_ffff_ffff)
+    format!(
+        "{first:08x}-{second:04x}-{third:04x}-{:04x}-{:012x}",
+        low >> 48,
+        low & 0xffff_ffff_ffff
+    )
 }
 
 fn via_name(address: SocketAddr) -> String {

@@ -1,5 +1,6 @@
 //! One worker's thread: its event loop, its accept loop, its commands.
 
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::events::Event;
 use crate::fetch::Hosts;
 use crate::limits::{BLOCKING_THREADS_MAX, SWEEP_MS};
 use crate::log::{LogSender, flush_periodically};
+use crate::rules::Tally;
 use crate::worker::{Worker, WorkerParts};
 
 /// What the control thread tells a worker.
@@ -69,6 +71,7 @@ impl WorkerThread {
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
         let (up, is_up) = std::sync::mpsc::channel();
+        let tally = RefCell::new(start.config.tally.clone());
         let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).spawn(
             move || {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
@@ -88,7 +91,7 @@ impl WorkerThread {
                 finished
             },
         )?;
-        Ok(WorkerThread { commands, thread, is_up })
+        Ok(WorkerThread { commands, thread, tally, is_up })
     }
 
     /// Waits until nothing can keep the worker from accepting.

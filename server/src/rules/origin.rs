@@ -48,7 +48,8 @@ impl Ruling<'_> {
         let RuleScratch { table, texts } = &mut *scratch;
         let mut bytes = block.into_bytes();
         let edit = FieldEdit::new(&mut bytes, 0, table, edit_limits(self.config));
-        let effects = self.run(hook, AtHand { edit, status, is_client_request: false }, texts);
+        let at_hand = AtHand { edit, status, is_client_request: false };
+        let (effects, _) = self.run(hook, at_hand, texts);
         let block = FieldBlock::parse(&bytes).ok_or(Fault::Rules)?;
         Ok((block, effects.status))
     }

@@ -71,14 +71,14 @@ pub(crate) fn rule_request<'b>(
     }
     let edit = FieldEdit::new(text, 0, table, edit_limits(ruling.config));
     let at_hand = AtHand { edit, status: None, is_client_request: true };
-    let effects = ruling.run(hook, at_hand, texts);
+    let (effects, is_changed) = ruling.run(hook, at_hand, texts);
     if let Some(dscp) = effects.dscp {
         ruling.mark(dscp);
     }
     if let Some(status) = effects.status {
         return Ok(Ruled::Answer(OwnAnswer::new(status, &effects, texts)));
     }
-    if !effects.fields_changed && !effects.url_changed {
+    if !is_changed && !effects.url_changed {
         return Ok(Ruled::Same);
     }
     let url = texts.url().unwrap_or(ruling.view.url);

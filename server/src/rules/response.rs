@@ -28,8 +28,9 @@ impl Ruling<'_> {
         let mut scratch = self.worker.rule_scratch.borrow_mut();
         let RuleScratch { table, texts } = &mut *scratch;
         let edit = FieldEdit::new(text, head.fields_start, table, edit_limits(self.config));
-        let at_hand = AtHand { edit, status: Some(head.status), is_client_request: false };
-        let effects = self.run(Hook::SendResponse, at_hand, texts);
+        let status = Some(head.status);
+        let at_hand = AtHand { edit, status, is_client_request: false };
+        let (effects, _) = self.run(Hook::SendResponse, at_hand, texts);
         if let Some(dscp) = effects.dscp {
             self.mark(dscp);
         }

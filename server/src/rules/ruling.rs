@@ -55,13 +55,17 @@ impl Ruling<'_> {
         }
     }
 
-    /// Runs the rules of a hook.
-    pub(super) fn run(&self, hook: Hook, at_hand: AtHand<'_>, texts: &mut Texts) -> Effects {
+    /// Runs the rules of a hook; the second says whether they changed any field.
+    pub(super) fn run(
+        &self,
+        hook: Hook,
+        mut at_hand: AtHand<'_>,
+        texts: &mut Texts,
+    ) -> (Effects, bool) {
         let mut transaction = self.course.transaction.get();
         let mut session = self.course.session.get();
-        let mut edit = at_hand.edit;
         let mut stage = Stage {
-            fields: &mut edit,
+            fields: &mut at_hand.edit,
             client: (!at_hand.is_client_request).then_some(self.view.fields),
             method: self.view.method,
             url: self.view.url,
@@ -79,7 +83,9 @@ impl Ruling<'_> {
         };
         self.course.transaction.set(transaction);
         self.course.session.set(session);
-        effects
+        let is_changed = at_hand.edit.is_changed();
+        at_hand.edit.finish();
+        (effects, is_changed)
     }
 }
 

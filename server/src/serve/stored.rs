@@ -50,7 +50,15 @@ pub(crate) fn serve_stored(
     // A 416 is no copy of the response, and must not be taken for one by a cache before us.
     let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
     let framing = body_framing(status, count);
-    let head = Head { status, reason: None, block, age: Some(hit.age), framing, cache, rules: Some(rules) };
+    let head = Head {
+        status,
+        reason: None,
+        block,
+        age: Some(hit.age),
+        framing,
+        cache,
+        rules: Some(rules),
+    };
     let Written { status, keep_alive } = head.write_with(out.text(), form, |text| {
         if decision != RangeDecision::Whole {
             text.extend_from_slice(b"content-range: ");
@@ -100,7 +108,8 @@ pub(super) fn not_modified(
     let Reply { form, cache, rules, .. } = *reply;
     let framing = BodyFraming::None;
     let age = Some(age);
-    let head = Head { status: 304, reason: None, block: &[], age, framing, cache, rules: Some(rules) };
+    let head =
+        Head { status: 304, reason: None, block: &[], age, framing, cache, rules: Some(rules) };
     let Written { status, keep_alive } = head.write_with(out.text(), form, |text| {
         write_fields_of_304(block, meta, text);
     });

@@ -148,13 +148,15 @@ impl Errand {
         let arrival = arrival(answer);
         let stored = FieldBlock::parse(stale.block())?;
         let merged = merge_304(&stored, update);
-        let may_stay = check(&self.asked, stale.meta.status, &merged, &rules(&self.route().settings)).is_ok()
-            && vary_names(merged.fields()) == vary_names(stored.fields());
+        let may_stay =
+            check(&self.asked, stale.meta.status, &merged, &rules(&self.route().settings)).is_ok()
+                && vary_names(merged.fields()) == vary_names(stored.fields());
         if !may_stay {
             return None;
         }
         let block = stored_lines(&merged, &arrival);
-        let mut meta = StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route().settings));
+        let mut meta =
+            StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route().settings));
         meta.body_bytes = stale.meta.body_bytes;
         Some(Update { head: stored_head(&meta, &block), times: times(&meta) })
     }
@@ -286,14 +288,14 @@ fn varies_by_rewritten(block: &FieldBlock) -> bool {
 /// that they change on the way to the origin has no key that is made of the client's fields.
 fn permitted_by_rules(ruling: &Ruling<'_>, block: &FieldBlock) -> Result<(), Unkept> {
     let Ruling { rules, course, .. } = ruling;
-    let forbidden = course.is_on(Control::ServerNoStore) || course.is_off(Control::ResponseCacheable);
+    let forbidden =
+        course.is_on(Control::ServerNoStore) || course.is_off(Control::ResponseCacheable);
     let Vary::Names(names) = vary_names(block.fields()) else {
         return if forbidden { Err(RULED_OUT) } else { Ok(()) };
     };
     let changed = rules.program.changed_names(Hook::SendRequest);
-    let is_changed = |name: &[u8]| {
-        changed.iter().any(|changed| changed.as_bytes().eq_ignore_ascii_case(name))
-    };
+    let is_changed =
+        |name: &[u8]| changed.iter().any(|changed| changed.as_bytes().eq_ignore_ascii_case(name));
     let varies = FieldNames::decode(&names).is_none_or(|names| names.iter().any(is_changed));
     if forbidden || varies { Err(RULED_OUT) } else { Ok(()) }
 }
