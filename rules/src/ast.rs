@@ -32,6 +32,17 @@ impl Hook {
     /// All of them, in order.
     pub const ALL: [Hook; Hook::COUNT] =
         [Hook::ReadRequest, Hook::Remap, Hook::SendRequest, Hook::ReadResponse, Hook::SendResponse];
+
+    /// Its usual name in the language.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Hook::ReadRequest => "READ_REQUEST_HDR_HOOK",
+            Hook::Remap => "REMAP_PSEUDO_HOOK",
+            Hook::SendRequest => "SEND_REQUEST_HDR_HOOK",
+            Hook::ReadResponse => "READ_RESPONSE_HDR_HOOK",
+            Hook::SendResponse => "SEND_RESPONSE_HDR_HOOK",
+        }
+    }
 }
 
 /// Whose rules they are: which hooks they may have, and which one they have by default.

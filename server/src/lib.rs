@@ -25,7 +25,7 @@ mod lookup;
 mod out;
 mod parse;
 mod ready;
-pub mod rules;
+mod rules;
 mod serve;
 mod socket;
 mod store;

@@ -6,9 +6,10 @@ use forebay_cache::Stats;
 use forebay_shm::{CounterFile, CounterKind};
 
 use crate::counters::COUNTERS;
+use crate::rules::{RuleCount, RuleReport};
 
 /// All numbers, the store's included.
-pub(super) fn prometheus(counters: &CounterFile, stats: &Stats) -> String {
+pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleReport) -> String {
     let mut text = String::new();
     for (index, def) in COUNTERS.iter().enumerate() {
         let kind = match def.kind {
@@ -21,8 +22,83 @@ pub(super) fn prometheus(counters: &CounterFile, stats: &Stats) -> String {
         let value = (number.read)(stats);
         write_metric(&mut text, number.name, number.kind, number.help, value);
     }
+    write_rules(&mut text, rules);
     text
 }
+
+/// What each rule has done; nothing without rules.
+fn write_rules(text: &mut String, report: &RuleReport) {
+    for number in RULE_NUMBERS {
+        if report.rules.is_empty() {
+            break;
+        }
+        let name = number.name;
+        let _ =
+            writeln!(text, "# HELP forebay_{name} {}\n# TYPE forebay_{name} counter", number.help);
+        for rule in &report.rules {
+            let (file, line, hook) = (label(&rule.file), rule.line, rule.hook.name());
+            let value = (number.read)(&rule.count);
+            let _ = writeln!(
+                text,
+                "forebay_{name}{{file=\"{file}\",line=\"{line}\",hook=\"{hook}\"}} {value}"
+            );
+        }
+    }
+    if !report.counters.is_empty() {
+        let help = "Times that the operator counter of header rules has run.";
+        let name = "rule_counter_total";
+        let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} counter");
+        for (counter, value) in &report.counters {
+            let _ = writeln!(text, "forebay_{name}{{name=\"{}\"}} {value}", label(counter));
+        }
+    }
+}
+
+/// The value of a label, escaped as the format wants it.
+fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// A number that is kept for each header rule.
+pub(super) struct RuleNumber {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    read: fn(&RuleCount) -> u64,
+}
+
+/// The table of the rules' numbers, since the last reload.
+pub(super) const RULE_NUMBERS: &[RuleNumber] = &[
+    RuleNumber {
+        name: "rule_runs_total",
+        help: "Times that a header rule was come to.",
+        read: |count| count.runs,
+    },
+    RuleNumber {
+        name: "rule_matches_total",
+        help: "Times that its conditions held.",
+        read: |count| count.matches,
+    },
+    RuleNumber {
+        name: "rule_bytes_total",
+        help: "Bytes that it has put into heads.",
+        read: |count| count.bytes,
+    },
+    RuleNumber {
+        name: "rule_failures_total",
+        help: "Operators of it that could not do what they should: too large, or not valid.",
+        read: |count| count.failures,
+    },
+    RuleNumber {
+        name: "rule_timed_total",
+        help: "Runs of it of which the time was taken.",
+        read: |count| count.timed,
+    },
+    RuleNumber {
+        name: "rule_timed_ns_total",
+        help: "Time of these runs, in nanoseconds.",
+        read: |count| count.timed_ns,
+    },
+];
 
 fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
     // Writing to a string does not fail.

@@ -18,6 +18,7 @@ use crate::engine::Control;
 use crate::events::Event;
 use crate::key::url_key;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX};
+use crate::rules::{RuleCount, RuleLine};
 
 type Answer = Response<Full<Bytes>>;
 
@@ -36,10 +37,11 @@ pub(super) async fn answer(
         (&Method::GET, "/healthz") => plain(StatusCode::OK, "ok\n"),
         (&Method::GET, "/metrics") => prometheus(control),
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
+        (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control)),
         (&Method::POST, "/purge") => purge(control, request).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
-        (_, "/healthz" | "/metrics" | "/stats" | "/") => not_allowed("GET"),
+        (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/") => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
         _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
     })
@@ -55,6 +57,7 @@ fn not_allowed(method: &'static str) -> Answer {
 const INDEX: &str = "GET  /healthz  is the server alive
 GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
+GET  /rules    what each header rule does and costs, as JSON
 POST /purge    drops the stored responses of the URL in the body
 POST /reload   reads the configuration again
 ";
@@ -91,7 +94,8 @@ fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer 
 }
 
 fn prometheus(control: &Control) -> Answer {
-    let text = metrics::prometheus(&control.counters, &control.store.stats());
+    let rules = control.rule_report();
+    let text = metrics::prometheus(&control.counters, &control.store.stats(), &rules);
     typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
 }
 
@@ -108,6 +112,28 @@ fn stats(control: &Control) -> Value {
         values.insert(number.name.to_owned(), json!((number.read)(&stats)));
     }
     Value::Object(values)
+}
+
+fn rules(control: &Control) -> Value {
+    let report = control.rule_report();
+    let rule = |rule: &RuleLine| {
+        let RuleCount { runs, matches, bytes, failures, timed, timed_ns } = rule.count;
+        json!({
+            "file": rule.file,
+            "line": rule.line,
+            "hook": rule.hook.name(),
+            "runs": runs,
+            "matches": matches,
+            "bytes": bytes,
+            "failures": failures,
+            "timed": timed,
+            "timed_ns": timed_ns,
+            "mean_ns": rule.count.mean_ns(),
+        })
+    };
+    let counter = |(name, value): &(String, u64)| json!({ "name": name, "value": value });
+    let rules: Vec<_> = report.rules.iter().map(rule).collect();
+    json!({ "rules": rules, "counters": report.counters.iter().map(counter).collect::<Vec<_>>() })
 }
 
 async fn reload(control: &Control) -> Answer {

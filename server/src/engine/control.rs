@@ -27,6 +27,7 @@ use crate::events::Event;
 use crate::fetch::Hosts;
 use crate::limits::{LOG_FINISH_MS_MAX, STORE_SWEEP_MS};
 use crate::log::LogWriter;
+use crate::rules::RuleReport;
 
 /// What a server asks of the program that it runs in.
 pub struct Hooks {
@@ -118,6 +119,13 @@ impl Control {
     /// Calls `read` with the settings that hold now.
     pub(crate) fn with_config<T>(&self, read: impl FnOnce(&Config) -> T) -> T {
         read(&self.config.borrow())
+    }
+
+    /// What the header rules have done since the configuration was read.
+    pub(crate) fn rule_report(&self) -> RuleReport {
+        let tallies: Vec<_> =
+            self.workers.borrow().iter().map(|worker| worker.tally.borrow().clone()).collect();
+        RuleReport::new(&self.config.borrow(), &tallies)
     }
 
     /// Counts something that no worker does.

@@ -11,6 +11,7 @@
 
 mod course;
 mod origin;
+mod report;
 mod request;
 mod response;
 mod ruling;
@@ -18,8 +19,9 @@ mod tally;
 mod view;
 
 pub(crate) use course::{Course, Facts, Outbound, Progress};
+pub(crate) use report::{RuleLine, RuleReport};
 pub(crate) use request::{OwnAnswer, Rewritten, Ruled, rule_request};
 pub(crate) use response::NewStatus;
 pub(crate) use ruling::{RuleScratch, Ruling};
-pub use tally::{RuleCount, Tally};
+pub(crate) use tally::{RuleCount, Tally};
 pub(crate) use view::{OwnedView, RequestView};

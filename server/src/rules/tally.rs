@@ -19,7 +19,7 @@ use crate::limits::RULE_SAMPLE_EVERY;
 
 /// The counts of one copy of a configuration.
 #[derive(Clone, Debug, Default)]
-pub struct Tally(Arc<Cells>);
+pub(crate) struct Tally(Arc<Cells>);
 
 /// Two configurations are equal whatever was counted.
 impl PartialEq for Tally {
@@ -49,19 +49,19 @@ struct Cell {
 
 /// What one rule has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RuleCount {
+pub(crate) struct RuleCount {
     /// Times that it was come to.
-    pub runs: u64,
+    pub(crate) runs: u64,
     /// Times that its conditions held.
-    pub matches: u64,
+    pub(crate) matches: u64,
     /// Bytes that it has put into heads.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Times that an operator could not do what it should.
-    pub failures: u64,
+    pub(crate) failures: u64,
     /// Runs of which the time was taken.
-    pub timed: u64,
+    pub(crate) timed: u64,
     /// Their time.
-    pub timed_ns: u64,
+    pub(crate) timed_ns: u64,
 }
 
 impl Tally {
@@ -93,12 +93,12 @@ impl Tally {
     }
 
     /// What was counted by the operator `counter`.
-    pub fn counter(&self, index: usize) -> u64 {
+    pub(crate) fn counter(&self, index: usize) -> u64 {
         self.0.counters.get(index).map_or(0, |cell| cell.load(Relaxed))
     }
 
     /// Of every rule, in the order of the configuration's sets.
-    pub fn rules(&self) -> Vec<RuleCount> {
+    pub(crate) fn rules(&self) -> Vec<RuleCount> {
         let mut sum = RuleCount::default();
         let cells = self.0.rules.iter().take(self.0.rules.len().saturating_sub(1));
         let counts = cells.map(|cell| {
@@ -110,6 +110,21 @@ impl Tally {
 }
 
 impl RuleCount {
+    /// Another worker's, or another route's.
+    pub(super) fn merge(&mut self, other: RuleCount) {
+        self.runs += other.runs;
+        self.matches += other.matches;
+        self.bytes += other.bytes;
+        self.failures += other.failures;
+        self.timed += other.timed;
+        self.timed_ns += other.timed_ns;
+    }
+
+    /// What one run takes in the mean, in nanoseconds; `None` if none was timed yet.
+    pub(crate) fn mean_ns(&self) -> Option<f64> {
+        (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
+    }
+
     fn add(&mut self, cell: &Cell) {
         let pairs = [
             (&mut self.runs, &cell.runs),
