@@ -17,5 +17,7 @@ pub mod limits;
 mod parse;
 mod read;
 pub mod run;
+#[cfg(test)]
+mod tests;
 
 pub use read::{Read, read};
