@@ -2,6 +2,7 @@
 
 mod conditions;
 mod destinations;
+mod docs;
 mod errors;
 mod hooks;
 mod limits;
