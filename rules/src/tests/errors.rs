@@ -294,3 +294,20 @@ fn no_control_byte_gets_into_a_value() {
         }
     }
 }
+
+#[test]
+fn a_control_byte_is_refused_wherever_it_stands_but_in_a_comment() {
+    for (line, place) in [
+        ("cond %{HEADER:A} =\"a\u{b}b\"", "1:21+1"),
+        ("cond %{HEADER:A} /a\0b/", "1:20+1"),
+        ("cond\u{c}%{HEADER:A} =a", "1:5+1"),
+        ("cond %{HEADER:A\u{7f}} =a", "1:16+1"),
+        ("counter a\rb", "1:10+1"),
+        ("set-header A b\r\r", "1:15+1"),
+    ] {
+        let found = findings(&format!("{line}\nno-op"), Scope::Route);
+        let message = format!("{place} a control byte, 0x");
+        assert!(found.len() == 1 && found[0].starts_with(&message), "{line:?}: {found:?}");
+    }
+    assert_eq!(findings("# a\u{c}b\nno-op\t\r\n\t", Scope::Route), [""; 0]);
+}

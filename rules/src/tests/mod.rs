@@ -4,6 +4,7 @@ mod conditions;
 mod destinations;
 mod docs;
 mod errors;
+mod examples;
 mod hooks;
 mod limits;
 mod operands;
