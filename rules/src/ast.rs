@@ -379,7 +379,7 @@ pub struct Operation {
 }
 
 /// What can be done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `set-header`: one line with this value stands for all lines of this name. An empty value
     /// removes them (as `rm-header` does).

@@ -103,18 +103,57 @@ impl fmt::Display for Shown<'_> {
             Severity::Warning => "warning",
             Severity::Error => "error",
         };
+        let message = Printable(message);
         writeln!(f, "{}:{}:{}: {severity}: {message}", self.file, at.line, at.column)?;
         let line = self.text.lines().nth(at.line.saturating_sub(1) as usize).unwrap_or_default();
-        writeln!(f, "  {line}")?;
-        let indent: String = line
-            .bytes()
-            .take(at.column.saturating_sub(1) as usize)
-            .map(|byte| if byte == b'\t' { '\t' } else { ' ' })
-            .collect();
-        writeln!(f, "  {indent}{}", "^".repeat(at.len.max(1) as usize))?;
+        writeln!(f, "  {}", Printable(line))?;
+        // Carets stand below characters, of which some have several bytes.
+        let begin = at.column.saturating_sub(1) as usize;
+        let end = begin + at.len.max(1) as usize;
+        let indent = line.char_indices().take_while(|(place, _)| *place < begin);
+        let indent: String = indent.map(|(_, c)| if c == '\t' { '\t' } else { ' ' }).collect();
+        let marked = line.char_indices().filter(|(place, _)| (begin..end).contains(place)).count();
+        writeln!(f, "  {indent}{}", "^".repeat(marked.max(1)))?;
         match hint {
-            Some(hint) => writeln!(f, "  hint: {hint}"),
+            Some(hint) => writeln!(f, "  hint: {}", Printable(hint)),
             None => Ok(()),
+        }
+    }
+}
+
+/// Text of a file that somebody sent, for a terminal: control characters are shown as `?`.
+struct Printable<'a>(&'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        let shown = self.0.chars().map(|c| if c.is_control() && c != '\t' { '?' } else { c });
+        for character in shown {
+            f.write_char(character)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carets_stand_below_what_is_meant_and_no_control_character_is_printed() {
+        for (line, column, len, expected) in [
+            ("a bcd e", 3, 3, "  a bcd e\n    ^^^\n"),
+            ("\ta bc", 4, 2, "  \ta bc\n  \t  ^^\n"),
+            ("\u{e9} b\u{e9}c d", 4, 4, "  \u{e9} b\u{e9}c d\n    ^^^\n"),
+            ("a\u{1b}[1m", 2, 1, "  a?[1m\n   ^\n"),
+            ("a\u{9b}1m", 2, 2, "  a?1m\n   ^\n"),
+            ("a", 2, 1, "  a\n   ^\n"),
+        ] {
+            let at = At { line: 1, column, len };
+            let diagnostic = Diagnostic::error(at, "x\u{1b}y").hint("z\u{7}");
+            let shown = Shown { file: "f", text: line, diagnostic: &diagnostic }.to_string();
+            let wanted = format!("f:1:{column}: error: x?y\n{expected}  hint: z?\n");
+            assert_eq!(shown, wanted, "{line:?}");
         }
     }
 }

@@ -18,5 +18,7 @@ mod parse;
 pub mod plan;
 mod read;
 pub mod run;
+#[cfg(test)]
+mod tests;
 
 pub use read::{Read, read};

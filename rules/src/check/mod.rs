@@ -20,3 +20,8 @@ pub(crate) use condition::{condition, group, group_end};
 pub(crate) use hook::{hook, is_hook};
 pub(crate) use operator::{Checker, OperatorLine};
 pub(crate) use reach::look_for_unreachable;
+
+#[cfg(test)]
+pub(crate) use operator::NAMES as OPERATORS;
+#[cfg(test)]
+pub(crate) use variable::NAMES as CONDITIONS;

@@ -11,7 +11,8 @@ pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
         return None;
     }
     let word = word.to_ascii_uppercase();
-    let distance_max = 1 + word.len() / 4;
+    // Of two letters nothing is left if one is wrong.
+    let distance_max = if word.len() < 3 { 0 } else { 1 + word.len() / 4 };
     candidates
         .iter()
         .map(|candidate| (distance(word.as_bytes(), &candidate.to_ascii_uppercase()), *candidate))

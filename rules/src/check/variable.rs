@@ -19,7 +19,7 @@ use crate::{
 type Checked<T> = Result<T, Diagnostic>;
 
 /// Every name that means something here.
-const NAMES: &[&str] = &[
+pub(crate) const NAMES: &[&str] = &[
     "CACHE",
     "CIDR",
     "CLIENT-HEADER",

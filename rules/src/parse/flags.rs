@@ -45,8 +45,9 @@ impl ConditionFlags {
             let result = flags.set(&name);
             findings.keep(result);
         }
-        if let (Some(or), Some(_)) = (flags.or, flags.and) {
-            findings.push(Diagnostic::error(or, "[AND] and [OR] contradict each other"));
+        if let (Some(at), Some(_)) = (flags.or, flags.and) {
+            flags.or = None;
+            findings.push(Diagnostic::error(at, "[AND] and [OR] contradict each other"));
         }
         flags
     }

@@ -53,7 +53,7 @@ pub(crate) enum LineKind {
 /// Reads one line, without its line break.
 pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<Line> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
-    if trimmed.is_empty() {
+    if trimmed.is_empty() || trimmed.starts_with('#') {
         return None;
     }
     let indent = text.len() - text.trim_start_matches(|c: char| c.is_ascii_whitespace()).len();

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Every operator that means something here.
-const NAMES: &[&str] = &[
+pub(crate) const NAMES: &[&str] = &[
     "add-cookie",
     "add-header",
     "counter",

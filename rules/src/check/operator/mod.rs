@@ -7,6 +7,8 @@ mod destination;
 mod fields;
 mod state;
 
+#[cfg(test)]
+pub(crate) use checker::NAMES;
 pub(crate) use checker::{Checker, OperatorLine};
 
 type Checked<T> = Result<T, crate::diagnostic::Diagnostic>;

@@ -1,0 +1,7 @@
+#![no_main]
+//! Feeds `rules_bodies::rules_read`, which holds what must be true.
+
+#[path = "../rules_bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::rules_read(bytes));

@@ -1,0 +1,132 @@
+use forebay_http::edit::FieldName;
+
+use crate::ast::{
+    Address, ConnectionPart, Control, Id, Lifetime, Message, PortOf, TimePart, UrlOf, UrlPart,
+    Variable,
+};
+
+use super::test_at;
+
+fn field(name: &str) -> FieldName {
+    FieldName::parse(name.as_bytes()).expect("a name")
+}
+
+/// Each with an operand of its kind, in SEND_RESPONSE_HDR_HOOK.
+fn check(cases: &[(&str, Variable)]) {
+    for (condition, subject) in cases {
+        let found = test_at("SEND_RESPONSE_HDR_HOOK", &format!("cond %{{{condition}"));
+        assert_eq!(found.subject, *subject, "{condition}");
+        assert!(!found.negated, "{condition}");
+    }
+}
+
+#[test]
+fn every_condition_is_read_as_what_it_looks_at() {
+    let parameter = UrlPart::QueryParameter(b"page".as_slice().into());
+    check(&[
+        ("TRUE}", Variable::Constant(true)),
+        ("FALSE}", Variable::Constant(false)),
+        ("INTERNAL-TRANSACTION}", Variable::Constant(false)),
+        ("INTERNAL-TXN}", Variable::Constant(false)),
+        ("HEADER:X-A} =a", Variable::Header(Message::AtHand, field("x-a"))),
+        ("CLIENT-HEADER:X-A} =a", Variable::Header(Message::ClientRequest, field("x-a"))),
+        ("SERVER-HEADER:X-A} =a", Variable::Header(Message::ServerRequest, field("x-a"))),
+        ("COOKIE:id} =a", Variable::Cookie(b"id".as_slice().into())),
+        ("CLIENT-URL} =a", Variable::Url(UrlOf::Original, UrlPart::Whole)),
+        ("CLIENT-URL:URL} =a", Variable::Url(UrlOf::Original, UrlPart::Whole)),
+        ("CLIENT-URL:HOST} =a", Variable::Url(UrlOf::Original, UrlPart::Host)),
+        ("CLIENT-URL:PORT} =80", Variable::Url(UrlOf::Original, UrlPart::Port)),
+        ("CLIENT-URL:PATH} =a", Variable::Url(UrlOf::Original, UrlPart::Path)),
+        ("CLIENT-URL:QUERY} =a", Variable::Url(UrlOf::Original, UrlPart::Query)),
+        ("CLIENT-URL:QUERY:page} =a", Variable::Url(UrlOf::Original, parameter)),
+        ("CLIENT-URL:SCHEME} =http", Variable::Url(UrlOf::Original, UrlPart::Scheme)),
+        ("URL:PATH} =a", Variable::Url(UrlOf::Client, UrlPart::Path)),
+        ("SERVER-URL:PATH} =a", Variable::Url(UrlOf::Server, UrlPart::Path)),
+        ("PATH} =a", Variable::Url(UrlOf::Client, UrlPart::Path)),
+        ("QUERY} =a", Variable::Url(UrlOf::Client, UrlPart::Query)),
+        ("METHOD} =GET", Variable::Method),
+        ("STATUS} =200", Variable::Status),
+        ("CACHE} =hit-fresh", Variable::Cache),
+    ]);
+}
+
+#[test]
+fn conditions_on_time_and_connection_are_read() {
+    check(&[
+        ("NOW} >5", Variable::Now(TimePart::Epoch)),
+        ("NOW:EPOCH} >5", Variable::Now(TimePart::Epoch)),
+        ("NOW:YEAR} =2026", Variable::Now(TimePart::Year)),
+        ("NOW:MONTH} =0", Variable::Now(TimePart::Month)),
+        ("NOW:DAY} =1", Variable::Now(TimePart::Day)),
+        ("NOW:HOUR} =0", Variable::Now(TimePart::Hour)),
+        ("NOW:MINUTE} =0", Variable::Now(TimePart::Minute)),
+        ("NOW:WEEKDAY} =0", Variable::Now(TimePart::Weekday)),
+        ("NOW:YEARDAY} =0", Variable::Now(TimePart::YearDay)),
+        ("RANDOM:500} >290", Variable::Random(500)),
+        ("ID} =a", Variable::Id(Id::Unique)),
+        ("ID:UNIQUE} =a", Variable::Id(Id::Unique)),
+        ("ID:PROCESS} =a", Variable::Id(Id::Process)),
+        ("ID:REQUEST} >100", Variable::Id(Id::Request)),
+        ("IP:CLIENT} =10.0.0.1", Variable::Address(Address::Client)),
+        ("CLIENT-IP} =10.0.0.1", Variable::Address(Address::Client)),
+        ("IP:INBOUND} =10.0.0.1", Variable::Address(Address::Inbound)),
+        ("IP:SERVER} =10.0.0.1", Variable::Address(Address::Server)),
+        ("IP:OUTBOUND} =10.0.0.1", Variable::Address(Address::Outbound)),
+        ("INBOUND:LOCAL-ADDR} =10.0.0.1", Variable::Address(Address::Inbound)),
+        ("INBOUND:REMOTE-ADDR} =10.0.0.1", Variable::Address(Address::Client)),
+        ("INBOUND:LOCAL-PORT} =80", Variable::Port(PortOf::Local)),
+        ("INCOMING-PORT} =80", Variable::Port(PortOf::Local)),
+        ("INBOUND:REMOTE-PORT} >1023", Variable::Port(PortOf::Remote)),
+        ("INBOUND:TLS} /./", Variable::Connection(ConnectionPart::Tls)),
+        ("INBOUND:H2} =h2", Variable::Connection(ConnectionPart::H2)),
+        ("INBOUND:IPV4} =ipv4", Variable::Connection(ConnectionPart::Ipv4)),
+        ("INBOUND:IPV6} =ipv6", Variable::Connection(ConnectionPart::Ipv6)),
+        ("INBOUND:IP-FAMILY} =ipv4", Variable::Connection(ConnectionPart::IpFamily)),
+        ("INBOUND:STACK} /tcp/", Variable::Connection(ConnectionPart::Stack)),
+        ("CIDR} =10.0.0.0", Variable::Cidr { v4_bits: 24, v6_bits: 48 }),
+        ("CIDR:16} =10.0.0.0", Variable::Cidr { v4_bits: 16, v6_bits: 48 }),
+        ("CIDR:18,42} =10.0.0.0", Variable::Cidr { v4_bits: 18, v6_bits: 42 }),
+        ("CIDR:,8} =fd00::", Variable::Cidr { v4_bits: 24, v6_bits: 8 }),
+    ]);
+}
+
+#[test]
+fn conditions_on_variables_and_captures_are_read() {
+    check(&[
+        ("LAST-CAPTURE} =a", Variable::LastCapture(0)),
+        ("LAST-CAPTURE:9} =a", Variable::LastCapture(9)),
+        ("NEXT-HOP:HOST} =a", Variable::NextHopHost),
+        ("NEXT-HOP:PORT} =80", Variable::NextHopPort),
+        ("STATE-FLAG:15}", Variable::Flag(Lifetime::Transaction, 15)),
+        ("SESSION-FLAG:0}", Variable::Flag(Lifetime::Session, 0)),
+        ("STATE-INT8:3} =1", Variable::Int8(Lifetime::Transaction, 3)),
+        ("SESSION-INT8:0} =1", Variable::Int8(Lifetime::Session, 0)),
+        ("STATE-INT16} =1", Variable::Int16(Lifetime::Transaction)),
+        ("STATE-INT16:0} =1", Variable::Int16(Lifetime::Transaction)),
+        ("SESSION-INT16} =1", Variable::Int16(Lifetime::Session)),
+        ("SSN-TXN-COUNT} >0", Variable::TransactionCount),
+        ("TXN-COUNT} =1", Variable::TransactionCount),
+        ("HTTP-CNTL:LOGGING}", Variable::Control(Control::Logging)),
+        ("HTTP-CNTL:RESP_CACHEABLE}", Variable::Control(Control::ResponseCacheable)),
+        ("HTTP-CNTL:REQ_CACHEABLE}", Variable::Control(Control::RequestCacheable)),
+        ("HTTP-CNTL:SERVER_NO_STORE}", Variable::Control(Control::ServerNoStore)),
+    ]);
+}
+
+#[test]
+fn which_url_is_meant_depends_on_the_hook() {
+    for (hook, condition, of) in [
+        ("READ_REQUEST_HDR_HOOK", "CLIENT-URL", UrlOf::Client),
+        ("READ_REQUEST_HDR_HOOK", "URL", UrlOf::Client),
+        ("REMAP_PSEUDO_HOOK", "CLIENT-URL", UrlOf::Original),
+        ("REMAP_PSEUDO_HOOK", "FROM-URL", UrlOf::Original),
+        ("REMAP_PSEUDO_HOOK", "TO-URL", UrlOf::Server),
+        ("REMAP_PSEUDO_HOOK", "URL", UrlOf::Client),
+        ("SEND_REQUEST_HDR_HOOK", "URL", UrlOf::Server),
+        ("SEND_REQUEST_HDR_HOOK", "SERVER-URL", UrlOf::Server),
+        ("READ_RESPONSE_HDR_HOOK", "URL", UrlOf::Client),
+    ] {
+        let found = test_at(hook, &format!("cond %{{{condition}:HOST}} =a"));
+        assert_eq!(found.subject, Variable::Url(of, UrlPart::Host), "{hook} {condition}");
+    }
+}

@@ -1,0 +1,313 @@
+use crate::{ast::Scope, read::read};
+
+use super::{findings, shown};
+
+/// The one finding of a line behind the hook SEND_RESPONSE_HDR_HOOK, which is line 1.
+fn check(cases: &[(&str, &str, &str, &str)], hook: &str) {
+    for (line, place, message, hint) in cases {
+        let rest = if line.starts_with("cond") { "\nno-op" } else { "" };
+        let text = format!("cond %{{{hook}}}\n{line}{rest}");
+        let scope = if hook.starts_with("READ_REQUEST") { Scope::Server } else { Scope::Route };
+        let found = findings(&text, scope);
+        assert_eq!(found.len(), 1, "{line}: {found:#?}");
+        let (at, rest) = found[0].split_once(' ').unwrap_or_default();
+        assert_eq!(at, format!("2:{place}"), "{line}: {found:?}");
+        let (said, hinted) = rest.split_once(" | ").unwrap_or_default();
+        assert!(said.contains(message), "{line}: {found:?}");
+        assert!(hinted.contains(hint), "{line}: {found:?}");
+        assert!(!read("test", &text, scope).is_usable(), "{line}: not an error: {found:?}");
+    }
+}
+
+#[test]
+fn wrong_conditions_are_refused_with_place_and_hint() {
+    check(
+        &[
+            ("cond %{FOOBAR} =a", "8+6", "no condition is called FOOBAR", "docs/rules.md"),
+            ("cond %{HEADR:X} =a", "8+7", "called HEADR", "%{HEADER:X}?"),
+            ("cond %{CLIENT_HEADER:X} =a", "8+15", "CLIENT_HEADER", "%{CLIENT-HEADER:X}?"),
+            ("cond %{status} =200", "8+6", "called status", "%{STATUS}?"),
+            ("cond %{} =a", "6+3", "no condition is called", ""),
+            ("cond %{HEADER} =a", "8+6", "needs a qualifier", "%{HEADER:X-Name}"),
+            ("cond %{HEADER:} =a", "8+7", "needs a qualifier", "%{HEADER:X-Name}"),
+            ("cond %{HEADER:@X} =a", "15+2", "@X", "set-state-flag"),
+            ("cond %{HEADER:X:} =a", "15+2", "X: cannot be", "without the colon: X"),
+            ("cond %{COOKIE:a;b} =a", "15+3", "name of a cookie", ""),
+            ("cond %{STATUS:X} =200", "15+1", "has no qualifier", ""),
+            ("cond %{NOW:YAER} =2026", "12+4", "unknown qualifier YAER", "did you mean YEAR?"),
+            ("cond %{IP:CLEINT} =::1", "11+6", "unknown qualifier", "did you mean CLIENT?"),
+            ("cond %{INBOUND:X} =a", "16+1", "unknown qualifier X", "one of LOCAL-ADDR"),
+            ("cond %{CLIENT-URL:PAHT} =a", "19+4", "unknown qualifier", "did you mean PATH?"),
+            ("cond %{CLIENT-URL:MATRIX} =a", "19+6", "MATRIX", "PATH"),
+            ("cond %{RANDOM:0} =1", "15+1", "is 1 to 4294967295", ""),
+            ("cond %{RANDOM} =1", "8+6", "needs a qualifier", "%{RANDOM:100}"),
+            ("cond %{CIDR:33} =a", "13+2", "IPv4 address is 0 to 32", ""),
+            ("cond %{CIDR:24,129} =a", "16+3", "IPv6 address is 0 to 128", ""),
+            ("cond %{LAST-CAPTURE:10} =a", "21+2", "is 0 to 9", ""),
+            ("cond %{STATE-FLAG:16}", "19+2", "is 0 to 15", ""),
+            ("cond %{STATE-INT8:4} =1", "19+1", "is 0 to 3", ""),
+            ("cond %{SESSION-INT16:1} =1", "22+1", "is 0 to 0", ""),
+            ("cond %{ACCESS:/tmp/x}", "8+13", "no file", "forebay reload"),
+            ("cond %{DBM:f,k} =a", "8+7", "no such files", "a set"),
+            ("cond %{GEO:COUNTRY} =US", "8+11", "database", "%{IP:CLIENT}"),
+            ("cond %{TCP-INFO} =a", "8+8", "TCP connection", "forebay top"),
+            ("cond %{NEXT-HOP:STRATEGY} =a", "8+17", "one origin", "NEXT-HOP:HOST"),
+            ("cond %{INBOUND:CLIENT-CERT:PEM} =a", "8+23", "TLS", "leave it out"),
+            ("cond %{HTTP-CNTL:SKIP_REMAP}", "18+10", "never passed on", "[[site]]"),
+            ("cond %{HTTP-CNTL:TXN_DEBUG}", "18+9", "not traced", "log_level"),
+            ("cond %{GROUP:ENDE}", "14+4", "ends with %{GROUP:END}", ""),
+            ("cond STATUS =200", "6+6", "is written %{NAME}", "cond %{STATUS}"),
+            ("cond %${STATUS} =200", "8+1", "middle of a word", "quotes"),
+            ("cond %{HEADER:A =a", "6+10", "is written %{NAME}", "`}` is missing"),
+            ("cond %{HEADER:A}x =a", "6+12", "is written %{NAME}", "blank behind"),
+            ("cond", "1+4", "without a name", "cond %{NAME}"),
+        ],
+        "SEND_RESPONSE_HDR_HOOK",
+    );
+}
+
+#[test]
+fn wrong_operands_are_refused_with_place_and_hint() {
+    check(
+        &[
+            ("cond %{STATUS} /4../", "16+5", "cannot be compared", "=5, <5"),
+            ("cond %{STATUS} {10.0.0.0/8}", "16+12", "cannot be compared", "(1,2,3)"),
+            ("cond %{STATUS} =abc", "17+3", "a number is needed, not abc", ""),
+            ("cond %{STATUS} =", "16+1", "a number is needed, not nothing", ""),
+            ("cond %{STATUS}", "8+6", "is a number", "=5"),
+            ("cond %{STATUS} (200,abc)", "21+3", "a number is needed, not abc", ""),
+            ("cond %{STATUS} =99999999999999999999", "17+20", "too large", ""),
+            ("cond %{STATUS} >=400", "16+2", "two characters", "`<` and the flag [NOT]"),
+            ("cond %{STATUS} <=400", "16+2", "two characters", "`>` and the flag [NOT]"),
+            ("cond %{STATUS} ==400", "16+2", "two characters", "one `=`"),
+            ("cond %{HEADER:A} !=b", "20+1", "more than one", "[NOT]"),
+            ("cond %{HEADER:A} =b c", "21+1", "more than one operand", "quotes"),
+            ("cond %{HEADER:A} /a/b/", "21+2", "more than one operand", "\\/"),
+            ("cond %{HEADER:A} /a", "18+2", "no `/` at its end", ""),
+            ("cond %{HEADER:A} ()", "18+2", "an empty set", ""),
+            ("cond %{HEADER:A} (a,,b)", "18+6", "empty member", "leave the comma out"),
+            ("cond %{HEADER:A} (a,b", "18+1", "no `)`", ""),
+            ("cond %{HEADER:A} (\"a,b)", "18+6", "a quote in this set", ""),
+            ("cond %{HEADER:A} {10.0.0.0/8}", "18+12", "cannot be compared", "=text"),
+            ("cond %{TRUE} =a", "14+2", "cannot be compared", "no operand"),
+            ("cond %{STATE-FLAG:1} =TRUE", "22+5", "cannot be compared", "[NOT]"),
+            ("cond %{IP:CLIENT} {10.0.0.0/33}", "20+11", "0 to 32 bits", ""),
+            ("cond %{IP:CLIENT} {::/129}", "20+6", "0 to 128 bits", ""),
+            ("cond %{IP:CLIENT} {10.0.0.0/+8}", "20+11", "bits, not +8", ""),
+            ("cond %{IP:CLIENT} {10.0.0}", "20+6", "an address is needed", "no names"),
+            ("cond %{IP:CLIENT} {a.org}", "20+5", "an address is needed", ""),
+            ("cond %{IP:CLIENT} {}", "19+2", "an address is needed, not nothing", ""),
+            ("cond %{IP:CLIENT} {10.0.0.9-10.0.0.1}", "20+17", "ends before it begins", ""),
+            ("cond %{IP:CLIENT} {10.0.0.9-::1}", "20+12", "one family", ""),
+            ("cond %{HEADER:A} =a [NOR]", "22+3", "no flag [NOR]", "did you mean"),
+            ("cond %{HEADER:A} =a [NOT,]", "21+1", "empty flag", ""),
+            ("cond %{HEADER:A} =a [NOT,NOT]", "26+3", "twice", ""),
+            ("cond %{HEADER:A} =a [AND,OR]", "26+2", "contradict", ""),
+            ("cond %{HEADER:A} =a [PRE,SUF]", "26+3", "one of PRE", ""),
+            ("cond %{HEADER:A} =a [NOT", "21+4", "closing bracket", ""),
+            ("cond %{HEADER:A} =a [NOT, OR]", "21+5", "would not see", "no blanks"),
+            ("cond %{HEADER:A} =a [NOT] # b", "21+5", "would not see", "last on the line"),
+            ("cond %{HEADER:A} /a/ [PRE]", "23+3", "means nothing", "^"),
+            ("cond %{HEADER:A} <a [NOCASE]", "22+6", "means nothing", "bytes"),
+            ("cond %{STATUS} =200 [NOCASE]", "22+6", "means nothing", "texts"),
+            ("cond %{HEADER:A} [NOCASE]", "19+6", "for an operand", ""),
+            ("cond %{HEADER:A} =a\"b", "20+1", "middle of a word", "whole word"),
+            ("cond %{HEADER:A} =\"b", "19+1", "has no end", ""),
+        ],
+        "SEND_RESPONSE_HDR_HOOK",
+    );
+}
+
+#[test]
+fn wrong_operators_are_refused_with_place_and_hint() {
+    check(
+        &[
+            ("foo-bar X", "1+7", "no operator is called foo-bar", "docs/rules.md"),
+            ("set-haeder X a", "1+10", "called set-haeder", "did you mean set-header?"),
+            ("set-header", "1+10", "needs the name of a field", ""),
+            ("set-header X", "1+10", "needs a value", ""),
+            ("set-header X: a", "12+2", "cannot be", "without the colon: X"),
+            ("set-header @X a", "12+2", "@X", "set-state-flag"),
+            ("set-header \"a b\" a", "12+5", "cannot be", ""),
+            ("rm-header X Y", "13+1", "too many", ""),
+            ("set-header Content-Length 1", "12+14", "where a message ends", ""),
+            ("add-header transfer-encoding a", "12+17", "where a message ends", ""),
+            ("rm-header Trailer", "11+7", "where a message ends", ""),
+            ("set-header Connection close", "12+10", "one connection", "idle_ms_max"),
+            ("rm-header Keep-Alive", "11+10", "one connection", ""),
+            ("rm-header Upgrade", "11+7", "one connection", ""),
+            ("rm-header TE", "11+2", "one connection", ""),
+            ("rm-header Proxy-Connection", "11+16", "one connection", ""),
+            ("set-header Host a", "12+4", "names the site", "set-destination HOST"),
+            ("set-header X %{FOO}", "16+3", "no condition is called FOO", ""),
+            ("set-header X \"a %{FOO\"", "17+2", "without `}`", ""),
+            ("set-header X \"%<chi> a\"", "15+6", "no longer", "%{IP:CLIENT}"),
+            ("set-header X a(b)", "15+1", "middle of a word", "quotes"),
+            ("set-header X a{b}", "15+1", "middle of a word", "quotes"),
+            ("set-header X \"a", "14+1", "has no end", ""),
+            ("set-header X %{GROUP}", "16+5", "is no value", ""),
+            ("set-header X a [QSA]", "17+3", "[QSA] means nothing", "set-redirect"),
+            ("set-header X a [I]", "17+1", "[I] means nothing", "rm-destination"),
+            ("set-header X a [X]", "17+1", "no flag [X]", "one of L, QSA, I"),
+            ("set-header X a [L", "16+2", "closing bracket", ""),
+            ("[L]", "1+3", "flags without", ""),
+            ("set-status", "1+10", "needs a status", ""),
+            ("set-status abc", "12+3", "a number is needed", ""),
+            ("set-status 600", "12+3", "200 to 599", ""),
+            ("set-status 100", "12+3", "announces", ""),
+            ("set-status 99", "12+2", "200 to 599", ""),
+            ("set-status 206", "12+3", "only a part", ""),
+            ("set-status 204", "12+3", "no body", "REMAP_PSEUDO_HOOK"),
+            ("set-status-reason Not Found", "23+5", "too many", "quotes"),
+            ("set-body not found", "14+5", "too many", "quotes"),
+            ("set-redirect 200 http://a/", "14+3", "300 to 399", ""),
+            ("set-redirect 304 http://a/", "14+3", "304 is no redirect", "301"),
+            ("set-redirect 301", "1+12", "needs a URL", "set-redirect 302"),
+            ("set-redirect 301 \"http://a/ b\"", "18+13", "a blank", "%20"),
+            ("set-redirect 301 \"\"", "18+2", "an empty URL", ""),
+            ("counter", "1+7", "needs a name", ""),
+            ("counter a/b", "9+3", "cannot name a counter", "letters"),
+            ("no-op x", "7+1", "takes nothing", ""),
+            ("set-conn-dscp 64", "15+2", "0 to 63", ""),
+            ("set-http-cntl FOO on", "15+3", "unknown qualifier FOO", "one of LOGGING"),
+            ("set-http-cntl INTERCEPT_RETRY on", "15+15", "no plugins", ""),
+            ("set-http-cntl LOGGING maybe", "23+5", "on or off", ""),
+            ("set-http-cntl LOGGING", "1+13", "needs on or off", ""),
+            ("set-state-flag 16 on", "16+2", "is 0 to 15", ""),
+            ("set-state-int8 4 1", "16+1", "is 0 to 3", ""),
+            ("set-state-int8 0 256", "18+3", "is 0 to 255", ""),
+            ("set-session-int16 65536", "19+5", "is 0 to 65535", ""),
+            ("set-session-int16 1 5", "19+1", "is 0 to 0", ""),
+            ("set-plugin-cntl TIMEZONE LOCAL", "26+5", "in GMT", "TIMEZONE GMT"),
+            ("set-plugin-cntl INBOUND_IP_SOURCE PROXY", "35+5", "connection", "PEER"),
+            ("set-plugin-cntl FOO x", "17+3", "no plugin control FOO", "TIMEZONE GMT"),
+        ],
+        "SEND_RESPONSE_HDR_HOOK",
+    );
+}
+
+#[test]
+fn what_forebay_has_not_is_refused_with_what_to_use_instead() {
+    check(
+        &[
+            ("set-body-from http://a/", "1+13", "no second request", "set-body"),
+            ("run-plugin x.so a", "1+10", "plugins", "forebay-http"),
+            ("set-cc-alg cubic", "1+10", "congestion", "sysctl"),
+            ("set-conn-mark 1", "1+13", "not marked", "set-conn-dscp"),
+            ("set-next-hop-strategy a", "1+21", "one origin", "[[site]]"),
+            ("set-effective-address %{IP:CLIENT}", "1+21", "connection", "X-Forwarded-For"),
+            ("set-debug", "1+9", "not traced", "log_level"),
+            ("skip-remap 1", "1+10", "never passed on", "[[site]]"),
+            ("timeout-out connect 5", "1+11", "settings", "origin_connect_ms_max"),
+            ("set-timeout-out connect 5", "1+15", "settings", "origin_connect_ms_max"),
+            ("set-config proxy.config.http.cache.http 0", "1+10", "set-config", "cache = false"),
+            ("set-config proxy.config.x 0", "1+10", "set-config", "docs/settings.md"),
+            ("set-config", "1+10", "set-config", "docs/settings.md"),
+        ],
+        "REMAP_PSEUDO_HOOK",
+    );
+}
+
+#[test]
+fn wrong_destinations_are_refused_with_place_and_hint() {
+    check(
+        &[
+            ("set-destination HSOT a", "17+4", "unknown qualifier", "did you mean HOST?"),
+            ("set-destination HOST", "1+15", "needs a value", ""),
+            ("set-destination HOST a/b", "22+3", "name of a host", "HOST is the name"),
+            ("set-destination HOST a:80", "22+4", "no port", "set-destination PORT"),
+            ("set-destination PORT 0", "22+1", "1 to 65535", ""),
+            ("set-destination PORT http", "22+4", "a number is needed", ""),
+            ("set-destination PATH \"a b\"", "22+5", "a blank or #", "%20"),
+            ("set-destination PATH \"a?b\"", "22+5", "a ? ends", "set-destination QUERY"),
+            ("set-destination SCHEME https", "24+5", "http is the only", "TLS"),
+            ("set-destination URL https://a/", "21+10", "begins with http://", "TLS"),
+            ("set-destination QUERY:a b", "17+7", "single parameters", "rm-destination QUERY"),
+            ("rm-destination HOST", "16+4", "cannot be removed", "PATH, PORT or QUERY"),
+            ("rm-destination QUERY a,,b", "22+4", "an empty name", "a,b"),
+            ("rm-destination QUERY a b", "24+1", "too many", ""),
+            ("rm-destination QUERY [I]", "23+1", "[I] means nothing", ""),
+            ("set-cookie a \"b; Path=/\"", "14+11", "another cookie", "one cookie"),
+            ("set-cookie a", "1+10", "needs a value", ""),
+            ("rm-cookie \"a b\"", "11+5", "name of a cookie", ""),
+        ],
+        "REMAP_PSEUDO_HOOK",
+    );
+}
+
+#[test]
+fn broken_structure_is_named_where_it_begins() {
+    const A: &str = "cond %{HEADER:A} =a";
+    for (lines, expected) in [
+        ("else / no-op".to_owned(), "1:1+4 `else` without a rule before it"),
+        ("elif / no-op".to_owned(), "1:1+4 `elif` without a rule before it"),
+        (format!("{A} / no-op / else / {A} / no-op"), "4:1+19 `else` has no conditions"),
+        (format!("{A} / no-op / else / no-op / else / no-op"), "5:1+4 a branch behind `else`"),
+        (format!("{A} / no-op / elif / no-op"), "3:1+4 `elif` without conditions"),
+        (format!("{A} / no-op / else x / no-op"), "3:6+1 nothing may follow `else`"),
+        (format!("if / {A} / no-op"), "1:1+2 this `if` has no `endif`"),
+        (format!("{A} / no-op / endif"), "3:1+5 `endif` without `if`"),
+        (
+            format!("if / {A} / no-op / {A} / no-op / endif"),
+            "4:1+19 a condition behind an operator",
+        ),
+        ("if / cond %{SEND_RESPONSE_HDR_HOOK} / no-op / endif".to_owned(), "2:8+22 a hook inside"),
+        (format!("cond %{{GROUP}} =a / {A} / cond %{{GROUP:END}} / no-op"), "1:15+2 a group has"),
+        (format!("cond %{{GROUP}} / {A} / no-op"), "1:1+13 this %{GROUP} has no %{GROUP:END}"),
+        (format!("{A} / cond %{{GROUP:END}} / no-op"), "2:1+17 %{GROUP:END} without %{GROUP}"),
+        ("cond %{GROUP} / cond %{GROUP:END} / no-op".to_owned(), "1:1+13 an empty group"),
+        ("cond %{GROUP} =a / no-op".to_owned(), "1:1+16 this %{GROUP}"),
+        (format!("cond %{{GROUP}} [PRE] / {A} / cond %{{GROUP:END}} / no-op"), "1:16+3 this flag"),
+        (format!("cond %{{GROUP}} / {A} / cond %{{GROUP:END}} [OR] / no-op"), "3:20+2 flags at"),
+        (format!("{A} / cond %{{SEND_RESPONSE_HDR_HOOK}} / no-op"), "2:8+22 the rule of line 1"),
+        ("cond %{SEND_RESPONSE_HDR_HOOK} =a / no-op".to_owned(), "1:32+2 a hook has no operand"),
+        ("cond %{SEND_RESPONSE_HDR_HOOK} [OR] / no-op".to_owned(), "1:33+2 this flag means"),
+        (format!("if / {A} [L] / no-op / endif"), "2:22+1 [L] in an `if`"),
+    ] {
+        let text = lines.replace(" / ", "\n");
+        let found = findings(&text, Scope::Route);
+        assert!(found.first().is_some_and(|f| f.starts_with(expected)), "{lines}: {found:#?}");
+        let read = read("test", &text, Scope::Route);
+        assert!(!read.is_usable(), "{lines}: {}", shown(&text, &read));
+    }
+}
+
+#[test]
+fn every_finding_of_a_file_is_reported_in_its_order() {
+    let text = "set-haeder X a\ncond %{FOO} =a [BAR]\nset-header Host b\n\
+                cond %{HEADER:A} /(/\nset-header \"a b\" %{BAZ} [Q]\n";
+    let found = findings(text, Scope::Route);
+    let places: Vec<&str> = found.iter().filter_map(|f| f.split(' ').next()).collect();
+    let wanted = ["1:1+10", "2:8+3", "2:17+3", "3:12+4", "4:19+1", "5:12+5", "5:20+3", "5:26+1"];
+    assert_eq!(places, wanted, "{found:#?}");
+}
+
+#[test]
+fn no_control_byte_gets_into_a_value() {
+    for byte in (0..0x20u8).chain([0x7f]).filter(|byte| *byte != b'\n') {
+        for text in ["set-header A \"b?c\"", "set-redirect 301 http://a/?b", "set-body \"b?c\""] {
+            let text = text.replace('?', &char::from(byte).to_string());
+            let usable = read("test", &text, Scope::Route).is_usable();
+            // A tab is a blank between words, and no control byte is in a word then.
+            let blank = byte == b'\t' && text.starts_with("set-redirect");
+            assert!(!usable, "{byte:#x} in {text:?}, blank {blank}");
+        }
+    }
+}
+
+#[test]
+fn a_control_byte_is_refused_wherever_it_stands_but_in_a_comment() {
+    for (line, place) in [
+        ("cond %{HEADER:A} =\"a\u{b}b\"", "1:21+1"),
+        ("cond %{HEADER:A} /a\0b/", "1:20+1"),
+        ("cond\u{c}%{HEADER:A} =a", "1:5+1"),
+        ("cond %{HEADER:A\u{7f}} =a", "1:16+1"),
+        ("counter a\rb", "1:10+1"),
+        ("set-header A b\r\r", "1:15+1"),
+    ] {
+        let found = findings(&format!("{line}\nno-op"), Scope::Route);
+        let message = format!("{place} a control byte, 0x");
+        assert!(found.len() == 1 && found[0].starts_with(&message), "{line:?}: {found:?}");
+    }
+    assert_eq!(findings("# a\u{c}b\nno-op\t\r\n\t", Scope::Route), [""; 0]);
+}

@@ -1,0 +1,46 @@
+use crate::{
+    ast::Scope,
+    limits::{
+        CONDITIONS_PER_RULE_MAX, FILE_BYTES_MAX, FINDINGS_MAX, LINE_BYTES_MAX, NESTING_MAX,
+        RULES_PER_FILE_MAX,
+    },
+    read::read,
+};
+
+use super::findings;
+
+#[test]
+fn what_is_just_within_a_limit_is_accepted_and_one_more_is_not() {
+    let conditions = |count| "cond %{METHOD} =A\n".repeat(count) + "no-op";
+    let rules = |count| "cond %{METHOD} =A\nno-op\n".repeat(count);
+    let ifs = |count| "if\n".repeat(count) + "no-op\n" + &"endif\n".repeat(count);
+    let groups = |count| {
+        let (begin, end) = ("cond %{GROUP}\n", "cond %{GROUP:END}\n");
+        format!("{}cond %{{METHOD}} =A\n{}no-op", begin.repeat(count), end.repeat(count))
+    };
+    let line = |count| format!("set-body \"{}\"", "x".repeat(count - "set-body \"\"".len()));
+    let file = |count| format!("#{}\n{}", "x".repeat(99), "#\n".repeat((count - 101) / 2));
+    type Case<'a> = (&'a str, &'a dyn Fn(usize) -> String, usize, usize);
+    let cases: [Case<'_>; 6] = [
+        ("256 conditions", &conditions, CONDITIONS_PER_RULE_MAX, 1),
+        ("4096 rules", &rules, RULES_PER_FILE_MAX, 1),
+        ("10 deep", &ifs, NESTING_MAX, 1),
+        ("10 deep", &groups, NESTING_MAX, 1),
+        ("65536 are allowed", &line, LINE_BYTES_MAX, 1),
+        ("1048576 are allowed", &file, FILE_BYTES_MAX - 1, 2),
+    ];
+    for (message, text, max, more) in cases {
+        let found = findings(&text(max), Scope::Route);
+        assert_eq!(found, [""; 0], "{message}");
+        let found = findings(&text(max + more), Scope::Route);
+        assert!(found.len() == 1 && found[0].contains(message), "{message}: {found:?}");
+        assert!(!read("test", &text(max + more), Scope::Route).is_usable(), "{message}");
+    }
+}
+
+#[test]
+fn findings_beyond_the_limit_are_left_out_and_that_is_said() {
+    let found = findings(&"foo\n".repeat(FINDINGS_MAX * 2), Scope::Route);
+    assert_eq!(found.len(), FINDINGS_MAX + 1);
+    assert!(found[FINDINGS_MAX].contains("more than 200 findings"), "{}", found[FINDINGS_MAX]);
+}

@@ -1,0 +1,72 @@
+//! The language as tables: what a text is read as, and what is said about it.
+
+mod conditions;
+mod destinations;
+mod docs;
+mod errors;
+mod examples;
+mod hooks;
+mod limits;
+mod operands;
+mod operators;
+mod patterns;
+mod structure;
+mod warnings;
+mod words;
+
+use crate::{
+    ast::{Operator, Rule, Scope, Step, Test, Tree},
+    diagnostic::Shown,
+    read::{Read, read},
+};
+
+/// The rules of a text that has nothing wrong with it but warnings.
+fn rules(text: &str, scope: Scope) -> Vec<Rule> {
+    let read = read("test", text, scope);
+    assert!(read.is_usable(), "{text}\n{}", shown(text, &read));
+    read.rules.rules
+}
+
+/// All findings, as they are printed.
+fn shown(text: &str, read: &Read) -> String {
+    let show = |diagnostic| Shown { file: "test", text, diagnostic }.to_string();
+    read.diagnostics.iter().map(show).collect()
+}
+
+/// The one condition of a rule for a site at this hook.
+fn test_at(hook: &str, condition: &str) -> Test {
+    let text = format!("cond %{{{hook}}}\n{condition}\nno-op");
+    let scope = if hook.starts_with("READ_REQUEST") { Scope::Server } else { Scope::Route };
+    let mut rules = rules(&text, scope);
+    let rule = rules.pop().unwrap_or_else(|| panic!("no rule: {condition}"));
+    match rule.branches.into_iter().next().and_then(|branch| branch.condition) {
+        Some(Tree::Test(test)) => test,
+        other => panic!("{condition}: {other:?}"),
+    }
+}
+
+/// The one operator of a rule for a site at this hook.
+fn operator_at(hook: &str, operator: &str) -> Operator {
+    let text = format!("cond %{{{hook}}}\n{operator}");
+    let scope = if hook.starts_with("READ_REQUEST") { Scope::Server } else { Scope::Route };
+    let mut rules = rules(&text, scope);
+    let rule = rules.pop().unwrap_or_else(|| panic!("no rule: {operator}"));
+    match rule.branches.into_iter().next().and_then(|branch| branch.steps.into_iter().next()) {
+        Some(Step::Operate(operation)) => operation.operator,
+        other => panic!("{operator}: {other:?}"),
+    }
+}
+
+/// One finding of a text: `line:column+len message | hint`.
+fn findings(text: &str, scope: Scope) -> Vec<String> {
+    read("test", text, scope)
+        .diagnostics
+        .iter()
+        .map(|finding| {
+            let at = finding.at;
+            let place = format!("{}:{}+{}", at.line, at.column, at.len);
+            let hint = finding.hint.as_deref().unwrap_or_default();
+            format!("{place} {} | {hint}", finding.message)
+        })
+        .collect()
+}

@@ -1,0 +1,137 @@
+use forebay_http::edit::FieldName;
+
+use crate::ast::{
+    Control, Id, Lifetime, Message, Operator, Part, PortOf, Template, TimePart, UrlOf, UrlPart,
+    Variable,
+};
+
+use super::{operator_at, rules};
+
+pub(super) fn text(text: &str) -> Template {
+    Template { parts: vec![part(text)] }
+}
+
+fn part(text: &str) -> Part {
+    Part::Text(text.as_bytes().into())
+}
+
+fn field(name: &str) -> FieldName {
+    FieldName::parse(name.as_bytes()).expect("a name")
+}
+
+fn bytes(text: &str) -> Box<[u8]> {
+    text.as_bytes().into()
+}
+
+#[test]
+fn operators_on_fields_and_cookies_are_read() {
+    for (operator, expected) in [
+        ("set-header X-A b", Operator::SetHeader(field("X-A"), text("b"))),
+        ("set-header X-A \"b c\"", Operator::SetHeader(field("X-A"), text("b c"))),
+        ("set-header X-A b c", Operator::SetHeader(field("X-A"), text("b c"))),
+        ("set-header X-A b  c", Operator::SetHeader(field("X-A"), text("b c"))),
+        ("set-header X-A \"a=b\"", Operator::SetHeader(field("X-A"), text("a=b"))),
+        ("set-header X-A a=b", Operator::SetHeader(field("X-A"), text("a b"))),
+        ("set-header X-A a\\=b", Operator::SetHeader(field("X-A"), text("a=b"))),
+        ("set-header X-A \"\\\"q\\\"\"", Operator::SetHeader(field("X-A"), text("\"q\""))),
+        ("set-header X-A http://x/y", Operator::SetHeader(field("X-A"), text("http://x/y"))),
+        ("set-header X-A /a/b", Operator::SetHeader(field("X-A"), text("/a/ b"))),
+        ("set-header X-A \"/a/b\"", Operator::SetHeader(field("X-A"), text("/a/b"))),
+        ("set-header X-A (a b)", Operator::SetHeader(field("X-A"), text("(a b)"))),
+        ("set-header X-A \"\"", Operator::SetHeader(field("X-A"), Template::default())),
+        ("set-header X-A é", Operator::SetHeader(field("X-A"), text("é"))),
+        ("add-header X-A b", Operator::AddHeader(field("X-A"), text("b"))),
+        ("rm-header X-A", Operator::RemoveHeader(field("X-A"))),
+        ("  rm-header   X-A\t", Operator::RemoveHeader(field("X-A"))),
+        ("set-cookie a b", Operator::SetCookie(bytes("a"), text("b"))),
+        ("add-cookie a \"b\"", Operator::AddCookie(bytes("a"), text("b"))),
+        ("rm-cookie a", Operator::RemoveCookie(bytes("a"))),
+    ] {
+        assert_eq!(operator_at("REMAP_PSEUDO_HOOK", operator), expected, "{operator}");
+    }
+}
+
+#[test]
+fn operators_on_the_answer_and_on_variables_are_read() {
+    let one = |name: &str| Template { parts: vec![Part::Variable(Variable::Cookie(bytes(name)))] };
+    for (operator, expected) in [
+        ("set-status 404", Operator::SetStatus(404)),
+        ("set-status-reason \"Not There\"", Operator::SetReason(text("Not There"))),
+        ("counter shop.teapots", Operator::Counter(0)),
+        ("no-op", Operator::NoOp),
+        ("set-body \"gone away\"", Operator::SetBody(text("gone away"))),
+        ("set-conn-dscp 10", Operator::SetDscp(10)),
+        ("set-http-cntl LOGGING off", Operator::SetControl(Control::Logging, false)),
+        ("set-http-cntl RESP_CACHEABLE TRUE", {
+            Operator::SetControl(Control::ResponseCacheable, true)
+        }),
+        ("set-http-cntl REQ_CACHEABLE 1", Operator::SetControl(Control::RequestCacheable, true)),
+        ("set-http-cntl SERVER_NO_STORE enable", {
+            Operator::SetControl(Control::ServerNoStore, true)
+        }),
+        ("set-plugin-cntl TIMEZONE GMT", Operator::NoOp),
+        ("set-plugin-cntl INBOUND_IP_SOURCE PEER", Operator::NoOp),
+        ("set-state-flag 15 on", Operator::SetFlag(Lifetime::Transaction, 15, true)),
+        ("set-session-flag 0 false", Operator::SetFlag(Lifetime::Session, 0, false)),
+        ("set-state-int8 3 255", Operator::SetInt8(Lifetime::Transaction, 3, text("255"))),
+        ("set-session-int8 0 %{COOKIE:n}", Operator::SetInt8(Lifetime::Session, 0, one("n"))),
+        ("set-state-int16 65535", Operator::SetInt16(Lifetime::Transaction, text("65535"))),
+        ("set-state-int16 0 7", Operator::SetInt16(Lifetime::Transaction, text("7"))),
+        ("set-session-int16 %{COOKIE:n}", Operator::SetInt16(Lifetime::Session, one("n"))),
+    ] {
+        assert_eq!(operator_at("SEND_RESPONSE_HDR_HOOK", operator), expected, "{operator}");
+    }
+}
+
+#[test]
+fn values_are_texts_with_variables_in_them() {
+    let variable = |variable| Part::Variable(variable);
+    for (value, expected) in [
+        ("%{METHOD}", vec![variable(Variable::Method)]),
+        ("\"a %{METHOD} b\"", vec![part("a "), variable(Variable::Method), part(" b")]),
+        ("a%{METHOD}", vec![part("a"), variable(Variable::Method)]),
+        ("%{STATUS}%{METHOD}", vec![variable(Variable::Status), variable(Variable::Method)]),
+        ("%{ID:UNIQUE}", vec![variable(Variable::Id(Id::Unique))]),
+        ("%{CIDR:24,48}", vec![variable(Variable::Cidr { v4_bits: 24, v6_bits: 48 })]),
+        ("%{INBOUND:LOCAL-PORT}", vec![variable(Variable::Port(PortOf::Local))]),
+        ("%{NOW:YEAR}/%{NOW:MONTH}", {
+            let (year, month) = (TimePart::Year, TimePart::Month);
+            vec![variable(Variable::Now(year)), part("/"), variable(Variable::Now(month))]
+        }),
+        ("\"100%\"", vec![part("100%")]),
+        ("\"{a}\"", vec![part("{a}")]),
+        ("\"%<unknown>\"", vec![part("%<unknown>")]),
+    ] {
+        let found = operator_at("SEND_RESPONSE_HDR_HOOK", &format!("set-header X-A {value}"));
+        let wanted = Operator::SetHeader(field("X-A"), Template { parts: expected });
+        assert_eq!(found, wanted, "{value}");
+    }
+}
+
+#[test]
+fn a_redirect_takes_old_names_and_the_query() {
+    let path = Part::Variable(Variable::Url(UrlOf::Client, UrlPart::Path));
+    let location = Template { parts: vec![part("http://x/"), path] };
+    let found = operator_at("REMAP_PSEUDO_HOOK", "set-redirect 301 http://x/%{PATH} [QSA,L]");
+    assert_eq!(found, Operator::SetRedirect { status: 301, location, append_query: true });
+}
+
+#[test]
+fn a_counter_has_one_number_in_its_file() {
+    let text = "counter a\ncounter b\ncounter a";
+    let read = crate::read("test", text, crate::ast::Scope::Route);
+    assert_eq!(read.rules.counters, ["a", "b"]);
+    let steps = &rules(text, crate::ast::Scope::Route)[0].branches[0].steps;
+    let numbers: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+    for (step, number) in numbers.iter().zip([0, 1, 0]) {
+        assert!(step.contains(&format!("Counter({number})")), "{step}");
+    }
+}
+
+#[test]
+fn fields_can_be_read_that_cannot_be_set() {
+    let name = field("Content-Length");
+    let parts = vec![Part::Variable(Variable::Header(Message::ClientRequest, name))];
+    let found = operator_at("REMAP_PSEUDO_HOOK", "set-header A %{CLIENT-HEADER:Content-Length}");
+    assert_eq!(found, Operator::SetHeader(field("A"), Template { parts }));
+}

@@ -1,0 +1,70 @@
+use crate::ast::Scope;
+
+use super::findings;
+
+/// Each with where in it the finding begins, and how long that is.
+#[test]
+fn patterns_that_are_read_in_two_ways_or_take_too_long_are_refused() {
+    for (pattern, place, message) in [
+        (r"(a)\1", "4+2", "a back-reference"),
+        (r"(?P<x>a)(?P=x)", "9+4", "a back-reference"),
+        (r"\k<x>", "1+2", "a back-reference"),
+        ("a(?=b)", "2+3", "look-around"),
+        ("a(?!b)", "2+3", "look-around"),
+        ("(?<=a)b", "1+4", "look-around"),
+        ("(?<!a)b", "1+4", "look-around"),
+        ("(?>a)", "1+3", "an atomic group"),
+        ("a++", "2+2", "a possessive count"),
+        ("a*+", "2+2", "a possessive count"),
+        ("a{2}+", "4+2", "a possessive count"),
+        ("(?R)", "1+3", "calls itself"),
+        ("(a)(?1)", "4+3", "calls itself"),
+        ("(?#a)b", "1+3", "a comment in a regex"),
+        ("(?|a|b)", "1+3", "counts anew"),
+        ("[a[b]", "3+1", "a bracket in a class"),
+        ("[a&&b]", "3+2", "two of these"),
+        ("[a--b]", "3+2", "two of these"),
+        (r"a\Z", "2+2", "\\Z"),
+        (r"\<a", "1+2", "means something else"),
+        (r"\Qa\E", "1+2", "\\Q and \\E"),
+        ("(a", "1+2", "not a regex"),
+        ("a)", "1+2", "not a regex"),
+        ("[a", "1+2", "not a regex"),
+        ("*a", "1+2", "not a regex"),
+        ("a{2,1}", "1+6", "not a regex"),
+        ("(((a{99}){99}){99}){99}", "1+23", "takes more than"),
+    ] {
+        let text = format!("cond %{{HEADER:A}} /{pattern}/\nno-op");
+        let found = findings(&text, Scope::Route);
+        assert_eq!(found.len(), 1, "{pattern}: {found:?}");
+        let (at, rest) = found[0].split_once(' ').unwrap_or_default();
+        let (column, len) = place.split_once('+').unwrap_or_default();
+        let column = 18 + column.parse::<u32>().expect("a number");
+        assert_eq!(at, format!("1:{column}+{len}"), "{pattern}: {found:?}");
+        assert!(rest.contains(message), "{pattern}: {found:?}");
+    }
+}
+
+#[test]
+fn patterns_of_daily_use_are_accepted() {
+    for pattern in [
+        r"^/images/.*\.(?:png|jpe?g)$".replace('/', "\\/").as_str(),
+        r"(?i)mozilla",
+        r"^\d{3}-\w+$",
+        r"[^a-z0-9_\-\[\]]",
+        r"[]a]",
+        r"[^]a]",
+        r"[[:alpha:]]+",
+        r"a+?b*?c??",
+        r"(?<name>a)",
+        r"(?P<name>a)",
+        r"\x41|\t",
+        r"a&&b",
+        r"a--b",
+        "é",
+        "(?s).",
+    ] {
+        let text = format!("cond %{{HEADER:A}} /{pattern}/\nno-op");
+        assert_eq!(findings(&text, Scope::Route), [""; 0], "{pattern}");
+    }
+}
