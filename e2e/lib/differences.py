@@ -3,8 +3,8 @@
     ### NAME SCOPE REQUEST        REQUEST counts from 1, or is `load`
     Why it is so.
     ```diff
-    -line of the recording
-    +line of Forebay
+    - line of the recording
+    + line of Forebay
     ```
 
 A heading may name several, with commas between them, if the same lines are other lines there.

@@ -179,6 +179,14 @@ def outcome(rules, origin_seen, port, host):
     return {"load": ["accepted"], **{str(i): block for i, block in enumerate(blocks, 1)}}
 
 
+def is_of(blocks, rules):
+    """Are these the outcomes of the file's requests as they stand there now?"""
+    if blocks.get("load", [""])[0] == "refused":
+        return len(blocks) == 1
+    asked = [f"{request.method} {request.target}" for request in rules.requests]
+    return asked == [block[0] for number, block in blocks.items() if number != "load"]
+
+
 def write(outcomes):
     """Outcomes by scope, as the text of a recording."""
     lines = []
