@@ -192,7 +192,8 @@ def record_of(arguments, results, left_out):
                 "client processors": arguments.client_cpu,
                 "origin processors": ",".join(map(str, sorted(arguments.origin_cpus)))}
     return {"time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "command": shlex.join(["bench/run.py", *sys.argv[1:]]), "settings": settings,
+            "command": f"bench/{shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])}",
+            "settings": settings,
             "machine": machine.describe(), "versions": machine.versions(arguments.specs),
             "left out": left_out, "tables": report.summaries(results, arguments.keep),
             "samples": results}
@@ -207,6 +208,10 @@ def write(record, prefix):
     return text
 
 
+def stamp():
+    return datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+
+
 def main():
     arguments = parse_arguments()
     if arguments.list:
@@ -216,8 +221,7 @@ def main():
     if not arguments.allow_busy:
         machine.require_quiet()
     machine.raise_file_limit()
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    prefix = pathlib.Path(arguments.out or servers.BENCH / "out" / stamp)
+    prefix = pathlib.Path(arguments.out or servers.BENCH / "out" / stamp())
     run = Run(arguments, prefix)
     with machine.only_one():
         run.all()
@@ -228,12 +232,18 @@ def main():
     print(f"\nwritten: {prefix}.json and {prefix}.md")
 
 
-if __name__ == "__main__":
+def end_politely(main_of):
+    """Runs a driver: its problems are one line, and what it has started ends with it."""
     # A polite end of the driver must end the servers too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    name = pathlib.Path(sys.argv[0]).name
     try:
-        main()
+        main_of()
     except (Usage, Broken) as problem:
-        sys.exit(f"run.py: {problem}")
+        sys.exit(f"{name}: {problem}")
     except KeyboardInterrupt:
-        sys.exit("run.py: interrupted; everything that was started is stopped")
+        sys.exit(f"{name}: interrupted; everything that was started is stopped")
+
+
+if __name__ == "__main__":
+    end_politely(main)

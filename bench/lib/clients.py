@@ -45,6 +45,8 @@ def _wrk(server, workload, seconds):
     command = ["wrk", "-t1", f"-c{workload.connections}", f"-d{seconds}s", "--latency"]
     if workload.close:
         command += ["-H", "Connection: close"]
+    for name, value in workload.fields:
+        command += ["-H", f"{name}: {value}"]
     if workload.urls > 1:
         return [*command, "-s", BENCH / "lib/urls.lua", url, "--", workload.folder, workload.urls]
     return [*command, url]

@@ -2,6 +2,7 @@
 
 import time
 
+from lib import rulesets
 from lib.errors import Broken
 
 SIZES = {"0": 0, "1k": 1024, "64k": 65_536}
@@ -17,6 +18,8 @@ def check(server, origin, workload):
         _check_passes(server, origin, workload)
     else:
         _check_hits(server, origin, workload)
+        if kind_and_count := rulesets.settings_of(server.spec):
+            check_rules(server, workload.targets[0], *kind_and_count)
 
 
 def _fetch_checked(server, workload):
@@ -45,3 +48,18 @@ def _check_passes(server, origin, workload):
         if seen != workload.urls:
             raise Broken(f"{server.name} passed {seen} of {workload.urls} requests for "
                          f"{workload.folder} to the origin: it must pass all")
+
+
+def check_rules(server, target, kind, count):
+    """Do the rules what they are measured for, and nothing where they must not hold?"""
+    for fields in (rulesets.REQUEST_FIELDS, {}, {"X-Agent": "somebot-7.x/"}):
+        if kind == "eqd" and len(fields) == 1:
+            continue  # which of them hold is no business of this one
+        (_, answer), = server.fetch_whole([target], fields)
+        seen = sorted((name.lower(), value) for name, value in answer
+                      if name.lower().startswith("x-rule-"))
+        holds = rulesets.expected(kind, count, fields)
+        want = sorted((rulesets.field(i).lower(), rulesets.value(i)) for i in holds)
+        if seen != want:
+            raise Broken(f"{server.name}: of {count} rules {len(seen)} show in the answer to a "
+                         f"request with {fields}, and not {len(want)}")

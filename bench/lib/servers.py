@@ -19,6 +19,8 @@ START_SECONDS = 20
 REQUEST_SECONDS = 10
 REST_SECONDS = 0.02
 REST_TRIES = 50
+# http.client refuses a head of more than 100 fields, which are as many as header rules may set.
+http.client._MAXHEADERS = 1000
 
 
 def known():
@@ -116,18 +118,22 @@ class Running:
 
     def fetch(self, targets):
         """Gets all targets over one connection, or more where the server closes; the bodies."""
+        return [body for body, _ in self.fetch_whole(targets)]
+
+    def fetch_whole(self, targets, fields=None):
+        """The same with these fields in the requests: bodies, and fields as pairs."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_SECONDS)
-        bodies = []
+        answers = []
         try:
             for target in targets:
-                connection.request("GET", target)
+                connection.request("GET", target, headers=fields or {})
                 response = connection.getresponse()
-                bodies.append(response.read())
+                answers.append((response.read(), response.getheaders()))
                 if response.status != 200:
                     raise Broken(f"{self.name} answered {target} with {response.status}")
         finally:
             connection.close()
-        return bodies
+        return answers
 
     def pin(self):
         process.pin(self.pid, self.cpus)

@@ -1,5 +1,6 @@
 """Tests of the driver's pure parts: python3 -m unittest lib.tests, in bench/."""
 
+import argparse
 import pathlib
 import subprocess
 import tempfile
@@ -7,7 +8,8 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from lib import chart, clients, process, report, workloads
+import rules
+from lib import chart, clients, process, proof, report, rulesets, slopes, workloads
 from lib.errors import Broken, Usage
 from lib.servers import Spec
 
@@ -138,6 +140,133 @@ class Tests(unittest.TestCase):
         self.assertEqual(names, ["A < B", "Bravo"])
         self.assertEqual(chart.lines_of(record, 0.0)[0].median, (1e5, 2e5))
         self.assertEqual(len(list(tree.iter("{http://www.w3.org/2000/svg}polyline"))), 2)
+
+    def test_every_server_gets_as_many_rules_as_asked_for(self):
+        for server, kind, part, word, more in [
+            ("forebay", "set", "", "set-header", 0), ("forebay", "eq", "", "=yes", 0),
+            ("trafficserver", "eqd", "", "cond %{CLIENT-HEADER:X-", 0),
+            ("trafficserver", "rx", "", "/(bot|", 0), ("nginx", "set", "rules", "add_header", 0),
+            ("nginx", "set", "maps", "map", -5), ("nginx", "rx", "maps", '"~(bot|', 0),
+            ("nginx", "eq", "rules", "$rule_", 0), ("haproxy", "set", "", "set-header", 0),
+            ("haproxy", "eq", "", "txn.t", 1), ("haproxy", "rx", "", "txn.a", 1),
+            ("varnish", "eq", "", '== "yes"', 0), ("varnish", "rx", "", '~ "(bot|', 0),
+        ]:
+            lines = rulesets.rules(server, kind, 5, part)
+            found = [line for line in lines if word in line]
+            self.assertEqual(len(found), 5 + more, f"{server} {kind} {part}: {lines}")
+            self.assertEqual(rulesets.rules(server, kind, 0, part), [], f"{server} {kind} {part}")
+        four = rulesets.rules("forebay", "four", 100)
+        self.assertEqual([line.split()[0] for line in four if "header" in line],
+                         ["add-header", "add-header", "set-header", "set-header"])
+        for server, kind in [("nginx", "four"), ("varnish", "eqd"), ("bare-epoll", "set"),
+                             ("forebay", "other")]:
+            with self.assertRaises(Usage, msg=f"{server} {kind}"):
+                rulesets.rules(server, kind, 1)
+
+    def test_it_is_known_which_rules_an_answer_shows(self):
+        test, bot = {"X-Test": "yes"}, {"X-Agent": "somebot-2.x/"}
+        for kind, count, fields, want in [
+            ("set", 3, {}, [0, 1, 2]), ("eq", 3, test, [0, 1, 2]), ("eq", 3, bot, []),
+            ("eqd", 2, None, [0, 1]), ("eqd", 2, {}, []), ("rx", 3, None, []), ("rx", 3, bot, [2]),
+            ("rx", 2, bot, []), ("four", 9, {}, [0, 1, 2, 3]), ("four", 0, {}, []),
+        ]:
+            self.assertEqual(rulesets.expected(kind, count, fields), want, (kind, count, fields))
+
+    def test_different_conditions_differ_and_hold(self):
+        for i in range(400):
+            name, less = rulesets.different(i)
+            self.assertGreater(rulesets.REQUEST_FIELDS[name], less, i)
+        self.assertEqual(len({rulesets.different(i) for i in range(400)}), 400)
+
+    def test_rules_that_do_not_do_what_they_must_stop_a_run(self):
+        right = [(rulesets.field(i), rulesets.value(i)) for i in range(2)]
+        for case, fields, holds in [
+            ("all", right, True), ("one too few", right[:1], False),
+            ("one twice", [*right, right[0]], False), ("other values", [(n, "x") for n, _ in right],
+                                                       False),
+            ("in lower case, and others", [("x-other", "1"), *((n.lower(), v) for n, v in right)],
+             True),
+        ]:
+            try:
+                proof.check_rules(Answering(fields), "/1k/0", "set", 2)
+                seen = True
+            except Broken:
+                seen = False
+            self.assertEqual(seen, holds, case)
+
+    def test_a_server_names_its_rules(self):
+        specs = Spec.parse_list("forebay@KIND=eq+N=4,nginx,haproxy@KIND=set")
+        self.assertEqual([rulesets.settings_of(s) for s in specs], [("eq", 4), None, ("set", 0)])
+
+    def test_a_line_goes_through_points(self):
+        slope, at_zero, fit = slopes.line([(0, 10), (4, 12), (16, 18), (100, 60)])
+        self.assertAlmostEqual(slope, 0.5)
+        self.assertAlmostEqual(at_zero, 10)
+        self.assertAlmostEqual(fit, 1)
+        _, _, bent = slopes.line([(0, 0), (50, 0), (100, 100)])
+        self.assertAlmostEqual(bent, 0.75)
+        self.assertIsNone(slopes.line([(0, 5), (9, 5)])[2])
+
+    def test_slopes_are_of_common_counts_and_segments_of_all(self):
+        one = slopes.summarise([(400, 999), (0, 10), (16, 18), (100, 60), (64, 42)])
+        self.assertAlmostEqual(one["slope_us"], 0.5)
+        self.assertEqual([(s["from"], s["to"], s["us"]) for s in one["segments"]],
+                         [(0, 16, 0.5), (16, 64, 0.5), (64, 100, 0.5), (100, 400, 3.13)])
+        self.assertIsNone(slopes.summarise([(4, 1.0)]))
+
+    def test_tables_of_rules_have_a_column_for_each_number(self):
+        cell = lambda us, *notes: {"us": us, "us_min": us, "us_max": us, "notes": list(notes)}
+        text = slopes.count_table({"a": {0: cell(1), 400: cell(2, "noisy")}, "b": {0: cell(3)}})
+        self.assertEqual(text.splitlines()[0], "| server | 0 rules | 400 rules |")
+        self.assertEqual(text.splitlines()[2:],
+                         ["| a | 1.00 (1.00-1.00) | 2.00 (2.00-2.00)† |",
+                          "| b | 3.00 (3.00-3.00) |  |"])
+        lines = {name: slopes.summarise([(0, 10), (16, 10 + 16 * us)])
+                 for name, us in (("dear", 2.0), ("cheap", 0.5))}
+        self.assertEqual(slopes.slope_table(lines).splitlines()[2:],
+                         ["| cheap | 10.00 | **0.500** | 1.000 | 0.500 |",
+                          "| dear | 10.00 | **2.000** | 1.000 | 2.000 |"])
+
+    def test_a_command_line_names_each_server_and_number_of_rules(self):
+        arguments = lambda **more: argparse.Namespace(
+            **{"servers": "forebay,nginx@POSTPONE=32k", "kinds": "set,eqd", "counts": "0,100",
+               "four": False, **more})
+        (kind, _, cells), (other, _, only) = rules.groups(arguments())
+        self.assertEqual((kind, other), ("set", "eqd"))
+        self.assertEqual(list(cells), [
+            "forebay@KIND=set+N=0", "forebay@KIND=set+N=100", "forebay@KIND=set+N=400",
+            "nginx@POSTPONE=32k+KIND=set+N=0", "nginx@POSTPONE=32k+KIND=set+N=100"])
+        self.assertEqual(cells["nginx@POSTPONE=32k+KIND=set+N=100"], ("nginx@POSTPONE=32k", 100))
+        self.assertEqual({base for base, _ in only.values()}, {"forebay"})
+        (_, chosen, four), = rules.groups(arguments(four=True))
+        self.assertEqual([w.name for w in chosen], ["rules", "rules-close"])
+        self.assertEqual(list(four), ["forebay@KIND=four+N=0", "forebay@KIND=four+N=4"])
+        for wrong in ({"kinds": "sett"}, {"counts": "1,x"}, {"servers": "forebay@KIND=set"}):
+            with self.assertRaises(Usage, msg=wrong):
+                rules.groups(arguments(**wrong))
+
+    def test_one_function_of_a_program_is_taken_out(self):
+        patcher = pathlib.Path(__file__).resolve().parents[1] / "peers/trafficserver/without-check"
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(folder, "text")
+            text.write_text("no program", encoding="utf-8")
+            done = subprocess.run([patcher, text, f"{folder}/out"], capture_output=True, text=True,
+                                  check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("not a program", done.stderr)
+            self.assertFalse(pathlib.Path(folder, "out").exists())
+
+
+class Answering:
+    """A server that answers everything with these fields."""
+
+    name = "answering"
+
+    def __init__(self, fields):
+        self.fields = fields
+
+    def fetch_whole(self, targets, _fields):
+        return [(b"", self.fields) for _ in targets]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import dataclasses
 import fnmatch
 
+from lib import rulesets
 from lib.errors import Usage
 
 RATE_PER_SECOND = 20_000
@@ -21,6 +22,7 @@ class Workload:
     connections: int = 64
     close: bool = False  # a connection for each request
     per_second: int = 0  # rate only
+    fields: tuple = ()  # of the request, as pairs; wrk only
     served_by: str = "cache"  # cache: the origin must see nothing; origin: everything; both
     access_log: bool = False
     cache_mib: int = 256
@@ -64,6 +66,12 @@ def _others():
             served_by="origin",
             about=f"responses of {size} bytes that must not be stored, 64 URLs, "
             "64 connections")
+    for close in (False, True):
+        yield Workload(
+            name="rules" + ("-close" if close else ""), tool="wrk", folder="/1k", close=close,
+            fields=tuple(rulesets.REQUEST_FIELDS.items()),
+            about="1k hits with the two request fields that header rules look at, 64 connections, "
+            + ("one request each" if close else "keep-alive"))
     mixture = "Zipf 1.0 over 100,000 URLs of 1-100 KiB, 10 % never-seen, cache of 512 MiB"
     for name, access_log in (("mixed", True), ("mixed-nolog", False)):
         yield Workload(
@@ -79,6 +87,7 @@ GROUPS = {
     "hits": [w.name for w in _hits()],
     "keepalive": [w.name for w in _hits() if not w.close],
     "close": [w.name for w in _hits() if w.close],
+    "rules": ["rules", "rules-close"],
     "all": list(WORKLOADS),
 }
 

@@ -6,6 +6,7 @@
 #   THREADS     worker threads or processes                       (1)
 #   CACHE_MIB   size of the cache                                 (256)
 #   ACCESS_LOG  1: one line for each request into $RUN/access.log (0)
+#   KIND, N     header rules: N of this kind, see lib/rulesets.py (none)
 #   RUN         folder for configuration, cache and logs, emptied (/dev/shm/forebay-bench/NAME-PORT)
 set -eu
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -24,6 +25,13 @@ render() {
   expression+=";s|@RUN@|$RUN|g;s|@CACHE_MIB@|$CACHE_MIB|g"
   for pair in "$@"; do expression+=";s|@${pair%%=*}@|${pair#*=}|g"; done
   sed -e "$expression" "$HERE/$file.in" > "$RUN/$file"
+}
+
+# rules [PART]: N header rules of KIND in this server's language
+rules() {
+  if [ -n "${KIND:-}" ]; then
+    (cd "$HERE/../.." && python3 -m lib.rulesets "$(basename "$HERE")" "$KIND" "${N:-0}" "$@")
+  fi
 }
 
 # pick CONDITION YES NO: YES if CONDITION is 1

@@ -32,10 +32,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_for_port(port, limit_s=10):
-    """Waits until somebody listens there."""
+def wait_for_port(port, limit_s=10, lives=lambda: True):
+    """Waits until somebody listens there; not longer than the one lives who should."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
+        if not lives():
+            raise ChildProcessError(f"it ended without listening on port {port}")
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.02)

@@ -7,10 +7,14 @@ import threading
 
 
 class Answer:
-    """One response: status, fields (last of each name, lower case), body; `whole` if it ended."""
+    """One response: status line, lines of its head, fields (last of each name, lower case), body;
+    `whole` if it ended."""
 
-    def __init__(self, status, fields, body, whole):
-        self.status, self.fields, self.body, self.whole = status, fields, body, whole
+    def __init__(self, head, body, whole):
+        self.line, *self.lines = head
+        self.status = int(self.line.split(" ")[1])
+        self.fields = fields_of(self.lines)
+        self.body, self.whole = body, whole
 
     def __repr__(self):
         state = "" if self.whole else " (cut)"
@@ -19,6 +23,12 @@ class Answer:
     @property
     def cache(self):
         return self.fields.get("cache-status", "")
+
+
+def fields_of(lines):
+    """Values by name in lower case; of several lines of one name the last."""
+    return {name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)}
 
 
 class Wire:
@@ -51,19 +61,17 @@ class Wire:
         head = self._until(b"\r\n\r\n")
         if head is None:
             return None
-        status, *lines = head.decode("latin-1").split("\r\n")[:-2]
-        fields = {name.lower(): value.strip()
-                  for name, _, value in (line.partition(":") for line in lines)}
-        status = int(status.split(" ")[1])
+        head = head.decode("latin-1").split("\r\n")[:-2]
+        fields, status = fields_of(head[1:]), int(head[0].split(" ")[1])
         if method == "HEAD" or status in (204, 304) or status < 200:
-            return Answer(status, fields, b"", True)
+            return Answer(head, b"", True)
         if fields.get("transfer-encoding") == "chunked":
-            return Answer(status, fields, *self._chunks())
+            return Answer(head, *self._chunks())
         if "content-length" in fields:
             body = self._exactly(int(fields["content-length"]))
             whole = len(body) == int(fields["content-length"])
-            return Answer(status, fields, body, whole)
-        return Answer(status, fields, self.rest(), True)
+            return Answer(head, body, whole)
+        return Answer(head, self.rest(), True)
 
     def rest(self):
         """Everything up to the end of the connection."""

@@ -1,0 +1,54 @@
+"""The list of what Forebay does otherwise than the recordings say, each with its reason.
+
+    ### NAME SCOPE REQUEST        REQUEST counts from 1, or is `load`
+    Why it is so.
+    ```diff
+    - line of the recording
+    + line of Forebay
+    ```
+
+A heading may name several, with commas between them, if the same lines are other lines there.
+"""
+
+import difflib
+import re
+
+HEADING = re.compile(r"### (.+)")
+
+
+def diff(recorded, seen):
+    """Lines that are not in both; comments of the recording (what its server logged) are not
+    compared."""
+    recorded = [line for line in recorded if not line.startswith("#")]
+    return [line for line in difflib.ndiff(recorded, seen) if line[0] in "+-"]
+
+
+def shown(name, scope, number, lines):
+    """An entry for the list, but for its reason."""
+    return "\n".join([f"### {name} {scope} {number}", "(why)", "```diff", *lines, "```"])
+
+
+class List:
+    """What is listed: the lines that differ, by name, scope and request."""
+
+    def __init__(self, path):
+        self.entries, self.problems = {}, []
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        for part in re.split(r"^(?=### )", text, flags=re.MULTILINE)[1:]:
+            self._entry(part.splitlines())
+
+    def _entry(self, lines):
+        keys = [tuple(key.split()) for key in HEADING.match(lines[0])[1].split(",")]
+        begin = lines.index("```diff") if "```diff" in lines else len(lines)
+        end = lines.index("```", begin) if "```" in lines[begin:] else len(lines)
+        reason = " ".join(lines[1:begin]).strip()
+        if begin == len(lines) or end == len(lines) or reason in ("", "(why)"):
+            self.problems.append(f"{lines[0]}: it has no reason, or no ```diff block")
+        for key in keys:
+            if len(key) != 3 or key in self.entries:
+                self.problems.append(f"{lines[0]}: not NAME SCOPE REQUEST, or listed twice")
+            else:
+                self.entries[key] = lines[begin + 1:end]
+
+    def expected(self, *key):
+        return self.entries.get(key, [])
