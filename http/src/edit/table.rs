@@ -138,7 +138,8 @@ impl EditTable {
             };
             let is_same = || {
                 let other = text.get(line.name()).unwrap_or_default();
-                other.eq_ignore_ascii_case(name)
+                // Most names come in one case; and that comparison is one call.
+                other == name || other.eq_ignore_ascii_case(name)
             };
             if line.hash == hash && is_same() {
                 return Some(at);
