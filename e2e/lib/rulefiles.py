@@ -138,8 +138,6 @@ class Sight:
                 self.wire = Wire(self.port)
             self.wire.send(request.bytes(self.host))
             answer = self.wire.answer(request.method)
-        except ConnectionRefusedError:
-            return ["  the server has ended"]
         except ConnectionError:
             answer = None
         heads = self.origin.heads[seen_before:]
@@ -147,7 +145,7 @@ class Sight:
         for head in heads:
             line, *fields = head.split("\r\n")
             lines += [f"  origin: {line}", *self._fields(fields, OWN_OF_REQUESTS)]
-        return lines or ["  nothing"]
+        return lines
 
     def _answer(self, answer):
         lines = [f"  {answer.line.partition(' ')[2]}", *self._fields(answer.lines, OWN_OF_ANSWERS)]
