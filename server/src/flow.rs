@@ -285,7 +285,8 @@ async fn find_or_fetch<'c>(
     write_key(key, place.site, request.target.authority, request.target.path_query);
     let now = clock::unix_seconds();
     let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
-    let wanted = Wanted { store, is_used, route: place.route, key, now };
+    let is_ruled_out = ruling.course.is_off(Control::RequestCacheable);
+    let wanted = Wanted { store, is_used, is_ruled_out, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
         Found::Hit(hit) => {
             *cache = CacheStatus::hit(hit.ttl);

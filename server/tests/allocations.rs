@@ -1,5 +1,5 @@
 //! A RAM hit on a keep-alive connection allocates nothing on the heap, the whole flow included:
-//! read, parse, key, lookup, head, body, write, counters.
+//! read, parse, key, lookup, head, body, write, counters; with header rules as without.
 //!
 //! The whole process is counted, so this file holds one test and its own client, which works in
 //! buffers that it made before.
@@ -7,6 +7,7 @@
 use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 
 use forebay_server::config::{Config, FlagValue, Source};
 use forebay_server::engine::{Hooks, start};
@@ -35,15 +36,55 @@ const KINDS: &[(&str, &str)] = &[
     ),
 ];
 
+/// A hundred rules, of each kind that a hit has: among them 2 add-header and 2 set-header that
+/// always run, values with variables, conditions that hold and that do not, regexes, a request that
+/// is changed before it is looked up.
+fn rules() -> String {
+    let mut text = String::new();
+    let mut rule = |hook: &str, lines: &str| {
+        text.push_str(&format!("cond %{{{hook}}}\n{lines}\n\n"));
+    };
+    rule("SEND_RESPONSE_HDR_HOOK", "add-header X-Add-1 one\nadd-header X-Add-2 two");
+    rule("SEND_RESPONSE_HDR_HOOK", "set-header X-Set-1 one\nset-header X-Fixed 2");
+    rule("READ_REQUEST_HDR_HOOK", "set-header X-Early %{METHOD}");
+    rule("READ_REQUEST_HDR_HOOK", "cond %{CLIENT-URL:QUERY} =none\nset-destination QUERY a");
+    rule("SEND_RESPONSE_HDR_HOOK", "set-header X-Now \"%{NOW:YEAR} %{ID:UNIQUE} %{IP:CLIENT}\"");
+    rule(
+        "SEND_RESPONSE_HDR_HOOK",
+        "cond %{HEADER:ETag} /v([0-9])/\nset-header X-V %{LAST-CAPTURE:1}",
+    );
+    rule("SEND_RESPONSE_HDR_HOOK", "rm-header Vary");
+    for number in 0..31 {
+        let name = format!("X-Number-{number}");
+        let equal = format!("cond %{{CLIENT-HEADER:Host}} =a.example\nset-header {name} yes");
+        rule("SEND_RESPONSE_HDR_HOOK", &equal);
+        let other = format!("cond %{{STATUS}} ={}\nset-header {name} no", 500 + number);
+        rule("SEND_RESPONSE_HDR_HOOK", &other);
+        let regex =
+            format!("cond %{{CLIENT-HEADER:User-Agent}} /bot-{number}[.x]/\nrm-header {name}");
+        rule("SEND_RESPONSE_HDR_HOOK", &regex);
+    }
+    assert_eq!(text.matches("cond %{SEND").count() + text.matches("cond %{READ").count(), 100);
+    text
+}
+
 #[test]
 fn a_hit_on_a_kept_connection_allocates_nothing() {
+    for rules in [None, Some(rules())] {
+        hits_allocate_nothing(rules);
+    }
+}
+
+fn hits_allocate_nothing(rules: Option<String>) {
     let origin = Origin::start(|request| {
         let body = vec![b'x'; if request.target.starts_with("/large") { 300_000 } else { 1024 }];
         let vary = if request.target == "/varied" { "Vary: accept-language" } else { "X-Fixed: 1" };
         Script::answer("200 OK", &["Cache-Control: max-age=3600", "ETag: \"v1\"", vary], &body)
     });
     let runtime_dir = std::env::temp_dir().join(format!("forebay-heap-{}", std::process::id()));
-    let (address, stopper, server) = serve(origin.address(), runtime_dir.display().to_string());
+    let file = std::env::temp_dir().join(format!("forebay-heap-{}.rules", std::process::id()));
+    std::fs::write(&file, rules.as_deref().unwrap_or_default()).expect("a file");
+    let (address, stopper, server) = serve(origin.address(), &runtime_dir, &file);
     let mut client = TcpStream::connect(address).expect("the server listens");
     client.set_nodelay(true).expect("a socket");
     let mut answer = vec![0; 1 << 20];
@@ -55,7 +96,10 @@ fn a_hit_on_a_kept_connection_allocates_nothing() {
         let before = HEAP.stats();
         for _ in 0..HITS {
             let bytes = ask(&mut client, request, &mut answer);
-            assert!(answer[..bytes].starts_with(begin.as_bytes()), "{request}");
+            let head = &answer[..bytes.min(4096)];
+            assert!(head.starts_with(begin.as_bytes()), "{request}");
+            let is_ruled = head.windows(12).any(|part| part == b"X-Number-30:");
+            assert_eq!(is_ruled, rules.is_some(), "{request}");
         }
         let change = HEAP.stats() - before;
         let seen = (change.allocations, change.reallocations);
@@ -67,12 +111,15 @@ fn a_hit_on_a_kept_connection_allocates_nothing() {
     assert!(server.join().expect("no panic"), "all requests finished");
     // Only the socket and the counter file of this test are in it.
     let _ = std::fs::remove_dir_all(runtime_dir);
+    let _ = std::fs::remove_file(file);
 }
 
 fn serve(
     origin: SocketAddr,
-    runtime_dir: String,
+    runtime_dir: &Path,
+    rules: &Path,
 ) -> (SocketAddr, forebay_server::engine::Stopper, std::thread::JoinHandle<bool>) {
+    let (runtime_dir, rules) = (runtime_dir.display().to_string(), rules.display().to_string());
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
         let url = format!("http://{origin}");
@@ -80,6 +127,7 @@ fn serve(
             FlagValue { name: "listen", value: "127.0.0.1:0" },
             FlagValue { name: "workers", value: "1" },
             FlagValue { name: "runtime-dir", value: &runtime_dir },
+            FlagValue { name: "rules", value: &rules },
         ];
         let config = Config::load(Source::Origin(&url), &flags).expect("a valid configuration");
         let again = config.clone();

@@ -59,7 +59,7 @@ fn conditions_and_operators_are_allowed_where_they_mean_something() {
         ("set-status 403", "xx-xx"),
         ("set-status 204", "xx---"),
         ("set-status 304", "xx---"),
-        ("set-status-reason Gone", "---xx"),
+        ("set-status-reason Gone", "----x"),
         ("set-redirect 301 http://a/", "xx-xx"),
         ("set-body a", "xx--x"),
         ("set-conn-dscp 8", "xx--x"),

@@ -16,7 +16,8 @@ pub(crate) fn lookup<'w>(
     request: &Request<'_>,
     variant: &mut Vec<u8>,
 ) -> Found<'w> {
-    if let Some(reason) = bypass(request, wanted.route) {
+    let ruled_out = wanted.is_ruled_out.then_some(ForwardReason::Bypass);
+    if let Some(reason) = bypass(request, wanted.route).or(ruled_out) {
         return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
     }
     if !wanted.is_used {

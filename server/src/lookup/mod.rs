@@ -49,6 +49,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) store: &'a StoreWorker,
     /// May it be answered from?
     pub(crate) is_used: bool,
+    /// Have rules said that the request is not for the cache?
+    pub(crate) is_ruled_out: bool,
     pub(crate) route: &'a Route,
     pub(crate) key: &'a [u8],
     /// The time, in unix seconds.

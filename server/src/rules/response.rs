@@ -20,10 +20,11 @@ pub(crate) struct NewStatus {
 
 impl Ruling<'_> {
     /// Runs the rules on the head that ends `text`, whose lines are all written but for the empty
-    /// one at the end; the status that it has then.
-    pub(crate) fn respond(&self, text: &mut Vec<u8>, head: NewStatus) -> u16 {
+    /// one at the end; the status that it has then, and the body that rules have for an answer of
+    /// our own.
+    pub(crate) fn respond(&self, text: &mut Vec<u8>, head: NewStatus) -> (u16, Option<Box<[u8]>>) {
         if !self.has(Hook::SendResponse) {
-            return head.status;
+            return (head.status, None);
         }
         let mut scratch = self.worker.rule_scratch.borrow_mut();
         let RuleScratch { table, texts } = &mut *scratch;
@@ -41,7 +42,7 @@ impl Ruling<'_> {
             write::status_line_with(&mut line, status, reason);
             text.splice(head.head_start..head.fields_start, line);
         }
-        status
+        (status, effects.body.as_ref().map(|range| texts.get(range).into()))
     }
 }
 

@@ -1,11 +1,13 @@
 //! What the rules of one request see, and the buffers that they work in.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::LazyLock;
 
-use forebay_http::edit::{EditTable, FieldEdit};
+use forebay_http::edit::{EditTable, FieldEdit, FieldName, FieldValue};
 use forebay_rules::ast::{Address, Hook, PortOf};
 use forebay_rules::run::{CacheResult, Effects, Stage, Surroundings, Texts};
 
+use super::response::may_change;
 use super::tally::Meter;
 use super::{Course, RequestView};
 use crate::accept::Client;
@@ -40,6 +42,20 @@ pub(super) struct AtHand<'b> {
     pub(super) status: Option<u16>,
     /// Is it the client's request?
     pub(super) is_client_request: bool,
+}
+
+static LOCATION: LazyLock<FieldName> =
+    LazyLock::new(|| FieldName::parse(b"location").expect("it is a token"));
+
+impl AtHand<'_> {
+    /// A response points elsewhere, if its status can be changed.
+    fn redirect(&mut self, location: &[u8]) {
+        let value = FieldValue::parse(location).filter(|_| self.status.is_some_and(may_change));
+        if let Some(value) = value {
+            // A head that has no room for it keeps what it has, as with `set-header`.
+            let _ = self.edit.set(&LOCATION, value);
+        }
+    }
 }
 
 impl Ruling<'_> {
@@ -83,6 +99,10 @@ impl Ruling<'_> {
         };
         self.course.transaction.set(transaction);
         self.course.session.set(session);
+        let is_response = matches!(hook, Hook::ReadResponse | Hook::SendResponse);
+        if let Some(location) = effects.location.as_ref().filter(|_| is_response) {
+            at_hand.redirect(texts.get(location));
+        }
         let is_changed = at_hand.edit.is_changed();
         at_hand.edit.finish();
         (effects, is_changed)

@@ -6,7 +6,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::write;
 
 use super::Answered;
-use super::head::{Head, Written};
+use super::head::{Head, OwnHead};
 use crate::clock;
 use crate::fault::Fault;
 use crate::out::Out;
@@ -23,24 +23,17 @@ pub(crate) fn serve_fault(
 ) -> Answered {
     form.keep_alive &= !fault.closes();
     let (status, reason) = (fault.status(), fault.reason());
-    let body_bytes = reason.len() as u64 + 1;
+    let body = [reason.as_bytes(), b"\n"].concat();
     let head = Head {
         status,
         reason: None,
         block: b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\n",
         age: None,
-        framing: BodyFraming::Length(body_bytes),
+        framing: BodyFraming::None,
         cache,
         rules,
     };
-    let text = out.text();
-    let Written { status, keep_alive } = head.write_with(text, form, |text| {
+    OwnHead { head, body: &body }.write_with(out.text(), form, |text| {
         write::date_field(text, &write_date(clock::unix_seconds()));
-    });
-    if form.head_only {
-        return Answered { status, body_bytes: 0, keep_alive };
-    }
-    text.extend_from_slice(reason.as_bytes());
-    text.push(b'\n');
-    Answered { status, body_bytes, keep_alive }
+    })
 }

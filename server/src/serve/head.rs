@@ -5,6 +5,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::request::Version;
 use forebay_http::write;
 
+use super::Answered;
 use crate::parse::ReplyForm;
 use crate::rules::{NewStatus, Ruling};
 
@@ -22,6 +23,12 @@ pub(super) struct Head<'a> {
     pub(super) cache: &'a CacheStatus,
     /// What has the last word.
     pub(super) rules: Option<&'a Ruling<'a>>,
+}
+
+/// An answer of our own: its head, and its body, which rules may exchange.
+pub(super) struct OwnHead<'a> {
+    pub(super) head: Head<'a>,
+    pub(super) body: &'a [u8],
 }
 
 /// A head that has been written.
@@ -57,15 +64,26 @@ impl Head<'_> {
             out.extend_from_slice(b"\r\n");
         }
         let keep_alive = self.write_framing(out, form);
+        let (status, _) = self.end(out, form, keep_alive, (head_start, fields_start));
+        out.extend_from_slice(b"\r\n");
+        Written { status, keep_alive }
+    }
+
+    /// What stands last, and what rules make of it all: status, and the body of an answer of our
+    /// own.
+    fn end(
+        &self,
+        out: &mut Vec<u8>,
+        form: ReplyForm,
+        keep_alive: bool,
+        (head_start, fields_start): (usize, usize),
+    ) -> (u16, Option<Box<[u8]>>) {
         out.extend_from_slice(b"cache-status: ");
         self.cache.write(out);
         out.extend_from_slice(b"\r\n");
         write_connection(out, form.version, keep_alive);
-        let status = self.status;
-        let head = NewStatus { status, head_start, fields_start };
-        let status = self.rules.map_or(status, |rules| rules.respond(out, head));
-        out.extend_from_slice(b"\r\n");
-        Written { status, keep_alive }
+        let head = NewStatus { status: self.status, head_start, fields_start };
+        self.rules.map_or((self.status, None), |rules| rules.respond(out, head))
     }
 
     /// Writes the fields that frame the body; false if only the end of the connection can.
@@ -84,6 +102,36 @@ impl Head<'_> {
             }
             BodyFraming::Chunked | BodyFraming::UntilClose => form.keep_alive && form.head_only,
         }
+    }
+}
+
+impl OwnHead<'_> {
+    /// Appends head and body; `more` appends further field lines.
+    pub(super) fn write_with(
+        &self,
+        out: &mut Vec<u8>,
+        form: ReplyForm,
+        more: impl FnOnce(&mut Vec<u8>),
+    ) -> Answered {
+        let (head, keep_alive) = (&self.head, form.keep_alive);
+        let head_start = out.len();
+        write::status_line_with(out, head.status, head.reason);
+        let fields_start = out.len();
+        out.extend_from_slice(head.block);
+        more(out);
+        let (status, body) = head.end(out, form, keep_alive, (head_start, fields_start));
+        // A status without a body keeps it (RFC 9110 §6.4.1).
+        let has_body = !matches!(head.status, 204 | 205 | 304);
+        let body = body.as_deref().filter(|_| has_body).unwrap_or(self.body);
+        if !matches!(head.status, 204 | 304) {
+            write::number_field(out, b"content-length", body.len() as u64);
+        }
+        out.extend_from_slice(b"\r\n");
+        if form.head_only {
+            return Answered { status, body_bytes: 0, keep_alive };
+        }
+        out.extend_from_slice(body);
+        Answered { status, body_bytes: body.len() as u64, keep_alive }
     }
 }
 

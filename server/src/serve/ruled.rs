@@ -4,7 +4,7 @@ use forebay_http::date::write_date;
 use forebay_http::framing::BodyFraming;
 use forebay_http::write;
 
-use super::head::{Head, Written};
+use super::head::{Head, OwnHead};
 use super::{Answered, Reply};
 use crate::clock;
 use crate::out::Out;
@@ -21,23 +21,14 @@ pub(crate) fn serve_ruled(reply: &Reply<'_>, out: &mut Out, answer: &OwnAnswer) 
     };
     let has_body = !matches!(status, 204 | 205 | 304);
     let (body, block) = if has_body { (body, block) } else { (&b""[..], &b""[..]) };
-    let framing = match status {
-        204 | 304 => BodyFraming::None,
-        _ => BodyFraming::Length(body.len() as u64),
-    };
     let reason = answer.reason.as_deref();
+    let framing = BodyFraming::None;
     let head = Head { status, reason, block, age: None, framing, cache, rules: Some(rules) };
-    let text = out.text();
-    let Written { status, keep_alive } = head.write_with(text, form, |text| {
+    OwnHead { head, body }.write_with(out.text(), form, |text| {
         text.extend_from_slice(b"cache-control: no-store\r\n");
         write::date_field(text, &write_date(clock::unix_seconds()));
         if let Some(location) = &answer.location {
             write::field(text, b"location", location);
         }
-    });
-    if form.head_only {
-        return Answered { status, body_bytes: 0, keep_alive };
-    }
-    text.extend_from_slice(body);
-    Answered { status, body_bytes: body.len() as u64, keep_alive }
+    })
 }

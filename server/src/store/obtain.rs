@@ -126,6 +126,7 @@ impl<'w> Needs<'w> {
         Wanted {
             store: &self.client.worker.store,
             is_used: self.client.worker.store_is_used(),
+            is_ruled_out: false,
             route: self.place.route,
             key: self.key,
             now: clock::unix_seconds(),

@@ -148,9 +148,7 @@ fn check_hook(hook: Hook, name: &Word) -> Checked<()> {
             &[ReadRequest, Remap, ReadResponse, SendResponse],
             "READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK answer without asking the origin",
         ),
-        "set-status-reason" => {
-            (&[ReadResponse, SendResponse], "READ_RESPONSE_HDR_HOOK or SEND_RESPONSE_HDR_HOOK")
-        }
+        "set-status-reason" => (&[SendResponse], "a reason is not stored: SEND_RESPONSE_HDR_HOOK"),
         "set-redirect" => (
             &[ReadRequest, Remap, ReadResponse, SendResponse],
             "READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK answer without asking the origin",

@@ -1,7 +1,7 @@
 //! Operators on variables, controls and the connection.
 
 use crate::{
-    ast::{Lifetime, Operator},
+    ast::{Control, Hook, Lifetime, Operator},
     check::{
         number::{number_in, switch},
         qualifier,
@@ -71,8 +71,36 @@ pub(crate) fn dscp(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
 
 pub(crate) fn control(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
     let control = qualifier::control(arguments.first("a control and on or off")?)?;
-    let on = switch(arguments.second("on or off")?)?;
-    Ok(Operator::SetControl(control, on))
+    let word = arguments.second("on or off")?;
+    let on = switch(word)?;
+    let refusal = match (control, on) {
+        (Control::ResponseCacheable, true) => Some((
+            "what the origin forbids to store is not stored",
+            "change what it says: set-header Cache-Control at READ_RESPONSE_HDR_HOOK",
+        )),
+        (Control::RequestCacheable, true) => Some((
+            "a request that asks for the origin gets it",
+            "change what it says: rm-header Cache-Control at REMAP_PSEUDO_HOOK",
+        )),
+        _ => None,
+    };
+    match refusal {
+        Some((why, hint)) => Err(Diagnostic::error(word.at, why).hint(hint)),
+        None if is_too_late(control, arguments.hook) => {
+            let message = "at this hook it is too late for that";
+            Err(Diagnostic::error(arguments.name.at, message).hint("REMAP_PSEUDO_HOOK"))
+        }
+        None => Ok(Operator::SetControl(control, on)),
+    }
+}
+
+/// The lookup comes after `Remap`, the decision to store after `ReadResponse`.
+fn is_too_late(control: Control, hook: Hook) -> bool {
+    match control {
+        Control::Logging => false,
+        Control::RequestCacheable => hook > Hook::Remap,
+        Control::ResponseCacheable | Control::ServerNoStore => hook > Hook::ReadResponse,
+    }
 }
 
 /// What is so anyway may be asked for.
