@@ -2,13 +2,14 @@
 
 mod change;
 mod compile;
+mod filter;
 mod merge;
 mod resolve;
 
 use std::{cell::RefCell, ops::Range, sync::Arc};
 
 use forebay_http::edit::{ConstantLine, ConstantLines, FieldName};
-use regex::bytes::CaptureLocations;
+use regex::bytes::{CaptureLocations, RegexSet};
 
 use crate::{
     ast::{self, Hook, Matcher, Operator, Rule, Rules, Variable},
@@ -48,6 +49,10 @@ pub(crate) struct Part {
     pub(crate) actions: Vec<Action>,
     /// Conditions that are remembered.
     pub(crate) memo_count: usize,
+    /// Regexes that look at the same text.
+    pub(crate) filters: Vec<Filter>,
+    /// For each memo the number of its filter, or a number that no filter has.
+    pub(crate) filter_of_memo: Vec<u32>,
     changed: Vec<FieldName>,
 }
 
@@ -81,6 +86,16 @@ pub(crate) enum Op {
     Act(u32),
     Jump(u32),
     End,
+}
+
+/// Many regexes on one text, as one automaton: if that finds nothing, none of them does.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    pub(crate) set: RegexSet,
+    /// Of its regexes.
+    pub(crate) memos: Range<usize>,
+    /// Says whether the set was asked.
+    pub(crate) asked: usize,
 }
 
 /// One condition, its `[NOT]` left aside.
