@@ -1,5 +1,5 @@
 //! The flat program, with its rules put together and its conditions remembered, does what the
-//! rules do one by one: on random rules and heads. A failure prints its seed; `SEED=n` runs it alone.
+//! rules do one by one: on random rules and heads. A failure prints its seed; `SEED=n` runs it.
 
 mod common;
 
