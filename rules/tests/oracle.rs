@@ -1,5 +1,5 @@
 //! The flat program, with its rules put together and its conditions remembered, does what the
-//! rules do one by one: on random rules and heads. A failure prints its seed; `SEED=n` runs it alone.
+//! rules do one by one: on random rules and heads. A failure prints its seed; `SEED=n` runs it.
 
 mod common;
 
@@ -97,11 +97,24 @@ impl Writer<'_> {
 
     fn condition(&mut self, flags: &str) {
         let joint = self.random.pick(&["AND", "OR", "AND,NOT", "OR,NOT"]);
-        let test = match self.random.below(8) {
+        let test = match self.random.below(9) {
+            8 if self.captures => "%{TRUE}".to_owned(),
+            8 => {
+                self.text +=
+                    &format!("cond %{{HEADER:A}} /{}.?k/ [{joint}{flags}]\n", self.random.below(9));
+                return;
+            }
             0 => "%{TRUE}".to_owned(),
             1 => format!("%{{STATE-FLAG:{}}}", self.random.below(2)),
             2 => format!("%{{STATE-INT8:0}} >{}", self.random.below(3)),
-            3 => format!("%{{HEADER:{}}} /(a|k=.|1)/", self.random.pick(NAMES)),
+            3 => {
+                let regex = self.random.pick(&["(a|k=.|1)", "^2", "K=", "(b)", "^$", "AB"]);
+                let name = if self.captures { self.random.pick(NAMES) } else { "A" };
+                let nocase = if self.random.below(2) == 0 { ",NOCASE" } else { "" };
+                self.text +=
+                    &format!("cond %{{HEADER:{name}}} /{regex}/ [{joint}{flags}{nocase}]\n");
+                return;
+            }
             4 => format!("%{{URL:PATH}} ={}", self.random.pick(VALUES)),
             5 => format!("%{{COOKIE:k}} ={}", self.random.below(3)),
             _ => {

@@ -22,7 +22,7 @@ impl FieldIndex {
         self.is_made = false;
     }
 
-    /// Values of the lines of this name, in order. `fields` are the same until the index is cleared.
+    /// Values of the lines of this name, in order. `fields` are the same until it is cleared.
     pub fn all<'a>(
         &mut self,
         fields: Fields<'a>,

@@ -9,9 +9,10 @@ use crate::{diagnostic::Diagnostic, lex::Word, limits::REGEX_BYTES_MAX};
 /// Compiles what stands between the slashes.
 pub(crate) fn pattern(word: &Word, nocase: bool) -> Result<Regex, Diagnostic> {
     check_features(word)?;
-    let built = RegexBuilder::new(word.as_str())
+    // As a part of the pattern, so that two regexes with the same text are the same.
+    let flags = if nocase { "(?i)" } else { "" };
+    let built = RegexBuilder::new(&format!("{flags}{}", word.as_str()))
         .unicode(false)
-        .case_insensitive(nocase)
         .size_limit(REGEX_BYTES_MAX)
         .build();
     built.map_err(|error| match error {

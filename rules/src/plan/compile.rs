@@ -7,6 +7,7 @@ use forebay_http::edit::{ConstantLine, ConstantLines, FieldName, FieldValue};
 use super::{
     Action, Group, Op, Part, Test,
     change::{Looks, Place, changed_by, looks_at},
+    filter::{self, assign_memos},
     merge::{Unit, each_step, test_key, units},
 };
 use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Template, Tree};
@@ -47,8 +48,7 @@ struct Compile {
     tests: HashMap<String, u32>,
     /// How often each place was changed so far.
     versions: HashMap<Place, u32>,
-    /// Steps that look at the same condition while nothing has changed what it looks at.
-    looks: HashMap<(u32, u32), Vec<usize>>,
+    looks: filter::Looks,
 }
 
 impl Compile {
@@ -202,16 +202,8 @@ impl Compile {
         }
     }
 
-    /// Gives a memo to each condition that is looked at more than once.
     fn finish(mut self) -> Part {
-        for places in self.looks.values().filter(|places| places.len() > 1) {
-            for place in places {
-                if let Op::Test { memo, .. } = &mut self.part.code[*place] {
-                    *memo = Some(self.part.memo_count as u32);
-                }
-            }
-            self.part.memo_count += 1;
-        }
+        assign_memos(&mut self.part, &self.looks);
         self.part
     }
 

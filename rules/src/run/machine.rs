@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     ast::Matcher,
-    plan::{Action, Group, Op, Part, Test},
+    plan::{Action, Filter, Group, Op, Part, Test},
 };
 
 /// A condition was not looked at yet, does not hold, holds.
@@ -70,7 +70,7 @@ fn run_group<S: Surroundings>(
                 };
                 let held = match memo {
                     None => look_at(test, stage, texts, None),
-                    Some(memo) => remembered(*memo, test, stage, texts),
+                    Some(memo) => remembered(part, *memo, test, stage, texts),
                 };
                 if held { *yes } else { *no }
             }
@@ -96,20 +96,46 @@ fn run_group<S: Surroundings>(
 }
 
 fn remembered<S: Surroundings>(
+    part: &Part,
     memo: u32,
     test: &Test,
     stage: &mut Stage<'_, '_, S>,
     texts: &mut Texts,
 ) -> bool {
-    let known = texts.memo.get(memo as usize).copied().unwrap_or(UNKNOWN);
+    let memo = memo as usize;
+    let known = texts.memo.get(memo).copied().unwrap_or(UNKNOWN);
     if known != UNKNOWN {
         return known == HOLDS;
     }
-    let held = look_at(test, stage, texts, None);
-    if let Some(place) = texts.memo.get_mut(memo as usize) {
+    let filter = part.filter_of_memo.get(memo).and_then(|at| part.filters.get(*at as usize));
+    let held = !filter.is_some_and(|filter| rules_out(filter, test, stage, texts))
+        && look_at(test, stage, texts, None);
+    if let Some(place) = texts.memo.get_mut(memo) {
         *place = if held { HOLDS } else { FAILS };
     }
     held
+}
+
+/// Asks once whether any regex of the filter matches; if none does, all of them are known.
+fn rules_out<S: Surroundings>(
+    filter: &Filter,
+    test: &Test,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+) -> bool {
+    let Texts { sight, captured, value, memo, .. } = texts;
+    let Some(asked) = memo.get_mut(filter.asked).filter(|asked| **asked == UNKNOWN) else {
+        return false;
+    };
+    *asked = HOLDS;
+    let seen = as_text(look(&test.subject, stage, sight, captured), value);
+    if filter.set.is_match(seen) {
+        return false;
+    }
+    if let Some(memos) = memo.get_mut(filter.memos.clone()) {
+        memos.fill(FAILS);
+    }
+    true
 }
 
 /// Does the condition, its `[NOT]` left aside, hold now? What was looked at is shown in `shown`.

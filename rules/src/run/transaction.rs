@@ -47,7 +47,8 @@ pub struct Transaction {
     pub controls: ControlSet,
 }
 
-/// What the rules of one hook want done beside changed fields. Texts lie in [`Texts`](super::Texts).
+/// What the rules of one hook want done beside changed fields. Texts lie in
+/// [`Texts`](super::Texts).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// `set-status`, `set-redirect`: in early hooks an answer of our own with this status.

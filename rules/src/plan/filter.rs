@@ -1,0 +1,71 @@
+//! Regexes that look at the same text are asked together whether any of them matches: most rules
+//! with a regex are there for a few requests of many.
+
+use std::collections::BTreeMap;
+
+use regex::bytes::{RegexSet, RegexSetBuilder};
+
+use super::{Filter, Op, Part};
+use crate::{ast::Matcher, limits::REGEX_BYTES_MAX};
+
+/// Fewer are asked one by one as fast.
+const REGEX_COUNT_MIN: usize = 4;
+
+/// A memo that has no filter.
+const NONE: u32 = u32::MAX;
+
+/// Steps that look at the same condition while nothing has changed what it looks at, by test and
+/// version of what it looks at.
+pub(super) type Looks = BTreeMap<(u32, u32), Vec<usize>>;
+
+/// Gives a memo to each condition that is looked at more than once, and to each regex of a filter.
+pub(super) fn assign_memos(part: &mut Part, looks: &Looks) {
+    let mut by_text: BTreeMap<(String, u32), Vec<(u32, u32)>> = BTreeMap::new();
+    for (test, version) in looks.keys() {
+        let condition = &part.tests[*test as usize];
+        if matches!(condition.matcher, Matcher::Regex(_)) && condition.locations.is_none() {
+            let text = (format!("{:?}", condition.subject), *version);
+            by_text.entry(text).or_default().push((*test, *version));
+        }
+    }
+    let mut filtered = std::collections::BTreeSet::new();
+    for group in by_text.values().filter(|group| group.len() >= REGEX_COUNT_MIN) {
+        let Some(set) = set_of(part, group) else {
+            continue;
+        };
+        let first = part.memo_count;
+        for look in group {
+            filtered.insert(*look);
+            remember(part, &looks[look], part.filters.len() as u32);
+        }
+        let memos = first..part.memo_count;
+        part.filters.push(Filter { set, asked: part.memo_count, memos });
+        part.filter_of_memo.push(NONE);
+        part.memo_count += 1;
+    }
+    for (look, places) in looks {
+        if places.len() > 1 && !filtered.contains(look) {
+            remember(part, places, NONE);
+        }
+    }
+}
+
+/// `None` if all of them together are too large.
+fn set_of(part: &Part, group: &[(u32, u32)]) -> Option<RegexSet> {
+    let patterns = group.iter().filter_map(|(test, _)| match &part.tests[*test as usize].matcher {
+        Matcher::Regex(regex) => Some(regex.as_str()),
+        _ => None,
+    });
+    // As the regexes themselves are built.
+    RegexSetBuilder::new(patterns).unicode(false).size_limit(REGEX_BYTES_MAX).build().ok()
+}
+
+fn remember(part: &mut Part, places: &[usize], filter: u32) {
+    for place in places {
+        if let Op::Test { memo, .. } = &mut part.code[*place] {
+            *memo = Some(part.memo_count as u32);
+        }
+    }
+    part.filter_of_memo.push(filter);
+    part.memo_count += 1;
+}

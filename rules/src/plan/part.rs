@@ -1,0 +1,94 @@
+//! The flat program of one hook.
+
+use std::{cell::RefCell, ops::Range};
+
+use forebay_http::edit::{ConstantLine, ConstantLines, FieldName};
+use regex::bytes::{CaptureLocations, RegexSet};
+
+use crate::ast::{self, Matcher, Operator, Variable};
+
+/// The program of one hook.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) code: Vec<Op>,
+    pub(crate) tests: Vec<Test>,
+    pub(crate) actions: Vec<Action>,
+    /// Conditions that are remembered.
+    pub(crate) memo_count: usize,
+    /// Regexes that look at the same text.
+    pub(crate) filters: Vec<Filter>,
+    /// For each memo the number of its filter, or a number that no filter has.
+    pub(crate) filter_of_memo: Vec<u32>,
+    /// Fields that some rule may change.
+    pub(crate) changed: Vec<FieldName>,
+}
+
+/// A rule, or several that run as one.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Their numbers in the program.
+    pub(crate) rules: Range<u32>,
+    /// The first of its operations.
+    pub(crate) start: u32,
+    /// The first group of the next list.
+    pub(crate) list_end: u32,
+    /// No rule of this list runs after it.
+    pub(crate) last: bool,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    /// Goes on at `yes` if the condition holds, else at `no`.
+    Test {
+        test: u32,
+        memo: Option<u32>,
+        yes: u32,
+        no: u32,
+    },
+    /// A branch of a rule is taken.
+    Matched,
+    /// No rule of this list runs after this group.
+    Last,
+    Act(u32),
+    Jump(u32),
+    End,
+}
+
+/// Many regexes on one text, as one automaton: if that finds nothing, none of them does.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    pub(crate) set: RegexSet,
+    /// Of its regexes.
+    pub(crate) memos: Range<usize>,
+    /// Says whether the set was asked.
+    pub(crate) asked: usize,
+}
+
+/// One condition, its `[NOT]` left aside.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    pub(crate) subject: Variable,
+    pub(crate) matcher: Matcher,
+    /// Of a regex, if somebody may want to know what it has found.
+    pub(crate) locations: Option<RefCell<CaptureLocations>>,
+}
+
+/// What is done.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    Lines(ConstantLines),
+    Line(ConstantLine),
+    Operate(Operator),
+}
+
+impl Test {
+    pub(crate) fn new(test: &ast::Test, captures: bool) -> Test {
+        let locations = match &test.matcher {
+            Matcher::Regex(regex) if captures => Some(RefCell::new(regex.capture_locations())),
+            _ => None,
+        };
+        Test { subject: test.subject.clone(), matcher: test.matcher.clone(), locations }
+    }
+}
