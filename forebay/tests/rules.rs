@@ -1,0 +1,257 @@
+//! Header rules in a running server: every hook, sites and routes, what is stored, what is
+//! answered without asking, reloads, numbers.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use forebay_testkit::message::Head;
+use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// Answers with what it got, one field for each line; what it answers with is asked for by
+/// `X-Answer: name value`.
+fn origin() -> Origin {
+    Origin::start(|request| {
+        let echo = |(name, value): &(String, String)| format!("{name}: {value}\n");
+        let fields: String = request.head.fields.iter().map(echo).collect();
+        let body = format!("{} {}\n{fields}", request.method, request.target);
+        let answers: Vec<&str> = request.head.all("X-Answer").collect();
+        let answers: Vec<String> = answers.iter().map(|line| line.replacen(' ', ": ", 1)).collect();
+        let mut lines = vec!["Cache-Control: max-age=3600", "ETag: \"v1\"", "X-Origin: 1"];
+        lines.extend(answers.iter().map(String::as_str));
+        Script::answer("200 OK", &lines, body.as_bytes())
+    })
+}
+
+/// A server before `origin` with these rules for all sites.
+fn start(origin: &Origin, rules: &str) -> Server {
+    let builder = ServerBuilder::new(PROGRAM).origin(origin);
+    let path = builder.path("all.rules");
+    std::fs::write(&path, rules).expect("the folder is ours");
+    builder.flag("--rules", &path.display().to_string()).start()
+}
+
+fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
+    Client::connect(server.address()).ask("GET", target, fields).expect("an answer")
+}
+
+/// What the admin interface says to monitoring.
+fn metrics(server: &Server) -> String {
+    let mut stream = UnixStream::connect(server.admin()).expect("it listens");
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+fn all(response: &Response, name: &str) -> Vec<String> {
+    let head: &Head = &response.head;
+    head.all(name).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_hook_changes_its_message_and_a_hit_runs_the_last_one_only() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{READ_REQUEST_HDR_HOOK}\nset-header X-Early %{METHOD}\n\
+         cond %{SEND_REQUEST_HDR_HOOK}\nset-header X-Out %{HEADER:X-Early}\nrm-header X-Secret\n\
+         cond %{READ_RESPONSE_HDR_HOOK}\nset-header X-Origin stored-%{HEADER:X-Origin}\n\
+         cond %{SEND_RESPONSE_HDR_HOOK}\nset-header X-Cache %{CACHE}\n\
+         add-header X-For %{CLIENT-HEADER:X-Me}\nrm-header ETag",
+    );
+    let first = ask(&server, "/", &["X-Me: one", "X-Secret: s"]);
+    assert!(first.text().contains("x-early: GET") && first.text().contains("x-out: GET"));
+    assert!(!first.text().contains("x-secret"), "{}", first.text());
+    let second = ask(&server, "/", &["X-Me: two"]);
+    for (answer, cache, me) in [(&first, "miss", "one"), (&second, "hit-fresh", "two")] {
+        assert_eq!(answer.field("X-Origin"), Some("stored-1"), "{answer:?}");
+        assert_eq!((answer.field("X-Cache"), answer.field("X-For")), (Some(cache), Some(me)));
+        assert_eq!(answer.field("ETag"), None);
+    }
+    assert_eq!(origin.request_count(), 1);
+    // What is stored stays as it is: its validator is there for who asks with it.
+    let third = ask(&server, "/", &["If-None-Match: \"v1\""]);
+    assert_eq!((third.status, third.field("X-Cache")), (304, Some("hit-fresh")));
+}
+
+#[test]
+fn what_changes_the_url_comes_before_the_key() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{READ_REQUEST_HDR_HOOK}\nrm-destination QUERY utm_source,utm_medium\n\
+         cond %{READ_REQUEST_HDR_HOOK}\ncond %{CLIENT-URL:PATH} /^old\\/(.*)/\n\
+         set-destination PATH new/%{LAST-CAPTURE:1}\n\
+         cond %{READ_REQUEST_HDR_HOOK}\ncond %{CLIENT-HEADER:Host} =alias.test\n\
+         set-destination HOST main.test",
+    );
+    for target in ["/a?x=1&utm_source=mail", "/a?utm_medium=b&x=1", "/a?x=1"] {
+        let text = ask(&server, target, &[]).text();
+        assert!(text.starts_with("GET /a?x=1\n"), "{target}: {text}");
+    }
+    for target in ["/old/b", "/new/b"] {
+        assert!(ask(&server, target, &[]).text().starts_with("GET /new/b\n"), "{target}");
+    }
+    assert_eq!(origin.request_count(), 2);
+    let mut client = Client::connect(server.address());
+    for host in ["alias.test", "main.test"] {
+        client.send(format!("GET /h HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let text = client.response("GET").expect("an answer").text();
+        assert!(text.contains("host: main.test\n"), "{host}: {text}");
+    }
+    assert_eq!(origin.request_count(), 3, "one key, and one host that the origin saw");
+}
+
+#[test]
+fn rules_of_server_site_and_route_follow_each_other() {
+    let origin = origin();
+    let builder = ServerBuilder::new(PROGRAM);
+    for (name, last) in [("server", " [L]"), ("site", ""), ("route", "")] {
+        let text = format!("cond %{{SEND_RESPONSE_HDR_HOOK}}\nadd-header X-Of {name}{last}\n");
+        std::fs::write(builder.path(name), text).expect("the folder is ours");
+    }
+    let server = builder
+        .config(&format!(
+            "rules = \"server\"\n[[site]]\nname = \"s\"\nnames = [\"*\"]\n\
+             origin = \"http://{}\"\nrules = [\"site\"]\n\
+             [[site.route]]\npath_prefix = \"/r\"\nrules = [\"route\"]\n",
+            origin.address()
+        ))
+        .start();
+    assert_eq!(all(&ask(&server, "/", &[]), "X-Of"), ["server", "site"]);
+    assert_eq!(all(&ask(&server, "/r", &[]), "X-Of"), ["server", "site", "route"]);
+}
+
+#[test]
+fn rules_answer_without_asking_and_change_answers_of_our_own() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{READ_REQUEST_HDR_HOOK}\ncond %{CLIENT-URL:PATH} =private\n\
+         set-status 403\nset-body \"not for %{IP:CLIENT}\"\n\
+         cond %{READ_REQUEST_HDR_HOOK}\ncond %{CLIENT-URL:PATH} =away\n\
+         set-redirect 301 https://example.org/%{CLIENT-URL:PATH} [QSA]\n\
+         cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{STATUS} =504\n\
+         set-status 503\nset-status-reason \"Later, please\"\nset-body \"we are closed\"",
+    );
+    let refused = ask(&server, "/private", &[]);
+    assert_eq!((refused.status, refused.text().as_str()), (403, "not for 127.0.0.1"));
+    let away = ask(&server, "/away?a=1", &[]);
+    assert_eq!((away.status, away.field("Location")), (301, Some("https://example.org/away?a=1")));
+    assert_eq!(server.stat("ruled_answers_total"), 2.0);
+    let fault = ask(&server, "/", &["Cache-Control: only-if-cached"]);
+    assert_eq!((fault.status, fault.text().as_str()), (503, "we are closed"));
+    assert_eq!(fault.head.start, "HTTP/1.1 503 Later, please");
+    assert_eq!(origin.request_count(), 0);
+    // An answer in the middle of a connection: what follows is served.
+    let mut client = Client::connect(server.address());
+    for (target, status) in [("/private", 403), ("/x", 200), ("/away", 301), ("/x", 200)] {
+        assert_eq!(client.ask("GET", target, &[]).expect("an answer").status, status, "{target}");
+    }
+}
+
+#[test]
+fn rules_say_what_is_stored_and_what_is_looked_up() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{READ_REQUEST_HDR_HOOK}\ncond %{CLIENT-HEADER:X-Fresh} =yes\n\
+         set-http-cntl REQ_CACHEABLE off\n\
+         cond %{READ_RESPONSE_HDR_HOOK}\ncond %{HEADER:X-Keep} =no\n\
+         set-http-cntl SERVER_NO_STORE on\n\
+         cond %{SEND_REQUEST_HDR_HOOK}\nset-header X-Device %{CLIENT-HEADER:User-Agent}",
+    );
+    for expected in [1, 1, 2] {
+        let fields: &[&str] = if expected == 2 { &["X-Fresh: yes"] } else { &[] };
+        ask(&server, "/looked", fields);
+        assert_eq!(origin.count("/looked"), expected);
+    }
+    for expected in [1, 2] {
+        ask(&server, "/kept", &["X-Answer: X-Keep no"]);
+        assert_eq!(origin.count("/kept"), expected, "it is not stored");
+    }
+    // The key is made of what the client sent, and the origin has seen something else.
+    for expected in [1, 2] {
+        let answer = ask(&server, "/varied", &["X-Answer: Vary X-Device", "User-Agent: a"]);
+        assert_eq!(origin.count("/varied"), expected, "{answer:?}");
+        assert!(answer.field("Cache-Status").is_some_and(|s| s.contains("ruled-out")));
+    }
+}
+
+#[test]
+fn a_request_that_rules_have_spoilt_is_answered_with_500_and_counted() {
+    let origin = origin();
+    let lines: String = (0..250).map(|number| format!("add-header X-{number} 1\n")).collect();
+    let server = start(&origin, &format!("cond %{{READ_REQUEST_HDR_HOOK}}\n{lines}"));
+    assert_eq!(ask(&server, "/", &[]).status, 500);
+    assert_eq!(server.stat("rules_failed_total"), 1.0);
+    assert_eq!(origin.request_count(), 0);
+}
+
+#[test]
+fn a_reload_exchanges_the_rules_and_a_bad_file_changes_nothing() {
+    let origin = origin();
+    let server = start(&origin, "cond %{SEND_RESPONSE_HDR_HOOK}\nset-header X-Version 1");
+    let mut client = Client::connect(server.address());
+    let mut version = || {
+        let answer = client.ask("GET", "/", &[]).expect("an answer");
+        answer.field("X-Version").map(str::to_owned)
+    };
+    assert_eq!(version().as_deref(), Some("1"));
+    let path = server.path("all.rules");
+    std::fs::write(&path, "cond %{SEND_RESPONSE_HDR_HOOK}\nset-header X-Version 2").expect("ours");
+    assert!(server.command(&["reload"]).status.success());
+    assert_eq!(version().as_deref(), Some("2"));
+    std::fs::write(&path, "cond %{SEND_RESPONSE_HDR_HOOK}\nset-haeder X-Version 3").expect("ours");
+    let refused = server.command(&["reload"]);
+    assert!(!refused.status.success());
+    let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(errors.contains("all.rules:2:1") && errors.contains("set-header"), "{errors}");
+    assert_eq!(version().as_deref(), Some("2"));
+}
+
+#[test]
+fn a_file_that_is_not_there_or_wrong_keeps_the_server_from_starting() {
+    let origin = origin();
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin);
+    let path = builder.path("wrong.rules").display().to_string();
+    let missing = builder.clone().flag("--rules", &path).run();
+    let errors = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(errors.contains("--rules") && errors.contains("wrong.rules"), "{errors}");
+    std::fs::write(&path, "\ncond %{HEADR:X} =1\nset-header X 1\n").expect("the folder is ours");
+    let wrong = builder.flag("--rules", &path).run();
+    let errors = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && errors.contains("wrong.rules:2:8"), "{errors}");
+    assert!(errors.contains("did you mean %{HEADER:X}?"), "{errors}");
+}
+
+#[test]
+fn what_each_rule_does_is_counted() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{SEND_RESPONSE_HDR_HOOK}\nset-header X-A 1\n\
+         cond %{SEND_RESPONSE_HDR_HOOK}\nset-header X-B 2\n\
+         cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{CLIENT-HEADER:X-Me} =me\ncounter seen",
+    );
+    for number in 0..10 {
+        let fields: &[&str] = if number < 3 { &["X-Me: me"] } else { &[] };
+        ask(&server, "/", fields);
+    }
+    let metrics = metrics(&server);
+    let number = |name: &str, line: u32| {
+        let begin = format!("forebay_{name}{{file=");
+        let label = format!("line=\"{line}\",hook=\"SEND_RESPONSE_HDR_HOOK\"}} ");
+        let found = metrics.lines().find(|text| text.starts_with(&begin) && text.contains(&label));
+        found.and_then(|text| text.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    for (line, runs, matches, bytes) in [(1, 10, 10, 80), (3, 10, 10, 80), (5, 10, 3, 0)] {
+        assert_eq!(number("rule_runs_total", line), Some(runs), "{metrics}");
+        assert_eq!(number("rule_matches_total", line), Some(matches), "line {line}");
+        assert_eq!(number("rule_bytes_total", line), Some(bytes), "line {line}");
+    }
+    assert!(metrics.contains("forebay_rule_counter_total{name=\"seen\"} 3\n"), "{metrics}");
+}
