@@ -9,6 +9,7 @@
 
 mod docs;
 mod error;
+mod file;
 mod near;
 mod read;
 mod read_sites;
@@ -21,12 +22,9 @@ mod table;
 mod units;
 mod value;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, Place};
+pub use file::read_file;
 pub use rules::RuleSet;
 pub use setting::{Kind, Scope, Setting};
 pub(crate) use site::RouteNumber;
@@ -35,9 +33,7 @@ pub use sites::Sites;
 pub use table::{RouteSettings, ServerSettings, all as all_settings};
 pub use value::{AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, RuntimeDir};
 
-use crate::limits::CONFIG_BYTES_MAX;
 use crate::rules::Tally;
-use setting::Problem;
 use table::Settings;
 
 /// A whole configuration.
@@ -93,48 +89,11 @@ impl Config {
         read::read(source, flags)
     }
 
-    /// A copy for one worker, with a tally of its own.
-    pub(crate) fn for_worker(&self) -> Config {
-        Config { tally: self.tally.anew(), ..self.clone() }
-    }
-
-    /// Are there any rules?
-    pub(crate) fn has_rules(&self) -> bool {
-        !self.tally.is_empty()
-    }
-
-    /// Every set of rules: the server's, then those of each route.
-    pub fn rule_sets(&self) -> impl Iterator<Item = &RuleSet> {
-        let routes = self.sites.iter().flat_map(|site| site.routes());
-        std::iter::once(&self.rules).chain(routes.map(|route| &route.rules))
-    }
-
     /// The settings that differ and that a reload cannot change: they need a restart.
     pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
         let differences = self.server.differences(&new.server);
         differences.into_iter().filter(|setting| !setting.reloads).collect()
     }
-}
-
-/// Reads a configuration file.
-///
-/// # Errors
-/// It cannot be read, is not UTF-8, or is larger than any configuration.
-pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
-    let failed = |message: String| {
-        let place = Place::File(path.display().to_string());
-        ConfigErrors::from(ConfigError::new(place, Problem::new(message)))
-    };
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| failed(format!("cannot read the file: {error}")))?;
-    if bytes.len() > CONFIG_BYTES_MAX {
-        return Err(failed(format!("is larger than {CONFIG_BYTES_MAX} bytes")));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        failed(format!("is not UTF-8: see byte {}", error.utf8_error().valid_up_to()))
-    })
 }
 
 #[cfg(test)]

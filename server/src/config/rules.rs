@@ -14,7 +14,7 @@ use toml::de::DeValue;
 use super::error::{At, ConfigError, Place};
 use super::read::{Reader, Value, raw};
 use super::setting::{Problem, Setting};
-use super::{Site, read_file};
+use super::{Config, Site, read_file};
 use crate::limits::RULE_FILES_MAX;
 use crate::rules::Tally;
 
@@ -34,6 +34,24 @@ pub struct RuleSet {
 impl PartialEq for RuleSet {
     fn eq(&self, other: &RuleSet) -> bool {
         self.sources == other.sources
+    }
+}
+
+impl Config {
+    /// A copy for one worker, with a tally of its own.
+    pub(crate) fn for_worker(&self) -> Config {
+        Config { tally: self.tally.anew(), ..self.clone() }
+    }
+
+    /// Are there any rules?
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.tally.is_empty()
+    }
+
+    /// Every set of rules: the server's, then those of each route.
+    pub fn rule_sets(&self) -> impl Iterator<Item = &RuleSet> {
+        let routes = self.sites.iter().flat_map(|site| site.routes());
+        std::iter::once(&self.rules).chain(routes.map(|route| &route.rules))
     }
 }
 

@@ -165,7 +165,7 @@ impl<'a> Meter<'a> {
     /// Is this run one of those that are timed?
     pub(super) fn samples(&self) -> bool {
         add(&self.cells.runs, 1);
-        self.cells.runs.load(Relaxed) % RULE_SAMPLE_EVERY == 0
+        self.cells.runs.load(Relaxed).is_multiple_of(RULE_SAMPLE_EVERY)
     }
 
     pub(super) fn timed(self) -> TimedMeter<'a> {

@@ -75,7 +75,7 @@ fn tell(own: oneshot::Sender<Told>, told: Told) {
 }
 
 enum Fetched {
-    Answer(OriginAnswer),
+    Answer(Box<OriginAnswer>),
     /// The stored response is good, with this head.
     Confirmed(Update),
 }
@@ -88,7 +88,7 @@ struct Update {
 
 impl Errand {
     fn route(&self) -> &Route {
-        &self.config.sites.place(self.number).1
+        self.config.sites.place(self.number).1
     }
 
     fn ruling(&self) -> Ruling<'_> {
@@ -106,12 +106,12 @@ impl Errand {
 
     async fn fetch(&self) -> Result<Fetched, Fault> {
         let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.has_validator()) else {
-            return Ok(Fetched::Answer(self.ask(Purpose::Fill).await?));
+            return Ok(Fetched::Answer(Box::new(self.ask(Purpose::Fill).await?)));
         };
         let conditions = conditions(stale);
         let mut answer = self.ask(Purpose::Validate(&conditions)).await?;
         if answer.received_status != 304 {
-            return Ok(Fetched::Answer(answer));
+            return Ok(Fetched::Answer(Box::new(answer)));
         }
         // It has no body; having seen the end of none, the connection goes back to the pool.
         answer.body.next().await?;
@@ -119,7 +119,7 @@ impl Errand {
             Some(update) => Ok(Fetched::Confirmed(update)),
             // It speaks of some other response (RFC 9111 §4.3.4), or what it makes of the stored
             // one is not for everybody: ask for a whole one.
-            None => Ok(Fetched::Answer(self.ask(Purpose::Fill).await?)),
+            None => Ok(Fetched::Answer(Box::new(self.ask(Purpose::Fill).await?))),
         }
     }
 
@@ -161,7 +161,12 @@ impl Errand {
         Some(Update { head: stored_head(&meta, &block), times: times(&meta) })
     }
 
-    async fn keep_or_pass(self, answer: OriginAnswer, leader: Leader, own: oneshot::Sender<Told>) {
+    async fn keep_or_pass(
+        self,
+        answer: Box<OriginAnswer>,
+        leader: Leader,
+        own: oneshot::Sender<Told>,
+    ) {
         let begun = match self.storable(&answer) {
             Ok(kept) => leader
                 .begin(&kept.head, kept.base, answer.head.content_length, kept.times)
@@ -183,7 +188,7 @@ impl Errand {
                     leader.decline_once();
                 }
                 let progress = self.asked.course.progress();
-                let (answer, detail) = (Box::new(answer), unkept.detail);
+                let detail = unkept.detail;
                 tell(own, Told::Pass { answer, detail, progress });
             }
         }

@@ -1,5 +1,7 @@
 //! What good configurations mean, and the documents that the table gives.
 
+use std::path::Path;
+
 use super::super::setting::Raw;
 use super::super::table::{self, Settings};
 use super::super::*;
