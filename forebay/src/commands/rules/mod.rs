@@ -1,0 +1,27 @@
+//! `forebay rules`: looking after files of header rules.
+
+mod check;
+mod files;
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_rules::ast::Scope;
+
+/// # Errors
+/// A sentence for the user.
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    match args.subcommand() {
+        Some(("check", args)) => Ok(check::run(args)),
+        _ => Err("no such command; see forebay rules --help".to_owned()),
+    }
+}
+
+/// All values of an argument that may be given more than once.
+fn texts<'a>(args: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a String> {
+    args.get_many::<String>(name).into_iter().flatten()
+}
+
+fn scope_of(args: &ArgMatches) -> Option<Scope> {
+    args.get_one::<String>("scope").and_then(|word| files::scope_named(word))
+}
