@@ -1,7 +1,10 @@
 //! `forebay rules`: looking after files of header rules.
 
+use std::net::IpAddr;
+
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Command, value_parser};
+use forebay_rules::ast::Hook;
 
 use super::json;
 
@@ -12,6 +15,7 @@ pub(super) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(check())
+        .subcommand(explain())
         .after_help(
             "Examples:\n  \
              forebay rules check headers.rules\n  \
@@ -35,6 +39,65 @@ fn check() -> Command {
              Examples:\n  \
              forebay rules check *.rules\n  \
              forebay rules check --scope route --json shop.rules | jq '.findings[]'",
+        )
+}
+
+fn explain() -> Command {
+    let repeated = |name: &'static str| {
+        Arg::new(name).long(name).value_name("NAME: VALUE").action(ArgAction::Append)
+    };
+    Command::new("explain")
+        .about("Show step by step what rules do with a request and its answer")
+        .arg(files())
+        .arg(
+            Arg::new("request")
+                .long("request")
+                .value_name("METHOD URL|@FILE")
+                .required(true)
+                .help("The client's request: 'GET /path', or @ and a file with a whole head"),
+        )
+        .arg(repeated("header").help("A field of the request; may be given more than once"))
+        .arg(
+            Arg::new("status")
+                .long("status")
+                .value_parser(value_parser!(u16).range(200..=599))
+                .help("Status of the origin's (or the stored) answer; 200 by default"),
+        )
+        .arg(repeated("response-header").help("A field of that answer"))
+        .arg(
+            Arg::new("client")
+                .long("client")
+                .value_name("IP")
+                .value_parser(value_parser!(IpAddr))
+                .help("Address of the client; 127.0.0.1 by default"),
+        )
+        .arg(
+            Arg::new("cache")
+                .long("cache")
+                .value_parser(PossibleValuesParser::new([
+                    "miss",
+                    "hit-stale",
+                    "hit-fresh",
+                    "skipped",
+                ]))
+                .help("What the lookup finds; miss by default"),
+        )
+        .arg(
+            Arg::new("hook")
+                .long("hook")
+                .value_parser(PossibleValuesParser::new(Hook::ALL.map(Hook::name)))
+                .help("Only the rules of this hook; by default all, in the order of the flow"),
+        )
+        .arg(scope().help("Whose rules they are; by default what fits, route if both do"))
+        .arg(json())
+        .after_help(
+            "No server is needed. Lines with + are new, those with - are gone. What a server \
+             adds by itself (Via, Date, Age, Cache-Status and the like) is not shown.\n\n\
+             Examples:\n  \
+             forebay rules explain shop.rules --request 'GET /old/page?a=1'\n  \
+             forebay rules explain shop.rules --request 'GET http://shop.test/' \\\n      \
+             --header 'Cookie: lang=de' --client 10.1.2.3 --cache hit-fresh\n  \
+             forebay rules explain shop.rules --request @head.txt --status 503",
         )
 }
 

@@ -3,11 +3,10 @@
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_rules::ast::Scope;
 use forebay_rules::diagnostic::{Severity, Shown};
 use serde_json::{Value, json};
 
-use super::files::{RuleFile, name_of};
+use super::files::{RuleFile, name_of, whose};
 use super::{scope_of, texts};
 use crate::commands::is_set;
 use crate::say::say;
@@ -63,13 +62,6 @@ fn print(file: &RuleFile) {
         [] => say!("{name}: refused as {}", whose(file.scope)),
         [scope] => say!("{name}: valid as {}", whose(*scope)),
         _ => say!("{name}: valid as rules of the server, of a site and of a route"),
-    }
-}
-
-fn whose(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Server => "rules of the server",
-        Scope::Route => "rules of a site or a route",
     }
 }
 

@@ -30,6 +30,14 @@ pub(super) fn name_of(scope: Scope) -> &'static str {
     }
 }
 
+/// The same in a sentence.
+pub(super) fn whose(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Server => "rules of the server",
+        Scope::Route => "rules of a site or a route",
+    }
+}
+
 pub(super) fn scope_named(word: &str) -> Option<Scope> {
     [Scope::Server, Scope::Route].into_iter().find(|scope| name_of(*scope) == word)
 }

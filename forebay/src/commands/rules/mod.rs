@@ -1,7 +1,15 @@
 //! `forebay rules`: looking after files of header rules.
 
 mod check;
+mod diff;
+mod explain;
+mod explain_json;
 mod files;
+mod flow;
+mod message;
+mod planned;
+mod trace;
+mod world;
 
 use std::process::ExitCode;
 
@@ -13,6 +21,7 @@ use forebay_rules::ast::Scope;
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     match args.subcommand() {
         Some(("check", args)) => Ok(check::run(args)),
+        Some(("explain", args)) => explain::run(args),
         _ => Err("no such command; see forebay rules --help".to_owned()),
     }
 }
