@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use forebay_testkit::server::Folder;
+use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerBuilder};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -197,4 +198,139 @@ fn explain_refuses_what_a_server_would() {
     let value = json_of(&rules(&["explain", "--json", &good, "--request", &from_file]));
     let lines = serde_json::json!(["POST /b HTTP/1.1", "Host: h.test", "X-Q: 1"]);
     assert_eq!(value["request"], lines, "{value}");
+}
+
+/// A server with one site, whose rules are those of the shop.
+fn shop(origin: &Origin) -> Server {
+    let builder = ServerBuilder::new(PROGRAM);
+    std::fs::write(builder.path("shop.rules"), SHOP).expect("the folder is ours");
+    let text = format!(
+        "workers = 2\n[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
+         rules = [\"shop.rules\"]\n",
+        origin.address()
+    );
+    builder.config(&text).start()
+}
+
+fn ask(server: &Server, target: &str) -> Response {
+    let fields = ["Cookie: a=b"];
+    Client::connect(server.address()).ask("GET", target, &fields).expect("it answers")
+}
+
+#[test]
+fn explain_says_what_a_server_does() {
+    let origin = Origin::start(|request: &Request| {
+        let status = if request.target.contains("bad") { "500 Oh" } else { "200 OK" };
+        Script::answer(status, &["Cache-Control: max-age=60", "Server: x"], b"body")
+    });
+    let server = shop(&origin);
+    let file = server.path("shop.rules").display().to_string();
+    for (target, cache) in [
+        ("/a", "miss"),
+        ("/a", "hit-fresh"),
+        ("/images/b?size=9", "miss"),
+        ("/images/b?size=9", "hit-fresh"),
+        ("/bad", "miss"),
+        ("/old/b?c", "miss"),
+    ] {
+        let before = origin.request_count();
+        let response = ask(&server, target);
+        let status = if target == "/bad" { "500" } else { "200" };
+        let request = format!("GET {target}");
+        let value = json_of(&rules(&[
+            "explain",
+            "--json",
+            &file,
+            "--request",
+            &request,
+            "--header",
+            "Cookie: a=b",
+            "--status",
+            status,
+            "--response-header",
+            "Server: x",
+            "--cache",
+            cache,
+        ]));
+        let lines = |name: &str| -> Vec<String> {
+            let lines = value[name].as_array().into_iter().flatten();
+            lines.filter_map(|line| Some(line.as_str()?.to_owned())).collect()
+        };
+        let told = lines("answer_to_client");
+        let of = |name: &str| {
+            let named = |line: &&String| line.to_lowercase().starts_with(&format!("{name}: "));
+            told.iter().find(named).map(|line| line[name.len() + 2..].to_owned())
+        };
+        assert!(told[0].starts_with(&format!("HTTP/1.1 {} ", response.status)), "{told:?}");
+        for name in ["x-cache", "location", "server"] {
+            let seen = response.field(name).map(str::to_owned);
+            assert_eq!(of(name), seen, "{name} of {target}, {cache}: {response:?}");
+        }
+        let asked: Vec<_> = origin.requests_since(before);
+        let told = lines("request_to_origin");
+        let line = asked.first().map(|request| format!("GET {} HTTP/1.1", request.target));
+        assert_eq!(told.first(), line.as_ref(), "{target}, {cache}");
+        for name in ["X-Asked", "X-Cookie", "Cookie"] {
+            let told = told.iter().any(|line| line.starts_with(&format!("{name}: ")));
+            let sent = asked.first().is_some_and(|request| request.head.field(name).is_some());
+            assert_eq!(told, sent, "{name} of {target}, {cache}: {asked:?}");
+        }
+    }
+}
+
+fn top(server: &Server, flags: &[&str]) -> Output {
+    server.command(&[&["rules", "top"], flags].concat())
+}
+
+#[test]
+fn top_shows_what_rules_have_done_and_how_fast() {
+    let origin =
+        Origin::start(|_: &Request| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"b"));
+    let server = shop(&origin);
+    for target in ["/a", "/a", "/a", "/old/b"] {
+        ask(&server, target);
+    }
+    let value = json_of(&top(&server, &["--json", "--sort", "runs"]));
+    assert_eq!(value["per_second"], false, "{value}");
+    let lines = value["rules"].as_array().expect("rules");
+    let of = |place: &str, name: &str| {
+        let line = lines.iter().find(|line| line["rule"].as_str().unwrap().ends_with(place));
+        line.and_then(|line| line[name].as_f64()).unwrap_or(-1.0)
+    };
+    for (place, runs, matches) in
+        [(".rules:1", 4.0, 1.0), (".rules:5", 3.0, 0.0), (".rules:10", 1.0, 1.0)]
+    {
+        let seen = (of(place, "runs"), of(place, "matches"));
+        assert_eq!(seen, (runs, matches), "{place}: {value}");
+    }
+    assert_eq!(of(".rules:18", "runs"), 4.0, "{value}");
+    let runs: Vec<_> = lines.iter().map(|line| line["runs"].as_f64().unwrap()).collect();
+    assert!(runs.is_sorted_by(|left, right| left >= right), "{value}");
+    assert_eq!(value["all"]["runs"], runs.iter().sum::<f64>(), "{value}");
+
+    let text = text_of(&top(&server, &["--sort", "matches"]));
+    assert!(
+        text.starts_with("since the rules were loaded\n       runs     matches     %"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 2 + 6 + 1, "{text}");
+    assert!(!text.contains('\u{1b}') && text.trim_end().ends_with("  all"), "{text}");
+    let rates = text_of(&top(&server, &["--count", "2", "--interval", "100ms"]));
+    assert_eq!(rates.matches("     runs/s   matches/s").count(), 2, "{rates}");
+    assert_eq!(rates.lines().count(), 2 * 8, "{rates}");
+}
+
+#[test]
+fn top_says_why_there_is_nothing_to_show() {
+    let server = Server::before(PROGRAM, &Origin::echo());
+    let output = top(&server, &[]);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(complaint.contains("has no rules; see the setting `rules`"), "{complaint}");
+    let output = rules(&["top", "--admin", "/none/x.admin"]);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(complaint.contains("no answer from the server at /none/x.admin"), "{complaint}");
+    let output = rules(&["top", "--interval", "1ms"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

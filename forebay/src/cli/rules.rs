@@ -6,7 +6,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
 use forebay_rules::ast::Hook;
 
-use super::json;
+use super::{admin, json};
+use crate::commands::rules::top::interval;
 
 /// The command and those below it.
 pub(super) fn command() -> Command {
@@ -16,6 +17,7 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(check())
         .subcommand(explain())
+        .subcommand(top())
         .after_help(
             "Examples:\n  \
              forebay rules check headers.rules\n  \
@@ -98,6 +100,46 @@ fn explain() -> Command {
              forebay rules explain shop.rules --request 'GET http://shop.test/' \\\n      \
              --header 'Cookie: lang=de' --client 10.1.2.3 --cache hit-fresh\n  \
              forebay rules explain shop.rules --request @head.txt --status 503",
+        )
+}
+
+fn top() -> Command {
+    Command::new("top")
+        .about("Show what each rule of a running server does and costs")
+        .arg(admin())
+        .arg(
+            Arg::new("interval")
+                .long("interval")
+                .value_name("TIME")
+                .value_parser(interval)
+                .help("Time between two tables, such as 2s; 1s by default"),
+        )
+        .arg(
+            Arg::new("count")
+                .long("count")
+                .value_name("N")
+                .value_parser(value_parser!(u64).range(1..))
+                .help(
+                    "So many tables; 1 shows what was counted since the rules were loaded. On a \
+                     terminal it goes on until Ctrl-C, else 1 is the default",
+                ),
+        )
+        .arg(
+            Arg::new("sort")
+                .long("sort")
+                .value_parser(PossibleValuesParser::new([
+                    "ns", "runs", "matches", "bytes", "failures",
+                ]))
+                .help("What the rules are sorted by, the largest first; ns by default"),
+        )
+        .arg(json().help("Print one JSON object for each table"))
+        .after_help(
+            "Times are those of a sample of the runs. Counts begin anew when the configuration \
+             is read again.\n\n\
+             Examples:\n  \
+             forebay rules top\n  \
+             forebay rules top --sort runs --interval 5s\n  \
+             forebay rules top --count 1 --json | jq '.rules[] | select(.failures > 0)'",
         )
 }
 

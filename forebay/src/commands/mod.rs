@@ -3,7 +3,7 @@
 mod cache;
 mod check;
 mod control;
-mod rules;
+pub(crate) mod rules;
 mod serve;
 mod shares;
 mod stats;

@@ -8,6 +8,7 @@ mod files;
 mod flow;
 mod message;
 mod planned;
+pub(crate) mod top;
 mod trace;
 mod world;
 
@@ -22,6 +23,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     match args.subcommand() {
         Some(("check", args)) => Ok(check::run(args)),
         Some(("explain", args)) => explain::run(args),
+        Some(("top", args)) => top::run(args),
         _ => Err("no such command; see forebay rules --help".to_owned()),
     }
 }
