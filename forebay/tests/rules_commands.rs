@@ -334,3 +334,91 @@ fn top_says_why_there_is_nothing_to_show() {
     let output = rules(&["top", "--interval", "1ms"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
+
+#[test]
+fn the_example_of_tests_in_the_docs_passes() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/rules/shop.test");
+    let output = rules(&["test", example]);
+    let said = text_of(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}{output:?}");
+    assert!(said.ends_with("3 tests, 0 failed, 0 files broken\n"), "{said}");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/rules.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let text = std::fs::read_to_string(example).expect("the example is there");
+    for block in text.split("\n\n") {
+        assert!(page.contains(block.trim()), "docs/rules.md does not show {block}");
+    }
+}
+
+/// Each line of a test that does not hold, and what is said of it.
+#[test]
+fn a_test_fails_by_what_is_not_as_expected() {
+    let folder = Folder::new();
+    write(&folder, "shop.rules", SHOP);
+    let given =
+        "> GET /images/b?size=9\n> Cookie: a=b\n<< 500\n<< Server: x\n<< Vary: a\n<< Vary: b\n";
+    for (expected, seen) in [
+        ("< 502", ""),
+        ("< 502 Not so good", ""),
+        ("< X-Cache: miss", ""),
+        ("< vary: a\n< Vary: b", ""),
+        ("< !Server", ""),
+        (">> GET /img/9?size=9\n>> !Cookie\n>> X-Asked: GET", ""),
+        ("now 1767225600\nrandom 7\nclient ::1\n< 502", ""),
+        ("cache hit-fresh\n>> none\n< 500\n< X-Cache: hit", ""),
+        ("> Host: h.test\n>> Host: h.test", ""),
+        ("< 500", "- < 500|+ < 502 Not so good"),
+        ("< 502 Bad", "- < 502 Bad|+ < 502 Not so good"),
+        ("< X-Cache: hit", "- < X-Cache: hit|+ < X-Cache: miss"),
+        ("< X-None: 1", "- < X-None: 1|+ < !X-None"),
+        ("< Vary: a", "- < Vary: a|+ < Vary: a|+ < Vary: b"),
+        ("< !Vary", "- < !Vary|+ < Vary: a|+ < Vary: b"),
+        (">> none", "- >> none|+ >> GET /img/9?size=9"),
+        (">> GET /a", "- >> GET /a|+ >> GET /img/9?size=9"),
+        (">> X-Asked: PUT", "- >> X-Asked: PUT|+ >> X-Asked: GET"),
+        ("cache hit-fresh\n>> GET /a", "- >> GET /a|+ >> none"),
+        ("body a", "- body a|+ body"),
+    ] {
+        let text = format!("# Of the shop.\nrules shop.rules\n\ntest it\n{given}{expected}\n");
+        let file = write(&folder, "shop.test", &text);
+        let output = rules(&["test", &file]);
+        let said = text_of(&output);
+        let lines: Vec<_> = said.lines().skip(1).map(str::trim).collect();
+        let found = lines[..lines.len() - 1].join("|");
+        assert_eq!(found, seen, "{expected}: {said}{output:?}");
+        let (word, code) = if seen.is_empty() { ("ok    ", 0) } else { ("FAILED", 1) };
+        assert_eq!(output.status.code(), Some(code), "{expected}: {said}");
+        assert!(said.starts_with(&format!("{word}  {file}:4  it\n")), "{expected}: {said}");
+        let value = json_of(&rules(&["test", "--json", &file]));
+        assert_eq!(value["tests"][0]["ok"], seen.is_empty(), "{value}");
+        assert_eq!(value["failed"], code, "{value}");
+    }
+}
+
+#[test]
+fn a_test_file_that_is_wrong_is_named_with_its_line() {
+    let folder = Folder::new();
+    write(&folder, "shop.rules", SHOP);
+    write(&folder, "wrong.rules", WRONG);
+    for (text, expected) in [
+        ("test a\n< 200\n", "a.test:1: no line `rules FILE`"),
+        ("rules none.rules\ntest a\n< 200\n", "none.rules: No such file"),
+        ("rules wrong.rules\ntest a\n< 200\n", "wrong.rules:2:1: error: "),
+        ("scope server\nrules shop.rules\ntest a\n< 200\n", "shop.rules is refused"),
+        ("scope all\n", "a.test:1: a scope is `server` or `route`"),
+        ("rules shop.rules\n> GET /\n", "a.test:2: `>` is not known here"),
+        ("rules shop.rules\ntest a\n> GET /\n", "a.test:2: the test expects nothing"),
+        ("rules shop.rules\ntest a\n> GET /\n> GET /\n", "a.test:4: a second first line"),
+        ("rules shop.rules\ntest a\n= 200\n", "a.test:3: `=` is none of >, >>"),
+        ("rules shop.rules\ntest a\ncache hit\n", "a.test:3: hit is none of miss, "),
+        ("rules shop.rules\ntest a\n> GET x\n< 200\n", "a.test:2: GET x: that is no request"),
+        ("rules shop.rules\ntest a\n<< 99\n< 200\n", "a.test:2: 99 is no status"),
+    ] {
+        let file = write(&folder, "a.test", text);
+        let output = rules(&["test", &file]);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}: {output:?}");
+        assert!(complaint.contains(expected), "{expected} in {complaint}");
+        assert!(text_of(&output).ends_with(" 0 failed, 1 file broken\n"), "{output:?}");
+    }
+}

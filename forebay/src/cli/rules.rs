@@ -17,6 +17,7 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(check())
         .subcommand(explain())
+        .subcommand(test())
         .subcommand(top())
         .after_help(
             "Examples:\n  \
@@ -100,6 +101,29 @@ fn explain() -> Command {
              forebay rules explain shop.rules --request 'GET http://shop.test/' \\\n      \
              --header 'Cookie: lang=de' --client 10.1.2.3 --cache hit-fresh\n  \
              forebay rules explain shop.rules --request @head.txt --status 503",
+        )
+}
+
+fn test() -> Command {
+    Command::new("test")
+        .about("Run tests of rules: requests, and what has to come of them")
+        .arg(files().help("Test files; each names the rule files that it tests"))
+        .arg(json())
+        .after_help(
+            "A test file:\n  \
+             rules shop.rules\n\n  \
+             test old pages have moved\n  \
+             > GET /old/page\n  \
+             >> none\n  \
+             < 301\n  \
+             < Location: http://example.org/new/page\n  \
+             < !Server\n\n\
+             > the client asks, >> the origin gets, << it answers, < the client gets. !Name: there \
+             is no such field. docs/rules.md has the rest.\n\n\
+             Of what differs, - is expected and + is seen. Exit code: 0 all passed, 1 not.\n\n\
+             Examples:\n  \
+             forebay rules test shop.test\n  \
+             forebay rules test --json *.test | jq '.tests[] | select(.ok | not)'",
         )
 }
 

@@ -7,7 +7,7 @@ use forebay_rules::diagnostic::{Severity, Shown};
 use serde_json::{Value, json};
 
 use super::files::{RuleFile, name_of, whose};
-use super::{scope_of, texts};
+use super::{plural, scope_of, texts};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -63,10 +63,6 @@ fn print(file: &RuleFile) {
         [scope] => say!("{name}: valid as {}", whose(*scope)),
         _ => say!("{name}: valid as rules of the server, of a site and of a route"),
     }
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn file_json(file: &RuleFile) -> Value {

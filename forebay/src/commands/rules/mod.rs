@@ -8,6 +8,8 @@ mod files;
 mod flow;
 mod message;
 mod planned;
+mod test;
+mod test_file;
 pub(crate) mod top;
 mod trace;
 mod world;
@@ -24,6 +26,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         Some(("check", args)) => Ok(check::run(args)),
         Some(("explain", args)) => explain::run(args),
         Some(("top", args)) => top::run(args),
+        Some(("test", args)) => Ok(test::run(args)),
         _ => Err("no such command; see forebay rules --help".to_owned()),
     }
 }
@@ -35,4 +38,8 @@ fn texts<'a>(args: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a Strin
 
 fn scope_of(args: &ArgMatches) -> Option<Scope> {
     args.get_one::<String>("scope").and_then(|word| files::scope_named(word))
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
