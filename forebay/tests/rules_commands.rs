@@ -145,6 +145,25 @@ fn explain_shows_each_step_and_what_has_changed() {
 }
 
 #[test]
+fn explain_says_why_an_operator_failed() {
+    let folder = Folder::new();
+    let value = "%{CLIENT-HEADER:Q}";
+    for (operator, request, expected) in [
+        ("set-state-int8 0", "Q: 700", "FAILED   \"700\"  (a number from 0 to 255 is needed)"),
+        ("set-state-int16", "Q: 70000", "\"70000\"  (a number from 0 to 65535 is needed)"),
+        ("set-destination PATH", "Q: x y", "FAILED   \"x y\"  (this is not valid there"),
+        ("set-cookie a", "Q: x;y", "FAILED   \"x;y\"  (this cannot be the value of a cookie"),
+        ("set-redirect 302", "R: 1", "FAILED     (this is no URL: it is empty"),
+    ] {
+        let text = format!("cond %{{REMAP_PSEUDO_HOOK}}\n{operator} \"{value}\"\n");
+        let file = write(&folder, "a.rules", &text);
+        let output = rules(&["explain", &file, "--request", "/", "--header", request]);
+        let said = text_of(&output);
+        assert!(said.contains(expected), "{expected} in {said}{output:?}");
+    }
+}
+
+#[test]
 fn explain_runs_what_would_run() {
     let folder = Folder::new();
     let file = write(&folder, "shop.rules", SHOP);
@@ -315,6 +334,9 @@ fn top_shows_what_rules_have_done_and_how_fast() {
     );
     assert_eq!(text.lines().count(), 2 + 6 + 1, "{text}");
     assert!(!text.contains('\u{1b}') && text.trim_end().ends_with("  all"), "{text}");
+    let first = text_of(&top(&server, &["--sort", "matches", "--lines", "2"]));
+    assert!(first.ends_with("  all 6; --lines shows more\n"), "{first}");
+    assert_eq!(first.lines().count(), 2 + 2 + 1, "{first}");
     let rates = text_of(&top(&server, &["--count", "2", "--interval", "100ms"]));
     assert_eq!(rates.matches("     runs/s   matches/s").count(), 2, "{rates}");
     assert_eq!(rates.lines().count(), 2 * 8, "{rates}");

@@ -156,6 +156,13 @@ fn top() -> Command {
                 ]))
                 .help("What the rules are sorted by, the largest first; ns by default"),
         )
+        .arg(
+            Arg::new("lines")
+                .long("lines")
+                .value_name("N")
+                .value_parser(value_parser!(u64).range(1..))
+                .help("So many rules; by default 20 on a terminal, else all"),
+        )
         .arg(json().help("Print one JSON object for each table"))
         .after_help(
             "Times are those of a sample of the runs. Counts begin anew when the configuration \

@@ -121,25 +121,26 @@ fn width_of(planned: &Planned, trace: &HookTrace) -> usize {
 }
 
 fn print_step(planned: &Planned, rule: &RuleTrace, step: &Step, width: usize) {
-    let (at, value, said) = match step {
+    let (at, value, said, why) = match step {
         Step::Else => return say!("        else"),
-        Step::Test { at, value, holds: true } => (at, value, "holds".to_owned()),
-        Step::Test { at, value, holds: false } => (at, value, "fails".to_owned()),
-        Step::Operate { at, value, outcome, why } => (at, value, told(*outcome, why)),
+        Step::Test { at, value, holds: true } => (at, value, "holds", ""),
+        Step::Test { at, value, holds: false } => (at, value, "fails", ""),
+        Step::Operate { at, value, outcome, why } => (at, value, told(*outcome), *why),
     };
     let line = planned.line(planned.place(rule.number).0, at.line);
     let value = shown(value);
     // What stands in the line as it is needs not be said again.
     let is_known = matches!(step, Step::Operate { .. }) && line.contains(&value);
     let value = if is_known { String::new() } else { format!("\"{value}\"") };
-    let text = format!("  {:>4}  {line:<width$}  {said:<7}  {value}", at.line);
+    let why = if why.is_empty() { String::new() } else { format!("  ({why})") };
+    let text = format!("  {:>4}  {line:<width$}  {said:<7}  {value}{why}", at.line);
     say!("{}", text.trim_end());
 }
 
-fn told(outcome: Outcome, why: &str) -> String {
+fn told(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Done => "done".to_owned(),
-        Outcome::Nothing => "nothing".to_owned(),
-        Outcome::Failed => format!("FAILED: {why}"),
+        Outcome::Done => "done",
+        Outcome::Nothing => "nothing",
+        Outcome::Failed => "FAILED",
     }
 }

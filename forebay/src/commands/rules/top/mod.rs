@@ -19,6 +19,9 @@ use crate::say::say;
 use count::{Counts, Line};
 use table::{Sort, Table};
 
+/// On a terminal, where what is beyond the screen would push the first lines away.
+const LIVE_LINES_MAX: usize = 20;
+
 const INTERVAL_MS_DEFAULT: u64 = 1000;
 
 /// Less would cost the server more than the rules do.
@@ -36,8 +39,10 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let tables = args.get_one::<u64>("count").copied().or((!is_live).then_some(1));
     let interval_ms = args.get_one::<u64>("interval").copied().unwrap_or(INTERVAL_MS_DEFAULT);
     let sort = Sort::named(args.get_one::<String>("sort").map_or("ns", String::as_str));
+    let lines_max = args.get_one::<u64>("lines").map(|lines| *lines as usize);
+    let lines_max = lines_max.unwrap_or(if is_live { LIVE_LINES_MAX } else { usize::MAX });
     let show = |lines: Vec<Line>, is_rate: bool| {
-        let table = Table { lines: sort.sorted(lines), is_rate };
+        let table = Table { lines: sort.sorted(lines), is_rate, lines_max };
         match is_json {
             true => say!("{}", table.json()),
             false => say!("{}{}", if is_live { CLEAR } else { "" }, table.text()),

@@ -21,6 +21,8 @@ pub(super) struct Table {
     pub(super) lines: Vec<Line>,
     /// In one second; else since the rules were loaded.
     pub(super) is_rate: bool,
+    /// So many rules are printed as text.
+    pub(super) lines_max: usize,
 }
 
 impl Sort {
@@ -58,10 +60,14 @@ impl Table {
             out.push_str("since the rules were loaded\n");
         }
         push_row(&mut out, &names.map(str::to_owned), "RULE HOOK");
-        for line in &self.lines {
+        for line in self.lines.iter().take(self.lines_max) {
             push_row(&mut out, &cells(line), &format!("{} {}", line.rule, line.hook));
         }
-        push_row(&mut out, &cells(&self.sum()), "all");
+        let name = match self.lines.len() {
+            count if count > self.lines_max => format!("all {count}; --lines shows more"),
+            _ => "all".to_owned(),
+        };
+        push_row(&mut out, &cells(&self.sum()), &name);
         out.truncate(out.trim_end().len());
         out
     }
