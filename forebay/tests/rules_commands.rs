@@ -444,3 +444,26 @@ fn a_test_file_that_is_wrong_is_named_with_its_line() {
         assert!(text_of(&output).ends_with(" 0 failed, 1 file broken\n"), "{output:?}");
     }
 }
+
+/// What a server does beside running rules.
+#[test]
+fn rules_are_tried_in_the_order_and_by_the_laws_of_the_server() {
+    let folder = Folder::new();
+    write(&folder, "first.rules", "cond %{POST_REMAP_HOOK}\nset-header X-A 1\n");
+    let late = "cond %{REMAP_PSEUDO_HOOK}\nadd-header X-A 2\nset-destination HOST b.test\n\
+                set-destination PORT 81\n\ncond %{SEND_RESPONSE_HDR_HOOK}\nset-status 404\n";
+    write(&folder, "late.rules", late);
+    let files = "scope route\nrules late.rules\nscope server\nrules first.rules\n";
+    for (case, expected) in [
+        ("the server's rules run first", "> GET /\n>> X-A: 1\n>> X-A: 2"),
+        ("Host follows the URL", "> GET http://a.test/\n>> GET /\n>> Host: b.test:81"),
+        ("a status is changed", "<< 200\n< 404 Not Found"),
+        ("a status that says what the body is stays", "<< 206\n< 206\n<< X: y"),
+        ("and so does this", "<< 304\n< 304"),
+    ] {
+        let text = format!("{files}test {case}\n{expected}\n");
+        let file = write(&folder, "a.test", &text);
+        let output = rules(&["test", &file]);
+        assert_eq!(output.status.code(), Some(0), "{case}: {}{output:?}", text_of(&output));
+    }
+}
