@@ -1,6 +1,7 @@
 //! The command line. The flags of `serve` come from the table of settings.
 
 mod cache;
+mod rules;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command};
@@ -27,6 +28,7 @@ pub(crate) fn command() -> Command {
         .subcommand(purge())
         .subcommand(stats())
         .subcommand(cache::command())
+        .subcommand(rules::command())
         .subcommand(reload())
 }
 

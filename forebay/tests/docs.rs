@@ -38,7 +38,7 @@ fn the_documents_use_commands_and_flags_that_are_there() {
         let typed = command.split(" #").next().unwrap_or_default();
         let mut words = typed.split_whitespace();
         let mut names: Vec<_> = words.next().into_iter().collect();
-        if names == ["cache"] {
+        if names == ["cache"] || names == ["rules"] {
             names.extend(words.next());
         }
         let name = names.join(" ");

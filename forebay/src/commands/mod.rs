@@ -3,6 +3,7 @@
 mod cache;
 mod check;
 mod control;
+pub(crate) mod rules;
 mod serve;
 mod shares;
 mod stats;
@@ -25,6 +26,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
         Some(("purge", args)) => control::purge(args),
         Some(("stats", args)) => stats::run(args),
         Some(("cache", args)) => Ok(cache::run(args)),
+        Some(("rules", args)) => rules::run(args),
         Some(("reload", args)) => control::reload(args),
         _ => Err("no such command; see forebay --help".to_owned()),
     }

@@ -52,12 +52,13 @@ pub(super) fn run<S: Surroundings, W: Watch>(
 impl<S: Surroundings, W: Watch> Detail<'_, '_, '_, S, W> {
     /// Runs the first branch that holds. Nested as deep as the parser let rules be nested.
     fn branches(&mut self, branches: &[Branch]) -> bool {
-        let taken = branches
-            .iter()
-            .find(|branch| branch.condition.as_ref().is_none_or(|condition| self.holds(condition)));
-        let Some(branch) = taken else {
+        let taken = branches.iter().enumerate().find(|(_, branch)| {
+            branch.condition.as_ref().is_none_or(|condition| self.holds(condition))
+        });
+        let Some((place, branch)) = taken else {
             return false;
         };
+        self.watch.entered(self.rule, place, branch);
         for step in &branch.steps {
             match step {
                 Step::If(branches) => {

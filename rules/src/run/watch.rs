@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::ast::{Operation, Test};
+use crate::ast::{Branch, Operation, Test};
 
 /// Looks on while rules run: counts, takes the time, explains. Nothing by default; what is not
 /// overridden is compiled away.
@@ -23,6 +23,11 @@ pub trait Watch {
     /// In detail: a condition of this rule was looked at. `value` is its subject as text.
     fn tested(&mut self, rule: u32, test: &Test, value: &[u8], holds: bool) {
         let _ = (rule, test, value, holds);
+    }
+
+    /// In detail: of the branches of this rule, or of an `if` in it, the one at this place runs.
+    fn entered(&mut self, rule: u32, place: usize, branch: &Branch) {
+        let _ = (rule, place, branch);
     }
 
     /// In detail: an operator of this rule has run. `value` is what it was given.

@@ -1,0 +1,66 @@
+//! The same that `forebay rules explain` prints, for programs.
+
+use forebay_rules::run::Outcome;
+use serde_json::{Value, json};
+
+use super::files::name_of;
+use super::flow::{Course, Exchange};
+use super::message::shown;
+use super::planned::Planned;
+use super::trace::{HookTrace, RuleTrace, Step};
+
+pub(super) fn course(planned: &Planned, exchange: &Exchange, course: &Course) -> Value {
+    let file =
+        |file: &super::files::RuleFile| json!({ "file": file.name, "scope": name_of(file.scope) });
+    let counters = planned.program.counters();
+    let counted = exchange.world.counted.borrow();
+    let counted: Vec<_> = counted.iter().filter_map(|at| counters.get(*at as usize)).collect();
+    json!({
+        "files": planned.files.iter().map(file).collect::<Vec<_>>(),
+        "hooks": course.hooks.iter().map(|trace| hook(planned, trace)).collect::<Vec<_>>(),
+        "answered_at": course.answered_at.map(|hook| hook.name()),
+        "request": exchange.request.lines(),
+        "request_to_origin": course.to_origin,
+        "answer": course.before.lines(),
+        "answer_to_client": course.answer.lines(),
+        "body": course.body,
+        "counted": counted,
+    })
+}
+
+fn hook(planned: &Planned, trace: &HookTrace) -> Value {
+    let rules = trace.rules.iter().map(|it| rule(planned, it)).collect::<Vec<_>>();
+    json!({ "hook": trace.hook.name(), "rules": rules })
+}
+
+fn rule(planned: &Planned, trace: &RuleTrace) -> Value {
+    let (file, line) = planned.place(trace.number);
+    let steps: Vec<_> = trace.steps.iter().map(|it| step(planned, file, it)).collect();
+    json!({ "file": file, "line": line, "runs": trace.matched, "steps": steps })
+}
+
+fn step(planned: &Planned, file: &str, step: &Step) -> Value {
+    match step {
+        Step::Else => json!({ "else": true }),
+        Step::Test { at, value, holds } => json!({
+            "line": at.line,
+            "text": planned.line(file, at.line).trim(),
+            "value": shown(value),
+            "holds": holds,
+        }),
+        Step::Operate { at, value, outcome, why } => {
+            let name = match outcome {
+                Outcome::Done => "done",
+                Outcome::Nothing => "nothing",
+                Outcome::Failed => "failed",
+            };
+            json!({
+                "line": at.line,
+                "text": planned.line(file, at.line).trim(),
+                "value": shown(value),
+                "outcome": name,
+                "why": (!why.is_empty()).then_some(why),
+            })
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Rule files as they are named on a command line.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use forebay_rules::Read;
+use forebay_rules::ast::Scope;
+use forebay_rules::diagnostic::{Severity, Shown};
+use forebay_rules::limits::FILE_BYTES_MAX;
+
+/// A rule file that was read.
+pub(super) struct RuleFile {
+    /// As it was named.
+    pub(super) name: String,
+    pub(super) text: String,
+    /// Where it is right; if nowhere, where it comes nearest to it.
+    pub(super) scope: Scope,
+    /// Every scope that was asked for and in which it is right.
+    pub(super) valid: Vec<Scope>,
+    /// As rules of that scope.
+    pub(super) read: Read,
+}
+
+/// How a scope is called on the command line.
+pub(super) fn name_of(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Server => "server",
+        Scope::Route => "route",
+    }
+}
+
+/// The same in a sentence.
+pub(super) fn whose(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Server => "rules of the server",
+        Scope::Route => "rules of a site or a route",
+    }
+}
+
+pub(super) fn scope_named(word: &str) -> Option<Scope> {
+    [Scope::Server, Scope::Route].into_iter().find(|scope| name_of(*scope) == word)
+}
+
+impl RuleFile {
+    /// Reads a file as rules of this scope, or of the one that fits.
+    ///
+    /// # Errors
+    /// A sentence: it cannot be read.
+    pub(super) fn open(name: &str, scope: Option<Scope>) -> Result<RuleFile, String> {
+        let text = text_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
+        let scopes = scope.map_or(vec![Scope::Route, Scope::Server], |scope| vec![scope]);
+        let mut reads: Vec<_> = scopes
+            .into_iter()
+            .map(|scope| (scope, forebay_rules::read(name, &text, scope)))
+            .collect();
+        let usable = reads.iter().filter(|(_, read)| read.is_usable());
+        let valid = usable.map(|(scope, _)| *scope).collect();
+        // Of two with as many errors the first stays in front.
+        reads.sort_by_key(|(_, read)| count(read, Severity::Error));
+        let (scope, read) = reads.swap_remove(0);
+        Ok(RuleFile { name: name.to_owned(), text, scope, valid, read })
+    }
+
+    pub(super) fn count(&self, severity: Severity) -> usize {
+        count(&self.read, severity)
+    }
+
+    /// Every finding, with its line and a caret.
+    pub(super) fn findings(&self) -> impl Iterator<Item = Shown<'_>> {
+        let shown = |diagnostic| Shown { file: &self.name, text: &self.text, diagnostic };
+        self.read.diagnostics.iter().map(shown)
+    }
+}
+
+fn count(read: &Read, severity: Severity) -> usize {
+    read.diagnostics.iter().filter(|finding| finding.severity == severity).count()
+}
+
+/// No more is read than what tells that a file is too large.
+pub(super) fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(FILE_BYTES_MAX as u64 + 4).read_to_string(&mut text)?;
+    Ok(text)
+}

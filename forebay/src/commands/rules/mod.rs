@@ -1,0 +1,45 @@
+//! `forebay rules`: looking after files of header rules.
+
+mod check;
+mod diff;
+mod explain;
+mod explain_json;
+mod files;
+mod flow;
+mod message;
+mod planned;
+mod test;
+mod test_file;
+pub(crate) mod top;
+mod trace;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_rules::ast::Scope;
+
+/// # Errors
+/// A sentence for the user.
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    match args.subcommand() {
+        Some(("check", args)) => Ok(check::run(args)),
+        Some(("explain", args)) => explain::run(args),
+        Some(("top", args)) => top::run(args),
+        Some(("test", args)) => Ok(test::run(args)),
+        _ => Err("no such command; see forebay rules --help".to_owned()),
+    }
+}
+
+/// All values of an argument that may be given more than once.
+fn texts<'a>(args: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a String> {
+    args.get_many::<String>(name).into_iter().flatten()
+}
+
+fn scope_of(args: &ArgMatches) -> Option<Scope> {
+    args.get_one::<String>("scope").and_then(|word| files::scope_named(word))
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,54 @@
+//! Rule files put together to a program, with their texts.
+
+use forebay_rules::ast::Scope;
+use forebay_rules::diagnostic::Severity;
+use forebay_rules::plan::Program;
+
+use super::files::RuleFile;
+use super::message::shown;
+
+/// A program and the files that it is made of.
+pub(super) struct Planned {
+    pub(super) program: Program,
+    pub(super) files: Vec<RuleFile>,
+}
+
+impl Planned {
+    /// Puts files together in their order, but those of the server first.
+    ///
+    /// # Errors
+    /// For the user: a file cannot be read, or what is wrong in it.
+    pub(super) fn open(names: &[(String, Option<Scope>)]) -> Result<Planned, String> {
+        let mut files = Vec::new();
+        for (name, scope) in names {
+            let file = RuleFile::open(name, *scope)?;
+            if !file.read.is_usable() {
+                return Err(errors_of(&file));
+            }
+            files.push(file);
+        }
+        files.sort_by_key(|file| file.scope == Scope::Route);
+        let lists: Vec<_> = files.iter().map(|file| &file.read.rules).collect();
+        Ok(Planned { program: Program::plan(&lists), files })
+    }
+
+    /// A line of one of the files, for a terminal.
+    pub(super) fn line(&self, file: &str, number: u32) -> String {
+        let file = self.files.iter().find(|known| known.name == file);
+        let line = file.and_then(|file| file.text.lines().nth(number.saturating_sub(1) as usize));
+        let line = line.unwrap_or_default().trim_end().replace('\t', "  ");
+        shown(line.as_bytes())
+    }
+
+    /// File and line of a rule.
+    pub(super) fn place(&self, rule: u32) -> (&str, u32) {
+        let info = self.program.rules().get(rule as usize);
+        info.map_or(("", 0), |info| (&*info.file, info.at.line))
+    }
+}
+
+fn errors_of(file: &RuleFile) -> String {
+    let errors = file.findings().filter(|it| it.diagnostic.severity == Severity::Error);
+    let errors: String = errors.map(|error| format!("\n{error}")).collect();
+    format!("{} is refused:\n{}", file.name, errors.trim_end())
+}

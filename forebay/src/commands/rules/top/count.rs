@@ -1,0 +1,132 @@
+//! What a server has counted for each rule, and how fast that grows.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// File, line and hook of a rule.
+type Place = (String, u64, String);
+
+/// What a server has counted since its rules were loaded.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// In the order of the configuration.
+    places: Vec<Place>,
+    by_place: HashMap<Place, Count>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Count {
+    runs: u64,
+    matches: u64,
+    bytes: u64,
+    failures: u64,
+    /// Runs whose time was taken.
+    timed: u64,
+    timed_ns: u64,
+}
+
+/// A line of the table: numbers in all, or in one second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Line {
+    pub(super) rule: String,
+    pub(super) hook: String,
+    pub(super) runs: f64,
+    pub(super) matches: f64,
+    pub(super) bytes: f64,
+    pub(super) failures: f64,
+    /// Of one run; `None` if none was timed yet.
+    pub(super) mean_ns: Option<f64>,
+}
+
+impl Line {
+    /// What all its runs took, by those that were timed.
+    pub(super) fn ns(&self) -> f64 {
+        self.runs * self.mean_ns.unwrap_or(0.0)
+    }
+}
+
+impl Counts {
+    /// From what the admin interface answers.
+    pub(super) fn of(value: &Value) -> Counts {
+        let mut counts = Counts::default();
+        for rule in value["rules"].as_array().into_iter().flatten() {
+            let text = |name: &str| rule[name].as_str().unwrap_or_default().to_owned();
+            let number = |name: &str| rule[name].as_u64().unwrap_or_default();
+            let place = (text("file"), number("line"), text("hook"));
+            let count = Count {
+                runs: number("runs"),
+                matches: number("matches"),
+                bytes: number("bytes"),
+                failures: number("failures"),
+                timed: number("timed"),
+                timed_ns: number("timed_ns"),
+            };
+            counts.places.push(place.clone());
+            counts.by_place.insert(place, count);
+        }
+        counts
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// All that was counted.
+    pub(super) fn since_reload(&self) -> Vec<Line> {
+        self.per_second(&Counts::default(), 1.0)
+    }
+
+    /// How fast the counts have grown.
+    pub(super) fn per_second(&self, before: &Counts, seconds: f64) -> Vec<Line> {
+        let line = |place: &Place| {
+            let now = self.by_place.get(place).copied().unwrap_or_default();
+            let then = before.by_place.get(place).copied().unwrap_or_default();
+            // Counts begin anew with a reload.
+            let then = if now.runs < then.runs { Count::default() } else { then };
+            let grown = |now: u64, then: u64| now.saturating_sub(then) as f64;
+            let rate = |now, then| grown(now, then) / seconds;
+            let mean = |timed: f64, ns: f64| (timed > 0.0).then(|| ns / timed);
+            let lately = mean(grown(now.timed, then.timed), grown(now.timed_ns, then.timed_ns));
+            Line {
+                rule: format!("{}:{}", place.0, place.1),
+                hook: place.2.clone(),
+                runs: rate(now.runs, then.runs),
+                matches: rate(now.matches, then.matches),
+                bytes: rate(now.bytes, then.bytes),
+                failures: rate(now.failures, then.failures),
+                mean_ns: lately.or_else(|| mean(now.timed as f64, now.timed_ns as f64)),
+            }
+        };
+        self.places.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rates_are_what_was_counted_between_and_start_again_after_a_reload() {
+        let counts = |runs: u64, timed: u64, timed_ns: u64| {
+            let rule = json!({ "file": "f", "line": 3, "hook": "H", "runs": runs,
+                "matches": runs / 2, "bytes": runs * 10, "failures": 1, "timed": timed,
+                "timed_ns": timed_ns });
+            Counts::of(&json!({ "rules": [rule] }))
+        };
+        for (before, now, runs, mean) in [
+            (counts(100, 1, 50), counts(300, 3, 250), 100.0, Some(100.0)),
+            (counts(100, 1, 50), counts(300, 1, 50), 100.0, Some(50.0)),
+            (counts(100, 0, 0), counts(100, 0, 0), 0.0, None),
+            (counts(1000, 9, 900), counts(40, 1, 7), 20.0, Some(7.0)),
+        ] {
+            let line = now.per_second(&before, 2.0).swap_remove(0);
+            assert_eq!((line.runs, line.matches), (runs, runs / 2.0), "{line:?}");
+            assert_eq!((line.bytes, line.mean_ns), (runs * 10.0, mean), "{line:?}");
+            assert_eq!(line.ns(), runs * mean.unwrap_or(0.0), "{line:?}");
+            assert_eq!(line.rule, "f:3");
+        }
+    }
+}

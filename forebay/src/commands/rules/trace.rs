@@ -1,0 +1,101 @@
+//! What rules did, step by step.
+
+use std::ops::Range;
+
+use forebay_http::edit::FieldValue;
+use forebay_rules::ast::{Branch, Hook, Lifetime, Operation, Operator, Test};
+use forebay_rules::diagnostic::At;
+use forebay_rules::run::{Outcome, Ran, Watch};
+
+/// What the rules of one hook did.
+#[derive(Debug)]
+pub(super) struct HookTrace {
+    pub(super) hook: Hook,
+    /// In the order in which they ran.
+    pub(super) rules: Vec<RuleTrace>,
+}
+
+/// What one rule did.
+#[derive(Debug, Default)]
+pub(super) struct RuleTrace {
+    /// Its number in the program.
+    pub(super) number: u32,
+    /// One of its branches was taken.
+    pub(super) matched: bool,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A condition was looked at.
+    Test { at: At, value: Vec<u8>, holds: bool },
+    /// No condition before has held.
+    Else,
+    /// An operator has run.
+    Operate { at: At, value: Vec<u8>, outcome: Outcome, why: &'static str },
+}
+
+impl HookTrace {
+    pub(super) fn new(hook: Hook) -> HookTrace {
+        HookTrace { hook, rules: Vec::new() }
+    }
+
+    fn step(&mut self, step: Step) {
+        if let Some(rule) = self.rules.last_mut() {
+            rule.steps.push(step);
+        }
+    }
+}
+
+impl Watch for HookTrace {
+    const DETAILED: bool = true;
+
+    fn begin(&mut self, rules: Range<u32>) {
+        self.rules.push(RuleTrace { number: rules.start, ..RuleTrace::default() });
+    }
+
+    fn end(&mut self, _: Range<u32>, ran: Ran) {
+        if let Some(rule) = self.rules.last_mut() {
+            rule.matched = ran.matched;
+        }
+    }
+
+    fn tested(&mut self, _: u32, test: &Test, value: &[u8], holds: bool) {
+        self.step(Step::Test { at: test.at, value: value.to_vec(), holds });
+    }
+
+    fn entered(&mut self, _: u32, place: usize, branch: &Branch) {
+        if place > 0 && branch.condition.is_none() {
+            self.step(Step::Else);
+        }
+    }
+
+    fn operated(&mut self, _: u32, operation: &Operation, value: &[u8], outcome: Outcome) {
+        let why = if outcome == Outcome::Failed { why(&operation.operator, value) } else { "" };
+        self.step(Step::Operate { at: operation.at, value: value.to_vec(), outcome, why });
+    }
+}
+
+/// Why an operator could not do what it should with this value.
+fn why(operator: &Operator, value: &[u8]) -> &'static str {
+    match operator {
+        Operator::SetHeader(..) | Operator::AddHeader(..) => match FieldValue::parse(value) {
+            None => "this cannot be the value of a field",
+            Some(_) => "the head would be too large",
+        },
+        Operator::AddCookie(..) | Operator::SetCookie(..) | Operator::RemoveCookie(_) => {
+            "this cannot be the value of a cookie, or the head would be too large"
+        }
+        Operator::SetDestination { .. } => "this is not valid there, or too long",
+        Operator::RemoveDestination(_) => "the URL has none that could go",
+        Operator::FilterQuery { .. } => "the URL would be too long",
+        Operator::SetRedirect { .. } => "this is no URL: it is empty, too long, or not in ASCII",
+        Operator::SetReason(_) => "this cannot stand in a status line",
+        Operator::SetBody(_) => "the body would be too large",
+        Operator::SetInt8(..) => "a number from 0 to 255 is needed",
+        Operator::SetInt16(Lifetime::Session | Lifetime::Transaction, _) => {
+            "a number from 0 to 65535 is needed"
+        }
+        _ => "it could not",
+    }
+}

@@ -1,0 +1,97 @@
+//! The answers that rules get when they are tried without a server.
+
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, Ipv4Addr};
+
+use forebay_rules::ast::{Address, PortOf};
+use forebay_rules::run::{CacheResult, Surroundings};
+
+/// The world around one request.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) client: IpAddr,
+    /// What the lookup is about to find.
+    pub(super) found: CacheResult,
+    /// Seconds since 1970.
+    pub(super) now: u64,
+    /// What `%{RANDOM}` is made of.
+    pub(super) random: u64,
+    /// What it has found: nothing before it.
+    pub(super) cache: Cell<CacheResult>,
+    /// Numbers of the counters that were counted.
+    pub(super) counted: RefCell<Vec<u32>>,
+}
+
+impl Default for World {
+    fn default() -> World {
+        World {
+            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            found: CacheResult::Miss,
+            now: forebay_server::clock::unix_seconds(),
+            random: 0,
+            cache: Cell::default(),
+            counted: RefCell::default(),
+        }
+    }
+}
+
+/// All results of a lookup that there are, by their names.
+pub(super) const LOOKUPS: [CacheResult; 4] =
+    [CacheResult::Miss, CacheResult::HitStale, CacheResult::HitFresh, CacheResult::Skipped];
+
+impl Surroundings for World {
+    fn address(&self, which: Address) -> Option<IpAddr> {
+        let local = match self.client {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        };
+        match which {
+            Address::Client => Some(self.client),
+            Address::Inbound => Some(local),
+            Address::Server | Address::Outbound => None,
+        }
+    }
+
+    fn port(&self, which: PortOf) -> u16 {
+        match which {
+            PortOf::Local => 80,
+            PortOf::Remote => 40_000,
+        }
+    }
+
+    fn cache(&self) -> CacheResult {
+        self.cache.get()
+    }
+
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn random(&self) -> u64 {
+        self.random
+    }
+
+    fn request_number(&self) -> u64 {
+        1
+    }
+
+    fn process_id(&self) -> &str {
+        "00000000-0000-4000-8000-000000000000"
+    }
+
+    fn transaction_count(&self) -> u64 {
+        1
+    }
+
+    fn next_hop_host(&self) -> &str {
+        "origin.example"
+    }
+
+    fn next_hop_port(&self) -> u16 {
+        80
+    }
+
+    fn count(&self, counter: u32) {
+        self.counted.borrow_mut().push(counter);
+    }
+}
