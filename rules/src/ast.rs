@@ -59,13 +59,21 @@ pub enum Scope {
 pub struct Rule {
     /// Where it runs.
     pub hook: Hook,
+    /// Its turn among the rules of this hook: hooks of the language that lie at one point of the
+    /// flow run one after the other, 0 to [`Rule::TURNS`].
+    pub turn: u8,
     /// Its first line, by which it is named.
     pub at: At,
     /// `if`, `elif`s, `else`, in order: the first whose condition holds runs.
     pub branches: Vec<Branch>,
-    /// A condition has the flag `[L]`: no rule of this file and hook runs after this one, whether
-    /// its conditions held or not.
+    /// A condition has the flag `[L]`: if a branch is taken, no rule of this file and hook runs
+    /// after this one.
     pub last: bool,
+}
+
+impl Rule {
+    /// So many turns a hook has at most.
+    pub const TURNS: u8 = 3;
 }
 
 /// One way through a rule.
@@ -218,7 +226,7 @@ pub enum Variable {
     Int8(Lifetime, u8),
     /// `STATE-INT16`, `SESSION-INT16`: a number.
     Int16(Lifetime),
-    /// `SSN-TXN-COUNT`, `TXN-COUNT`: requests so far on this connection, this one included.
+    /// `TXN-COUNT`: requests so far on this connection, this one included.
     TransactionCount,
     /// `HTTP-CNTL:c`: a flag.
     Control(Control),
@@ -381,8 +389,8 @@ pub struct Operation {
 /// What can be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `set-header`: one line with this value stands for all lines of this name. An empty value
-    /// removes them (as `rm-header` does).
+    /// `set-header`: one line with this value stands for all lines of this name; nothing for an
+    /// empty value.
     SetHeader(FieldName, Template),
     /// `add-header`: one more line; nothing for an empty value.
     AddHeader(FieldName, Template),

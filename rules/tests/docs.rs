@@ -47,8 +47,11 @@ fn every_example_in_a_table_is_read_without_a_finding() {
     let conditions = examples(&page, "Conditions");
     assert!(conditions.len() >= 30, "{conditions:?}");
     for condition in conditions {
-        let early = condition.contains("FROM-URL");
-        let hook = if early { "REMAP_PSEUDO_HOOK" } else { "SEND_RESPONSE_HDR_HOOK" };
+        let hook = match condition {
+            _ if condition.contains("FROM-URL") => "REMAP_PSEUDO_HOOK",
+            _ if condition.contains("SERVER-HEADER") => "SEND_REQUEST_HDR_HOOK",
+            _ => "SEND_RESPONSE_HDR_HOOK",
+        };
         check(&format!("cond %{{{hook}}}\n{condition}\nno-op"));
     }
     let operators = examples(&page, "Operators");

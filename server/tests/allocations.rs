@@ -17,7 +17,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-const HITS: usize = 10_000;
+const HITS: usize = 3_000;
 
 /// Requests of each kind that is a hit, and how its answer begins.
 const KINDS: &[(&str, &str)] = &[

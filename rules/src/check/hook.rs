@@ -12,13 +12,16 @@ pub(crate) fn is_hook(variable: &Word) -> bool {
     variable.as_str().ends_with("_HOOK")
 }
 
-/// The hook that a condition names.
+/// The turn of the hooks that are not the first of theirs.
+pub(crate) const FIRST_TURN: u8 = 0;
+
+/// The hook that a condition names, and its turn at that point of the flow.
 pub(crate) fn hook(
     variable: &Word,
     operand: Option<&Word>,
     flags: &ConditionFlags,
     scope: Scope,
-) -> Result<Hook, Diagnostic> {
+) -> Result<(Hook, u8), Diagnostic> {
     if let Some(operand) = operand {
         return Err(Diagnostic::error(operand.at, "a hook has no operand"));
     }
@@ -39,7 +42,15 @@ pub(crate) fn hook(
                 "READ_REQUEST_HDR_HOOK here, or put the rule into the rules of a site or a route",
             ))
         }
-        _ => Ok(hook),
+        _ => Ok((hook, turn(variable.as_str()))),
+    }
+}
+
+fn turn(name: &str) -> u8 {
+    match name {
+        "READ_REQUEST_HDR_HOOK" | "POST_REMAP_HOOK" => 1,
+        "READ_REQUEST_PRE_REMAP_HOOK" => 2,
+        _ => FIRST_TURN,
     }
 }
 

@@ -17,7 +17,7 @@ mod template;
 mod variable;
 
 pub(crate) use condition::{condition, group, group_end};
-pub(crate) use hook::{hook, is_hook};
+pub(crate) use hook::{FIRST_TURN, hook, is_hook};
 pub(crate) use operator::{Checker, OperatorLine};
 pub(crate) use reach::look_for_unreachable;
 

@@ -17,7 +17,11 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Refusal> 
         )),
         "TCP-INFO" => Some((
             "the state of a TCP connection is not looked at",
-            "`forebay top` shows times; the access log has them for each request",
+            "the access log has the times of each request",
+        )),
+        "SSN-TXN-COUNT" => Some((
+            "requests on a connection to the origin are not counted for rules",
+            "TXN-COUNT counts those of the client's connection",
         )),
         "INBOUND" => {
             let of_certificate = |name: &str| qualifier.is_some_and(|q| q.starts_with(name));

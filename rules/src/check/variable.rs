@@ -45,7 +45,6 @@ pub(crate) const NAMES: &[&str] = &[
     "SESSION-FLAG",
     "SESSION-INT16",
     "SESSION-INT8",
-    "SSN-TXN-COUNT",
     "STATE-FLAG",
     "STATE-INT16",
     "STATE-INT8",
@@ -115,7 +114,7 @@ fn plain(word: &Word, name: &str, hook: Hook) -> Checked<Variable> {
         "LAST-CAPTURE" => Variable::LastCapture(0),
         "STATE-INT16" => Variable::Int16(Lifetime::Transaction),
         "SESSION-INT16" => Variable::Int16(Lifetime::Session),
-        "SSN-TXN-COUNT" | "TXN-COUNT" => Variable::TransactionCount,
+        "TXN-COUNT" => Variable::TransactionCount,
         "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
             Variable::Url(url_of(word, name, hook)?, UrlPart::Whole)
         }
@@ -160,6 +159,11 @@ fn qualified(word: &Word, name: &str, qualifier: &Word, hook: Hook) -> Checked<V
     Ok(match name {
         "HEADER" => Variable::Header(Message::AtHand, field(qualifier)?),
         "CLIENT-HEADER" => Variable::Header(Message::ClientRequest, field(qualifier)?),
+        "SERVER-HEADER" if matches!(hook, Hook::ReadResponse | Hook::SendResponse) => {
+            let message = "the request to the origin is not kept";
+            return Err(Diagnostic::error(word.at, message)
+                .hint("HEADER at SEND_REQUEST_HDR_HOOK, and a STATE-FLAG that is looked at here"));
+        }
         "SERVER-HEADER" => Variable::Header(Message::ServerRequest, field(qualifier)?),
         "COOKIE" => Variable::Cookie(cookie(qualifier)?),
         "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
@@ -200,7 +204,6 @@ fn no_qualifier(word: &Word, name: &str, qualifier: &Word) -> Diagnostic {
         "METHOD",
         "STATUS",
         "CACHE",
-        "SSN-TXN-COUNT",
         "TXN-COUNT",
     ];
     if PLAIN.contains(&name) {

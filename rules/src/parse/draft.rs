@@ -12,6 +12,7 @@ use crate::{
 /// A rule in the making.
 pub(super) struct Draft {
     pub(super) hook: Hook,
+    pub(super) turn: u8,
     pub(super) at: At,
     pub(super) last: bool,
     /// Something was wrong with it: it is left out, and so are findings that follow from that.
@@ -55,9 +56,9 @@ pub(super) struct Group {
 }
 
 impl Draft {
-    pub(super) fn new(hook: Hook, at: At) -> Draft {
+    pub(super) fn new((hook, turn): (Hook, u8), at: At) -> Draft {
         let blocks = vec![Block { at, sections: vec![Section::new(SectionKind::If, at)] }];
-        Draft { hook, at, last: false, broken: false, condition_count: 0, blocks }
+        Draft { hook, turn, at, last: false, broken: false, condition_count: 0, blocks }
     }
 
     pub(super) fn section(&mut self) -> Option<&mut Section> {

@@ -73,7 +73,7 @@ impl Structure {
             Scope::Server => Hook::ReadResponse,
             Scope::Route => Hook::Remap,
         };
-        self.draft.get_or_insert_with(|| Draft::new(hook, at))
+        self.draft.get_or_insert_with(|| Draft::new((hook, check::FIRST_TURN), at))
     }
 
     fn count_rule(&mut self, at: At, findings: &mut Findings) {
@@ -101,7 +101,7 @@ impl Structure {
         self.end_rule(findings);
         self.count_rule(at, findings);
         let hook = findings.keep(check::hook(variable, operand.as_ref(), flags, self.scope));
-        let mut draft = Draft::new(hook.unwrap_or(Hook::SendResponse), at);
+        let mut draft = Draft::new(hook.unwrap_or((Hook::SendResponse, 0)), at);
         draft.broken = hook.is_none();
         self.draft = Some(draft);
     }
@@ -241,8 +241,8 @@ impl Structure {
         if let Some(branches) = branches.filter(|_| !draft.broken)
             && self.rules.len() < RULES_PER_FILE_MAX
         {
-            let Draft { hook, at, last, .. } = draft;
-            self.rules.push(Rule { hook, at, branches, last });
+            let Draft { hook, turn, at, last, .. } = draft;
+            self.rules.push(Rule { hook, turn, at, branches, last });
         }
     }
 }

@@ -49,11 +49,14 @@ impl Program {
         let mut counters = Vec::new();
         let mut infos = Vec::new();
         let mut captures = [false; Hook::COUNT];
-        let mut planned: Vec<Vec<(u32, Rule)>> = vec![Vec::new(); lists.len()];
+        let turns: Vec<_> =
+            (0..Rule::TURNS).flat_map(|turn| lists.iter().map(move |list| (turn, list))).collect();
+        let mut planned: Vec<Vec<(u32, Rule)>> = vec![Vec::new(); turns.len()];
         for hook in Hook::ALL {
-            for (list, planned) in lists.iter().zip(&mut planned) {
+            for ((turn, list), planned) in turns.iter().zip(&mut planned) {
                 let file: Arc<str> = list.file.as_str().into();
-                for rule in list.rules.iter().filter(|rule| rule.hook == hook) {
+                let is_due = |rule: &&Rule| rule.hook == hook && rule.turn == *turn;
+                for rule in list.rules.iter().filter(is_due) {
                     let number = infos.len() as u32;
                     let (rule, asks) = resolve::rule(rule, &list.counters, &mut counters);
                     captures[hook as usize] |= asks;

@@ -41,7 +41,7 @@ pub(super) fn run<S: Surroundings, W: Watch>(
             let added = detail.stage.fields.buffer_bytes().saturating_sub(before);
             let ran = Ran { added_bytes: added as u32, ..detail.ran };
             detail.watch.end(*number..*number + 1, ran);
-            if detail.last || rule.last {
+            if detail.last || rule.last && detail.ran.matched {
                 break;
             }
         }

@@ -44,7 +44,7 @@ pub(super) fn run<S: Surroundings, W: Watch>(
         let added_bytes = stage.fields.buffer_bytes().saturating_sub(bytes_before) as u32;
         let Progress { matched, failed_count, last } = progress;
         watch.end(group.rules.clone(), Ran { matched, added_bytes, failed_count });
-        if last || group.last {
+        if last || group.last && matched {
             next = group.list_end as usize;
         }
         if next == group.list_end as usize {

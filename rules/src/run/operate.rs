@@ -148,9 +148,7 @@ fn header<S: Surroundings>(
     }
     match FieldValue::parse(&texts.value) {
         None => Outcome::Failed,
-        Some(value) if value.as_bytes().is_empty() => {
-            done_if(is_set && stage.fields.remove_all(name) > 0)
-        }
+        Some(value) if value.as_bytes().is_empty() => Outcome::Nothing,
         Some(value) if is_set => of_edit(stage.fields.set(name, value)),
         Some(value) => of_edit(stage.fields.append(name, value)),
     }

@@ -61,7 +61,7 @@ fn rule(condition: Option<Tree>, operators: Vec<Operator>) -> Rule {
     let step = |operator| Step::Operate(Operation { operator, last: false, at: At::default() });
     let steps = operators.into_iter().map(step).collect();
     let branches = vec![Branch { condition, steps }];
-    Rule { hook: Hook::Remap, at: At::default(), branches, last: false }
+    Rule { hook: Hook::Remap, turn: 0, at: At::default(), branches, last: false }
 }
 
 fn equals(field: &str, value: &str) -> Tree {

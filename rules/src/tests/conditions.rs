@@ -30,7 +30,6 @@ fn every_condition_is_read_as_what_it_looks_at() {
         ("INTERNAL-TXN}", Variable::Constant(false)),
         ("HEADER:X-A} =a", Variable::Header(Message::AtHand, field("x-a"))),
         ("CLIENT-HEADER:X-A} =a", Variable::Header(Message::ClientRequest, field("x-a"))),
-        ("SERVER-HEADER:X-A} =a", Variable::Header(Message::ServerRequest, field("x-a"))),
         ("COOKIE:id} =a", Variable::Cookie(b"id".as_slice().into())),
         ("CLIENT-URL} =a", Variable::Url(UrlOf::Original, UrlPart::Whole)),
         ("CLIENT-URL:URL} =a", Variable::Url(UrlOf::Original, UrlPart::Whole)),
@@ -104,13 +103,18 @@ fn conditions_on_variables_and_captures_are_read() {
         ("STATE-INT16} =1", Variable::Int16(Lifetime::Transaction)),
         ("STATE-INT16:0} =1", Variable::Int16(Lifetime::Transaction)),
         ("SESSION-INT16} =1", Variable::Int16(Lifetime::Session)),
-        ("SSN-TXN-COUNT} >0", Variable::TransactionCount),
         ("TXN-COUNT} =1", Variable::TransactionCount),
         ("HTTP-CNTL:LOGGING}", Variable::Control(Control::Logging)),
         ("HTTP-CNTL:RESP_CACHEABLE}", Variable::Control(Control::ResponseCacheable)),
         ("HTTP-CNTL:REQ_CACHEABLE}", Variable::Control(Control::RequestCacheable)),
         ("HTTP-CNTL:SERVER_NO_STORE}", Variable::Control(Control::ServerNoStore)),
     ]);
+}
+
+#[test]
+fn the_request_to_the_origin_is_looked_at_until_it_is_answered() {
+    let found = test_at("SEND_REQUEST_HDR_HOOK", "cond %{SERVER-HEADER:X-A} =a");
+    assert_eq!(found.subject, Variable::Header(Message::ServerRequest, field("x-a")));
 }
 
 #[test]

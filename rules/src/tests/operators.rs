@@ -62,13 +62,8 @@ fn operators_on_the_answer_and_on_variables_are_read() {
         ("set-body \"gone away\"", Operator::SetBody(text("gone away"))),
         ("set-conn-dscp 10", Operator::SetDscp(10)),
         ("set-http-cntl LOGGING off", Operator::SetControl(Control::Logging, false)),
-        ("set-http-cntl RESP_CACHEABLE TRUE", {
-            Operator::SetControl(Control::ResponseCacheable, true)
-        }),
-        ("set-http-cntl REQ_CACHEABLE 1", Operator::SetControl(Control::RequestCacheable, true)),
-        ("set-http-cntl SERVER_NO_STORE enable", {
-            Operator::SetControl(Control::ServerNoStore, true)
-        }),
+        ("set-http-cntl LOGGING enable", Operator::SetControl(Control::Logging, true)),
+        ("set-http-cntl LOGGING 1", Operator::SetControl(Control::Logging, true)),
         ("set-plugin-cntl TIMEZONE GMT", Operator::NoOp),
         ("set-plugin-cntl INBOUND_IP_SOURCE PEER", Operator::NoOp),
         ("set-state-flag 15 on", Operator::SetFlag(Lifetime::Transaction, 15, true)),
@@ -80,6 +75,18 @@ fn operators_on_the_answer_and_on_variables_are_read() {
         ("set-session-int16 %{COOKIE:n}", Operator::SetInt16(Lifetime::Session, one("n"))),
     ] {
         assert_eq!(operator_at("SEND_RESPONSE_HDR_HOOK", operator), expected, "{operator}");
+    }
+}
+
+#[test]
+fn what_is_stored_is_switched_before_it_is_decided() {
+    for (control, expected) in [
+        ("RESP_CACHEABLE FALSE", Operator::SetControl(Control::ResponseCacheable, false)),
+        ("REQ_CACHEABLE 0", Operator::SetControl(Control::RequestCacheable, false)),
+        ("SERVER_NO_STORE TRUE", Operator::SetControl(Control::ServerNoStore, true)),
+    ] {
+        let found = operator_at("REMAP_PSEUDO_HOOK", &format!("set-http-cntl {control}"));
+        assert_eq!(found, expected, "{control}");
     }
 }
 
