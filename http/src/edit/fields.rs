@@ -4,7 +4,7 @@ use super::{
     EditError, EditLimits, EditTable, FieldAt,
     block::{ConstantLine, ConstantLines},
     name::{FieldName, FieldValue, name_hash},
-    table::{Line, NONE},
+    table::{Line, NONE, Place},
 };
 use crate::bytes::{find_colon, trim_space};
 
@@ -116,16 +116,22 @@ impl<'b> FieldEdit<'b> {
         value: FieldValue<'_>,
     ) -> Result<FieldAt, EditError> {
         self.scan();
-        self.check_room(name.as_bytes().len() + value.as_bytes().len() + 4, 1)?;
-        Ok(self.push(name, value))
+        let place = self.place_for(name);
+        self.push(place, name, value)
     }
 
     /// One line with this value stands for all lines of this name.
     pub fn set(&mut self, name: &FieldName, value: FieldValue<'_>) -> Result<FieldAt, EditError> {
-        let Some(at) = self.find(name) else {
-            self.check_room(name.as_bytes().len() + value.as_bytes().len() + 4, 1)?;
-            return Ok(self.push(name, value));
-        };
+        self.scan();
+        let place = self.place_for(name);
+        match self.table.live_at(place) {
+            Some(at) => self.set_all(FieldAt(at), value),
+            None => self.push(place, name, value),
+        }
+    }
+
+    /// This value for the first line of a name; the others are taken out.
+    fn set_all(&mut self, at: FieldAt, value: FieldValue<'_>) -> Result<FieldAt, EditError> {
         self.set_value(at, value)?;
         let mut next = self.next_duplicate(at);
         while let Some(duplicate) = next {
@@ -172,14 +178,17 @@ impl<'b> FieldEdit<'b> {
 
     /// Sets or appends a constant line.
     pub fn apply_line(&mut self, line: &ConstantLine) -> Result<FieldAt, EditError> {
-        if line.is_set() && self.find(line.name()).is_some() {
-            return self.set(line.name(), line.value());
-        }
         self.scan();
+        let place = self.place_for(line.name());
+        if line.is_set()
+            && let Some(at) = self.table.live_at(place)
+        {
+            return self.set_all(FieldAt(at), line.value());
+        }
         self.check_room(line.wire().len(), 1)?;
         let start = self.text.len();
         self.text.extend_from_slice(line.wire());
-        Ok(self.add_line(line.name(), start))
+        Ok(self.add_line(place, line.name(), start))
     }
 
     /// Sets or appends each of a run of constant lines, in their order; how many of them found no
@@ -210,15 +219,26 @@ impl<'b> FieldEdit<'b> {
         Ok(())
     }
 
-    /// Appends a line; there is room, and all lines are in the table.
-    fn push(&mut self, name: &FieldName, value: FieldValue<'_>) -> FieldAt {
+    /// Where the name is in the table, or belongs; all lines are in it.
+    fn place_for(&mut self, name: &FieldName) -> Place {
+        self.table.place_for(name.hash(), self.text, name.as_bytes())
+    }
+
+    /// Appends a line, if there is room; all lines are in the table.
+    fn push(
+        &mut self,
+        place: Place,
+        name: &FieldName,
+        value: FieldValue<'_>,
+    ) -> Result<FieldAt, EditError> {
+        self.check_room(name.as_bytes().len() + value.as_bytes().len() + 4, 1)?;
         let start = self.text.len();
         crate::write::field(self.text, name.as_bytes(), value.as_bytes());
-        self.add_line(name, start)
+        Ok(self.add_line(place, name, start))
     }
 
     /// The line that was just written from `start` on comes into the table.
-    fn add_line(&mut self, name: &FieldName, start: usize) -> FieldAt {
+    fn add_line(&mut self, place: Place, name: &FieldName, start: usize) -> FieldAt {
         let name_len = name.as_bytes().len();
         let end = self.text.len();
         let line = Line {
@@ -228,12 +248,13 @@ impl<'b> FieldEdit<'b> {
             value_len: (end - 2 - (start + name_len + 2)) as u32,
             end: end as u32,
             next: NONE,
+            last: NONE,
             name_len: name_len as u16,
         };
         self.scanned = end;
         self.live_count += 1;
         self.is_changed = true;
-        FieldAt(self.table.push(line, self.text))
+        FieldAt(self.table.push_at(place, line))
     }
 
     /// A value that is no longer than the one that was there.
@@ -356,6 +377,7 @@ pub(super) fn line_at(text: &[u8], start: usize) -> Option<(Line, usize)> {
         value_len: value.len() as u32,
         end: (start + end + 1) as u32,
         next: NONE,
+        last: NONE,
         name_len: u16::try_from(name_len).ok()?,
     };
     Some((line, start + end + 1))

@@ -53,6 +53,7 @@ impl FieldIndex {
                 value_len: 0,
                 end: start,
                 next: NONE,
+                last: NONE,
                 name_len: field.name.len() as u16,
             };
             self.table.push(line, &self.names);

@@ -17,6 +17,8 @@ pub(super) struct Line {
     pub(super) end: u32,
     /// The next line of this name, or [`NONE`].
     pub(super) next: u32,
+    /// The last line of this name, if this is the first.
+    pub(super) last: u32,
     /// Bytes of the name.
     pub(super) name_len: u16,
 }
@@ -29,6 +31,9 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Fewest slots of the index.
 const SLOT_COUNT_MIN: usize = 32;
+
+/// Most slots that are made before there are lines: emptying them is work too.
+const SLOT_COUNT_KEPT_MAX: usize = 2_048;
 
 impl Line {
     pub(super) fn is_live(&self) -> bool {
@@ -59,8 +64,7 @@ pub struct EditTable {
     /// Lines in the order in which they were found or added. A [`FieldAt`](super::FieldAt) is an
     /// index of it, so nothing is ever taken out.
     pub(super) lines: Vec<Line>,
-    /// By hash: the first line of a name, and the last in the next word.
-    slots: Vec<[u32; 2]>,
+    slots: Vec<Slot>,
     /// Slots in use.
     used_count: usize,
     /// Bytes of the text that are to go.
@@ -70,18 +74,55 @@ pub struct EditTable {
     pub(super) probe_count: std::cell::Cell<usize>,
 }
 
+/// A name of the index.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    hash: u32,
+    /// Its first line, or [`NONE`] while the slot is empty.
+    first: u32,
+}
+
+const EMPTY: Slot = Slot { hash: 0, first: NONE };
+
+/// Where a name is in the index, or belongs. Good until the next line is pushed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    slot: usize,
+    first: u32,
+}
+
 impl EditTable {
+    /// Forgets all lines. The next head is taken to have about as many as this one, so that runs
+    /// of the same rules do not grow the index each time.
     pub(super) fn clear(&mut self) {
+        let slot_count = match self.used_count {
+            0 => 0,
+            used => (used * 2).next_power_of_two().clamp(SLOT_COUNT_MIN, SLOT_COUNT_KEPT_MAX),
+        };
         self.lines.clear();
         self.slots.clear();
+        self.slots.resize(slot_count, EMPTY);
         self.used_count = 0;
         self.holes.clear();
     }
 
     /// The first line of a name that is still there.
     pub(super) fn find(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<u32> {
-        let slot = self.slots.get(self.slot_of(hash, text, name)?)?;
-        self.live_from(slot[0])
+        self.live_at(self.place_of(hash, text, name)?)
+    }
+
+    /// The first line of the name that is still there.
+    pub(super) fn live_at(&self, place: Place) -> Option<u32> {
+        self.live_from(place.first)
+    }
+
+    /// Where a name is, or is about to be.
+    pub(super) fn place_for(&mut self, hash: u32, text: &[u8], name: &[u8]) -> Place {
+        if (self.used_count + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        // There are slots now.
+        self.place_of(hash, text, name).unwrap_or(Place { slot: 0, first: NONE })
     }
 
     /// This line or the next of its name that is still there.
@@ -97,55 +138,52 @@ impl EditTable {
 
     /// Adds a line behind those of its name.
     pub(super) fn push(&mut self, line: Line, text: &[u8]) -> u32 {
-        if (self.used_count + 1) * 2 > self.slots.len() {
-            self.grow();
-        }
-        let index = self.lines.len() as u32;
         let name = text.get(line.name()).unwrap_or_default();
-        match self.slot_of(line.hash, text, name) {
-            None => {}
-            Some(at) => self.link(at, index),
+        let place = self.place_for(line.hash, text, name);
+        self.push_at(place, line)
+    }
+
+    /// The same for a name whose place is known.
+    pub(super) fn push_at(&mut self, place: Place, line: Line) -> u32 {
+        let index = self.lines.len() as u32;
+        match self.lines.get_mut(place.first as usize) {
+            Some(first) => {
+                let last = std::mem::replace(&mut first.last, index);
+                if let Some(last) = self.lines.get_mut(last as usize) {
+                    last.next = index;
+                }
+            }
+            None => {
+                if let Some(slot) = self.slots.get_mut(place.slot) {
+                    *slot = Slot { hash: line.hash, first: index };
+                    self.used_count += 1;
+                }
+            }
         }
-        self.lines.push(line);
+        self.lines.push(Line { last: index, ..line });
         index
     }
 
-    fn link(&mut self, slot: usize, index: u32) {
-        let Some(slot) = self.slots.get_mut(slot) else {
-            return;
-        };
-        if slot[0] == NONE {
-            *slot = [index, index];
-            self.used_count += 1;
-            return;
-        }
-        let last = std::mem::replace(&mut slot[1], index);
-        if let Some(last) = self.lines.get_mut(last as usize) {
-            last.next = index;
-        }
-    }
-
-    /// The slot of a name, or the empty one where it belongs; `None` only before there is any.
-    fn slot_of(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<usize> {
+    /// `None` only before there is any slot.
+    fn place_of(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<Place> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
         // At most half of the slots are in use, so an empty one ends this.
         loop {
             self.count_probe();
-            let [first, _] = *self.slots.get(at)?;
-            let Some(line) = self.lines.get(first as usize) else {
-                return Some(at);
-            };
-            let is_same = || {
-                let other = text.get(line.name()).unwrap_or_default();
-                // Most names come in one case; and that comparison is one call.
-                other == name || other.eq_ignore_ascii_case(name)
-            };
-            if line.hash == hash && is_same() {
-                return Some(at);
+            let slot = *self.slots.get(at)?;
+            if slot.first == NONE || slot.hash == hash && self.is_named(slot.first, text, name) {
+                return Some(Place { slot: at, first: slot.first });
             }
             at = (at + 1) & mask;
         }
+    }
+
+    fn is_named(&self, index: u32, text: &[u8], name: &[u8]) -> bool {
+        let line = self.lines.get(index as usize);
+        let other = line.and_then(|line| text.get(line.name())).unwrap_or_default();
+        // Most names come in one case; and that comparison is one call.
+        other == name || other.eq_ignore_ascii_case(name)
     }
 
     /// Counts a step, in tests.
@@ -158,16 +196,13 @@ impl EditTable {
     fn grow(&mut self) {
         let count = (self.slots.len() * 2).max(SLOT_COUNT_MIN);
         let old_count = self.slots.len();
-        self.slots.resize(count + old_count, [NONE; 2]);
+        self.slots.resize(count + old_count, EMPTY);
         self.slots.copy_within(0..old_count, count);
         let (new, old) = self.slots.split_at_mut(count);
-        new.fill([NONE; 2]);
-        for slot in old.iter().filter(|slot| slot[0] != NONE) {
-            let Some(line) = self.lines.get(slot[0] as usize) else {
-                continue;
-            };
-            let mut at = line.hash as usize & (count - 1);
-            while new.get(at).is_some_and(|slot| slot[0] != NONE) {
+        new.fill(EMPTY);
+        for slot in old.iter().filter(|slot| slot.first != NONE) {
+            let mut at = slot.hash as usize & (count - 1);
+            while new.get(at).is_some_and(|slot| slot.first != NONE) {
                 at = (at + 1) & (count - 1);
             }
             if let Some(place) = new.get_mut(at) {

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use forebay_http::edit::{ConstantLine, ConstantLines, FieldName, FieldValue};
 
 use super::{
-    Action, Group, Op, Part, Test,
+    Action, Group, NONE, Op, Part, Test,
     change::{Looks, Place, changed_by, looks_at},
     filter::{self, assign_memos},
     merge::{Unit, each_step, test_key, units},
+    sight::assign_sights,
 };
 use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Template, Tree};
 
@@ -78,7 +79,7 @@ impl Compile {
     /// Nested as deep as the parser let rules be nested.
     fn branches(&mut self, branches: &[Branch], is_rule: bool) {
         let end = self.label();
-        for branch in branches {
+        for (index, branch) in branches.iter().enumerate() {
             let (body, next) = (self.label(), self.label());
             if let Some(condition) = &branch.condition {
                 self.condition(condition, body, next);
@@ -88,7 +89,9 @@ impl Compile {
                 self.part.code.push(Op::Matched);
             }
             self.steps(&branch.steps, is_rule && branch.condition.is_none());
-            self.part.code.push(Op::Jump(end.0));
+            if index + 1 < branches.len() {
+                self.part.code.push(Op::Jump(end.0));
+            }
             self.place(next);
         }
         self.place(end);
@@ -134,7 +137,7 @@ impl Compile {
         if let Some(version) = version {
             self.looks.entry((number, version)).or_default().push(part.code.len());
         }
-        part.code.push(Op::Test { test: number, memo: None, yes: yes.0, no: no.0 });
+        part.code.push(Op::Test { test: number, memo: NONE, sight: NONE, yes: yes.0, no: no.0 });
     }
 
     fn steps(&mut self, steps: &[Step], always: bool) {
@@ -204,6 +207,7 @@ impl Compile {
 
     fn finish(mut self) -> Part {
         assign_memos(&mut self.part, &self.looks);
+        assign_sights(&mut self.part, &self.looks);
         self.part
     }
 

@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
-use super::{Filter, Op, Part};
+use super::{Filter, NONE, Op, Part, sight::by_subject};
 use crate::{ast::Matcher, limits::REGEX_BYTES_MAX};
 
 /// Fewer are asked one by one as fast.
 const REGEX_COUNT_MIN: usize = 4;
-
-/// A memo that has no filter.
-const NONE: u32 = u32::MAX;
 
 /// Steps that look at the same condition while nothing has changed what it looks at, by test and
 /// version of what it looks at.
@@ -20,14 +17,9 @@ pub(super) type Looks = BTreeMap<(u32, u32), Vec<usize>>;
 
 /// Gives a memo to each condition that is looked at more than once, and to each regex of a filter.
 pub(super) fn assign_memos(part: &mut Part, looks: &Looks) {
-    let mut by_text: BTreeMap<(String, u32), Vec<(u32, u32)>> = BTreeMap::new();
-    for (test, version) in looks.keys() {
-        let condition = &part.tests[*test as usize];
-        if matches!(condition.matcher, Matcher::Regex(_)) && condition.locations.is_none() {
-            let text = (format!("{:?}", condition.subject), *version);
-            by_text.entry(text).or_default().push((*test, *version));
-        }
-    }
+    let by_text = by_subject(part, looks, |test| {
+        matches!(test.matcher, Matcher::Regex(_)) && test.locations.is_none()
+    });
     let mut filtered = std::collections::BTreeSet::new();
     for group in by_text.values().filter(|group| group.len() >= REGEX_COUNT_MIN) {
         let Some(set) = set_of(part, group) else {
@@ -63,7 +55,7 @@ fn set_of(part: &Part, group: &[(u32, u32)]) -> Option<RegexSet> {
 fn remember(part: &mut Part, places: &[usize], filter: u32) {
     for place in places {
         if let Op::Test { memo, .. } = &mut part.code[*place] {
-            *memo = Some(part.memo_count as u32);
+            *memo = part.memo_count as u32;
         }
     }
     part.filter_of_memo.push(filter);

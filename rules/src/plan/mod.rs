@@ -6,12 +6,13 @@ mod filter;
 mod merge;
 mod part;
 mod resolve;
+mod sight;
 
 use std::sync::Arc;
 
 use forebay_http::edit::FieldName;
 
-pub(crate) use part::{Action, Filter, Group, Op, Part, Test};
+pub(crate) use part::{Action, Filter, Group, NONE, Op, Part, Test};
 
 use crate::{
     ast::{Hook, Rule, Rules},

@@ -16,6 +16,8 @@ pub(crate) struct Part {
     pub(crate) actions: Vec<Action>,
     /// Conditions that are remembered.
     pub(crate) memo_count: usize,
+    /// Texts that are kept.
+    pub(crate) sight_count: usize,
     /// Regexes that look at the same text.
     pub(crate) filters: Vec<Filter>,
     /// For each memo the number of its filter, or a number that no filter has.
@@ -37,13 +39,19 @@ pub(crate) struct Group {
     pub(crate) last: bool,
 }
 
+/// No memo, no filter, no kept text.
+pub(crate) const NONE: u32 = u32::MAX;
+
 /// One step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     /// Goes on at `yes` if the condition holds, else at `no`.
     Test {
         test: u32,
-        memo: Option<u32>,
+        /// Under which it is remembered, or [`NONE`].
+        memo: u32,
+        /// Under which the text that it looks at is kept, or [`NONE`].
+        sight: u32,
         yes: u32,
         no: u32,
     },
@@ -72,7 +80,7 @@ pub(crate) struct Test {
     pub(crate) subject: Variable,
     pub(crate) matcher: Matcher,
     /// Of a regex, if somebody may want to know what it has found.
-    pub(crate) locations: Option<RefCell<CaptureLocations>>,
+    pub(crate) locations: Option<Box<RefCell<CaptureLocations>>>,
 }
 
 /// What is done.
@@ -86,7 +94,9 @@ pub(crate) enum Action {
 impl Test {
     pub(crate) fn new(test: &ast::Test, captures: bool) -> Test {
         let locations = match &test.matcher {
-            Matcher::Regex(regex) if captures => Some(RefCell::new(regex.capture_locations())),
+            Matcher::Regex(regex) if captures => {
+                Some(Box::new(RefCell::new(regex.capture_locations())))
+            }
             _ => None,
         };
         Test { subject: test.subject.clone(), matcher: test.matcher.clone(), locations }

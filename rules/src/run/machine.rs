@@ -2,13 +2,13 @@
 
 use super::{
     Effects, Outcome, Ran, Stage, Surroundings, Texts, Watch,
-    look::look,
+    look::{Seen, look},
     matching::{as_text, captures, holds},
     operate::operate,
 };
 use crate::{
     ast::Matcher,
-    plan::{Action, Filter, Group, Op, Part, Test},
+    plan::{Action, Filter, Group, NONE, Op, Part, Test},
 };
 
 /// A condition was not looked at yet, does not hold, holds.
@@ -34,6 +34,7 @@ pub(super) fn run<S: Surroundings, W: Watch>(
     let mut effects = Effects::default();
     texts.memo.clear();
     texts.memo.resize(part.memo_count, UNKNOWN);
+    texts.kept.begin(part.sight_count);
     let mut next = 0;
     while let Some(group) = part.groups.get(next) {
         next += 1;
@@ -64,13 +65,13 @@ fn run_group<S: Surroundings>(
     let mut at = group.start;
     while let Some(op) = part.code.get(at as usize) {
         at = match op {
-            Op::Test { test, memo, yes, no } => {
+            Op::Test { test, memo, sight, yes, no } => {
                 let Some(test) = part.tests.get(*test as usize) else {
                     break;
                 };
-                let held = match memo {
-                    None => look_at(test, stage, texts, None),
-                    Some(memo) => remembered(part, *memo, test, stage, texts),
+                let held = match *memo {
+                    NONE => test_now(test, *sight, stage, texts),
+                    memo => remembered(part, memo, test, *sight, stage, texts),
                 };
                 if held { *yes } else { *no }
             }
@@ -99,6 +100,7 @@ fn remembered<S: Surroundings>(
     part: &Part,
     memo: u32,
     test: &Test,
+    sight: u32,
     stage: &mut Stage<'_, '_, S>,
     texts: &mut Texts,
 ) -> bool {
@@ -109,7 +111,7 @@ fn remembered<S: Surroundings>(
     }
     let filter = part.filter_of_memo.get(memo).and_then(|at| part.filters.get(*at as usize));
     let held = !filter.is_some_and(|filter| rules_out(filter, test, stage, texts))
-        && look_at(test, stage, texts, None);
+        && test_now(test, sight, stage, texts);
     if let Some(place) = texts.memo.get_mut(memo) {
         *place = if held { HOLDS } else { FAILS };
     }
@@ -136,6 +138,27 @@ fn rules_out<S: Surroundings>(
         memos.fill(FAILS);
     }
     true
+}
+
+/// Looks at the text that is kept under this number, or at the subject itself.
+fn test_now<S: Surroundings>(
+    test: &Test,
+    number: u32,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+) -> bool {
+    if number == NONE {
+        return look_at(test, stage, texts, None);
+    }
+    let Texts { sight, captured, value, kept, .. } = texts;
+    if let Some(text) = kept.get(number) {
+        return holds(&test.matcher, Seen::Text(text), value);
+    }
+    let seen = look(&test.subject, stage, sight, captured);
+    if let Seen::Text(text) = seen {
+        kept.keep(number, text);
+    }
+    holds(&test.matcher, seen, value)
 }
 
 /// Does the condition, its `[NOT]` left aside, hold now? What was looked at is shown in `shown`.

@@ -3,6 +3,7 @@
 mod cookie;
 mod destination;
 mod detail;
+mod kept;
 mod look;
 mod machine;
 mod matching;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use forebay_http::edit::FieldIndex;
 
-use super::{Url, destination::UrlText};
+use super::{Url, destination::UrlText, kept::Kept};
 
 /// What rules may make.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,7 @@ pub struct Texts {
     pub(super) captured: Captured,
     /// What conditions were found to be: see `machine`.
     pub(super) memo: Vec<u8>,
+    pub(super) kept: Kept,
 }
 
 /// What looking at a variable needs.
