@@ -55,6 +55,7 @@ pub(super) fn run(
         texts: Texts::default(),
         table: EditTable::default(),
         hooks: Vec::new(),
+        new_body: None,
     };
     exchange.world.cache.set(CacheResult::None);
     let mut changed: Option<Request> = None;
@@ -65,6 +66,7 @@ pub(super) fn run(
             Early::Changed(request) => changed = Some(request),
             Early::Answered(answer, body) => {
                 let ruled = runner.send_response(answer.clone(), request)?;
+                let body = runner.new_body.take().filter(|_| !body.is_empty()).unwrap_or(body);
                 return Ok(runner.course((answer, ruled), (None, Some(body)), Some(hook)));
             }
         }
@@ -98,6 +100,8 @@ struct Runner<'a> {
     texts: Texts,
     table: EditTable,
     hooks: Vec<HookTrace>,
+    /// What the last rules have for the body of an answer that rules gave.
+    new_body: Option<String>,
 }
 
 impl Runner<'_> {
@@ -204,13 +208,18 @@ impl Runner<'_> {
         }
         let sees = (Some(request.head().fields()), Some(answer.status));
         let fields = std::mem::take(&mut answer.fields);
-        let (bytes, effects) = self.run(hook, fields, request, sees);
+        let (mut bytes, effects) = self.run(hook, fields, request, sees);
+        // A status that says what the body is stays.
+        let may_change = !matches!(answer.status, 204 | 206 | 304);
+        if let Some(location) = effects.location.as_ref().filter(|_| may_change) {
+            set(&mut bytes, b"location", self.texts.get(location))?;
+        }
+        self.new_body = effects.body.as_ref().map(|range| shown(self.texts.get(range)));
         answer.fields = FieldBlock::parse(&bytes).ok_or("rules left no head")?;
         if let Some(reason) = &effects.reason {
             answer.reason = Some(shown(self.texts.get(reason)));
         }
-        // A status that says what the body is stays.
-        if !matches!(answer.status, 204 | 206 | 304) {
+        if may_change {
             answer.status = effects.status.unwrap_or(answer.status);
         }
         Ok(answer)
@@ -236,12 +245,17 @@ fn set_host(fields: &mut Vec<u8>, url: Url<'_>) -> Result<(), String> {
         host.push(b':');
         write::decimal(&mut host, u64::from(port));
     }
-    let no_host = || format!("{} is no host", shown(&host));
-    let name = FieldName::parse(b"Host").ok_or_else(no_host)?;
-    let value = FieldValue::parse(&host).ok_or_else(no_host)?;
+    set(fields, b"Host", &host)
+}
+
+/// One line of this name.
+fn set(fields: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), String> {
+    let problem = || format!("{} cannot be the {}", shown(value), shown(name));
+    let name = FieldName::parse(name).ok_or_else(problem)?;
+    let value = FieldValue::parse(value).ok_or_else(problem)?;
     let mut table = EditTable::default();
     let mut edit = FieldEdit::new(fields, 0, &mut table, EditLimits::default());
-    edit.set(&name, value).map_err(|_| no_host())?;
+    edit.set(&name, value).map_err(|_| problem())?;
     edit.finish();
     Ok(())
 }
