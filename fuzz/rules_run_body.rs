@@ -4,7 +4,7 @@
 use std::{cell::Cell, net::IpAddr};
 
 use forebay_http::{
-    edit::{EditLimits, EditTable, FieldEdit},
+    edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue},
     fields::FieldBlock,
 };
 use forebay_rules::{
@@ -79,10 +79,8 @@ impl<const DETAILED: bool> Watch for Failures<DETAILED> {
 pub(crate) fn rules_run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (text, head) = text.split_once('\0').unwrap_or((&text, HEAD));
-    let head = head.lines().map(|line| format!("{line}\r\n")).collect::<String>();
-    let is_head =
-        FieldBlock::parse(head.as_bytes()).is_some_and(|block| block.fields().iter().count() < 32);
-    let head = if is_head { head } else { HEAD.replace('\n', "\r\n") };
+    let lines: Option<String> = head.lines().take(32).map(line).collect();
+    let head = lines.or_else(|| HEAD.lines().map(line).collect()).unwrap_or_default();
     for scope in [Scope::Server, Scope::Route] {
         let found = read("fuzz", text, scope);
         if !found.is_usable() {
@@ -97,6 +95,14 @@ pub(crate) fn rules_run(bytes: &[u8]) {
             run::<true>(&program, hook, &head, TIGHT, SMALL);
         }
     }
+}
+
+/// As the server writes what its parser let through.
+fn line(line: &str) -> Option<String> {
+    let (name, value) = line.split_once(':')?;
+    FieldName::parse(name.as_bytes())?;
+    let value = FieldValue::parse(value.as_bytes())?;
+    Some(format!("{name}: {}\r\n", str::from_utf8(value.as_bytes()).ok()?))
 }
 
 /// What rules made: field lines sorted by name, then everything else.

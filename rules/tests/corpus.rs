@@ -1,12 +1,8 @@
 //! Replays every corpus file of the fuzz targets, so that a plain `cargo test` keeps what the
-//! fuzzer has found. With `FUZZ_SECONDS` set each target also runs on mutations of its corpus for
-//! so long; a failure prints the file, the seed and the text.
+//! fuzzer has found. With `FUZZ_RUNS=n` each target also runs on n mutations of its corpus, for
+//! where there is no fuzzer; a failure prints the seed and the text.
 
-use std::{
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path};
 
 #[path = "../../fuzz/rules_bodies.rs"]
 mod bodies;
@@ -20,9 +16,9 @@ fn replay(target: &str, body: fn(&[u8])) {
         body(bytes);
     }
     assert!(corpus.len() >= 10, "only {} files", corpus.len());
-    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    if let Some(seconds) = seconds {
-        mutate(&corpus, Duration::from_secs(seconds), body);
+    let run_count = std::env::var("FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
+    if let Some(run_count) = run_count {
+        mutate(target, &corpus, run_count, body);
     }
 }
 
@@ -49,11 +45,11 @@ impl Random {
     }
 }
 
-fn mutate(corpus: &[(String, Vec<u8>)], time: Duration, body: fn(&[u8])) {
-    let start = Instant::now();
-    let mut seed = 0_u64;
-    while start.elapsed() < time {
-        seed += 1;
+fn mutate(target: &str, corpus: &[(String, Vec<u8>)], run_count: u64, body: fn(&[u8])) {
+    for seed in 1..=run_count {
+        if seed % 10_000 == 0 {
+            println!("{target}: {seed} mutations");
+        }
         let mut random = Random(seed << 32 | 0x9e37_79b9);
         let mut bytes = corpus[random.below(corpus.len())].1.clone();
         for _ in 0..1 + random.below(4) {
@@ -65,7 +61,6 @@ fn mutate(corpus: &[(String, Vec<u8>)], time: Duration, body: fn(&[u8])) {
             panic!("seed {seed}: {:?}", String::from_utf8_lossy(&bytes));
         }
     }
-    println!("{seed} mutations");
 }
 
 /// Swaps lines, bytes and stretches with those of another file.
