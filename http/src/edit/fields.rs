@@ -321,7 +321,14 @@ impl<'b> FieldEdit<'b> {
     }
 
     /// Puts all lines into the table that are not in it.
+    #[inline]
     pub(super) fn scan(&mut self) {
+        if self.scanned < self.text.len() {
+            self.scan_rest();
+        }
+    }
+
+    fn scan_rest(&mut self) {
         while self.scanned < self.text.len() {
             let Some((line, end)) = line_at(self.text, self.scanned) else {
                 // No line: the caller broke its word. What stands there stays as it is.

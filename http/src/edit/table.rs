@@ -117,6 +117,7 @@ impl EditTable {
     }
 
     /// Where a name is, or is about to be.
+    #[inline]
     pub(super) fn place_for(&mut self, hash: u32, text: &[u8], name: &[u8]) -> Place {
         if (self.used_count + 1) * 2 > self.slots.len() {
             self.grow();
@@ -144,6 +145,7 @@ impl EditTable {
     }
 
     /// The same for a name whose place is known.
+    #[inline]
     pub(super) fn push_at(&mut self, place: Place, line: Line) -> u32 {
         let index = self.lines.len() as u32;
         match self.lines.get_mut(place.first as usize) {
@@ -165,6 +167,7 @@ impl EditTable {
     }
 
     /// `None` only before there is any slot.
+    #[inline]
     fn place_of(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<Place> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
@@ -192,6 +195,7 @@ impl EditTable {
         self.probe_count.set(self.probe_count.get() + 1);
     }
 
+    #[cold]
     /// Doubles the slots. Names are not compared again: each slot is of another name.
     fn grow(&mut self) {
         let count = (self.slots.len() * 2).max(SLOT_COUNT_MIN);

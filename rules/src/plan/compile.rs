@@ -9,7 +9,7 @@ use super::{
     change::{Looks, Place, changed_by, looks_at},
     filter::{self, assign_memos},
     merge::{Unit, each_step, test_key, units},
-    sight::assign_sights,
+    sight::{assign_sights, compare_kept},
 };
 use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Template, Tree};
 
@@ -200,7 +200,7 @@ impl Compile {
                     resolve(at, no);
                 }
                 Op::Jump(to) => resolve(at, to),
-                Op::Matched | Op::Last | Op::Act(_) | Op::End => {}
+                Op::Equals { .. } | Op::Matched | Op::Last | Op::Act(_) | Op::End => {}
             }
         }
     }
@@ -208,6 +208,7 @@ impl Compile {
     fn finish(mut self) -> Part {
         assign_memos(&mut self.part, &self.looks);
         assign_sights(&mut self.part, &self.looks);
+        compare_kept(&mut self.part);
         self.part
     }
 

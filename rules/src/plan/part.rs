@@ -18,6 +18,8 @@ pub(crate) struct Part {
     pub(crate) memo_count: usize,
     /// Texts that are kept.
     pub(crate) sight_count: usize,
+    /// What texts are compared with, one behind the other.
+    pub(crate) texts: Vec<u8>,
     /// Regexes that look at the same text.
     pub(crate) filters: Vec<Filter>,
     /// For each memo the number of its filter, or a number that no filter has.
@@ -52,6 +54,16 @@ pub(crate) enum Op {
         memo: u32,
         /// Under which the text that it looks at is kept, or [`NONE`].
         sight: u32,
+        yes: u32,
+        no: u32,
+    },
+    /// The same for a condition that is not remembered and compares a kept text: with this part of
+    /// the program's texts.
+    Equals {
+        test: u32,
+        sight: u32,
+        start: u32,
+        end: u32,
         yes: u32,
         no: u32,
     },

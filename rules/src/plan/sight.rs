@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Op, Part, filter::Looks};
-use crate::ast::Variable;
+use super::{NONE, Op, Part, filter::Looks};
+use crate::ast::{Compare, Matcher, Variable};
 
 /// Conditions by the text of their subject and its version.
 pub(super) fn by_subject<'p>(
@@ -36,5 +36,23 @@ pub(super) fn assign_sights(part: &mut Part, looks: &Looks) {
             }
         }
         part.sight_count += 1;
+    }
+}
+
+/// Makes the commonest condition a step of its own, with its text among the others: whether a kept
+/// text is this one.
+pub(super) fn compare_kept(part: &mut Part) {
+    for op in &mut part.code {
+        let Op::Test { test, memo: NONE, sight, yes, no } = *op else {
+            continue;
+        };
+        let matcher = &part.tests[test as usize].matcher;
+        if let Matcher::Text { how: Compare::Equal, with, nocase: false } = matcher
+            && sight != NONE
+        {
+            let start = part.texts.len() as u32;
+            part.texts.extend_from_slice(with);
+            *op = Op::Equals { test, sight, start, end: part.texts.len() as u32, yes, no };
+        }
     }
 }

@@ -22,6 +22,7 @@ impl Kept {
         self.places.resize(count, UNKNOWN);
     }
 
+    #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&[u8]> {
         let (start, end) = *self.places.get(number as usize)?;
         self.bytes.get(start as usize..end as usize)

@@ -75,6 +75,14 @@ fn run_group<S: Surroundings>(
                 };
                 if held { *yes } else { *no }
             }
+            Op::Equals { test, sight, start, end, yes, no } => {
+                let with = part.texts.get(*start as usize..*end as usize);
+                let held = match (texts.kept.get(*sight), part.tests.get(*test as usize)) {
+                    (None, Some(test)) => test_now(test, *sight, stage, texts),
+                    (seen, _) => seen == with,
+                };
+                if held { *yes } else { *no }
+            }
             Op::Matched => {
                 progress.matched = true;
                 at + 1
