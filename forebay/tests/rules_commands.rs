@@ -449,8 +449,9 @@ fn a_test_file_that_is_wrong_is_named_with_its_line() {
 #[test]
 fn rules_are_tried_in_the_order_and_by_the_laws_of_the_server() {
     let folder = Folder::new();
-    write(&folder, "first.rules", "cond %{POST_REMAP_HOOK}\nset-header X-A 1\n");
-    let late = "cond %{REMAP_PSEUDO_HOOK}\nadd-header X-A 2\nset-destination HOST b.test\n\
+    write(&folder, "first.rules", "cond %{SEND_REQUEST_HDR_HOOK}\nset-header X-A 1\n");
+    let late = "cond %{SEND_REQUEST_HDR_HOOK}\nadd-header X-A 2\n\n\
+                cond %{REMAP_PSEUDO_HOOK}\nset-destination HOST b.test\n\
                 set-destination PORT 81\n\ncond %{SEND_RESPONSE_HDR_HOOK}\nset-status 404\n";
     write(&folder, "late.rules", late);
     let files = "scope route\nrules late.rules\nscope server\nrules first.rules\n";
