@@ -47,7 +47,8 @@ fn rules() -> String {
     rule("SEND_RESPONSE_HDR_HOOK", "add-header X-Add-1 one\nadd-header X-Add-2 two");
     rule("SEND_RESPONSE_HDR_HOOK", "set-header X-Set-1 one\nset-header X-Fixed 2");
     rule("READ_REQUEST_HDR_HOOK", "set-header X-Early %{METHOD}");
-    rule("READ_REQUEST_HDR_HOOK", "cond %{CLIENT-URL:QUERY} =none\nset-destination QUERY a");
+    rule("READ_REQUEST_HDR_HOOK", "cond %{CLIENT-URL:PATH} =small\nset-destination QUERY c");
+    rule("READ_REQUEST_HDR_HOOK", "cond %{CLIENT-HEADER:Host} =b\nset-destination HOST a.example");
     rule("SEND_RESPONSE_HDR_HOOK", "set-header X-Now \"%{NOW:YEAR} %{ID:UNIQUE} %{IP:CLIENT}\"");
     rule(
         "SEND_RESPONSE_HDR_HOOK",
@@ -64,7 +65,8 @@ fn rules() -> String {
             format!("cond %{{CLIENT-HEADER:User-Agent}} /bot-{number}[.x]/\nrm-header {name}");
         rule("SEND_RESPONSE_HDR_HOOK", &regex);
     }
-    assert_eq!(text.matches("cond %{SEND").count() + text.matches("cond %{READ").count(), 100);
+    let count = text.matches("cond %{SEND").count() + text.matches("cond %{READ").count();
+    assert!(count >= 100, "{count} rules");
     text
 }
 

@@ -45,7 +45,7 @@ impl Ruling<'_> {
         status: Option<u16>,
     ) -> Result<(FieldBlock, Option<u16>), Fault> {
         let mut scratch = self.worker.rule_scratch.borrow_mut();
-        let RuleScratch { table, texts } = &mut *scratch;
+        let RuleScratch { table, texts, .. } = &mut *scratch;
         let mut bytes = block.into_bytes();
         let edit = FieldEdit::new(&mut bytes, 0, table, edit_limits(self.config));
         let at_hand = AtHand { edit, status, is_client_request: false };

@@ -3,8 +3,10 @@
 //! What they leave is written as a request head and parsed like one that has come from a client:
 //! nothing that a rule makes is believed more than that, and all later steps see one request.
 
+use std::sync::LazyLock;
+
 use forebay_http::authority::Authority;
-use forebay_http::edit::{FieldEdit, FieldName, FieldValue};
+use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue};
 use forebay_http::request::{HeadLimits, RequestHead, RequestParts, Version, parse_request};
 use forebay_http::write;
 use forebay_rules::ast::Hook;
@@ -63,7 +65,7 @@ pub(crate) fn rule_request<'b>(
         return Ok(Ruled::Same);
     }
     let mut scratch = ruling.worker.rule_scratch.borrow_mut();
-    let RuleScratch { table, texts } = &mut *scratch;
+    let RuleScratch { table, texts, line } = &mut *scratch;
     let text = &mut into.text;
     text.clear();
     for field in ruling.view.fields.iter() {
@@ -82,8 +84,9 @@ pub(crate) fn rule_request<'b>(
         return Ok(Ruled::Same);
     }
     let url = texts.url().unwrap_or(ruling.view.url);
-    if effects.url_changed {
-        set_host(text, table, url)?;
+    let was = ruling.view.url;
+    if (url.host, url.port) != (was.host, was.port) {
+        set_host(text, table, line, url)?;
     }
     let line_bytes = write_request_line(text, ruling.view.method, url, version);
     text.rotate_right(line_bytes);
@@ -112,24 +115,27 @@ impl OwnAnswer {
 /// Host follows the URL, as whoever is asked needs it (RFC 9110 §7.2).
 fn set_host(
     text: &mut Vec<u8>,
-    table: &mut forebay_http::edit::EditTable,
+    table: &mut EditTable,
+    host: &mut Vec<u8>,
     url: Url<'_>,
 ) -> Result<(), Fault> {
-    if url.host.is_empty() {
-        return Ok(());
-    }
-    let mut host = url.host.to_vec();
+    host.clear();
+    host.extend_from_slice(url.host);
     if let Some(port) = url.port {
         host.push(b':');
-        write::decimal(&mut host, u64::from(port));
+        write::decimal(host, u64::from(port));
     }
-    let value = FieldValue::parse(&host).filter(|_| Authority::parse(&host).is_some());
-    let name = FieldName::parse(b"Host").ok_or(Fault::Rules)?;
-    let limits = forebay_http::edit::EditLimits { bytes_max: u32::MAX, line_count_max: u32::MAX };
+    let is_authority = Authority::parse(host).is_some();
+    let value = FieldValue::parse(host).filter(|_| is_authority).ok_or(Fault::Rules)?;
+    // The head as a whole is measured when it is parsed.
+    let limits = EditLimits { bytes_max: u32::MAX, line_count_max: u32::MAX };
     let mut edit = FieldEdit::new(text, 0, table, limits);
-    edit.set(&name, value.ok_or(Fault::Rules)?).map_err(|_| Fault::Rules)?;
+    edit.set(&HOST, value).map_err(|_| Fault::Rules)?;
     Ok(())
 }
+
+static HOST: LazyLock<FieldName> =
+    LazyLock::new(|| FieldName::parse(b"Host").expect("it is a token"));
 
 /// Appends the request line; how many bytes it has.
 fn write_request_line(text: &mut Vec<u8>, method: &[u8], url: Url<'_>, version: Version) -> usize {

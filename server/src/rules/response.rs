@@ -27,7 +27,7 @@ impl Ruling<'_> {
             return (head.status, None);
         }
         let mut scratch = self.worker.rule_scratch.borrow_mut();
-        let RuleScratch { table, texts } = &mut *scratch;
+        let RuleScratch { table, texts, line } = &mut *scratch;
         let edit = FieldEdit::new(text, head.fields_start, table, edit_limits(self.config));
         let status = Some(head.status);
         let at_hand = AtHand { edit, status, is_client_request: false };
@@ -38,9 +38,9 @@ impl Ruling<'_> {
         let status = effects.status.filter(|_| may_change(head.status)).unwrap_or(head.status);
         let reason = effects.reason.as_ref().map(|range| texts.get(range));
         if status != head.status || reason.is_some() {
-            let mut line = Vec::with_capacity(64);
-            write::status_line_with(&mut line, status, reason);
-            text.splice(head.head_start..head.fields_start, line);
+            line.clear();
+            write::status_line_with(line, status, reason);
+            text.splice(head.head_start..head.fields_start, line.iter().copied());
         }
         (status, effects.body.as_ref().map(|range| texts.get(range).into()))
     }

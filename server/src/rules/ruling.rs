@@ -20,6 +20,8 @@ use crate::worker::Worker;
 pub(crate) struct RuleScratch {
     pub(super) table: EditTable,
     pub(super) texts: Texts,
+    /// A line that is being put together.
+    pub(super) line: Vec<u8>,
 }
 
 /// The rules that hold for one request, and what they see of it.
