@@ -16,10 +16,10 @@ pub(crate) const CONFIG_ERRORS_MAX: usize = 50;
 /// What fits on a terminal; the rest of a line is not shown.
 pub(crate) const CONFIG_LINE_CHARS_MAX: usize = 160;
 
-/// Bytes of all field lines of a head that rules have changed: what most clients take.
-pub(crate) const RULED_HEAD_BYTES_MAX: u32 = 64 << 10;
+/// Bytes of field lines that rules may add to a head, beyond what may be received.
+pub(crate) const RULED_BYTES_MAX: u32 = 64 << 10;
 
-/// Field lines of such a head.
+/// Field lines that they may add.
 pub(crate) const RULED_LINE_COUNT_MAX: u32 = 1000;
 
 /// One of so many runs of rules is timed: two looks at the clock for each rule cost more than most

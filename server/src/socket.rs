@@ -55,11 +55,9 @@ impl Socket {
         let stream = self.stream.borrow();
         let socket = socket2::SockRef::from(&*stream);
         let class = u32::from(dscp) << 2;
+        // Of a socket for both families either may count; of the others one fails.
         // A mark is a wish: networks ignore it, and so does the answer if it can't be set.
-        let _ = match stream.peer_addr() {
-            Ok(SocketAddr::V6(_)) => socket.set_tclass_v6(class),
-            _ => socket.set_tos_v4(class),
-        };
+        let _ = (socket.set_tos_v4(class), socket.set_tclass_v6(class));
     }
 
     /// Our own address and port.

@@ -47,7 +47,7 @@ fn rules() -> String {
     rule("SEND_RESPONSE_HDR_HOOK", "add-header X-Add-1 one\nadd-header X-Add-2 two");
     rule("SEND_RESPONSE_HDR_HOOK", "set-header X-Set-1 one\nset-header X-Fixed 2");
     rule("READ_REQUEST_HDR_HOOK", "set-header X-Early %{METHOD}");
-    rule("READ_REQUEST_HDR_HOOK", "cond %{CLIENT-URL:PATH} =small\nset-destination QUERY c");
+    rule("READ_REQUEST_HDR_HOOK", "cond %{CLIENT-URL:PATH} =large\nset-destination QUERY c");
     rule("READ_REQUEST_HDR_HOOK", "cond %{CLIENT-HEADER:Host} =b\nset-destination HOST a.example");
     rule("SEND_RESPONSE_HDR_HOOK", "set-header X-Now \"%{NOW:YEAR} %{ID:UNIQUE} %{IP:CLIENT}\"");
     rule(

@@ -93,10 +93,11 @@ impl Client {
     /// What rules see, if there are any, of the connection and of the request that it brought last.
     pub(crate) fn facts(&self, has_rules: bool) -> Facts {
         if has_rules && self.local.get().is_none() {
-            self.local.set(self.socket.local());
+            self.local.set(self.socket.local().map(canonical));
         }
         Facts {
-            client: self.peer,
+            // A client of IPv4 is one, also where it comes to a socket for both families.
+            client: canonical(self.peer),
             local: self.local.get(),
             transaction_count: self.request_count.get(),
             number: self.worker.request_number(),
@@ -237,6 +238,10 @@ impl Client {
         .await;
         self.ticket().disarm();
     }
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// A leaky bucket that measures how far a client is behind the least rate.

@@ -35,9 +35,9 @@ pub(super) async fn answer(
     let path = request.uri().path().to_owned();
     Ok(match (request.method(), path.as_str()) {
         (&Method::GET, "/healthz") => plain(StatusCode::OK, "ok\n"),
-        (&Method::GET, "/metrics") => prometheus(control),
+        (&Method::GET, "/metrics") => prometheus(control).await,
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
-        (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control)),
+        (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control).await),
         (&Method::POST, "/purge") => purge(control, request).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
@@ -93,8 +93,8 @@ fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer 
     answer
 }
 
-fn prometheus(control: &Control) -> Answer {
-    let rules = control.rule_report();
+async fn prometheus(control: &Control) -> Answer {
+    let rules = control.rule_report().await;
     let text = metrics::prometheus(&control.counters, &control.store.stats(), &rules);
     typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
 }
@@ -114,8 +114,8 @@ fn stats(control: &Control) -> Value {
     Value::Object(values)
 }
 
-fn rules(control: &Control) -> Value {
-    let report = control.rule_report();
+async fn rules(control: &Control) -> Value {
+    let report = control.rule_report().await;
     let rule = |rule: &RuleLine| {
         let RuleCount { runs, matches, bytes, failures, timed, timed_ns } = rule.count;
         json!({

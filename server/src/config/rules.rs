@@ -38,11 +38,6 @@ impl PartialEq for RuleSet {
 }
 
 impl Config {
-    /// A copy for one worker, with a tally of its own.
-    pub(crate) fn for_worker(&self) -> Config {
-        Config { tally: self.tally.anew(), ..self.clone() }
-    }
-
     /// Are there any rules?
     pub(crate) fn has_rules(&self) -> bool {
         !self.tally.is_empty()

@@ -121,11 +121,24 @@ impl Control {
         read(&self.config.borrow())
     }
 
-    /// What the header rules have done since the configuration was read.
-    pub(crate) fn rule_report(&self) -> RuleReport {
-        let tallies: Vec<_> =
-            self.workers.borrow().iter().map(|worker| worker.tally.borrow().clone()).collect();
-        RuleReport::new(&self.config.borrow(), &tallies)
+    /// What the header rules have done since the configuration was read, all workers together.
+    pub(crate) async fn rule_report(&self) -> RuleReport {
+        if !self.config.borrow().has_rules() {
+            return RuleReport::default();
+        }
+        let mut asked = Vec::new();
+        for worker in &*self.workers.borrow() {
+            let (tell, told) = oneshot::channel();
+            if worker.commands.send(Command::CountRules { tell }).is_ok() {
+                asked.push(told);
+            }
+        }
+        let mut reports = Vec::new();
+        for told in asked {
+            // A worker that ended meanwhile tells nothing.
+            reports.extend(told.await);
+        }
+        RuleReport::sum(reports)
     }
 
     /// Counts something that no worker does.
@@ -279,8 +292,7 @@ impl Control {
         for worker in &*self.workers.borrow() {
             let (done, applied) = oneshot::channel();
             let access_log = writer.as_ref().map(LogWriter::sender);
-            let config = Box::new(config.for_worker());
-            worker.tally.replace(config.tally.clone());
+            let config = Box::new(config.clone());
             let command = Command::Reconfigure { config, access_log, done };
             if worker.commands.send(command).is_ok() {
                 taken.push(applied);

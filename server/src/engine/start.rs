@@ -297,7 +297,7 @@ fn start_workers(
             index,
             cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
             listeners,
-            config: parts.config.for_worker(),
+            config: parts.config.clone(),
             store: parts.store.clone(),
             hosts: Arc::clone(&parts.hosts),
             counters: parts.counters.slot(index),
@@ -364,7 +364,7 @@ fn tell_opened(opened: &Opened) {
 /// The region's file in the cache directory.
 pub const REGION_FILE: &str = "store";
 
-/// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).
+/// A UUID of this process.
 fn process_id() -> String {
     let random = || RandomState::new().build_hasher().finish();
     // Version 4 and its variant (RFC 9562 §5.4).
@@ -377,6 +377,7 @@ fn process_id() -> String {
     )
 }
 
+/// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).
 fn via_name(address: SocketAddr) -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut random = std::hash::RandomState::new().build_hasher();

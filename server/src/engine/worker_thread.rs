@@ -1,6 +1,5 @@
 //! One worker's thread: its event loop, its accept loop, its commands.
 
-use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::events::Event;
 use crate::fetch::Hosts;
 use crate::limits::{BLOCKING_THREADS_MAX, SWEEP_MS};
 use crate::log::{LogSender, flush_periodically};
-use crate::rules::Tally;
+use crate::rules::RuleReport;
 use crate::worker::{Worker, WorkerParts};
 
 /// What the control thread tells a worker.
@@ -33,6 +32,8 @@ pub(crate) enum Command {
     Accept { further: Option<std::net::TcpListener> },
     /// Take these settings from now on; `done` hears when they hold.
     Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
+    /// Say what the header rules have done.
+    CountRules { tell: oneshot::Sender<RuleReport> },
     /// Answer from the store, or look at it no more; `done` hears when that holds.
     UseStore { is_used: bool, done: oneshot::Sender<()> },
     /// Accept no more, finish what is under way, at the longest until `deadline_ms`.
@@ -58,8 +59,6 @@ pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     /// Ends with true if every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
-    /// What its copy of the configuration counts of rules.
-    pub(crate) tally: RefCell<Tally>,
     is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
 
@@ -71,7 +70,6 @@ impl WorkerThread {
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
         let (up, is_up) = std::sync::mpsc::channel();
-        let tally = RefCell::new(start.config.tally.clone());
         let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).spawn(
             move || {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
@@ -91,7 +89,7 @@ impl WorkerThread {
                 finished
             },
         )?;
-        Ok(WorkerThread { commands, thread, tally, is_up })
+        Ok(WorkerThread { commands, thread, is_up })
     }
 
     /// Waits until nothing can keep the worker from accepting.
@@ -174,6 +172,10 @@ async fn work(
                 worker.reconfigure(*config, access_log);
                 // The control thread may have given up waiting; the settings hold all the same.
                 let _ = done.send(());
+            }
+            Command::CountRules { tell } => {
+                // Who asked may have gone.
+                let _ = tell.send(RuleReport::new(&worker.config()));
             }
             Command::UseStore { is_used, done } => {
                 worker.use_store(is_used);

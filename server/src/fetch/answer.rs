@@ -24,6 +24,8 @@ use crate::worker::Worker;
 pub(crate) struct OriginAnswer {
     /// As rules left it.
     pub(crate) head: ResponseHead,
+    /// The fields as they came, if rules may have changed them.
+    pub(crate) received: Option<FieldBlock>,
     /// Its status as it came.
     pub(crate) received_status: u16,
     pub(crate) body: OriginBody,

@@ -68,7 +68,7 @@ pub(crate) async fn connect(
 
 fn ends_of(stream: &TcpStream) -> Option<Outbound> {
     let (server, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
-    Some(Outbound { server: server.ip(), local: local.ip() })
+    Some(Outbound { server: server.ip().to_canonical(), local: local.ip().to_canonical() })
 }
 
 /// Tries the origin's addresses in turn. Each gets its share of what is left of the time, so that

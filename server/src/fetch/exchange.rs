@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use forebay_http::request::{Method as AskedMethod, Version};
 use forebay_http::response::{ResponseHead, origin_head};
+use forebay_rules::ast::Hook;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
@@ -177,11 +178,15 @@ impl Exchange<'_> {
             return Err(Fault::OriginAnswer("the answer is to a condition or range not sent"));
         }
         let received_status = head.status;
-        if !matches!(self.outbound.purpose, Purpose::Rest(_)) {
-            self.outbound.rules.read_response(&mut head)?;
+        let rules = &self.outbound.rules;
+        let mut received = None;
+        if !matches!(self.outbound.purpose, Purpose::Rest(_)) && rules.has(Hook::ReadResponse) {
+            received = Some(head.block.clone());
+            rules.read_response(&mut head)?;
         }
         Ok(OriginAnswer {
             head,
+            received,
             received_status,
             body: OriginBody {
                 worker: Rc::clone(self.worker),

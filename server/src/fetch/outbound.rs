@@ -181,8 +181,11 @@ impl Outbound<'_> {
         headers.extend(host.map(|host| (header::HOST, host)));
         // `Asked::copy` has seen that Connection names no more than it may.
         let hop = HopFields::of(fields).unwrap_or_default();
-        for field in fields.iter().filter(|field| !hop.contains(*field) && self.forwards(field)) {
-            append(&mut headers, field);
+        for field in fields.iter().filter(|field| self.forwards(field)) {
+            // What rules have set is not the client's to take away.
+            if !hop.contains(field) || self.rules.sets(&field) {
+                append(&mut headers, field);
+            }
         }
         if let Purpose::Validate(conditions) | Purpose::Rest(conditions) = self.purpose {
             conditions.fields().iter().for_each(|field| append(&mut headers, field));

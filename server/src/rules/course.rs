@@ -32,6 +32,7 @@ pub(crate) struct Outbound {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     transaction: Transaction,
+    session: State,
     outbound: Option<Outbound>,
 }
 
@@ -95,12 +96,14 @@ impl Course {
 
     /// What a fetch has made of its copy.
     pub(crate) fn progress(&self) -> Progress {
-        Progress { transaction: self.transaction.get(), outbound: self.outbound.get() }
+        let (transaction, session) = (self.transaction.get(), self.session.get());
+        Progress { transaction, session, outbound: self.outbound.get() }
     }
 
     /// Goes on from there.
     pub(crate) fn resume(&self, progress: Progress) {
         self.transaction.set(progress.transaction);
+        self.session.set(progress.session);
         self.outbound.set(progress.outbound);
     }
 

@@ -1,10 +1,11 @@
 //! What the rules of a running server do and cost, over all workers.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use forebay_rules::ast::Hook;
 
-use super::{RuleCount, Tally};
+use super::RuleCount;
 use crate::config::Config;
 
 /// One rule, as it stands in its file; it may be part of many routes.
@@ -26,38 +27,52 @@ pub(crate) struct RuleReport {
 }
 
 impl RuleReport {
-    /// Adds up what the workers have counted, each with a copy of this configuration.
-    pub(crate) fn new(config: &Config, tallies: &[Tally]) -> RuleReport {
-        let counted: Vec<Vec<RuleCount>> = tallies.iter().map(Tally::rules).collect();
+    /// What one worker has counted in its copy of the configuration.
+    pub(crate) fn new(config: &Config) -> RuleReport {
         let mut report = RuleReport::default();
-        let (mut rules, mut counters) = (HashMap::new(), HashMap::new());
+        let counts = config.tally.rules();
         for set in config.rule_sets() {
             for (index, info) in set.program.rules().iter().enumerate() {
-                let known = report.rules.len();
-                let at = *rules.entry((&*info.file, info.at.line, info.hook)).or_insert(known);
-                if at == known {
-                    report.rules.push(RuleLine {
-                        file: info.file.to_string(),
-                        line: info.at.line,
-                        hook: info.hook,
-                        count: RuleCount::default(),
-                    });
-                }
-                for of_worker in &counted {
-                    let count = of_worker.get(set.first + index).copied().unwrap_or_default();
-                    report.rules[at].count.merge(count);
-                }
+                report.rules.push(RuleLine {
+                    file: info.file.to_string(),
+                    line: info.at.line,
+                    hook: info.hook,
+                    count: counts.get(set.first + index).copied().unwrap_or_default(),
+                });
             }
             for (index, name) in set.program.counters().iter().enumerate() {
-                let known = report.counters.len();
-                let at = *counters.entry(name).or_insert(known);
-                if at == known {
-                    report.counters.push((name.clone(), 0));
-                }
-                let values = tallies.iter().map(|tally| tally.counter(set.first_counter + index));
-                report.counters[at].1 += values.sum::<u64>();
+                let value = config.tally.counter(set.first_counter + index);
+                report.counters.push((name.clone(), value));
             }
         }
         report
+    }
+
+    /// Adds reports up: a rule may be part of several sets, and each worker has its own.
+    pub(crate) fn sum(reports: Vec<RuleReport>) -> RuleReport {
+        let mut sum = RuleReport::default();
+        let (mut rules, mut counters) = (HashMap::new(), HashMap::new());
+        for report in reports {
+            for rule in report.rules {
+                let key = (rule.file.clone(), rule.line, rule.hook);
+                match rules.entry(key) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(sum.rules.len());
+                        sum.rules.push(rule);
+                    }
+                    Entry::Occupied(entry) => sum.rules[*entry.get()].count.merge(rule.count),
+                }
+            }
+            for (name, value) in report.counters {
+                match counters.entry(name.clone()) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(sum.counters.len());
+                        sum.counters.push((name, value));
+                    }
+                    Entry::Occupied(entry) => sum.counters[*entry.get()].1 += value,
+                }
+            }
+        }
+        sum
     }
 }

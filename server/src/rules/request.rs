@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use forebay_http::authority::Authority;
 use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue};
+use forebay_http::fields::FieldId;
 use forebay_http::request::{HeadLimits, RequestHead, RequestParts, Version, parse_request};
 use forebay_http::write;
 use forebay_rules::ast::Hook;
@@ -80,12 +81,18 @@ pub(crate) fn rule_request<'b>(
     if let Some(status) = effects.status {
         return Ok(Ruled::Answer(OwnAnswer::new(status, &effects, texts)));
     }
-    if !is_changed && !effects.url_changed {
+    let url_changed = effects.url_changed && ruling.view.url.path != b"*";
+    if !is_changed && !url_changed {
         return Ok(Ruled::Same);
     }
-    let url = texts.url().unwrap_or(ruling.view.url);
+    // `*` is the whole server (RFC 9110 §9.3.7): it has no parts to change.
+    let new_url = texts.url().filter(|_| ruling.view.url.path != b"*");
+    let url = new_url.unwrap_or(ruling.view.url);
     let was = ruling.view.url;
-    if (url.host, url.port) != (was.host, was.port) {
+    let has_host = ruling.view.fields.contains(FieldId::Host);
+    // The target is written without its authority, which HTTP/1.0 may have named nowhere else.
+    let is_lost = !has_host && !url.host.is_empty();
+    if is_lost || (url.host, url.port) != (was.host, was.port) {
         set_host(text, table, line, url)?;
     }
     let line_bytes = write_request_line(text, ruling.view.method, url, version);
@@ -157,9 +164,11 @@ fn write_request_line(text: &mut Vec<u8>, method: &[u8], url: Url<'_>, version: 
 /// As for a client's head, with room for what rules add.
 fn head_limits(ruling: &Ruling<'_>) -> HeadLimits {
     let server = &ruling.config.server;
+    let limits = edit_limits(ruling.config);
     HeadLimits {
-        head_bytes_max: server.head_bytes_max.saturating_mul(2),
-        field_count_max: server.field_count_max.saturating_mul(2),
+        // The request line, and what is short of it.
+        head_bytes_max: limits.bytes_max.saturating_add(server.target_bytes_max).saturating_add(64),
+        field_count_max: u16::try_from(limits.line_count_max).unwrap_or(u16::MAX),
         target_bytes_max: server.target_bytes_max,
     }
 }

@@ -7,7 +7,7 @@ use forebay_rules::ast::Hook;
 use super::Ruling;
 use super::ruling::{AtHand, RuleScratch};
 use crate::config::Config;
-use crate::limits::{RULED_HEAD_BYTES_MAX, RULED_LINE_COUNT_MAX};
+use crate::limits::{ORIGIN_LIMITS, RULED_BYTES_MAX, RULED_LINE_COUNT_MAX};
 
 /// The status that an answer had, and where its head stands in the text that is sent.
 pub(crate) struct NewStatus {
@@ -52,7 +52,12 @@ pub(super) fn may_change(status: u16) -> bool {
     !matches!(status, 204 | 206 | 304)
 }
 
-/// How large rules may make a head.
-pub(super) fn edit_limits(_config: &Config) -> EditLimits {
-    EditLimits { bytes_max: RULED_HEAD_BYTES_MAX, line_count_max: RULED_LINE_COUNT_MAX }
+/// How large rules may make a head: so much is room for them, whatever the other side has sent.
+pub(super) fn edit_limits(config: &Config) -> EditLimits {
+    let received = config.server.head_bytes_max.max(ORIGIN_LIMITS.head_bytes_max);
+    let lines = config.server.field_count_max.max(ORIGIN_LIMITS.field_count_max);
+    EditLimits {
+        bytes_max: received.saturating_add(RULED_BYTES_MAX),
+        line_count_max: u32::from(lines) + RULED_LINE_COUNT_MAX,
+    }
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 
 use forebay_http::edit::{EditTable, FieldEdit, FieldName, FieldValue};
+use forebay_http::fields::Field;
 use forebay_rules::ast::{Address, Hook, PortOf};
 use forebay_rules::run::{CacheResult, Effects, Stage, Surroundings, Texts};
 
@@ -66,6 +67,14 @@ impl Ruling<'_> {
         self.rules.program.has(hook)
     }
 
+    /// Is this a field that rules may have set before the request was looked up?
+    pub(crate) fn sets(&self, field: &Field<'_>) -> bool {
+        [Hook::ReadRequest, Hook::Remap].into_iter().any(|hook| {
+            let names = self.rules.program.changed_names(hook);
+            names.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(field.name))
+        })
+    }
+
     /// Marks the packets of the client's connection (RFC 2474).
     pub(super) fn mark(&self, dscp: u8) {
         if let Some(client) = self.client {
@@ -95,7 +104,7 @@ impl Ruling<'_> {
         };
         let program = &self.rules.program;
         let mut meter = Meter::new(&self.config.tally, self.rules.first);
-        let effects = match meter.samples() {
+        let effects = match meter.samples(hook) {
             false => program.run(hook, &mut stage, texts, &mut meter),
             true => program.run(hook, &mut stage, texts, &mut meter.timed()),
         };

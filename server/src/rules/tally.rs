@@ -1,16 +1,15 @@
-//! What each rule has done and costs, as a worker counts it and others read it.
+//! What each rule has done and costs, as a worker counts it.
 //!
-//! | field | written by | read by |
-//! |---|---|---|
-//! | all | the worker that has the configuration's copy | the control thread |
+//! A worker counts in its own copy of the configuration, which nobody else looks at; who wants to
+//! know asks the worker.
 //!
 //! Rules that run as one are counted as one: a number goes up at the first of them and down behind
 //! the last, so that the count of a rule is the sum of the numbers up to it.
 
+use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use forebay_rules::ast::Hook;
 use forebay_rules::run::{Ran, Watch};
 
 use crate::clock;
@@ -18,8 +17,15 @@ use crate::config::RuleSet;
 use crate::limits::RULE_SAMPLE_EVERY;
 
 /// The counts of one copy of a configuration.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(Arc<Cells>);
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Box<Cells>);
+
+/// A copy of a configuration has counted nothing yet.
+impl Clone for Tally {
+    fn clone(&self) -> Tally {
+        Tally::new(self.0.rules.len().saturating_sub(1), self.0.counters.len())
+    }
+}
 
 /// Two configurations are equal whatever was counted.
 impl PartialEq for Tally {
@@ -29,22 +35,25 @@ impl PartialEq for Tally {
 }
 
 #[derive(Debug, Default)]
+// A line of its own, whoever made it: others allocate beside it.
+#[repr(align(128))]
 struct Cells {
-    rules: Box<[Cell]>,
+    rules: Box<[Numbers]>,
     /// Those of the operator `counter`.
-    counters: Box<[AtomicU64]>,
-    /// Runs so far, of which some are timed.
-    runs: AtomicU64,
+    counters: Box<[Cell<u64>]>,
+    /// Runs so far at each hook, of which some are timed.
+    runs: [Cell<u64>; Hook::COUNT],
 }
 
 #[derive(Debug, Default)]
-struct Cell {
-    runs: AtomicU64,
-    matches: AtomicU64,
-    bytes: AtomicU64,
-    failures: AtomicU64,
-    timed: AtomicU64,
-    timed_ns: AtomicU64,
+#[repr(align(64))]
+struct Numbers {
+    runs: Cell<u64>,
+    matches: Cell<u64>,
+    bytes: Cell<u64>,
+    failures: Cell<u64>,
+    timed: Cell<u64>,
+    timed_ns: Cell<u64>,
 }
 
 /// What one rule has done.
@@ -67,17 +76,12 @@ pub(crate) struct RuleCount {
 impl Tally {
     /// With room for so many rules, and the counters that they count in.
     pub(crate) fn new(rule_count: usize, counter_count: usize) -> Tally {
-        Tally(Arc::new(Cells {
+        Tally(Box::new(Cells {
             // One beyond the last, where what ends there goes down.
-            rules: (0..=rule_count).map(|_| Cell::default()).collect(),
-            counters: (0..counter_count).map(|_| AtomicU64::new(0)).collect(),
-            runs: AtomicU64::new(0),
+            rules: (0..=rule_count).map(|_| Numbers::default()).collect(),
+            counters: (0..counter_count).map(|_| Cell::new(0)).collect(),
+            runs: Default::default(),
         }))
-    }
-
-    /// One of the same size that nothing was counted in.
-    pub(crate) fn anew(&self) -> Tally {
-        Tally::new(self.0.rules.len().saturating_sub(1), self.0.counters.len())
     }
 
     /// Is there nothing to count?
@@ -94,7 +98,7 @@ impl Tally {
 
     /// What was counted by the operator `counter`.
     pub(crate) fn counter(&self, index: usize) -> u64 {
-        self.0.counters.get(index).map_or(0, |cell| cell.load(Relaxed))
+        self.0.counters.get(index).map_or(0, |cell| cell.get())
     }
 
     /// Of every rule, in the order of the configuration's sets.
@@ -125,7 +129,7 @@ impl RuleCount {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    fn add(&mut self, cell: &Cell) {
+    fn add(&mut self, cell: &Numbers) {
         let pairs = [
             (&mut self.runs, &cell.runs),
             (&mut self.matches, &cell.matches),
@@ -135,14 +139,13 @@ impl RuleCount {
             (&mut self.timed_ns, &cell.timed_ns),
         ];
         for (sum, number) in pairs {
-            *sum = sum.wrapping_add(number.load(Relaxed));
+            *sum = sum.wrapping_add(number.get());
         }
     }
 }
 
-/// Only one thread writes, so nothing is lost between load and store, and no lock prefix is paid.
-fn add(cell: &AtomicU64, amount: u64) {
-    cell.store(cell.load(Relaxed).wrapping_add(amount), Relaxed);
+fn add(cell: &Cell<u64>, amount: u64) {
+    cell.set(cell.get().wrapping_add(amount));
 }
 
 /// Counts one run of the rules of a set.
@@ -163,9 +166,11 @@ impl<'a> Meter<'a> {
     }
 
     /// Is this run one of those that are timed?
-    pub(super) fn samples(&self) -> bool {
-        add(&self.cells.runs, 1);
-        self.cells.runs.load(Relaxed).is_multiple_of(RULE_SAMPLE_EVERY)
+    pub(super) fn samples(&self, hook: Hook) -> bool {
+        let runs = &self.cells.runs[hook as usize];
+        let is_sampled = runs.get().is_multiple_of(RULE_SAMPLE_EVERY);
+        add(runs, 1);
+        is_sampled
     }
 
     pub(super) fn timed(self) -> TimedMeter<'a> {
@@ -173,7 +178,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Adds to each rule of a range.
-    fn spread(&self, rules: &Range<u32>, cell: impl Fn(&Cell) -> &AtomicU64, amount: u64) {
+    fn spread(&self, rules: &Range<u32>, cell: impl Fn(&Numbers) -> &Cell<u64>, amount: u64) {
         let bounds = [(rules.start, amount), (rules.end, amount.wrapping_neg())];
         for (index, amount) in bounds {
             if let Some(found) = self.cells.rules.get(self.first + index as usize) {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use forebay_http::authority::Authority;
 use forebay_http::policy::invalidate::{TargetUri, invalidated_targets, invalidates};
-use forebay_http::response::ResponseHead;
 use forebay_http::target::Scheme;
 use tokio::sync::oneshot;
 
@@ -43,7 +42,7 @@ impl UnsafeTarget {
         if !invalidates(false, answer.received_status) {
             return;
         }
-        let mut keys = self.keys(site, &answer.head).into_iter();
+        let mut keys = self.keys(site, answer).into_iter();
         let is_busy = |key: &Vec<u8>| !drop_stored(worker, key);
         let Some(busy) = keys.find(is_busy) else {
             return;
@@ -55,7 +54,9 @@ impl UnsafeTarget {
         let _ = ended.await;
     }
 
-    fn keys(&self, site: &Site, answer: &ResponseHead) -> Vec<Vec<u8>> {
+    /// By what the origin said, whatever rules have made of it.
+    fn keys(&self, site: &Site, answer: &OriginAnswer) -> Vec<Vec<u8>> {
+        let received = answer.received.as_ref().unwrap_or(&answer.head.block);
         let authority = self.host.as_deref().and_then(Authority::parse);
         let mut keys = Vec::new();
         let mut add = |path_query: &[u8]| {
@@ -67,7 +68,7 @@ impl UnsafeTarget {
         if let Some(authority) = authority {
             let path_query = &self.path_query;
             let target = TargetUri { scheme: Scheme::Http, authority, path_query };
-            invalidated_targets(target, answer.block.fields()).for_each(|path| add(&path));
+            invalidated_targets(target, received.fields()).for_each(|path| add(&path));
         }
         keys
     }

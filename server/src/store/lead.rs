@@ -151,7 +151,8 @@ impl Errand {
         let may_stay =
             check(&self.asked, stale.meta.status, &merged, &rules(&self.route().settings)).is_ok()
                 && vary_names(merged.fields()) == vary_names(stored.fields());
-        if !may_stay {
+        let is_permitted = permitted_by_rules(&self.ruling(), &merged).is_ok();
+        if !may_stay || !is_permitted {
             return None;
         }
         let block = stored_lines(&merged, &arrival);
