@@ -65,8 +65,8 @@ pub(crate) async fn answer(
             unread = received.has_body();
             let scratch = Scratch { key, variant, out, early, late };
             let taken = way.steps(&received, scratch, &mut told).await;
-            let view = RequestView::new(&received, &received);
             taken.or_else(|broken| {
+                let view = way.view(&received, &received);
                 form.keep_alive &= !unread;
                 way.answer_fault(broken, out, form, &told, view).map(Taken::Answered)
             })
@@ -159,10 +159,18 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
             worker: &self.client.worker,
             client: Some(self.client),
             config: self.config,
-            rules: place.map_or(&self.config.rules, |place| &place.route.rules),
+            rules: self.config.rules_of(place.map(|place| place.route)),
             origin: place.map(|place| &place.site.origin),
             course: self.course,
             view,
+        }
+    }
+
+    /// A request as rules see it; nobody looks where there are none.
+    fn view(&self, request: &Request<'w>, received: &Request<'w>) -> RequestView<'w> {
+        match self.config.has_rules() {
+            true => RequestView::new(request, received),
+            false => RequestView::unseen(request),
         }
     }
 
@@ -222,7 +230,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
                 return Ok(Taken::Answered(answered));
             }
         };
-        let ruling = self.ruling(Some(place), RequestView::new(&request, received));
+        let ruling = self.ruling(Some(place), self.view(&request, received));
         let of_whom = (self.client, self.config, place);
         let buffers = (key, variant, out);
         find_or_fetch(&ruling, of_whom, &request, buffers, &mut told.cache).await
@@ -237,7 +245,11 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         place: Option<Place<'c>>,
         into: &'w mut Rewritten,
     ) -> Result<Next<'w>, Broken> {
-        let ruling = self.ruling(place, RequestView::new(request, received));
+        let rules = self.config.rules_of(place.map(|place| place.route));
+        if !rules.program.has(hook) {
+            return Ok(Next::Request(*request));
+        }
+        let ruling = self.ruling(place, self.view(request, received));
         let ruled = rule_request(&ruling, hook, request.form.version, into);
         match ruled.map_err(Broken::Before)? {
             Ruled::Same => Ok(Next::Request(*request)),

@@ -209,7 +209,11 @@ impl<'b> FieldEdit<'b> {
 
     /// Is there room for this many more bytes and lines? All lines were counted.
     pub(super) fn check_room(&self, bytes: usize, line_count: usize) -> Result<(), EditError> {
-        if self.wire_bytes() + bytes > self.limits.bytes_max as usize {
+        // What was taken out stands in the buffer until the end.
+        let buffer_bytes_max = (self.limits.bytes_max as usize).saturating_mul(4);
+        if self.wire_bytes() + bytes > self.limits.bytes_max as usize
+            || self.text.len() - self.start + bytes > buffer_bytes_max
+        {
             return Err(EditError::TooManyBytes);
         }
         let count = self.live_count + self.unscanned_count.unwrap_or_default() + line_count;

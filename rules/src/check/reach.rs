@@ -97,26 +97,23 @@ pub(crate) fn look_for_unreachable(rules: &[Rule], findings: &mut Findings) {
         if let Some(last) = ended.iter().find(|last| last.hook == rule.hook) {
             let (line, name) = (last.at.line, hook::name(rule.hook));
             let message = format!("never reached: the rule of line {line} ends all of {name}");
-            let hint = if last.last {
-                "[L] at a condition ends them whether it holds or not; at an operator, if that runs"
-            } else {
-                "it has the flag [L] and no condition that could fail"
-            };
+            let hint = "it has the flag [L] and no condition that could fail";
             findings.push(Diagnostic::warning(rule.at, message).hint(hint));
             continue;
         }
         look_at_branches(&rule.branches, findings);
-        if rule.last || always_ends(&rule.branches) {
+        if always_ends(rule) {
             ended.push(rule);
         }
     }
 }
 
-/// The first branch always runs, and one of its operators has `[L]`.
-fn always_ends(branches: &[Branch]) -> bool {
-    branches.first().is_some_and(|branch| {
+/// The first branch always runs, and the rule or one of the branch's operators has `[L]`.
+fn always_ends(rule: &Rule) -> bool {
+    rule.branches.first().is_some_and(|branch| {
         let last = |step: &Step| matches!(step, Step::Operate(operation) if operation.last);
-        constant_of(branch) == Constant::Always && branch.steps.iter().any(last)
+        let ends = rule.last || branch.steps.iter().any(last);
+        ends && constant_of(branch) == Constant::Always
     })
 }
 

@@ -241,7 +241,13 @@ fn take_flags(words: &mut Vec<Word>) -> Result<Option<Word>, Diagnostic> {
     if text.starts_with('[') && !text.ends_with(']') {
         return Err(Diagnostic::error(last.at, "flags without a closing bracket"));
     }
-    if text.starts_with('[') {
+    let (flags, before) = (text.starts_with('['), words.len() - 1);
+    if flags && words.iter().take(before).any(is_comment) {
+        // The original reads them all the same, which nobody expects.
+        return Err(Diagnostic::error(last.at, "flags in a comment")
+            .hint("a comment stands on a line of its own"));
+    }
+    if flags {
         return Ok(words.pop());
     }
     // `[NOT, OR]` falls into two words, of which the language sees neither.

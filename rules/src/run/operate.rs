@@ -144,14 +144,25 @@ fn header<S: Surroundings>(
     texts: &mut Texts,
 ) -> Outcome {
     if !expand_value(template, stage, texts) {
-        return Outcome::Failed;
+        return refuse(name, is_set, stage);
     }
     match FieldValue::parse(&texts.value) {
-        None => Outcome::Failed,
+        None => refuse(name, is_set, stage),
         Some(value) if value.as_bytes().is_empty() => Outcome::Nothing,
-        Some(value) if is_set => of_edit(stage.fields.set(name, value)),
+        Some(value) if is_set => match stage.fields.set(name, value) {
+            Ok(_) => Outcome::Done,
+            Err(_) => refuse(name, is_set, stage),
+        },
         Some(value) => of_edit(stage.fields.append(name, value)),
     }
+}
+
+/// A value that cannot be set: what a client has sent under that name does not stand for it.
+fn refuse<S>(name: &FieldName, is_set: bool, stage: &mut Stage<'_, '_, S>) -> Outcome {
+    if is_set {
+        stage.fields.remove_all(name);
+    }
+    Outcome::Failed
 }
 
 /// `add-cookie` and `set-cookie`: the first line that has the cookie, else one more in the first

@@ -40,7 +40,8 @@ fn what_is_hardly_meant_is_a_warning() {
         ("cond %{NOW} <5 / cond %{NOW} >4 / no-op", &["2:1+14 never so together"]),
         ("cond %{TRUE} / no-op [L] / no-op / cond %{TRUE} / no-op", &["4:1+12 never reached"]),
         ("no-op [L] / cond %{METHOD} =A / no-op", &["2:1+17 never reached: the rule of line 1"]),
-        ("cond %{METHOD} =A [L] / no-op / cond %{TRUE} / no-op", &["3:1+12 never reached"]),
+        ("cond %{TRUE} [L] / no-op / cond %{TRUE} / no-op", &["3:1+12 never reached"]),
+        ("cond %{METHOD} =A [L] / no-op / cond %{TRUE} / no-op", &[]),
         ("cond %{TRUE} / no-op / else / no-op", &["4:1+5 never reached: a branch"]),
         ("no-op / elif / cond %{METHOD} =A / no-op", &["4:1+5 never reached: a branch"]),
     ] {

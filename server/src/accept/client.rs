@@ -37,6 +37,8 @@ pub(crate) struct Client {
     /// Ours, once somebody has asked.
     local: Cell<Option<SocketAddr>>,
     request_count: Cell<u64>,
+    /// How its packets are marked.
+    dscp: Cell<Option<u8>>,
 }
 
 /// The least rate at which a body has to move: `grace_ms` and then `rate_min` bytes a second.
@@ -72,6 +74,7 @@ impl Client {
             session: Cell::default(),
             local: Cell::default(),
             request_count: Cell::default(),
+            dscp: Cell::default(),
         }
     }
 
@@ -88,6 +91,13 @@ impl Client {
     /// One more request has come in.
     pub(crate) fn begin_request(&self) {
         self.request_count.update(|count| count + 1);
+    }
+
+    /// Marks the packets of the connection, if they are not marked so (RFC 2474).
+    pub(crate) fn mark(&self, dscp: u8) {
+        if self.dscp.replace(Some(dscp)) != Some(dscp) {
+            self.socket.set_dscp(dscp);
+        }
     }
 
     /// What rules see, if there are any, of the connection and of the request that it brought last.

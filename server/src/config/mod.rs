@@ -43,8 +43,9 @@ pub struct Config {
     pub server: ServerSettings,
     /// What it serves.
     pub sites: Sites,
-    /// Rules for requests that no site serves; those of a site's routes hold these too.
-    pub rules: RuleSet,
+    /// Header rules: the first for requests that no site serves, one for each list of files that
+    /// some route has; those hold the first too.
+    rule_sets: Vec<RuleSet>,
     /// What the rules of this copy have done.
     pub(crate) tally: Tally,
 }

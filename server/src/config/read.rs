@@ -113,10 +113,10 @@ impl Reader<'_> {
             self.problem(top.places.get(name).cloned().unwrap_or(At::File), problem);
         }
         let mut library = Library::default();
-        let rules = library.plan(&mut self, &top.rules, &mut sites);
+        let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
         let tally = library.tally();
         ConfigErrors::check(&self.file, self.problems, library.into_errors())?;
-        Ok(Config { server: top.server, sites: Sites::new(sites), rules, tally })
+        Ok(Config { server: top.server, sites: Sites::new(sites), rule_sets, tally })
     }
 
     fn top_value(&mut self, top: &mut Top, key: &Key<'_>, value: &Value<'_>) {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use forebay_rules::ast::{Rules, Scope};
 use forebay_rules::diagnostic::{Diagnostic, Severity};
@@ -14,7 +15,7 @@ use toml::de::DeValue;
 use super::error::{At, ConfigError, Place};
 use super::read::{Reader, Value, raw};
 use super::setting::{Problem, Setting};
-use super::{Config, Site, read_file};
+use super::{Config, Route, Site, read_file};
 use crate::limits::RULE_FILES_MAX;
 use crate::rules::Tally;
 
@@ -28,7 +29,7 @@ pub struct RuleSet {
     /// Number of its first counter among those of all sets.
     pub first_counter: usize,
     /// Names and texts of the files, by which two sets are told apart.
-    sources: Vec<(PathBuf, String)>,
+    sources: Vec<(PathBuf, Arc<str>)>,
 }
 
 impl PartialEq for RuleSet {
@@ -43,10 +44,15 @@ impl Config {
         !self.tally.is_empty()
     }
 
-    /// Every set of rules: the server's, then those of each route.
-    pub fn rule_sets(&self) -> impl Iterator<Item = &RuleSet> {
-        let routes = self.sites.iter().flat_map(|site| site.routes());
-        std::iter::once(&self.rules).chain(routes.map(|route| &route.rules))
+    /// Every set of rules, the server's first.
+    pub fn rule_sets(&self) -> &[RuleSet] {
+        &self.rule_sets
+    }
+
+    /// The rules for requests of this route; without one, for those that no site serves.
+    pub(crate) fn rules_of(&self, route: Option<&Route>) -> &RuleSet {
+        let number = route.map_or(0, |route| route.rule_set);
+        self.rule_sets.get(number).expect("each route has a set of its configuration")
     }
 }
 
@@ -87,7 +93,7 @@ pub(crate) fn named_by_flag(value: &str) -> NamedFile {
 /// Every rule file of a configuration, each read once for each scope.
 #[derive(Default)]
 pub(crate) struct Library {
-    files: HashMap<(PathBuf, bool), Option<(Rules, String)>>,
+    files: HashMap<(PathBuf, bool), Option<(Rules, Arc<str>)>>,
     /// Findings in the files themselves.
     errors: Vec<ConfigError>,
     rule_count: usize,
@@ -95,13 +101,13 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Plans the rules of the server and those of each route.
+    /// Plans the rules of the server, and those of routes: what has the same files is planned once.
     pub(crate) fn plan(
         &mut self,
         reader: &mut Reader<'_>,
         of_server: &[NamedFile],
         sites: &mut [Site],
-    ) -> RuleSet {
+    ) -> Vec<RuleSet> {
         for file in of_server {
             self.open(reader, file, Scope::Server);
         }
@@ -110,11 +116,18 @@ impl Library {
                 self.open(reader, file, Scope::Route);
             }
         }
-        let server = self.set(of_server, &[]);
+        let mut sets = vec![self.set(of_server, &[])];
+        let mut known = HashMap::from([(Vec::new(), 0)]);
         for site in sites {
-            site.plan_rules(|files| self.set(of_server, files));
+            site.plan_rules(|files| {
+                let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
+                *known.entry(paths).or_insert_with(|| {
+                    sets.push(self.set(of_server, files));
+                    sets.len() - 1
+                })
+            });
         }
-        server
+        sets
     }
 
     /// For all rules that were planned.
@@ -142,7 +155,8 @@ impl Library {
                 None
             }
         };
-        let rules = read.and_then(|text| Some((self.check(&file.path, &text, scope)?, text)));
+        let rules =
+            read.and_then(|text| Some((self.check(&file.path, &text, scope)?, text.into())));
         self.files.insert(key, rules);
     }
 
@@ -162,7 +176,7 @@ impl Library {
         for (file, is_server) in files {
             if let Some(Some((rules, text))) = self.files.get(&(file.path.clone(), is_server)) {
                 lists.push(rules);
-                sources.push((file.path.clone(), text.clone()));
+                sources.push((file.path.clone(), Arc::clone(text)));
             }
         }
         let program = Program::plan(&lists);

@@ -1,6 +1,6 @@
 //! A configured origin with its names and routes.
 
-use super::rules::{NamedFile, RuleSet};
+use super::rules::NamedFile;
 use super::setting::{Problem, Raw, Readable, Setting};
 use super::table::{NAMES, ORIGIN, RouteSettings};
 use crate::limits::HOST_BYTES_MAX;
@@ -27,8 +27,8 @@ pub struct Route {
     pub settings: RouteSettings,
     /// Which of the configuration's it is.
     pub(crate) number: RouteNumber,
-    /// Header rules, those of server and site included.
-    pub rules: RuleSet,
+    /// Which of the configuration's header rules hold, those of server and site included.
+    pub(super) rule_set: usize,
     /// Where those of site and route are; looked at while the configuration is read only.
     rule_files: Vec<NamedFile>,
 }
@@ -37,7 +37,7 @@ impl PartialEq for Route {
     fn eq(&self, other: &Route) -> bool {
         self.path_prefix == other.path_prefix
             && self.settings == other.settings
-            && self.rules == other.rules
+            && self.rule_set == other.rule_set
     }
 }
 
@@ -112,10 +112,10 @@ impl Site {
         self.routes.iter().flat_map(|route| &route.rule_files)
     }
 
-    /// Gives each route the rules that `plan` makes of its files.
-    pub(crate) fn plan_rules(&mut self, mut plan: impl FnMut(&[NamedFile]) -> RuleSet) {
+    /// Gives each route the set that `plan` makes of its files, by its number.
+    pub(crate) fn plan_rules(&mut self, mut plan: impl FnMut(&[NamedFile]) -> usize) {
         for route in &mut self.routes {
-            route.rules = plan(&route.rule_files);
+            route.rule_set = plan(&route.rule_files);
         }
     }
 
@@ -131,8 +131,8 @@ impl Route {
         settings: RouteSettings,
         rule_files: Vec<NamedFile>,
     ) -> Route {
-        let (number, rules) = (RouteNumber::default(), RuleSet::default());
-        Route { path_prefix: path_prefix.to_owned(), settings, number, rules, rule_files }
+        let number = RouteNumber::default();
+        Route { path_prefix: path_prefix.to_owned(), settings, number, rule_set: 0, rule_files }
     }
 
     /// A prefix matches whole segments: behind it the path ends (a query may follow), or a `/`

@@ -78,7 +78,7 @@ impl Ruling<'_> {
     /// Marks the packets of the client's connection (RFC 2474).
     pub(super) fn mark(&self, dscp: u8) {
         if let Some(client) = self.client {
-            client.socket.set_dscp(dscp);
+            client.mark(dscp);
         }
     }
 

@@ -29,6 +29,12 @@ impl<'a> RequestView<'a> {
         }
     }
 
+    /// Where no rule will look.
+    pub(crate) fn unseen(request: &Request<'a>) -> RequestView<'a> {
+        let url = Url::default();
+        RequestView { method: b"", url, original: url, fields: request.head.fields() }
+    }
+
     /// Of a request that was copied, and of what it was asked as.
     pub(crate) fn of_copy(asked: &'a Asked, original: &'a OwnedView) -> RequestView<'a> {
         RequestView {

@@ -76,7 +76,7 @@ impl<'c> Own<'c> {
             worker: &client.worker,
             client: Some(client),
             config,
-            rules: &self.place.route.rules,
+            rules: config.rules_of(Some(self.place.route)),
             origin: Some(&self.place.site.origin),
             course: self.course(),
             view: self.view(),

@@ -97,7 +97,7 @@ impl Errand {
             worker: &self.worker,
             client: None,
             config: &self.config,
-            rules: &route.rules,
+            rules: self.config.rules_of(Some(route)),
             origin: Some(&site.origin),
             course: &self.asked.course,
             view: self.asked.view(),
