@@ -184,11 +184,70 @@ fn rules_say_what_is_stored_and_what_is_looked_up() {
 #[test]
 fn a_request_that_rules_have_spoilt_is_answered_with_500_and_counted() {
     let origin = origin();
-    let lines: String = (0..250).map(|number| format!("add-header X-{number} 1\n")).collect();
-    let server = start(&origin, &format!("cond %{{READ_REQUEST_HDR_HOOK}}\n{lines}"));
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--target-bytes-max", "64");
+    let path = builder.path("all.rules");
+    let rules = format!("cond %{{READ_REQUEST_HDR_HOOK}}\nset-destination PATH {}", "x".repeat(99));
+    std::fs::write(&path, rules).expect("the folder is ours");
+    let server = builder.flag("--rules", &path.display().to_string()).start();
     assert_eq!(ask(&server, "/", &[]).status, 500);
     assert_eq!(server.stat("rules_failed_total"), 1.0);
     assert_eq!(origin.request_count(), 0);
+}
+
+#[test]
+fn a_client_cannot_undo_what_rules_set() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{READ_REQUEST_HDR_HOOK}\nset-header X-Address %{IP:CLIENT}\n\
+         set-header X-Kept \"%{CLIENT-HEADER:X-Long}\"",
+    );
+    let named = ask(&server, "/1", &["Connection: X-Address", "X-Address: 10.0.0.1"]).text();
+    assert!(named.contains("x-address: 127.0.0.1\n"), "{named}");
+    // What cannot be set leaves nothing of the client's in its place.
+    let long = format!("X-Long: {}", "x".repeat(17_000));
+    let spoofed = ask(&server, "/2", &["X-Kept: spoofed", &long]).text();
+    assert!(!spoofed.contains("spoofed"), "{spoofed}");
+}
+
+#[test]
+fn a_changed_request_is_for_the_same_host_and_site() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{READ_REQUEST_HDR_HOOK}\nset-header X-Early 1\nset-destination QUERY \"a=1\"",
+    );
+    let mut client = Client::connect(server.address());
+    client.send("GET http://b.test/abs HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    let text = client.response("GET").expect("an answer").text();
+    assert!(text.contains("host: b.test\n") && text.starts_with("GET /abs?a=1\n"), "{text}");
+    client.send("OPTIONS * HTTP/1.1\r\nHost: b.test\r\n\r\n");
+    assert_eq!(client.response("OPTIONS").expect("an answer").status, 200);
+}
+
+#[test]
+fn a_hundred_and_fifty_fields_are_no_error() {
+    let origin = origin();
+    let lines: String = (0..150).map(|number| format!("set-header X-{number} 1\n")).collect();
+    let server = start(&origin, &format!("cond %{{READ_REQUEST_HDR_HOOK}}\n{lines}"));
+    let fields: Vec<String> = (0..60).map(|number| format!("X-Own-{number}: 1")).collect();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    assert_eq!(ask(&server, "/", &fields).status, 200);
+}
+
+#[test]
+fn variables_of_a_fetch_are_those_of_its_request() {
+    let origin = origin();
+    let server = start(
+        &origin,
+        "cond %{READ_RESPONSE_HDR_HOOK}\nset-session-int16 0 77\nset-state-flag 3 on\n\
+         cond %{SEND_RESPONSE_HDR_HOOK}\nset-header X-Session %{SESSION-INT16}\n\
+         cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{STATE-FLAG:3}\nset-header X-State on",
+    );
+    let answer = ask(&server, "/", &[]);
+    assert_eq!((answer.field("X-Session"), answer.field("X-State")), (Some("77"), Some("on")));
+    let hit = ask(&server, "/", &[]);
+    assert_eq!((hit.field("X-Session"), hit.field("X-State")), (Some("0"), None));
 }
 
 #[test]

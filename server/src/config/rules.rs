@@ -90,10 +90,13 @@ pub(crate) fn named_by_flag(value: &str) -> NamedFile {
     NamedFile { path: PathBuf::from(value), at: At::Flag("--rules".to_owned()) }
 }
 
+/// What stands in a rule file, and its text.
+type Opened = (Rules, Arc<str>);
+
 /// Every rule file of a configuration, each read once for each scope.
 #[derive(Default)]
 pub(crate) struct Library {
-    files: HashMap<(PathBuf, bool), Option<(Rules, Arc<str>)>>,
+    files: HashMap<(PathBuf, bool), Option<Opened>>,
     /// Findings in the files themselves.
     errors: Vec<ConfigError>,
     rule_count: usize,
