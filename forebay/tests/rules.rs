@@ -139,6 +139,8 @@ fn rules_answer_without_asking_and_change_answers_of_our_own() {
     );
     let refused = ask(&server, "/private", &[]);
     assert_eq!((refused.status, refused.text().as_str()), (403, "not for 127.0.0.1"));
+    // A page that a client may have written part of is none.
+    assert_eq!(refused.field("Content-Type"), Some("text/plain; charset=utf-8"));
     let away = ask(&server, "/away?a=1", &[]);
     assert_eq!((away.status, away.field("Location")), (301, Some("https://example.org/away?a=1")));
     assert_eq!(server.stat("ruled_answers_total"), 2.0);

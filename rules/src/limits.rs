@@ -23,3 +23,7 @@ pub const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Findings that are kept. More than anyone reads at once; the last one says that there are more.
 pub const FINDINGS_MAX: usize = 200;
+
+/// Bytes that a regex keeps of what it has worked out, each worker for itself: clients fill it, and
+/// beyond it is thrown away and begun anew.
+pub const REGEX_CACHE_BYTES_MAX: usize = 256 << 10;

@@ -19,6 +19,8 @@ pub struct Read {
 
 /// Reads a rule file. Never stops at the first error.
 pub fn read(file: &str, text: &str, scope: Scope) -> Read {
+    // Editors of other systems put it before a text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut findings = Findings::default();
     let mut structure = Structure::new(scope);
     if text.len() > FILE_BYTES_MAX {

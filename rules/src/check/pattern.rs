@@ -4,7 +4,11 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::{diagnostic::Diagnostic, lex::Word, limits::REGEX_BYTES_MAX};
+use crate::{
+    diagnostic::Diagnostic,
+    lex::Word,
+    limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX},
+};
 
 /// Compiles what stands between the slashes.
 pub(crate) fn pattern(word: &Word, nocase: bool) -> Result<Regex, Diagnostic> {
@@ -14,6 +18,7 @@ pub(crate) fn pattern(word: &Word, nocase: bool) -> Result<Regex, Diagnostic> {
     let built = RegexBuilder::new(&format!("{flags}{}", word.as_str()))
         .unicode(false)
         .size_limit(REGEX_BYTES_MAX)
+        .dfa_size_limit(REGEX_CACHE_BYTES_MAX)
         .build();
     built.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => {

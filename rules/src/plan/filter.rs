@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use super::{Filter, NONE, Op, Part, sight::by_subject};
-use crate::{ast::Matcher, limits::REGEX_BYTES_MAX};
+use crate::{
+    ast::Matcher,
+    limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX},
+};
 
 /// Fewer are asked one by one as fast.
 const REGEX_COUNT_MIN: usize = 4;
@@ -49,7 +52,12 @@ fn set_of(part: &Part, group: &[(u32, u32)]) -> Option<RegexSet> {
         _ => None,
     });
     // As the regexes themselves are built.
-    RegexSetBuilder::new(patterns).unicode(false).size_limit(REGEX_BYTES_MAX).build().ok()
+    RegexSetBuilder::new(patterns)
+        .unicode(false)
+        .size_limit(REGEX_BYTES_MAX)
+        .dfa_size_limit(REGEX_CACHE_BYTES_MAX)
+        .build()
+        .ok()
 }
 
 fn remember(part: &mut Part, places: &[usize], filter: u32) {

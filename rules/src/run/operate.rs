@@ -50,6 +50,7 @@ pub(super) fn operate<S: Surroundings>(
                 return Outcome::Failed;
             }
             effects.body = Some(texts.keep_value());
+            effects.body_is_constant = value.constant().is_some();
             Outcome::Done
         }
         other => switch(other, stage, texts, effects),

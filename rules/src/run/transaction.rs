@@ -59,6 +59,8 @@ pub struct Effects {
     pub location: Option<Range<usize>>,
     /// `set-body`
     pub body: Option<Range<usize>>,
+    /// No variable is in it: nobody else has written any of it.
+    pub body_is_constant: bool,
     /// The URL has changed; its parts are in [`Texts::url`](super::Texts::url).
     pub url_changed: bool,
     /// `set-conn-dscp`

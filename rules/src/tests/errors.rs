@@ -121,6 +121,12 @@ fn wrong_operands_are_refused_with_place_and_hint() {
 }
 
 #[test]
+fn a_request_to_the_origin_keeps_what_tells_of_a_loop() {
+    check(&[("rm-header Via", "11+3", "comes back", "add-header")], "SEND_REQUEST_HDR_HOOK");
+    check(&[("set-header via x", "12+3", "comes back", "add-header")], "SEND_REQUEST_HDR_HOOK");
+}
+
+#[test]
 fn wrong_operators_are_refused_with_place_and_hint() {
     check(
         &[

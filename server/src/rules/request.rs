@@ -41,6 +41,8 @@ pub(crate) struct OwnAnswer {
     pub(crate) reason: Option<Box<[u8]>>,
     pub(crate) location: Option<Box<[u8]>>,
     pub(crate) body: Option<Box<[u8]>>,
+    /// Nobody but the rules' author has written any of it.
+    pub(crate) body_is_constant: bool,
 }
 
 impl Rewritten {
@@ -115,6 +117,7 @@ impl OwnAnswer {
             reason: effects.reason.as_ref().map(copy),
             location: effects.location.as_ref().map(copy),
             body: effects.body.as_ref().map(copy),
+            body_is_constant: effects.body_is_constant,
         }
     }
 }

@@ -10,14 +10,19 @@ use crate::clock;
 use crate::out::Out;
 use crate::rules::OwnAnswer;
 
+const HTML: &[u8] = b"content-type: text/html; charset=utf-8\r\n";
+const TEXT: &[u8] = b"content-type: text/plain; charset=utf-8\r\n";
+
 /// Appends the answer: what the rules have for a body, else the reason in a line of text.
 pub(crate) fn serve_ruled(reply: &Reply<'_>, out: &mut Out, answer: &OwnAnswer) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let status = answer.status;
     let line = [write::reason_phrase(status).as_bytes(), b"\n"].concat();
     let (body, block): (&[u8], &[u8]) = match &answer.body {
-        Some(body) => (body, b"content-type: text/html; charset=utf-8\r\n"),
-        None => (&line, b"content-type: text/plain; charset=utf-8\r\n"),
+        // With something of the client's in it, it must not be taken for a page of the site's.
+        Some(body) if answer.body_is_constant => (body, HTML),
+        Some(body) => (body, TEXT),
+        None => (&line, TEXT),
     };
     let has_body = !matches!(status, 204 | 205 | 304);
     let (body, block) = if has_body { (body, block) } else { (&b""[..], &b""[..]) };

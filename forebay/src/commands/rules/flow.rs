@@ -162,7 +162,8 @@ impl Runner<'_> {
         let has_body = !matches!(status, 204 | 205 | 304);
         let line = format!("{}\n", write::reason_phrase(status));
         let (kind, body) = match effects.body.as_ref().map(text) {
-            Some(body) => ("html", body),
+            Some(body) if effects.body_is_constant => ("html", body),
+            Some(body) => ("plain", body),
             None => ("plain", line),
         };
         let body = if has_body { body } else { String::new() };

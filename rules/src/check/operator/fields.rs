@@ -1,7 +1,9 @@
 //! Operators on fields and cookies.
 
+use forebay_http::fields::FieldId;
+
 use crate::{
-    ast::{Operator, Part, Template},
+    ast::{Hook, Operator, Part, Template},
     check::field,
     diagnostic::Diagnostic,
 };
@@ -9,7 +11,16 @@ use crate::{
 use super::{Checked, arguments::Arguments};
 
 pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
-    let name = field::changeable_field(arguments.first("the name of a field")?);
+    let word = arguments.first("the name of a field")?;
+    let name = field::changeable_field(word);
+    let replaces = arguments.name.as_str() != "add-header";
+    if arguments.hook == Hook::SendRequest
+        && replaces
+        && name.as_ref().is_ok_and(|name| name.id() == FieldId::Via)
+    {
+        let message = "Via: by it a request is known that comes back to this server";
+        return Err(Diagnostic::error(word.at, message).hint("add-header, or leave it as it is"));
+    }
     if arguments.name.as_str() == "rm-header" {
         arguments.no_more_than(1)?;
         return Ok(Some(Operator::RemoveHeader(name?)));
