@@ -1,6 +1,7 @@
 //! Constant lines that are set or added together.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::{
     FieldEdit,
@@ -65,6 +66,8 @@ pub struct ConstantLines {
     lines: Vec<ConstantLine>,
     /// All of them as they go on the wire.
     wire: Box<[u8]>,
+    /// Where each ends there.
+    ends: Box<[u32]>,
     /// Names that are set, by hash: which line, or [`EMPTY`].
     slots: Box<[u32]>,
     /// No name is set after it occurred before: the lines can be copied as they are.
@@ -73,23 +76,43 @@ pub struct ConstantLines {
 
 const EMPTY: u32 = u32::MAX;
 
+/// Lines of a [`ConstantLines`] that set a name which a head has already; in order.
+#[derive(Debug, Default)]
+pub struct TakenLines(Vec<u32>);
+
+impl TakenLines {
+    fn has_any(&self, of: &Range<usize>) -> bool {
+        // Of most heads it is empty.
+        let first = self.0.partition_point(|line| (*line as usize) < of.start);
+        self.0.get(first).is_some_and(|line| (*line as usize) < of.end)
+    }
+}
+
+impl Default for ConstantLines {
+    fn default() -> ConstantLines {
+        ConstantLines::new(Vec::new())
+    }
+}
+
 impl ConstantLines {
     /// Of these lines, in this order.
     pub fn new(lines: Vec<ConstantLine>) -> ConstantLines {
-        let mut wire = Vec::new();
+        let (mut wire, mut ends) = (Vec::new(), Vec::new());
         let slot_count = (lines.len() * 4).next_power_of_two().max(8);
         let mut block = ConstantLines {
             lines: Vec::with_capacity(lines.len()),
             wire: Box::default(),
+            ends: Box::default(),
             slots: vec![EMPTY; slot_count].into(),
             is_plain: true,
         };
         let mut appended: HashSet<Box<[u8]>> = HashSet::new();
         for line in lines {
             wire.extend_from_slice(&line.wire);
+            ends.push(wire.len() as u32);
             let name = line.name.as_bytes();
             if line.is_set {
-                let repeats = block.sets(line.name.hash(), name)
+                let repeats = block.line_that_sets(line.name.hash(), name).is_some()
                     || appended.contains(&*name.to_ascii_lowercase());
                 block.is_plain &= !repeats;
                 block.insert(line.name.hash());
@@ -99,6 +122,7 @@ impl ConstantLines {
             block.lines.push(line);
         }
         block.wire = wire.into();
+        block.ends = ends.into();
         block
     }
 
@@ -119,26 +143,70 @@ impl ConstantLines {
         }
     }
 
-    /// Is this name set by one of the lines?
-    fn sets(&self, hash: u32, name: &[u8]) -> bool {
+    /// The first line that sets this name.
+    fn line_that_sets(&self, hash: u32, name: &[u8]) -> Option<u32> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
-        while let Some(line) = self.slots.get(at).and_then(|slot| self.lines.get(*slot as usize)) {
+        loop {
+            let number = *self.slots.get(at)?;
+            let line = self.lines.get(number as usize)?;
             if line.name.hash() == hash && line.name.as_bytes().eq_ignore_ascii_case(name) {
-                return true;
+                return Some(number);
             }
             at = (at + 1) & mask;
         }
-        false
+    }
+
+    /// Some of the lines as they go on the wire.
+    fn wire_of(&self, some: &Range<usize>) -> &[u8] {
+        let end_of = |line: usize| self.ends.get(line).map_or(0, |end| *end as usize);
+        let start = some.start.checked_sub(1).map_or(0, end_of);
+        let end = some.end.checked_sub(1).map_or(0, end_of);
+        self.wire.get(start..end).unwrap_or_default()
+    }
+
+    /// See [`FieldEdit::take_stock`].
+    pub(super) fn take_stock(&self, edit: &mut FieldEdit<'_>, taken: &mut TakenLines) {
+        taken.0.clear();
+        let known = edit.table.lines.iter().filter(|line| line.is_live());
+        taken.0.extend(known.filter_map(|line| {
+            let name = edit.text.get(line.name()).unwrap_or_default();
+            self.line_that_sets(line.hash, name)
+        }));
+        let (mut at, mut count) = (edit.scanned, 0);
+        while let Some((line, end)) = line_at(edit.text, at) {
+            edit.table.count_probe();
+            let name = edit.text.get(line.name()).unwrap_or_default();
+            taken.0.extend(self.line_that_sets(line.hash, name));
+            at = end;
+            count += 1;
+        }
+        debug_assert_eq!(at, edit.text.len(), "the text from there on is no field line");
+        edit.unscanned_count = Some(count);
+        taken.0.sort_unstable();
+    }
+
+    /// See [`FieldEdit::apply_some`].
+    pub(super) fn apply_some(
+        &self,
+        some: Range<usize>,
+        taken: &TakenLines,
+        edit: &mut FieldEdit<'_>,
+    ) -> u32 {
+        let wire = self.wire_of(&some);
+        let is_free = self.is_plain && !taken.has_any(&some);
+        if is_free && edit.check_room(wire.len(), some.len()).is_ok() {
+            edit.append_unscanned(wire, some.len());
+            return 0;
+        }
+        let lines = self.lines.get(some).unwrap_or_default();
+        lines.iter().map(|line| u32::from(edit.apply_line(line).is_err())).sum()
     }
 
     /// See [`FieldEdit::apply`].
     pub(super) fn apply(&self, edit: &mut FieldEdit<'_>) -> u32 {
         if self.is_plain && self.is_free(edit) && self.fits(edit) {
-            edit.text.extend_from_slice(&self.wire);
-            edit.is_changed = true;
-            let count = edit.unscanned_count.unwrap_or_default() + self.lines.len();
-            edit.unscanned_count = Some(count);
+            edit.append_unscanned(&self.wire, self.lines.len());
             return 0;
         }
         let mut failed_count = 0;
@@ -175,7 +243,7 @@ impl ConstantLines {
         while let Some((line, end)) = line_at(edit.text, at) {
             edit.table.count_probe();
             let name = edit.text.get(line.name()).unwrap_or_default();
-            if self.sets(line.hash, name) {
+            if self.line_that_sets(line.hash, name).is_some() {
                 return false;
             }
             at = end;

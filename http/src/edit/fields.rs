@@ -1,8 +1,10 @@
 //! The lines at the end of a buffer, being changed.
 
+use std::ops::Range;
+
 use super::{
     EditError, EditLimits, EditTable, FieldAt,
-    block::{ConstantLine, ConstantLines},
+    block::{ConstantLine, ConstantLines, TakenLines},
     name::{FieldName, FieldValue, name_hash},
     table::{Line, NONE, Place},
 };
@@ -195,6 +197,31 @@ impl<'b> FieldEdit<'b> {
     /// room. Costs one copy while the head has none of the names that are set.
     pub fn apply(&mut self, lines: &ConstantLines) -> u32 {
         lines.apply(self)
+    }
+
+    /// Looks which names that `lines` set the head has already, for [`FieldEdit::apply_some`].
+    pub fn take_stock(&mut self, lines: &ConstantLines, taken: &mut TakenLines) {
+        lines.take_stock(self, taken);
+    }
+
+    /// Sets or appends some of a run of constant lines; how many of them found no room. Costs one
+    /// copy while the head has none of their names: `taken` says so, as long as nothing else adds
+    /// lines of names that `lines` set, and each of the lines is applied once at most.
+    pub fn apply_some(
+        &mut self,
+        lines: &ConstantLines,
+        some: Range<usize>,
+        taken: &TakenLines,
+    ) -> u32 {
+        lines.apply_some(some, taken, self)
+    }
+
+    /// Appends lines that come into the table when a name is looked for. There is room for them.
+    pub(super) fn append_unscanned(&mut self, wire: &[u8], line_count: usize) {
+        debug_assert!(self.unscanned_count.is_some() || self.scanned == self.text.len());
+        self.text.extend_from_slice(wire);
+        self.is_changed = true;
+        self.unscanned_count = Some(self.unscanned_count.unwrap_or_default() + line_count);
     }
 
     /// Ends the edit: what was removed is squeezed out of the buffer.

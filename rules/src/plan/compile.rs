@@ -20,8 +20,8 @@ pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> Pa
     };
     let lists: Vec<_> = lists.iter().map(at_hook).collect();
     let mut compile = Compile { captures, ..Compile::default() };
+    lists.iter().for_each(|list| compile.changed_names(list));
     for list in &lists {
-        compile.changed_names(list);
         let first = compile.part.groups.len();
         for unit in units(list.iter(), captures) {
             compile.unit(&unit);
@@ -36,6 +36,14 @@ pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> Pa
 #[derive(Clone, Copy)]
 struct Label(u32);
 
+/// How often operators touch the lines of one name.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    /// By constants that are added.
+    added_count: usize,
+    count: usize,
+}
+
 #[derive(Default)]
 struct Compile {
     part: Part,
@@ -43,8 +51,12 @@ struct Compile {
     captures: bool,
     /// Where the labels of this unit are.
     labels: Vec<u32>,
-    /// Constant lines that wait for more of them.
+    /// Constant lines of names that no other operator touches, those of steps before too.
     lines: Vec<ConstantLine>,
+    /// How many of them are in the code.
+    placed_count: usize,
+    /// How often the lines of each name are set, and how often they are changed.
+    uses: HashMap<Place, Uses>,
     /// Conditions by their texts.
     tests: HashMap<String, u32>,
     /// How often each place was changed so far.
@@ -88,7 +100,7 @@ impl Compile {
             if is_rule {
                 self.part.code.push(Op::Matched);
             }
-            self.steps(&branch.steps, is_rule && branch.condition.is_none());
+            self.steps(&branch.steps);
             if index + 1 < branches.len() {
                 self.part.code.push(Op::Jump(end.0));
             }
@@ -140,28 +152,29 @@ impl Compile {
         part.code.push(Op::Test { test: number, memo: NONE, sight: NONE, yes: yes.0, no: no.0 });
     }
 
-    fn steps(&mut self, steps: &[Step], always: bool) {
+    fn steps(&mut self, steps: &[Step]) {
         for step in steps {
             match step {
-                Step::Operate(operation) => self.operation(operation, always),
+                Step::Operate(operation) => self.operation(operation),
                 Step::If(branches) => {
-                    self.flush(always);
+                    self.flush();
                     self.branches(branches, false);
                 }
             }
         }
-        self.flush(always);
+        self.flush();
     }
 
-    fn operation(&mut self, operation: &Operation, always: bool) {
+    fn operation(&mut self, operation: &Operation) {
         if let Some(place) = changed_by(&operation.operator) {
             *self.versions.entry(place).or_default() += 1;
         }
         match constant_line(&operation.operator) {
-            Some(line) => self.lines.push(line),
-            None => {
-                self.flush(always);
-                self.act(Action::Operate(operation.operator.clone()));
+            Some(line) if self.is_alone(&line) => self.lines.push(line),
+            line => {
+                self.flush();
+                let operator = || Action::Operate(operation.operator.clone());
+                self.act(line.map_or_else(operator, Action::Line));
             }
         }
         if operation.last {
@@ -169,14 +182,18 @@ impl Compile {
         }
     }
 
-    /// Writes the constant lines that wait. One line under a condition goes into the index at once,
-    /// since the next will look there.
-    fn flush(&mut self, always: bool) {
-        let mut lines = std::mem::take(&mut self.lines);
-        match lines.len() {
-            0 => {}
-            1 if !always => lines.drain(..).for_each(|line| self.act(Action::Line(line))),
-            _ => self.act(Action::Lines(ConstantLines::new(without_overwritten(lines)))),
+    /// Does nothing else touch lines of its name, so that only the head as it comes may have some?
+    fn is_alone(&self, line: &ConstantLine) -> bool {
+        let uses = self.uses.get(&Place::field(line.name())).copied().unwrap_or_default();
+        uses.count == if line.is_set() { 1 } else { uses.added_count }
+    }
+
+    /// Writes the constant lines that wait.
+    fn flush(&mut self) {
+        let (start, end) = (self.placed_count as u32, self.lines.len() as u32);
+        if start < end {
+            self.placed_count = self.lines.len();
+            self.part.code.push(Op::Lines { start, end });
         }
     }
 
@@ -200,7 +217,12 @@ impl Compile {
                     resolve(at, no);
                 }
                 Op::Jump(to) => resolve(at, to),
-                Op::Equals { .. } | Op::Matched | Op::Last | Op::Act(_) | Op::End => {}
+                Op::Compare { .. }
+                | Op::Matched
+                | Op::Last
+                | Op::Act(_)
+                | Op::Lines { .. }
+                | Op::End => {}
             }
         }
     }
@@ -209,27 +231,29 @@ impl Compile {
         assign_memos(&mut self.part, &self.looks);
         assign_sights(&mut self.part, &self.looks);
         compare_kept(&mut self.part);
+        self.part.lines = ConstantLines::new(self.lines);
         self.part
     }
 
     fn changed_names(&mut self, list: &[(u32, Rule)]) {
-        let changed = &mut self.part.changed;
         for (_, rule) in list {
-            each_step(&rule.branches, &mut |operation| {
-                if let Some(name) = changed_name(&operation.operator)
-                    && !changed.contains(&name)
-                {
-                    changed.push(name);
-                }
-            });
+            each_step(&rule.branches, &mut |operation| self.uses_of(&operation.operator));
         }
     }
-}
 
-fn changed_name(operator: &Operator) -> Option<FieldName> {
-    match changed_by(operator)? {
-        Place::Field(name) => FieldName::parse(&name),
-        _ => None,
+    fn uses_of(&mut self, operator: &Operator) {
+        let Some(place) = changed_by(operator) else {
+            return;
+        };
+        if let Place::Field(name) = &place
+            && let Some(name) = FieldName::parse(name)
+            && !self.part.changed.contains(&name)
+        {
+            self.part.changed.push(name);
+        }
+        let uses = self.uses.entry(place).or_default();
+        uses.count += 1;
+        uses.added_count += usize::from(constant_line(operator).is_some_and(|line| !line.is_set()));
     }
 }
 
@@ -246,23 +270,4 @@ fn constant_line(operator: &Operator) -> Option<ConstantLine> {
         true => ConstantLine::set(name.clone(), value),
         false => ConstantLine::append(name.clone(), value),
     })
-}
-
-/// Leaves out lines that a later one of the run overwrites.
-fn without_overwritten(lines: Vec<ConstantLine>) -> Vec<ConstantLine> {
-    let mut set_later = std::collections::HashSet::new();
-    let mut kept: Vec<_> = lines
-        .into_iter()
-        .rev()
-        .filter(|line| {
-            let name = line.name().as_bytes().to_ascii_lowercase();
-            let is_overwritten = set_later.contains(&name);
-            if line.is_set() {
-                set_later.insert(name);
-            }
-            !is_overwritten
-        })
-        .collect();
-    kept.reverse();
-    kept
 }

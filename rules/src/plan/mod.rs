@@ -41,6 +41,8 @@ pub struct RuleInfo {
     pub at: At,
     /// Where it runs.
     pub hook: Hook,
+    /// Number of the rule with which it is counted: the first of those that run as one.
+    pub counted_at: u32,
 }
 
 impl Program {
@@ -60,12 +62,17 @@ impl Program {
                     let number = infos.len() as u32;
                     let (rule, asks) = resolve::rule(rule, &list.counters, &mut counters);
                     captures[hook as usize] |= asks;
-                    infos.push(RuleInfo { file: Arc::clone(&file), at: rule.at, hook });
+                    let (file, at) = (Arc::clone(&file), rule.at);
+                    infos.push(RuleInfo { file, at, hook, counted_at: number });
                     planned.push((number, rule));
                 }
             }
         }
         let parts = Hook::ALL.map(|hook| compile::part(&planned, hook, captures[hook as usize]));
+        for group in parts.iter().flat_map(|part| &part.groups) {
+            let rules = group.rules.start as usize..group.rules.end as usize;
+            infos[rules].iter_mut().for_each(|info| info.counted_at = group.rules.start);
+        }
         Program { parts, infos: infos.into(), counters: counters.into(), lists: planned.into() }
     }
 

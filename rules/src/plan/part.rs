@@ -5,7 +5,7 @@ use std::{cell::RefCell, ops::Range};
 use forebay_http::edit::{ConstantLine, ConstantLines, FieldName};
 use regex::bytes::{CaptureLocations, RegexSet};
 
-use crate::ast::{self, Matcher, Operator, Variable};
+use crate::ast::{self, Compare, Matcher, Operator, Variable};
 
 /// The program of one hook.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct Part {
     pub(crate) code: Vec<Op>,
     pub(crate) tests: Vec<Test>,
     pub(crate) actions: Vec<Action>,
+    /// Constant lines of names that no other operator touches.
+    pub(crate) lines: ConstantLines,
     /// Conditions that are remembered.
     pub(crate) memo_count: usize,
     /// Texts that are kept.
@@ -59,8 +61,9 @@ pub(crate) enum Op {
     },
     /// The same for a condition that is not remembered and compares a kept text: with this part of
     /// the program's texts.
-    Equals {
+    Compare {
         test: u32,
+        how: Compare,
         sight: u32,
         start: u32,
         end: u32,
@@ -72,6 +75,11 @@ pub(crate) enum Op {
     /// No rule of this list runs after this group.
     Last,
     Act(u32),
+    /// Some of the program's constant lines.
+    Lines {
+        start: u32,
+        end: u32,
+    },
     Jump(u32),
     End,
 }
@@ -98,7 +106,6 @@ pub(crate) struct Test {
 /// What is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    Lines(ConstantLines),
     Line(ConstantLine),
     Operate(Operator),
 }

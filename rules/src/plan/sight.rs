@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{NONE, Op, Part, filter::Looks};
-use crate::ast::{Compare, Matcher, Variable};
+use crate::ast::{Matcher, Variable};
 
 /// Conditions by the text of their subject and its version.
 pub(super) fn by_subject<'p>(
@@ -39,20 +39,21 @@ pub(super) fn assign_sights(part: &mut Part, looks: &Looks) {
     }
 }
 
-/// Makes the commonest condition a step of its own, with its text among the others: whether a kept
-/// text is this one.
+/// Makes the commonest conditions a step of their own, with their text among the others: how a kept
+/// text compares with this one.
 pub(super) fn compare_kept(part: &mut Part) {
     for op in &mut part.code {
         let Op::Test { test, memo: NONE, sight, yes, no } = *op else {
             continue;
         };
         let matcher = &part.tests[test as usize].matcher;
-        if let Matcher::Text { how: Compare::Equal, with, nocase: false } = matcher
+        if let Matcher::Text { how, with, nocase: false } = matcher
             && sight != NONE
         {
             let start = part.texts.len() as u32;
             part.texts.extend_from_slice(with);
-            *op = Op::Equals { test, sight, start, end: part.texts.len() as u32, yes, no };
+            let end = part.texts.len() as u32;
+            *op = Op::Compare { test, how: *how, sight, start, end, yes, no };
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Effects, Outcome, Ran, Stage, Surroundings, Texts, Watch,
     look::{Seen, look},
-    matching::{as_text, captures, holds},
+    matching::{as_text, captures, compare_text, holds},
     operate::operate,
 };
 use crate::{
@@ -35,6 +35,7 @@ pub(super) fn run<S: Surroundings, W: Watch>(
     texts.memo.clear();
     texts.memo.resize(part.memo_count, UNKNOWN);
     texts.kept.begin(part.sight_count);
+    texts.taken_is_known = false;
     let mut next = 0;
     while let Some(group) = part.groups.get(next) {
         next += 1;
@@ -75,11 +76,14 @@ fn run_group<S: Surroundings>(
                 };
                 if held { *yes } else { *no }
             }
-            Op::Equals { test, sight, start, end, yes, no } => {
-                let with = part.texts.get(*start as usize..*end as usize);
-                let held = match (texts.kept.get(*sight), part.tests.get(*test as usize)) {
-                    (None, Some(test)) => test_now(test, *sight, stage, texts),
-                    (seen, _) => seen == with,
+            Op::Compare { test, how, sight, start, end, yes, no } => {
+                let with = part.texts.get(*start as usize..*end as usize).unwrap_or_default();
+                let held = match texts.kept.get(*sight) {
+                    Some(seen) => compare_text(*how, seen, with, false),
+                    None => part
+                        .tests
+                        .get(*test as usize)
+                        .is_some_and(|test| test_now(test, *sight, stage, texts)),
                 };
                 if held { *yes } else { *no }
             }
@@ -95,6 +99,16 @@ fn run_group<S: Surroundings>(
                 if let Some(action) = part.actions.get(*action as usize) {
                     progress.failed_count += act(action, stage, texts, effects);
                 }
+                at + 1
+            }
+            Op::Lines { start, end } => {
+                let Texts { taken, taken_is_known, .. } = &mut *texts;
+                if !*taken_is_known {
+                    stage.fields.take_stock(&part.lines, taken);
+                    *taken_is_known = true;
+                }
+                let some = *start as usize..*end as usize;
+                progress.failed_count += stage.fields.apply_some(&part.lines, some, taken);
                 at + 1
             }
             Op::Jump(to) => *to,
@@ -200,7 +214,6 @@ fn act<S: Surroundings>(
     effects: &mut Effects,
 ) -> u32 {
     match action {
-        Action::Lines(lines) => stage.fields.apply(lines),
         Action::Line(line) => u32::from(stage.fields.apply_line(line).is_err()),
         Action::Operate(operator) => {
             u32::from(operate(operator, stage, texts, effects) == Outcome::Failed)

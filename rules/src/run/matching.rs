@@ -105,7 +105,8 @@ fn within(ranges: &[AddressRange], address: IpAddr) -> bool {
 }
 
 /// `with` is in lower case if `nocase`.
-fn compare_text(how: Compare, text: &[u8], with: &[u8], nocase: bool) -> bool {
+#[inline]
+pub(super) fn compare_text(how: Compare, text: &[u8], with: &[u8], nocase: bool) -> bool {
     let same = |text: &[u8]| match nocase {
         true => text.eq_ignore_ascii_case(with),
         false => text == with,

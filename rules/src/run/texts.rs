@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_http::edit::FieldIndex;
+use forebay_http::edit::{FieldIndex, TakenLines};
 
 use super::{Url, destination::UrlText, kept::Kept};
 
@@ -46,6 +46,9 @@ pub struct Texts {
     /// What conditions were found to be: see `machine`.
     pub(super) memo: Vec<u8>,
     pub(super) kept: Kept,
+    /// Constant lines of the program whose names the head has, once that was looked at.
+    pub(super) taken: TakenLines,
+    pub(super) taken_is_known: bool,
 }
 
 /// What looking at a variable needs.

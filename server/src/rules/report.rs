@@ -30,14 +30,13 @@ impl RuleReport {
     /// What one worker has counted in its copy of the configuration.
     pub(crate) fn new(config: &Config) -> RuleReport {
         let mut report = RuleReport::default();
-        let counts = config.tally.rules();
         for set in config.rule_sets() {
-            for (index, info) in set.program.rules().iter().enumerate() {
+            for info in set.program.rules() {
                 report.rules.push(RuleLine {
                     file: info.file.to_string(),
                     line: info.at.line,
                     hook: info.hook,
-                    count: counts.get(set.first + index).copied().unwrap_or_default(),
+                    count: config.tally.rule(set.first + info.counted_at as usize),
                 });
             }
             for (index, name) in set.program.counters().iter().enumerate() {

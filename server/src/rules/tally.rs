@@ -3,8 +3,8 @@
 //! A worker counts in its own copy of the configuration, which nobody else looks at; who wants to
 //! know asks the worker.
 //!
-//! Rules that run as one are counted as one: a number goes up at the first of them and down behind
-//! the last, so that the count of a rule is the sum of the numbers up to it.
+//! Rules that run as one are counted as one, at the first of them: the runs are those of each, and
+//! bytes and time are shared out evenly.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(crate) struct Tally(Box<Cells>);
 /// A copy of a configuration has counted nothing yet.
 impl Clone for Tally {
     fn clone(&self) -> Tally {
-        Tally::new(self.0.rules.len().saturating_sub(1), self.0.counters.len())
+        Tally::new(self.0.rules.len(), self.0.counters.len())
     }
 }
 
@@ -77,8 +77,7 @@ impl Tally {
     /// With room for so many rules, and the counters that they count in.
     pub(crate) fn new(rule_count: usize, counter_count: usize) -> Tally {
         Tally(Box::new(Cells {
-            // One beyond the last, where what ends there goes down.
-            rules: (0..=rule_count).map(|_| Numbers::default()).collect(),
+            rules: (0..rule_count).map(|_| Numbers::default()).collect(),
             counters: (0..counter_count).map(|_| Cell::new(0)).collect(),
             runs: Default::default(),
         }))
@@ -86,7 +85,7 @@ impl Tally {
 
     /// Is there nothing to count?
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.rules.len() <= 1
+        self.0.rules.is_empty()
     }
 
     /// The operator `counter` of a set's rule.
@@ -101,15 +100,9 @@ impl Tally {
         self.0.counters.get(index).map_or(0, |cell| cell.get())
     }
 
-    /// Of every rule, in the order of the configuration's sets.
-    pub(crate) fn rules(&self) -> Vec<RuleCount> {
-        let mut sum = RuleCount::default();
-        let cells = self.0.rules.iter().take(self.0.rules.len().saturating_sub(1));
-        let counts = cells.map(|cell| {
-            sum.add(cell);
-            sum
-        });
-        counts.collect()
+    /// What was counted at a rule, by its number among those of all sets.
+    pub(crate) fn rule(&self, index: usize) -> RuleCount {
+        self.0.rules.get(index).map(RuleCount::of).unwrap_or_default()
     }
 }
 
@@ -129,17 +122,14 @@ impl RuleCount {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    fn add(&mut self, cell: &Numbers) {
-        let pairs = [
-            (&mut self.runs, &cell.runs),
-            (&mut self.matches, &cell.matches),
-            (&mut self.bytes, &cell.bytes),
-            (&mut self.failures, &cell.failures),
-            (&mut self.timed, &cell.timed),
-            (&mut self.timed_ns, &cell.timed_ns),
-        ];
-        for (sum, number) in pairs {
-            *sum = sum.wrapping_add(number.get());
+    fn of(numbers: &Numbers) -> RuleCount {
+        RuleCount {
+            runs: numbers.runs.get(),
+            matches: numbers.matches.get(),
+            bytes: numbers.bytes.get(),
+            failures: numbers.failures.get(),
+            timed: numbers.timed.get(),
+            timed_ns: numbers.timed_ns.get(),
         }
     }
 }
@@ -177,35 +167,29 @@ impl<'a> Meter<'a> {
         TimedMeter { meter: self, begun_ns: 0 }
     }
 
-    /// Adds to each rule of a range.
-    fn spread(&self, rules: &Range<u32>, cell: impl Fn(&Numbers) -> &Cell<u64>, amount: u64) {
-        let bounds = [(rules.start, amount), (rules.end, amount.wrapping_neg())];
-        for (index, amount) in bounds {
-            if let Some(found) = self.cells.rules.get(self.first + index as usize) {
-                add(cell(found), amount);
-            }
+    fn count(&self, rules: &Range<u32>, ran: Ran) -> Option<&'a Numbers> {
+        let numbers = self.cells.rules.get(self.first + rules.start as usize)?;
+        add(&numbers.runs, 1);
+        if ran.matched {
+            add(&numbers.matches, 1);
+            add(&numbers.bytes, share(u64::from(ran.added_bytes), rules));
+            add(&numbers.failures, u64::from(ran.failed_count));
         }
+        Some(numbers)
     }
+}
 
-    fn count(&self, rules: &Range<u32>, ran: Ran) {
-        self.spread(rules, |cell| &cell.runs, 1);
-        if !ran.matched {
-            return;
-        }
-        self.spread(rules, |cell| &cell.matches, 1);
-        if ran.added_bytes > 0 {
-            let each = u64::from(ran.added_bytes) / rules.len().max(1) as u64;
-            self.spread(rules, |cell| &cell.bytes, each);
-        }
-        if ran.failed_count > 0 {
-            self.spread(rules, |cell| &cell.failures, u64::from(ran.failed_count));
-        }
+/// Of each of the rules.
+fn share(amount: u64, rules: &Range<u32>) -> u64 {
+    match rules.len() {
+        1 => amount,
+        count => amount / count.max(1) as u64,
     }
 }
 
 impl Watch for Meter<'_> {
     fn end(&mut self, rules: Range<u32>, ran: Ran) {
-        self.count(&rules, ran);
+        let _ = self.count(&rules, ran);
     }
 }
 
@@ -215,9 +199,10 @@ impl Watch for TimedMeter<'_> {
     }
 
     fn end(&mut self, rules: Range<u32>, ran: Ran) {
-        let each_ns = (clock::monotonic_ns() - self.begun_ns) / rules.len().max(1) as u64;
-        self.meter.spread(&rules, |cell| &cell.timed, 1);
-        self.meter.spread(&rules, |cell| &cell.timed_ns, each_ns);
-        self.meter.count(&rules, ran);
+        let taken_ns = clock::monotonic_ns() - self.begun_ns;
+        if let Some(numbers) = self.meter.count(&rules, ran) {
+            add(&numbers.timed, 1);
+            add(&numbers.timed_ns, share(taken_ns, &rules));
+        }
     }
 }
