@@ -1,28 +1,10 @@
-//! The one binary: `serve`, `try`, and the commands that look after a running server.
+//! The one binary, with no filters of its own.
 #![forbid(unsafe_code)]
-
-mod admin_client;
-mod cli;
-mod commands;
-mod example;
-mod logging;
-mod say;
 
 use std::process::ExitCode;
 
-use mimalloc::MiMalloc;
-
-/// A hit allocates nothing; for what goes to the origin this halves the cost of allocation.
-#[global_allocator]
-static HEAP: MiMalloc = MiMalloc;
+use forebay_rules::filter::Filters;
 
 fn main() -> ExitCode {
-    let matches = cli::command().get_matches();
-    match commands::run(&matches) {
-        Ok(code) => code,
-        Err(message) => {
-            eprintln!("forebay: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    forebay::run(&Filters::default())
 }

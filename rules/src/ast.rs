@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use forebay_http::edit::FieldName;
 
-use crate::diagnostic::At;
+use crate::{diagnostic::At, filter::FilterCall};
 
 /// Where in the flow a rule runs. In the order in which a request comes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -449,6 +449,8 @@ pub enum Operator {
     SetControl(Control, bool),
     /// `set-conn-dscp`: 0 to 63.
     SetDscp(u8),
+    /// `run-plugin`: a filter of this build.
+    Filter(FilterCall),
 }
 
 /// A value: text with variables in it.

@@ -12,6 +12,7 @@
 pub mod ast;
 mod check;
 pub mod diagnostic;
+pub mod filter;
 mod lex;
 pub mod limits;
 mod parse;
@@ -21,4 +22,4 @@ pub mod run;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Read, read};
+pub use read::{Read, read, read_with};

@@ -4,6 +4,7 @@ use crate::{
     ast::{Rules, Scope},
     check::look_for_unreachable,
     diagnostic::{At, Diagnostic, Findings},
+    filter::Filters,
     limits::FILE_BYTES_MAX,
     parse::{Structure, parse_line},
 };
@@ -17,12 +18,17 @@ pub struct Read {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a rule file. Never stops at the first error.
+/// Reads a rule file that knows no filters. See [`read_with`].
 pub fn read(file: &str, text: &str, scope: Scope) -> Read {
+    read_with(file, text, scope, &Filters::default())
+}
+
+/// Reads a rule file; its rules may run these filters. Never stops at the first error.
+pub fn read_with(file: &str, text: &str, scope: Scope, filters: &Filters) -> Read {
     // Editors of other systems put it before a text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut findings = Findings::default();
-    let mut structure = Structure::new(scope);
+    let mut structure = Structure::new(scope, filters);
     if text.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes; {FILE_BYTES_MAX} are allowed", text.len());
         findings.push(Diagnostic::error(At { line: 1, column: 1, len: 1 }, message));

@@ -4,21 +4,51 @@
 //! its beginning says what it shows), then pairs of lines: `> what is given`, `< what comes out`;
 //! see `common` for the items in them. A first line `: HOOK` puts the rules into the server's list
 //! and runs that hook; without it the rules are a route's and run at the remap hook. Each case is
-//! run by the flat program and step by step.
+//! run by the flat program and step by step. Rules may run the filter `put NAME VALUE`.
 
 mod common;
 
 use std::{fs, path::Path};
 
 use common::{Given, run};
+use forebay_http::edit::{EditError, FieldName, FieldValue};
 use forebay_rules::{
     ast::{Hook, Scope},
+    filter::{Filter, FilterMessage, Filters},
     plan::Program,
-    read,
+    read_with,
 };
 
 /// Fewer would mean that some are not found.
 const CASE_COUNT_MIN: usize = 150;
+
+/// A filter that sets one field, and STATE-FLAG:0 unless the field was there.
+struct Put([FieldName; 1], String);
+
+impl Put {
+    fn new(arguments: &[&str]) -> Result<Put, String> {
+        let [name, value] = arguments else {
+            return Err("a name and a value".to_owned());
+        };
+        let name = FieldName::parse(name.as_bytes()).ok_or("no name")?;
+        Ok(Put([name], (*value).to_owned()))
+    }
+}
+
+impl Filter for Put {
+    fn changes(&self) -> &[FieldName] {
+        &self.0
+    }
+
+    fn run(&self, message: &mut FilterMessage<'_, '_>) -> Result<(), EditError> {
+        let [name] = &self.0;
+        if message.fields.find(name).is_none() {
+            message.state.flags |= 1;
+        }
+        let value = FieldValue::parse(self.1.as_bytes()).expect("a value");
+        message.fields.set(name, value).map(|_| ())
+    }
+}
 
 #[test]
 fn every_case_comes_out_as_it_says() {
@@ -56,13 +86,14 @@ fn check_block(block: &str, shown: &str, problems: &mut Vec<String>) -> usize {
         Some("SEND_RESPONSE") => (Scope::Server, Hook::SendResponse),
         Some(other) => panic!("{shown}: no hook is called {other:?}"),
     };
+    let filters = Filters::default().with("put", Put::new);
     let is_rule = |line: &&str| !line.starts_with([':', '>', '<']);
     let text: Vec<_> = block.lines().filter(is_rule).collect();
     let mut program = Program::default();
     // Parts of a block between lines of dashes are lists of their own, in their order.
     let lists: Vec<_> = text
         .split(|line| line.starts_with("----"))
-        .map(|lines| read(shown, &lines.join("\n"), scope))
+        .map(|lines| read_with(shown, &lines.join("\n"), scope, &filters))
         .collect();
     match lists.iter().find(|list| !list.is_usable()) {
         Some(list) => problems.push(format!("{shown}: refused: {:?}", list.diagnostics)),

@@ -4,16 +4,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_server::config::{self, Config, ConfigErrors, Place};
+use forebay_rules::filter::Filters;
+use forebay_server::config::{self, Config, ConfigErrors, Place, Source};
 use serde_json::{Value, json};
 
 use super::is_set;
 use crate::say::say;
 
-pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     let file = args.get_one::<String>("file").map(String::as_str).unwrap_or_default();
-    let checked =
-        config::read_file(Path::new(file)).and_then(|text| Config::from_toml(&text, file));
+    let checked = config::read_file(Path::new(file))
+        .and_then(|text| Config::load_with(Source::Toml { text: &text, file }, &[], filters));
     let json = is_set(args, "json");
     match checked {
         Ok(config) => {

@@ -12,21 +12,22 @@ mod try_it;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_rules::filter::Filters;
 
-/// Runs the command that was given.
+/// Runs the command that was given; header rules may run these filters.
 ///
 /// # Errors
 /// A sentence for the user.
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, String> {
+pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match matches.subcommand() {
-        Some(("try", args)) => try_it::run(args),
-        Some(("serve", args)) => serve::run(args),
-        Some(("check", args)) => check::run(args),
+        Some(("try", args)) => try_it::run(args, filters),
+        Some(("serve", args)) => serve::run(args, filters),
+        Some(("check", args)) => check::run(args, filters),
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("purge", args)) => control::purge(args),
         Some(("stats", args)) => stats::run(args),
         Some(("cache", args)) => Ok(cache::run(args)),
-        Some(("rules", args)) => rules::run(args),
+        Some(("rules", args)) => rules::run(args, filters),
         Some(("reload", args)) => control::reload(args),
         _ => Err("no such command; see forebay --help".to_owned()),
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use forebay_rules::filter::Filters;
 use forebay_server::config::{self, Config, ConfigErrors, FlagValue, Source};
 use forebay_server::engine::{Hooks, Running, StartError, start, upgrade};
 
@@ -16,8 +17,8 @@ use crate::logging;
 /// Ports that are tried after the default one, if no port was asked for.
 const FURTHER_PORTS: u16 = 20;
 
-pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
-    let inputs = Inputs::of(args);
+pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
+    let inputs = Inputs::of(args, filters);
     let running = match is_set(args, "upgrade") {
         true => upgrade_with(inputs)?,
         false => start_with(inputs)?,
@@ -46,6 +47,8 @@ pub(super) struct Inputs {
     pub(super) flags: Vec<(String, String)>,
     /// The port was not asked for: another one will do if it is in use.
     pub(super) any_port: bool,
+    /// What header rules may run.
+    pub(super) filters: Filters,
 }
 
 /// A file, or an origin without a file.
@@ -56,7 +59,7 @@ pub(super) enum From {
 }
 
 impl Inputs {
-    fn of(args: &ArgMatches) -> Inputs {
+    fn of(args: &ArgMatches, filters: &Filters) -> Inputs {
         let flags = flags(args);
         let source = match (args.get_one::<String>("config"), args.get_one::<String>("origin")) {
             (Some(file), _) => From::File(PathBuf::from(file)),
@@ -64,18 +67,19 @@ impl Inputs {
         };
         let any_port =
             matches!(source, From::Origin(_)) && flags.iter().all(|(name, _)| name != "listen");
-        Inputs { source, flags, any_port }
+        Inputs { source, flags, any_port, filters: filters.clone() }
     }
 
     fn load(&self) -> Result<Config, ConfigErrors> {
         let flags = self.flags.iter().map(|(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
         match &self.source {
-            From::Origin(url) => Config::load(Source::Origin(url), &flags),
+            From::Origin(url) => Config::load_with(Source::Origin(url), &flags, &self.filters),
             From::File(path) => {
                 let text = config::read_file(path)?;
                 let file = path.display().to_string();
-                Config::load(Source::Toml { text: &text, file: &file }, &flags)
+                let source = Source::Toml { text: &text, file: &file };
+                Config::load_with(source, &flags, &self.filters)
             }
         }
     }

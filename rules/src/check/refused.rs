@@ -56,10 +56,6 @@ pub(crate) fn operator(name: &str) -> Option<Refusal> {
         "set-body-from" => {
             ("no second request is made for an answer", "set-body with the text, or set-redirect")
         }
-        "run-plugin" => (
-            "plugins of the other system cannot be loaded",
-            "a filter in Rust: see the field API of the crate forebay-http",
-        ),
         "set-cc-alg" => {
             ("congestion control is the system's", "sysctl net.ipv4.tcp_congestion_control")
         }

@@ -4,6 +4,7 @@ use crate::{
     ast::{Hook, Rule, Scope, Step, Tree},
     check::{self, Checker, OperatorLine},
     diagnostic::{At, Diagnostic, Findings},
+    filter::Filters,
     lex::Word,
     limits::{NESTING_MAX, RULES_PER_FILE_MAX},
     parse::{ConditionFlags, Line, LineKind, OperatorFlags},
@@ -12,17 +13,17 @@ use crate::{
 use super::draft::{Block, Draft, Section, SectionKind};
 
 /// The rules so far, and the one in the making.
-pub(crate) struct Structure {
+pub(crate) struct Structure<'f> {
     scope: Scope,
-    checker: Checker,
+    checker: Checker<'f>,
     rules: Vec<Rule>,
     rule_count: usize,
     draft: Option<Draft>,
 }
 
-impl Structure {
-    pub(crate) fn new(scope: Scope) -> Structure {
-        let checker = Checker::default();
+impl<'f> Structure<'f> {
+    pub(crate) fn new(scope: Scope, filters: &'f Filters) -> Structure<'f> {
+        let checker = Checker { counters: Vec::new(), filters };
         Structure { scope, checker, rules: Vec::new(), rule_count: 0, draft: None }
     }
 

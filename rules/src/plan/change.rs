@@ -13,11 +13,19 @@ pub(super) enum Place {
     /// State variables of both lifetimes.
     State,
     Controls,
+    /// Any field, and state variables: what a filter does is its own affair.
+    Fields,
 }
 
 impl Place {
     pub(super) fn field(name: &FieldName) -> Place {
         Place::Field(name.as_bytes().to_ascii_lowercase().into())
+    }
+
+    /// May it be another after this was changed?
+    pub(super) fn is_of(&self, changed: &Place) -> bool {
+        self == changed
+            || *changed == Place::Fields && matches!(self, Place::Field(_) | Place::State)
     }
 
     fn cookies() -> Place {
@@ -41,6 +49,7 @@ pub(super) fn changed_by(operator: &Operator) -> Option<Place> {
             Some(Place::State)
         }
         Operator::SetControl(..) => Some(Place::Controls),
+        Operator::Filter(_) => Some(Place::Fields),
         // A status that is set is not seen before the next hook.
         Operator::SetRedirect { .. }
         | Operator::SetStatus(_)

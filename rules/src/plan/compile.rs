@@ -134,18 +134,25 @@ impl Compile {
         }
     }
 
+    /// How often it may have changed so far.
+    fn version(&self, place: &Place) -> u32 {
+        let count_of = |changed| self.versions.get(changed).copied().unwrap_or_default();
+        let by_filters = if place.is_of(&Place::Fields) { count_of(&Place::Fields) } else { 0 };
+        count_of(place) + by_filters
+    }
+
     fn test(&mut self, test: &ast::Test, yes: Label, no: Label) {
         let (yes, no) = if test.negated { (no, yes) } else { (yes, no) };
+        let version = match looks_at(test, self.captures) {
+            Looks::Anew => None,
+            Looks::Fixed => Some(0),
+            Looks::At(place) => Some(self.version(&place)),
+        };
         let part = &mut self.part;
         let number = *self.tests.entry(test_key(test)).or_insert_with(|| {
             part.tests.push(Test::new(test, self.captures));
             part.tests.len() as u32 - 1
         });
-        let version = match looks_at(test, self.captures) {
-            Looks::Anew => None,
-            Looks::Fixed => Some(0),
-            Looks::At(place) => Some(self.versions.get(&place).copied().unwrap_or_default()),
-        };
         if let Some(version) = version {
             self.looks.entry((number, version)).or_default().push(part.code.len());
         }
@@ -245,11 +252,16 @@ impl Compile {
         let Some(place) = changed_by(operator) else {
             return;
         };
-        if let Place::Field(name) = &place
-            && let Some(name) = FieldName::parse(name)
-            && !self.part.changed.contains(&name)
-        {
-            self.part.changed.push(name);
+        let changed = &mut self.part.changed;
+        let add = |name: FieldName| {
+            if !changed.contains(&name) {
+                changed.push(name);
+            }
+        };
+        match (&place, operator) {
+            (Place::Field(name), _) => FieldName::parse(name).into_iter().for_each(add),
+            (_, Operator::Filter(call)) => call.filter.changes().iter().cloned().for_each(add),
+            _ => {}
         }
         let uses = self.uses.entry(place).or_default();
         uses.count += 1;

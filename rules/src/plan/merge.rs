@@ -22,7 +22,7 @@ pub(super) fn units<'r>(rules: impl Iterator<Item = &'r (u32, Rule)>, captures: 
         let (condition, places) = only_condition(rule, captures).unzip();
         let joins = condition.is_some()
             && condition == open.condition
-            && places.is_some_and(|places| !places.iter().any(|at| open.changed.contains(at)));
+            && places.is_some_and(|places| !open.touches(&places));
         match units.last_mut() {
             Some(unit) if joins => {
                 unit.rules.end = number + 1;
@@ -52,6 +52,10 @@ struct Open {
 }
 
 impl Open {
+    fn touches(&self, places: &[Place]) -> bool {
+        places.iter().any(|place| self.changed.iter().any(|changed| place.is_of(changed)))
+    }
+
     fn add(&mut self, rule: &Rule) {
         let mut ends = rule.last;
         each_step(&rule.branches, &mut |operation| {

@@ -6,7 +6,10 @@ use super::{
     Effects, Outcome, Stage, State, Surroundings, Texts, cookie,
     look::{look, url_of},
 };
-use crate::ast::{Lifetime, Operator, Part, Template, UrlOf, UrlPart};
+use crate::{
+    ast::{Lifetime, Operator, Part, Template, UrlOf, UrlPart},
+    filter::{FilterCall, FilterMessage},
+};
 
 /// Does it. What it was given stays in `texts.value`.
 pub(super) fn operate<S: Surroundings>(
@@ -53,8 +56,31 @@ pub(super) fn operate<S: Surroundings>(
             effects.body_is_constant = value.constant().is_some();
             Outcome::Done
         }
+        Operator::Filter(call) => filter(call, stage, texts),
         other => switch(other, stage, texts, effects),
     }
+}
+
+/// Runs a filter, which may have changed any line afterwards.
+fn filter<S: Surroundings>(
+    call: &FilterCall,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+) -> Outcome {
+    let url = url_of(UrlOf::Client, stage, texts.sight.url.changed());
+    let mut message = FilterMessage {
+        hook: call.hook,
+        fields: &mut *stage.fields,
+        client: stage.client,
+        method: stage.method,
+        url,
+        status: stage.status,
+        state: &mut stage.transaction.state,
+        scratch: &mut texts.value,
+    };
+    let outcome = of_edit(call.filter.run(&mut message));
+    texts.taken_is_known = false;
+    outcome
 }
 
 /// Operators that touch no text of a message.

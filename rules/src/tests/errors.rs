@@ -203,7 +203,9 @@ fn what_forebay_has_not_is_refused_with_what_to_use_instead() {
     check(
         &[
             ("set-body-from http://a/", "1+13", "no second request", "set-body"),
-            ("run-plugin x.so a", "1+10", "plugins", "forebay-http"),
+            ("run-plugin x.so a", "12+4", "no filter x.so", "docs/filters.md"),
+            ("run-plugin x a", "12+1", "no filter x", "docs/filters.md"),
+            ("run-plugin", "1+10", "needs the name of a filter", ""),
             ("set-cc-alg cubic", "1+10", "congestion", "sysctl"),
             ("set-conn-mark 1", "1+13", "not marked", "set-conn-dscp"),
             ("set-next-hop-strategy a", "1+21", "one origin", "[[site]]"),

@@ -33,6 +33,8 @@ pub use sites::Sites;
 pub use table::{RouteSettings, ServerSettings, all as all_settings};
 pub use value::{AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, RuntimeDir};
 
+use forebay_rules::filter::Filters;
+
 use crate::rules::Tally;
 use table::Settings;
 
@@ -87,7 +89,19 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with either.
     pub fn load(source: Source<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
-        read::read(source, flags)
+        Config::load_with(source, flags, &Filters::default())
+    }
+
+    /// The same where header rules may run these filters.
+    ///
+    /// # Errors
+    /// Everything that is wrong with either.
+    pub fn load_with(
+        source: Source<'_>,
+        flags: &[FlagValue<'_>],
+        filters: &Filters,
+    ) -> Result<Config, ConfigErrors> {
+        read::read(source, flags, filters)
     }
 
     /// The settings that differ and that a reload cannot change: they need a restart.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use forebay_cache::ConfigError as CacheError;
+use forebay_rules::filter::Filters;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -22,10 +23,14 @@ pub(crate) type Key<'a> = Spanned<DeString<'a>>;
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Reads everything; see [`Config::load`].
-pub(crate) fn read(source: Source<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
+pub(crate) fn read(
+    source: Source<'_>,
+    flags: &[FlagValue<'_>],
+    filters: &Filters,
+) -> Result<Config, ConfigErrors> {
     match source {
-        Source::Toml { text, file } => read_toml(FileText::new(file, text), text, flags),
-        Source::Origin(url) => read_origin(url, flags),
+        Source::Toml { text, file } => read_toml(FileText::new(file, text), text, flags, filters),
+        Source::Origin(url) => read_origin(url, flags, filters),
     }
 }
 
@@ -33,12 +38,13 @@ fn read_toml(
     file: FileText<'_>,
     text: &str,
     flags: &[FlagValue<'_>],
+    filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let problems = syntax_errors.iter().map(|error| syntax_problem(&file, error)).collect();
     // The rest of a broken document is a guess, and would be blamed for what is not its fault.
     ConfigErrors::check(&file, problems, Vec::new())?;
-    let mut reader = Reader { file, problems: Vec::new() };
+    let mut reader = Reader { file, problems: Vec::new(), filters };
     let mut top = Top::default();
     for (key, value) in document.get_ref().iter().filter(|(key, _)| key.get_ref() != "site") {
         reader.top_value(&mut top, key, value);
@@ -48,8 +54,12 @@ fn read_toml(
     reader.finish(top, sites)
 }
 
-fn read_origin(url: &str, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
-    let mut reader = Reader { file: FileText::new("", ""), problems: Vec::new() };
+fn read_origin(
+    url: &str,
+    flags: &[FlagValue<'_>],
+    filters: &Filters,
+) -> Result<Config, ConfigErrors> {
+    let mut reader = Reader { file: FileText::new("", ""), problems: Vec::new(), filters };
     let mut top = Top::default();
     reader.flags(&mut top, flags);
     let read = OriginAddress::read(Raw::Flag(url), &ORIGIN);
@@ -93,6 +103,8 @@ impl Top {
 pub(crate) struct Reader<'a> {
     pub(crate) file: FileText<'a>,
     problems: Vec<(At, Problem)>,
+    /// What header rules may run.
+    pub(crate) filters: &'a Filters,
 }
 
 impl Reader<'_> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use forebay_rules::ast::{Rules, Scope};
 use forebay_rules::diagnostic::{Diagnostic, Severity};
+use forebay_rules::filter::Filters;
 use forebay_rules::plan::Program;
 use toml::de::DeValue;
 
@@ -158,14 +159,15 @@ impl Library {
                 None
             }
         };
-        let rules =
-            read.and_then(|text| Some((self.check(&file.path, &text, scope)?, text.into())));
+        let rules = read.and_then(|text| {
+            Some((self.check(&file.path, &text, scope, reader.filters)?, text.into()))
+        });
         self.files.insert(key, rules);
     }
 
-    fn check(&mut self, path: &Path, text: &str, scope: Scope) -> Option<Rules> {
+    fn check(&mut self, path: &Path, text: &str, scope: Scope, filters: &Filters) -> Option<Rules> {
         let name = path.display().to_string();
-        let read = forebay_rules::read(&name, text, scope);
+        let read = forebay_rules::read_with(&name, text, scope, filters);
         let errors = read.diagnostics.iter().filter(|found| found.severity == Severity::Error);
         let before = self.errors.len();
         self.errors.extend(errors.map(|found| error_of(&name, text, found)));

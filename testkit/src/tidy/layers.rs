@@ -17,6 +17,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("server", &["cache", "http", "ordmap", "rules", "shm", "sync"]),
     ("forebay", &["cache", "http", "ordmap", "rules", "server", "shm", "sync"]),
     ("testkit", &[]),
+    ("examples/secure-cookies", &["forebay", "http", "rules"]),
 ];
 
 /// The steps of a request in their order: each uses only those before it.

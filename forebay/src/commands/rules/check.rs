@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::diagnostic::{Severity, Shown};
+use forebay_rules::filter::Filters;
 use serde_json::{Value, json};
 
 use super::files::{RuleFile, name_of, whose};
@@ -19,13 +20,13 @@ struct Sum {
     warnings: usize,
 }
 
-pub(super) fn run(args: &ArgMatches) -> ExitCode {
+pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
     let mut sum = Sum::default();
     let (mut files, mut findings) = (Vec::new(), Vec::new());
     let is_json = is_set(args, "json");
     for name in texts(args, "files") {
         sum.files += 1;
-        match RuleFile::open(name, scope_of(args)) {
+        match RuleFile::open(name, scope_of(args), filters) {
             Ok(file) => {
                 sum.errors += file.count(Severity::Error);
                 sum.warnings += file.count(Severity::Warning);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::ast::Hook;
+use forebay_rules::filter::Filters;
 use forebay_rules::run::{CacheResult, Outcome};
 
 use super::diff::diff;
@@ -21,9 +22,9 @@ use crate::say::say;
 /// Lines that are longer push what is said of them to the right.
 const LINE_WIDTH_MAX: usize = 76;
 
-pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     let names: Vec<_> = texts(args, "files").map(|name| (name.clone(), scope_of(args))).collect();
-    let planned = Planned::open(&names)?;
+    let planned = Planned::open(&names, filters)?;
     let exchange = exchange(args)?;
     let hook = args.get_one::<String>("hook");
     let hook = hook.and_then(|name| Hook::ALL.into_iter().find(|hook| hook.name() == name));

@@ -7,6 +7,7 @@ use std::path::Path;
 use forebay_rules::Read;
 use forebay_rules::ast::Scope;
 use forebay_rules::diagnostic::{Severity, Shown};
+use forebay_rules::filter::Filters;
 use forebay_rules::limits::FILE_BYTES_MAX;
 
 /// A rule file that was read.
@@ -43,16 +44,20 @@ pub(super) fn scope_named(word: &str) -> Option<Scope> {
 }
 
 impl RuleFile {
-    /// Reads a file as rules of this scope, or of the one that fits.
+    /// Reads a file as rules of this scope, or of the one that fits; they may run these filters.
     ///
     /// # Errors
     /// A sentence: it cannot be read.
-    pub(super) fn open(name: &str, scope: Option<Scope>) -> Result<RuleFile, String> {
+    pub(super) fn open(
+        name: &str,
+        scope: Option<Scope>,
+        filters: &Filters,
+    ) -> Result<RuleFile, String> {
         let text = text_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
         let scopes = scope.map_or(vec![Scope::Route, Scope::Server], |scope| vec![scope]);
         let mut reads: Vec<_> = scopes
             .into_iter()
-            .map(|scope| (scope, forebay_rules::read(name, &text, scope)))
+            .map(|scope| (scope, forebay_rules::read_with(name, &text, scope, filters)))
             .collect();
         let usable = reads.iter().filter(|(_, read)| read.is_usable());
         let valid = usable.map(|(scope, _)| *scope).collect();

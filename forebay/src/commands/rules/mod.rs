@@ -18,15 +18,16 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::ast::Scope;
+use forebay_rules::filter::Filters;
 
 /// # Errors
 /// A sentence for the user.
-pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match args.subcommand() {
-        Some(("check", args)) => Ok(check::run(args)),
-        Some(("explain", args)) => explain::run(args),
+        Some(("check", args)) => Ok(check::run(args, filters)),
+        Some(("explain", args)) => explain::run(args, filters),
         Some(("top", args)) => top::run(args),
-        Some(("test", args)) => Ok(test::run(args)),
+        Some(("test", args)) => Ok(test::run(args, filters)),
         _ => Err("no such command; see forebay rules --help".to_owned()),
     }
 }

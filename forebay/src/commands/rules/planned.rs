@@ -2,6 +2,7 @@
 
 use forebay_rules::ast::Scope;
 use forebay_rules::diagnostic::Severity;
+use forebay_rules::filter::Filters;
 use forebay_rules::plan::Program;
 
 use super::files::RuleFile;
@@ -18,10 +19,13 @@ impl Planned {
     ///
     /// # Errors
     /// For the user: a file cannot be read, or what is wrong in it.
-    pub(super) fn open(names: &[(String, Option<Scope>)]) -> Result<Planned, String> {
+    pub(super) fn open(
+        names: &[(String, Option<Scope>)],
+        filters: &Filters,
+    ) -> Result<Planned, String> {
         let mut files = Vec::new();
         for (name, scope) in names {
-            let file = RuleFile::open(name, *scope)?;
+            let file = RuleFile::open(name, *scope, filters)?;
             if !file.read.is_usable() {
                 return Err(errors_of(&file));
             }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_rules::filter::Filters;
 use serde_json::{Value, json};
 
 use super::files::text_of;
@@ -29,11 +30,11 @@ struct Sum {
     cases: Vec<Value>,
 }
 
-pub(super) fn run(args: &ArgMatches) -> ExitCode {
+pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
     let mut sum = Sum::default();
     let is_json = is_set(args, "json");
     for name in texts(args, "files") {
-        if let Err(error) = run_file(name, is_json, &mut sum) {
+        if let Err(error) = run_file(name, is_json, filters, &mut sum) {
             sum.broken += 1;
             eprintln!("forebay: {error}");
             sum.cases.push(json!({ "file": name, "ok": false, "error": error }));
@@ -53,11 +54,11 @@ pub(super) fn run(args: &ArgMatches) -> ExitCode {
     if failed + broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run_file(name: &str, is_json: bool, sum: &mut Sum) -> Result<(), String> {
+fn run_file(name: &str, is_json: bool, filters: &Filters, sum: &mut Sum) -> Result<(), String> {
     let path = Path::new(name);
     let text = text_of(path).map_err(|error| format!("{name}: {error}"))?;
     let file = TestFile::parse(path, &text).map_err(|why| format!("{name}:{why}"))?;
-    let planned = Planned::open(&file.rules)?;
+    let planned = Planned::open(&file.rules, filters)?;
     for case in &file.cases {
         let at = format!("{name}:{}", case.line);
         let outcome = try_case(&planned, case).map_err(|why| format!("{at}: {why}"))?;

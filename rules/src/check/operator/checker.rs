@@ -1,10 +1,11 @@
 //! One operator: is it known, may it stand here, what are its arguments.
 
-use super::{Checked, answer, arguments::Arguments, destination, fields, state};
+use super::{Checked, answer, arguments::Arguments, destination, fields, filter, state};
 use crate::{
     ast::{Hook, Operation, Operator},
     check::{qualifier::not_at, refused, suggest::nearest},
     diagnostic::{At, Diagnostic, Findings},
+    filter::Filters,
     lex::Word,
     parse::OperatorFlags,
 };
@@ -18,6 +19,7 @@ pub(crate) const NAMES: &[&str] = &[
     "rm-cookie",
     "rm-destination",
     "rm-header",
+    "run-plugin",
     "set-body",
     "set-conn-dscp",
     "set-cookie",
@@ -37,10 +39,12 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 /// Reads operators, and gives their counters numbers.
-#[derive(Debug, Default)]
-pub(crate) struct Checker {
+#[derive(Debug)]
+pub(crate) struct Checker<'f> {
     /// Names of counters, each at its number.
     pub(crate) counters: Vec<String>,
+    /// What this build has.
+    pub(crate) filters: &'f Filters,
 }
 
 /// A line with an operator on it.
@@ -57,7 +61,7 @@ pub(crate) struct OperatorLine<'a> {
     pub(crate) at: At,
 }
 
-impl Checker {
+impl Checker<'_> {
     /// One operator.
     pub(crate) fn operator(
         &mut self,
@@ -87,6 +91,7 @@ impl Checker {
             "set-redirect" => answer::redirect(arguments),
             "set-body" => answer::body(arguments),
             "counter" => self.counter(arguments).map(Some),
+            "run-plugin" => filter::run(arguments, self.filters).map(Some),
             "no-op" => arguments.none().map(|()| Some(Operator::NoOp)),
             "set-conn-dscp" => state::dscp(arguments).map(Some),
             "set-http-cntl" => state::control(arguments).map(Some),

@@ -5,6 +5,7 @@ mod arguments;
 mod checker;
 mod destination;
 mod fields;
+mod filter;
 mod state;
 
 #[cfg(test)]

@@ -1,0 +1,40 @@
+//! The command `forebay`: `serve`, `try`, and the commands that look after a running server.
+//!
+//! A build of your own gives it filters that header rules can run, and is `forebay` in all else:
+//!
+//! ```no_run
+//! use forebay_rules::filter::Filters;
+//!
+//! fn main() -> std::process::ExitCode {
+//!     forebay::run(&Filters::default())
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+mod admin_client;
+mod cli;
+mod commands;
+mod example;
+mod logging;
+mod say;
+
+use std::process::ExitCode;
+
+use forebay_rules::filter::Filters;
+use mimalloc::MiMalloc;
+
+/// A hit allocates nothing; for what goes to the origin this halves the cost of allocation.
+#[global_allocator]
+static HEAP: MiMalloc = MiMalloc;
+
+/// Does what the command line of this process says; header rules may run these filters.
+pub fn run(filters: &Filters) -> ExitCode {
+    let matches = cli::command().get_matches();
+    match commands::run(&matches, filters) {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("forebay: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

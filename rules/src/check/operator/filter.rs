@@ -1,0 +1,42 @@
+//! Filters of this build.
+
+use super::{Checked, arguments::Arguments};
+use crate::{
+    ast::Operator,
+    check::suggest::did_you_mean,
+    diagnostic::{At, Diagnostic},
+    filter::{FilterCall, Filters},
+};
+
+/// `run-plugin NAME [argument …]`
+pub(crate) fn run(arguments: &Arguments<'_, '_>, filters: &Filters) -> Checked<Operator> {
+    let name = arguments.first("the name of a filter")?;
+    let words = arguments.words.get(1..).unwrap_or_default();
+    let texts: Vec<_> = words.iter().map(|word| word.as_str()).collect();
+    let Some(made) = filters.make(name.as_str(), &texts) else {
+        return Err(unknown(name.as_str(), name.at, filters));
+    };
+    let at = match (words.first(), words.last()) {
+        (Some(first), Some(last)) => {
+            let end = last.at.column + last.at.len;
+            At { len: end.saturating_sub(first.at.column), ..first.at }
+        }
+        _ => name.at,
+    };
+    let filter = made.map_err(|why| {
+        Diagnostic::error(at, format!("the filter {} refuses: {why}", name.as_str()))
+    })?;
+    Ok(Operator::Filter(FilterCall { name: name.as_str().into(), hook: arguments.hook, filter }))
+}
+
+fn unknown(name: &str, at: At, filters: &Filters) -> Diagnostic {
+    let problem = Diagnostic::error(at, format!("this build has no filter {name}"));
+    let names = filters.names();
+    if name.ends_with(".so") {
+        problem.hint("plugins of the other system cannot be loaded; docs/filters.md: one in Rust")
+    } else if names.is_empty() {
+        problem.hint("it has none at all; docs/filters.md says how to build one in")
+    } else {
+        problem.hint(did_you_mean(name, &names))
+    }
+}
