@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use forebay_http::edit::{ConstantLine, ConstantLines, FieldName, FieldValue};
 
 use super::{
-    Action, Group, NONE, Op, Part, Test,
+    Action, END, Group, NONE, Op, Part, Test,
     change::{Looks, Place, changed_by, looks_at},
     filter::{self, assign_memos},
     merge::{Unit, each_step, test_key, units},
@@ -200,7 +200,8 @@ impl Compile {
         let (start, end) = (self.placed_count as u32, self.lines.len() as u32);
         if start < end {
             self.placed_count = self.lines.len();
-            self.part.code.push(Op::Lines { start, end });
+            let next = self.part.code.len() as u32 + 1;
+            self.part.code.push(Op::Lines { start, end, next });
         }
     }
 
@@ -238,6 +239,7 @@ impl Compile {
         assign_memos(&mut self.part, &self.looks);
         assign_sights(&mut self.part, &self.looks);
         compare_kept(&mut self.part);
+        shorten(&mut self.part.code);
         self.part.lines = ConstantLines::new(self.lines);
         self.part
     }
@@ -266,6 +268,32 @@ impl Compile {
         let uses = self.uses.entry(place).or_default();
         uses.count += 1;
         uses.added_count += usize::from(constant_line(operator).is_some_and(|line| !line.is_set()));
+    }
+}
+
+/// Takes the steps that do no work into those before them. Each step is a jump that a processor has
+/// to guess, which costs more than most conditions.
+fn shorten(code: &mut [Op]) {
+    let of = |code: &[Op], at: u32| code.get(at as usize).copied();
+    for at in 0..code.len() {
+        let mut op = code[at];
+        if let Op::Compare { matches, yes, no, .. } = &mut op {
+            if let Some(Op::Matched) = of(code, *yes) {
+                *matches = true;
+                *yes += 1;
+            }
+            for to in [yes, no] {
+                if let Some(Op::End) = of(code, *to) {
+                    *to = END;
+                }
+            }
+        }
+        if let Op::Lines { next, .. } = &mut op
+            && let Some(Op::End) = of(code, *next)
+        {
+            *next = END;
+        }
+        code[at] = op;
     }
 }
 

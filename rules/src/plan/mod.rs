@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use forebay_http::edit::FieldName;
 
-pub(crate) use part::{Action, Filter, Group, NONE, Op, Part, Test};
+pub(crate) use part::{Action, END, Filter, Group, NONE, Op, Part, Test};
 
 use crate::{
     ast::{Hook, Rule, Rules},

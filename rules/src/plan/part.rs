@@ -46,6 +46,9 @@ pub(crate) struct Group {
 /// No memo, no filter, no kept text.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Behind the last step of every program: going on there ends the group.
+pub(crate) const END: u32 = u32::MAX;
+
 /// One step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
@@ -67,6 +70,8 @@ pub(crate) enum Op {
         sight: u32,
         start: u32,
         end: u32,
+        /// If it holds, a branch of a rule is taken.
+        matches: bool,
         yes: u32,
         no: u32,
     },
@@ -75,10 +80,11 @@ pub(crate) enum Op {
     /// No rule of this list runs after this group.
     Last,
     Act(u32),
-    /// Some of the program's constant lines.
+    /// Some of the program's constant lines; goes on at `next`.
     Lines {
         start: u32,
         end: u32,
+        next: u32,
     },
     Jump(u32),
     End,

@@ -53,7 +53,8 @@ pub(super) fn compare_kept(part: &mut Part) {
             let start = part.texts.len() as u32;
             part.texts.extend_from_slice(with);
             let end = part.texts.len() as u32;
-            *op = Op::Compare { test, how: *how, sight, start, end, yes, no };
+            let matches = false;
+            *op = Op::Compare { test, how: *how, sight, start, end, matches, yes, no };
         }
     }
 }

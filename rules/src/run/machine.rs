@@ -76,7 +76,7 @@ fn run_group<S: Surroundings>(
                 };
                 if held { *yes } else { *no }
             }
-            Op::Compare { test, how, sight, start, end, yes, no } => {
+            Op::Compare { test, how, sight, start, end, matches, yes, no } => {
                 let with = part.texts.get(*start as usize..*end as usize).unwrap_or_default();
                 let held = match texts.kept.get(*sight) {
                     Some(seen) => compare_text(*how, seen, with, false),
@@ -85,6 +85,7 @@ fn run_group<S: Surroundings>(
                         .get(*test as usize)
                         .is_some_and(|test| test_now(test, *sight, stage, texts)),
                 };
+                progress.matched |= held & *matches;
                 if held { *yes } else { *no }
             }
             Op::Matched => {
@@ -101,15 +102,10 @@ fn run_group<S: Surroundings>(
                 }
                 at + 1
             }
-            Op::Lines { start, end } => {
-                let Texts { taken, taken_is_known, .. } = &mut *texts;
-                if !*taken_is_known {
-                    stage.fields.take_stock(&part.lines, taken);
-                    *taken_is_known = true;
-                }
+            Op::Lines { start, end, next } => {
                 let some = *start as usize..*end as usize;
-                progress.failed_count += stage.fields.apply_some(&part.lines, some, taken);
-                at + 1
+                progress.failed_count += apply(part, some, stage, texts);
+                *next
             }
             Op::Jump(to) => *to,
             Op::End => break,
@@ -204,6 +200,21 @@ pub(super) fn look_at<S: Surroundings>(
         }
         (matcher, _) => holds(matcher, seen, value),
     }
+}
+
+/// Applies some of the program's constant lines; how many found no room.
+fn apply<S>(
+    part: &Part,
+    some: std::ops::Range<usize>,
+    stage: &mut Stage<'_, '_, S>,
+    texts: &mut Texts,
+) -> u32 {
+    let Texts { taken, taken_is_known, .. } = texts;
+    if !*taken_is_known {
+        stage.fields.take_stock(&part.lines, taken);
+        *taken_is_known = true;
+    }
+    stage.fields.apply_some(&part.lines, some, taken)
 }
 
 /// How many operators failed.

@@ -111,6 +111,9 @@ pub(super) fn compare_text(how: Compare, text: &[u8], with: &[u8], nocase: bool)
         true => text.eq_ignore_ascii_case(with),
         false => text == with,
     };
+    if how == Compare::Equal {
+        return same(text);
+    }
     match how {
         Compare::Equal => same(text),
         Compare::Less => order(text, with, nocase).is_lt(),

@@ -39,6 +39,8 @@ impl PartialEq for Tally {
 #[repr(align(128))]
 struct Cells {
     rules: Box<[Numbers]>,
+    /// The same rules, by the numbers that seldom change: most runs leave them where they are.
+    seldom: Box<[Seldom]>,
     /// Those of the operator `counter`.
     counters: Box<[Cell<u64>]>,
     /// Runs so far at each hook, of which some are timed.
@@ -46,11 +48,14 @@ struct Cells {
 }
 
 #[derive(Debug, Default)]
-#[repr(align(64))]
 struct Numbers {
     runs: Cell<u64>,
     matches: Cell<u64>,
     bytes: Cell<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Seldom {
     failures: Cell<u64>,
     timed: Cell<u64>,
     timed_ns: Cell<u64>,
@@ -78,6 +83,7 @@ impl Tally {
     pub(crate) fn new(rule_count: usize, counter_count: usize) -> Tally {
         Tally(Box::new(Cells {
             rules: (0..rule_count).map(|_| Numbers::default()).collect(),
+            seldom: (0..rule_count).map(|_| Seldom::default()).collect(),
             counters: (0..counter_count).map(|_| Cell::new(0)).collect(),
             runs: Default::default(),
         }))
@@ -102,7 +108,8 @@ impl Tally {
 
     /// What was counted at a rule, by its number among those of all sets.
     pub(crate) fn rule(&self, index: usize) -> RuleCount {
-        self.0.rules.get(index).map(RuleCount::of).unwrap_or_default()
+        let both = self.0.rules.get(index).zip(self.0.seldom.get(index));
+        both.map(|(numbers, seldom)| RuleCount::of(numbers, seldom)).unwrap_or_default()
     }
 }
 
@@ -122,14 +129,14 @@ impl RuleCount {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    fn of(numbers: &Numbers) -> RuleCount {
+    fn of(numbers: &Numbers, seldom: &Seldom) -> RuleCount {
         RuleCount {
             runs: numbers.runs.get(),
             matches: numbers.matches.get(),
             bytes: numbers.bytes.get(),
-            failures: numbers.failures.get(),
-            timed: numbers.timed.get(),
-            timed_ns: numbers.timed_ns.get(),
+            failures: seldom.failures.get(),
+            timed: seldom.timed.get(),
+            timed_ns: seldom.timed_ns.get(),
         }
     }
 }
@@ -167,15 +174,27 @@ impl<'a> Meter<'a> {
         TimedMeter { meter: self, begun_ns: 0 }
     }
 
-    fn count(&self, rules: &Range<u32>, ran: Ran) -> Option<&'a Numbers> {
-        let numbers = self.cells.rules.get(self.first + rules.start as usize)?;
+    fn count(&self, rules: &Range<u32>, ran: Ran) {
+        let Some(numbers) = self.cells.rules.get(self.index_of(rules)) else {
+            return;
+        };
         add(&numbers.runs, 1);
-        if ran.matched {
-            add(&numbers.matches, 1);
-            add(&numbers.bytes, share(u64::from(ran.added_bytes), rules));
-            add(&numbers.failures, u64::from(ran.failed_count));
+        if !ran.matched {
+            return;
         }
-        Some(numbers)
+        add(&numbers.matches, 1);
+        add(&numbers.bytes, share(u64::from(ran.added_bytes), rules));
+        if let Some(seldom) = self.seldom(rules).filter(|_| ran.failed_count > 0) {
+            add(&seldom.failures, u64::from(ran.failed_count));
+        }
+    }
+
+    fn index_of(&self, rules: &Range<u32>) -> usize {
+        self.first + rules.start as usize
+    }
+
+    fn seldom(&self, rules: &Range<u32>) -> Option<&'a Seldom> {
+        self.cells.seldom.get(self.index_of(rules))
     }
 }
 
@@ -189,7 +208,7 @@ fn share(amount: u64, rules: &Range<u32>) -> u64 {
 
 impl Watch for Meter<'_> {
     fn end(&mut self, rules: Range<u32>, ran: Ran) {
-        let _ = self.count(&rules, ran);
+        self.count(&rules, ran);
     }
 }
 
@@ -200,9 +219,10 @@ impl Watch for TimedMeter<'_> {
 
     fn end(&mut self, rules: Range<u32>, ran: Ran) {
         let taken_ns = clock::monotonic_ns() - self.begun_ns;
-        if let Some(numbers) = self.meter.count(&rules, ran) {
-            add(&numbers.timed, 1);
-            add(&numbers.timed_ns, share(taken_ns, &rules));
+        self.meter.count(&rules, ran);
+        if let Some(seldom) = self.meter.seldom(&rules) {
+            add(&seldom.timed, 1);
+            add(&seldom.timed_ns, share(taken_ns, &rules));
         }
     }
 }
