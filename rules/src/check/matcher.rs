@@ -1,9 +1,11 @@
 //! Operands: what a condition's value has to be. The first character says which kind it is.
 
+use regex::bytes::Regex;
+
 use crate::{
     ast::{Compare, Matcher, Variable},
     check::{
-        condition::allowed, number::number, pattern::pattern, range::ranges, reach, set::members,
+        condition::allowed, number::number, pattern::Regexes, range::ranges, reach, set::members,
         variable::Kind,
     },
     diagnostic::{At, Diagnostic, Findings},
@@ -17,13 +19,19 @@ pub(crate) fn matcher(
     subject: &Variable,
     operand: Option<&Word>,
     flags: &ConditionFlags,
+    regexes: &mut Regexes,
     findings: &mut Findings,
 ) -> Option<Matcher> {
     let kind = Kind::of(subject);
     let Some(operand) = operand else {
         return without_operand(name, kind, flags, findings);
     };
-    let matcher = findings.keep(with_operand(name, kind, operand, flags))?;
+    let matcher = match operand.as_str() {
+        text if text.starts_with('/') && kind != Kind::Number && kind != Kind::Flag => {
+            Matcher::Regex(findings.keep(regex(operand, flags, regexes)).flatten()?)
+        }
+        _ => findings.keep(with_operand(name, kind, operand, flags))?,
+    };
     let flags_ok = findings.keep(check_flags(&matcher, flags));
     for finding in hints(operand).into_iter().chain(reach::never_equal(subject, &matcher, operand))
     {
@@ -61,6 +69,19 @@ fn without_operand(
     Some(Matcher::Text { how: Compare::Equal, with: Box::default(), nocase: false })
 }
 
+fn regex(
+    operand: &Word,
+    flags: &ConditionFlags,
+    regexes: &mut Regexes,
+) -> Result<Option<Regex>, Diagnostic> {
+    let text = operand.as_str();
+    if text.len() < 2 || !text.ends_with('/') {
+        return Err(unclosed(operand, '/'));
+    }
+    regexes.compile(&operand.part(1..text.len() - 1), flags.nocase.is_some())
+}
+
+/// Any operand but a regex.
 fn with_operand(
     name: &Word,
     kind: Kind,
@@ -78,9 +99,7 @@ fn with_operand(
         return wrong();
     }
     match text.chars().next() {
-        Some('/') if kind == Kind::Number => wrong(),
-        Some('/') if text.len() < 2 || !text.ends_with('/') => Err(unclosed(operand, '/')),
-        Some('/') => pattern(&inside(), flags.nocase.is_some()).map(Matcher::Regex),
+        Some('/') => wrong(),
         Some('{') if kind != Kind::Address => wrong(),
         Some('{') if !text.ends_with('}') => Err(unclosed(operand, '}')),
         Some('{') => ranges(&inside()).map(Matcher::Ranges),

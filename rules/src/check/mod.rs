@@ -16,9 +16,10 @@ pub(crate) mod suggest;
 mod template;
 mod variable;
 
-pub(crate) use condition::{condition, group, group_end};
+pub(crate) use condition::{ConditionLine, condition, group, group_end};
 pub(crate) use hook::{FIRST_TURN, hook, is_hook};
 pub(crate) use operator::{Checker, OperatorLine};
+pub(crate) use pattern::Regexes;
 pub(crate) use reach::look_for_unreachable;
 
 #[cfg(test)]

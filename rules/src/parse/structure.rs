@@ -2,7 +2,7 @@
 
 use crate::{
     ast::{Hook, Rule, Scope, Step, Tree},
-    check::{self, Checker, OperatorLine},
+    check::{self, Checker, ConditionLine, OperatorLine, Regexes},
     diagnostic::{At, Diagnostic, Findings},
     lex::Word,
     limits::{NESTING_MAX, RULES_PER_FILE_MAX},
@@ -15,6 +15,7 @@ use super::draft::{Block, Draft, Section, SectionKind};
 pub(crate) struct Structure {
     scope: Scope,
     checker: Checker,
+    regexes: Regexes,
     rules: Vec<Rule>,
     rule_count: usize,
     draft: Option<Draft>,
@@ -22,8 +23,8 @@ pub(crate) struct Structure {
 
 impl Structure {
     pub(crate) fn new(scope: Scope) -> Structure {
-        let checker = Checker::default();
-        Structure { scope, checker, rules: Vec::new(), rule_count: 0, draft: None }
+        let (checker, regexes) = (Checker::default(), Regexes::default());
+        Structure { scope, checker, regexes, rules: Vec::new(), rule_count: 0, draft: None }
     }
 
     /// Adds a line.
@@ -164,8 +165,10 @@ impl Structure {
             "GROUP:END" => draft.end_group(operand.as_ref(), flags, at, findings),
             _ => {
                 let hook = draft.hook;
-                let tree = check::condition(hook, variable, operand.as_ref(), flags, at, findings);
-                draft.add_tree(tree.map(Tree::Test), flags.or);
+                let operand = operand.as_ref();
+                let line = ConditionLine { hook, name: variable, operand, flags, at };
+                let tree = check::condition(&line, &mut self.regexes, findings);
+                self.draft(at, findings).add_tree(tree.map(Tree::Test), flags.or);
             }
         }
     }
