@@ -5,8 +5,8 @@ use regex::bytes::Regex;
 use crate::{
     ast::{Compare, Matcher, Variable},
     check::{
-        condition::allowed, number::number, pattern::Regexes, range::ranges, reach, set::members,
-        variable::Kind,
+        braceless::braceless, condition::allowed, never::never, number::number, pattern::Regexes,
+        range::ranges, set::members, variable::Kind,
     },
     diagnostic::{At, Diagnostic, Findings},
     lex::Word,
@@ -33,10 +33,11 @@ pub(crate) fn matcher(
         _ => findings.keep(with_operand(name, kind, operand, flags))?,
     };
     let flags_ok = findings.keep(check_flags(&matcher, flags));
-    for finding in hints(operand).into_iter().chain(reach::never_equal(subject, &matcher, operand))
-    {
-        findings.push(finding);
+    let mut odd = hints(operand, flags);
+    if odd.is_empty() {
+        odd = never(name, subject, &matcher, operand);
     }
+    odd.into_iter().for_each(|finding| findings.push(finding));
     flags_ok.map(|()| matcher)
 }
 
@@ -190,8 +191,17 @@ fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnost
     }
 }
 
+/// `^a`, `a$`, `a.*b`
+fn looks_like_regex(operand: &Word) -> bool {
+    let text = operand.as_str();
+    let text = text.strip_prefix('=').unwrap_or(text);
+    let has_signs = text.ends_with('$') || text.contains(".*");
+    let is_other = text.starts_with(['/', '(', '{', '<', '>']) || text.len() < 2;
+    !is_other && (text.starts_with('^') || has_signs && !operand.quoted)
+}
+
 /// Operands that are hardly meant as they are read.
-fn hints(operand: &Word) -> Vec<Diagnostic> {
+fn hints(operand: &Word, flags: &ConditionFlags) -> Vec<Diagnostic> {
     let text = operand.as_str();
     let mut list = Vec::new();
     let mut warn = |message: &str, hint: &str| {
@@ -201,15 +211,28 @@ fn hints(operand: &Word) -> Vec<Diagnostic> {
     let encloses = |first: char, last: char| {
         compared.len() > 1 && compared.starts_with(first) && compared.ends_with(last)
     };
-    if encloses('/', '/') {
+    // Who asks for a part of a text means no regex.
+    if encloses('/', '/') && flags.how.is_none() {
         warn("compared with this text, slashes included", "a regex stands without `=`");
     } else if encloses('(', ')') || encloses('{', '}') {
         warn("compared with this text, brackets included", "a set or a range stands without `=`");
     } else if text.ends_with(']') && text.contains('[') && !operand.quoted && !text.starts_with('/')
     {
-        warn("the bracket belongs to the text", "a blank has to stand before flags");
-    } else if compared.contains("%{") {
+        let hint = match compared.split_once(" [") {
+            Some((path, flags)) => {
+                format!("a word that begins with / ends at a slash: =\"{path}\" [{flags}")
+            }
+            None => "a blank has to stand before flags".to_owned(),
+        };
+        warn("the bracket belongs to the text", &hint);
+    } else if compared.contains("%{") || braceless(compared).is_some() {
         warn("compared with this text: nothing is filled in here", "in values of operators it is");
+    } else if looks_like_regex(operand) {
+        let regex = text.trim_start_matches('=');
+        warn(
+            "compared with this text, signs and all",
+            &format!("a regex stands in slashes: /{regex}/"),
+        );
     }
     list
 }

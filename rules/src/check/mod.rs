@@ -1,9 +1,11 @@
 //! Names, operands and hooks: what a line means, or why it means nothing here.
 
+mod braceless;
 mod condition;
 mod field;
 mod hook;
 mod matcher;
+mod never;
 mod number;
 mod operator;
 mod pattern;
