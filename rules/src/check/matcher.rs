@@ -94,7 +94,9 @@ fn with_operand(
     let inside = || operand.part(1..text.len().saturating_sub(1).max(1));
     let wrong = || {
         let message = format!("%{{{}}} cannot be compared with this", name.as_str());
-        Err(Diagnostic::error(operand.at, message).hint(allowed(kind)))
+        let is_network = name.as_str().starts_with("CIDR") && text.starts_with('{');
+        let hint = if is_network { "ranges are for %{IP:CLIENT}" } else { allowed(kind) };
+        Err(Diagnostic::error(operand.at, message).hint(hint))
     };
     if kind == Kind::Flag {
         return wrong();
@@ -225,6 +227,8 @@ fn hints(operand: &Word, flags: &ConditionFlags) -> Vec<Diagnostic> {
             None => "a blank has to stand before flags".to_owned(),
         };
         warn("the bracket belongs to the text", &hint);
+    } else if operand.is_comment() {
+        warn("compared with this text", "a comment stands on a line of its own");
     } else if compared.contains("%{") || braceless(compared).is_some() {
         warn("compared with this text: nothing is filled in here", "in values of operators it is");
     } else if looks_like_regex(operand) {

@@ -7,6 +7,7 @@ mod hook;
 mod matcher;
 mod never;
 mod number;
+mod odd_value;
 mod operator;
 mod pattern;
 mod qualifier;
@@ -22,7 +23,7 @@ pub(crate) use condition::{ConditionLine, condition, group, group_end};
 pub(crate) use hook::{FIRST_TURN, hook, is_hook};
 pub(crate) use operator::{Checker, OperatorLine};
 pub(crate) use pattern::Regexes;
-pub(crate) use reach::look_for_unreachable;
+pub(crate) use reach::{look_at_branches, look_for_unreachable};
 
 #[cfg(test)]
 pub(crate) use operator::NAMES as OPERATORS;

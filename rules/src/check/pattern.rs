@@ -86,6 +86,7 @@ fn check_features(word: &Word) -> Result<(), Diagnostic> {
         };
         if let Some((len, message, hint)) = problem {
             let part = place..(place + len).min(text.len());
+            let hint = without_look_ahead(text).unwrap_or_else(|| hint.to_owned());
             return Err(Diagnostic::error(word.at_part(part), message).hint(hint));
         }
         match character {
@@ -104,6 +105,24 @@ fn check_features(word: &Word) -> Result<(), Diagnostic> {
     Ok(())
 }
 
+/// The usual ways to say that something must not be there.
+fn without_look_ahead(pattern: &str) -> Option<String> {
+    let between = |begin: &str, end: &str| pattern.strip_prefix(begin)?.strip_suffix(end);
+    let inside = between("^((?!", ").)*$")
+        .or_else(|| between("^(?:(?!", ").)*$"))
+        .map(|inside| inside.to_owned())
+        .or_else(|| {
+            let ends = [").*$", ").*", ").+$", ").+", ")"];
+            let inside = ends.into_iter().find_map(|end| between("^(?!", end))?;
+            let anywhere = inside.strip_prefix(".*").map(str::to_owned);
+            Some(anywhere.unwrap_or_else(|| format!("^{inside}")))
+        })?;
+    // What has parentheses may end elsewhere.
+    let is_plain = !inside.is_empty() && !inside.contains(['(', ')']);
+    (is_plain && !(inside.starts_with('^') && inside.contains('|')))
+        .then(|| format!("/{inside}/ [NOT] says the same"))
+}
+
 /// How long it is, what is wrong and what to do instead; and how far to go on.
 type Found = (Option<(usize, &'static str, &'static str)>, usize);
 
@@ -114,7 +133,8 @@ fn outside_class(rest: &str) -> Found {
         return (escape(escaped), 1 + escaped.chars().next().map_or(0, char::len_utf8));
     }
     const AHEAD: &str = "look-around, which takes more than linear time";
-    const CONDITIONS: &str = "two conditions, one of them with [NOT], say the same";
+    const CONDITIONS: &str =
+        "a condition of its own for it: with the flag [NOT] if it must not be there";
     for (begins, message, hint) in [
         ("(?=", AHEAD, CONDITIONS),
         ("(?!", AHEAD, CONDITIONS),

@@ -45,7 +45,8 @@ fn constant_of(branch: &Branch) -> Constant {
     branch.condition.as_ref().map_or(Constant::Always, constant)
 }
 
-fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
+/// Warns of conditions that never hold, and of branches behind one that always does.
+pub(crate) fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
     let mut always = None;
     for branch in branches {
         if let Some(before) = always {
@@ -128,12 +129,29 @@ fn look_for_contradictions(tree: &Tree, findings: &mut Findings) {
         };
         if let Some(before) = equal.iter().find(|before| contradict(before, test)) {
             let message = "never so together with the condition above it, which has to hold too";
-            let hint = format!("line {}: join them with [OR], or use a set: (a,b)", before.at.line);
+            let line = before.at.line;
+            let hint = match (equal_text(before), equal_text(test)) {
+                (Some(one), Some(other)) => {
+                    format!("line {line}: join them with [OR], or use a set: ({one},{other})")
+                }
+                _ => format!("line {line}: join them with [OR] if one of them is enough"),
+            };
             findings.push(Diagnostic::warning(test.at, message).hint(hint));
         }
         if !test.negated {
             equal.push(test);
         }
+    }
+}
+
+/// What stands behind the `=` of a condition.
+fn equal_text(test: &Test) -> Option<String> {
+    match &test.matcher {
+        Matcher::Text { how: Compare::Equal, with, .. } => {
+            Some(String::from_utf8_lossy(with).into_owned())
+        }
+        Matcher::Number { how: Compare::Equal, with } => Some(with.to_string()),
+        _ => None,
     }
 }
 

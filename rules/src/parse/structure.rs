@@ -177,7 +177,7 @@ impl Structure {
     fn add_step(&mut self, step: Option<Step>, at: At, findings: &mut Findings) {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
-        draft.broken |= step.is_none();
+        draft.has_broken_step |= step.is_none();
         if let Some(section) = draft.section() {
             section.has_broken |= step.is_none();
             section.steps.extend(step);
@@ -241,7 +241,10 @@ impl Structure {
                 Diagnostic::warning(draft.at, "this rule has no operator: it does nothing");
             return findings.push(problem);
         }
-        if let Some(branches) = branches.filter(|_| !draft.broken)
+        let branches = branches.filter(|_| !draft.broken);
+        if draft.has_broken_step {
+            check::look_at_branches(&branches.unwrap_or_default(), findings);
+        } else if let Some(branches) = branches
             && self.rules.len() < RULES_PER_FILE_MAX
         {
             let Draft { hook, turn, at, last, .. } = draft;

@@ -113,6 +113,7 @@ fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
         ("HEADER:A} =foo$", "18+5 compared with this text, signs | /foo$/"),
         ("HEADER:A} =a.*b", "18+5 compared with this text, signs | /a.*b/"),
         ("HEADER:A} =\"^a b\"", "18+7 compared with this text, signs | /^a b/"),
+        ("METHOD} #why", "16+4 compared with this text | a comment stands"),
         ("HEADER:A} =%HEADER:Host", "18+13 compared with this text: | of operators"),
     ] {
         let text = format!("cond %{{{condition}\nno-op");
@@ -124,6 +125,64 @@ fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
         assert!(hinted.contains(hint), "{condition}: {found:?}");
         assert!(read("test", &text, Scope::Route).is_usable(), "{condition}");
     }
+}
+
+#[test]
+fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
+    for (line, finding) in [
+        ("set-header A max-age=5, b", "1:22+2 the value becomes | write \"max-age=5, b\""),
+        ("set-header A a==b", "1:16+1 the value becomes \"a = b\" | write \"a==b\""),
+        ("set-header A /b/c", "1:17+1 the value becomes | the slash at the end"),
+        ("set-header A \"a\\\"\"b", "1:19+1 the value becomes | write \"a\\\"b\""),
+        ("set-header A b # why", "1:16+1 the value becomes | a line of its own"),
+        ("set-header A 'b'", "1:14+3 single quotes belong | double quotes: \"b\""),
+        ("set-header A 'b c=d'", "1:14+7 single quotes belong | double quotes: \"b c=d\""),
+        ("set-body 'b'", "1:10+3 single quotes belong | double quotes: \"b\""),
+        ("set-redirect 302 'http://a/'", "1:18+11 single quotes | \"http://a/\""),
+        ("add-header A DENY always", "1:19+6 the value becomes | leave `always` out"),
+        ("set-header A $1", "1:14+2 $1 is text | %{LAST-CAPTURE:1}"),
+        ("set-redirect 302 http://a/$2/b", "1:27+2 $2 is text | %{LAST-CAPTURE:2}"),
+        ("set-destination PATH \"a/$0.html\"", "1:25+2 $0 is text | %{LAST-CAPTURE:0}"),
+        ("set-header A \"a ${HEADER:B}\"", "1:17+2 ${ is text | %{NAME}"),
+        ("set-header A %HEADER:Host", "1:14+12 nothing is filled in | %{HEADER:Host}"),
+        ("set-header A \"b %METHOD c\"", "1:17+7 nothing is filled in | %{METHOD}"),
+        ("add-cookie a %CLIENT-URL:PATH", "1:14+16 nothing is | %{CLIENT-URL:PATH}"),
+    ] {
+        let found = findings(line, Scope::Route);
+        assert_eq!(found.len(), 1, "{line}: {found:#?}");
+        let (begin, hint) = finding.split_once(" | ").expect("a finding and its hint");
+        assert!(found[0].starts_with(begin), "{line}: {found:?}");
+        let hinted = found[0].split_once(" | ").map(|(_, hint)| hint).unwrap_or_default();
+        assert!(hinted.contains(hint), "{line}: {found:?}");
+        assert!(read("test", line, Scope::Route).is_usable(), "{line}");
+    }
+    for line in [
+        "set-header A \"'b'\"",
+        "set-header A it's",
+        "set-header A 'b'c",
+        "set-header A always",
+        "set-header A \"b always\"",
+        "set-header A \"$10, $1.50, US$, 5$ or $\"",
+        "set-header A %20%ID5",
+        "set-header A 100%",
+        "set-header A %{METHOD}",
+        "set-body \"function f() { return `${x} $1`; }\"",
+    ] {
+        assert_eq!(findings(line, Scope::Route), [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn conditions_of_a_rule_with_a_wrong_operator_are_looked_at() {
+    let conditions = "cond %{METHOD} =GET\ncond %{METHOD} =HEAD\n";
+    let found = findings(&format!("{conditions}set-haeder A b"), Scope::Route);
+    let wanted = ["2:1+20 never so together", "3:1+10 no operator"];
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found.iter().zip(wanted).all(|(one, begin)| one.starts_with(begin)), "{found:#?}");
+    assert!(found[0].ends_with("or use a set: (GET,HEAD)"), "{found:#?}");
+    // Nothing is concluded from conditions of which one could not be read.
+    let found = findings("cond %{METHOD} =A [OR]\ncond %{MEHTOD} =B\nno-op", Scope::Route);
+    assert!(found.len() == 1 && found[0].starts_with("2:8+6 no condition"), "{found:#?}");
 }
 
 #[test]
