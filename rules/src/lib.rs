@@ -21,4 +21,4 @@ pub mod run;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Read, read};
+pub use read::{Read, decode, read, read_bytes};

@@ -1,4 +1,8 @@
-use crate::{ast::Scope, read::read};
+use crate::{
+    ast::Scope,
+    limits::FILE_BYTES_MAX,
+    read::{read, read_bytes},
+};
 
 use super::{findings, shown};
 
@@ -321,6 +325,31 @@ fn every_finding_of_a_file_is_reported_in_its_order() {
     let places: Vec<&str> = found.iter().filter_map(|f| f.split(' ').next()).collect();
     let wanted = ["1:1+10", "2:8+3", "2:17+3", "3:12+4", "4:19+1", "5:12+5", "5:20+3", "5:26+1"];
     assert_eq!(places, wanted, "{found:#?}");
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_refused_at_its_first_bad_byte() {
+    for (bytes, place, message) in [
+        (&b"\xe9"[..], (1, 1), "the byte 0xe9 is not UTF-8 | in Latin-1 it is `\u{e9}`"),
+        (b"# a\n# b\xc3\n", (2, 4), "the byte 0xc3 is not UTF-8"),
+        (b"# \xc3\xa9\n# \xc3\xa9\xff\n", (2, 5), "the byte 0xff is not UTF-8 | it looks like"),
+        (b"\xff\xfen\0o\0", (1, 1), "the byte 0xff is not UTF-8 | it looks like UTF-16"),
+        (b"no-op\n\xf0\x9f\x98", (2, 1), "the byte 0xf0 is not UTF-8"),
+    ] {
+        let (text, read) = read_bytes("test", bytes.to_vec(), Scope::Route);
+        assert!(!read.is_usable() && read.diagnostics.len() == 1, "{text}: {read:?}");
+        let finding = &read.diagnostics[0];
+        assert_eq!((finding.at.line, finding.at.column), place, "{text}");
+        let said = format!("{} | {}", finding.message, finding.hint.as_deref().unwrap_or(""));
+        assert!(said.starts_with(message), "{text}: {said}");
+        assert!(!shown(&text, &read).is_empty());
+    }
+    let (text, read) = read_bytes("test", b"set-header A \"\xc3\xa9\"".to_vec(), Scope::Route);
+    assert!(read.is_usable() && read.rules.rules.len() == 1, "{text}: {read:?}");
+    // Cut where it became too large, perhaps in the middle of a character.
+    let large = "\u{e9}".repeat(FILE_BYTES_MAX).into_bytes()[..FILE_BYTES_MAX + 1].to_vec();
+    let (_, read) = read_bytes("test", large, Scope::Route);
+    assert!(read.diagnostics[0].message.contains("are allowed"), "{:?}", read.diagnostics[0]);
 }
 
 #[test]
