@@ -282,6 +282,11 @@ fn a_file_that_is_not_there_or_wrong_keeps_the_server_from_starting() {
     let missing = builder.clone().flag("--rules", &path).run();
     let errors = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(errors.contains("--rules") && errors.contains("wrong.rules"), "{errors}");
+    std::fs::write(&path, b"no-op\nset-header X \xfc\n").expect("the folder is ours");
+    let wrong = builder.clone().flag("--rules", &path).run();
+    let errors = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && errors.contains("wrong.rules:2:14"), "{errors}");
+    assert!(errors.contains("the byte 0xfc is not UTF-8"), "{errors}");
     std::fs::write(&path, "\ncond %{HEADR:X} =1\nset-header X 1\n").expect("the folder is ours");
     let wrong = builder.flag("--rules", &path).run();
     let errors = String::from_utf8_lossy(&wrong.stderr).into_owned();

@@ -335,11 +335,33 @@ fn top_shows_what_rules_have_done_and_how_fast() {
     assert_eq!(text.lines().count(), 2 + 6 + 1, "{text}");
     assert!(!text.contains('\u{1b}') && text.trim_end().ends_with("  all"), "{text}");
     let first = text_of(&top(&server, &["--sort", "matches", "--lines", "2"]));
-    assert!(first.ends_with("  all 6; --lines shows more\n"), "{first}");
+    assert!(first.ends_with("  all 6; 4 not shown\n"), "{first}");
     assert_eq!(first.lines().count(), 2 + 2 + 1, "{first}");
     let rates = text_of(&top(&server, &["--count", "2", "--interval", "100ms"]));
     assert_eq!(rates.matches("     runs/s   matches/s").count(), 2, "{rates}");
     assert_eq!(rates.lines().count(), 2 * 8, "{rates}");
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_named_with_the_place_of_its_first_bad_byte() {
+    let folder = Folder::new();
+    let path = folder.path("latin.rules");
+    let name = path.display().to_string();
+    std::fs::write(&path, b"# one\nset-header X-A \"caf\xe9\" # \xe9\n").expect("ours");
+    let output = rules(&["check", &name]);
+    let said = text_of(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let place = format!("{name}:2:20: error: the byte 0xe9 is not UTF-8\n");
+    assert!(said.starts_with(&place), "{said}");
+    assert!(said.contains("  set-header X-A \"caf\u{fffd}\" # \u{fffd}\n"), "{said}");
+    assert!(said.contains("\n                     ^\n  hint: in Latin-1 it is `\u{e9}`"), "{said}");
+    assert!(said.ends_with("1 file, 1 error, 0 warnings\n"), "{said}");
+    let value = json_of(&rules(&["check", "--json", &name]));
+    assert_eq!((&value["findings"][0]["line"], &value["errors"]), (&2.into(), &1.into()));
+
+    let output = rules(&["test", &name]);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(complaint.contains(&format!("{name}:2:20: the byte 0xe9")), "{complaint}");
 }
 
 #[test]

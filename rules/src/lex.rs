@@ -34,6 +34,11 @@ impl Word {
         &self.text
     }
 
+    /// It looks like the beginning of a comment; the language knows none behind words.
+    pub(crate) fn is_comment(&self) -> bool {
+        self.text.starts_with('#') && !self.quoted
+    }
+
     /// Where a part of the text stands.
     pub(crate) fn at_part(&self, part: Range<usize>) -> At {
         let Some(columns) = self.columns.get(part) else {
@@ -201,7 +206,10 @@ impl Lexer {
         };
         let at = At { len: 1, ..word.at };
         let message = match inside {
-            Inside::Quotes => "the quote that begins here has no end",
+            Inside::Quotes => {
+                let problem = Diagnostic::error(at, "the quote that begins here has no end");
+                return Err(problem.hint("one more \" at the end; a quote in a text is \\\""));
+            }
             Inside::Braces => "the `{` has no `}`",
             Inside::Parens => "the `(` has no `)`",
             Inside::Word | Inside::Regex => {

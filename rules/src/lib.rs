@@ -22,4 +22,4 @@ pub mod run;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Read, read, read_with};
+pub use read::{Read, decode, read, read_bytes, read_with};

@@ -21,6 +21,14 @@ pub const NESTING_MAX: usize = 10;
 /// counted repetitions in counted repetitions.
 pub const REGEX_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of all compiled regexes of a file, counted by [`REGEX_SIZES`]. Thousands of
+/// regexes near their own limit would take gigabytes, and half a minute to read.
+pub const REGEXES_BYTES_MAX: usize = 32 << 20;
+
+/// Sizes that are tried for a regex, from the least; it counts as all of those together. Even the
+/// smallest takes some KiB.
+pub const REGEX_SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, REGEX_BYTES_MAX];
+
 /// Findings that are kept. More than anyone reads at once; the last one says that there are more.
 pub const FINDINGS_MAX: usize = 200;
 

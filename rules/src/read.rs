@@ -45,6 +45,50 @@ pub fn read_with(file: &str, text: &str, scope: Scope, filters: &Filters) -> Rea
     Read { rules, diagnostics: findings.into_list() }
 }
 
+/// Reads a rule file as it lies on a disk; with it comes its text, to show findings in.
+pub fn read_bytes(file: &str, bytes: Vec<u8>, scope: Scope, filters: &Filters) -> (String, Read) {
+    // What is too large may be cut in the middle of a character; its size is what is wrong.
+    if bytes.len() > FILE_BYTES_MAX {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let read = read_with(file, &text, scope, filters);
+        return (text, read);
+    }
+    match decode(bytes) {
+        Ok(text) => {
+            let read = read_with(file, &text, scope, filters);
+            (text, read)
+        }
+        Err((text, problem)) => {
+            let rules = Rules { file: file.to_owned(), rules: Vec::new(), counters: Vec::new() };
+            (text, Read { rules, diagnostics: vec![problem] })
+        }
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// The first byte that is not UTF-8, and the text without such bytes.
+pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error,
+    };
+    let bytes = error.as_bytes();
+    let (before, rest) = bytes.split_at(error.utf8_error().valid_up_to());
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.len() - line_start + 1;
+    let at = At { line: line as u32, column: column as u32, len: 1 };
+    let byte = rest.first().copied().unwrap_or_default();
+    let problem = Diagnostic::error(at, format!("the byte {byte:#04x} is not UTF-8"));
+    let problem = problem.hint(match byte {
+        0xfe | 0xff => "it looks like UTF-16: save the file as UTF-8".to_owned(),
+        _ => format!("in Latin-1 it is `{}`: save the file as UTF-8", char::from(byte)),
+    });
+    Err((String::from_utf8_lossy(bytes).into_owned(), problem))
+}
+
 impl Read {
     /// Nothing in the file is refused.
     pub fn is_usable(&self) -> bool {

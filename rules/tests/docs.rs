@@ -7,7 +7,7 @@ use forebay_rules::{
     diagnostic::Shown,
     limits::{
         CONDITIONS_PER_RULE_MAX, FILE_BYTES_MAX, FINDINGS_MAX, LINE_BYTES_MAX, NESTING_MAX,
-        REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX, RULES_PER_FILE_MAX,
+        REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX, REGEXES_BYTES_MAX, RULES_PER_FILE_MAX,
     },
     read,
 };
@@ -73,6 +73,7 @@ fn the_limits_of_the_page_are_those_of_the_program() {
         ("conditions of a rule", CONDITIONS_PER_RULE_MAX),
         ("depth of `if` and of `%{GROUP}`", NESTING_MAX),
         ("bytes of a compiled regex", REGEX_BYTES_MAX),
+        ("bytes of all compiled regexes of a file", REGEXES_BYTES_MAX),
         ("bytes that a regex keeps at work, for each worker", REGEX_CACHE_BYTES_MAX),
         ("findings that are shown", FINDINGS_MAX),
     ] {

@@ -23,9 +23,17 @@ const VARIABLES: &[&str] = &[
     "URL:PATH",
     "URL:QUERY",
     "METHOD",
+    "URL:QUERY:k",
+    "SESSION-INT16",
+    "STATE-INT8:0",
+    "HTTP-CNTL:LOGGING",
+    "RANDOM:5",
     "LAST-CAPTURE:1",
     "NEXT",
 ];
+
+const SWITCH: &[&str] = &["on", "off"];
+const CONTROLS: &[&str] = &["LOGGING", "RESP_CACHEABLE", "REQ_CACHEABLE", "SERVER_NO_STORE"];
 
 struct Random(u64);
 
@@ -97,7 +105,9 @@ impl Writer<'_> {
 
     fn condition(&mut self, flags: &str) {
         let joint = self.random.pick(&["AND", "OR", "AND,NOT", "OR,NOT"]);
-        let test = match self.random.below(9) {
+        let test = match self.random.below(13) {
+            10..=12 => self.kept(),
+            9 => self.query_or_chance(),
             8 if self.captures => "%{TRUE}".to_owned(),
             8 => {
                 self.text +=
@@ -125,6 +135,29 @@ impl Writer<'_> {
         self.text += &format!("cond {test} [{joint}{flags}]\n");
     }
 
+    /// A condition on what other rules have set.
+    fn kept(&mut self) -> String {
+        let number = self.random.below(2);
+        match self.random.below(5) {
+            0 => format!("%{{SESSION-FLAG:{}}}", number % 2),
+            1 => format!("%{{SESSION-INT8:0}} <{}", number + 1),
+            2 => format!("%{{SESSION-INT16}} ={number}"),
+            3 => format!("%{{STATE-INT16}} ({number},2)"),
+            _ => format!("%{{HTTP-CNTL:{}}}", self.random.pick(CONTROLS)),
+        }
+    }
+
+    fn query_or_chance(&mut self) -> String {
+        let number = self.random.below(3);
+        match self.random.below(4) {
+            // Each look is another number.
+            0 => format!("%{{RANDOM:3}} ={number}"),
+            1 => format!("%{{URL:QUERY:k}} ={number}"),
+            2 => format!("%{{URL:QUERY}} =\"k={number}\""),
+            _ => format!("%{{CLIENT-URL:QUERY:j}} ({number},1)"),
+        }
+    }
+
     fn operators(&mut self, depth: u32) {
         for _ in 0..1 + self.random.below(3) {
             if depth > 0 && self.random.below(8) == 0 {
@@ -149,20 +182,50 @@ impl Writer<'_> {
         format!("\"<%{{{variable}}}>\"")
     }
 
+    fn set_kept(&mut self) -> String {
+        let number = self.random.below(2);
+        match self.random.below(5) {
+            0 => format!("set-session-flag {} {}", number % 2, self.random.pick(SWITCH)),
+            1 => format!("set-session-int8 0 {number}"),
+            2 => format!("set-session-int16 {number}"),
+            3 => format!("set-state-int16 {}", self.random.pick(&["1", "\"%{URL:QUERY:k}\""])),
+            // A value may be no number, which fails.
+            _ => format!("set-state-int8 0 \"%{{HEADER:{}}}\"", self.random.pick(NAMES)),
+        }
+    }
+
+    fn set_query(&mut self) -> String {
+        let number = self.random.below(3);
+        match self.random.below(5) {
+            0 => format!("set-destination QUERY \"k={number}&j=1\""),
+            1 => format!("set-destination QUERY \"i={number}\" [QSA]"),
+            2 => "rm-destination QUERY".to_owned(),
+            3 => format!("rm-destination QUERY {}", self.random.pick(&["k", "j,i", "k,j"])),
+            _ => "rm-destination QUERY k [I]".to_owned(),
+        }
+    }
+
     fn operator(&mut self) {
         let name = self.random.pick(NAMES);
         let value = self.value();
-        let line = match self.random.below(13) {
+        let line = match self.random.below(19) {
+            13 => format!("add-cookie {} {}", self.random.pick(&["k", "j"]), self.random.below(3)),
+            14 | 17 | 18 => self.set_kept(),
+            15 if self.hook.is_empty() => self.set_query(),
+            16 if self.hook.is_empty() => {
+                let (control, value) = (self.random.pick(CONTROLS), self.random.pick(SWITCH));
+                // What the origin and the client forbid cannot be allowed.
+                let off = control.ends_with("CACHEABLE");
+                format!("set-http-cntl {control} {}", if off { "off" } else { value })
+            }
             0..=3 => format!("set-header {name} {value}"),
             4 => format!("add-header {name} {value}"),
             5 => format!("rm-header {name}"),
             6 => format!("set-cookie k {}", self.random.below(3)),
             7 => "rm-cookie k".to_owned(),
-            8 => format!(
-                "set-state-flag {} {}",
-                self.random.below(2),
-                self.random.pick(&["on", "off"])
-            ),
+            8 => {
+                format!("set-state-flag {} {}", self.random.below(2), self.random.pick(SWITCH))
+            }
             9 => format!("set-state-int8 0 {}", self.random.below(3)),
             10 if self.hook.is_empty() => {
                 format!("set-destination PATH {}", self.random.pick(&["1", "ab", "c"]))
@@ -170,13 +233,13 @@ impl Writer<'_> {
             11 => format!("counter c{}", self.random.below(2)),
             _ => "no-op".to_owned(),
         };
-        let last = if self.random.below(20) == 0 { " [L]" } else { "" };
-        self.text += &format!("{line}{last}\n");
+        let last = self.random.below(20) == 0 && !line.ends_with(']');
+        self.text += &format!("{line}{}\n", if last { " [L]" } else { "" });
     }
 }
 
 fn given(random: &mut Random, hook: Hook) -> Given {
-    let mut text = format!("@url http://h/{}", random.pick(&["1", "ab?k=1", ""]));
+    let mut text = format!("@url http://h/{}", random.pick(&["1", "ab?k=1", "ab?k=2&j=1&i", ""]));
     for _ in 0..random.below(5) {
         let value = random.pick(VALUES).trim_matches('"').to_owned();
         text += &format!(" | {}: {value}", random.pick(NAMES));

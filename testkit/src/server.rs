@@ -164,6 +164,11 @@ impl Server {
         builder.flag("--listen", &self.address.to_string()).switch("--upgrade")
     }
 
+    /// A server with the same flags, for when this one has ended.
+    pub fn again(&self) -> ServerBuilder {
+        self.builder.clone()
+    }
+
     /// The number of the process.
     pub fn id(&self) -> u32 {
         self.process.child.id()

@@ -161,12 +161,12 @@ fn top() -> Command {
                 .long("lines")
                 .value_name("N")
                 .value_parser(value_parser!(u64).range(1..))
-                .help("So many rules; by default 20 on a terminal, else all"),
+                .help("So many rules; by default as many as a terminal has room for, else all"),
         )
         .arg(json().help("Print one JSON object for each table"))
         .after_help(
             "Times are those of a sample of the runs. Counts begin anew when the configuration \
-             is read again.\n\n\
+             is read again. A server that goes away is asked again until it is back.\n\n\
              Examples:\n  \
              forebay rules top\n  \
              forebay rules top --sort runs --interval 5s\n  \

@@ -4,6 +4,7 @@ use crate::{
     ast::{Hook, Test},
     check::{
         matcher::matcher,
+        pattern::Regexes,
         variable::{Kind, variable},
     },
     diagnostic::{At, Diagnostic, Findings},
@@ -11,18 +12,29 @@ use crate::{
     parse::ConditionFlags,
 };
 
-/// A condition that is no hook and no group. Each of its parts is looked at, whatever is wrong with
-/// the others.
+/// A line with a condition on it that is no hook and no group.
+pub(crate) struct ConditionLine<'a> {
+    /// Of its rule.
+    pub(crate) hook: Hook,
+    /// What stands in its braces.
+    pub(crate) name: &'a Word,
+    /// What it is compared with.
+    pub(crate) operand: Option<&'a Word>,
+    /// `[…]`
+    pub(crate) flags: &'a ConditionFlags,
+    /// All of it.
+    pub(crate) at: At,
+}
+
+/// One condition. Each of its parts is looked at, whatever is wrong with the others.
 pub(crate) fn condition(
-    hook: Hook,
-    name: &Word,
-    operand: Option<&Word>,
-    flags: &ConditionFlags,
-    at: At,
+    line: &ConditionLine<'_>,
+    regexes: &mut Regexes,
     findings: &mut Findings,
 ) -> Option<Test> {
+    let ConditionLine { hook, name, operand, flags, at } = *line;
     let subject = findings.keep(variable(name, hook))?;
-    let matcher = matcher(name, &subject, operand, flags, findings)?;
+    let matcher = matcher(name, &subject, operand, flags, regexes, findings)?;
     Some(Test { subject, matcher, negated: flags.not.is_some(), at })
 }
 

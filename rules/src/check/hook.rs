@@ -2,6 +2,7 @@
 
 use crate::{
     ast::{Hook, Scope},
+    check::suggest::{did_you_mean, nearest},
     diagnostic::Diagnostic,
     lex::Word,
     parse::ConditionFlags,
@@ -23,7 +24,11 @@ pub(crate) fn hook(
     scope: Scope,
 ) -> Result<(Hook, u8), Diagnostic> {
     if let Some(operand) = operand {
-        return Err(Diagnostic::error(operand.at, "a hook has no operand"));
+        let problem = Diagnostic::error(operand.at, "a hook has no operand");
+        return Err(match operand.is_comment() {
+            true => problem.hint("a comment stands on a line of its own"),
+            false => problem,
+        });
     }
     let meaningless = [flags.or, flags.not, flags.nocase, flags.last, flags.how.map(|how| how.1)];
     if let Some(at) = meaningless.into_iter().flatten().next() {
@@ -54,17 +59,28 @@ fn turn(name: &str) -> u8 {
     }
 }
 
+const NAMES: &[&str] = &[
+    "READ_REQUEST_HDR_HOOK",
+    "READ_REQUEST_PRE_REMAP_HOOK",
+    "REMAP_PSEUDO_HOOK",
+    "POST_REMAP_HOOK",
+    "SEND_REQUEST_HDR_HOOK",
+    "READ_RESPONSE_HDR_HOOK",
+    "SEND_RESPONSE_HDR_HOOK",
+    "TXN_START_HOOK",
+];
+
+/// The hook that is meant by a name without the ending of hooks, such as `SEND_RESPONSE_HDR`.
+pub(crate) fn nearest_hook(name: &str) -> Option<&'static str> {
+    let endings = ["_HOOK", "_HDR_HOOK", "_PSEUDO_HOOK", "_HDR", ""];
+    endings.into_iter().find_map(|ending| {
+        let stems: Vec<&str> = NAMES.iter().filter_map(|name| name.strip_suffix(ending)).collect();
+        let stem = nearest(name, &stems).filter(|_| name.contains('_') || ending.len() > 5)?;
+        NAMES.iter().copied().find(|name| name.strip_suffix(ending) == Some(stem))
+    })
+}
+
 fn named(variable: &Word) -> Result<Hook, Diagnostic> {
-    const NAMES: &[&str] = &[
-        "READ_REQUEST_HDR_HOOK",
-        "READ_REQUEST_PRE_REMAP_HOOK",
-        "REMAP_PSEUDO_HOOK",
-        "POST_REMAP_HOOK",
-        "SEND_REQUEST_HDR_HOOK",
-        "READ_RESPONSE_HDR_HOOK",
-        "SEND_RESPONSE_HDR_HOOK",
-        "TXN_START_HOOK",
-    ];
     match variable.as_str() {
         "READ_REQUEST_HDR_HOOK" | "READ_REQUEST_PRE_REMAP_HOOK" | "TXN_START_HOOK" => {
             Ok(Hook::ReadRequest)
@@ -78,7 +94,7 @@ fn named(variable: &Word) -> Result<Hook, Diagnostic> {
             Err(Diagnostic::error(variable.at, message).hint("SEND_RESPONSE_HDR_HOOK is the last"))
         }
         name => Err(Diagnostic::error(variable.at, format!("no hook is called {name}"))
-            .hint(super::suggest::did_you_mean(name, NAMES))),
+            .hint(did_you_mean(name, NAMES))),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Operands: what a condition's value has to be. The first character says which kind it is.
 
+use regex::bytes::Regex;
+
 use crate::{
     ast::{Compare, Matcher, Variable},
     check::{
-        condition::allowed, number::number, pattern::pattern, range::ranges, reach, set::members,
-        variable::Kind,
+        braceless::braceless, condition::allowed, never::never, number::number, pattern::Regexes,
+        range::ranges, set::members, variable::Kind,
     },
     diagnostic::{At, Diagnostic, Findings},
     lex::Word,
@@ -17,18 +19,25 @@ pub(crate) fn matcher(
     subject: &Variable,
     operand: Option<&Word>,
     flags: &ConditionFlags,
+    regexes: &mut Regexes,
     findings: &mut Findings,
 ) -> Option<Matcher> {
     let kind = Kind::of(subject);
     let Some(operand) = operand else {
         return without_operand(name, kind, flags, findings);
     };
-    let matcher = findings.keep(with_operand(name, kind, operand, flags))?;
+    let matcher = match operand.as_str() {
+        text if text.starts_with('/') && kind != Kind::Number && kind != Kind::Flag => {
+            Matcher::Regex(findings.keep(regex(operand, flags, regexes)).flatten()?)
+        }
+        _ => findings.keep(with_operand(name, kind, operand, flags))?,
+    };
     let flags_ok = findings.keep(check_flags(&matcher, flags));
-    for finding in hints(operand).into_iter().chain(reach::never_equal(subject, &matcher, operand))
-    {
-        findings.push(finding);
+    let mut odd = hints(operand, flags);
+    if odd.is_empty() {
+        odd = never(name, subject, &matcher, operand);
     }
+    odd.into_iter().for_each(|finding| findings.push(finding));
     flags_ok.map(|()| matcher)
 }
 
@@ -61,6 +70,19 @@ fn without_operand(
     Some(Matcher::Text { how: Compare::Equal, with: Box::default(), nocase: false })
 }
 
+fn regex(
+    operand: &Word,
+    flags: &ConditionFlags,
+    regexes: &mut Regexes,
+) -> Result<Option<Regex>, Diagnostic> {
+    let text = operand.as_str();
+    if text.len() < 2 || !text.ends_with('/') {
+        return Err(unclosed(operand, '/'));
+    }
+    regexes.compile(&operand.part(1..text.len() - 1), flags.nocase.is_some())
+}
+
+/// Any operand but a regex.
 fn with_operand(
     name: &Word,
     kind: Kind,
@@ -72,15 +94,15 @@ fn with_operand(
     let inside = || operand.part(1..text.len().saturating_sub(1).max(1));
     let wrong = || {
         let message = format!("%{{{}}} cannot be compared with this", name.as_str());
-        Err(Diagnostic::error(operand.at, message).hint(allowed(kind)))
+        let is_network = name.as_str().starts_with("CIDR") && text.starts_with('{');
+        let hint = if is_network { "ranges are for %{IP:CLIENT}" } else { allowed(kind) };
+        Err(Diagnostic::error(operand.at, message).hint(hint))
     };
     if kind == Kind::Flag {
         return wrong();
     }
     match text.chars().next() {
-        Some('/') if kind == Kind::Number => wrong(),
-        Some('/') if text.len() < 2 || !text.ends_with('/') => Err(unclosed(operand, '/')),
-        Some('/') => pattern(&inside(), flags.nocase.is_some()).map(Matcher::Regex),
+        Some('/') => wrong(),
         Some('{') if kind != Kind::Address => wrong(),
         Some('{') if !text.ends_with('}') => Err(unclosed(operand, '}')),
         Some('{') => ranges(&inside()).map(Matcher::Ranges),
@@ -171,8 +193,17 @@ fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnost
     }
 }
 
+/// `^a`, `a$`, `a.*b`
+fn looks_like_regex(operand: &Word) -> bool {
+    let text = operand.as_str();
+    let text = text.strip_prefix('=').unwrap_or(text);
+    let has_signs = text.ends_with('$') || text.contains(".*");
+    let is_other = text.starts_with(['/', '(', '{', '<', '>']) || text.len() < 2;
+    !is_other && (text.starts_with('^') || has_signs && !operand.quoted)
+}
+
 /// Operands that are hardly meant as they are read.
-fn hints(operand: &Word) -> Vec<Diagnostic> {
+fn hints(operand: &Word, flags: &ConditionFlags) -> Vec<Diagnostic> {
     let text = operand.as_str();
     let mut list = Vec::new();
     let mut warn = |message: &str, hint: &str| {
@@ -182,15 +213,30 @@ fn hints(operand: &Word) -> Vec<Diagnostic> {
     let encloses = |first: char, last: char| {
         compared.len() > 1 && compared.starts_with(first) && compared.ends_with(last)
     };
-    if encloses('/', '/') {
+    // Who asks for a part of a text means no regex.
+    if encloses('/', '/') && flags.how.is_none() {
         warn("compared with this text, slashes included", "a regex stands without `=`");
     } else if encloses('(', ')') || encloses('{', '}') {
         warn("compared with this text, brackets included", "a set or a range stands without `=`");
     } else if text.ends_with(']') && text.contains('[') && !operand.quoted && !text.starts_with('/')
     {
-        warn("the bracket belongs to the text", "a blank has to stand before flags");
-    } else if compared.contains("%{") {
+        let hint = match compared.split_once(" [") {
+            Some((path, flags)) => {
+                format!("a word that begins with / ends at a slash: =\"{path}\" [{flags}")
+            }
+            None => "a blank has to stand before flags".to_owned(),
+        };
+        warn("the bracket belongs to the text", &hint);
+    } else if operand.is_comment() {
+        warn("compared with this text", "a comment stands on a line of its own");
+    } else if compared.contains("%{") || braceless(compared).is_some() {
         warn("compared with this text: nothing is filled in here", "in values of operators it is");
+    } else if looks_like_regex(operand) {
+        let regex = text.trim_start_matches('=');
+        warn(
+            "compared with this text, signs and all",
+            &format!("a regex stands in slashes: /{regex}/"),
+        );
     }
     list
 }

@@ -7,31 +7,68 @@ use regex::bytes::{Regex, RegexBuilder};
 use crate::{
     diagnostic::Diagnostic,
     lex::Word,
-    limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX},
+    limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX, REGEX_SIZES, REGEXES_BYTES_MAX},
 };
 
-/// Compiles what stands between the slashes.
-pub(crate) fn pattern(word: &Word, nocase: bool) -> Result<Regex, Diagnostic> {
-    check_features(word)?;
-    // As a part of the pattern, so that two regexes with the same text are the same.
-    let flags = if nocase { "(?i)" } else { "" };
-    let built = RegexBuilder::new(&format!("{flags}{}", word.as_str()))
+/// Compiles the regexes of a file, until they take too much together.
+#[derive(Debug, Default)]
+pub(crate) struct Regexes {
+    /// What they count as so far, those that were refused for their size included.
+    bytes: usize,
+}
+
+impl Regexes {
+    /// Compiles what stands between the slashes. `None`: that there are too many was reported
+    /// before.
+    pub(crate) fn compile(
+        &mut self,
+        word: &Word,
+        nocase: bool,
+    ) -> Result<Option<Regex>, Diagnostic> {
+        check_features(word)?;
+        // As a part of the pattern, so that two regexes with the same text are the same.
+        let flags = if nocase { "(?i)" } else { "" };
+        let pattern = format!("{flags}{}", word.as_str());
+        // The crate does not say how large a regex is, but stops where it would become too large.
+        for size in REGEX_SIZES {
+            if self.bytes > REGEXES_BYTES_MAX {
+                return Ok(None);
+            }
+            self.bytes += size;
+            if self.bytes > REGEXES_BYTES_MAX {
+                return Err(too_many(word));
+            }
+            match build(&pattern, size) {
+                Ok(regex) => return Ok(Some(regex)),
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(error) => return Err(not_a_regex(word, &error)),
+            }
+        }
+        let message = format!("this regex takes more than {REGEX_BYTES_MAX} bytes");
+        Err(Diagnostic::error(word.at, message).hint("smaller counts in {}; several conditions"))
+    }
+}
+
+fn build(pattern: &str, bytes_max: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern)
         .unicode(false)
-        .size_limit(REGEX_BYTES_MAX)
+        .size_limit(bytes_max)
         .dfa_size_limit(REGEX_CACHE_BYTES_MAX)
-        .build();
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => {
-            let message = format!("this regex takes more than {REGEX_BYTES_MAX} bytes");
-            Diagnostic::error(word.at, message).hint("smaller counts in {}; several conditions")
-        }
-        error => {
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim();
-            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-            Diagnostic::error(word.at, format!("not a regex: {reason}"))
-        }
-    })
+        .build()
+}
+
+fn too_many(word: &Word) -> Diagnostic {
+    let message = format!("up to here the file's regexes take more than {REGEXES_BYTES_MAX} bytes");
+    Diagnostic::error(word.at, message).hint(
+        "make two files of it; smaller counts in {}; a set, or a text with [PRE], [SUF] or [MID]",
+    )
+}
+
+fn not_a_regex(word: &Word, error: &regex::Error) -> Diagnostic {
+    let text = error.to_string();
+    let reason = text.lines().last().unwrap_or_default().trim();
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    Diagnostic::error(word.at, format!("not a regex: {reason}"))
 }
 
 /// Walks the pattern as PCRE would, on the look-out for what is different.
@@ -49,6 +86,7 @@ fn check_features(word: &Word) -> Result<(), Diagnostic> {
         };
         if let Some((len, message, hint)) = problem {
             let part = place..(place + len).min(text.len());
+            let hint = without_look_ahead(text).unwrap_or_else(|| hint.to_owned());
             return Err(Diagnostic::error(word.at_part(part), message).hint(hint));
         }
         match character {
@@ -67,6 +105,24 @@ fn check_features(word: &Word) -> Result<(), Diagnostic> {
     Ok(())
 }
 
+/// The usual ways to say that something must not be there.
+fn without_look_ahead(pattern: &str) -> Option<String> {
+    let between = |begin: &str, end: &str| pattern.strip_prefix(begin)?.strip_suffix(end);
+    let inside = between("^((?!", ").)*$")
+        .or_else(|| between("^(?:(?!", ").)*$"))
+        .map(|inside| inside.to_owned())
+        .or_else(|| {
+            let ends = [").*$", ").*", ").+$", ").+", ")"];
+            let inside = ends.into_iter().find_map(|end| between("^(?!", end))?;
+            let anywhere = inside.strip_prefix(".*").map(str::to_owned);
+            Some(anywhere.unwrap_or_else(|| format!("^{inside}")))
+        })?;
+    // What has parentheses may end elsewhere.
+    let is_plain = !inside.is_empty() && !inside.contains(['(', ')']);
+    (is_plain && !(inside.starts_with('^') && inside.contains('|')))
+        .then(|| format!("/{inside}/ [NOT] says the same"))
+}
+
 /// How long it is, what is wrong and what to do instead; and how far to go on.
 type Found = (Option<(usize, &'static str, &'static str)>, usize);
 
@@ -77,7 +133,8 @@ fn outside_class(rest: &str) -> Found {
         return (escape(escaped), 1 + escaped.chars().next().map_or(0, char::len_utf8));
     }
     const AHEAD: &str = "look-around, which takes more than linear time";
-    const CONDITIONS: &str = "two conditions, one of them with [NOT], say the same";
+    const CONDITIONS: &str =
+        "a condition of its own for it: with the flag [NOT] if it must not be there";
     for (begins, message, hint) in [
         ("(?=", AHEAD, CONDITIONS),
         ("(?!", AHEAD, CONDITIONS),

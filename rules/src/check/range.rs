@@ -52,7 +52,12 @@ fn in_network(word: &Word, address: IpAddr, bits: &str) -> Result<AddressRange, 
         let message = format!("a network has 0 to {max} bits, not {bits}");
         return Err(Diagnostic::error(word.at, message));
     };
-    Ok(match address {
+    Ok(network(address, bits))
+}
+
+/// All addresses that have their first bits in common with this one.
+pub(crate) fn network(address: IpAddr, bits: u32) -> AddressRange {
+    match address {
         IpAddr::V4(address) => {
             let host = u32::MAX.checked_shr(bits).unwrap_or(0);
             let first = address.to_bits() & !host;
@@ -69,5 +74,5 @@ fn in_network(word: &Word, address: IpAddr, bits: &str) -> Result<AddressRange, 
                 last: Ipv6Addr::from_bits(first | host).into(),
             }
         }
-    })
+    }
 }

@@ -1,10 +1,9 @@
 //! Rules that can never match, and those that are never reached.
 
 use crate::{
-    ast::{Address, Branch, Compare, Matcher, Rule, Step, Test, Tree, UrlPart, Variable},
-    check::{hook, suggest::did_you_mean},
+    ast::{Branch, Compare, Matcher, Rule, Step, Test, Tree, Variable},
+    check::hook,
     diagnostic::{Diagnostic, Findings},
-    lex::Word,
 };
 
 /// Whether something holds, if that can be known before any request.
@@ -13,81 +12,6 @@ enum Constant {
     Always,
     Never,
     Unknown,
-}
-
-/// An operand that the value never has.
-pub(crate) fn never_equal(
-    subject: &Variable,
-    matcher: &Matcher,
-    operand: &Word,
-) -> Option<Diagnostic> {
-    let Matcher::Text { how: Compare::Equal, with, nocase: _ } = matcher else {
-        return never_number(subject, matcher, operand);
-    };
-    let text = String::from_utf8_lossy(with);
-    let warn =
-        |message: String, hint: String| Some(Diagnostic::warning(operand.at, message).hint(hint));
-    match subject {
-        Variable::Cache => {
-            const RESULTS: &[&str] = &["none", "miss", "hit-stale", "hit-fresh", "skipped"];
-            let known = RESULTS.iter().any(|result| result.eq_ignore_ascii_case(&text));
-            let message = format!("CACHE is never {text:?}");
-            if known { None } else { warn(message, did_you_mean(&text, RESULTS)) }
-        }
-        Variable::Address(which) if text.parse::<std::net::IpAddr>().is_err() => {
-            let may_be_empty = matches!(which, Address::Server | Address::Outbound);
-            if text.is_empty() && may_be_empty {
-                return None;
-            }
-            warn(
-                format!("{text:?} is no address"),
-                "a network stands in braces: {10.0.0.0/8}".into(),
-            )
-        }
-        Variable::Url(_, UrlPart::Scheme) if text != "http" => {
-            warn("the scheme is http, always".into(), "leave the condition out".into())
-        }
-        Variable::Method if text.is_empty() => {
-            warn("a method is never empty".into(), "leave the condition out".into())
-        }
-        Variable::Url(_, UrlPart::Path) if text.starts_with('/') => {
-            warn("PATH has no slash at its beginning".into(), "leave the first slash out".into())
-        }
-        _ => None,
-    }
-}
-
-/// A number that the value never is.
-fn never_number(subject: &Variable, matcher: &Matcher, operand: &Word) -> Option<Diagnostic> {
-    let Matcher::Number { how, with } = matcher else {
-        return None;
-    };
-    let (least, most) = range_of(subject)?;
-    let never = match how {
-        Compare::Less => *with <= least,
-        Compare::Greater => *with >= most,
-        _ => *with < least || *with > most,
-    };
-    let message = format!("never so: the value is {least} to {most}");
-    never.then(|| Diagnostic::warning(operand.at, message))
-}
-
-fn range_of(subject: &Variable) -> Option<(i64, i64)> {
-    use crate::ast::TimePart;
-    Some(match subject {
-        Variable::Status => (100, 599),
-        Variable::Random(below) => (0, i64::from(*below) - 1),
-        Variable::Int8(..) => (0, 255),
-        Variable::Int16(_) => (0, 65535),
-        Variable::Port(_) | Variable::NextHopPort | Variable::Url(_, UrlPart::Port) => (1, 65535),
-        Variable::Now(TimePart::Month) => (0, 11),
-        Variable::Now(TimePart::Day) => (1, 31),
-        Variable::Now(TimePart::Hour) => (0, 23),
-        Variable::Now(TimePart::Minute) => (0, 59),
-        Variable::Now(TimePart::Weekday) => (0, 6),
-        Variable::Now(TimePart::YearDay) => (0, 365),
-        _ => return None,
-    })
 }
 
 /// Warns of rules that never match, and of rules and branches that others leave nothing for.
@@ -121,7 +45,8 @@ fn constant_of(branch: &Branch) -> Constant {
     branch.condition.as_ref().map_or(Constant::Always, constant)
 }
 
-fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
+/// Warns of conditions that never hold, and of branches behind one that always does.
+pub(crate) fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
     let mut always = None;
     for branch in branches {
         if let Some(before) = always {
@@ -204,12 +129,29 @@ fn look_for_contradictions(tree: &Tree, findings: &mut Findings) {
         };
         if let Some(before) = equal.iter().find(|before| contradict(before, test)) {
             let message = "never so together with the condition above it, which has to hold too";
-            let hint = format!("line {}: join them with [OR], or use a set: (a,b)", before.at.line);
+            let line = before.at.line;
+            let hint = match (equal_text(before), equal_text(test)) {
+                (Some(one), Some(other)) => {
+                    format!("line {line}: join them with [OR], or use a set: ({one},{other})")
+                }
+                _ => format!("line {line}: join them with [OR] if one of them is enough"),
+            };
             findings.push(Diagnostic::warning(test.at, message).hint(hint));
         }
         if !test.negated {
             equal.push(test);
         }
+    }
+}
+
+/// What stands behind the `=` of a condition.
+fn equal_text(test: &Test) -> Option<String> {
+    match &test.matcher {
+        Matcher::Text { how: Compare::Equal, with, .. } => {
+            Some(String::from_utf8_lossy(with).into_owned())
+        }
+        Matcher::Number { how: Compare::Equal, with } => Some(with.to_string()),
+        _ => None,
     }
 }
 

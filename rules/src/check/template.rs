@@ -2,7 +2,7 @@
 
 use crate::{
     ast::{Hook, Part, Template},
-    check::variable::variable,
+    check::{odd_value, variable::variable},
     diagnostic::{Diagnostic, Findings},
     lex::Word,
 };
@@ -14,18 +14,7 @@ pub(crate) fn joined(words: &[Word], findings: &mut Findings) -> Option<Word> {
     for word in rest {
         value.join(" ", word);
     }
-    let is_comment = |word: &&Word| word.as_str().starts_with('#') && !word.quoted;
-    if let Some(split) = rest.iter().find(|word| word.glued) {
-        let message = format!("the value becomes {:?}", value.as_str());
-        findings.push(Diagnostic::warning(split.at, message).hint(
-            "outside of quotes `=`, a quote and the slash at the end of /…/ end a word: put the \
-             whole value in quotes",
-        ));
-    } else if let Some(comment) = rest.iter().find(is_comment) {
-        let message = format!("the value becomes {:?}", value.as_str());
-        let problem = Diagnostic::warning(comment.at, message);
-        findings.push(problem.hint("a comment stands on a line of its own"));
-    }
+    odd_value::findings(words, &value).into_iter().for_each(|finding| findings.push(finding));
     Some(value)
 }
 

@@ -4,6 +4,7 @@ use crate::{
     ast::{Address, Hook, Id, Lifetime, Message, PortOf, TimePart, UrlOf, UrlPart, Variable},
     check::{
         field::{cookie, field},
+        hook::nearest_hook,
         number::number_in,
         qualifier::{
             ADDRESSES, IDS, INBOUND, TIMES, cidr, control, index, next_hop, one_of, status, url_of,
@@ -149,7 +150,7 @@ fn unknown(word: &Word, name: &str) -> Diagnostic {
     let text = word.as_str();
     let problem = Diagnostic::error(word.at, format!("no condition is called {name}"));
     let rest = text.get(name.len()..).unwrap_or_default();
-    match nearest(name, NAMES) {
+    match nearest(name, NAMES).or_else(|| nearest_hook(name)) {
         Some(near) => problem.hint(format!("did you mean %{{{near}{rest}}}?")),
         None => problem.hint("docs/rules.md lists all conditions"),
     }

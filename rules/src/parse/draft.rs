@@ -17,6 +17,8 @@ pub(super) struct Draft {
     pub(super) last: bool,
     /// Something was wrong with it: it is left out, and so are findings that follow from that.
     pub(super) broken: bool,
+    /// One of its operators was wrong: it is left out, but its conditions are looked at.
+    pub(super) has_broken_step: bool,
     pub(super) condition_count: usize,
     /// The rule itself, and the `if`s that are open.
     pub(super) blocks: Vec<Block>,
@@ -58,7 +60,16 @@ pub(super) struct Group {
 impl Draft {
     pub(super) fn new((hook, turn): (Hook, u8), at: At) -> Draft {
         let blocks = vec![Block { at, sections: vec![Section::new(SectionKind::If, at)] }];
-        Draft { hook, turn, at, last: false, broken: false, condition_count: 0, blocks }
+        Draft {
+            hook,
+            turn,
+            at,
+            last: false,
+            broken: false,
+            has_broken_step: false,
+            condition_count: 0,
+            blocks,
+        }
     }
 
     pub(super) fn section(&mut self) -> Option<&mut Section> {
@@ -132,7 +143,7 @@ impl Draft {
             return;
         };
         let (not, or, group_at) = (group.not, group.or, group.at);
-        let tree = join(group.members, findings);
+        let tree = join(group.members, self.broken, findings);
         if tree.is_none() && !self.broken {
             findings.push(Diagnostic::error(group_at, "an empty group"));
         }
@@ -164,10 +175,10 @@ impl Draft {
     /// The branches of the innermost block; `None` if something was wrong with them.
     pub(super) fn end_block(&mut self, findings: &mut Findings) -> Option<Vec<Branch>> {
         self.close_conditions(findings);
-        let block = self.blocks.pop()?;
+        let (block, broken) = (self.blocks.pop()?, self.broken);
         let branches = block.sections.into_iter().map(|section| {
             let members = section.groups.into_iter().flat_map(|group| group.members).collect();
-            Branch { condition: join(members, findings), steps: section.steps }
+            Branch { condition: join(members, broken, findings), steps: section.steps }
         });
         Some(branches.collect())
     }
@@ -181,10 +192,15 @@ impl Section {
 }
 
 /// AND and OR bind alike and nest to the right: `A [AND] B [OR] C` is `A && (B || C)`.
-fn join(members: Vec<(Tree, Option<At>)>, findings: &mut Findings) -> Option<Tree> {
+/// If the rule is broken, the last member may be one that could not be read.
+fn join(
+    members: Vec<(Tree, Option<At>)>,
+    is_broken: bool,
+    findings: &mut Findings,
+) -> Option<Tree> {
     let mut members = members.into_iter().rev();
     let (mut tree, or) = members.next()?;
-    if let Some(at) = or {
+    if let Some(at) = or.filter(|_| !is_broken) {
         let problem = Diagnostic::warning(at, "[OR] joins with the next condition: there is none");
         findings.push(problem);
     }

@@ -145,7 +145,7 @@ fn condition(at: At, mut words: Vec<Word>) -> Result<LineKind, Diagnostic> {
         return Ok(LineKind::Condition { variable, operand: None, flags });
     };
     let comparison_alone = matches!(operand.as_str(), "=" | "<" | ">") && !operand.quoted;
-    if comparison_alone && let Some(word) = words.next_if(|word| !is_comment(word)) {
+    if comparison_alone && let Some(word) = words.next_if(|word| !word.is_comment()) {
         if let Some(problem) = doubled_comparison(&operand, &word) {
             return Err(problem);
         }
@@ -154,7 +154,7 @@ fn condition(at: At, mut words: Vec<Word>) -> Result<LineKind, Diagnostic> {
     // A comment may follow an operand: the language does not look that far.
     match words.next() {
         Some(word) if word.as_str().starts_with('[') => Err(misplaced_flags(&word)),
-        Some(word) if !is_comment(&word) => Err(surplus(&operand, &word)),
+        Some(word) if !word.is_comment() => Err(surplus(&operand, &word)),
         _ => Ok(LineKind::Condition { variable, operand: Some(operand), flags }),
     }
 }
@@ -173,10 +173,6 @@ fn braced(word: &Word) -> Result<Word, Diagnostic> {
         Some(_) => problem.hint("the `}` is missing, or a blank or `=` stands before it"),
         None => problem.hint(format!("cond %{{{}}}", text.trim_matches(['%', '$', '{', '}']))),
     })
-}
-
-fn is_comment(word: &Word) -> bool {
-    word.as_str().starts_with('#') && !word.quoted
 }
 
 /// `==`, `>=`, `<=`, which the language does not have.
@@ -208,10 +204,27 @@ fn surplus(operand: &Word, word: &Word) -> Diagnostic {
     let problem = Diagnostic::error(word.at, "more than one operand");
     match (operand.as_str(), word.as_str()) {
         ("!", _) => problem.hint("there is no `!=`: write `=` and the flag [NOT]"),
-        (regex, _) if regex.starts_with('/') && word.glued => {
-            problem.hint("a slash in a regex is written \\/; flags stand in brackets: [NOCASE]")
+        ("~" | "~*" | "=~" | "=~*", _) => problem.hint("a regex stands alone, in slashes: /…/"),
+        ("!~" | "!~*", _) => problem.hint("a regex in slashes, and the flag: /…/ [NOT]"),
+        (regex, flags) if regex.starts_with('/') && word.glued => {
+            problem.hint(behind_regex(regex, flags))
         }
+        (_, flag @ ("AND" | "OR" | "NOT" | "NOCASE" | "PRE" | "SUF" | "MID" | "EXT" | "L")) => {
+            problem.hint(format!("flags stand in brackets: [{flag}]"))
+        }
+        _ if operand.is_comment() => problem.hint("a comment stands on a line of its own"),
         _ => problem.hint("put it in quotes if it has blanks; one of several: (a,b,c)"),
+    }
+}
+
+/// `/a/i`, or a slash that ends a regex too early.
+fn behind_regex(regex: &str, letters: &str) -> String {
+    match letters {
+        "i" => format!("flags stand in brackets: {regex} [NOCASE]"),
+        _ if !letters.is_empty() && letters.bytes().all(|byte| b"imsx".contains(&byte)) => {
+            format!("flags of a regex stand in it: /(?{letters}){}", regex.get(1..).unwrap_or("/"))
+        }
+        _ => "a slash in a regex is written \\/".to_owned(),
     }
 }
 
@@ -242,7 +255,7 @@ fn take_flags(words: &mut Vec<Word>) -> Result<Option<Word>, Diagnostic> {
         return Err(Diagnostic::error(last.at, "flags without a closing bracket"));
     }
     let (flags, before) = (text.starts_with('['), words.len() - 1);
-    if flags && words.iter().take(before).any(is_comment) {
+    if flags && words.iter().take(before).any(Word::is_comment) {
         // The original reads them all the same, which nobody expects.
         return Err(Diagnostic::error(last.at, "flags in a comment")
             .hint("a comment stands on a line of its own"));

@@ -2,7 +2,7 @@
 
 use crate::{
     ast::{Hook, Rule, Scope, Step, Tree},
-    check::{self, Checker, OperatorLine},
+    check::{self, Checker, ConditionLine, OperatorLine, Regexes},
     diagnostic::{At, Diagnostic, Findings},
     filter::Filters,
     lex::Word,
@@ -16,6 +16,7 @@ use super::draft::{Block, Draft, Section, SectionKind};
 pub(crate) struct Structure<'f> {
     scope: Scope,
     checker: Checker<'f>,
+    regexes: Regexes,
     rules: Vec<Rule>,
     rule_count: usize,
     draft: Option<Draft>,
@@ -23,8 +24,8 @@ pub(crate) struct Structure<'f> {
 
 impl<'f> Structure<'f> {
     pub(crate) fn new(scope: Scope, filters: &'f Filters) -> Structure<'f> {
-        let checker = Checker { counters: Vec::new(), filters };
-        Structure { scope, checker, rules: Vec::new(), rule_count: 0, draft: None }
+        let (checker, regexes) = (Checker { counters: Vec::new(), filters }, Regexes::default());
+        Structure { scope, checker, regexes, rules: Vec::new(), rule_count: 0, draft: None }
     }
 
     /// Adds a line.
@@ -165,8 +166,10 @@ impl<'f> Structure<'f> {
             "GROUP:END" => draft.end_group(operand.as_ref(), flags, at, findings),
             _ => {
                 let hook = draft.hook;
-                let tree = check::condition(hook, variable, operand.as_ref(), flags, at, findings);
-                draft.add_tree(tree.map(Tree::Test), flags.or);
+                let operand = operand.as_ref();
+                let line = ConditionLine { hook, name: variable, operand, flags, at };
+                let tree = check::condition(&line, &mut self.regexes, findings);
+                self.draft(at, findings).add_tree(tree.map(Tree::Test), flags.or);
             }
         }
     }
@@ -175,7 +178,7 @@ impl<'f> Structure<'f> {
     fn add_step(&mut self, step: Option<Step>, at: At, findings: &mut Findings) {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
-        draft.broken |= step.is_none();
+        draft.has_broken_step |= step.is_none();
         if let Some(section) = draft.section() {
             section.has_broken |= step.is_none();
             section.steps.extend(step);
@@ -239,7 +242,10 @@ impl<'f> Structure<'f> {
                 Diagnostic::warning(draft.at, "this rule has no operator: it does nothing");
             return findings.push(problem);
         }
-        if let Some(branches) = branches.filter(|_| !draft.broken)
+        let branches = branches.filter(|_| !draft.broken);
+        if draft.has_broken_step {
+            check::look_at_branches(&branches.unwrap_or_default(), findings);
+        } else if let Some(branches) = branches
             && self.rules.len() < RULES_PER_FILE_MAX
         {
             let Draft { hook, turn, at, last, .. } = draft;

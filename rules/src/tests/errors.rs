@@ -1,4 +1,8 @@
-use crate::{ast::Scope, read::read};
+use crate::{
+    ast::Scope,
+    limits::FILE_BYTES_MAX,
+    read::{read, read_bytes},
+};
 
 use super::{findings, shown};
 
@@ -27,6 +31,12 @@ fn wrong_conditions_are_refused_with_place_and_hint() {
             ("cond %{HEADR:X} =a", "8+7", "called HEADR", "%{HEADER:X}?"),
             ("cond %{CLIENT_HEADER:X} =a", "8+15", "CLIENT_HEADER", "%{CLIENT-HEADER:X}?"),
             ("cond %{status} =200", "8+6", "called status", "%{STATUS}?"),
+            ("cond %{SEND_RESPONSE_HDR}", "8+17", "SEND_RESPONSE_HDR", "SEND_RESPONSE_HDR_HOOK}?"),
+            ("cond %{SEND_RESPONSE}", "8+13", "SEND_RESPONSE", "%{SEND_RESPONSE_HDR_HOOK}?"),
+            ("cond %{READ_REQUEST_HDR}", "8+16", "READ_REQ", "%{READ_REQUEST_HDR_HOOK}?"),
+            ("cond %{POST_REMAP}", "8+10", "POST_REMAP", "%{POST_REMAP_HOOK}?"),
+            ("cond %{REMAP}", "8+5", "REMAP", "%{REMAP_PSEUDO_HOOK}?"),
+            ("cond %HEADER:X =a", "6+9", "is written %{NAME}", "cond %{HEADER:X}"),
             ("cond %{} =a", "6+3", "no condition is called", ""),
             ("cond %{HEADER} =a", "8+6", "needs a qualifier", "%{HEADER:X-Name}"),
             ("cond %{HEADER:} =a", "8+7", "needs a qualifier", "%{HEADER:X-Name}"),
@@ -84,6 +94,14 @@ fn wrong_operands_are_refused_with_place_and_hint() {
             ("cond %{STATUS} ==400", "16+2", "two characters", "one `=`"),
             ("cond %{HEADER:A} !=b", "20+1", "more than one", "[NOT]"),
             ("cond %{HEADER:A} =b c", "21+1", "more than one operand", "quotes"),
+            ("cond %{HEADER:A} =b OR", "21+2", "more than one operand", "[OR]"),
+            ("cond %{HEADER:A} # why", "20+3", "more than one operand", "a comment stands"),
+            ("cond %{HEADER:A} /a/i", "21+1", "more than one operand", "/a/ [NOCASE]"),
+            ("cond %{HEADER:A} /a/si", "21+2", "more than one operand", "in it: /(?si)a/"),
+            ("cond %{HEADER:A} ~ /a/", "20+3", "more than one operand", "in slashes"),
+            ("cond %{HEADER:A} =~ /a/", "21+3", "more than one operand", "in slashes"),
+            ("cond %{HEADER:A} !~ /a/", "21+3", "more than one operand", "[NOT]"),
+            ("cond %{CIDR:8} {10.0.0.0/8}", "16+12", "cannot be compared", "%{IP:CLIENT}"),
             ("cond %{HEADER:A} /a/b/", "21+2", "more than one operand", "\\/"),
             ("cond %{HEADER:A} /a", "18+2", "no `/` at its end", ""),
             ("cond %{HEADER:A} ()", "18+2", "an empty set", ""),
@@ -124,6 +142,21 @@ fn wrong_operands_are_refused_with_place_and_hint() {
 fn a_request_to_the_origin_keeps_what_tells_of_a_loop() {
     check(&[("rm-header Via", "11+3", "comes back", "add-header")], "SEND_REQUEST_HDR_HOOK");
     check(&[("set-header via x", "12+3", "comes back", "add-header")], "SEND_REQUEST_HDR_HOOK");
+}
+
+#[test]
+fn a_word_too_many_has_a_hint_where_it_belongs() {
+    check(
+        &[
+            ("set-status 410 # why", "16+1", "too many", "a comment stands on a line"),
+            ("set-status 410 [L] # why", "16+3", "too many", "last word"),
+            ("set-status 410 \"Not there\"", "16+11", "too many", "set-status-reason"),
+            ("rm-header X # why", "13+1", "too many", "a comment stands on a line"),
+            ("no-op # why", "7+1", "takes nothing", "a comment stands on a line"),
+            ("set-body 'not found'", "15+6", "too many", "quotes"),
+        ],
+        "REMAP_PSEUDO_HOOK",
+    );
 }
 
 #[test]
@@ -294,6 +327,31 @@ fn every_finding_of_a_file_is_reported_in_its_order() {
     let places: Vec<&str> = found.iter().filter_map(|f| f.split(' ').next()).collect();
     let wanted = ["1:1+10", "2:8+3", "2:17+3", "3:12+4", "4:19+1", "5:12+5", "5:20+3", "5:26+1"];
     assert_eq!(places, wanted, "{found:#?}");
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_refused_at_its_first_bad_byte() {
+    for (bytes, place, message) in [
+        (&b"\xe9"[..], (1, 1), "the byte 0xe9 is not UTF-8 | in Latin-1 it is `\u{e9}`"),
+        (b"# a\n# b\xc3\n", (2, 4), "the byte 0xc3 is not UTF-8"),
+        (b"# \xc3\xa9\n# \xc3\xa9\xff\n", (2, 5), "the byte 0xff is not UTF-8 | it looks like"),
+        (b"\xff\xfen\0o\0", (1, 1), "the byte 0xff is not UTF-8 | it looks like UTF-16"),
+        (b"no-op\n\xf0\x9f\x98", (2, 1), "the byte 0xf0 is not UTF-8"),
+    ] {
+        let (text, read) = read_bytes("test", bytes.to_vec(), Scope::Route, &Filters::default());
+        assert!(!read.is_usable() && read.diagnostics.len() == 1, "{text}: {read:?}");
+        let finding = &read.diagnostics[0];
+        assert_eq!((finding.at.line, finding.at.column), place, "{text}");
+        let said = format!("{} | {}", finding.message, finding.hint.as_deref().unwrap_or(""));
+        assert!(said.starts_with(message), "{text}: {said}");
+        assert!(!shown(&text, &read).is_empty());
+    }
+    let (text, read) = read_bytes("test", b"set-header A \"\xc3\xa9\"".to_vec(), Scope::Route, &Filters::default());
+    assert!(read.is_usable() && read.rules.rules.len() == 1, "{text}: {read:?}");
+    // Cut where it became too large, perhaps in the middle of a character.
+    let large = "\u{e9}".repeat(FILE_BYTES_MAX).into_bytes()[..FILE_BYTES_MAX + 1].to_vec();
+    let (_, read) = read_bytes("test", large, Scope::Route, &Filters::default());
+    assert!(read.diagnostics[0].message.contains("are allowed"), "{:?}", read.diagnostics[0]);
 }
 
 #[test]

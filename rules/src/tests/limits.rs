@@ -2,7 +2,7 @@ use crate::{
     ast::Scope,
     limits::{
         CONDITIONS_PER_RULE_MAX, FILE_BYTES_MAX, FINDINGS_MAX, LINE_BYTES_MAX, NESTING_MAX,
-        RULES_PER_FILE_MAX,
+        REGEX_SIZES, REGEXES_BYTES_MAX, RULES_PER_FILE_MAX,
     },
     read::read,
 };
@@ -35,6 +35,25 @@ fn what_is_just_within_a_limit_is_accepted_and_one_more_is_not() {
         let found = findings(&text(max + more), Scope::Route);
         assert!(found.len() == 1 && found[0].contains(message), "{message}: {found:?}");
         assert!(!read("test", &text(max + more), Scope::Route).is_usable(), "{message}");
+    }
+}
+
+#[test]
+fn the_regexes_of_a_file_have_a_limit_together_and_are_not_compiled_beyond_it() {
+    for (regex, size) in [("a", 4 << 10), ("[a-z]{99}", 32 << 10), ("[a-z]{1500}", 256 << 10)] {
+        let rule = format!("{}no-op\n", format!("cond %{{METHOD}} /{regex}/\n").repeat(8));
+        // To find that it does not fit into a smaller size counts, too.
+        let counts = REGEX_SIZES.iter().filter(|other| **other <= size).sum::<usize>();
+        let rule_count = REGEXES_BYTES_MAX / counts / 8;
+        let text = rule.repeat(rule_count);
+        assert_eq!(findings(&text, Scope::Route), [""; 0], "{rule_count} of {regex}");
+        let more = text + &rule.repeat(50);
+        let found = findings(&more, Scope::Route);
+        let line = 9 * rule_count + 1 + REGEXES_BYTES_MAX / counts % 8;
+        let place = format!("{line}:17+{} up to here", regex.len());
+        assert!(found.len() == 1 && found[0].starts_with(&place), "{regex}, {place}: {found:?}");
+        assert!(found[0].contains("| make two files"), "{regex}: {found:?}");
+        assert!(!read("test", &more, Scope::Route).is_usable(), "{regex}");
     }
 }
 

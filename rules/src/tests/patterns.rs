@@ -46,6 +46,25 @@ fn patterns_that_are_read_in_two_ways_or_take_too_long_are_refused() {
 }
 
 #[test]
+fn the_hint_for_what_must_not_be_there_is_a_condition_that_says_so() {
+    const GENERAL: &str = "a condition of its own for it";
+    for (pattern, hint) in [
+        ("^(?!.*bot)", "/bot/ [NOT] says the same"),
+        ("^(?!.*bot).*$", "/bot/ [NOT] says the same"),
+        ("^((?!bot|spider).)*$", "/bot|spider/ [NOT] says the same"),
+        ("^(?!foo)", "/^foo/ [NOT] says the same"),
+        ("^(?!a|b)", GENERAL),
+        ("^(?!foo)bar", GENERAL),
+        ("^(?!a)(?!b)", GENERAL),
+        ("a(?=b)", GENERAL),
+    ] {
+        let found = findings(&format!("cond %{{HEADER:A}} /{pattern}/\nno-op"), Scope::Route);
+        let hinted = found.first().and_then(|found| found.split_once(" | ")).map(|(_, hint)| hint);
+        assert!(hinted.is_some_and(|hinted| hinted.starts_with(hint)), "{pattern}: {found:?}");
+    }
+}
+
+#[test]
 fn patterns_of_daily_use_are_accepted() {
     for pattern in [
         r"^/images/.*\.(?:png|jpe?g)$".replace('/', "\\/").as_str(),

@@ -9,7 +9,7 @@ fn what_is_hardly_meant_is_a_warning() {
         ("cond %{INBOUND:TLS} / no-op", &["1:8+11 without an operand"]),
         ("cond %{HEADER:A} =/a/ / no-op", &["1:18+4 compared with this text, slashes"]),
         ("cond %{HEADER:A} =(a,b) / no-op", &["1:18+6 compared with this text, brackets"]),
-        ("cond %{IP:SERVER} ={::1} / no-op", &["1:19+6 compared", "1:19+6 \"{::1}\" is no addr"]),
+        ("cond %{IP:SERVER} ={::1} / no-op", &["1:19+6 compared"]),
         ("cond %{HEADER:A} =%{METHOD} / no-op", &["1:18+10 compared with this text: nothing"]),
         ("cond %{HEADER:A} =a[NOT] / no-op", &["1:18+7 the bracket belongs"]),
         ("cond %{HEADER:A} =a [OR] / no-op", &["1:22+2 [OR] joins with the next"]),
@@ -22,7 +22,7 @@ fn what_is_hardly_meant_is_a_warning() {
         ("set-destination HOST \"\"", &["1:22+2 an empty value changes nothing"]),
         ("cond %{CACHE} =hit / no-op", &["1:15+4 CACHE is never \"hit\""]),
         ("cond %{IP:CLIENT} =10.0.0.0/8 / no-op", &["1:19+11 \"10.0.0.0/8\" is no address"]),
-        ("cond %{URL:SCHEME} =https / no-op", &["1:20+6 the scheme is http"]),
+        ("cond %{URL:SCHEME} =https / no-op", &["1:20+6 URL:SCHEME is never"]),
         ("cond %{URL:PATH} =/a / no-op", &["1:18+3 PATH has no slash"]),
         ("cond %{METHOD} =\"\" / no-op", &["1:16+3 a method is never empty"]),
         ("cond %{NOW:HOUR} =24 / no-op", &["1:18+3 never so: the value is 0 to 23"]),
@@ -53,6 +53,186 @@ fn what_is_hardly_meant_is_a_warning() {
         }
         let read = read("test", &text, Scope::Route);
         assert!(read.is_usable(), "{lines}: {}", shown(&text, &read));
+    }
+}
+
+/// Each with what is meant; behind the condition stands `no-op`.
+#[test]
+fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
+    for (condition, finding) in [
+        ("IP:CLIENT} =2001:DB8::1", "19+12 addresses are compared as texts, and | 2001:db8::1;"),
+        ("IP:CLIENT} =2001:db8:0:0::1", "19+16 addresses are compared as | {2001:db8:0:0::1}"),
+        ("IP:CLIENT} =::ffff:10.0.0.1", "19+16 addresses are compared as texts | 10.0.0.1;"),
+        ("IP:CLIENT} (::1,10.0.0.0/8)", "24+10 \"10.0.0.0/8\" is no | braces: {10.0.0.0/8}"),
+        ("IP:CLIENT} =10.0.0.1-10.0.0.9", "19+18 \"10.0.0.1-10 | {10.0.0.1-10.0.0.9}"),
+        ("IP:CLIENT} =example.org", "19+12 \"example.org\" is no | not looked up"),
+        ("IP:CLIENT} =\"\"", "19+3 \"\" is no address | such as"),
+        ("IP:CLIENT} =10.0.0.0/8 [PRE]", "19+11 no address has | {10.0.0.0/8}"),
+        ("IP:CLIENT} =2001:DB8 [PRE]", "19+9 no address has \"2001:DB8\" | 2001:db8"),
+        ("IP:CLIENT} >10.0.0.1", "19+9 addresses are compared as texts | {10.0.0.1-10.0.0.9}"),
+        ("CIDR:8} =10.1.1.1", "16+9 only 8 bits are left | =10.0.0.0"),
+        ("CIDR:8} =10.0.0.0/8", "16+11 the value is an address without | =10.0.0.0"),
+        ("CIDR:8,32} (10.0.0.0,2001:db8:1::)", "29+12 only 32 bits | =2001:db8::"),
+        ("CIDR} =2001:DB8::", "14+11 addresses are compared as texts | 2001:db8::"),
+        ("CIDR} =localhost", "14+10 \"localhost\" is no address | 10.0.0.0"),
+        ("URL:PATH} /^\\/x/", "18+6 PATH has no slash at its | leave the first slash out"),
+        ("URL:PATH} (a,/b)", "21+2 PATH has no slash at its | leave the first slash out"),
+        ("URL:PATH} =\"/a\" [PRE]", "18+5 PATH has no slash at its | leave the first slash out"),
+        ("URL:PATH} =/a [PRE]", "18+9 the bracket belongs to the text | =\"/a\" [PRE]"),
+        ("URL:PATH} =a[PRE]", "18+7 the bracket belongs to the text | a blank"),
+        ("URL:PATH} =a?b", "18+4 PATH ends before the question mark | QUERY"),
+        ("URL:QUERY} =?a", "19+3 QUERY has no question mark | leave it out"),
+        ("URL:QUERY} /^\\?a/", "19+6 QUERY has no question mark | leave it out"),
+        ("URL} =https://a/", "13+11 a whole URL begins with | http://a/"),
+        ("CLIENT-URL} /^https:/", "20+9 a whole URL begins with | http alone"),
+        ("CLIENT-URL} =/a", "20+3 a whole URL begins with | PATH"),
+        ("CACHE} (hit,miss)", "16+3 CACHE is never \"hit\" | hit-stale or hit-fresh"),
+        ("CACHE} (mis,none)", "16+3 CACHE is never \"mis\" | miss"),
+        ("CACHE} =HIT-FRESH", "15+10 CACHE is never \"HIT-FRESH\" | hit-fresh"),
+        ("CACHE} =stale [PRE]", "15+6 CACHE never begins with \"stale\" | one of none, miss"),
+        ("CACHE} /^hit$/", "15+7 CACHE never has a match | one of none, miss"),
+        ("URL:SCHEME} /https/", "20+7 URL:SCHEME never has a match | always http"),
+        ("INBOUND:IP-FAMILY} =v6", "27+3 INBOUND:IP-FAMILY is never | one of ipv4, ipv6"),
+        ("INBOUND:IPV6} =ipv4", "22+5 INBOUND:IPV6 is never | did you mean ipv6?"),
+        ("METHOD} =get", "16+4 methods are written in capitals | GET"),
+        ("METHOD} (GET,head)", "21+4 methods are written in capitals | HEAD"),
+        ("METHOD} =GET,HEAD", "16+9 \"GET,HEAD\" is no method | (GET,HEAD)"),
+        ("METHOD} ='GET'", "16+6 the quotes belong to the text | \"GET\""),
+        ("URL:HOST} =Example.ORG", "18+12 clients ask for hosts in | example.org, or"),
+        ("URL:HOST} =.Example.ORG [SUF]", "18+13 clients ask for hosts in | .example.org, or"),
+        ("URL:HOST} =a.org:8080", "18+11 HOST has no port | PORT"),
+        ("URL:HOST} =http://a.org/", "18+14 HOST is the name alone | a.org"),
+        ("NEXT-HOP:HOST} =A.org", "23+6 the origin's name is kept in small | a.org"),
+        ("STATE-INT8:0} (300,7)", "23+3 never so: the value is 0 to 255 | "),
+        ("RANDOM:9} (7,8,9)", "23+1 never so: the value is 0 to 8 | "),
+        ("TXN-COUNT} <1", "19+2 never so: the value is 1 or more | "),
+        ("HEADER:Content-Length} >1000", "31+5 texts are compared byte by | [0-9]{4,}"),
+        ("COOKIE:n} <5", "18+2 texts are compared byte by byte | [0-9]{4,}"),
+        ("HEADER:A} ('a b',c)", "19+5 the quotes belong to the text | \"a b\""),
+        ("HEADER:A} ^foo", "18+4 compared with this text, signs | /^foo/"),
+        ("HEADER:A} =foo$", "18+5 compared with this text, signs | /foo$/"),
+        ("HEADER:A} =a.*b", "18+5 compared with this text, signs | /a.*b/"),
+        ("HEADER:A} =\"^a b\"", "18+7 compared with this text, signs | /^a b/"),
+        ("METHOD} #why", "16+4 compared with this text | a comment stands"),
+        ("HEADER:A} =%HEADER:Host", "18+13 compared with this text: | of operators"),
+    ] {
+        let text = format!("cond %{{{condition}\nno-op");
+        let found = findings(&text, Scope::Route);
+        assert_eq!(found.len(), 1, "{condition}: {found:#?}");
+        let (begin, hint) = finding.split_once(" | ").expect("a finding and its hint");
+        assert!(found[0].starts_with(&format!("1:{begin}")), "{condition}: {found:?}");
+        let hinted = found[0].split_once(" | ").map(|(_, hint)| hint).unwrap_or_default();
+        assert!(hinted.contains(hint), "{condition}: {found:?}");
+        assert!(read("test", &text, Scope::Route).is_usable(), "{condition}");
+    }
+}
+
+#[test]
+fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
+    for (line, finding) in [
+        ("set-header A max-age=5, b", "1:22+2 the value becomes | write \"max-age=5, b\""),
+        ("set-header A a==b", "1:16+1 the value becomes \"a = b\" | write \"a==b\""),
+        ("set-header A /b/c", "1:17+1 the value becomes | the slash at the end"),
+        ("set-header A \"a\\\"\"b", "1:19+1 the value becomes | write \"a\\\"b\""),
+        ("set-header A b # why", "1:16+1 the value becomes | a line of its own"),
+        ("set-header A 'b'", "1:14+3 single quotes belong | double quotes: \"b\""),
+        ("set-header A 'b c=d'", "1:14+7 single quotes belong | double quotes: \"b c=d\""),
+        ("set-body 'b'", "1:10+3 single quotes belong | double quotes: \"b\""),
+        ("set-redirect 302 'http://a/'", "1:18+11 single quotes | \"http://a/\""),
+        ("add-header A DENY always", "1:19+6 the value becomes | leave `always` out"),
+        ("set-header A $1", "1:14+2 $1 is text | %{LAST-CAPTURE:1}"),
+        ("set-redirect 302 http://a/$2/b", "1:27+2 $2 is text | %{LAST-CAPTURE:2}"),
+        ("set-destination PATH \"a/$0.html\"", "1:25+2 $0 is text | %{LAST-CAPTURE:0}"),
+        ("set-header A \"a ${HEADER:B}\"", "1:17+2 ${ is text | %{NAME}"),
+        ("set-header A %HEADER:Host", "1:14+12 nothing is filled in | %{HEADER:Host}"),
+        ("set-header A \"b %METHOD c\"", "1:17+7 nothing is filled in | %{METHOD}"),
+        ("add-cookie a %CLIENT-URL:PATH", "1:14+16 nothing is | %{CLIENT-URL:PATH}"),
+    ] {
+        let found = findings(line, Scope::Route);
+        assert_eq!(found.len(), 1, "{line}: {found:#?}");
+        let (begin, hint) = finding.split_once(" | ").expect("a finding and its hint");
+        assert!(found[0].starts_with(begin), "{line}: {found:?}");
+        let hinted = found[0].split_once(" | ").map(|(_, hint)| hint).unwrap_or_default();
+        assert!(hinted.contains(hint), "{line}: {found:?}");
+        assert!(read("test", line, Scope::Route).is_usable(), "{line}");
+    }
+    for line in [
+        "set-header A \"'b'\"",
+        "set-header A it's",
+        "set-header A 'b'c",
+        "set-header A always",
+        "set-header A \"b always\"",
+        "set-header A \"$10, $1.50, US$, 5$ or $\"",
+        "set-header A %20%ID5",
+        "set-header A 100%",
+        "set-header A %{METHOD}",
+        "set-body \"function f() { return `${x} $1`; }\"",
+    ] {
+        assert_eq!(findings(line, Scope::Route), [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn conditions_of_a_rule_with_a_wrong_operator_are_looked_at() {
+    let conditions = "cond %{METHOD} =GET\ncond %{METHOD} =HEAD\n";
+    let found = findings(&format!("{conditions}set-haeder A b"), Scope::Route);
+    let wanted = ["2:1+20 never so together", "3:1+10 no operator"];
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found.iter().zip(wanted).all(|(one, begin)| one.starts_with(begin)), "{found:#?}");
+    assert!(found[0].ends_with("or use a set: (GET,HEAD)"), "{found:#?}");
+    // Nothing is concluded from conditions of which one could not be read.
+    let found = findings("cond %{METHOD} =A [OR]\ncond %{MEHTOD} =B\nno-op", Scope::Route);
+    assert!(found.len() == 1 && found[0].starts_with("2:8+6 no condition"), "{found:#?}");
+}
+
+#[test]
+fn an_operand_that_may_occur_is_no_warning() {
+    for condition in [
+        "IP:CLIENT} =2001:db8::1",
+        "IP:CLIENT} =2001:DB8::1 [NOCASE]",
+        "IP:CLIENT} =10. [PRE]",
+        "IP:CLIENT} =:DB8: [MID,NOCASE]",
+        "IP:CLIENT} (10.0.0.1,::1)",
+        "IP:CLIENT} /^10\\./",
+        "IP:CLIENT} {::ffff:10.0.0.1,2001:DB8::/32}",
+        "IP:OUTBOUND} (\"\",10.0.0.1)",
+        "CIDR:8} =10.0.0.0",
+        "CIDR:,32} (2001:db8::,10.0.1.0)",
+        "CIDR:8} =10. [PRE]",
+        "URL:PATH} /^\\/?x/",
+        "URL:PATH} /\\/x/",
+        "URL:PATH} =\"/x/\" [MID]",
+        "URL:PATH} =\"\"",
+        "URL:QUERY} =a?b",
+        "URL} =http://a/",
+        "URL} =http [PRE]",
+        "URL} =\"/a\" [MID]",
+        "URL} /^https?:/",
+        "CACHE} =hit [PRE]",
+        "CACHE} (hit-fresh,HIT-STALE) [NOCASE]",
+        "CACHE} /^hit-/",
+        "CACHE} =-fresh [SUF]",
+        "INBOUND:TLS} =TLSv1.3",
+        "INBOUND:IPV6} =\"\"",
+        "INBOUND:STACK} =tcp [MID]",
+        "METHOD} =get [NOCASE]",
+        "METHOD} =M-SEARCH",
+        "URL:HOST} =Example.ORG [NOCASE]",
+        "URL:HOST} ([::1],a.org)",
+        "URL:HOST} =www. [PRE]",
+        "NEXT-HOP:HOST} (a.org,::1,2001:db8::1)",
+        "TXN-COUNT} =1",
+        "STATE-INT8:0} (0,255)",
+        "HEADER:A} >m",
+        "HEADER:A} <2026-01-01",
+        "HEADER:A} =it's",
+        "HEADER:A} =\"*/*\"",
+        "HEADER:A} =\"5$\"",
+        "HEADER:A} =100%",
+        "HEADER:A} =%20ID",
+    ] {
+        let text = format!("cond %{{{condition}\nno-op");
+        assert_eq!(findings(&text, Scope::Route), [""; 0], "{condition}");
     }
 }
 

@@ -100,7 +100,7 @@ impl<'a> FileText<'a> {
         (line, self.text[line_start..offset].chars().count() + 1, line_start)
     }
 
-    fn place(&self, at: At) -> Place {
+    pub(super) fn place(&self, at: At) -> Place {
         match at {
             At::Span(span) => self.text_place(span),
             At::File => Place::File(self.name.to_owned()),

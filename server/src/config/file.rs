@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::error::{ConfigError, ConfigErrors, Place};
+use super::error::{At, ConfigError, ConfigErrors, FileText, Place};
 use super::setting::Problem;
 use crate::limits::CONFIG_BYTES_MAX;
 
@@ -13,6 +13,22 @@ use crate::limits::CONFIG_BYTES_MAX;
 /// # Errors
 /// It cannot be read, is not UTF-8, or is larger than any configuration.
 pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
+    String::from_utf8(read_bytes(path)?).map_err(|error| {
+        let bytes = error.as_bytes();
+        let at = error.utf8_error().valid_up_to();
+        let byte = bytes.get(at).copied().unwrap_or_default();
+        let (name, text) = (path.display().to_string(), String::from_utf8_lossy(bytes));
+        let place = FileText::new(&name, &text).place(At::Span(at..at + 1));
+        let problem = Problem::new(format!("the byte {byte:#04x} is not UTF-8"));
+        ConfigError::new(place, problem.hint("save the file as UTF-8")).into()
+    })
+}
+
+/// Reads any file of a configuration.
+///
+/// # Errors
+/// It cannot be read, or is larger than any configuration.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     let failed = |message: String| {
         let place = Place::File(path.display().to_string());
         ConfigErrors::from(ConfigError::new(place, Problem::new(message)))
@@ -24,7 +40,5 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     if bytes.len() > CONFIG_BYTES_MAX {
         return Err(failed(format!("is larger than {CONFIG_BYTES_MAX} bytes")));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        failed(format!("is not UTF-8: see byte {}", error.utf8_error().valid_up_to()))
-    })
+    Ok(bytes)
 }

@@ -14,9 +14,10 @@ use forebay_rules::plan::Program;
 use toml::de::DeValue;
 
 use super::error::{At, ConfigError, Place};
+use super::file::read_bytes;
 use super::read::{Reader, Value, raw};
 use super::setting::{Problem, Setting};
-use super::{Config, Route, Site, read_file};
+use super::{Config, Route, Site};
 use crate::limits::RULE_FILES_MAX;
 use crate::rules::Tally;
 
@@ -149,8 +150,8 @@ impl Library {
         if self.files.contains_key(&key) {
             return;
         }
-        let read = match read_file(&file.path) {
-            Ok(text) => Some(text),
+        let read = match read_bytes(&file.path) {
+            Ok(bytes) => Some(bytes),
             Err(errors) => {
                 let why = errors.iter().next().map(|error| error.message.clone());
                 let shown = file.path.display();
@@ -159,19 +160,23 @@ impl Library {
                 None
             }
         };
-        let rules = read.and_then(|text| {
-            Some((self.check(&file.path, &text, scope, reader.filters)?, text.into()))
-        });
+        let rules = read.and_then(|bytes| self.check(&file.path, bytes, scope, reader.filters));
         self.files.insert(key, rules);
     }
 
-    fn check(&mut self, path: &Path, text: &str, scope: Scope, filters: &Filters) -> Option<Rules> {
+    fn check(
+        &mut self,
+        path: &Path,
+        bytes: Vec<u8>,
+        scope: Scope,
+        filters: &Filters,
+    ) -> Option<Opened> {
         let name = path.display().to_string();
-        let read = forebay_rules::read_with(&name, text, scope, filters);
+        let (text, read) = forebay_rules::read_bytes(&name, bytes, scope, filters);
         let errors = read.diagnostics.iter().filter(|found| found.severity == Severity::Error);
         let before = self.errors.len();
-        self.errors.extend(errors.map(|found| error_of(&name, text, found)));
-        (self.errors.len() == before).then_some(read.rules)
+        self.errors.extend(errors.map(|found| error_of(&name, &text, found)));
+        (self.errors.len() == before).then(|| (read.rules, text.into()))
     }
 
     fn set(&mut self, of_server: &[NamedFile], of_route: &[NamedFile]) -> RuleSet {

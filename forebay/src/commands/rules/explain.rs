@@ -1,6 +1,5 @@
 //! `forebay rules explain`.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
@@ -43,7 +42,7 @@ fn exchange(args: &ArgMatches) -> Result<Exchange, String> {
     let request = match request.strip_prefix('@') {
         None => Request::new(request, &fields)?,
         Some(file) => {
-            let text = text_of(Path::new(file)).map_err(|error| format!("{file}: {error}"))?;
+            let text = text_of(file)?;
             let mut lines = text.lines().map(str::trim_end).take_while(|line| !line.is_empty());
             let line = lines.next().unwrap_or_default().to_owned();
             fields.splice(..0, lines.map(str::to_owned));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use forebay_rules::Read;
 use forebay_rules::ast::Scope;
-use forebay_rules::diagnostic::{Severity, Shown};
+use forebay_rules::diagnostic::{At, Severity, Shown};
 use forebay_rules::filter::Filters;
 use forebay_rules::limits::FILE_BYTES_MAX;
 
@@ -53,17 +53,17 @@ impl RuleFile {
         scope: Option<Scope>,
         filters: &Filters,
     ) -> Result<RuleFile, String> {
-        let text = text_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
+        let bytes = bytes_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
         let scopes = scope.map_or(vec![Scope::Route, Scope::Server], |scope| vec![scope]);
         let mut reads: Vec<_> = scopes
             .into_iter()
-            .map(|scope| (scope, forebay_rules::read_with(name, &text, scope, filters)))
+            .map(|scope| (scope, forebay_rules::read_bytes(name, bytes.clone(), scope, filters)))
             .collect();
-        let usable = reads.iter().filter(|(_, read)| read.is_usable());
+        let usable = reads.iter().filter(|(_, (_, read))| read.is_usable());
         let valid = usable.map(|(scope, _)| *scope).collect();
         // Of two with as many errors the first stays in front.
-        reads.sort_by_key(|(_, read)| count(read, Severity::Error));
-        let (scope, read) = reads.swap_remove(0);
+        reads.sort_by_key(|(_, (_, read))| count(read, Severity::Error));
+        let (scope, (text, read)) = reads.swap_remove(0);
         Ok(RuleFile { name: name.to_owned(), text, scope, valid, read })
     }
 
@@ -82,9 +82,21 @@ fn count(read: &Read, severity: Severity) -> usize {
     read.diagnostics.iter().filter(|finding| finding.severity == severity).count()
 }
 
+/// The text of any file.
+///
+/// # Errors
+/// A sentence with the file's name: it cannot be read, or is no text.
+pub(super) fn text_of(name: &str) -> Result<String, String> {
+    let bytes = bytes_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
+    forebay_rules::decode(bytes).map_err(|(_, problem)| {
+        let At { line, column, .. } = problem.at;
+        format!("{name}:{line}:{column}: {}", problem.message)
+    })
+}
+
 /// No more is read than what tells that a file is too large.
-pub(super) fn text_of(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(FILE_BYTES_MAX as u64 + 4).read_to_string(&mut text)?;
-    Ok(text)
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -56,7 +56,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
 
 fn run_file(name: &str, is_json: bool, filters: &Filters, sum: &mut Sum) -> Result<(), String> {
     let path = Path::new(name);
-    let text = text_of(path).map_err(|error| format!("{name}: {error}"))?;
+    let text = text_of(name)?;
     let file = TestFile::parse(path, &text).map_err(|why| format!("{name}:{why}"))?;
     let planned = Planned::open(&file.rules, filters)?;
     for case in &file.cases {

@@ -35,13 +35,11 @@ pub(crate) fn status(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
 }
 
 pub(crate) fn reason(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
-    let word = arguments.only("a text")?;
-    Ok(arguments.template(word).map(Operator::SetReason))
+    Ok(arguments.only_value("a text")?.map(Operator::SetReason))
 }
 
 pub(crate) fn body(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
-    let word = arguments.only("a text")?;
-    Ok(arguments.template(word).map(Operator::SetBody))
+    Ok(arguments.only_value("a text")?.map(Operator::SetBody))
 }
 
 pub(crate) fn redirect(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
@@ -64,7 +62,10 @@ pub(crate) fn redirect(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Oper
         return Err(Diagnostic::error(url.at, "an empty URL"));
     }
     if texts(&location).any(|text| text.contains(&b' ')) {
-        return Err(Diagnostic::error(url.at, "a blank cannot be in a URL").hint("%20 is a blank"));
+        // The warning of a lost `=` says what to write.
+        let is_torn = words.iter().skip(1).any(|word| word.glued);
+        let hint = if is_torn { "put the whole URL in quotes" } else { "%20 is a blank" };
+        return Err(Diagnostic::error(url.at, "a blank cannot be in a URL").hint(hint));
     }
     let status = u16::try_from(status).unwrap_or(u16::MAX);
     let append_query = arguments.flags.append_query.is_some();

@@ -2,7 +2,10 @@
 
 use crate::{
     ast::{Hook, Template},
-    check::template::{joined, template},
+    check::{
+        odd_value::single_quotes,
+        template::{joined, template},
+    },
     diagnostic::{At, Diagnostic, Findings},
     lex::Word,
     parse::OperatorFlags,
@@ -26,7 +29,7 @@ impl<'a> Arguments<'a, '_> {
             None => Ok(()),
             Some(word) => {
                 let message = format!("{} takes nothing", self.name.as_str());
-                Err(Diagnostic::error(word.at, message))
+                Err(Diagnostic::error(word.at, message).hint(self.instead(word)))
             }
         }
     }
@@ -54,9 +57,37 @@ impl<'a> Arguments<'a, '_> {
             None => Ok(()),
             Some(word) => {
                 let message = format!("one word too many for {}", self.name.as_str());
-                Err(Diagnostic::error(word.at, message).hint("put a text with blanks in quotes"))
+                Err(Diagnostic::error(word.at, message).hint(self.instead(word)))
             }
         }
+    }
+
+    /// What to do with a word that is too many.
+    fn instead(&self, word: &Word) -> &'static str {
+        if word.is_comment() {
+            return "a comment stands on a line of its own";
+        }
+        if word.as_str().starts_with('[') {
+            return "flags are the last word of a line, without blanks: [L,QSA]";
+        }
+        match self.name.as_str() {
+            "set-status" => {
+                "set-status-reason, at SEND_RESPONSE_HDR_HOOK, sets the words behind it"
+            }
+            "set-body" | "set-status-reason" => "put a text with blanks in quotes: \"Not Found\"",
+            "rm-header" | "rm-cookie" => "a line for each",
+            "rm-destination" => "names with commas between them, without blanks: QUERY a,b",
+            _ => "leave it out",
+        }
+    }
+
+    /// The only one as a value.
+    pub(crate) fn only_value(&mut self, what: &str) -> Checked<Option<Template>> {
+        let word = self.only(what)?;
+        if let Some(problem) = single_quotes(std::slice::from_ref(word), word) {
+            self.findings.push(problem);
+        }
+        Ok(self.template(word))
     }
 
     /// All words behind the first as one value.

@@ -36,6 +36,11 @@ fn check_value(part: &UrlPart, value: &Template, arguments: &mut Arguments<'_, '
     let bad = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'#';
     let has = |wanted: &dyn Fn(u8) -> bool| texts(value).flatten().any(|byte| wanted(*byte));
     if has(&bad) {
+        // The warning of the lost `=` says what to write.
+        let is_torn = arguments.words.iter().skip(2).any(|word| word.glued);
+        if is_torn {
+            return error("a blank cannot be in a URL", "put the whole value in quotes");
+        }
         return error("a blank or # cannot be in a URL", "%20 is a blank, %23 is a #");
     }
     let constant = value.constant();

@@ -203,6 +203,11 @@ fn a_file_that_cannot_be_read_says_why() {
     assert!(missing.contains("/nonexistent/forebay.toml: cannot read the file"), "{missing}");
     let endless = read_file(Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(endless.contains("is larger than"), "{endless}");
+    let latin = std::env::temp_dir().join(format!("forebay-latin-{}.toml", std::process::id()));
+    std::fs::write(&latin, b"# one\nlisten = \"\xe9\"\n").unwrap();
+    let found = read_file(&latin).unwrap_err().to_string();
+    std::fs::remove_file(&latin).unwrap();
+    assert!(found.contains(".toml:2:11") && found.contains("0xe9 is not UTF-8"), "{found}");
     let ours = read_file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")));
     assert!(ours.unwrap().contains("[package]"));
 }

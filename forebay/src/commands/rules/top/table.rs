@@ -1,8 +1,7 @@
 //! The table of rules.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
+use terminal_size::{Height, Width};
 
 use super::count::Line;
 
@@ -23,6 +22,42 @@ pub(super) struct Table {
     pub(super) is_rate: bool,
     /// So many rules are printed as text.
     pub(super) lines_max: usize,
+    /// And no more than it has room for.
+    pub(super) screen: Option<Screen>,
+}
+
+/// Rows and columns of a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Screen {
+    pub(super) height: usize,
+    pub(super) width: usize,
+}
+
+impl Screen {
+    /// The usual size if the terminal does not say.
+    pub(super) fn of(size: Option<(Width, Height)>) -> Screen {
+        let (width, height) =
+            size.map_or((80, 24), |(Width(width), Height(height))| (width, height));
+        Screen { height: usize::from(height), width: usize::from(width).max(1) }
+    }
+
+    /// How many of these rows fit into it, beside others; one at least.
+    fn room_for(self, rows: &[String], others: &str) -> usize {
+        let others: usize = others.lines().map(|row| self.lines_of(row)).sum();
+        // The cursor stands in the line below.
+        let room = self.height.saturating_sub(others + 1);
+        let mut taken = 0;
+        let fits = |row: &&String| {
+            taken += self.lines_of(row);
+            taken <= room
+        };
+        rows.iter().take_while(fits).count().max(1).min(rows.len())
+    }
+
+    /// How many lines of the screen a row takes: what is too long goes on in the next.
+    fn lines_of(self, row: &str) -> usize {
+        row.trim_end().chars().count().div_ceil(self.width).max(1)
+    }
 }
 
 impl Sort {
@@ -55,19 +90,26 @@ impl Table {
             true => ["runs/s", "matches/s", "%", "ns/run", "ns/s", "bytes/s", "failures/s"],
             false => ["runs", "matches", "%", "ns/run", "ns", "bytes", "failures"],
         };
-        let mut out = String::new();
-        if !self.is_rate {
-            out.push_str("since the rules were loaded\n");
-        }
-        push_row(&mut out, &names.map(str::to_owned), "RULE HOOK");
-        for line in self.lines.iter().take(self.lines_max) {
-            push_row(&mut out, &cells(line), &format!("{} {}", line.rule, line.hook));
-        }
-        let name = match self.lines.len() {
-            count if count > self.lines_max => format!("all {count}; --lines shows more"),
-            _ => "all".to_owned(),
+        let title = if self.is_rate { "" } else { "since the rules were loaded\n" };
+        let head = title.to_owned() + &row(&names.map(str::to_owned), "RULE HOOK");
+        let rows = self.lines.iter().take(self.lines_max);
+        let rows: Vec<String> =
+            rows.map(|line| row(&cells(line), &format!("{} {}", line.rule, line.hook))).collect();
+        let sum = |shown: usize| {
+            let count = self.lines.len();
+            let name = match count - shown {
+                0 => "all".to_owned(),
+                hidden => format!("all {count}; {hidden} not shown"),
+            };
+            row(&cells(&self.sum()), &name)
         };
-        push_row(&mut out, &cells(&self.sum()), &name);
+        let shown = match self.screen {
+            Some(screen) => screen.room_for(&rows, &(head.clone() + &sum(0))),
+            None => rows.len(),
+        };
+        let mut out = head;
+        rows.iter().take(shown).for_each(|row| out.push_str(row));
+        out.push_str(&sum(shown));
         out.truncate(out.trim_end().len());
         out
     }
@@ -127,9 +169,42 @@ fn cells(line: &Line) -> [String; 7] {
 }
 
 /// Numbers to the right, in columns; what they are of behind them.
-fn push_row(out: &mut String, cells: &[String; 7], name: &str) {
+fn row(cells: &[String; 7], name: &str) -> String {
     let [runs, matches, percent, mean, ns, bytes, failures] = cells;
-    // Writing to a string cannot fail.
-    let _ = write!(out, "{runs:>11} {matches:>11} {percent:>5} {mean:>8} {ns:>12} ");
-    let _ = writeln!(out, "{bytes:>11} {failures:>10}  {name}");
+    let left = format!("{runs:>11} {matches:>11} {percent:>5} {mean:>8}");
+    format!("{left} {ns:>12} {bytes:>11} {failures:>10}  {name}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_shows_as_many_rules_as_it_has_room_for_and_says_how_many_it_leaves_out() {
+        let line = |number: usize| Line {
+            rule: format!("a.rules:{number}"),
+            hook: "REMAP_PSEUDO_HOOK".to_owned(),
+            ..Line::default()
+        };
+        for (height, width, lines_max, shown) in [
+            (24, 200, usize::MAX, 21),
+            (24, 200, 5, 5),
+            // Each rule takes two lines of a narrow one; the names of the columns fit into one.
+            (24, 90, usize::MAX, 10),
+            (4, 200, usize::MAX, 1),
+            (0, 1, usize::MAX, 1),
+            (100, 200, usize::MAX, 30),
+        ] {
+            let screen = Some(Screen { height, width });
+            let lines = (1..=30).map(line).collect();
+            let text = Table { lines, is_rate: true, lines_max, screen }.text();
+            let case = format!("{height} x {width}, {lines_max}:\n{text}");
+            assert_eq!(text.lines().count(), 1 + shown + 1, "{case}");
+            let end = match 30 - shown {
+                0 => "  all".to_owned(),
+                hidden => format!("  all 30; {hidden} not shown"),
+            };
+            assert!(text.ends_with(&end) && text.contains(" a.rules:1 "), "{case}");
+        }
+    }
 }

@@ -1,0 +1,91 @@
+//! Addresses, which are compared as texts: there is one form of each that ever occurs.
+
+use std::net::IpAddr;
+
+use super::{How, Problem};
+use crate::{
+    ast::{Address, Compare},
+    check::range::network,
+};
+
+/// `IP:…`, `INBOUND:…-ADDR`.
+pub(super) fn never(which: Address, how: How, text: &str) -> Option<Problem> {
+    if how.compare != Compare::Equal {
+        return never_part(how, text);
+    }
+    let may_be_empty = matches!(which, Address::Server | Address::Outbound);
+    if text.is_empty() && may_be_empty {
+        return None;
+    }
+    match text.parse::<IpAddr>() {
+        Ok(address) => other_form(address, how, text),
+        Err(_) => Some(no_address(text)),
+    }
+}
+
+/// `CIDR`: an address of which only the first bits are left.
+pub(super) fn never_cidr(bits: (u8, u8), how: How, text: &str) -> Option<Problem> {
+    if how.compare != Compare::Equal {
+        return never_part(how, text);
+    }
+    let (address, has_bits) = match text.split_once('/') {
+        Some((address, _)) => (address, true),
+        None => (text, false),
+    };
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return Some((format!("{text:?} is no address"), "such as =10.0.0.0".into()));
+    };
+    let address = address.to_canonical();
+    let left = if address.is_ipv4() { bits.0 } else { bits.1 };
+    let first = network(address, u32::from(left)).first;
+    if has_bits {
+        let message = "the value is an address without the bits behind it".into();
+        return Some((message, format!("={first}")));
+    }
+    if first != address {
+        let message = format!("only {left} bits are left of the address, and this has more");
+        return Some((message, format!("={first}")));
+    }
+    other_form(address, how, text)
+}
+
+/// `2001:DB8::1` is written `2001:db8::1` (RFC 5952), `::ffff:10.0.0.1` is `10.0.0.1`.
+fn other_form(address: IpAddr, how: How, text: &str) -> Option<Problem> {
+    let canonical = address.to_canonical().to_string();
+    let same = match how.nocase {
+        true => canonical.eq_ignore_ascii_case(text),
+        false => canonical == text,
+    };
+    (!same).then(|| {
+        let message = "addresses are compared as texts, and this one is written otherwise".into();
+        (message, format!("{canonical}; a range takes any form: {{{text}}}"))
+    })
+}
+
+fn no_address(text: &str) -> Problem {
+    let is_address = |text: &str| text.trim().parse::<IpAddr>().is_ok();
+    let first = text.split(['/', '-']).next().unwrap_or_default();
+    let hint = match text.contains(['/', '-']) && is_address(first) {
+        true => format!("networks and ranges stand in braces: {{{text}}}"),
+        false => "such as 192.0.2.1 or 2001:db8::1; names are not looked up".into(),
+    };
+    (format!("{text:?} is no address"), hint)
+}
+
+/// `[PRE]` and the like.
+fn never_part(how: How, text: &str) -> Option<Problem> {
+    let occurs = |byte: u8| match byte {
+        b'0'..=b'9' | b'a'..=b'f' | b'.' | b':' => true,
+        b'A'..=b'F' => how.nocase,
+        _ => false,
+    };
+    if text.bytes().all(occurs) {
+        return None;
+    }
+    let lower = text.to_ascii_lowercase();
+    let hint = match lower.bytes().all(occurs) {
+        true => lower,
+        false => "networks and ranges stand in braces: %{IP:CLIENT} {10.0.0.0/8}".into(),
+    };
+    Some((format!("no address has {text:?} in it"), hint))
+}

@@ -1,0 +1,66 @@
+//! Values of which there are few.
+
+use super::{How, Problem};
+use crate::{
+    ast::{Compare, ConnectionPart, UrlPart, Variable},
+    check::suggest::nearest,
+    lex::Word,
+};
+
+/// All values that there are, where they are few.
+pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
+    Some(match subject {
+        Variable::Cache => &["none", "miss", "hit-stale", "hit-fresh", "skipped"],
+        Variable::Url(_, UrlPart::Scheme) => &["http"],
+        Variable::Connection(part) => match part {
+            ConnectionPart::IpFamily => &["ipv4", "ipv6"],
+            ConnectionPart::Ipv4 => &["ipv4", ""],
+            ConnectionPart::Ipv6 => &["ipv6", ""],
+            ConnectionPart::Stack => &["http/1.1,tcp,ipv4", "http/1.1,tcp,ipv6"],
+            // Always empty as yet, but rules for both kinds of connections are not wrong.
+            ConnectionPart::Tls | ConnectionPart::H2 => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// A text that none of them is.
+pub(super) fn never(name: &Word, values: &[&str], how: How, text: &str) -> Option<Problem> {
+    let with = if how.nocase { text.to_ascii_lowercase() } else { text.to_owned() };
+    let holds = |value: &&str| match how.compare {
+        Compare::Prefix => value.starts_with(&with),
+        Compare::Suffix => value.ends_with(&with),
+        Compare::Middle => value.contains(&with),
+        Compare::Extension => value.rsplit_once('.').is_some_and(|(_, ending)| ending == with),
+        _ => *value == with,
+    };
+    if values.iter().any(holds) {
+        return None;
+    }
+    let verb = match how.compare {
+        Compare::Prefix => "never begins with",
+        Compare::Suffix => "never ends with",
+        Compare::Middle => "never has in it",
+        Compare::Extension => "never has the ending",
+        _ => "is never",
+    };
+    Some((format!("{} {verb} {text:?}", name.as_str()), instead(values, text)))
+}
+
+/// Which of the values may be meant.
+pub(super) fn instead(values: &[&str], text: &str) -> String {
+    if let [only] = values {
+        return format!("it is always {only}: leave the condition out");
+    }
+    let lower = text.to_ascii_lowercase();
+    let begin_so: Vec<&str> =
+        values.iter().copied().filter(|value| value.starts_with(&lower)).collect();
+    match nearest(text, values) {
+        _ if !text.is_empty() && !begin_so.is_empty() => begin_so.join(" or "),
+        Some(near) => format!("did you mean {near}?"),
+        None => {
+            let shown = values.iter().map(|value| if value.is_empty() { "\"\"" } else { value });
+            format!("one of {}", shown.collect::<Vec<_>>().join(", "))
+        }
+    }
+}

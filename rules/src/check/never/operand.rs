@@ -1,0 +1,128 @@
+//! An operand and its pieces, each looked at by what it is compared with.
+
+use regex::bytes::Regex;
+
+use super::{How, Problem, address, few, number, url};
+use crate::{
+    ast::{Compare, Matcher, Variable},
+    check::{set::members, variable::Kind},
+    diagnostic::Diagnostic,
+    lex::Word,
+};
+
+/// Warnings of an operand that can be read; `name` is what stands in the condition's braces.
+pub(crate) fn never(
+    name: &Word,
+    subject: &Variable,
+    matcher: &Matcher,
+    operand: &Word,
+) -> Vec<Diagnostic> {
+    let warn = |(word, (message, hint)): (Word, Problem)| {
+        let problem = Diagnostic::warning(word.at, message);
+        if hint.is_empty() { problem } else { problem.hint(hint) }
+    };
+    let problem_of = |word: Word| {
+        let problem = match matcher {
+            Matcher::Number { how, with } => number::never(subject, *how, *with),
+            Matcher::NumberSet(_) => {
+                let member = word.as_str().parse().ok();
+                member.and_then(|member| number::never(subject, Compare::Equal, member))
+            }
+            Matcher::Regex(regex) => of_regex(name, subject, regex),
+            Matcher::Text { how, nocase, .. } | Matcher::TextSet { how, nocase, .. } => {
+                of_text(name, subject, How { compare: *how, nocase: *nocase }, word.as_str())
+            }
+            Matcher::Is | Matcher::Ranges(_) => None,
+        };
+        Some((word, problem?))
+    };
+    words(matcher, operand).into_iter().filter_map(problem_of).map(warn).collect()
+}
+
+/// What the value is compared with, piece by piece.
+fn words(matcher: &Matcher, operand: &Word) -> Vec<Word> {
+    let text = operand.as_str();
+    match matcher {
+        Matcher::NumberSet(_) | Matcher::TextSet { .. } => {
+            let inside = operand.part(1..text.len().saturating_sub(1).max(1));
+            members(operand, &inside).unwrap_or_default()
+        }
+        Matcher::Text { .. } => {
+            let begin = usize::from(text.starts_with(['=', '<', '>']));
+            let mut word = operand.part(begin..text.len());
+            // With its sign and its quotes: an empty text has no place of its own.
+            word.at = operand.at;
+            vec![word]
+        }
+        _ => vec![operand.clone()],
+    }
+}
+
+fn of_text(name: &Word, subject: &Variable, how: How, text: &str) -> Option<Problem> {
+    if text.len() > 1 && text.starts_with('\'') && text.ends_with('\'') {
+        let inside = text.trim_matches('\'');
+        return Some(("the quotes belong to the text".into(), format!("\"{inside}\"")));
+    }
+    if matches!(how.compare, Compare::Less | Compare::Greater) {
+        return of_order(subject, text);
+    }
+    // Every text begins with the empty one.
+    if text.is_empty() && how.compare != Compare::Equal {
+        return None;
+    }
+    if let Some(values) = few::values_of(subject) {
+        return few::never(name, values, how, text);
+    }
+    match subject {
+        Variable::Method => method(how, text),
+        Variable::Address(which) => address::never(*which, how, text),
+        Variable::Cidr { v4_bits, v6_bits } => address::never_cidr((*v4_bits, *v6_bits), how, text),
+        Variable::Url(of, part) => url::never(*of, part, how, text),
+        Variable::NextHopHost => url::never_host(how, text, "the origin's name is kept"),
+        _ => None,
+    }
+}
+
+/// `<` and `>` compare texts byte by byte.
+fn of_order(subject: &Variable, text: &str) -> Option<Problem> {
+    if Kind::of(subject) == Kind::Address || matches!(subject, Variable::Cidr { .. }) {
+        let message = "addresses are compared as texts here, byte by byte";
+        return Some((message.into(), "a range: %{IP:CLIENT} {10.0.0.1-10.0.0.9}".into()));
+    }
+    text.parse::<f64>().is_ok().then(|| {
+        (
+            "texts are compared byte by byte: \"10\" is less than \"9\"".into(),
+            "a regex tells how many digits there are: /^[0-9]{4,}$/".into(),
+        )
+    })
+}
+
+fn of_regex(name: &Word, subject: &Variable, regex: &Regex) -> Option<Problem> {
+    if let Some(values) = few::values_of(subject) {
+        let holds = values.iter().any(|value| regex.is_match(value.as_bytes()));
+        let message = || format!("{} never has a match of this regex", name.as_str());
+        return (!holds).then(|| (message(), few::instead(values, "")));
+    }
+    match subject {
+        Variable::Url(_, part) => url::never_regex(part, regex.as_str()),
+        _ => None,
+    }
+}
+
+/// RFC 9110 §9.1: methods are told apart by case, and all that are registered have capitals.
+fn method(how: How, text: &str) -> Option<Problem> {
+    if text.is_empty() {
+        let hint = "leave the condition out".into();
+        return Some(("a method is never empty".into(), hint));
+    }
+    let upper = text.to_ascii_uppercase();
+    if let Some(separator) = [',', '|', ' '].into_iter().find(|byte| text.contains(*byte)) {
+        let names: Vec<&str> = upper.split(separator).map(str::trim).collect();
+        let message = format!("{text:?} is no method");
+        return Some((message, format!("one of several: ({})", names.join(","))));
+    }
+    (!how.nocase && upper != text).then(|| {
+        let message = "methods are written in capitals".into();
+        (message, format!("{upper}, or with the flag [NOCASE]"))
+    })
+}

@@ -1,0 +1,84 @@
+//! Parts of a URL, with what does not belong to them.
+
+use super::{How, Problem};
+use crate::ast::{Compare, UrlOf, UrlPart};
+
+pub(super) fn never(of: UrlOf, part: &UrlPart, how: How, text: &str) -> Option<Problem> {
+    let is_beginning = matches!(how.compare, Compare::Equal | Compare::Prefix);
+    match part {
+        UrlPart::Path if is_beginning && text.starts_with('/') => Some(path_with_slash()),
+        UrlPart::Path if text.contains('?') => Some((
+            "PATH ends before the question mark".into(),
+            "what follows it is QUERY, a part of its own".into(),
+        )),
+        UrlPart::Query if is_beginning && text.starts_with('?') => Some(query_with_mark()),
+        UrlPart::Host if of == UrlOf::Server => never_host(how, text, "the origin's name is kept"),
+        UrlPart::Host => never_host(how, text, "clients ask for hosts"),
+        UrlPart::Whole if is_beginning => whole(how, text),
+        _ => None,
+    }
+}
+
+fn path_with_slash() -> Problem {
+    ("PATH has no slash at its beginning".into(), "leave the first slash out".into())
+}
+
+fn query_with_mark() -> Problem {
+    ("QUERY has no question mark at its beginning".into(), "leave it out".into())
+}
+
+/// `whose` says who writes it in lower case.
+pub(super) fn never_host(how: How, text: &str, whose: &str) -> Option<Problem> {
+    let name = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    if let Some(name) = name.or_else(|| text.contains('/').then_some(text)) {
+        let name = name.split('/').next().unwrap_or_default();
+        let hint = if name.is_empty() { "example.org".into() } else { name.to_owned() };
+        return Some(("HOST is the name alone".into(), hint));
+    }
+    let after_brackets = text.rsplit(']').next().unwrap_or_default();
+    if let Some((name, _)) = after_brackets.split_once(':')
+        && !name.is_empty()
+        && !name.contains(|c: char| c.is_ascii_whitespace())
+        && after_brackets.matches(':').count() == 1
+    {
+        let hint = "PORT is a part of its own, compared as a number".into();
+        return Some(("HOST has no port".into(), hint));
+    }
+    let lower = text.to_ascii_lowercase();
+    (!how.nocase && lower != text).then(|| {
+        let message = format!("{whose} in small letters");
+        (message, format!("{lower}, or with the flag [NOCASE]"))
+    })
+}
+
+fn whole(how: How, text: &str) -> Option<Problem> {
+    const BEGIN: &str = "http://";
+    let folded = if how.nocase { text.to_ascii_lowercase() } else { text.to_owned() };
+    let begins =
+        folded.starts_with(BEGIN) || (how.compare == Compare::Prefix && BEGIN.starts_with(&folded));
+    let hint = match folded.strip_prefix("https://") {
+        Some(rest) => format!("http://{rest}"),
+        None if folded.starts_with("https:") => "http alone is spoken".into(),
+        None => "its parts have names: HOST, PORT, PATH, QUERY".into(),
+    };
+    (!begins).then(|| ("a whole URL begins with http://".into(), hint))
+}
+
+/// A regex that asks at the beginning for what never stands there.
+pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Problem> {
+    let pattern = pattern.strip_prefix("(?i)").unwrap_or(pattern);
+    let begins = |with: &str| {
+        let rest = pattern.strip_prefix('^').and_then(|rest| rest.strip_prefix(with));
+        // `^\/?a` may do without it.
+        rest.is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
+    };
+    match part {
+        UrlPart::Path if begins("\\/") => Some(path_with_slash()),
+        UrlPart::Query if begins("\\?") => Some(query_with_mark()),
+        UrlPart::Whole if begins("\\/") || begins("https:") => whole(
+            How { compare: Compare::Equal, nocase: false },
+            pattern.trim_start_matches(['^', '\\']),
+        ),
+        _ => None,
+    }
+}

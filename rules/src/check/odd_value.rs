@@ -1,0 +1,100 @@
+//! Values that are hardly meant as they are read.
+
+use crate::{
+    check::braceless::braceless,
+    diagnostic::{At, Diagnostic},
+    lex::Word,
+};
+
+/// A longer value is not shown in a hint.
+const SHOWN_BYTES_MAX: usize = 80;
+
+/// Warnings of a value; `value` is its words as one.
+pub(crate) fn findings(words: &[Word], value: &Word) -> Vec<Diagnostic> {
+    odd_words(words, value).into_iter().chain(never_filled_in(value)).collect()
+}
+
+/// What was meant to be one word, or none of the value.
+fn odd_words(words: &[Word], value: &Word) -> Option<Diagnostic> {
+    if let Some(problem) = single_quotes(words, value) {
+        return Some(problem);
+    }
+    let becomes = |at: At| {
+        let message = format!("the value becomes {:?}", value.as_str());
+        Diagnostic::warning(at, message)
+    };
+    let rest = words.get(1..).unwrap_or_default();
+    if let Some((index, split)) = (1..).zip(rest).find(|(_, word)| word.glued) {
+        let before = words.get(index - 1)?;
+        let why = match is_equals_sign_between(before, split) {
+            true => "outside of quotes `=` ends a word and is lost",
+            false => "a quote, and the slash at the end of /…/, end a word",
+        };
+        return Some(becomes(split.at).hint(format!("{why}: write {}", in_quotes(words))));
+    }
+    if let Some(comment) = rest.iter().find(|word| word.is_comment()) {
+        return Some(becomes(comment.at).hint("a comment stands on a line of its own"));
+    }
+    let last = rest.last().filter(|word| word.as_str() == "always" && !word.quoted)?;
+    Some(becomes(last.at).hint("leave `always` out: a rule runs whatever the status is"))
+}
+
+/// `'a b'`, of which the language knows nothing.
+pub(crate) fn single_quotes(words: &[Word], value: &Word) -> Option<Diagnostic> {
+    let text = value.as_str();
+    let is_quoted = words.first().is_some_and(|word| word.quoted);
+    if is_quoted || text.len() < 2 || !text.starts_with('\'') || !text.ends_with('\'') {
+        return None;
+    }
+    let problem = Diagnostic::warning(value.at, "single quotes belong to the value");
+    let meant = in_quotes(words).replacen("\"'", "\"", 1).replacen("'\"", "\"", 1);
+    Some(problem.hint(format!("double quotes: {meant}")))
+}
+
+fn is_equals_sign_between(before: &Word, after: &Word) -> bool {
+    after.glued && after.at.column > before.at.column + before.at.len
+}
+
+/// The words as they stand in the file, in quotes.
+fn in_quotes(words: &[Word]) -> String {
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        match index.checked_sub(1).and_then(|before| words.get(before)) {
+            Some(before) if is_equals_sign_between(before, word) => text.push('='),
+            Some(_) if !word.glued => text.push(' '),
+            _ => {}
+        }
+        text.push_str(word.as_str());
+    }
+    if text.len() > SHOWN_BYTES_MAX {
+        return "the whole value in quotes".to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Forms of other languages for what is filled in.
+fn never_filled_in(value: &Word) -> Option<Diagnostic> {
+    let text = value.as_str();
+    if let Some((variable, part)) = braceless(text) {
+        let message = "nothing is filled in without braces";
+        return Some(Diagnostic::warning(value.at_part(part), message).hint(variable));
+    }
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    text.match_indices('$').find_map(|(place, _)| {
+        let next = bytes.get(place + 1);
+        let at = value.at_part(place..(place + 2).min(text.len()));
+        if next == Some(&b'{') {
+            let problem = Diagnostic::warning(at, "${ is text: nothing is filled in");
+            return Some(problem.hint("variables are written %{NAME}"));
+        }
+        let after = bytes.get(place + 2);
+        // `$10` and `$1.50` are prices.
+        let is_price =
+            is_digit(after) || matches!(after, Some(b'.' | b',')) && is_digit(bytes.get(place + 3));
+        let digit = next.filter(|byte| byte.is_ascii_digit() && !is_price)?;
+        let digit = char::from(*digit);
+        let problem = Diagnostic::warning(at, format!("${digit} is text: nothing is filled in"));
+        Some(problem.hint(format!("what a regex has found is %{{LAST-CAPTURE:{digit}}}")))
+    })
+}
