@@ -224,6 +224,7 @@ fn an_operand_that_may_occur_is_no_warning() {
         "TXN-COUNT} =1",
         "STATE-INT8:0} (0,255)",
         "HEADER:A} >m",
+        "HEADER:A} >nan",
         "HEADER:A} <2026-01-01",
         "HEADER:A} =it's",
         "HEADER:A} =\"*/*\"",

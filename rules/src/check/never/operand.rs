@@ -89,7 +89,8 @@ fn of_order(subject: &Variable, text: &str) -> Option<Problem> {
         let message = "addresses are compared as texts here, byte by byte";
         return Some((message.into(), "a range: %{IP:CLIENT} {10.0.0.1-10.0.0.9}".into()));
     }
-    text.parse::<f64>().is_ok().then(|| {
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    (begins && text.parse::<f64>().is_ok()).then(|| {
         (
             "texts are compared byte by byte: \"10\" is less than \"9\"".into(),
             "a regex tells how many digits there are: /^[0-9]{4,}$/".into(),
