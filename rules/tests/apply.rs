@@ -120,6 +120,11 @@ fn a_changed_request_is_one_that_a_client_could_have_sent() {
             "GET /a?b HTTP/1.1 | Host: A.example",
             "GET /c?b HTTP/1.1 | Host: A.example",
         ),
+        (
+            "set-destination PATH c",
+            "GET http://A.EXAMPLE/a HTTP/1.1 | Host: a.example",
+            "GET /c HTTP/1.1 | Host: a.example",
+        ),
         // The only place that names the host.
         (
             "set-header X y",
