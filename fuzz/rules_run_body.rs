@@ -1,20 +1,20 @@
 //! What must be true of any rule file that is accepted, run at every hook: the body of the fuzz
 //! target `rules_run`. A broken promise panics.
 
-use std::{cell::Cell, net::IpAddr};
+#[path = "../rules/tests/common/world.rs"]
+mod world;
 
 use forebay_http::{
     edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue},
     fields::FieldBlock,
 };
 use forebay_rules::{
-    ast::{Address, Hook, PortOf, Scope},
+    ast::{Hook, Scope},
     plan::Program,
     read,
-    run::{
-        CacheResult, Ran, RunLimits, Stage, State, Surroundings, Texts, Transaction, Url, Watch,
-    },
+    run::{Ran, RunLimits, Stage, State, Texts, Transaction, Url, Watch},
 };
+use world::World;
 
 const HEAD: &str = "Host: a.example\nA: 1\nX-A:  two words \nVia: b\nvia: c\nCookie: k=1; j=2\n\
     Cache-Control: max-age=1\nContent-Type: text/html\n";
@@ -25,43 +25,6 @@ const WIDE: EditLimits = EditLimits { bytes_max: 1 << 28, line_count_max: 1 << 2
 const TIGHT: EditLimits = EditLimits { bytes_max: 512, line_count_max: 12 };
 const SMALL: RunLimits =
     RunLimits { value_bytes_max: 48, target_bytes_max: 32, body_bytes_max: 64 };
-
-struct World(Cell<u64>);
-
-impl Surroundings for World {
-    fn address(&self, which: Address) -> Option<IpAddr> {
-        (which == Address::Client).then(|| IpAddr::from([192, 0, 2, 7]))
-    }
-    fn port(&self, _: PortOf) -> u16 {
-        8080
-    }
-    fn cache(&self) -> CacheResult {
-        CacheResult::HitStale
-    }
-    fn now(&self) -> u64 {
-        1_767_225_600
-    }
-    fn random(&self) -> u64 {
-        self.0.set(self.0.get() + 1);
-        self.0.get() % 3
-    }
-    fn request_number(&self) -> u64 {
-        42
-    }
-    fn process_id(&self) -> &str {
-        "0f8e"
-    }
-    fn transaction_count(&self) -> u64 {
-        3
-    }
-    fn next_hop_host(&self) -> &str {
-        "origin.example"
-    }
-    fn next_hop_port(&self) -> u16 {
-        8081
-    }
-    fn count(&self, _: u32) {}
-}
 
 #[derive(Default)]
 struct Failures<const DETAILED: bool>(u32);
@@ -129,7 +92,7 @@ fn run<const DETAILED: bool>(
         status: (!is_early).then_some(404),
         transaction: &mut transaction,
         session: &mut session,
-        surroundings: &World(Cell::new(0)),
+        surroundings: &World::default(),
     };
     let (mut texts, mut failures) = (Texts::new(run_limits), Failures::<DETAILED>::default());
     let effects = program.run(hook, &mut stage, &mut texts, &mut failures);

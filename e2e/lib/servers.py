@@ -146,7 +146,25 @@ def status_bytes(pid, name):
     raise ValueError(f"no {name} for process {pid}")
 
 
-class Nginx:
+class OtherServer:
+    """A server that is not ours: `process` leads a group of its own, and what it writes is in
+    `dir`."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.dir.cleanup()
+
+    def kill(self):
+        """kill -9 of master and workers."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Nginx(OtherServer):
     """nginx with `locations` in its only server; files in `self.root`, uploads below /up/."""
 
     def __init__(self, locations="", main=""):
@@ -180,19 +198,6 @@ http {{
   }}
 }}
 """
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
-        self.dir.cleanup()
-
-    def kill(self):
-        """kill -9 of master and workers."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
     def requests(self):
         """Request lines that it answered, from its access log."""

@@ -1,15 +1,13 @@
 """Starts and stops Apache Traffic Server with the plugin header_rewrite, in a folder of its own."""
 
-import contextlib
 import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 
-from lib.servers import free_port, wait_for_port
+from lib.servers import OtherServer, free_port, wait_for_port
 
 PLUGIN = pathlib.Path("/usr/lib/trafficserver/modules/header_rewrite.so")
 ETC = pathlib.Path("/etc/trafficserver")
@@ -64,7 +62,7 @@ def is_installed():
     return PLUGIN.exists() and shutil.which("traffic_server") is not None
 
 
-class TrafficServer:
+class TrafficServer(OtherServer):
     """A running Traffic Server: `remaps` are the lines of its remap.config, `plugins` those of
     its plugin.config."""
 
@@ -107,18 +105,6 @@ class TrafficServer:
         except (TimeoutError, ChildProcessError) as error:
             self.kill()
             raise Refused(self.complaints() or self.logged()[-2000:]) from error
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
-        self.dir.cleanup()
-
-    def kill(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
     def logged(self):
         """What it wrote about itself."""

@@ -6,9 +6,10 @@
 //!
 //! Pure: no I/O, no threads, no clock. What a rule can ask of the world it asks a
 //! [`Surroundings`](run::Surroundings); what it does beyond changing fields it leaves in
-//! [`Effects`](run::Effects).
+//! [`Effects`](run::Effects). What becomes of a message then is decided in [`apply`].
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod ast;
 mod check;
 pub mod diagnostic;

@@ -35,3 +35,9 @@ pub const FINDINGS_MAX: usize = 200;
 /// Bytes that a regex keeps of what it has worked out, each worker for itself: clients fill it, and
 /// beyond it is thrown away and begun anew.
 pub const REGEX_CACHE_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes of field lines that rules may add to a head, beyond what may be received.
+pub const RULED_BYTES_MAX: u32 = 64 << 10;
+
+/// Field lines that they may add.
+pub const RULED_LINE_COUNT_MAX: u32 = 1000;

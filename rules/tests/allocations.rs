@@ -85,11 +85,8 @@ fn a_run_allocates_nothing() {
     ] {
         client.push(name.as_bytes(), value.as_bytes());
     }
-    let world = common::World {
-        given: common::Given::default(),
-        counted: std::cell::RefCell::new(Vec::with_capacity(100)),
-        randoms: std::cell::Cell::default(),
-    };
+    let world = common::World::default();
+    world.counted.borrow_mut().reserve(100);
     let (mut buffer, mut table, mut texts) = (Vec::new(), EditTable::default(), Texts::default());
     let mut run = || {
         world.counted.borrow_mut().clear();

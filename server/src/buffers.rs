@@ -6,10 +6,10 @@
 use std::cell::RefCell;
 
 use forebay_http::request::RequestParts;
+use forebay_rules::apply::RequestText;
 
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, BUFFERS_POOLED_MAX, INPUT_BYTES};
 use crate::out::Out;
-use crate::rules::Rewritten;
 
 /// All buffers that one connection needs while a request is under way.
 #[derive(Default)]
@@ -23,9 +23,9 @@ pub(crate) struct Buffers {
     pub(crate) variant: Vec<u8>,
     pub(crate) out: Out,
     /// The present request as rules left it before its site was known.
-    pub(crate) early: Rewritten,
+    pub(crate) early: RequestText,
     /// The same before its key was known.
-    pub(crate) late: Rewritten,
+    pub(crate) late: RequestText,
 }
 
 impl Buffers {

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reuse::ForwardReason;
+use forebay_rules::apply::{OwnAnswer, RequestText, RequestView, Ruled};
 use forebay_rules::ast::{Control, Hook};
 
 use crate::accept::Client;
@@ -27,7 +28,7 @@ use crate::log::Access;
 use crate::lookup::{Forward, Found, Part, Wanted, lookup, stored_block, write_strong_tag};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
-use crate::rules::{Course, OwnAnswer, RequestView, Rewritten, Ruled, Ruling, rule_request};
+use crate::rules::{Course, Ruling, unseen, view_of};
 use crate::serve::{
     Answered, Begun, Broken, Own, Relay, Reply, RestOf, is_for_us, serve_fault, serve_growing,
     serve_long, serve_options, serve_own, serve_pass, serve_ruled, serve_stored,
@@ -127,8 +128,8 @@ struct Scratch<'a> {
     variant: &'a mut Vec<u8>,
     out: &'a mut Out,
     /// The request as rules left it before its site was known, and before its key was.
-    early: &'a mut Rewritten,
-    late: &'a mut Rewritten,
+    early: &'a mut RequestText,
+    late: &'a mut RequestText,
 }
 
 /// What is known of a request by the time that it is answered.
@@ -169,8 +170,8 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
     /// A request as rules see it; nobody looks where there are none.
     fn view(&self, request: &Request<'w>, received: &Request<'w>) -> RequestView<'w> {
         match self.config.has_rules() {
-            true => RequestView::new(request, received),
-            false => RequestView::unseen(request),
+            true => view_of(request, received),
+            false => unseen(request),
         }
     }
 
@@ -243,14 +244,14 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         request: &Request<'w>,
         received: &Request<'w>,
         place: Option<Place<'c>>,
-        into: &'w mut Rewritten,
+        into: &'w mut RequestText,
     ) -> Result<Next<'w>, Broken> {
         let rules = self.config.rules_of(place.map(|place| place.route));
         if !rules.program.has(hook) {
             return Ok(Next::Request(*request));
         }
         let ruling = self.ruling(place, self.view(request, received));
-        let ruled = rule_request(&ruling, hook, request.form.version, into);
+        let ruled = ruling.request(hook, request.form.version, into);
         match ruled.map_err(Broken::Before)? {
             Ruled::Same => Ok(Next::Request(*request)),
             Ruled::Changed(head) => {

@@ -16,12 +16,6 @@ pub(crate) const CONFIG_ERRORS_MAX: usize = 50;
 /// What fits on a terminal; the rest of a line is not shown.
 pub(crate) const CONFIG_LINE_CHARS_MAX: usize = 160;
 
-/// Bytes of field lines that rules may add to a head, beyond what may be received.
-pub(crate) const RULED_BYTES_MAX: u32 = 64 << 10;
-
-/// Field lines that they may add.
-pub(crate) const RULED_LINE_COUNT_MAX: u32 = 1000;
-
 /// One of so many runs of rules is timed: two looks at the clock for each rule cost more than most
 /// rules do.
 pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;

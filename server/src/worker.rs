@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use forebay_cache::StoreWorker;
+use forebay_rules::apply::RuleScratch;
 use forebay_shm::CounterSlot;
 use http::HeaderValue;
 use tokio::sync::{Notify, Semaphore};
@@ -28,7 +29,6 @@ use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
 use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX};
 use crate::log::LogSender;
-use crate::rules::RuleScratch;
 
 /// One worker's state.
 pub(crate) struct Worker {

@@ -174,7 +174,7 @@ impl ConstantLines {
             self.line_that_sets(line.hash, name)
         }));
         let (mut at, mut count) = (edit.scanned, 0);
-        while let Some((line, end)) = line_at(edit.text, at) {
+        while let Some((line, end)) = line_at(edit.table.seed, edit.text, at) {
             edit.table.count_probe();
             let name = edit.text.get(line.name()).unwrap_or_default();
             taken.0.extend(self.line_that_sets(line.hash, name));
@@ -240,7 +240,7 @@ impl ConstantLines {
     /// Compares each line of the head, none of which is in the table, with the names that are set.
     fn walk(&self, edit: &mut FieldEdit<'_>) -> bool {
         let (mut at, mut count) = (edit.start, 0);
-        while let Some((line, end)) = line_at(edit.text, at) {
+        while let Some((line, end)) = line_at(edit.table.seed, edit.text, at) {
             edit.table.count_probe();
             let name = edit.text.get(line.name()).unwrap_or_default();
             if self.line_that_sets(line.hash, name).is_some() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     EditError, EditLimits, EditTable, FieldAt,
     block::{ConstantLine, ConstantLines, TakenLines},
-    name::{FieldName, FieldValue, name_hash},
+    name::{FieldName, FieldValue, Seed},
     table::{Line, NONE, Place},
 };
 use crate::bytes::{find_colon, trim_space};
@@ -361,7 +361,7 @@ impl<'b> FieldEdit<'b> {
 
     fn scan_rest(&mut self) {
         while self.scanned < self.text.len() {
-            let Some((line, end)) = line_at(self.text, self.scanned) else {
+            let Some((line, end)) = line_at(self.table.seed, self.text, self.scanned) else {
                 // No line: the caller broke its word. What stands there stays as it is.
                 debug_assert!(false, "the text from {} on is no field line", self.scanned);
                 break;
@@ -400,7 +400,7 @@ impl Drop for FieldEdit<'_> {
 }
 
 /// The line at this byte, and where the next one begins.
-pub(super) fn line_at(text: &[u8], start: usize) -> Option<(Line, usize)> {
+pub(super) fn line_at(seed: Seed, text: &[u8], start: usize) -> Option<(Line, usize)> {
     let rest = text.get(start..)?;
     let end = memchr::memchr(b'\n', rest)?;
     let line = rest.get(..end.checked_sub(1)?)?;
@@ -409,7 +409,7 @@ pub(super) fn line_at(text: &[u8], start: usize) -> Option<(Line, usize)> {
     let value = trim_space(line.get(name_len + 1..)?);
     let value_start = value.as_ptr() as usize - rest.as_ptr() as usize;
     let line = Line {
-        hash: name_hash(name),
+        hash: seed.hash(name),
         start: start as u32,
         value_start: (start + value_start) as u32,
         value_len: value.len() as u32,

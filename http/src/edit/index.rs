@@ -2,7 +2,6 @@
 
 use super::{
     EditTable, FieldName,
-    name::name_hash,
     table::{Line, NONE},
 };
 use crate::fields::Fields;
@@ -47,7 +46,7 @@ impl FieldIndex {
             let start = self.names.len() as u32;
             self.names.extend_from_slice(field.name);
             let line = Line {
-                hash: name_hash(field.name),
+                hash: self.table.seed.hash(field.name),
                 start,
                 value_start: start,
                 value_len: 0,

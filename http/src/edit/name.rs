@@ -1,5 +1,10 @@
 //! Names and values that were checked once.
 
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::LazyLock,
+};
+
 use crate::{
     bytes::{find_control, is_token, trim_space},
     fields::FieldId,
@@ -20,7 +25,11 @@ impl FieldName {
     /// `None` if it is no token (RFC 9110 §5.1), or longer than 1,024 bytes.
     pub fn parse(name: &[u8]) -> Option<FieldName> {
         let fits = name.len() <= NAME_BYTES_MAX && is_token(name);
-        fits.then(|| FieldName { bytes: name.into(), id: FieldId::of(name), hash: name_hash(name) })
+        fits.then(|| FieldName::seeded(name, Seed::default()))
+    }
+
+    pub(super) fn seeded(name: &[u8], seed: Seed) -> FieldName {
+        FieldName { bytes: name.into(), id: FieldId::of(name), hash: seed.hash(name) }
     }
 
     /// As it was written.
@@ -70,28 +79,57 @@ impl<'a> FieldValue<'a> {
     }
 }
 
-/// Hash of a name in any case.
+/// What the hash of a name begins with.
 ///
-/// Setting bit 5 folds a few more bytes together than letters; who compares the names afterwards
-/// does not mind. There is no seed: a head has few lines by its limit, so names that were made to
-/// collide cost no more than a walk.
-pub(super) fn name_hash(name: &[u8]) -> u32 {
-    const CASE: u64 = u64::MAX / 0xff * 0x20;
-    let (words, tail) = name.as_chunks::<8>();
-    let mut hash = name.len() as u64;
-    for word in words {
-        hash = mix(hash.rotate_left(29) ^ (u64::from_le_bytes(*word) | CASE));
+/// Clients choose names, and one head may have up to 10,000 of them: names that were made to
+/// collide would cost the square of their number, when the index is built as when they are found.
+/// So nobody outside knows the seed. It is one for all names of a process, of rules as of messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seed(u64);
+
+static SEED: LazyLock<Seed> = LazyLock::new(|| Seed(RandomState::new().hash_one(0)));
+
+impl Default for Seed {
+    /// The one of this process. Who hashes many names keeps a copy.
+    fn default() -> Seed {
+        *SEED
     }
-    if !tail.is_empty() {
-        hash = mix(hash.rotate_left(29) ^ (tail_word(name, tail) | CASE));
+}
+
+impl Seed {
+    #[cfg(test)]
+    pub(super) fn new(seed: u64) -> Seed {
+        Seed(seed)
     }
-    hash as u32
+
+    /// Hash of a name in any case.
+    pub(super) fn hash(self, name: &[u8]) -> u32 {
+        let (words, tail) = name.as_chunks::<8>();
+        let mut hash = self.0 ^ name.len() as u64;
+        for word in words {
+            hash = mix(hash.rotate_left(29) ^ lower_case(u64::from_le_bytes(*word)));
+        }
+        if !tail.is_empty() {
+            hash = mix(hash.rotate_left(29) ^ lower_case(tail_word(name, tail)));
+        }
+        hash as u32
+    }
 }
 
 /// Both halves of the product, so that every bit reaches the low ones, which choose the slot.
 fn mix(word: u64) -> u64 {
     let product = u128::from(word) * 0x9e37_79b9_7f4a_7c15;
     product as u64 ^ (product >> 64) as u64
+}
+
+/// Eight bytes of a token with their letters in lower case. No other two bytes of tokens become
+/// one: if `^` and `~` did, which differ as `Z` and `z` do, any number of names with one hash could
+/// be made of them, whatever the seed.
+fn lower_case(word: u64) -> u64 {
+    const EACH: u64 = u64::MAX / 0xff;
+    // Bit 5 tells lower from upper case; the five bits below it count the letters from 1 to 26.
+    let beyond_z = (word & (EACH * 0x1f)) + EACH * (0x20 - 27);
+    word | ((EACH * 0x20) & !beyond_z)
 }
 
 /// The last bytes as one word; where the name is long enough, together with some before them.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::name::Seed;
+
 /// Place of one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -65,6 +67,8 @@ pub struct EditTable {
     /// index of it, so nothing is ever taken out.
     pub(super) lines: Vec<Line>,
     slots: Vec<Slot>,
+    /// Of the names' hashes: a copy of what names that were parsed have.
+    pub(super) seed: Seed,
     /// Slots in use.
     used_count: usize,
     /// Bytes of the text that are to go.

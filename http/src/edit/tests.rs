@@ -240,6 +240,10 @@ fn steps_grow_with_the_lines_and_not_with_their_square() {
                 let mut table = EditTable::default();
                 let mut edit = FieldEdit::new(&mut head, 0, &mut table, EditLimits::default());
                 edit.table.probe_count.set(0);
+                // Steps are to be the same in every run.
+                let seed = name::Seed::new(0);
+                edit.table.seed = seed;
+                let name = |text: &str| FieldName::seeded(text.as_bytes(), seed);
                 let names: Vec<_> =
                     (0..rule_count).map(|i| name(&format!("X-Rule-{i:03}"))).collect();
                 for names in names.chunks(block_len) {
@@ -258,4 +262,58 @@ fn steps_grow_with_the_lines_and_not_with_their_square() {
             assert!(many <= 6 * few.max(20) && many <= 400 * 8, "{shown}");
         }
     }
+}
+
+/// Steps that it takes to put these names into an index and to find each of them.
+fn steps_for(seed: name::Seed, names: &[String]) -> usize {
+    let head: Vec<u8> =
+        names.iter().flat_map(|name| format!("{name}: v\r\n").into_bytes()).collect();
+    let mut table = EditTable::default();
+    table.seed = seed;
+    let mut at = 0;
+    while let Some((line, end)) = fields::line_at(seed, &head, at) {
+        table.push(line, &head);
+        at = end;
+    }
+    assert_eq!(table.lines.len(), names.len());
+    for (index, name) in names.iter().enumerate() {
+        let found = table.find(seed.hash(name.as_bytes()), &head, name.as_bytes());
+        assert_eq!(found, Some(index as u32), "{name}");
+    }
+    table.probe_count.get()
+}
+
+/// Clients choose the names of their fields: what they know to collide must not collide here.
+#[test]
+fn names_that_were_made_to_collide_take_a_few_steps_each() {
+    const COUNT: usize = 1_000;
+    let known = name::Seed::new(0);
+    let same_slot = |name: &String| known.hash(name.as_bytes()) % 2_048 == 7;
+    let chosen = (0..).map(|number: u32| format!("X-{number:x}-Field")).filter(same_slot);
+    let chosen: Vec<String> = chosen.take(COUNT).collect();
+    // These differ in the one bit by which letters differ in case.
+    let mark = |number: usize, bit: usize| ['^', '~'][number >> bit & 1];
+    let marks = (0..COUNT).map(|number| (0..10).map(|bit| mark(number, bit)).collect()).collect();
+    let steps = steps_for(known, &chosen);
+    assert!(steps > COUNT * COUNT / 4, "with the seed known they do collide: {steps} steps");
+    for names in [chosen, marks] {
+        let steps = steps_for(name::Seed::default(), &names);
+        assert!(steps <= COUNT * 2 * 12, "{steps} steps for {COUNT} names like {}", names[0]);
+    }
+}
+
+#[test]
+fn hashes_differ_by_seed_and_not_by_case() {
+    let (one, other) = (name::Seed::new(1), name::Seed::new(2));
+    for text in ["A", "etag", "Host", "Accept", "X-Forwarded-For", "Z^~z_|`!", "content-TYPE-09aZ"]
+    {
+        let (lower, upper) = (text.to_ascii_lowercase(), text.to_ascii_uppercase());
+        assert_eq!(one.hash(lower.as_bytes()), one.hash(upper.as_bytes()), "{text}");
+        assert_ne!(one.hash(text.as_bytes()), other.hash(text.as_bytes()), "{text}");
+    }
+    // Every token of one byte has a hash of its own, but for case.
+    let tokens: Vec<u8> = (0..=u8::MAX).filter(|byte| crate::bytes::is_token(&[*byte])).collect();
+    let hashes: std::collections::HashSet<u32> =
+        tokens.iter().map(|byte| one.hash(&[*byte])).collect();
+    assert_eq!(hashes.len(), tokens.len() - 26);
 }

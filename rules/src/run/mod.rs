@@ -19,7 +19,7 @@ pub use texts::{RunLimits, Texts};
 pub use transaction::{ControlSet, Effects, State, Transaction};
 pub use watch::{Outcome, Ran, Watch};
 
-use forebay_http::{edit::FieldEdit, fields::Fields};
+use forebay_http::{authority::Authority, edit::FieldEdit, fields::Fields};
 
 use crate::{ast::Hook, plan::Program};
 
@@ -57,6 +57,28 @@ pub struct Url<'a> {
     pub path: &'a [u8],
     /// Behind the question mark; `None` without one.
     pub query: Option<&'a [u8]>,
+}
+
+impl<'a> Url<'a> {
+    /// Of the parts of a request's target.
+    pub fn new(authority: Option<Authority<'a>>, path_query: &'a [u8]) -> Url<'a> {
+        let mut parts = path_query.splitn(2, |byte| *byte == b'?');
+        Url {
+            host: authority.map_or(&b""[..], |authority| authority.host),
+            port: authority.and_then(|authority| authority.port),
+            path: parts.next().unwrap_or_default(),
+            query: parts.next(),
+        }
+    }
+
+    /// Appends path and query.
+    pub fn write_path_query(&self, text: &mut Vec<u8>) {
+        text.extend_from_slice(self.path);
+        if let Some(query) = self.query {
+            text.push(b'?');
+            text.extend_from_slice(query);
+        }
+    }
 }
 
 impl Program {

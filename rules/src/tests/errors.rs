@@ -1,5 +1,6 @@
 use crate::{
     ast::Scope,
+    filter::Filters,
     limits::FILE_BYTES_MAX,
     read::{read, read_bytes},
 };
@@ -346,7 +347,12 @@ fn a_file_that_is_not_utf_8_is_refused_at_its_first_bad_byte() {
         assert!(said.starts_with(message), "{text}: {said}");
         assert!(!shown(&text, &read).is_empty());
     }
-    let (text, read) = read_bytes("test", b"set-header A \"\xc3\xa9\"".to_vec(), Scope::Route, &Filters::default());
+    let (text, read) = read_bytes(
+        "test",
+        b"set-header A \"\xc3\xa9\"".to_vec(),
+        Scope::Route,
+        &Filters::default(),
+    );
     assert!(read.is_usable() && read.rules.rules.len() == 1, "{text}: {read:?}");
     // Cut where it became too large, perhaps in the middle of a character.
     let large = "\u{e9}".repeat(FILE_BYTES_MAX).into_bytes()[..FILE_BYTES_MAX + 1].to_vec();

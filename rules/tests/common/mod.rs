@@ -1,19 +1,20 @@
 //! A head, a world around it, and what rules make of both; as text, to be read and compared.
 
-use std::{
-    cell::{Cell, RefCell},
-    net::IpAddr,
-};
+mod world;
+
+use std::{cell::Cell, net::IpAddr};
 
 use forebay_http::{
     edit::{EditLimits, EditTable, FieldEdit},
     fields::FieldBlock,
 };
 use forebay_rules::{
-    ast::{Address, Control, Hook, PortOf},
+    ast::{Control, Hook},
     plan::Program,
-    run::{CacheResult, Effects, Ran, Stage, State, Surroundings, Texts, Transaction, Url, Watch},
+    run::{CacheResult, Effects, Ran, Stage, State, Texts, Transaction, Url, Watch},
 };
+
+pub(crate) use world::World;
 
 /// What a run begins with. Written as items with ` | ` between them: `Name: value` is a line of the
 /// head, `@word value` something else.
@@ -34,6 +35,7 @@ pub(crate) struct Given {
 
 impl Default for Given {
     fn default() -> Given {
+        let world = World::default();
         Given {
             fields: Vec::new(),
             client: None,
@@ -41,11 +43,10 @@ impl Default for Given {
             url: "http://a.example/p?q=1".into(),
             original: "http://o.example:81/first".into(),
             status: None,
-            // Thursday, 1 January 2026, 00:00 UTC.
-            now: 1_767_225_600,
+            now: world.now,
             random: 7,
-            cache: CacheResult::HitFresh,
-            client_address: "192.0.2.77".parse().ok(),
+            cache: world.cache,
+            client_address: world.client,
             limits: EditLimits::default(),
         }
     }
@@ -68,6 +69,16 @@ impl Given {
             given.set(word, value);
         }
         given
+    }
+
+    pub(crate) fn world(&self) -> World {
+        World {
+            client: self.client_address,
+            cache: self.cache,
+            now: self.now,
+            random: Cell::new(self.random),
+            ..World::default()
+        }
     }
 
     fn set(&mut self, word: &str, value: &str) {
@@ -96,57 +107,6 @@ impl Given {
             }
             _ => panic!("unknown word: @{word}"),
         }
-    }
-}
-
-/// The world of a test.
-pub(crate) struct World {
-    pub(crate) given: Given,
-    pub(crate) counted: RefCell<Vec<u32>>,
-    pub(crate) randoms: Cell<u64>,
-}
-
-impl Surroundings for World {
-    fn address(&self, which: Address) -> Option<IpAddr> {
-        match which {
-            Address::Client => self.given.client_address,
-            Address::Inbound => "198.51.100.1".parse().ok(),
-            Address::Server | Address::Outbound => None,
-        }
-    }
-    fn port(&self, which: PortOf) -> u16 {
-        match which {
-            PortOf::Local => 8080,
-            PortOf::Remote => 40_000,
-        }
-    }
-    fn cache(&self) -> CacheResult {
-        self.given.cache
-    }
-    fn now(&self) -> u64 {
-        self.given.now
-    }
-    fn random(&self) -> u64 {
-        self.randoms.set(self.randoms.get() + 1);
-        self.given.random + self.randoms.get() - 1
-    }
-    fn request_number(&self) -> u64 {
-        42
-    }
-    fn process_id(&self) -> &str {
-        "0f8e"
-    }
-    fn transaction_count(&self) -> u64 {
-        3
-    }
-    fn next_hop_host(&self) -> &str {
-        "origin.example"
-    }
-    fn next_hop_port(&self) -> u16 {
-        8081
-    }
-    fn count(&self, counter: u32) {
-        self.counted.borrow_mut().push(counter);
     }
 }
 
@@ -207,8 +167,7 @@ pub(crate) fn run<const DETAILED: bool>(
     }
     let mut table = EditTable::default();
     let mut fields = FieldEdit::new(&mut buffer, 7, &mut table, given.limits);
-    let (counted, randoms) = (RefCell::default(), Cell::default());
-    let world = World { given: given.clone(), counted, randoms };
+    let world = given.world();
     let (mut transaction, mut session) = (Transaction::default(), State::default());
     let mut stage = Stage {
         fields: &mut fields,

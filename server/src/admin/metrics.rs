@@ -32,9 +32,8 @@ fn write_rules(text: &mut String, report: &RuleReport) {
         if report.rules.is_empty() {
             break;
         }
-        let name = number.name;
-        let _ =
-            writeln!(text, "# HELP forebay_{name} {}\n# TYPE forebay_{name} counter", number.help);
+        let Number { name, kind, help, .. } = number;
+        let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}");
         for rule in &report.rules {
             let (file, line, hook) = (label(&rule.file), rule.line, rule.hook.name());
             let value = (number.read)(&rule.count);
@@ -59,47 +58,6 @@ fn label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// A number that is kept for each header rule.
-pub(super) struct RuleNumber {
-    pub(super) name: &'static str,
-    pub(super) help: &'static str,
-    read: fn(&RuleCount) -> u64,
-}
-
-/// The table of the rules' numbers, since the last reload.
-pub(super) const RULE_NUMBERS: &[RuleNumber] = &[
-    RuleNumber {
-        name: "rule_runs_total",
-        help: "Times that a header rule was come to.",
-        read: |count| count.runs,
-    },
-    RuleNumber {
-        name: "rule_matches_total",
-        help: "Times that its conditions held.",
-        read: |count| count.matches,
-    },
-    RuleNumber {
-        name: "rule_bytes_total",
-        help: "Bytes that it has put into heads.",
-        read: |count| count.bytes,
-    },
-    RuleNumber {
-        name: "rule_failures_total",
-        help: "Operators of it that could not do what they should: too large, or not valid.",
-        read: |count| count.failures,
-    },
-    RuleNumber {
-        name: "rule_timed_total",
-        help: "Runs of it of which the time was taken.",
-        read: |count| count.timed,
-    },
-    RuleNumber {
-        name: "rule_timed_ns_total",
-        help: "Time of these runs, in nanoseconds.",
-        read: |count| count.timed_ns,
-    },
-];
-
 fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
     // Writing to a string does not fail.
     let _ = writeln!(
@@ -108,27 +66,47 @@ fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u6
     );
 }
 
-/// A number of the store, read when somebody asks.
-pub(super) struct StoreNumber {
+/// A number of something that is asked for it: the store, a header rule.
+pub(super) struct Number<T> {
     pub(super) name: &'static str,
     kind: &'static str,
-    help: &'static str,
-    pub(super) read: fn(&Stats) -> u64,
+    pub(super) help: &'static str,
+    pub(super) read: fn(&T) -> u64,
 }
 
-macro_rules! store_numbers {
-    ($( $kind:ident $name:literal $field:ident $help:literal; )*) => {
-        /// The table of the store's numbers.
-        pub(super) const STORE_NUMBERS: &[StoreNumber] = &[$( StoreNumber {
+macro_rules! numbers {
+    ($(#[$doc:meta])* $table:ident of $whose:ty:
+        $( $kind:ident $name:literal $field:ident $help:literal; )*) => {
+        $(#[$doc])*
+        pub(super) const $table: &[Number<$whose>] = &[$( Number {
             name: $name,
             kind: stringify!($kind),
             help: $help,
-            read: |stats| stats.$field,
+            read: |whose| whose.$field,
         } ),*];
     };
 }
 
-store_numbers! {
+numbers! {
+    /// The table of the rules' numbers, kept for each since the last reload.
+    RULE_NUMBERS of RuleCount:
+    counter "rule_runs_total" runs
+        "Times that a header rule was come to.";
+    counter "rule_matches_total" matches
+        "Times that its conditions held.";
+    counter "rule_bytes_total" bytes
+        "Bytes that it has put into heads.";
+    counter "rule_failures_total" failures
+        "Operators of it that could not do what they should: too large, or not valid.";
+    counter "rule_timed_total" timed
+        "Runs of it of which the time was taken.";
+    counter "rule_timed_ns_total" timed_ns
+        "Time of these runs, in nanoseconds.";
+}
+
+numbers! {
+    /// The table of the store's numbers, read when somebody asks.
+    STORE_NUMBERS of Stats:
     gauge "cache_budget_bytes" budget_bytes
         "The limit for all that the cache holds: the sum of the seven numbers below.";
     gauge "cache_free_bytes" free_bytes

@@ -4,6 +4,7 @@ use forebay_http::authority::Authority;
 use forebay_http::error::RequestError;
 use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HopFields;
+use forebay_rules::apply::RequestView;
 use forebay_rules::ast::Hook;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
@@ -11,7 +12,7 @@ use http::{Method, Request, Uri, Version};
 use super::upload::Upload;
 use crate::fault::Fault;
 use crate::parse::Request as Received;
-use crate::rules::{Course, OwnedView, RequestView, Ruling};
+use crate::rules::{Course, OwnedUrl, Ruling, view_of_copy};
 
 /// What a client asked, copied from its buffer: it outlives the client where a fetch does.
 pub(crate) struct Asked {
@@ -21,7 +22,7 @@ pub(crate) struct Asked {
     fields: FieldBlock,
     pub(crate) course: Course,
     /// The URL as the client asked it, for rules.
-    original: OwnedView,
+    original: OwnedUrl,
     pub(crate) has_body: bool,
 }
 
@@ -89,14 +90,14 @@ impl Asked {
             host: host.transpose().map_err(|_| Fault::TargetNotForwardable)?,
             fields,
             course: ruling.course.clone(),
-            original: OwnedView::copy(ruling.view.original),
+            original: OwnedUrl::copy(ruling.view.original),
             has_body: request.has_body(),
         })
     }
 
     /// What rules see of it.
     pub(crate) fn view(&self) -> RequestView<'_> {
-        RequestView::of_copy(self, &self.original)
+        view_of_copy(self, &self.original)
     }
 
     /// Host and port that the client asked for, if it named any.

@@ -7,7 +7,8 @@
 //! | `SendResponse` | `response.rs`, while a head is written |
 //!
 //! A request carries a [`Course`] from hook to hook; a [`Ruling`] is what the rules of one hook see
-//! of it. Nothing here is done for a request whose rules have nothing to do at a hook.
+//! of it. What becomes of a message when they have run is `forebay_rules::apply`'s to say. Nothing
+//! here is done for a request whose rules have nothing to do at a hook.
 
 mod course;
 mod origin;
@@ -20,8 +21,6 @@ mod view;
 
 pub(crate) use course::{Course, Facts, Outbound, Progress};
 pub(crate) use report::{RuleLine, RuleReport};
-pub(crate) use request::{OwnAnswer, Rewritten, Ruled, rule_request};
-pub(crate) use response::NewStatus;
-pub(crate) use ruling::{RuleScratch, Ruling};
+pub(crate) use ruling::Ruling;
 pub(crate) use tally::{RuleCount, Tally};
-pub(crate) use view::{OwnedView, RequestView};
+pub(crate) use view::{OwnedUrl, unseen, view_of, view_of_copy};

@@ -1,13 +1,11 @@
 //! Rules around an exchange with an origin.
 
-use forebay_http::edit::FieldEdit;
 use forebay_http::fields::FieldBlock;
 use forebay_http::response::ResponseHead;
+use forebay_rules::apply::{rule_incoming, rule_outgoing};
 use forebay_rules::ast::Hook;
 
 use super::Ruling;
-use super::response::{edit_limits, may_change};
-use super::ruling::{AtHand, RuleScratch};
 use crate::fault::Fault;
 
 impl Ruling<'_> {
@@ -16,10 +14,16 @@ impl Ruling<'_> {
     /// # Errors
     /// See [`Ruling::read_response`].
     pub(crate) fn send_request(&self, fields: FieldBlock) -> Result<FieldBlock, Fault> {
-        if !self.has(Hook::SendRequest) {
+        let hook = Hook::SendRequest;
+        if !self.has(hook) {
             return Ok(fields);
         }
-        self.edit_block(Hook::SendRequest, fields, None).map(|(fields, _)| fields)
+        let limits = self.config.server.rule_limits();
+        let mut scratch = self.worker.rule_scratch.borrow_mut();
+        rule_outgoing(fields, limits.edit, &mut scratch, |message, texts| {
+            self.run(hook, message, texts)
+        })
+        .map_err(|_| Fault::Rules)
     }
 
     /// Changes an origin's answer before anything is decided about it.
@@ -27,30 +31,17 @@ impl Ruling<'_> {
     /// # Errors
     /// [`Fault::Rules`]: what they made of it is no head, which would be a bug.
     pub(crate) fn read_response(&self, head: &mut ResponseHead) -> Result<(), Fault> {
-        if !self.has(Hook::ReadResponse) {
+        let hook = Hook::ReadResponse;
+        if !self.has(hook) {
             return Ok(());
         }
-        let block = std::mem::take(&mut head.block);
-        let (block, status) = self.edit_block(Hook::ReadResponse, block, Some(head.status))?;
-        head.block = block;
-        head.status = status.filter(|_| may_change(head.status)).unwrap_or(head.status);
-        Ok(())
-    }
-
-    /// The changed block, and the status that rules want.
-    fn edit_block(
-        &self,
-        hook: Hook,
-        block: FieldBlock,
-        status: Option<u16>,
-    ) -> Result<(FieldBlock, Option<u16>), Fault> {
+        let limits = self.config.server.rule_limits();
         let mut scratch = self.worker.rule_scratch.borrow_mut();
-        let RuleScratch { table, texts, .. } = &mut *scratch;
-        let mut bytes = block.into_bytes();
-        let edit = FieldEdit::new(&mut bytes, 0, table, edit_limits(self.config));
-        let at_hand = AtHand { edit, status, is_client_request: false };
-        let (effects, _) = self.run(hook, at_hand, texts);
-        let block = FieldBlock::parse(&bytes).ok_or(Fault::Rules)?;
-        Ok((block, effects.status))
+        let received = (head.status, std::mem::take(&mut head.block));
+        let ruled = rule_incoming(received, limits.edit, &mut scratch, |message, texts| {
+            self.run(hook, message, texts)
+        });
+        (head.status, head.block) = ruled.map_err(|_| Fault::Rules)?;
+        Ok(())
     }
 }

@@ -1,29 +1,20 @@
-//! What the rules of one request see, and the buffers that they work in.
+//! What the rules of one request see.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::LazyLock;
 
-use forebay_http::edit::{EditTable, FieldEdit, FieldName, FieldValue};
 use forebay_http::fields::Field;
+use forebay_http::request::HeadLimits;
+use forebay_rules::apply::{Limits, Message, RequestView};
 use forebay_rules::ast::{Address, Hook, PortOf};
-use forebay_rules::run::{CacheResult, Effects, Stage, Surroundings, Texts};
+use forebay_rules::run::{CacheResult, Effects, Surroundings, Texts};
 
-use super::response::may_change;
+use super::Course;
 use super::tally::Meter;
-use super::{Course, RequestView};
 use crate::accept::Client;
 use crate::clock;
-use crate::config::{Config, OriginAddress, RuleSet};
+use crate::config::{Config, OriginAddress, RuleSet, ServerSettings};
+use crate::limits::ORIGIN_LIMITS;
 use crate::worker::Worker;
-
-/// Buffers of the rules of one worker, which run one after the other.
-#[derive(Default)]
-pub(crate) struct RuleScratch {
-    pub(super) table: EditTable,
-    pub(super) texts: Texts,
-    /// A line that is being put together.
-    pub(super) line: Vec<u8>,
-}
 
 /// The rules that hold for one request, and what they see of it.
 #[derive(Clone, Copy)]
@@ -37,28 +28,6 @@ pub(crate) struct Ruling<'a> {
     pub(crate) origin: Option<&'a OriginAddress>,
     pub(crate) course: &'a Course,
     pub(crate) view: RequestView<'a>,
-}
-
-/// A message that rules are about to change.
-pub(super) struct AtHand<'b> {
-    pub(super) edit: FieldEdit<'b>,
-    pub(super) status: Option<u16>,
-    /// Is it the client's request?
-    pub(super) is_client_request: bool,
-}
-
-static LOCATION: LazyLock<FieldName> =
-    LazyLock::new(|| FieldName::parse(b"location").expect("it is a token"));
-
-impl AtHand<'_> {
-    /// A response points elsewhere, if its status can be changed.
-    fn redirect(&mut self, location: &[u8]) {
-        let value = FieldValue::parse(location).filter(|_| self.status.is_some_and(may_change));
-        if let Some(value) = value {
-            // A head that has no room for it keeps what it has, as with `set-header`.
-            let _ = self.edit.set(&LOCATION, value);
-        }
-    }
 }
 
 impl Ruling<'_> {
@@ -75,33 +44,18 @@ impl Ruling<'_> {
         })
     }
 
-    /// Marks the packets of the client's connection (RFC 2474).
-    pub(super) fn mark(&self, dscp: u8) {
-        if let Some(client) = self.client {
-            client.mark(dscp);
-        }
-    }
-
-    /// Runs the rules of a hook; the second says whether they changed any field.
+    /// Runs the rules of a hook.
     pub(super) fn run(
         &self,
         hook: Hook,
-        mut at_hand: AtHand<'_>,
+        mut message: Message<'_, '_>,
         texts: &mut Texts,
-    ) -> (Effects, bool) {
+    ) -> Effects {
         let mut transaction = self.course.transaction.get();
         let mut session = self.course.session.get();
-        let mut stage = Stage {
-            fields: &mut at_hand.edit,
-            client: (!at_hand.is_client_request).then_some(self.view.fields),
-            method: self.view.method,
-            url: self.view.url,
-            original: self.view.original,
-            status: at_hand.status,
-            transaction: &mut transaction,
-            session: &mut session,
-            surroundings: &World(self),
-        };
+        let world = World(self);
+        let carried = (&mut transaction, &mut session);
+        let mut stage = message.on_stage(&self.view, carried, &world);
         let program = &self.rules.program;
         let mut meter = Meter::new(&self.config.tally, self.rules.first);
         let effects = match meter.samples(hook) {
@@ -110,13 +64,30 @@ impl Ruling<'_> {
         };
         self.course.transaction.set(transaction);
         self.course.session.set(session);
-        let is_response = matches!(hook, Hook::ReadResponse | Hook::SendResponse);
-        if let Some(location) = effects.location.as_ref().filter(|_| is_response) {
-            at_hand.redirect(texts.get(location));
+        if let Some(dscp) = effects.dscp {
+            self.mark(hook, dscp);
         }
-        let is_changed = at_hand.edit.is_changed();
-        at_hand.edit.finish();
-        (effects, is_changed)
+        effects
+    }
+
+    /// Marks the packets of the client's connection (RFC 2474); an exchange with the origin, which
+    /// others may wait for too, leaves it alone.
+    fn mark(&self, hook: Hook, dscp: u8) {
+        let is_origin = matches!(hook, Hook::SendRequest | Hook::ReadResponse);
+        if let Some(client) = self.client.filter(|_| !is_origin) {
+            client.mark(dscp);
+        }
+    }
+}
+
+impl ServerSettings {
+    /// How large rules may make a head: so much is room for them, whatever the other side has sent.
+    pub fn rule_limits(&self) -> Limits {
+        Limits::beyond(HeadLimits {
+            head_bytes_max: self.head_bytes_max.max(ORIGIN_LIMITS.head_bytes_max),
+            field_count_max: self.field_count_max.max(ORIGIN_LIMITS.field_count_max),
+            target_bytes_max: self.target_bytes_max,
+        })
     }
 }
 

@@ -4,10 +4,11 @@ use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::request::Version;
 use forebay_http::write;
+use forebay_rules::apply::{AnswerHead, body_of};
 
 use super::Answered;
 use crate::parse::ReplyForm;
-use crate::rules::{NewStatus, Ruling};
+use crate::rules::Ruling;
 
 /// What stands in the head of an answer beside the stored or received field lines.
 #[derive(Clone, Copy)]
@@ -82,7 +83,7 @@ impl Head<'_> {
         self.cache.write(out);
         out.extend_from_slice(b"\r\n");
         write_connection(out, form.version, keep_alive);
-        let head = NewStatus { status: self.status, head_start, fields_start };
+        let head = AnswerHead { status: self.status, head_start, fields_start };
         self.rules.map_or((self.status, None), |rules| rules.respond(out, head))
     }
 
@@ -120,9 +121,7 @@ impl OwnHead<'_> {
         out.extend_from_slice(head.block);
         more(out);
         let (status, body) = head.end(out, form, keep_alive, (head_start, fields_start));
-        // A status without a body keeps it (RFC 9110 §6.4.1).
-        let has_body = !matches!(head.status, 204 | 205 | 304);
-        let body = body.as_deref().filter(|_| has_body).unwrap_or(self.body);
+        let body = body_of(head.status, self.body, body.as_deref());
         if !matches!(head.status, 204 | 304) {
             write::number_field(out, b"content-length", body.len() as u64);
         }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::CacheStatus;
+use forebay_rules::apply::RequestView;
 
 use super::{Answered, Broken, Relay, Reply, serve_pass};
 use crate::accept::Client;
@@ -20,7 +21,7 @@ use crate::fetch::{
 use crate::key::Place;
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request, RequestBody};
-use crate::rules::{Course, RequestView, Ruling};
+use crate::rules::{Course, Ruling};
 use crate::store::{UnsafeTarget, notice_storable};
 
 /// A request of this kind, copied out of the buffers that its body comes through.

@@ -1,31 +1,26 @@
 //! A request and an answer that rules are tried on.
 
 use forebay_http::fields::FieldBlock;
-use forebay_http::request::{HeadLimits, RequestHead, RequestParts, Version, parse_request};
+use forebay_http::request::RequestHead;
 use forebay_http::target::request_target;
 use forebay_http::write;
+use forebay_rules::apply::{Limits, OwnAnswer, RequestText, RequestView};
 use forebay_rules::run::Url;
+use forebay_server::config::ServerSettings;
 
 /// For a request that names no host.
 const HOST: &str = "example.org";
 
-/// What a server takes by default, and what rules may add.
-const LIMITS: HeadLimits =
-    HeadLimits { head_bytes_max: 128 << 10, field_count_max: 1000, target_bytes_max: 16 << 10 };
-
 /// A request head that was parsed as a server would. It has a Host line, and a target without it.
 #[derive(Debug)]
-pub(super) struct Request {
-    text: Vec<u8>,
-    parts: RequestParts,
-}
+pub(super) struct Request(RequestText);
 
 /// The head of an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     /// If it is not the usual one.
-    pub(super) reason: Option<String>,
+    pub(super) reason: Option<Vec<u8>>,
     pub(super) fields: FieldBlock,
 }
 
@@ -57,44 +52,26 @@ impl Request {
         let lines = block_of(fields)?;
         text.extend_from_slice(lines.bytes());
         text.extend_from_slice(b"\r\n");
-        Request::parse(text).map_err(|why| format!("{line}: {why}"))
+        let text = RequestText::parse(text, &rule_limits().head).map_err(|why| why.to_string());
+        text.and_then(Request::check).map_err(|why| format!("{line}: {why}"))
     }
 
-    /// From a whole head, the empty line included.
-    ///
     /// # Errors
-    /// A sentence: a server would refuse it.
-    pub(super) fn parse(text: Vec<u8>) -> Result<Request, String> {
-        let mut parts = RequestParts::default();
-        match parse_request(&text, &LIMITS, &mut parts) {
-            Ok(Some(bytes)) if bytes == text.len() => {}
-            Ok(_) => return Err("that is no request".to_owned()),
-            Err(why) => return Err(format!("that is no request: {why}")),
-        }
-        request_target(parts.head(&text)).map_err(|why| format!("that is no request: {why}"))?;
-        Ok(Request { text, parts })
-    }
-
-    /// Method and URL as they are now, with other fields.
-    pub(super) fn rewritten(&self, url: Url<'_>, fields: &[u8]) -> Result<Request, String> {
-        let mut text = self.head().method().as_bytes().to_vec();
-        text.push(b' ');
-        text.extend_from_slice(url.path);
-        if let Some(query) = url.query {
-            text.push(b'?');
-            text.extend_from_slice(query);
-        }
-        text.extend_from_slice(match self.head().version() {
-            Version::Http10 => b" HTTP/1.0\r\n",
-            Version::Http11 => b" HTTP/1.1\r\n",
-        });
-        text.extend_from_slice(fields);
-        text.extend_from_slice(b"\r\n");
-        Request::parse(text)
+    /// A sentence: it asks for nothing that a server could find.
+    pub(super) fn check(text: RequestText) -> Result<Request, String> {
+        request_target(text.head()).map_err(|why| format!("that is no request: {why}"))?;
+        Ok(Request(text))
     }
 
     pub(super) fn head(&self) -> RequestHead<'_> {
-        self.parts.head(&self.text)
+        self.0.head()
+    }
+
+    /// As rules see it.
+    pub(super) fn view<'a>(&'a self, original: Url<'a>) -> RequestView<'a> {
+        let head = self.head();
+        let method = head.method().as_bytes();
+        RequestView { method, url: self.url(), original, fields: head.fields() }
     }
 
     /// Its field lines, as they go on the wire.
@@ -105,21 +82,13 @@ impl Request {
     }
 
     pub(super) fn url(&self) -> Url<'_> {
-        let Ok(target) = request_target(self.head()) else {
-            return Url::default();
-        };
-        let mut parts = target.path_query.splitn(2, |byte| *byte == b'?');
-        Url {
-            host: target.authority.map_or(b"", |authority| authority.host),
-            port: target.authority.and_then(|authority| authority.port),
-            path: parts.next().unwrap_or_default(),
-            query: parts.next(),
-        }
+        let target = request_target(self.head());
+        target.map_or(Url::default(), |target| Url::new(target.authority, target.path_query))
     }
 
     /// Request line and fields.
     pub(super) fn lines(&self) -> Vec<String> {
-        let lines = self.text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+        let lines = self.0.bytes().split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         lines.take_while(|line| !line.is_empty()).map(shown).collect()
     }
 }
@@ -131,11 +100,44 @@ impl Answer {
         Ok(Answer { status, reason: None, fields: block_of(fields)? })
     }
 
+    /// What a server makes of an answer by rules.
+    ///
+    /// # Errors
+    /// A sentence: rules have left no field lines.
+    pub(super) fn own(own: &OwnAnswer) -> Result<Answer, String> {
+        let mut lines = Vec::new();
+        own.write_fields(&mut lines);
+        let fields = FieldBlock::parse(&lines).ok_or(NO_FIELDS)?;
+        Ok(Answer { status: own.status(), reason: own.reason().map(<[u8]>::to_vec), fields })
+    }
+
+    /// Its head as it goes on the wire, but for the empty line; and where the fields begin.
+    pub(super) fn text(&self) -> (Vec<u8>, usize) {
+        let mut text = Vec::new();
+        write::status_line_with(&mut text, self.status, self.reason.as_deref());
+        let fields_start = text.len();
+        text.extend_from_slice(self.fields.bytes());
+        (text, fields_start)
+    }
+
+    /// From such a text.
+    ///
+    /// # Errors
+    /// A sentence: rules have left no field lines.
+    pub(super) fn read(status: u16, text: &[u8]) -> Result<Answer, String> {
+        let mut parts = text.splitn(2, |byte| *byte == b'\n');
+        let line = parts.next().unwrap_or_default().trim_ascii_end();
+        let fields = FieldBlock::parse(parts.next().unwrap_or_default()).ok_or(NO_FIELDS)?;
+        // Behind version and status.
+        let reason = line.splitn(3, |byte| *byte == b' ').nth(2).map(<[u8]>::to_vec);
+        Ok(Answer { status, reason, fields })
+    }
+
     /// Status line and fields.
     pub(super) fn lines(&self) -> Vec<String> {
-        let usual = write::reason_phrase(self.status);
-        let reason = self.reason.as_deref().unwrap_or(usual);
-        let mut lines = vec![format!("HTTP/1.1 {} {reason}", self.status)];
+        let (text, fields_start) = self.text();
+        let line = text.get(..fields_start).unwrap_or_default();
+        let mut lines = vec![shown(line.trim_ascii_end())];
         lines.extend(lines_of(&self.fields));
         lines
     }
@@ -159,7 +161,14 @@ fn block_of(lines: &[String]) -> Result<FieldBlock, String> {
         let value = forebay_http::edit::FieldValue::parse(value).ok_or_else(no_field)?;
         write::field(&mut text, name.as_bytes(), value.as_bytes());
     }
-    FieldBlock::parse(&text).ok_or_else(|| "these are no fields".to_owned())
+    FieldBlock::parse(&text).ok_or_else(|| NO_FIELDS.to_owned())
+}
+
+const NO_FIELDS: &str = "these are no fields";
+
+/// How large rules may make a head of a server that has no settings.
+pub(super) fn rule_limits() -> Limits {
+    ServerSettings::default().rule_limits()
 }
 
 /// Bytes of a message or a file for a terminal: control characters are shown as `?`.

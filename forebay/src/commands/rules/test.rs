@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::files::text_of;
 use super::flow::{Course, run as run_flow};
+use super::message::shown;
 use super::planned::Planned;
 use super::test_file::{Case, TestFile, Wanted};
 use super::{plural, texts};
@@ -95,7 +96,7 @@ fn try_case(planned: &Planned, case: &Case) -> Result<Vec<Difference>, String> {
     if let Some(body) = &case.body {
         let seen = course.body.as_deref().unwrap_or_default().trim_end();
         if seen != body {
-            let line = |text: &str| vec![format!("body {text}")];
+            let line = |text: &str| vec![format!("body {}", shown(text.as_bytes()))];
             found.push(Difference { expected: line(body), seen: line(seen) });
         }
     }

@@ -1,0 +1,120 @@
+//! A message that rules are about to change, what they see beside it, and how large it may become.
+
+use forebay_http::{
+    edit::{EditLimits, EditTable, FieldEdit},
+    fields::Fields,
+    request::HeadLimits,
+};
+
+use super::response::redirect;
+use crate::{
+    limits::{RULED_BYTES_MAX, RULED_LINE_COUNT_MAX},
+    run::{Effects, Stage, State, Surroundings, Texts, Transaction, Url},
+};
+
+/// Buffers of rules that run one after the other.
+#[derive(Debug, Default)]
+pub struct RuleScratch {
+    pub(super) table: EditTable,
+    pub(super) texts: Texts,
+    /// A line that is being put together.
+    pub(super) line: Vec<u8>,
+}
+
+/// How large rules may make a head.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Of its field lines.
+    pub edit: EditLimits,
+    /// Of a request that they have changed.
+    pub head: HeadLimits,
+}
+
+impl Limits {
+    /// So much is room for rules, beyond the largest head that is received.
+    pub fn beyond(received: HeadLimits) -> Limits {
+        let HeadLimits { head_bytes_max, field_count_max, target_bytes_max } = received;
+        let bytes_max = head_bytes_max.saturating_add(RULED_BYTES_MAX);
+        let line_count_max = u32::from(field_count_max) + RULED_LINE_COUNT_MAX;
+        let head = HeadLimits {
+            // The request line, and what is short of it.
+            head_bytes_max: bytes_max.saturating_add(target_bytes_max).saturating_add(64),
+            field_count_max: u16::try_from(line_count_max).unwrap_or(u16::MAX),
+            target_bytes_max,
+        };
+        Limits { edit: EditLimits { bytes_max, line_count_max }, head }
+    }
+}
+
+/// The client's request as rules see it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestView<'a> {
+    /// Its method.
+    pub method: &'a [u8],
+    /// As it stands now.
+    pub url: Url<'a>,
+    /// As the client asked it.
+    pub original: Url<'a>,
+    /// As they stand now.
+    pub fields: Fields<'a>,
+}
+
+/// A message that rules are about to change.
+#[derive(Debug)]
+pub struct Message<'m, 'b> {
+    edit: &'m mut FieldEdit<'b>,
+    status: Option<u16>,
+    is_client_request: bool,
+}
+
+impl<'b> Message<'_, 'b> {
+    /// All that its rules see.
+    pub fn on_stage<'a, S: Surroundings>(
+        &'a mut self,
+        view: &RequestView<'a>,
+        (transaction, session): (&'a mut Transaction, &'a mut State),
+        surroundings: &'a S,
+    ) -> Stage<'a, 'b, S> {
+        Stage {
+            fields: self.edit,
+            client: (!self.is_client_request).then_some(view.fields),
+            method: view.method,
+            url: view.url,
+            original: view.original,
+            status: self.status,
+            transaction,
+            session,
+            surroundings,
+        }
+    }
+}
+
+/// The field lines at the end of a text, which rules are to change.
+pub(super) struct Lines<'t> {
+    pub(super) text: &'t mut Vec<u8>,
+    pub(super) start: usize,
+    /// Of a response.
+    pub(super) status: Option<u16>,
+    pub(super) is_client_request: bool,
+}
+
+impl Lines<'_> {
+    /// What the rules want beside, and whether they changed any line.
+    pub(super) fn rule(
+        self,
+        limits: EditLimits,
+        scratch: &mut RuleScratch,
+        run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+    ) -> (Effects, bool) {
+        let Lines { text, start, status, is_client_request } = self;
+        let RuleScratch { table, texts, .. } = scratch;
+        let mut edit = FieldEdit::new(text, start, table, limits);
+        let effects = run(Message { edit: &mut edit, status, is_client_request }, texts);
+        if let Some((status, location)) = status.zip(effects.location.as_ref()) {
+            redirect(&mut edit, status, texts.get(location));
+        }
+        let is_changed = edit.is_changed();
+        edit.finish();
+        (effects, is_changed)
+    }
+}

@@ -1,0 +1,151 @@
+//! Rules that change a request before it is looked up.
+//!
+//! What they leave is written as a request head and parsed like one that has come from a client:
+//! nothing that a rule makes is believed more than that, and all later steps see one request.
+
+use std::sync::LazyLock;
+
+use forebay_http::{
+    authority::Authority,
+    edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue},
+    fields::FieldId,
+    request::{HeadLimits, RequestHead, RequestParts, Version, parse_request},
+    write,
+};
+
+use super::{ApplyError, Limits, Message, OwnAnswer, RequestView, RuleScratch, message::Lines};
+use crate::run::{Effects, Texts, Url};
+
+/// A request head with the text that it lies in; the buffers are used again.
+#[derive(Debug, Default)]
+pub struct RequestText {
+    text: Vec<u8>,
+    parts: RequestParts,
+}
+
+/// What rules made of a request.
+#[derive(Debug)]
+pub enum Ruled<'b> {
+    /// It stays as it is.
+    Same,
+    /// It is this one now.
+    Changed(RequestHead<'b>),
+    /// It is answered, and goes no further.
+    Answer(OwnAnswer),
+}
+
+impl RequestText {
+    /// From a whole head, the empty line included.
+    ///
+    /// # Errors
+    /// [`ApplyError::Request`]
+    pub fn parse(text: Vec<u8>, limits: &HeadLimits) -> Result<RequestText, ApplyError> {
+        let mut request = RequestText { text, parts: RequestParts::default() };
+        request.check(limits)?;
+        Ok(request)
+    }
+
+    /// The head, once it was parsed.
+    pub fn head(&self) -> RequestHead<'_> {
+        self.parts.head(&self.text)
+    }
+
+    /// As it goes on the wire.
+    pub fn bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Gives memory beyond this back.
+    pub fn reset(&mut self, bytes_kept_max: usize) {
+        self.text.clear();
+        self.text.shrink_to(bytes_kept_max);
+        self.parts.clear();
+    }
+
+    fn check(&mut self, limits: &HeadLimits) -> Result<(), ApplyError> {
+        match parse_request(&self.text, limits, &mut self.parts) {
+            Ok(Some(bytes)) if bytes == self.text.len() => Ok(()),
+            Ok(_) => Err(ApplyError::Request(None)),
+            Err(why) => Err(ApplyError::Request(Some(why))),
+        }
+    }
+}
+
+/// Runs the rules of an early hook on a request.
+///
+/// # Errors
+/// [`ApplyError`]: what they made of it is no request.
+pub fn rule_request<'b>(
+    (view, version): (&RequestView<'_>, Version),
+    limits: &Limits,
+    scratch: &mut RuleScratch,
+    into: &'b mut RequestText,
+    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+) -> Result<Ruled<'b>, ApplyError> {
+    let text = &mut into.text;
+    text.clear();
+    for field in view.fields.iter() {
+        write::field(text, field.name, field.value);
+    }
+    let lines = Lines { text, start: 0, status: None, is_client_request: true };
+    let (effects, is_changed) = lines.rule(limits.edit, scratch, run);
+    let RuleScratch { table, texts, line } = scratch;
+    if let Some(status) = effects.status {
+        return Ok(Ruled::Answer(OwnAnswer::new(status, &effects, texts)));
+    }
+    // `*` is the whole server (RFC 9110 §9.3.7): it has no parts to change.
+    let is_whole_server = view.url.path == b"*";
+    if !is_changed && (!effects.url_changed || is_whole_server) {
+        return Ok(Ruled::Same);
+    }
+    let url = texts.url().filter(|_| !is_whole_server).unwrap_or(view.url);
+    let has_host = view.fields.contains(FieldId::Host);
+    // The target is written without its authority, which HTTP/1.0 may have named nowhere else.
+    let is_lost = !has_host && !url.host.is_empty();
+    if is_lost || (url.host, url.port) != (view.url.host, view.url.port) {
+        set_host(text, table, line, url)?;
+    }
+    let line_bytes = write_request_line(text, view.method, url, version);
+    text.rotate_right(line_bytes);
+    text.extend_from_slice(b"\r\n");
+    into.check(&limits.head)?;
+    Ok(Ruled::Changed(into.head()))
+}
+
+/// Host follows the URL, as whoever is asked needs it (RFC 9110 §7.2).
+fn set_host(
+    text: &mut Vec<u8>,
+    table: &mut EditTable,
+    host: &mut Vec<u8>,
+    url: Url<'_>,
+) -> Result<(), ApplyError> {
+    host.clear();
+    host.extend_from_slice(url.host);
+    if let Some(port) = url.port {
+        host.push(b':');
+        write::decimal(host, u64::from(port));
+    }
+    let is_authority = Authority::parse(host).is_some();
+    let value = FieldValue::parse(host).filter(|_| is_authority).ok_or(ApplyError::Host)?;
+    // The head as a whole is measured when it is parsed.
+    let limits = EditLimits { bytes_max: u32::MAX, line_count_max: u32::MAX };
+    let mut edit = FieldEdit::new(text, 0, table, limits);
+    edit.set(&HOST, value).map_err(|_| ApplyError::Host)?;
+    Ok(())
+}
+
+static HOST: LazyLock<FieldName> =
+    LazyLock::new(|| FieldName::parse(b"Host").expect("it is a token"));
+
+/// Appends the request line; how many bytes it has.
+fn write_request_line(text: &mut Vec<u8>, method: &[u8], url: Url<'_>, version: Version) -> usize {
+    let before = text.len();
+    text.extend_from_slice(method);
+    text.push(b' ');
+    url.write_path_query(text);
+    text.extend_from_slice(match version {
+        Version::Http10 => b" HTTP/1.0\r\n",
+        Version::Http11 => b" HTTP/1.1\r\n",
+    });
+    text.len() - before
+}

@@ -1,0 +1,110 @@
+//! Rules around an exchange with an origin, and on an answer's way to the client.
+
+use std::sync::LazyLock;
+
+use forebay_http::{
+    edit::{EditLimits, FieldEdit, FieldName, FieldValue},
+    fields::FieldBlock,
+    write,
+};
+
+use super::{ApplyError, Message, RuleScratch, message::Lines};
+use crate::run::{Effects, Texts};
+
+/// The status of an answer, and where its head stands in a text whose end it is: all lines are
+/// written but for the empty one.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerHead {
+    /// As it was written.
+    pub status: u16,
+    /// First byte of the status line.
+    pub head_start: usize,
+    /// First byte behind it.
+    pub fields_start: usize,
+}
+
+/// Runs rules on the fields of a request that is about to go to the origin.
+///
+/// # Errors
+/// [`ApplyError::Fields`], which would be a bug.
+pub fn rule_outgoing(
+    fields: FieldBlock,
+    limits: EditLimits,
+    scratch: &mut RuleScratch,
+    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+) -> Result<FieldBlock, ApplyError> {
+    rule_block(fields, None, limits, scratch, run).map(|(fields, _)| fields)
+}
+
+/// Runs rules on an origin's answer before anything is decided about it: the fields and the status
+/// that it has then. Its reason is not sent on, and neither is one that is set here.
+///
+/// # Errors
+/// [`ApplyError::Fields`], which would be a bug.
+pub fn rule_incoming(
+    (status, fields): (u16, FieldBlock),
+    limits: EditLimits,
+    scratch: &mut RuleScratch,
+    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+) -> Result<(u16, FieldBlock), ApplyError> {
+    let (fields, effects) = rule_block(fields, Some(status), limits, scratch, run)?;
+    Ok((new_status(status, &effects), fields))
+}
+
+/// Runs rules on the head that ends `text`: the status that it has then, and the body that they
+/// have for an answer of our own (see [`body_of`](super::body_of)).
+pub fn rule_answer(
+    text: &mut Vec<u8>,
+    head: AnswerHead,
+    limits: EditLimits,
+    scratch: &mut RuleScratch,
+    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+) -> (u16, Option<Box<[u8]>>) {
+    let AnswerHead { status, head_start, fields_start } = head;
+    let lines = Lines { text, start: fields_start, status: Some(status), is_client_request: false };
+    let (effects, _) = lines.rule(limits, scratch, run);
+    let RuleScratch { texts, line, .. } = scratch;
+    let status = new_status(head.status, &effects);
+    let reason = effects.reason.as_ref().map(|range| texts.get(range));
+    if status != head.status || reason.is_some() {
+        line.clear();
+        write::status_line_with(line, status, reason);
+        text.splice(head_start..fields_start, line.iter().copied());
+    }
+    (status, effects.body.as_ref().map(|range| texts.get(range).into()))
+}
+
+fn rule_block(
+    fields: FieldBlock,
+    status: Option<u16>,
+    limits: EditLimits,
+    scratch: &mut RuleScratch,
+    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+) -> Result<(FieldBlock, Effects), ApplyError> {
+    let mut bytes = fields.into_bytes();
+    let lines = Lines { text: &mut bytes, start: 0, status, is_client_request: false };
+    let (effects, _) = lines.rule(limits, scratch, run);
+    let fields = FieldBlock::parse(&bytes).ok_or(ApplyError::Fields)?;
+    Ok((fields, effects))
+}
+
+/// A response points elsewhere, if its status can be changed.
+pub(super) fn redirect(edit: &mut FieldEdit<'_>, status: u16, location: &[u8]) {
+    if let Some(value) = FieldValue::parse(location).filter(|_| may_change(status)) {
+        // A head that has no room for it keeps what it has, as with `set-header`.
+        let _ = edit.set(&LOCATION, value);
+    }
+}
+
+static LOCATION: LazyLock<FieldName> =
+    LazyLock::new(|| FieldName::parse(b"location").expect("it is a token"));
+
+fn new_status(status: u16, effects: &Effects) -> u16 {
+    effects.status.filter(|_| may_change(status)).unwrap_or(status)
+}
+
+/// The body is that of the first status: one that says what the body is, or that there is none,
+/// stays (RFC 9110 §15.3.5, §15.3.7, §15.4.5).
+fn may_change(status: u16) -> bool {
+    !matches!(status, 204 | 206 | 304)
+}
