@@ -87,7 +87,7 @@ fn early(lines: &str, request: &str) -> Result<String, ApplyError> {
 
 fn answer_text(answer: &OwnAnswer) -> String {
     let mut text = Vec::new();
-    write::status_line_with(&mut text, answer.status(), answer.reason());
+    write::status_line_with(&mut text, answer.status(), None);
     answer.write_fields(&mut text);
     text.extend_from_slice(b"\r\n");
     text.extend_from_slice(&answer.body());
@@ -196,7 +196,7 @@ fn answered(hook: Hook, lines: &str, answer: &str, limits: Limits) -> String {
         return format!("{status} | {}", shown(fields.bytes()));
     }
     let mut text = format!("before\r\nHTTP/1.1 {line}\r\n").into_bytes();
-    let at = AnswerHead { status, head_start: 8, fields_start: text.len() };
+    let at = AnswerHead { status, head_start: 8, fields_start: text.len(), is_own: true };
     text.extend_from_slice(fields.as_bytes());
     let (status, _) = rule_answer(&mut text, at, limits.edit, &mut scratch, |message, texts| {
         rules.run(&view, message, texts)
@@ -208,10 +208,25 @@ fn answered(hook: Hook, lines: &str, answer: &str, limits: Limits) -> String {
 }
 
 #[test]
-fn an_answer_keeps_a_status_that_says_what_its_body_is() {
+fn an_answer_keeps_what_says_what_its_body_is() {
     let (read, send) = (Hook::ReadResponse, Hook::SendResponse);
     let away = "set-redirect 302 http://b.example/";
+    let page = "403 Forbidden | content-type: text/html; charset=utf-8";
     for (hook, lines, answer, expected) in [
+        // With something of the client's in it a body is text, unless its author says what it is.
+        (send, "set-body new", page, page),
+        (
+            send,
+            "set-body \"new %{CLIENT-HEADER:Host}\"",
+            page,
+            "403 Forbidden | content-type: text/plain; charset=utf-8",
+        ),
+        (
+            send,
+            "set-body %{CLIENT-HEADER:Host}\nset-header Content-Type application/json",
+            page,
+            "403 Forbidden | content-type: application/json",
+        ),
         (read, "set-status 502", "500 | A: 1", "502 | A: 1"),
         (read, "set-status 502", "206 | A: 1", "206 | A: 1"),
         (read, away, "200 | A: 1", "302 | A: 1 | location: http://b.example/"),

@@ -9,9 +9,6 @@ use super::{
     name::{FieldName, FieldValue},
 };
 
-/// Bytes of a line, about: how many lines a stretch of text may have is guessed from it.
-const LINE_BYTES: usize = 64;
-
 /// One constant line.
 #[derive(Clone, Debug)]
 pub struct ConstantLine {
@@ -201,55 +198,5 @@ impl ConstantLines {
         }
         let lines = self.lines.get(some).unwrap_or_default();
         lines.iter().map(|line| u32::from(edit.apply_line(line).is_err())).sum()
-    }
-
-    /// See [`FieldEdit::apply`].
-    pub(super) fn apply(&self, edit: &mut FieldEdit<'_>) -> u32 {
-        if self.is_plain && self.is_free(edit) && self.fits(edit) {
-            edit.append_unscanned(&self.wire, self.lines.len());
-            return 0;
-        }
-        let mut failed_count = 0;
-        for line in &self.lines {
-            failed_count += u32::from(edit.apply_line(line).is_err());
-        }
-        failed_count
-    }
-
-    fn fits(&self, edit: &FieldEdit<'_>) -> bool {
-        edit.check_room(self.wire.len(), self.lines.len()).is_ok()
-    }
-
-    /// Has the head no line of a name that is set? All its lines are counted then.
-    fn is_free(&self, edit: &mut FieldEdit<'_>) -> bool {
-        if edit.scanned == edit.start && self.is_walk_cheap(edit) {
-            return self.walk(edit);
-        }
-        edit.scan();
-        let set = self.lines.iter().filter(|line| line.is_set);
-        set.into_iter().all(|line| edit.find(&line.name).is_none())
-    }
-
-    /// One walk of a short head costs less than its index, and walks that are no longer than the
-    /// block cost no more than the block itself; any other could add up to the square of the rules.
-    fn is_walk_cheap(&self, edit: &FieldEdit<'_>) -> bool {
-        let bytes = edit.text.len() - edit.start;
-        edit.unscanned_count.is_none() || bytes <= self.lines.len() * LINE_BYTES
-    }
-
-    /// Compares each line of the head, none of which is in the table, with the names that are set.
-    fn walk(&self, edit: &mut FieldEdit<'_>) -> bool {
-        let (mut at, mut count) = (edit.start, 0);
-        while let Some((line, end)) = line_at(edit.table.seed, edit.text, at) {
-            edit.table.count_probe();
-            let name = edit.text.get(line.name()).unwrap_or_default();
-            if self.line_that_sets(line.hash, name).is_some() {
-                return false;
-            }
-            at = end;
-            count += 1;
-        }
-        edit.unscanned_count = Some(count);
-        at == edit.text.len()
     }
 }

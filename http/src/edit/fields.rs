@@ -178,8 +178,17 @@ impl<'b> FieldEdit<'b> {
         count
     }
 
-    /// Sets or appends a constant line.
+    /// Sets or appends a constant line. If there is no room for one that is set, the head has no
+    /// line of its name afterwards: what somebody else has sent does not stand for it.
     pub fn apply_line(&mut self, line: &ConstantLine) -> Result<FieldAt, EditError> {
+        let applied = self.try_line(line);
+        if applied.is_err() && line.is_set() {
+            self.remove_all(line.name());
+        }
+        applied
+    }
+
+    fn try_line(&mut self, line: &ConstantLine) -> Result<FieldAt, EditError> {
         self.scan();
         let place = self.place_for(line.name());
         if line.is_set()
@@ -191,12 +200,6 @@ impl<'b> FieldEdit<'b> {
         let start = self.text.len();
         self.text.extend_from_slice(line.wire());
         Ok(self.add_line(place, line.name(), start))
-    }
-
-    /// Sets or appends each of a run of constant lines, in their order; how many of them found no
-    /// room. Costs one copy while the head has none of the names that are set.
-    pub fn apply(&mut self, lines: &ConstantLines) -> u32 {
-        lines.apply(self)
     }
 
     /// Looks which names that `lines` set the head has already, for [`FieldEdit::apply_some`].

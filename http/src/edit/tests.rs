@@ -75,6 +75,13 @@ fn lines_of(head: &[u8]) -> Model {
 
 const NAMES: &[&str] = &["Via", "via", "X-A", "x-a", "Set-Cookie", "X-Long-Name-Of-A-Field", "b"];
 
+/// Sets or appends all of them.
+fn apply(edit: &mut FieldEdit<'_>, lines: &ConstantLines) -> u32 {
+    let mut taken = TakenLines::default();
+    edit.take_stock(lines, &mut taken);
+    edit.apply_some(lines, 0..lines.lines().len(), &taken)
+}
+
 /// One random operation on both.
 fn step(random: &mut Random, edit: &mut FieldEdit<'_>, model: &mut Model) {
     let picked = NAMES[random.below(NAMES.len() as u64) as usize];
@@ -107,7 +114,7 @@ fn step(random: &mut Random, edit: &mut FieldEdit<'_>, model: &mut Model) {
                     model.append(picked, &text);
                 }
             }
-            assert_eq!(edit.apply(&ConstantLines::new(lines)), 0);
+            assert_eq!(apply(edit, &ConstantLines::new(lines)), 0);
         }
     }
 }
@@ -216,10 +223,14 @@ fn a_head_does_not_outgrow_its_limits() {
             let lines = (0..count).map(|index| name(&format!("n{index}")));
             ConstantLines::new(lines.map(|name| ConstantLine::set(name, value(""))).collect())
         };
-        assert_eq!(edit.apply(&many(4)), 2, "two of four lines have room");
+        assert_eq!(apply(&mut edit, &many(4)), 2, "two of four lines have room");
         assert_eq!(edit.append(&name("b"), value("")), Err(EditError::TooManyFields));
         assert_eq!(edit.set(&name("b"), value("")), Err(EditError::TooManyFields));
         assert_eq!(edit.set(&name("a"), value("12345678")), Err(EditError::TooManyBytes));
+        let too_large = ConstantLine::set(name("N1"), value("1234567890"));
+        assert_eq!(edit.apply_line(&too_large), Err(EditError::TooManyBytes));
+        assert_eq!(edit.find(&name("n1")), None, "what was there does not stand for it");
+        edit.append(&name("n1"), value("")).expect("there is room again");
         edit.set(&name("a"), value("1234567")).expect("24 bytes are allowed");
         assert_eq!(edit.wire_bytes(), 24);
         edit.remove_all(&name("n0"));
@@ -246,9 +257,16 @@ fn steps_grow_with_the_lines_and_not_with_their_square() {
                 let name = |text: &str| FieldName::seeded(text.as_bytes(), seed);
                 let names: Vec<_> =
                     (0..rule_count).map(|i| name(&format!("X-Rule-{i:03}"))).collect();
-                for names in names.chunks(block_len) {
-                    let line = |name: &FieldName| ConstantLine::set(name.clone(), value("v"));
-                    edit.apply(&ConstantLines::new(names.iter().map(line).collect()));
+                let line = |name: &FieldName| ConstantLine::set(name.clone(), value("v"));
+                let lines = ConstantLines::new(names.iter().map(line).collect());
+                let mut taken = TakenLines::default();
+                edit.take_stock(&lines, &mut taken);
+                for start in (0..rule_count).step_by(block_len) {
+                    edit.apply_some(
+                        &lines,
+                        start..start + block_len.min(rule_count - start),
+                        &taken,
+                    );
                     if looks_between {
                         assert_eq!(edit.find(&name("X-None")), None);
                     }

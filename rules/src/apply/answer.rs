@@ -6,11 +6,15 @@ use forebay_http::write;
 
 use crate::run::{Effects, Texts};
 
+/// What an answer of our own is if its author has written all of it.
+pub(super) const HTML: &[u8] = b"text/html; charset=utf-8";
+
+pub(super) const TEXT: &[u8] = b"text/plain; charset=utf-8";
+
 /// An answer that rules have made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAnswer {
     status: u16,
-    reason: Option<Box<[u8]>>,
     location: Option<Box<[u8]>>,
     body: Option<Box<[u8]>>,
     /// Nobody but the rules' author has written any of it.
@@ -22,7 +26,6 @@ impl OwnAnswer {
         let copy = |range: &Range<usize>| texts.get(range).into();
         OwnAnswer {
             status,
-            reason: effects.reason.as_ref().map(copy),
             location: effects.location.as_ref().map(copy),
             body: effects.body.as_ref().map(copy),
             body_is_constant: effects.body_is_constant,
@@ -32,11 +35,6 @@ impl OwnAnswer {
     /// Its status.
     pub fn status(&self) -> u16 {
         self.status
-    }
-
-    /// If it is not the usual one.
-    pub fn reason(&self) -> Option<&[u8]> {
-        self.reason.as_deref()
     }
 
     /// What the rules have for a body, else the reason in a line of text.
@@ -51,10 +49,7 @@ impl OwnAnswer {
     /// Appends its field lines.
     pub fn write_fields(&self, text: &mut Vec<u8>) {
         // With something of the client's in it, it must not be taken for a page of the site's.
-        let kind: &[u8] = match self.body.is_some() && self.body_is_constant {
-            true => b"text/html; charset=utf-8",
-            false => b"text/plain; charset=utf-8",
-        };
+        let kind = if self.body.is_some() && self.body_is_constant { HTML } else { TEXT };
         if has_body(self.status) {
             write::field(text, b"content-type", kind);
         }

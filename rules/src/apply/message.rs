@@ -1,16 +1,24 @@
 //! A message that rules are about to change, what they see beside it, and how large it may become.
 
+use std::sync::LazyLock;
+
 use forebay_http::{
-    edit::{EditLimits, EditTable, FieldEdit},
+    edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue},
     fields::Fields,
     request::HeadLimits,
 };
 
-use super::response::redirect;
+use super::{
+    answer::{HTML, TEXT},
+    response::redirect,
+};
 use crate::{
     limits::{RULED_BYTES_MAX, RULED_LINE_COUNT_MAX},
     run::{Effects, Stage, State, Surroundings, Texts, Transaction, Url},
 };
+
+static CONTENT_TYPE: LazyLock<FieldName> =
+    LazyLock::new(|| FieldName::parse(b"content-type").expect("it is a token"));
 
 /// Buffers of rules that run one after the other.
 #[derive(Debug, Default)]
@@ -68,6 +76,20 @@ pub struct Message<'m, 'b> {
 }
 
 impl<'b> Message<'_, 'b> {
+    /// The same message for somebody who keeps it.
+    pub(super) fn again(&mut self) -> Message<'_, 'b> {
+        let Message { edit, status, is_client_request } = self;
+        Message { edit, status: *status, is_client_request: *is_client_request }
+    }
+
+    /// With something of the client's in its body, it must not be taken for a page of the site's:
+    /// unless its author has named another type, it is text. False if there is no room to say so.
+    pub(super) fn becomes_text(&mut self) -> bool {
+        let html = self.edit.find(&CONTENT_TYPE).filter(|at| self.edit.value(*at) == HTML);
+        let text = FieldValue::parse(TEXT);
+        html.zip(text).is_none_or(|(at, text)| self.edit.set_value(at, text).is_ok())
+    }
+
     /// All that its rules see.
     pub fn on_stage<'a, S: Surroundings>(
         &'a mut self,

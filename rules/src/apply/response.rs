@@ -21,6 +21,8 @@ pub struct AnswerHead {
     pub head_start: usize,
     /// First byte behind it.
     pub fields_start: usize,
+    /// It is an answer of our own, whose body rules may replace.
+    pub is_own: bool,
 }
 
 /// Runs rules on the fields of a request that is about to go to the origin.
@@ -60,8 +62,16 @@ pub fn rule_answer(
     scratch: &mut RuleScratch,
     run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
 ) -> (u16, Option<Box<[u8]>>) {
-    let AnswerHead { status, head_start, fields_start } = head;
+    let AnswerHead { status, head_start, fields_start, is_own } = head;
     let lines = Lines { text, start: fields_start, status: Some(status), is_client_request: false };
+    let run = |mut message: Message<'_, '_>, texts: &mut Texts| {
+        let mut effects = run(message.again(), texts);
+        let is_mixed = is_own && effects.body.is_some() && !effects.body_is_constant;
+        if is_mixed && !message.becomes_text() {
+            effects.body = None;
+        }
+        effects
+    };
     let (effects, _) = lines.rule(limits, scratch, run);
     let RuleScratch { texts, line, .. } = scratch;
     let status = new_status(head.status, &effects);
@@ -91,8 +101,11 @@ fn rule_block(
 /// A response points elsewhere, if its status can be changed.
 pub(super) fn redirect(edit: &mut FieldEdit<'_>, status: u16, location: &[u8]) {
     if let Some(value) = FieldValue::parse(location).filter(|_| may_change(status)) {
-        // A head that has no room for it keeps what it has, as with `set-header`.
-        let _ = edit.set(&LOCATION, value);
+        // What the origin has set does not stand for it where there is no room, as with
+        // `set-header`.
+        if edit.set(&LOCATION, value).is_err() {
+            edit.remove_all(&LOCATION);
+        }
     }
 }
 

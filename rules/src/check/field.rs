@@ -26,7 +26,18 @@ pub(crate) fn field(word: &Word) -> Result<FieldName, Diagnostic> {
 /// A field to be changed: not one that belongs to the connection or says where a message ends.
 pub(crate) fn changeable_field(word: &Word) -> Result<FieldName, Diagnostic> {
     let name = field(word)?;
-    let (why, hint) = match name.id() {
+    match unchangeable(name.id()) {
+        None => Ok(name),
+        Some((why, hint)) => {
+            let shown = word.as_str();
+            Err(Diagnostic::error(word.at, format!("{shown} {why}")).hint(hint))
+        }
+    }
+}
+
+/// Why rules cannot change a field, and what to do instead.
+pub(crate) fn unchangeable(id: FieldId) -> Option<(&'static str, &'static str)> {
+    Some(match id {
         FieldId::Host => (
             "names the site: it is part of the key of what is stored",
             "set-destination HOST, in REMAP_PSEUDO_HOOK or READ_REQUEST_HDR_HOOK",
@@ -43,10 +54,8 @@ pub(crate) fn changeable_field(word: &Word) -> Result<FieldName, Diagnostic> {
             "belongs to one connection, which is not the rules' to steer",
             "leave it out; idle connections are closed after the setting idle_ms_max",
         ),
-        _ => return Ok(name),
-    };
-    let shown = word.as_str();
-    Err(Diagnostic::error(word.at, format!("{shown} {why}")).hint(hint))
+        _ => return None,
+    })
 }
 
 /// A cookie's name.

@@ -55,7 +55,7 @@ struct Compile {
     lines: Vec<ConstantLine>,
     /// How many of them are in the code.
     placed_count: usize,
-    /// How often the lines of each name are set, and how often they are changed.
+    /// How often the lines of each name are changed.
     uses: HashMap<Place, Uses>,
     /// Conditions by their texts.
     tests: HashMap<String, u32>,
@@ -254,20 +254,20 @@ impl Compile {
         let Some(place) = changed_by(operator) else {
             return;
         };
-        let changed = &mut self.part.changed;
-        let add = |name: FieldName| {
-            if !changed.contains(&name) {
-                changed.push(name);
-            }
+        let names = match (&place, operator) {
+            (Place::Field(name), _) => FieldName::parse(name).into_iter().collect(),
+            (_, Operator::Filter(call)) => call.filter.changes().to_vec(),
+            _ => Vec::new(),
         };
-        match (&place, operator) {
-            (Place::Field(name), _) => FieldName::parse(name).into_iter().for_each(add),
-            (_, Operator::Filter(call)) => call.filter.changes().iter().cloned().for_each(add),
-            _ => {}
+        let is_added = constant_line(operator).is_some_and(|line| !line.is_set());
+        for name in names {
+            let uses = self.uses.entry(Place::field(&name)).or_default();
+            uses.count += 1;
+            uses.added_count += usize::from(is_added);
+            if !self.part.changed.contains(&name) {
+                self.part.changed.push(name);
+            }
         }
-        let uses = self.uses.entry(place).or_default();
-        uses.count += 1;
-        uses.added_count += usize::from(constant_line(operator).is_some_and(|line| !line.is_set()));
     }
 }
 

@@ -43,6 +43,8 @@ pub struct RuleInfo {
     pub hook: Hook,
     /// Number of the rule with which it is counted: the first of those that run as one.
     pub counted_at: u32,
+    /// So many they are; 1 if it runs alone.
+    pub run_with: u32,
 }
 
 impl Program {
@@ -63,7 +65,7 @@ impl Program {
                     let (rule, asks) = resolve::rule(rule, &list.counters, &mut counters);
                     captures[hook as usize] |= asks;
                     let (file, at) = (Arc::clone(&file), rule.at);
-                    infos.push(RuleInfo { file, at, hook, counted_at: number });
+                    infos.push(RuleInfo { file, at, hook, counted_at: number, run_with: 1 });
                     planned.push((number, rule));
                 }
             }
@@ -71,7 +73,10 @@ impl Program {
         let parts = Hook::ALL.map(|hook| compile::part(&planned, hook, captures[hook as usize]));
         for group in parts.iter().flat_map(|part| &part.groups) {
             let rules = group.rules.start as usize..group.rules.end as usize;
-            infos[rules].iter_mut().for_each(|info| info.counted_at = group.rules.start);
+            let run_with = rules.len() as u32;
+            for info in &mut infos[rules] {
+                (info.counted_at, info.run_with) = (group.rules.start, run_with);
+            }
         }
         Program { parts, infos: infos.into(), counters: counters.into(), lists: planned.into() }
     }

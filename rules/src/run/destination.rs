@@ -112,6 +112,10 @@ impl UrlText {
     fn set_port(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), Invalid> {
         let port = str::from_utf8(value).ok().and_then(|port| port.parse::<u16>().ok());
         let port = port.filter(|port| *port > 0).ok_or(Invalid)?;
+        // HTTP/1.0 may name no host, and a port alone is no authority.
+        if self.now_or(now).host.is_empty() {
+            return Err(Invalid);
+        }
         self.begin(now);
         self.port = Some(port);
         Ok(())

@@ -1,6 +1,6 @@
 //! What an operator does.
 
-use forebay_http::edit::{EditError, FieldName, FieldValue};
+use forebay_http::edit::{EditError, FieldEdit, FieldName, FieldValue};
 
 use super::{
     Effects, Outcome, Stage, State, Surroundings, Texts, cookie,
@@ -61,7 +61,7 @@ pub(super) fn operate<S: Surroundings>(
     }
 }
 
-/// Runs a filter, which may have changed any line afterwards.
+/// Runs a filter.
 fn filter<S: Surroundings>(
     call: &FilterCall,
     stage: &mut Stage<'_, '_, S>,
@@ -78,9 +78,26 @@ fn filter<S: Surroundings>(
         state: &mut stage.transaction.state,
         scratch: &mut texts.value,
     };
+    let before = cfg!(debug_assertions).then(|| lines_beside(call, message.fields));
     let outcome = of_edit(call.filter.run(&mut message));
-    texts.taken_is_known = false;
+    if let Some(before) = before {
+        let after = lines_beside(call, message.fields);
+        assert_eq!(before, after, "{}: `changes` does not name what it has changed", call.name);
+    }
+    // What a filter has there is no value of an operator's.
+    texts.value.clear();
     outcome
+}
+
+/// The lines that a filter says it does not change, in some order.
+fn lines_beside(call: &FilterCall, fields: &mut FieldEdit<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let changes = call.filter.changes();
+    let is_beside =
+        |name: &[u8]| !changes.iter().any(|other| other.as_bytes().eq_ignore_ascii_case(name));
+    let lines = fields.iter().filter(|(_, name, _)| is_beside(name));
+    let mut lines: Vec<_> = lines.map(|(_, name, value)| (name.to_vec(), value.to_vec())).collect();
+    lines.sort();
+    lines
 }
 
 /// Operators that touch no text of a message.

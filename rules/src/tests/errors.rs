@@ -1,8 +1,10 @@
+use forebay_http::edit::{EditError, FieldName};
+
 use crate::{
     ast::Scope,
-    filter::Filters,
+    filter::{Filter, FilterMessage, Filters},
     limits::FILE_BYTES_MAX,
-    read::{read, read_bytes},
+    read::{read, read_bytes, read_with},
 };
 
 use super::{findings, shown};
@@ -388,4 +390,42 @@ fn a_control_byte_is_refused_wherever_it_stands_but_in_a_comment() {
         assert!(found.len() == 1 && found[0].starts_with(&message), "{line:?}: {found:?}");
     }
     assert_eq!(findings("# a\u{c}b\nno-op\t\r\n\t", Scope::Route), [""; 0]);
+}
+
+/// A filter that says it changes the field of its first argument.
+struct Changes([FieldName; 1]);
+
+impl Filter for Changes {
+    fn changes(&self) -> &[FieldName] {
+        &self.0
+    }
+
+    fn run(&self, _: &mut FilterMessage<'_, '_>) -> Result<(), EditError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_filter_changes_no_field_that_rules_cannot_change() {
+    let filters = Filters::default().with("changes", |arguments| {
+        let name = arguments.first().and_then(|name| FieldName::parse(name.as_bytes()));
+        name.map(|name| Changes([name])).ok_or_else(|| "a field, please".to_owned())
+    });
+    for (hook, arguments, expected) in [
+        ("SEND_REQUEST_HDR_HOOK", " X-A", None),
+        ("SEND_RESPONSE_HDR_HOOK", " via", None),
+        ("SEND_REQUEST_HDR_HOOK", " via", Some("the filter changes changes via, which tells")),
+        ("REMAP_PSEUDO_HOOK", " Content-Length", Some("changes Content-Length, which says where")),
+        ("REMAP_PSEUDO_HOOK", " host", Some("changes host, which names the site")),
+        ("REMAP_PSEUDO_HOOK", "", Some("the filter changes refuses: a field, please")),
+    ] {
+        let text = format!("cond %{{{hook}}}\nrun-plugin changes{arguments}");
+        let read = read_with("test", &text, Scope::Route, &filters);
+        let message = read.diagnostics.first().map(|found| found.message.as_str());
+        let is_expected = match (message, expected) {
+            (Some(message), Some(part)) => message.contains(part),
+            (message, part) => message.is_none() && part.is_none(),
+        };
+        assert!(is_expected, "{text}: {message:?}");
+    }
 }

@@ -94,6 +94,7 @@ impl Given {
             "random" => self.random = number(),
             "address" => self.client_address = value.parse().ok(),
             "lines-max" => self.limits.line_count_max = number() as u32,
+            "bytes-max" => self.limits.bytes_max = number() as u32,
             "cache" => {
                 let all = [
                     CacheResult::None,

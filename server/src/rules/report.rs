@@ -31,12 +31,14 @@ impl RuleReport {
     pub(crate) fn new(config: &Config) -> RuleReport {
         let mut report = RuleReport::default();
         for set in config.rule_sets() {
-            for info in set.program.rules() {
+            for (index, info) in set.program.rules().iter().enumerate() {
+                let first = info.counted_at as usize;
+                let count = config.tally.rule(set.first + first);
                 report.rules.push(RuleLine {
                     file: info.file.to_string(),
                     line: info.at.line,
                     hook: info.hook,
-                    count: config.tally.rule(set.first + info.counted_at as usize),
+                    count: count.share(info.run_with, index == first),
                 });
             }
             for (index, name) in set.program.counters().iter().enumerate() {

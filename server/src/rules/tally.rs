@@ -3,8 +3,7 @@
 //! A worker counts in its own copy of the configuration, which nobody else looks at; who wants to
 //! know asks the worker.
 //!
-//! Rules that run as one are counted as one, at the first of them: the runs are those of each, and
-//! bytes and time are shared out evenly.
+//! Rules that run as one are counted as one, at the first of them.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -129,6 +128,18 @@ impl RuleCount {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
+    /// What one of so many rules has, if they run as one: runs and matches are those of each, bytes
+    /// and time are shared out evenly, what failed is shown at the first.
+    pub(super) fn share(self, of: u32, is_first: bool) -> RuleCount {
+        let of = u64::from(of.max(1));
+        RuleCount {
+            bytes: self.bytes / of,
+            timed_ns: self.timed_ns / of,
+            failures: if is_first { self.failures } else { 0 },
+            ..self
+        }
+    }
+
     fn of(numbers: &Numbers, seldom: &Seldom) -> RuleCount {
         RuleCount {
             runs: numbers.runs.get(),
@@ -183,7 +194,7 @@ impl<'a> Meter<'a> {
             return;
         }
         add(&numbers.matches, 1);
-        add(&numbers.bytes, share(u64::from(ran.added_bytes), rules));
+        add(&numbers.bytes, u64::from(ran.added_bytes));
         if let Some(seldom) = self.seldom(rules).filter(|_| ran.failed_count > 0) {
             add(&seldom.failures, u64::from(ran.failed_count));
         }
@@ -195,14 +206,6 @@ impl<'a> Meter<'a> {
 
     fn seldom(&self, rules: &Range<u32>) -> Option<&'a Seldom> {
         self.cells.seldom.get(self.index_of(rules))
-    }
-}
-
-/// Of each of the rules.
-fn share(amount: u64, rules: &Range<u32>) -> u64 {
-    match rules.len() {
-        1 => amount,
-        count => amount / count.max(1) as u64,
     }
 }
 
@@ -222,7 +225,7 @@ impl Watch for TimedMeter<'_> {
         self.meter.count(&rules, ran);
         if let Some(seldom) = self.meter.seldom(&rules) {
             add(&seldom.timed, 1);
-            add(&seldom.timed_ns, share(taken_ns, &rules));
+            add(&seldom.timed_ns, taken_ns);
         }
     }
 }

@@ -65,7 +65,8 @@ impl Head<'_> {
             out.extend_from_slice(b"\r\n");
         }
         let keep_alive = self.write_framing(out, form);
-        let (status, _) = self.end(out, form, keep_alive, (head_start, fields_start));
+        let at = AnswerHead { status: self.status, head_start, fields_start, is_own: false };
+        let (status, _) = self.end(out, form, keep_alive, at);
         out.extend_from_slice(b"\r\n");
         Written { status, keep_alive }
     }
@@ -77,14 +78,13 @@ impl Head<'_> {
         out: &mut Vec<u8>,
         form: ReplyForm,
         keep_alive: bool,
-        (head_start, fields_start): (usize, usize),
+        at: AnswerHead,
     ) -> (u16, Option<Box<[u8]>>) {
         out.extend_from_slice(b"cache-status: ");
         self.cache.write(out);
         out.extend_from_slice(b"\r\n");
         write_connection(out, form.version, keep_alive);
-        let head = AnswerHead { status: self.status, head_start, fields_start };
-        self.rules.map_or((self.status, None), |rules| rules.respond(out, head))
+        self.rules.map_or((self.status, None), |rules| rules.respond(out, at))
     }
 
     /// Writes the fields that frame the body; false if only the end of the connection can.
@@ -120,7 +120,8 @@ impl OwnHead<'_> {
         let fields_start = out.len();
         out.extend_from_slice(head.block);
         more(out);
-        let (status, body) = head.end(out, form, keep_alive, (head_start, fields_start));
+        let at = AnswerHead { status: head.status, head_start, fields_start, is_own: true };
+        let (status, body) = head.end(out, form, keep_alive, at);
         let body = body_of(head.status, self.body, body.as_deref());
         if !matches!(head.status, 204 | 304) {
             write::number_field(out, b"content-length", body.len() as u64);

@@ -15,7 +15,7 @@ pub(crate) fn serve_ruled(reply: &Reply<'_>, out: &mut Out, answer: &OwnAnswer) 
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: answer.status(),
-        reason: answer.reason(),
+        reason: None,
         block: b"",
         age: None,
         framing: BodyFraming::None,

@@ -79,7 +79,7 @@ pub(super) fn run(
         to_origin = Some(flow.send_request(request)?);
         answer = flow.read_response(answer, request)?;
     }
-    let (answer, _) = flow.send_response(answer, request)?;
+    let (answer, _) = flow.send_response(answer, request, false)?;
     let hooks = flow.runner.hooks;
     Ok(Course { hooks, to_origin, before, answer, body: None, answered_at: None })
 }
@@ -160,7 +160,7 @@ impl Flow<'_> {
         request: &Request,
     ) -> Result<Course, String> {
         let before = Answer::own(own)?;
-        let (answer, ruled) = self.send_response(before.clone(), request)?;
+        let (answer, ruled) = self.send_response(before.clone(), request, true)?;
         let own_body = own.body();
         let body = body_of(own.status(), &own_body, ruled.as_deref());
         let body = String::from_utf8_lossy(body).into_owned();
@@ -203,6 +203,7 @@ impl Flow<'_> {
         &mut self,
         answer: Answer,
         request: &Request,
+        is_own: bool,
     ) -> Result<(Answer, NewBody), String> {
         let Flow { runner, scratch, limits } = self;
         let hook = Hook::SendResponse;
@@ -210,7 +211,7 @@ impl Flow<'_> {
             return Ok((answer, None));
         }
         let (mut text, fields_start) = answer.text();
-        let head = AnswerHead { status: answer.status, head_start: 0, fields_start };
+        let head = AnswerHead { status: answer.status, head_start: 0, fields_start, is_own };
         let (status, body) =
             rule_answer(&mut text, head, limits.edit, scratch, |message, texts| {
                 runner.run(hook, request, message, texts)

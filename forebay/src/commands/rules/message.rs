@@ -108,7 +108,7 @@ impl Answer {
         let mut lines = Vec::new();
         own.write_fields(&mut lines);
         let fields = FieldBlock::parse(&lines).ok_or(NO_FIELDS)?;
-        Ok(Answer { status: own.status(), reason: own.reason().map(<[u8]>::to_vec), fields })
+        Ok(Answer { status: own.status(), reason: None, fields })
     }
 
     /// Its head as it goes on the wire, but for the empty line; and where the fields begin.

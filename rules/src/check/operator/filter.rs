@@ -1,11 +1,13 @@
 //! Filters of this build.
 
+use forebay_http::fields::FieldId;
+
 use super::{Checked, arguments::Arguments};
 use crate::{
-    ast::Operator,
-    check::suggest::did_you_mean,
+    ast::{Hook, Operator},
+    check::{field::unchangeable, suggest::did_you_mean},
     diagnostic::{At, Diagnostic},
-    filter::{FilterCall, Filters},
+    filter::{Filter, FilterCall, Filters},
 };
 
 /// `run-plugin NAME [argument …]`
@@ -26,7 +28,24 @@ pub(crate) fn run(arguments: &Arguments<'_, '_>, filters: &Filters) -> Checked<O
     let filter = made.map_err(|why| {
         Diagnostic::error(at, format!("the filter {} refuses: {why}", name.as_str()))
     })?;
+    if let Some((changed, why)) = forbidden(&*filter, arguments.hook) {
+        let message = format!("the filter {} changes {changed}, which {why}", name.as_str());
+        return Err(Diagnostic::error(name.at, message).hint("docs/filters.md: what it may change"));
+    }
     Ok(Operator::Filter(FilterCall { name: name.as_str().into(), hook: arguments.hook, filter }))
+}
+
+/// A field that it changes and may not, and why.
+fn forbidden(filter: &dyn Filter, hook: Hook) -> Option<(String, &'static str)> {
+    let why = |id| match id {
+        FieldId::Via if hook == Hook::SendRequest => {
+            Some("tells a request that comes back to this server")
+        }
+        id => unchangeable(id).map(|(why, _)| why),
+    };
+    filter.changes().iter().find_map(|field| {
+        why(field.id()).map(|why| (String::from_utf8_lossy(field.as_bytes()).into_owned(), why))
+    })
 }
 
 fn unknown(name: &str, at: At, filters: &Filters) -> Diagnostic {
