@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use forebay_http::edit::{ConstantLine, ConstantLines, FieldName, FieldValue};
+use forebay_http::edit::{ConstantLine, ConstantLines, FieldName};
 
 use super::{
-    Action, END, Group, NONE, Op, Part, Test,
+    Action, Group, NONE, Op, Part, Test,
     change::{Looks, Place, changed_by, looks_at},
+    constant::constant_line,
     filter::{self, assign_memos},
     merge::{Unit, each_step, test_key, units},
+    shorten::shorten,
     sight::{assign_sights, compare_kept},
 };
 use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Template, Tree};
@@ -269,45 +271,4 @@ impl Compile {
             }
         }
     }
-}
-
-/// Takes the steps that do no work into those before them. Each step is a jump that a processor has
-/// to guess, which costs more than most conditions.
-fn shorten(code: &mut [Op]) {
-    let of = |code: &[Op], at: u32| code.get(at as usize).copied();
-    for at in 0..code.len() {
-        let mut op = code[at];
-        if let Op::Compare { matches, yes, no, .. } = &mut op {
-            if let Some(Op::Matched) = of(code, *yes) {
-                *matches = true;
-                *yes += 1;
-            }
-            for to in [yes, no] {
-                if let Some(Op::End) = of(code, *to) {
-                    *to = END;
-                }
-            }
-        }
-        if let Op::Lines { next, .. } = &mut op
-            && let Some(Op::End) = of(code, *next)
-        {
-            *next = END;
-        }
-        code[at] = op;
-    }
-}
-
-/// The line, if it is the same in every run and there is one.
-fn constant_line(operator: &Operator) -> Option<ConstantLine> {
-    let constant = |value: &Template| value.constant().map(<[u8]>::to_vec);
-    let (name, value, is_set) = match operator {
-        Operator::SetHeader(name, value) => (name, constant(value)?, true),
-        Operator::AddHeader(name, value) => (name, constant(value)?, false),
-        _ => return None,
-    };
-    let value = FieldValue::parse(&value).filter(|value| !value.as_bytes().is_empty())?;
-    Some(match is_set {
-        true => ConstantLine::set(name.clone(), value),
-        false => ConstantLine::append(name.clone(), value),
-    })
 }

@@ -2,10 +2,12 @@
 
 mod change;
 mod compile;
+mod constant;
 mod filter;
 mod merge;
 mod part;
 mod resolve;
+mod shorten;
 mod sight;
 
 use std::sync::Arc;
