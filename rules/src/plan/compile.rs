@@ -13,7 +13,7 @@ use super::{
     shorten::shorten,
     sight::{assign_sights, compare_kept},
 };
-use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Template, Tree};
+use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Tree};
 
 /// Compiles the rules of one hook. `captures`: one of them asks for what a regex has found.
 pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> Part {
