@@ -59,6 +59,16 @@ fn turn(name: &str) -> u8 {
     }
 }
 
+/// The hook with this turn, as the language calls it.
+pub(crate) fn name_at(hook: Hook, turn: u8) -> &'static str {
+    match (hook, turn) {
+        (Hook::ReadRequest, FIRST_TURN) => "TXN_START_HOOK",
+        (Hook::ReadRequest, 2) => "READ_REQUEST_PRE_REMAP_HOOK",
+        (Hook::Remap, 1) => "POST_REMAP_HOOK",
+        _ => name(hook),
+    }
+}
+
 const NAMES: &[&str] = &[
     "READ_REQUEST_HDR_HOOK",
     "READ_REQUEST_PRE_REMAP_HOOK",

@@ -35,7 +35,7 @@ pub(crate) fn matcher(
     let flags_ok = findings.keep(check_flags(&matcher, flags));
     let mut odd = hints(operand, flags);
     if odd.is_empty() {
-        odd = never(name, subject, &matcher, operand);
+        odd = never(name, subject, &matcher, operand, flags.not.is_some());
     }
     odd.into_iter().for_each(|finding| findings.push(finding));
     flags_ok.map(|()| matcher)
@@ -79,7 +79,7 @@ fn regex(
     if text.len() < 2 || !text.ends_with('/') {
         return Err(unclosed(operand, '/'));
     }
-    regexes.compile(&operand.part(1..text.len() - 1), flags.nocase.is_some())
+    regexes.compile(&operand.part(1..text.len() - 1), flags)
 }
 
 /// Any operand but a regex.

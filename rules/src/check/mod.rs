@@ -1,6 +1,7 @@
 //! Names, operands and hooks: what a line means, or why it means nothing here.
 
 mod braceless;
+mod capture;
 mod condition;
 mod field;
 mod hook;

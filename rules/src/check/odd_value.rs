@@ -79,22 +79,8 @@ fn never_filled_in(value: &Word) -> Option<Diagnostic> {
         let message = "nothing is filled in without braces";
         return Some(Diagnostic::warning(value.at_part(part), message).hint(variable));
     }
-    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
-    let bytes = text.as_bytes();
-    text.match_indices('$').find_map(|(place, _)| {
-        let next = bytes.get(place + 1);
-        let at = value.at_part(place..(place + 2).min(text.len()));
-        if next == Some(&b'{') {
-            let problem = Diagnostic::warning(at, "${ is text: nothing is filled in");
-            return Some(problem.hint("variables are written %{NAME}"));
-        }
-        let after = bytes.get(place + 2);
-        // `$10` and `$1.50` are prices.
-        let is_price =
-            is_digit(after) || matches!(after, Some(b'.' | b',')) && is_digit(bytes.get(place + 3));
-        let digit = next.filter(|byte| byte.is_ascii_digit() && !is_price)?;
-        let digit = char::from(*digit);
-        let problem = Diagnostic::warning(at, format!("${digit} is text: nothing is filled in"));
-        Some(problem.hint(format!("what a regex has found is %{{LAST-CAPTURE:{digit}}}")))
-    })
+    let place = text.find("${")?;
+    let at = value.at_part(place..place + 2);
+    let problem = Diagnostic::warning(at, "${ is text: nothing is filled in");
+    Some(problem.hint("variables are written %{NAME}"))
 }

@@ -8,6 +8,7 @@ use crate::{
     diagnostic::Diagnostic,
     lex::Word,
     limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX, REGEX_SIZES, REGEXES_BYTES_MAX},
+    parse::ConditionFlags,
 };
 
 /// Compiles the regexes of a file, until they take too much together.
@@ -23,11 +24,11 @@ impl Regexes {
     pub(crate) fn compile(
         &mut self,
         word: &Word,
-        nocase: bool,
+        flags: &ConditionFlags,
     ) -> Result<Option<Regex>, Diagnostic> {
-        check_features(word)?;
+        check_features(word, flags.not.is_some())?;
         // As a part of the pattern, so that two regexes with the same text are the same.
-        let flags = if nocase { "(?i)" } else { "" };
+        let flags = if flags.nocase.is_some() { "(?i)" } else { "" };
         let pattern = format!("{flags}{}", word.as_str());
         // The crate does not say how large a regex is, but stops where it would become too large.
         for size in REGEX_SIZES {
@@ -72,7 +73,7 @@ fn not_a_regex(word: &Word, error: &regex::Error) -> Diagnostic {
 }
 
 /// Walks the pattern as PCRE would, on the look-out for what is different.
-fn check_features(word: &Word) -> Result<(), Diagnostic> {
+fn check_features(word: &Word, negated: bool) -> Result<(), Diagnostic> {
     let text = word.as_str();
     let mut place = 0;
     let mut class_from = None;
@@ -86,7 +87,7 @@ fn check_features(word: &Word) -> Result<(), Diagnostic> {
         };
         if let Some((len, message, hint)) = problem {
             let part = place..(place + len).min(text.len());
-            let hint = without_look_ahead(text).unwrap_or_else(|| hint.to_owned());
+            let hint = without_look_ahead(text, negated).unwrap_or_else(|| hint.to_owned());
             return Err(Diagnostic::error(word.at_part(part), message).hint(hint));
         }
         match character {
@@ -106,21 +107,30 @@ fn check_features(word: &Word) -> Result<(), Diagnostic> {
 }
 
 /// The usual ways to say that something must not be there.
-fn without_look_ahead(pattern: &str) -> Option<String> {
+fn without_look_ahead(pattern: &str, negated: bool) -> Option<String> {
     let between = |begin: &str, end: &str| pattern.strip_prefix(begin)?.strip_suffix(end);
-    let inside = between("^((?!", ").)*$")
-        .or_else(|| between("^(?:(?!", ").)*$"))
-        .map(|inside| inside.to_owned())
-        .or_else(|| {
-            let ends = [").*$", ").*", ").+$", ").+", ")"];
-            let inside = ends.into_iter().find_map(|end| between("^(?!", end))?;
-            let anywhere = inside.strip_prefix(".*").map(str::to_owned);
-            Some(anywhere.unwrap_or_else(|| format!("^{inside}")))
-        })?;
-    // What has parentheses may end elsewhere.
-    let is_plain = !inside.is_empty() && !inside.contains(['(', ')']);
-    (is_plain && !(inside.starts_with('^') && inside.contains('|')))
-        .then(|| format!("/{inside}/ [NOT] says the same"))
+    let inside = match between("^((?!", ").)*$").or_else(|| between("^(?:(?!", ").)*$")) {
+        Some(inside) => inside.to_owned(),
+        None => {
+            // Not with `.+`, which an empty text has no match of.
+            let inside = [").*$", ").*", ")"].into_iter().find_map(|end| between("^(?!", end))?;
+            // `^` and `.*` would be those of the first alternative alone.
+            anywhere_or_first(inside).filter(|inside| !inside.contains('|'))?
+        }
+    };
+    // What has parentheses may end elsewhere; what is found in an empty text is found at the end,
+    // where the pattern does not look.
+    let is_plain = !inside.contains(['(', ')']);
+    let needs_text = |regex: Regex| !regex.is_match(b"");
+    let is_same = is_plain && build(&inside, REGEX_BYTES_MAX).is_ok_and(needs_text);
+    let flag = if negated { "without [NOT]" } else { "[NOT]" };
+    is_same.then(|| format!("/{inside}/ {flag} says the same"))
+}
+
+/// `.*a` is found anywhere, `a` at the beginning.
+fn anywhere_or_first(inside: &str) -> Option<String> {
+    let anywhere = inside.strip_prefix(".*?").or_else(|| inside.strip_prefix(".*"));
+    Some(anywhere.map_or_else(|| format!("^{inside}"), str::to_owned))
 }
 
 /// How long it is, what is wrong and what to do instead; and how far to go on.

@@ -2,7 +2,7 @@
 
 use crate::{
     ast::{Branch, Compare, Matcher, Rule, Step, Test, Tree, Variable},
-    check::hook,
+    check::{capture::look_for_dollars, hook},
     diagnostic::{Diagnostic, Findings},
 };
 
@@ -18,14 +18,16 @@ enum Constant {
 pub(crate) fn look_for_unreachable(rules: &[Rule], findings: &mut Findings) {
     let mut ended: Vec<&Rule> = Vec::new();
     for rule in rules {
-        if let Some(last) = ended.iter().find(|last| last.hook == rule.hook) {
-            let (line, name) = (last.at.line, hook::name(rule.hook));
+        let place = (rule.hook, rule.turn);
+        if let Some(last) = ended.iter().find(|last| (last.hook, last.turn) == place) {
+            let (line, name) = (last.at.line, hook::name_at(rule.hook, rule.turn));
             let message = format!("never reached: the rule of line {line} ends all of {name}");
             let hint = "it has the flag [L] and no condition that could fail";
             findings.push(Diagnostic::warning(rule.at, message).hint(hint));
             continue;
         }
         look_at_branches(&rule.branches, findings);
+        look_for_dollars(&rule.branches, findings);
         if always_ends(rule) {
             ended.push(rule);
         }
@@ -156,8 +158,9 @@ fn equal_text(test: &Test) -> Option<String> {
 }
 
 fn contradict(one: &Test, other: &Test) -> bool {
-    // Two looks at chance, or at a list of values, are two values.
-    if other.negated || one.subject != other.subject || matches!(one.subject, Variable::Random(_)) {
+    // Two looks at chance are two values; so are captures with another regex between them.
+    let changes = matches!(one.subject, Variable::Random(_) | Variable::LastCapture(_));
+    if changes || other.negated || one.subject != other.subject {
         return false;
     }
     match (&one.matcher, &other.matcher) {

@@ -57,10 +57,24 @@ fn the_hint_for_what_must_not_be_there_is_a_condition_that_says_so() {
         ("^(?!foo)bar", GENERAL),
         ("^(?!a)(?!b)", GENERAL),
         ("a(?=b)", GENERAL),
+        // `b` is looked for at the beginning alone.
+        ("^(?!.*a|b).*$", GENERAL),
+        ("^(?!.*?bot)", "/bot/ [NOT] says the same"),
+        ("^(?!.**bot)", GENERAL),
+        // An empty text has no match of `.+`, and none of `bot` either.
+        ("^(?!.*bot).+$", GENERAL),
+        ("^(?!foo).+", GENERAL),
+        // At the end of a text it is not looked for.
+        ("^((?!a*).)*$", GENERAL),
+        ("^((?!a|$).)*$", GENERAL),
     ] {
         let found = findings(&format!("cond %{{HEADER:A}} /{pattern}/\nno-op"), Scope::Route);
         let hinted = found.first().and_then(|found| found.split_once(" | ")).map(|(_, hint)| hint);
         assert!(hinted.is_some_and(|hinted| hinted.starts_with(hint)), "{pattern}: {found:?}");
+        let text = format!("cond %{{HEADER:A}} /{pattern}/ [NOT]\nno-op");
+        let found = findings(&text, Scope::Route);
+        let hint = hint.replace("[NOT]", "without [NOT]");
+        assert!(found[0].contains(&format!("| {hint}")), "{pattern} [NOT]: {found:?}");
     }
 }
 

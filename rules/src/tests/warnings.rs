@@ -23,7 +23,7 @@ fn what_is_hardly_meant_is_a_warning() {
         ("cond %{CACHE} =hit / no-op", &["1:15+4 CACHE is never \"hit\""]),
         ("cond %{IP:CLIENT} =10.0.0.0/8 / no-op", &["1:19+11 \"10.0.0.0/8\" is no address"]),
         ("cond %{URL:SCHEME} =https / no-op", &["1:20+6 URL:SCHEME is never"]),
-        ("cond %{URL:PATH} =/a / no-op", &["1:18+3 PATH has no slash"]),
+        ("cond %{URL:PATH} =/a / no-op", &["1:18+3 PATH hardly ever"]),
         ("cond %{METHOD} =\"\" / no-op", &["1:16+3 a method is never empty"]),
         ("cond %{NOW:HOUR} =24 / no-op", &["1:18+3 never so: the value is 0 to 23"]),
         ("cond %{NOW:MONTH} >11 / no-op", &["1:19+3 never so: the value is 0 to 11"]),
@@ -42,6 +42,10 @@ fn what_is_hardly_meant_is_a_warning() {
         ("no-op [L] / cond %{METHOD} =A / no-op", &["2:1+17 never reached: the rule of line 1"]),
         ("cond %{TRUE} [L] / no-op / cond %{TRUE} / no-op", &["3:1+12 never reached"]),
         ("cond %{METHOD} =A [L] / no-op / cond %{TRUE} / no-op", &[]),
+        (
+            "cond %{POST_REMAP_HOOK} / no-op [L] / cond %{POST_REMAP_HOOK} / no-op",
+            &["3:1+23 never reached: the rule of line 1 ends all of POST_REMAP_HOOK"],
+        ),
         ("cond %{TRUE} / no-op / else / no-op", &["4:1+5 never reached: a branch"]),
         ("no-op / elif / cond %{METHOD} =A / no-op", &["4:1+5 never reached: a branch"]),
     ] {
@@ -56,10 +60,9 @@ fn what_is_hardly_meant_is_a_warning() {
     }
 }
 
-/// Each with what is meant; behind the condition stands `no-op`.
 #[test]
 fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
-    for (condition, finding) in [
+    each_is_one_warning(&[
         ("IP:CLIENT} =2001:DB8::1", "19+12 addresses are compared as texts, and | 2001:db8::1;"),
         ("IP:CLIENT} =2001:db8:0:0::1", "19+16 addresses are compared as | {2001:db8:0:0::1}"),
         ("IP:CLIENT} =::ffff:10.0.0.1", "19+16 addresses are compared as texts | 10.0.0.1;"),
@@ -75,34 +78,33 @@ fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
         ("CIDR:8,32} (10.0.0.0,2001:db8:1::)", "29+12 only 32 bits | =2001:db8::"),
         ("CIDR} =2001:DB8::", "14+11 addresses are compared as texts | 2001:db8::"),
         ("CIDR} =localhost", "14+10 \"localhost\" is no address | 10.0.0.0"),
-        ("URL:PATH} /^\\/x/", "18+6 PATH has no slash at its | leave the first slash out"),
-        ("URL:PATH} (a,/b)", "21+2 PATH has no slash at its | leave the first slash out"),
-        ("URL:PATH} =\"/a\" [PRE]", "18+5 PATH has no slash at its | leave the first slash out"),
-        ("URL:PATH} =/a [PRE]", "18+9 the bracket belongs to the text | =\"/a\" [PRE]"),
-        ("URL:PATH} =a[PRE]", "18+7 the bracket belongs to the text | a blank"),
-        ("URL:PATH} =a?b", "18+4 PATH ends before the question mark | QUERY"),
-        ("URL:QUERY} =?a", "19+3 QUERY has no question mark | leave it out"),
-        ("URL:QUERY} /^\\?a/", "19+6 QUERY has no question mark | leave it out"),
-        ("URL} =https://a/", "13+11 a whole URL begins with | http://a/"),
-        ("CLIENT-URL} /^https:/", "20+9 a whole URL begins with | http alone"),
-        ("CLIENT-URL} =/a", "20+3 a whole URL begins with | PATH"),
+        (
+            "URL:PATH} /^\\/(a|[)])[b|[:digit:]|\\|]\\|/",
+            "18+30 PATH hardly ever begins | unless that",
+        ),
         ("CACHE} (hit,miss)", "16+3 CACHE is never \"hit\" | hit-stale or hit-fresh"),
         ("CACHE} (mis,none)", "16+3 CACHE is never \"mis\" | miss"),
         ("CACHE} =HIT-FRESH", "15+10 CACHE is never \"HIT-FRESH\" | hit-fresh"),
         ("CACHE} =stale [PRE]", "15+6 CACHE never begins with \"stale\" | one of none, miss"),
         ("CACHE} /^hit$/", "15+7 CACHE never has a match | one of none, miss"),
-        ("URL:SCHEME} /https/", "20+7 URL:SCHEME never has a match | always http"),
+        (
+            "URL:SCHEME} =https",
+            "20+6 URL:SCHEME is never | http, so this never holds: leave out what",
+        ),
+        (
+            "URL:SCHEME} =https [NOT]",
+            "20+6 URL:SCHEME is | so this always holds: leave the condition",
+        ),
+        (
+            "METHOD} =\"\"",
+            "16+3 a method is never empty | so this never holds: leave out what hangs",
+        ),
+        (
+            "METHOD} =\"\" [NOT]",
+            "16+3 a method is never | so this always holds: leave the condition",
+        ),
         ("INBOUND:IP-FAMILY} =v6", "27+3 INBOUND:IP-FAMILY is never | one of ipv4, ipv6"),
         ("INBOUND:IPV6} =ipv4", "22+5 INBOUND:IPV6 is never | did you mean ipv6?"),
-        ("METHOD} =get", "16+4 methods are written in capitals | GET"),
-        ("METHOD} (GET,head)", "21+4 methods are written in capitals | HEAD"),
-        ("METHOD} =GET,HEAD", "16+9 \"GET,HEAD\" is no method | (GET,HEAD)"),
-        ("METHOD} ='GET'", "16+6 the quotes belong to the text | \"GET\""),
-        ("URL:HOST} =Example.ORG", "18+12 clients ask for hosts in | example.org, or"),
-        ("URL:HOST} =.Example.ORG [SUF]", "18+13 clients ask for hosts in | .example.org, or"),
-        ("URL:HOST} =a.org:8080", "18+11 HOST has no port | PORT"),
-        ("URL:HOST} =http://a.org/", "18+14 HOST is the name alone | a.org"),
-        ("NEXT-HOP:HOST} =A.org", "23+6 the origin's name is kept in small | a.org"),
         ("STATE-INT8:0} (300,7)", "23+3 never so: the value is 0 to 255 | "),
         ("RANDOM:9} (7,8,9)", "23+1 never so: the value is 0 to 8 | "),
         ("TXN-COUNT} <1", "19+2 never so: the value is 1 or more | "),
@@ -113,9 +115,43 @@ fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
         ("HEADER:A} =foo$", "18+5 compared with this text, signs | /foo$/"),
         ("HEADER:A} =a.*b", "18+5 compared with this text, signs | /a.*b/"),
         ("HEADER:A} =\"^a b\"", "18+7 compared with this text, signs | /^a b/"),
-        ("METHOD} #why", "16+4 compared with this text | a comment stands"),
         ("HEADER:A} =%HEADER:Host", "18+13 compared with this text: | of operators"),
-    ] {
+    ]);
+}
+
+#[test]
+fn what_a_method_or_a_part_of_a_url_never_is_is_a_warning_with_the_form_that_is() {
+    each_is_one_warning(&[
+        ("URL:PATH} /^\\/x/", "18+6 PATH hardly ever begins | leave the first slash out"),
+        ("URL:PATH} (a,/b)", "21+2 PATH hardly ever begins | leave the first slash out"),
+        ("URL:PATH} =\"/a\" [PRE]", "18+5 PATH hardly ever begins | leave the first slash out"),
+        ("URL:PATH} =/a [PRE]", "18+9 the bracket belongs to the text | =\"/a\" [PRE]"),
+        ("URL:PATH} =a[PRE]", "18+7 the bracket belongs to the text | a blank"),
+        ("URL:PATH} =a?b", "18+4 PATH ends before the question mark | QUERY"),
+        ("URL:QUERY} =?a", "19+3 QUERY hardly ever begins | leave the first one"),
+        ("URL:QUERY} /^\\?a/", "19+6 QUERY hardly ever begins | leave the first one"),
+        ("URL} =https://a/", "13+11 a whole URL begins with | http://a/"),
+        ("CLIENT-URL} /^https:/", "20+9 a whole URL begins with | http alone"),
+        ("URL:PATH} /^\\//", "18+5 PATH hardly ever begins | unless that is meant"),
+        ("CLIENT-URL} =/a", "20+3 a whole URL begins with | PATH"),
+        ("URL:SCHEME} /https/", "20+7 URL:SCHEME never has a match | always http, so this never"),
+        ("URL:SCHEME} /s$/ [NOT]", "20+4 URL:SCHEME never has | so this always holds: leave the"),
+        ("METHOD} =get", "16+4 methods are written in capitals | GET"),
+        ("METHOD} (GET,head)", "21+4 methods are written in capitals | HEAD"),
+        ("METHOD} =GET,HEAD", "16+9 \"GET,HEAD\" is no method | (GET,HEAD)"),
+        ("METHOD} ='GET'", "16+6 the quotes belong to the text | \"GET\""),
+        ("URL:HOST} =Example.ORG", "18+12 clients ask for hosts in | example.org, or"),
+        ("URL:HOST} =.Example.ORG [SUF]", "18+13 clients ask for hosts in | .example.org, or"),
+        ("URL:HOST} =a.org:8080", "18+11 HOST has no port | PORT"),
+        ("URL:HOST} =http://a.org/", "18+14 HOST is the name alone | a.org"),
+        ("NEXT-HOP:HOST} =A.org", "23+6 the origin's name is kept in small | a.org"),
+        ("METHOD} #why", "16+4 compared with this text | a comment stands"),
+    ]);
+}
+
+/// Each with what is meant; behind the condition stands `no-op`.
+fn each_is_one_warning(cases: &[(&str, &str)]) {
+    for (condition, finding) in cases {
         let text = format!("cond %{{{condition}\nno-op");
         let found = findings(&text, Scope::Route);
         assert_eq!(found.len(), 1, "{condition}: {found:#?}");
@@ -140,9 +176,6 @@ fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
         ("set-body 'b'", "1:10+3 single quotes belong | double quotes: \"b\""),
         ("set-redirect 302 'http://a/'", "1:18+11 single quotes | \"http://a/\""),
         ("add-header A DENY always", "1:19+6 the value becomes | leave `always` out"),
-        ("set-header A $1", "1:14+2 $1 is text | %{LAST-CAPTURE:1}"),
-        ("set-redirect 302 http://a/$2/b", "1:27+2 $2 is text | %{LAST-CAPTURE:2}"),
-        ("set-destination PATH \"a/$0.html\"", "1:25+2 $0 is text | %{LAST-CAPTURE:0}"),
         ("set-header A \"a ${HEADER:B}\"", "1:17+2 ${ is text | %{NAME}"),
         ("set-header A %HEADER:Host", "1:14+12 nothing is filled in | %{HEADER:Host}"),
         ("set-header A \"b %METHOD c\"", "1:17+7 nothing is filled in | %{METHOD}"),
@@ -162,13 +195,67 @@ fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
         "set-header A 'b'c",
         "set-header A always",
         "set-header A \"b always\"",
-        "set-header A \"$10, $1.50, US$, 5$ or $\"",
+        "set-header A \"costs $5, $10, $1.50, US$, 5$ or $\"",
         "set-header A %20%ID5",
         "set-header A 100%",
         "set-header A %{METHOD}",
         "set-body \"function f() { return `${x} $1`; }\"",
     ] {
         assert_eq!(findings(line, Scope::Route), [""; 0], "{line}");
+    }
+}
+
+/// Each behind a regex with two groups.
+#[test]
+fn a_group_of_a_regex_of_the_rule_in_the_manner_of_others_is_a_warning() {
+    const REGEX: &str = "cond %{CLIENT-URL:PATH} /^(a)\\/(b)/\n";
+    for (lines, finding) in [
+        ("set-header A $1", "2:1+15 $1 is text | %{LAST-CAPTURE:1}"),
+        ("add-header A \"$5 or $2\" [L]", "2:1+27 $2 is text | %{LAST-CAPTURE:2}"),
+        ("set-cookie A %{METHOD}$1", "2:1+24 $1 is text | %{LAST-CAPTURE:1}"),
+        ("add-cookie A $1", "2:1+15 $1 is text | %{LAST-CAPTURE:1}"),
+        ("set-redirect 302 http://a/$2/b", "2:1+30 $2 is text | %{LAST-CAPTURE:2}"),
+        ("set-destination PATH \"a/$0.html\"", "2:1+32 $0 is text | %{LAST-CAPTURE:0}"),
+        ("if\ncond %{METHOD} =A\nset-header A $2\nendif", "4:1+15 $2 is text | :2}"),
+        ("no-op\nelse\nset-header A $1", "4:1+15 $1 is text | %{LAST-CAPTURE:1}"),
+    ] {
+        let found = findings(&format!("{REGEX}{lines}"), Scope::Route);
+        assert_eq!(found.len(), 1, "{lines}: {found:#?}");
+        let (begin, hint) = finding.split_once(" | ").expect("a finding and its hint");
+        assert!(found[0].starts_with(begin) && found[0].ends_with(hint), "{lines}: {found:?}");
+        // A rule without a regex has no groups.
+        let other = format!("cond %{{CLIENT-URL:PATH}} =a\n{lines}");
+        assert_eq!(findings(&other, Scope::Route), [""; 0], "{other}");
+    }
+    for line in [
+        "set-header A \"costs $5\"",
+        "set-header A \"$3\"",
+        "set-header A \"$10, $1.50, $1,50, US$, 2$ or $\"",
+        "set-body \"$1\"",
+    ] {
+        assert_eq!(findings(&format!("{REGEX}{line}"), Scope::Route), [""; 0], "{line}");
+    }
+    let nested = "if\ncond %{HEADER:B} =b [OR]\ncond %{GROUP} [NOT]\ncond %{HEADER:A} /(a)/\n\
+                  cond %{GROUP:END}\nset-header A $1\nendif";
+    let found = findings(nested, Scope::Route);
+    assert!(found.len() == 1 && found[0].starts_with("6:1+15 $1 is text"), "{found:?}");
+}
+
+/// `[L]` ends the hook of its name, not the others at the same point of the flow.
+#[test]
+fn a_rule_ends_only_the_hook_of_its_name() {
+    let names = ["TXN_START_HOOK", "READ_REQUEST_HDR_HOOK", "READ_REQUEST_PRE_REMAP_HOOK"];
+    for first in names {
+        for second in names {
+            let text = format!("cond %{{{first}}}\nno-op [L]\ncond %{{{second}}}\nno-op");
+            let found = findings(&text, Scope::Server);
+            let ends = format!("ends all of {first} | ");
+            let is_right = match first == second {
+                true => found.len() == 1 && found[0].contains(&ends),
+                false => found.is_empty(),
+            };
+            assert!(is_right, "{text}: {found:?}");
+        }
     }
 }
 
@@ -201,6 +288,10 @@ fn an_operand_that_may_occur_is_no_warning() {
         "CIDR:8} =10. [PRE]",
         "URL:PATH} /^\\/?x/",
         "URL:PATH} /\\/x/",
+        "URL:PATH} /^\\/|^old/",
+        "URL:PATH} /^\\/[^]|]\\(|old/",
+        "URL:QUERY} /^\\?|^a/",
+        "URL} /^https:|^http:/",
         "URL:PATH} =\"/x/\" [MID]",
         "URL:PATH} =\"\"",
         "URL:QUERY} =a?b",
@@ -246,9 +337,12 @@ fn what_makes_sense_is_no_warning() {
         "cond %{METHOD} =A / cond %{METHOD} =a [NOCASE] / no-op",
         "cond %{NOW} <5 / cond %{NOW} >3 / no-op",
         "cond %{RANDOM:9} =1 / cond %{RANDOM:9} =2 / no-op",
+        "cond %{HEADER:A} /(.)/ / cond %{LAST-CAPTURE:1} =a / cond %{HEADER:B} /(.)/ \
+         / cond %{LAST-CAPTURE:1} =b / no-op",
         "cond %{FALSE} [OR] / cond %{METHOD} =A / no-op",
         "cond %{METHOD} =A / no-op [L] / cond %{METHOD} =B / no-op",
         "no-op [L] / cond %{SEND_RESPONSE_HDR_HOOK} / no-op",
+        "no-op [L] / cond %{POST_REMAP_HOOK} / no-op",
         "cond %{METHOD} =A / no-op [L] / else / no-op / cond %{TRUE} / no-op",
         "cond %{IP:SERVER} =\"\" / no-op",
         "cond %{HEADER:A} =\"\" / no-op",

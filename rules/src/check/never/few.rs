@@ -1,6 +1,6 @@
 //! Values of which there are few.
 
-use super::{How, Problem};
+use super::{How, Problem, without_it};
 use crate::{
     ast::{Compare, ConnectionPart, UrlPart, Variable},
     check::suggest::nearest,
@@ -44,13 +44,13 @@ pub(super) fn never(name: &Word, values: &[&str], how: How, text: &str) -> Optio
         Compare::Extension => "never has the ending",
         _ => "is never",
     };
-    Some((format!("{} {verb} {text:?}", name.as_str()), instead(values, text)))
+    Some((format!("{} {verb} {text:?}", name.as_str()), instead(values, text, how.negated)))
 }
 
 /// Which of the values may be meant.
-pub(super) fn instead(values: &[&str], text: &str) -> String {
+pub(super) fn instead(values: &[&str], text: &str, negated: bool) -> String {
     if let [only] = values {
-        return format!("it is always {only}: leave the condition out");
+        return format!("it is always {only}, {}", without_it(negated));
     }
     let lower = text.to_ascii_lowercase();
     let begin_so: Vec<&str> =

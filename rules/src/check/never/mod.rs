@@ -18,4 +18,15 @@ type Problem = (String, String);
 struct How {
     compare: Compare,
     nocase: bool,
+    /// `[NOT]`
+    negated: bool,
+}
+
+/// What to do about a condition that is the same for every request. `[OR]` and groups decide what
+/// that means for the rule.
+fn without_it(negated: bool) -> &'static str {
+    match negated {
+        true => "so this always holds: leave the condition out, unless it is joined with [OR]",
+        false => "so this never holds: leave out what hangs on it",
+    }
 }

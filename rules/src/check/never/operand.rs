@@ -2,7 +2,7 @@
 
 use regex::bytes::Regex;
 
-use super::{How, Problem, address, few, number, url};
+use super::{How, Problem, address, few, number, url, without_it};
 use crate::{
     ast::{Compare, Matcher, Variable},
     check::{set::members, variable::Kind},
@@ -10,12 +10,14 @@ use crate::{
     lex::Word,
 };
 
-/// Warnings of an operand that can be read; `name` is what stands in the condition's braces.
+/// Warnings of an operand that can be read; `name` is what stands in the condition's braces,
+/// `negated` that the condition has `[NOT]`.
 pub(crate) fn never(
     name: &Word,
     subject: &Variable,
     matcher: &Matcher,
     operand: &Word,
+    negated: bool,
 ) -> Vec<Diagnostic> {
     let warn = |(word, (message, hint)): (Word, Problem)| {
         let problem = Diagnostic::warning(word.at, message);
@@ -28,9 +30,10 @@ pub(crate) fn never(
                 let member = word.as_str().parse().ok();
                 member.and_then(|member| number::never(subject, Compare::Equal, member))
             }
-            Matcher::Regex(regex) => of_regex(name, subject, regex),
+            Matcher::Regex(regex) => of_regex(name, subject, regex, negated),
             Matcher::Text { how, nocase, .. } | Matcher::TextSet { how, nocase, .. } => {
-                of_text(name, subject, How { compare: *how, nocase: *nocase }, word.as_str())
+                let how = How { compare: *how, nocase: *nocase, negated };
+                of_text(name, subject, how, word.as_str())
             }
             Matcher::Is | Matcher::Ranges(_) => None,
         };
@@ -98,11 +101,11 @@ fn of_order(subject: &Variable, text: &str) -> Option<Problem> {
     })
 }
 
-fn of_regex(name: &Word, subject: &Variable, regex: &Regex) -> Option<Problem> {
+fn of_regex(name: &Word, subject: &Variable, regex: &Regex, negated: bool) -> Option<Problem> {
     if let Some(values) = few::values_of(subject) {
         let holds = values.iter().any(|value| regex.is_match(value.as_bytes()));
         let message = || format!("{} never has a match of this regex", name.as_str());
-        return (!holds).then(|| (message(), few::instead(values, "")));
+        return (!holds).then(|| (message(), few::instead(values, "", negated)));
     }
     match subject {
         Variable::Url(_, part) => url::never_regex(part, regex.as_str()),
@@ -113,8 +116,7 @@ fn of_regex(name: &Word, subject: &Variable, regex: &Regex) -> Option<Problem> {
 /// RFC 9110 §9.1: methods are told apart by case, and all that are registered have capitals.
 fn method(how: How, text: &str) -> Option<Problem> {
     if text.is_empty() {
-        let hint = "leave the condition out".into();
-        return Some(("a method is never empty".into(), hint));
+        return Some(("a method is never empty".into(), without_it(how.negated).into()));
     }
     let upper = text.to_ascii_uppercase();
     if let Some(separator) = [',', '|', ' '].into_iter().find(|byte| text.contains(*byte)) {

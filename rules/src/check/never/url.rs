@@ -20,11 +20,13 @@ pub(super) fn never(of: UrlOf, part: &UrlPart, how: How, text: &str) -> Option<P
 }
 
 fn path_with_slash() -> Problem {
-    ("PATH has no slash at its beginning".into(), "leave the first slash out".into())
+    let message = "PATH hardly ever begins with a slash: only behind a second one, as in //a";
+    (message.into(), "leave the first slash out, unless that is meant".into())
 }
 
 fn query_with_mark() -> Problem {
-    ("QUERY has no question mark at its beginning".into(), "leave it out".into())
+    let message = "QUERY hardly ever begins with a question mark: only behind a second one";
+    (message.into(), "leave the first one out, unless that is meant".into())
 }
 
 /// `whose` says who writes it in lower case.
@@ -64,9 +66,12 @@ fn whole(how: How, text: &str) -> Option<Problem> {
     (!begins).then(|| ("a whole URL begins with http://".into(), hint))
 }
 
-/// A regex that asks at the beginning for what never stands there.
+/// A regex that asks at the beginning for what never, or hardly ever, stands there.
 pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Problem> {
     let pattern = pattern.strip_prefix("(?i)").unwrap_or(pattern);
+    if has_alternatives(pattern) {
+        return None;
+    }
     let begins = |with: &str| {
         let rest = pattern.strip_prefix('^').and_then(|rest| rest.strip_prefix(with));
         // `^\/?a` may do without it.
@@ -76,9 +81,46 @@ pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Problem> {
         UrlPart::Path if begins("\\/") => Some(path_with_slash()),
         UrlPart::Query if begins("\\?") => Some(query_with_mark()),
         UrlPart::Whole if begins("\\/") || begins("https:") => whole(
-            How { compare: Compare::Equal, nocase: false },
+            How { compare: Compare::Equal, nocase: false, negated: false },
             pattern.trim_start_matches(['^', '\\']),
         ),
         _ => None,
     }
+}
+
+/// `^a|b`: a `|` that is in no group and in no class.
+fn has_alternatives(pattern: &str) -> bool {
+    let bytes = pattern.as_bytes();
+    let (mut place, mut depth) = (0, 0_u32);
+    while let Some(byte) = bytes.get(place) {
+        match byte {
+            b'|' if depth == 0 => return true,
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b'\\' => place += 1,
+            b'[' => place = class_end(bytes, place + 1),
+            _ => {}
+        }
+        place += 1;
+    }
+    false
+}
+
+/// Where the bracket stands that ends a class. One at its beginning belongs to it.
+fn class_end(bytes: &[u8], begin: usize) -> usize {
+    let first = begin + usize::from(bytes.get(begin) == Some(&b'^'));
+    let mut place = first;
+    while let Some(byte) = bytes.get(place) {
+        match byte {
+            b']' if place > first => return place,
+            b'\\' => place += 1,
+            b'[' => {
+                let rest = bytes.get(place..).unwrap_or_default();
+                place += rest.windows(2).position(|two| two == b":]").map_or(0, |end| end + 1);
+            }
+            _ => {}
+        }
+        place += 1;
+    }
+    place
 }

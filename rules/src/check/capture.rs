@@ -1,0 +1,90 @@
+//! `$1`, as other languages write what a regex has found. Here it is text, which may be a price: so
+//! only a group that a regex of the rule has is taken to be meant.
+
+use crate::{
+    ast::{Branch, Matcher, Operator, Part, Step, Template, Test, Tree},
+    diagnostic::{Diagnostic, Findings},
+};
+
+/// Warns of `$1` in values of a rule.
+pub(crate) fn look_for_dollars(rule: &[Branch], findings: &mut Findings) {
+    let group_count = group_count(rule);
+    if group_count > 0 {
+        look_at(rule, group_count, findings);
+    }
+}
+
+/// Most groups of a regex among these conditions and those within, the match itself included.
+fn group_count(branches: &[Branch]) -> usize {
+    let of_branch = |branch: &Branch| {
+        let own = branch.condition.as_ref().map_or(0, of_tree);
+        let inner = branch.steps.iter().map(|step| match step {
+            Step::If(branches) => group_count(branches),
+            Step::Operate(_) => 0,
+        });
+        inner.max().unwrap_or(0).max(own)
+    };
+    branches.iter().map(of_branch).max().unwrap_or(0)
+}
+
+fn of_tree(tree: &Tree) -> usize {
+    match tree {
+        Tree::Test(Test { matcher: Matcher::Regex(regex), .. }) => regex.captures_len(),
+        Tree::Test(_) => 0,
+        Tree::And(first, next) | Tree::Or(first, next) => of_tree(first).max(of_tree(next)),
+        Tree::Not(tree) => of_tree(tree),
+    }
+}
+
+fn look_at(branches: &[Branch], group_count: usize, findings: &mut Findings) {
+    for step in branches.iter().flat_map(|branch| &branch.steps) {
+        let operation = match step {
+            Step::Operate(operation) => operation,
+            Step::If(branches) => {
+                look_at(branches, group_count, findings);
+                continue;
+            }
+        };
+        let group = value_of(&operation.operator).and_then(|value| group_in(value, group_count));
+        if let Some(group) = group {
+            let message = format!("${group} is text: nothing is filled in");
+            let hint = format!("what a regex has found is %{{LAST-CAPTURE:{group}}}");
+            findings.push(Diagnostic::warning(operation.at, message).hint(hint));
+        }
+    }
+}
+
+/// A body is left out: it may be a script.
+fn value_of(operator: &Operator) -> Option<&Template> {
+    match operator {
+        Operator::SetHeader(_, value)
+        | Operator::AddHeader(_, value)
+        | Operator::SetCookie(_, value)
+        | Operator::AddCookie(_, value)
+        | Operator::SetDestination { value, .. }
+        | Operator::SetRedirect { location: value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+fn group_in(value: &Template, group_count: usize) -> Option<usize> {
+    value.parts.iter().find_map(|part| match part {
+        Part::Text(text) => group_in_text(text, group_count),
+        Part::Variable(_) => None,
+    })
+}
+
+/// `$10` and `$1.50` are prices all the same.
+fn group_in_text(text: &[u8], group_count: usize) -> Option<usize> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    text.windows(2).enumerate().find_map(|(place, two)| {
+        let &[b'$', digit @ b'0'..=b'9'] = two else {
+            return None;
+        };
+        let after = text.get(place + 2);
+        let is_price =
+            is_digit(after) || matches!(after, Some(b'.' | b',')) && is_digit(text.get(place + 3));
+        let group = usize::from(digit - b'0');
+        (!is_price && group < group_count).then_some(group)
+    })
+}
