@@ -2,7 +2,7 @@
 
 use forebay_http::edit::{EditError, FieldValue};
 
-use super::{done_if, expand_value, of_edit};
+use super::{done_if, of_edit, value::expand_value};
 use crate::{
     ast::Template,
     run::{Outcome, Stage, Surroundings, Texts, cookie},

@@ -1,20 +1,24 @@
 //! What an operator does.
 
 mod cookies;
+mod fields;
 mod filter;
 mod switch;
 mod url;
+mod value;
 
-use forebay_http::edit::{EditError, FieldName, FieldValue};
+use forebay_http::edit::{EditError, FieldValue};
 
 use self::{
     cookies::{remove_cookie, set_cookie},
+    fields::header,
     filter::filter,
     switch::switch,
     url::{filter_query, set_destination, set_location},
+    value::{expand, expand_value},
 };
-use super::{Effects, Outcome, Stage, Surroundings, Texts, look::look};
-use crate::ast::{Operator, Part, Template};
+use super::{Effects, Outcome, Stage, Surroundings, Texts};
+use crate::ast::{Operator, Template};
 
 /// Does it. What it was given stays in `texts.value`.
 pub(super) fn operate<S: Surroundings>(
@@ -66,35 +70,6 @@ pub(super) fn operate<S: Surroundings>(
     }
 }
 
-fn header<S: Surroundings>(
-    name: &FieldName,
-    template: &Template,
-    is_set: bool,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-) -> Outcome {
-    if !expand_value(template, stage, texts) {
-        return refuse(name, is_set, stage);
-    }
-    match FieldValue::parse(&texts.value) {
-        None => refuse(name, is_set, stage),
-        Some(value) if value.as_bytes().is_empty() => Outcome::Nothing,
-        Some(value) if is_set => match stage.fields.set(name, value) {
-            Ok(_) => Outcome::Done,
-            Err(_) => refuse(name, is_set, stage),
-        },
-        Some(value) => of_edit(stage.fields.append(name, value)),
-    }
-}
-
-/// A value that cannot be set: what a client has sent under that name does not stand for it.
-fn refuse<S>(name: &FieldName, is_set: bool, stage: &mut Stage<'_, '_, S>) -> Outcome {
-    if is_set {
-        stage.fields.remove_all(name);
-    }
-    Outcome::Failed
-}
-
 fn set_reason<S: Surroundings>(
     template: &Template,
     stage: &mut Stage<'_, '_, S>,
@@ -110,37 +85,6 @@ fn set_reason<S: Surroundings>(
     }
     effects.reason = Some(texts.keep_value());
     Outcome::Done
-}
-
-/// Fills in a template: into `texts.value`. False if that becomes larger than it may.
-fn expand<S: Surroundings>(
-    template: &Template,
-    bytes_max: u32,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-) -> bool {
-    texts.value.clear();
-    for part in &template.parts {
-        match part {
-            Part::Text(text) => texts.value.extend_from_slice(text),
-            Part::Variable(variable) => {
-                let Texts { value, sight, captured, .. } = texts;
-                look(variable, stage, sight, captured).write(value);
-            }
-        }
-        if texts.value.len() > bytes_max as usize {
-            return false;
-        }
-    }
-    true
-}
-
-fn expand_value<S: Surroundings>(
-    template: &Template,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-) -> bool {
-    expand(template, texts.limits.value_bytes_max, stage, texts)
 }
 
 fn done_if(done: bool) -> Outcome {

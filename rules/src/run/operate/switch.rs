@@ -1,6 +1,6 @@
 //! Operators that touch no text of a message.
 
-use super::expand_value;
+use super::value::expand_value;
 use crate::{
     ast::{Lifetime, Operator, Template},
     run::{Effects, Outcome, Stage, State, Surroundings, Texts},

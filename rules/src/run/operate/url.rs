@@ -1,6 +1,6 @@
 //! The URL of a request, and where a redirect leads.
 
-use super::expand_value;
+use super::value::expand_value;
 use crate::{
     ast::{Template, UrlOf, UrlPart},
     run::{Effects, Outcome, Stage, Surroundings, Texts, look::url_of},
