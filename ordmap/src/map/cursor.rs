@@ -8,7 +8,7 @@ use super::entry::{Entry, NotHeld};
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::Stop;
-use crate::tree::{Path, Way};
+use crate::tree::{Advanced, Node, Path, Way};
 
 /// Stands at an entry of a map, or nowhere.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl<'m> Cursor<'m> {
                 return Ok(None);
             };
             let leaf = reader.tree.leaf_of(&path)?;
-            let entry = hold_at(&reader, &path)?;
+            let entry = enter_at(&reader, &path, opposite(end))?;
             leaf.settle(Ok(()))?;
             Ok(Some((entry, path, epoch)))
         })?;
@@ -152,11 +152,26 @@ impl<'m> Cursor<'m> {
     }
 }
 
-fn hold_at<'m>(reader: &Reader<'m>, path: &Path) -> Result<Entry<'m>, NotHeld> {
-    let entry = reader.tree.entry_at(path)?;
+/// Holds the entry where a path ends, in a leaf that it has entered, or in which it has moved.
+#[inline]
+fn hold_at<'m>(
+    reader: &Reader<'m>,
+    leaf: &Node<'m>,
+    path: &Path,
+    way: Way,
+    is_entered: bool,
+) -> Result<Entry<'m>, NotHeld> {
+    let entry = leaf.settle(leaf.slot(path.index()))?;
+    reader.tree.prefetch(leaf, path, way, is_entered);
     let entry = Entry::hold(reader.tree.view, reader.row, entry)?;
     reader.mark(entry.seen());
     Ok(entry)
+}
+
+/// The same in a leaf that is not known yet.
+fn enter_at<'m>(reader: &Reader<'m>, path: &Path, way: Way) -> Result<Entry<'m>, NotHeld> {
+    let leaf = reader.tree.leaf_of(path)?;
+    hold_at(reader, &leaf, path, way, true)
 }
 
 /// The entry beside the one where a path ends.
@@ -167,8 +182,11 @@ fn native_step<'m>(
     way: Way,
 ) -> Result<Option<Entry<'m>>, NotHeld> {
     let leaf = reader.tree.leaf_of(path)?;
-    let is_there = reader.tree.advance(&leaf, path, way)?;
-    let entry = if is_there { Some(hold_at(reader, path)?) } else { None };
+    let entry = match reader.tree.advance(&leaf, path, way)? {
+        Advanced::Within => Some(hold_at(reader, &leaf, path, way, false)?),
+        Advanced::Beyond => Some(enter_at(reader, path, way)?),
+        Advanced::Nowhere => None,
+    };
     // No key came between while the next one was looked for: it would have replaced the leaf.
     leaf.settle(Ok(entry)).map_err(NotHeld::from)
 }
@@ -185,7 +203,7 @@ fn find<'m>(
         let Some((path, leaf, is_there)) = reader.tree.seek(key, way, may_equal)? else {
             return Ok(None);
         };
-        let entry = if is_there { Some(hold_at(reader, &path)?) } else { None };
+        let entry = if is_there { Some(enter_at(reader, &path, way)?) } else { None };
         leaf.settle(Ok(()))?;
         Ok(entry.map(|entry| (entry, path, epoch)))
     })

@@ -4,7 +4,9 @@ use forebay_shm::{Area, RobustGuard, SystemFutex};
 
 use super::{Entry, Map};
 use crate::error::MapError;
-use crate::object::{EntryLayout, KEY_BYTES_MAX, Kind, Lengths, Ref, UNIT_WORDS, VALUE_BYTES_MAX};
+use crate::object::{
+    Class, EntryLayout, KEY_BYTES_MAX, Kind, Lengths, Ref, UNIT_WORDS, VALUE_BYTES_MAX,
+};
 use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, repair};
 
 /// What must be there for a change to be made.
@@ -18,8 +20,8 @@ pub enum Expected<'e> {
     Entry(&'e Entry<'e>),
 }
 
-/// Nodes that a change may need beside its entry: what a budget has to have left.
-const SPARE_UNITS: u64 = 8 * 32;
+/// Nodes and separators that a change may need beside its entry: what a budget has to have left.
+const SPARE_UNITS: u64 = 8 * 32 + 2 * KEY_BYTES_MAX as u64 / 16;
 
 impl Map<'_> {
     /// Stores a value under a key; yes, if one was there before.
@@ -93,7 +95,8 @@ impl Map<'_> {
             return Err(MapError::ValueTooLong);
         }
         let (_guard, writer) = self.begin()?;
-        let units = EntryLayout::of(key.len(), value.len()).units() as u64;
+        let units = EntryLayout::of(key.len(), value.len()).units();
+        let units = Class::taken_units(units) as u64;
         loop {
             let position = writer.look(key)?;
             if !decide(&writer, &position)? {

@@ -32,12 +32,22 @@ const SPAN_SHIFT: u32 = 52;
 const SPAN: u8 = 254;
 const SPAN_REST: u8 = 255;
 
-/// 2^20 / size, rounded up: dividing by multiplying is exact for offsets in a chunk.
-const RECIPROCALS: [u32; CLASS_COUNT] = {
-    let mut all = [0; CLASS_COUNT];
+/// How the objects of a class lie in their chunk.
+#[derive(Clone, Copy)]
+struct Division {
+    size: u32,
+    /// 2^20 / size, rounded up: dividing by multiplying is exact for offsets in a chunk.
+    reciprocal: u32,
+    count: u32,
+}
+
+const DIVISIONS: [Division; CLASS_COUNT] = {
+    let mut all = [Division { size: 0, reciprocal: 0, count: 0 }; CLASS_COUNT];
     let mut index = 0;
     while index < CLASS_COUNT {
-        all[index] = (1_u32 << 20).div_ceil(SIZES[index] as u32);
+        let size = SIZES[index] as u32;
+        let reciprocal = (1_u32 << 20).div_ceil(size);
+        all[index] = Division { size, reciprocal, count: CHUNK_UNITS as u32 / size };
         index += 1;
     }
     all
@@ -61,6 +71,14 @@ impl Class {
     pub(crate) fn for_units(units: usize) -> Option<u8> {
         let index = SIZES.iter().position(|size| *size as usize >= units)?;
         Some(index as u8 + 1)
+    }
+
+    /// What an object of so many units takes.
+    pub(crate) fn taken_units(units: usize) -> usize {
+        match Class::for_units(units).and_then(Class::size_units) {
+            Some(size) => size,
+            None => units.next_multiple_of(CHUNK_UNITS),
+        }
     }
 
     /// Units of an object of this number's class.
@@ -140,11 +158,10 @@ impl ChunkWord {
         if number == SPAN {
             return (unit == 0).then(|| (0, self.span_chunks() * CHUNK_UNITS));
         }
-        let index = usize::from(number).wrapping_sub(1);
-        let (size, reciprocal) = (*SIZES.get(index)? as usize, RECIPROCALS[index]);
-        let object = ((unit as u32 * reciprocal) >> 20) as usize;
-        let is_whole = object < CHUNK_UNITS / size;
-        (object * size == unit && is_whole).then_some((object, size))
+        let division = DIVISIONS.get(usize::from(number).wrapping_sub(1))?;
+        let object = (unit as u32 * division.reciprocal) >> 20;
+        let is_whole = object * division.size == unit as u32 && object < division.count;
+        is_whole.then_some((object as usize, division.size as usize))
     }
 }
 

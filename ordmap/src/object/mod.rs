@@ -26,4 +26,4 @@ pub(crate) use class::{CHUNK_UNITS, CHUNK_WORDS, ChunkWord, Class};
 pub(crate) use entry::{EntryLayout, KEY_BYTES_MAX, Lengths, VALUE_BYTES_MAX};
 pub(crate) use header::{Header, Kind};
 pub(crate) use reference::{Ref, UNIT_WORDS};
-pub(crate) use view::{Seen, Stop, View, compare_words, follow, head_of, publish};
+pub(crate) use view::{Seen, Stop, View, compare_words, follow, head_of, prefetch, publish};

@@ -73,6 +73,13 @@ impl<'a> View<'a> {
         self.data.get(index)
     }
 
+    /// Asks for the first line of an object, that is about to be read.
+    #[inline]
+    pub(crate) fn prefetch(self, reference: Ref) {
+        let word = reference.unit().and_then(|unit| self.data.get(unit * UNIT_WORDS));
+        word.into_iter().for_each(prefetch);
+    }
+
     /// Begins to read an object. The reference was loaded by [`follow`].
     #[inline]
     pub(crate) fn begin(self, reference: Ref) -> Result<Seen<'a>, Stop> {
@@ -150,6 +157,19 @@ impl<'a> Seen<'a> {
         // Who frees it meanwhile raises the generation, and then this must not undo that.
         let _ = self.words[0].compare_exchange(header.word(), marked, Relaxed, Relaxed);
     }
+}
+
+/// Asks for the line of a word: who reads several lines waits for all of them together.
+#[inline]
+pub(crate) fn prefetch(word: &AtomicU64) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: it has no effect but on the caches, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = word;
 }
 
 /// The reference that a slot holds now.

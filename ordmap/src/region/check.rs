@@ -5,6 +5,7 @@ use std::fmt;
 use super::member::Member;
 use super::open::MapsError;
 use crate::error::MapError;
+use crate::names::name_of;
 use crate::shard;
 
 /// What a check found.
@@ -65,7 +66,6 @@ impl Member {
     /// A lock was not taken, or a repair met damage.
     pub fn check(&self) -> Result<CheckReport, MapError> {
         let mut report = CheckReport::default();
-        let mut owners = Vec::new();
         for name in self.map_names() {
             let name = String::from_utf8_lossy(&name).into_owned();
             let map = match self.existing_map(&name) {
@@ -73,8 +73,7 @@ impl Member {
                 Err(MapsError::Lock(error)) => return Err(error.into()),
                 Err(_) => return Err(MapError::Damaged { what: "the directory of maps" }),
             };
-            let (owner, audited) = map.audit()?;
-            owners.push(owner);
+            let audited = map.audit()?;
             report.maps += 1;
             report.entries += audited.entries;
             report.nodes += audited.nodes;
@@ -82,16 +81,23 @@ impl Member {
             let found = audited.findings.into_iter();
             report.findings.extend(found.map(|(what, at)| Finding { map: name.clone(), what, at }));
         }
-        self.check_chunks(&owners, &mut report);
+        self.check_chunks(&mut report);
         Ok(report)
     }
 
-    fn check_chunks(&self, owners: &[u16], report: &mut CheckReport) {
+    /// Is there a map of this shard, whose number plus one it is? Others may be made meanwhile.
+    fn is_live(&self, owner: u16) -> bool {
+        let shard = usize::from(owner).wrapping_sub(1);
+        let is_there = shard < self.shared().config.maps_max as usize;
+        is_there && name_of(self.shared().map_words(shard)).is_some()
+    }
+
+    fn check_chunks(&self, report: &mut CheckReport) {
         let view = self.shared().view();
         for chunk in 0..view.chunk_count() {
             match view.chunk(chunk) {
                 Some(word) if word.is_free() => report.free_chunks += 1,
-                Some(word) if !owners.contains(&word.owner()) => {
+                Some(word) if !self.is_live(word.owner()) => {
                     let what = "a chunk belongs to no map";
                     report.findings.push(Finding { map: String::new(), what, at: chunk as u64 });
                 }
@@ -102,10 +108,8 @@ impl Member {
 }
 
 impl crate::map::Map<'_> {
-    /// Its owner's number, and what an audit finds.
-    pub(crate) fn audit(&self) -> Result<(u16, shard::Audited), MapError> {
-        self.under_lock(|writer| {
-            (writer.allocator.owner, shard::audit(writer.allocator, writer.shard))
-        })
+    /// What an audit finds.
+    pub(crate) fn audit(&self) -> Result<shard::Audited, MapError> {
+        self.under_lock(|writer| shard::audit(writer.allocator, writer.shard))
     }
 }

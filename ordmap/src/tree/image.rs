@@ -66,6 +66,9 @@ impl Image {
             words[HEADS + index].store(self.heads[index], Relaxed);
             words[SLOTS + index].store(self.slots[index].word(), Relaxed);
         }
+        for word in &words[HEADS + self.count..SLOTS] {
+            word.store(u64::MAX, Relaxed);
+        }
         let kind = if self.level == 0 { Kind::Leaf } else { Kind::Inner };
         words[0].store(Header::new(reference.generation(), kind, 0).word(), Relaxed);
     }

@@ -16,13 +16,18 @@
 //! the separator below its child, which lies in the child's word 2; item 0 has none, and its head
 //! is not looked at.
 //!
+//! Heads behind the last item have all bits set, so that they need not be told from others.
+//!
 //! Only slots change once a node is named.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use crate::object::{Kind, Lengths, Ref, Seen, Stop, View, compare_words, follow, head_of};
+use crate::object::{
+    Kind, Lengths, Ref, Seen, Stop, View, compare_words, follow, head_of, prefetch,
+};
 
 pub(crate) const NODE_WORDS: usize = 64;
 pub(crate) const META: usize = 1;
@@ -90,6 +95,12 @@ impl<'a> Node<'a> {
         Ok(Node { seen, words, level, count, skip, prefix_bytes })
     }
 
+    /// Asks for all its lines, so that they come together.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.words.iter().skip(8).step_by(8).for_each(prefetch);
+    }
+
     pub(crate) fn reference(&self) -> Ref {
         self.seen.reference()
     }
@@ -144,14 +155,12 @@ impl<'a> Node<'a> {
             Ordering::Equal => {}
         }
         let head = head_of(&suffix[self.prefix_bytes..]);
-        // All heads, without a branch: their lines come together, and not one behind another.
-        let (mut less, mut equal) = (0, 0);
-        for word in &self.words[HEADS + first..HEADS + self.count] {
-            let other = word.load(Relaxed);
-            less += usize::from(other < head);
-            equal += usize::from(other == head);
-        }
-        Ok((less, equal))
+        let heads = &self.words[HEADS..SLOTS];
+        Ok(if first == 0 {
+            count_heads(heads, self.count, head)
+        } else {
+            count_heads(&heads[1..], self.count - 1, head)
+        })
     }
 
     /// Bytes of a key that need not be compared when its head is the same.
@@ -197,6 +206,25 @@ impl<'a> Node<'a> {
         }
         Ok(Spot { index: low, entry: None })
     }
+}
+
+/// How many of the first `count` heads are lower, and how many the same.
+///
+/// Without a branch that could be guessed wrong: each search has as many steps as any other, since
+/// the heads behind the last item are the highest.
+#[inline]
+fn count_heads(heads: &[AtomicU64], count: usize, head: u64) -> (usize, usize) {
+    let (mut base, mut size) = (0, heads.len());
+    while size > 1 {
+        let half = size / 2;
+        let is_lower = heads[base + half - 1].load(Relaxed) < head;
+        base = select_unpredictable(is_lower, base + half, base);
+        size -= half;
+    }
+    base += usize::from(heads[base].load(Relaxed) < head);
+    let less = base.min(count);
+    let same = heads[less..count].iter().take_while(|other| other.load(Relaxed) == head).count();
+    (less, same)
 }
 
 /// The separator below a node.

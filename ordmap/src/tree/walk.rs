@@ -9,6 +9,9 @@ use forebay_sync::atomic::AtomicU64;
 use super::node::{LEVELS_MAX, Node, Spot};
 use crate::object::{Lengths, Ref, Seen, Stop, View, follow};
 
+/// Entries that are on their way while a cursor walks.
+const PREFETCHED: usize = 8;
+
 /// A key is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit<'a> {
@@ -33,6 +36,17 @@ pub(crate) enum Way {
     Down,
 }
 
+/// Where a path has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advanced {
+    /// To another item of its leaf.
+    Within,
+    /// Into another leaf.
+    Beyond,
+    /// There is nothing more.
+    Nowhere,
+}
+
 /// A tree under its root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree<'a> {
@@ -48,6 +62,12 @@ impl Path {
     pub(crate) fn step(&self, level: usize) -> (Ref, usize) {
         let (node, index) = self.steps[level];
         (node, usize::from(index))
+    }
+
+    /// Where it ends in its leaf.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.step(self.depth - 1).1
     }
 
     pub(crate) fn set_index(&mut self, level: usize, index: usize) {
@@ -77,7 +97,9 @@ impl<'a> Tree<'a> {
     fn child(self, node: &Node<'a>, index: Result<usize, Stop>) -> Result<(usize, Node<'a>), Stop> {
         let child = index.and_then(|index| Ok((index, node.slot(index)?)));
         let (index, child) = node.settle(child)?;
-        Ok((index, Node::begin(self.view, child, node.level.checked_sub(1))?))
+        let child = Node::begin(self.view, child, node.level.checked_sub(1))?;
+        child.prefetch();
+        Ok((index, child))
     }
 
     /// The entry of a key.
@@ -126,18 +148,26 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The entry at the place where a path ends.
-    #[inline]
-    pub(crate) fn entry_at(self, path: &Path) -> Result<Ref, Stop> {
-        let (leaf, index) = path.step(path.depth - 1);
-        let node = Node::begin(self.view, leaf, Some(0))?;
-        node.settle(node.slot(index))
-    }
-
     /// The leaf where a path ends.
     #[inline]
     pub(crate) fn leaf_of(self, path: &Path) -> Result<Node<'a>, Stop> {
         Node::begin(self.view, path.step(path.depth - 1).0, Some(0))
+    }
+
+    /// Asks for the entries that come next, so that they come while others are looked at: for all
+    /// that are near when a leaf is entered, for one more with each step.
+    #[inline]
+    pub(crate) fn prefetch(self, leaf: &Node<'a>, path: &Path, way: Way, is_entered: bool) {
+        let index = path.index();
+        let nearest = if is_entered { 1 } else { PREFETCHED };
+        for distance in nearest..=PREFETCHED {
+            let next = match way {
+                Way::Up => Some(index + distance),
+                Way::Down => index.checked_sub(distance),
+            };
+            let Some(Ok(entry)) = next.map(|next| leaf.slot(next)) else { return };
+            self.view.prefetch(entry);
+        }
     }
 
     /// Moves a path by one item; no, if there is none.
@@ -145,13 +175,17 @@ impl<'a> Tree<'a> {
     /// `leaf` is where the path ends. Who looks at it once more when it has what it wanted from the
     /// new place knows that no key came between.
     #[inline]
-    pub(crate) fn advance(self, leaf: &Node<'a>, path: &mut Path, way: Way) -> Result<bool, Stop> {
+    pub(crate) fn advance(
+        self,
+        leaf: &Node<'a>,
+        path: &mut Path,
+        way: Way,
+    ) -> Result<Advanced, Stop> {
         let leaf_level = path.depth - 1;
-        let (_, index) = path.step(leaf_level);
-        match next_index(index, leaf.count, way) {
+        match next_index(path.index(), leaf.count, way) {
             Some(next) => {
                 path.set_index(leaf_level, next);
-                Ok(true)
+                Ok(Advanced::Within)
             }
             None => leaf.settle(self.advance_above(path, leaf_level, way)),
         }
@@ -168,19 +202,19 @@ impl<'a> Tree<'a> {
         let Some((mut path, spot)) = self.descend(key)? else { return Ok(None) };
         let leaf = self.leaf_of(&path)?;
         let is_found = spot.entry.is_some();
-        let is_there = match way {
-            _ if is_found && may_equal => true,
-            Way::Up if !is_found && spot.index < leaf.count => true,
+        let advanced = match way {
+            _ if is_found && may_equal => Advanced::Within,
+            Way::Up if !is_found && spot.index < leaf.count => Advanced::Within,
             Way::Up if !is_found => {
                 path.set_index(path.depth - 1, leaf.count - 1);
                 self.advance(&leaf, &mut path, way)?
             }
             _ => self.advance(&leaf, &mut path, way)?,
         };
-        leaf.settle(Ok(Some((path, leaf, is_there))))
+        leaf.settle(Ok(Some((path, leaf, advanced != Advanced::Nowhere))))
     }
 
-    fn advance_above(self, path: &mut Path, leaf_level: usize, way: Way) -> Result<bool, Stop> {
+    fn advance_above(self, path: &mut Path, leaf_level: usize, way: Way) -> Result<Advanced, Stop> {
         for level in (0..leaf_level).rev() {
             let (at, index) = path.step(level);
             let node = Node::begin(self.view, at, None)?;
@@ -192,9 +226,9 @@ impl<'a> Tree<'a> {
             path.set_index(level, next);
             path.depth = level + 1;
             self.descend_edge(child, opposite(way), path)?;
-            return node.settle(Ok(true));
+            return node.settle(Ok(Advanced::Beyond));
         }
-        Ok(false)
+        Ok(Advanced::Nowhere)
     }
 
     /// The separator above the node that a path has at this depth; none at the right edge.

@@ -3,7 +3,7 @@
 use super::Audit;
 use crate::object::{Kind, Ref, Stop, follow, head_of};
 use crate::shard::words::{LEN, ROOT};
-use crate::tree::{Image, Node, copy_key_of};
+use crate::tree::{ITEMS_MAX, Image, Node, copy_key_of};
 
 /// A node that is still to be looked at, and between which separators it must lie.
 struct Ahead {
@@ -113,6 +113,9 @@ impl Audit<'_> {
         };
         if !known.iter().all(|key| is_alike(key)) {
             self.find("a node skips bytes that differ", this.node.word());
+        }
+        if (node.count..ITEMS_MAX).any(|index| node.head(index) != u64::MAX) {
+            self.find("a head behind the last item is low", this.node.word());
         }
         let prefix = node.prefix();
         for (index, key) in keys.iter().enumerate() {
