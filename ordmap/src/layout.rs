@@ -85,3 +85,6 @@ impl Plan {
 }
 
 const _: () = assert!(POOL_WORDS <= head::DIRECTORY_LOCK - head::POOL && LIST_WORDS == 33);
+
+#[cfg(test)]
+mod tests;

@@ -15,12 +15,12 @@ pub(crate) const CHUNK_WORDS: usize = CHUNK_UNITS * UNIT_WORDS;
 
 /// Units of the objects of each class, from class 1 on. Beyond 256 bytes they divide a chunk.
 #[cfg(not(loom))]
-const SIZES: [u16; 30] = [
+pub(crate) const SIZES: [u16; 30] = [
     2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 78, 93, 113, 128, 146,
     170, 204, 256, 341, 512, 1024,
 ];
 #[cfg(loom)]
-const SIZES: [u16; 2] = [2, 4];
+pub(crate) const SIZES: [u16; 2] = [2, 4];
 pub(crate) const CLASS_COUNT: usize = SIZES.len();
 
 /// Chunks of the longest object: 2 MiB.

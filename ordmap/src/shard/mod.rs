@@ -11,7 +11,7 @@ mod grow;
 mod intent;
 mod limbo;
 mod shrink;
-mod words;
+pub(crate) mod words;
 mod writer;
 
 #[cfg(all(test, loom))]
