@@ -115,8 +115,8 @@ impl<'m> Map<'m> {
         let unit_bytes = (UNIT_WORDS * 8) as u64;
         MapStats {
             len: shard.load(LEN),
-            used_bytes: allocator.taken_units() * unit_bytes,
-            owned_bytes: allocator.chunks_owned() * CHUNK_UNITS as u64 * unit_bytes,
+            used_bytes: allocator.taken_units().saturating_mul(unit_bytes),
+            owned_bytes: allocator.chunks_owned().saturating_mul(CHUNK_UNITS as u64 * unit_bytes),
             budget_bytes: shard.load(BUDGET),
             waiting_count: shard.load(LIMBO_COUNT),
             evicted_count: shard.load(EVICTED),

@@ -141,8 +141,8 @@ impl Map<'_> {
 
     fn has_budget(&self, writer: &Writer<'_>, units: u64) -> bool {
         let budget_bytes = writer.shard.load(BUDGET);
-        let wanted = writer.allocator.taken_units() + units + SPARE_UNITS;
-        budget_bytes == 0 || wanted * (UNIT_WORDS * 8) as u64 <= budget_bytes
+        let wanted = writer.allocator.taken_units().saturating_add(units + SPARE_UNITS);
+        budget_bytes == 0 || wanted.saturating_mul((UNIT_WORDS * 8) as u64) <= budget_bytes
     }
 
     /// Frees what waits, or evicts something, if the map has a budget.

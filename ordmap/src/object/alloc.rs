@@ -131,7 +131,7 @@ impl<'a> Allocator<'a> {
         }
         debug_assert!(object < class.object_count());
         let row = self.row(chunk);
-        let free = row[FREE_COUNT].load(Relaxed) + 1;
+        let free = row[FREE_COUNT].load(Relaxed).wrapping_add(1);
         row[FREE_COUNT].store(free, Relaxed);
         if free == 1 {
             self.link(chunk, class);
@@ -152,7 +152,7 @@ impl<'a> Allocator<'a> {
         let least = if class == Class::Size(NODE_CLASS) { RESERVE_NODES } else { 1 };
         let mut others = [next, previous].into_iter().filter(|other| *other > 0);
         others.any(|other| {
-            let row = self.marks.get((other - 1) * MARK_WORDS..);
+            let row = self.listed_row(other);
             row.is_some_and(|row| row[FREE_COUNT].load(Relaxed) >= least)
         })
     }
@@ -163,8 +163,8 @@ impl<'a> Allocator<'a> {
         let list = &self.lists[usize::from(NODE_CLASS) - 1];
         let (mut at, mut count) = (list.load(Relaxed) as usize, 0);
         while at > 0 && count < RESERVE_NODES {
-            let row = self.marks.get((at - 1) * MARK_WORDS..).ok_or(LIST_DAMAGED)?;
-            count += row[FREE_COUNT].load(Relaxed).max(1);
+            let row = self.listed_row(at).ok_or(LIST_DAMAGED)?;
+            count = row[FREE_COUNT].load(Relaxed).max(1).saturating_add(count);
             at = self.links(at - 1).0;
         }
         Ok(count >= RESERVE_NODES || self.claim(NODE_CLASS)?)
@@ -232,6 +232,11 @@ impl<'a> Allocator<'a> {
 
     pub(super) fn row(&self, chunk: usize) -> &'a [AtomicU64] {
         &self.marks[chunk * MARK_WORDS..][..MARK_WORDS]
+    }
+
+    /// The marks of a chunk that a list names, by its number plus one.
+    fn listed_row(&self, listed: usize) -> Option<&'a [AtomicU64]> {
+        (1..=self.view.chunk_count()).contains(&listed).then(|| self.row(listed - 1))
     }
 
     /// The bits of a chunk's objects.

@@ -121,7 +121,8 @@ impl<'a> Allocator<'a> {
     }
 
     pub(super) fn add(&self, word: usize, count: u64) {
-        self.lists[word].store(self.lists[word].load(Relaxed) + count, Relaxed);
+        let sum = self.lists[word].load(Relaxed).wrapping_add(count);
+        self.lists[word].store(sum, Relaxed);
     }
 
     pub(super) fn subtract(&self, word: usize, count: u64) {

@@ -16,7 +16,7 @@ use super::view::{Stop, before_reuse};
 impl<'a> Allocator<'a> {
     /// Takes a chunk out of the pool and divides it; no, if there is none.
     pub(super) fn claim(&self, number: u8) -> Result<bool, Stop> {
-        let given = self.pool[GIVEN].load(Relaxed) + 1;
+        let given = self.pool[GIVEN].load(Relaxed).wrapping_add(1);
         if self.lists[SEARCHED].load(Relaxed) == given {
             return Ok(false);
         }
@@ -57,7 +57,7 @@ impl<'a> Allocator<'a> {
     /// Claims `count` free chunks in a row; gives the first one.
     fn claim_run(&self, count: usize) -> Option<usize> {
         let chunks = self.view.chunk_count();
-        let hint = self.pool[HINT].load(Relaxed) as usize;
+        let hint = self.pool[HINT].load(Relaxed) as usize % chunks.max(1);
         let mut run = 0;
         for step in 0..chunks + count {
             let chunk = (hint + step) % chunks;

@@ -23,7 +23,7 @@ impl Writer<'_> {
             while let Some(entry) = self.next_entry(chunk, &mut object)? {
                 if Some(entry) != spared && self.is_evicted(entry)? {
                     self.shard.store(HAND, ((chunk * CHUNK_UNITS) + object) as u64);
-                    self.shard.store(EVICTED, self.shard.load(EVICTED) + 1);
+                    self.shard.store(EVICTED, self.shard.load(EVICTED).wrapping_add(1));
                     return Ok(true);
                 }
             }

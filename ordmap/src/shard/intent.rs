@@ -241,10 +241,10 @@ fn finish(
 
 /// What frees memory counts, so that readers notice when very much was freed.
 fn count_change(shard: ShardWords<'_>) {
-    let sequence = shard.load(SEQUENCE) + 1;
+    let sequence = shard.load(SEQUENCE).wrapping_add(1);
     shard.store(SEQUENCE, sequence);
     if sequence.is_multiple_of(EPOCH_CHANGES) {
-        shard.store(EPOCH, shard.load(EPOCH) + 1);
+        shard.store(EPOCH, shard.load(EPOCH).wrapping_add(1));
     }
 }
 
@@ -270,7 +270,8 @@ pub(crate) fn repair(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Result<
     crate::step!("repair.settled");
     limbo.repair();
     allocator.rebuild()?;
-    shard.store(super::words::REPAIRED, shard.load(super::words::REPAIRED) + 1);
+    let repaired = shard.load(super::words::REPAIRED).wrapping_add(1);
+    shard.store(super::words::REPAIRED, repaired);
     crate::step!("repair.rebuilt");
     Ok(())
 }

@@ -29,13 +29,13 @@ impl<'a> Limbo<'a> {
     /// Puts an entry there. There is room, if [`make_room`](Limbo::make_room) was called before.
     pub(crate) fn push(&self, entry: Ref) -> Result<(), Stop> {
         let places = self.shard.limbo();
-        let hint = self.shard.load(LIMBO_HINT) as usize;
+        let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
         let mut all = (0..places.len()).map(|step| (hint + step) % places.len());
         let free = all.find(|place| places[*place].load(Relaxed) == 0);
         let place = free.ok_or(Stop::Damaged("limbo has no room"))?;
         places[place].store(entry.word(), Relaxed);
         self.shard.store(LIMBO_HINT, place as u64 + 1);
-        self.shard.store(LIMBO_COUNT, self.count() + 1);
+        self.shard.store(LIMBO_COUNT, self.count().wrapping_add(1));
         Ok(())
     }
 
@@ -51,7 +51,7 @@ impl<'a> Limbo<'a> {
 
     /// Frees what can be, if a batch came since the last time.
     pub(crate) fn make_room<W: Words>(&self, leases: &Leases<W>) -> Result<(), Stop> {
-        let is_due = self.count() >= self.shard.load(LIMBO_KEPT) + LIMBO_BATCH as u64;
+        let is_due = self.count() >= self.shard.load(LIMBO_KEPT).saturating_add(LIMBO_BATCH as u64);
         if is_due { self.reclaim(leases).map(|_| ()) } else { Ok(()) }
     }
 

@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
                 let mut leaf = Image::empty(0, Ref::NONE);
                 leaf.insert(0, key, entry)?;
                 let root = change.make_node(&leaf)?;
-                change.publish(SlotPlace::Root, root, Ref::NONE, len + 1)
+                change.publish(SlotPlace::Root, root, Ref::NONE, len.wrapping_add(1))
             }
             (Some(path), Some(old)) => {
                 let place = self.slot_of_item(path, path.depth - 1)?;
@@ -57,7 +57,7 @@ impl<'a> Writer<'a> {
                 let (leaf, index) = path.step(depth);
                 let mut image = Image::load(self.tree.view, leaf)?;
                 image.insert(index, key, entry)?;
-                self.grow(change, path, image, len + 1)
+                self.grow(change, path, image, len.wrapping_add(1))
             }
         }
     }
