@@ -144,9 +144,8 @@ impl<W: Words> LeaseRow<W> {
 
     /// A slot that is free, from the one after the last taken on, round to it again.
     fn free_slot(&self) -> Option<(usize, &AtomicU64)> {
-        let count = self.serials.len();
-        let slots = (0..count).map(|step| (self.slot_next.get() + step) % count);
-        let mut words = slots.filter_map(|slot| {
+        let (begin, count) = (self.slot_next.get(), self.serials.len());
+        let mut words = (begin..count).chain(0..begin).filter_map(|slot| {
             let word = self.leases.rows().cell(self.row, slot)?;
             (word.load(Relaxed) == 0).then_some((slot, word))
         });

@@ -1,0 +1,64 @@
+//! What can go wrong with a map.
+
+use std::fmt;
+
+use forebay_shm::LockError;
+
+use crate::object::{KEY_BYTES_MAX, Stop, VALUE_BYTES_MAX};
+use crate::shard::Halt;
+
+/// Why an operation on a map was not done. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapError {
+    /// There is no memory for it, and nothing that could be evicted.
+    Full,
+    /// The key is longer than any can be.
+    KeyTooLong,
+    /// The value is longer than any can be.
+    ValueTooLong,
+    /// The participant has all its leases in use; each entry that is dropped frees one.
+    TooManyLeases,
+    /// The region holds what can not be. The map is not to be used any more.
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The lock of the shard was not taken.
+    Lock(LockError),
+}
+
+impl From<Stop> for MapError {
+    fn from(stop: Stop) -> MapError {
+        MapError::from(Halt::from(stop))
+    }
+}
+
+impl From<Halt> for MapError {
+    fn from(halt: Halt) -> MapError {
+        match halt {
+            Halt::Full => MapError::Full,
+            Halt::Damaged(what) => MapError::Damaged { what },
+        }
+    }
+}
+
+impl From<LockError> for MapError {
+    fn from(error: LockError) -> MapError {
+        MapError::Lock(error)
+    }
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapError::Full => out.write_str("there is no memory left for this map"),
+            MapError::KeyTooLong => write!(out, "keys have at most {KEY_BYTES_MAX} bytes"),
+            MapError::ValueTooLong => write!(out, "values have at most {VALUE_BYTES_MAX} bytes"),
+            MapError::TooManyLeases => out.write_str("all leases of this participant are in use"),
+            MapError::Damaged { what } => write!(out, "the region is damaged: {what}"),
+            MapError::Lock(error) => write!(out, "the map cannot be locked: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for MapError {}

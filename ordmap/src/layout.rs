@@ -1,0 +1,90 @@
+//! What lies where in a region. `docs/format/ordmap.md` describes it; a test compares the two.
+
+use crate::names::ROW_WORDS;
+use crate::object::{CHUNK_UNITS, CHUNK_WORDS, LIST_WORDS, MARK_WORDS, POOL_WORDS};
+use crate::region::{ConfigError, OrdConfig};
+use crate::shard;
+use forebay_sync::LINE_WORDS;
+
+/// Kinds of areas.
+pub(crate) mod kind {
+    pub(crate) const HEAD: u32 = 16;
+    pub(crate) const MAPS: u32 = 17;
+    pub(crate) const SHARDS: u32 = 18;
+    pub(crate) const LEASES: u32 = 19;
+    pub(crate) const CHUNKS: u32 = 20;
+    pub(crate) const MARKS: u32 = 21;
+    pub(crate) const DATA: u32 = 22;
+}
+
+/// Words of the area `HEAD`.
+pub(crate) mod head {
+    pub(crate) const REGION_BYTES: usize = 0;
+    pub(crate) const MAPS_MAX: usize = 1;
+    pub(crate) const PARTICIPANTS_MAX: usize = 2;
+    pub(crate) const LEASES_MAX: usize = 3;
+    pub(crate) const POOL: usize = 16;
+    pub(crate) const DIRECTORY_LOCK: usize = 32;
+    pub(crate) const COUNT: usize = 48;
+}
+
+/// Version of all areas.
+pub(crate) const VERSION: u32 = 1;
+
+pub(crate) const MAPS_MAX: u32 = 4096;
+pub(crate) const LEASES_MAX: u32 = 1024;
+
+/// Header, directory and participants of the region, and the ends of areas.
+const REGION_FIXED_BYTES: u64 = 64 * 1024;
+
+/// Sizes of everything in a region; they follow from its configuration alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) shard_words: usize,
+    pub(crate) chunk_count: usize,
+    /// Kind and bytes of each area.
+    pub(crate) areas: [(u32, u64); 7],
+}
+
+impl Plan {
+    pub(crate) fn of(config: &OrdConfig) -> Result<Plan, ConfigError> {
+        config.check()?;
+        let leases = config.participants_max as usize * config.leases_max as usize;
+        let shard_words = shard::words_needed(leases);
+        let maps = config.maps_max as usize;
+        let row_words = (config.leases_max as usize).next_multiple_of(LINE_WORDS);
+        let lease_words = config.participants_max as usize * row_words;
+        let fixed_words = head::COUNT + maps * (ROW_WORDS + shard_words) + lease_words;
+        let fixed_bytes =
+            REGION_FIXED_BYTES + fixed_words as u64 * 8 + u64::from(config.participants_max) * 64;
+        let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
+        let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
+        // A chunk for nodes, and one for each of some sizes.
+        let least = 8;
+        if chunk_count < least {
+            let minimum_bytes = (fixed_bytes + least * chunk_bytes).next_multiple_of(4096);
+            return Err(ConfigError::TooSmall { minimum_bytes });
+        }
+        // A reference has 36 bits for a unit.
+        if chunk_count >= (1 << 36) / CHUNK_UNITS as u64 {
+            return Err(ConfigError::TooLarge);
+        }
+        let chunk_count = chunk_count as usize;
+        let bytes = |words: usize| words as u64 * 8;
+        let areas = [
+            (kind::HEAD, bytes(head::COUNT)),
+            (kind::MAPS, bytes(maps * ROW_WORDS)),
+            (kind::SHARDS, bytes(maps * shard_words)),
+            (kind::LEASES, bytes(lease_words)),
+            (kind::CHUNKS, bytes(chunk_count)),
+            (kind::MARKS, bytes(chunk_count * MARK_WORDS)),
+            (kind::DATA, bytes(chunk_count * CHUNK_WORDS)),
+        ];
+        Ok(Plan { shard_words, chunk_count, areas })
+    }
+}
+
+const _: () = assert!(POOL_WORDS <= head::DIRECTORY_LOCK - head::POOL && LIST_WORDS == 33);
+
+#[cfg(test)]
+mod tests;

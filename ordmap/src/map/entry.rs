@@ -1,0 +1,140 @@
+//! An entry that is held: key and value, read where they lie.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use forebay_shm::Area;
+use forebay_sync::atomic::AtomicU64;
+use forebay_sync::leases::{Lease, LeaseRow, NotLeased};
+
+use crate::error::MapError;
+use crate::object::{Kind, Lengths, Ref, Seen, Stop, View};
+
+// Bytes are borrowed from words that were stored as numbers, so both must have the same order.
+const _: () = assert!(cfg!(target_endian = "little"));
+
+/// A key with its value as they were when they were found. They stay, whatever becomes of the key
+/// in its map: replaced, removed or evicted, until this is dropped.
+pub struct Entry<'m> {
+    lease: Lease<'m, Area>,
+    seen: Seen<'m>,
+    lengths: Lengths,
+}
+
+/// Why an entry is not held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotHeld {
+    Stop(Stop),
+    NoLease,
+}
+
+impl From<Stop> for NotHeld {
+    fn from(stop: Stop) -> NotHeld {
+        NotHeld::Stop(stop)
+    }
+}
+
+impl From<NotHeld> for MapError {
+    fn from(not: NotHeld) -> MapError {
+        match not {
+            NotHeld::Stop(stop) => stop.into(),
+            NotHeld::NoLease => MapError::TooManyLeases,
+        }
+    }
+}
+
+impl<'m> Entry<'m> {
+    /// Holds an entry, unless it was freed meanwhile or is about to be.
+    #[inline]
+    pub(super) fn hold(
+        view: View<'m>,
+        row: &'m LeaseRow<Area>,
+        entry: Ref,
+    ) -> Result<Entry<'m>, NotHeld> {
+        let seen = view.begin(entry)?;
+        let lease = match row.take(entry.word(), || seen.is_same()) {
+            Ok(lease) => lease,
+            Err(NotLeased::NoSlot) => return Err(NotHeld::NoLease),
+            Err(NotLeased::Gone | NotLeased::NoPlace) => return Err(Stop::Changed.into()),
+        };
+        // It cannot be freed any more, so what it says now stays.
+        let lengths = Lengths::of(&seen, Kind::Entry);
+        let lengths = match lengths {
+            // Reclaiming may have marked it since: then it is not named any more.
+            Err(_) => seen.settle(lengths)?,
+            Ok(lengths) => lengths,
+        };
+        Ok(Entry { lease, seen, lengths })
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        // SAFETY: see `bytes`; the lease is held as long as `self`.
+        unsafe { bytes(self.lengths.key_words(&self.seen), self.lengths.key_bytes) }
+    }
+
+    /// The value; its first byte has an address that is a multiple of 8.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        // SAFETY: as above.
+        unsafe { bytes(self.lengths.value_words(&self.seen), self.lengths.value_bytes) }
+    }
+
+    /// Are both the same entry, and not only equal? No entry is the same as one that was stored
+    /// later.
+    #[must_use]
+    pub fn is_same(&self, other: &Entry<'_>) -> bool {
+        self.reference() == other.reference()
+    }
+
+    pub(crate) fn reference(&self) -> Ref {
+        Ref::of_word(self.lease.place())
+    }
+
+    pub(super) fn seen(&self) -> &Seen<'m> {
+        &self.seen
+    }
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, value) = (self.key().escape_ascii(), self.value().len());
+        write!(out, "Entry {{ key: \"{key}\", value: {value} bytes }}")
+    }
+}
+
+impl PartialEq for Entry<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.key(), self.value()) == (other.key(), other.value())
+    }
+}
+
+impl Eq for Entry<'_> {}
+
+impl PartialOrd for Entry<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.key(), self.value()).cmp(&(other.key(), other.value()))
+    }
+}
+
+/// The first bytes that lie in words.
+///
+/// # Safety
+/// - As long as the result lives a lease of the entry is held, whose words they are: nobody writes
+///   them.
+/// - There are as many bytes in the words.
+unsafe fn bytes(words: &[AtomicU64], count: usize) -> &[u8] {
+    assert!(count <= words.len() * 8, "lengths were checked when the entry was held");
+    // SAFETY:
+    // - The words are initialised, and live as long as the mapping.
+    // - A key and a value are written before their entry is named, and not again before it was
+    //   freed, which a lease prevents (contract). The header, which does change, is not among them.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), count) }
+}

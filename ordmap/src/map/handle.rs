@@ -1,0 +1,133 @@
+//! A map as one member of its region uses it: reading single keys, and what it takes.
+
+use std::fmt;
+
+use forebay_shm::{Area, RobustLock, SystemFutex};
+
+use super::cursor::Cursor;
+use super::entry::Entry;
+use super::reader::Reader;
+use crate::error::MapError;
+use crate::object::{CHUNK_UNITS, UNIT_WORDS};
+use crate::region::Member;
+use crate::shard::{BUDGET, EVICTED, LEN, LIMBO_COUNT, REPAIRED, SEQUENCE};
+
+/// A map, as one member of its region uses it.
+pub struct Map<'m> {
+    pub(super) member: &'m Member,
+    pub(super) reader: Reader<'m>,
+    pub(super) shard: usize,
+    pub(super) lock: RobustLock<Area, SystemFutex>,
+}
+
+/// What a map holds and takes. A glance: others change it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapStats {
+    /// Entries.
+    pub len: u64,
+    /// Bytes of entries and nodes, with what waits for leases.
+    pub used_bytes: u64,
+    /// Bytes of the region that belong to the map.
+    pub owned_bytes: u64,
+    /// What `used_bytes` may be at most; 0: no limit but the region.
+    pub budget_bytes: u64,
+    /// Entries that wait until no lease can hold them.
+    pub waiting_count: u64,
+    /// Entries that were evicted.
+    pub evicted_count: u64,
+    /// Changes since the map was made.
+    pub change_count: u64,
+    /// How often a change of a dead process was finished or undone.
+    pub repair_count: u64,
+}
+
+impl<'m> Map<'m> {
+    pub(crate) fn new(member: &'m Member, shard: usize) -> Map<'m> {
+        let shared = member.shared();
+        let reader = Reader::new(shared.view(), shared.shard_words(shard), member.row());
+        Map { member, reader, shard, lock: shared.shard_lock(shard) }
+    }
+
+    /// A copy of the value of a key.
+    ///
+    /// # Errors
+    /// [`MapError::Damaged`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MapError> {
+        let mut value = Vec::new();
+        Ok(self.read_into(key, &mut value)?.then_some(value))
+    }
+
+    /// Appends the value of a key to `out`; no, if it is not there.
+    ///
+    /// # Errors
+    /// [`MapError::Damaged`].
+    #[inline]
+    pub fn read_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, MapError> {
+        let begin = out.len();
+        self.reader.read(|| {
+            let Some(hit) = self.reader.tree.find(key)? else { return Ok(false) };
+            out.truncate(begin);
+            hit.lengths.copy_value(&hit.entry, out);
+            hit.entry.settle(Ok(()))?;
+            self.reader.mark(&hit.entry);
+            Ok(true)
+        })
+    }
+
+    /// Is there an entry of this key?
+    ///
+    /// # Errors
+    /// [`MapError::Damaged`].
+    pub fn contains(&self, key: &[u8]) -> Result<bool, MapError> {
+        self.reader.read(|| Ok(self.reader.tree.find(key)?.is_some()))
+    }
+
+    /// The entry of a key, to be read where it lies. It takes one of the member's leases.
+    ///
+    /// # Errors
+    /// [`MapError::TooManyLeases`], [`MapError::Damaged`].
+    pub fn entry(&self, key: &[u8]) -> Result<Option<Entry<'m>>, MapError> {
+        self.reader.hold(key)
+    }
+
+    /// A cursor that stands nowhere yet.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'m> {
+        Cursor::new(self.reader)
+    }
+
+    /// How many entries there are. It was right at some moment.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.reader.shard.load(LEN)
+    }
+
+    /// Is there no entry?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the map holds and takes.
+    #[must_use]
+    pub fn stats(&self) -> MapStats {
+        let (shard, allocator) = (self.reader.shard, self.member.shared().allocator(self.shard));
+        let unit_bytes = (UNIT_WORDS * 8) as u64;
+        MapStats {
+            len: shard.load(LEN),
+            used_bytes: allocator.taken_units().saturating_mul(unit_bytes),
+            owned_bytes: allocator.chunks_owned().saturating_mul(CHUNK_UNITS as u64 * unit_bytes),
+            budget_bytes: shard.load(BUDGET),
+            waiting_count: shard.load(LIMBO_COUNT),
+            evicted_count: shard.load(EVICTED),
+            change_count: shard.load(SEQUENCE),
+            repair_count: shard.load(REPAIRED),
+        }
+    }
+}
+
+impl fmt::Debug for Map<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Map").field("shard", &self.shard).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,14 @@
+//! A map: byte keys in order, each with an immutable value.
+
+mod cursor;
+mod entry;
+mod handle;
+mod range;
+mod reader;
+mod write;
+
+pub use cursor::Cursor;
+pub use entry::Entry;
+pub use handle::{Map, MapStats};
+pub use range::Range;
+pub use write::Expected;

@@ -1,0 +1,86 @@
+//! Reading until what was read is of one moment.
+
+use forebay_shm::Area;
+use forebay_sync::atomic::spin_loop;
+use forebay_sync::leases::LeaseRow;
+
+use super::entry::{Entry, NotHeld};
+use crate::error::MapError;
+use crate::object::Stop;
+use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
+use crate::tree::Tree;
+
+/// So often something is read again while nobody changes anything: more means that it is damaged.
+const TRIES_MAX: u32 = 1000;
+
+/// A map as a thread reads it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'m> {
+    pub(super) tree: Tree<'m>,
+    pub(super) shard: ShardWords<'m>,
+    pub(super) row: &'m LeaseRow<Area>,
+}
+
+impl<'m> Reader<'m> {
+    pub(super) fn new(
+        view: crate::object::View<'m>,
+        shard: ShardWords<'m>,
+        row: &'m LeaseRow<Area>,
+    ) -> Reader<'m> {
+        Reader { tree: Tree { view, root: shard.word(ROOT) }, shard, row }
+    }
+
+    /// Reads again until nothing that it met was freed meanwhile.
+    ///
+    /// Who is stopped for very long begins again, too: before a generation can come round.
+    #[inline]
+    pub(super) fn read<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, NotHeld>,
+    ) -> Result<T, MapError> {
+        let (mut sequence, mut tries) = (0, 0);
+        loop {
+            let epoch = self.epoch();
+            match attempt() {
+                Ok(read) if self.is_young(epoch) => return Ok(read),
+                Ok(_) => continue,
+                Err(NotHeld::Stop(Stop::Changed)) => {}
+                Err(other) => return Err(other.into()),
+            }
+            let now = self.shard.load(SEQUENCE);
+            tries = if now == sequence { tries + 1 } else { 0 };
+            sequence = now;
+            if tries > TRIES_MAX {
+                return Err(MapError::Damaged { what: "a reference names nothing" });
+            }
+            spin_loop();
+        }
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.shard.load(EPOCH)
+    }
+
+    /// Has so little been changed since that no generation can have come round?
+    pub(super) fn is_young(&self, epoch: u64) -> bool {
+        self.epoch().wrapping_sub(epoch) <= EPOCHS_MAX
+    }
+
+    /// Notes that an entry was used, once that counts.
+    #[inline]
+    pub(super) fn mark(&self, seen: &crate::object::Seen<'_>) {
+        if self.shard.load(IS_FULL) != 0 {
+            seen.set_used(true);
+        }
+    }
+
+    /// The entry of a key, held.
+    pub(super) fn hold(&self, key: &[u8]) -> Result<Option<Entry<'m>>, MapError> {
+        self.read(|| {
+            let Some(hit) = self.tree.find(key)? else { return Ok(None) };
+            let entry = Entry::hold(self.tree.view, self.row, hit.entry.reference())?;
+            self.mark(entry.seen());
+            Ok(Some(entry))
+        })
+    }
+}

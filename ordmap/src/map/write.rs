@@ -1,0 +1,184 @@
+//! Changing a map, under the lock of its shard.
+
+use forebay_shm::{Area, RobustGuard, SystemFutex};
+
+use super::{Entry, Map};
+use crate::error::MapError;
+use crate::object::{
+    Class, EntryLayout, KEY_BYTES_MAX, Kind, Lengths, Ref, UNIT_WORDS, VALUE_BYTES_MAX,
+};
+use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, repair};
+
+/// What must be there for a change to be made.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected<'e> {
+    /// Nothing.
+    Absent,
+    /// An entry with this value.
+    Value(&'e [u8]),
+    /// This very entry.
+    Entry(&'e Entry<'e>),
+}
+
+/// Nodes and separators that a change may need beside its entry: what a budget has to have left.
+const SPARE_UNITS: u64 = 8 * 32 + 2 * KEY_BYTES_MAX as u64 / 16;
+
+impl Map<'_> {
+    /// Stores a value under a key; yes, if one was there before.
+    ///
+    /// # Errors
+    /// [`MapError`]; then nothing has changed, but for what was evicted.
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, MapError> {
+        let mut was_there = false;
+        self.put(key, value, |_, position| {
+            was_there = position.entry.is_some();
+            Ok(true)
+        })?;
+        Ok(was_there)
+    }
+
+    /// Stores a value if what is there is as expected; no, if it is not.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn compare_and_insert(
+        &self,
+        key: &[u8],
+        expected: Expected<'_>,
+        value: &[u8],
+    ) -> Result<bool, MapError> {
+        self.put(key, value, |writer, position| is_as_expected(writer, position, expected))
+    }
+
+    /// Takes a key out; no, if it was not there.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn remove(&self, key: &[u8]) -> Result<bool, MapError> {
+        self.take_out(key, |_, position| Ok(position.entry.is_some()))
+    }
+
+    /// Takes a key out if it is there as expected; no, if it is not. Nothing is done when
+    /// [`Expected::Absent`] is.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn compare_and_remove(&self, key: &[u8], expected: Expected<'_>) -> Result<bool, MapError> {
+        self.take_out(key, |writer, position| is_as_expected(writer, position, expected))
+    }
+
+    /// Frees what waits and no lease holds; gives the number. Others do so from time to time.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn reclaim(&self) -> Result<u64, MapError> {
+        let (_guard, writer) = self.begin()?;
+        Ok(self.limbo(&writer).reclaim(&self.member.shared().leases)?)
+    }
+
+    /// Does something under the lock of the shard.
+    pub(crate) fn under_lock<T>(&self, run: impl FnOnce(&Writer<'_>) -> T) -> Result<T, MapError> {
+        let (_guard, writer) = self.begin()?;
+        Ok(run(&writer))
+    }
+
+    fn put(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        mut decide: impl FnMut(&Writer<'_>, &Position) -> Result<bool, Halt>,
+    ) -> Result<bool, MapError> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(MapError::KeyTooLong);
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(MapError::ValueTooLong);
+        }
+        let (_guard, writer) = self.begin()?;
+        let units = EntryLayout::of(key.len(), value.len()).units();
+        let units = Class::taken_units(units) as u64;
+        loop {
+            let position = writer.look(key)?;
+            if !decide(&writer, &position)? {
+                return Ok(false);
+            }
+            // What is there stays until the new entry is: else a change could lose it.
+            let has_room = self.has_budget(&writer, units) && writer.allocator.reserve_nodes()?;
+            match if has_room { writer.put(&position, key, value) } else { Err(Halt::Full) } {
+                Ok(()) => return Ok(true),
+                Err(Halt::Full) if self.make_room(&writer, position.entry)? => {}
+                Err(halt) => return Err(halt.into()),
+            }
+        }
+    }
+
+    fn take_out(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(&Writer<'_>, &Position) -> Result<bool, Halt>,
+    ) -> Result<bool, MapError> {
+        let (_guard, writer) = self.begin()?;
+        let position = writer.look(key)?;
+        Ok(decide(&writer, &position)? && writer.remove(&position)?)
+    }
+
+    /// Locks the shard, and repairs what a dead owner has left.
+    fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
+        let shared = self.member.shared();
+        let mut guard = self.lock.lock(self.member.participant())?;
+        let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
+        if guard.must_repair() {
+            repair(writer.allocator, writer.shard)?;
+            guard.repaired();
+        }
+        self.limbo(&writer).make_room(&shared.leases)?;
+        Ok((guard, writer))
+    }
+
+    fn limbo<'a>(&self, writer: &Writer<'a>) -> Limbo<'a> {
+        Limbo::new(writer.allocator, writer.shard)
+    }
+
+    fn has_budget(&self, writer: &Writer<'_>, units: u64) -> bool {
+        let budget_bytes = writer.shard.load(BUDGET);
+        let wanted = writer.allocator.taken_units().saturating_add(units + SPARE_UNITS);
+        budget_bytes == 0 || wanted.saturating_mul((UNIT_WORDS * 8) as u64) <= budget_bytes
+    }
+
+    /// Frees what waits, or evicts something, if the map has a budget.
+    fn make_room(&self, writer: &Writer<'_>, spared: Option<Ref>) -> Result<bool, Halt> {
+        if self.limbo(writer).reclaim(&self.member.shared().leases)? > 0 {
+            return Ok(true);
+        }
+        if writer.shard.load(BUDGET) == 0 {
+            return Ok(false);
+        }
+        // Evicting one by one would read all leases for each.
+        let mut count = 0;
+        while count < EVICTED_AT_ONCE && writer.evict(spared)? {
+            count += 1;
+        }
+        Ok(count > 0)
+    }
+}
+
+const EVICTED_AT_ONCE: u32 = 16;
+
+fn is_as_expected(
+    writer: &Writer<'_>,
+    position: &Position,
+    expected: Expected<'_>,
+) -> Result<bool, Halt> {
+    let Some(entry) = position.entry else {
+        return Ok(matches!(expected, Expected::Absent));
+    };
+    match expected {
+        Expected::Absent => Ok(false),
+        Expected::Entry(held) => Ok(held.reference() == entry),
+        Expected::Value(value) => {
+            let seen = writer.tree.view.begin(entry)?;
+            let lengths = Lengths::of(&seen, Kind::Entry)?;
+            Ok(lengths.compare_value(&seen, value).is_eq())
+        }
+    }
+}

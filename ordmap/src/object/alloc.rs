@@ -1,0 +1,251 @@
+//! Where objects come from and where they go, for the owner of a shard's lock.
+//!
+//! What counts is two things: the word of a chunk, which says whose it is and what it is divided
+//! into, and a bit for each of its objects that is taken. Lists and counts are derived from them,
+//! and made anew after a death.
+//!
+//! | word of a chunk's marks | meaning |
+//! |---|---|
+//! | 0 | chunks with room: the next one + 1 in the low half, the one before + 1 in the high |
+//! | 1 | free objects |
+//! | 2–9 | a bit for each object that is taken |
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use super::class::{CHUNK_UNITS, CLASS_COUNT, Class};
+use super::header::{Header, Kind};
+use super::reference::Ref;
+use super::view::{Stop, View, before_reuse};
+
+/// Words of a chunk's marks.
+pub(crate) const MARK_WORDS: usize = 10;
+pub(super) const LINKS: usize = 0;
+pub(super) const FREE_COUNT: usize = 1;
+const BITS: usize = 2;
+const BIT_WORDS: usize = MARK_WORDS - BITS;
+
+/// Words of a shard: the first chunk + 1 of each class's list, then what is below.
+pub(crate) const LIST_WORDS: usize = CLASS_COUNT + 3;
+/// `GIVEN` when the last search for a chunk was in vain, plus one.
+pub(super) const SEARCHED: usize = CLASS_COUNT;
+pub(super) const TAKEN_UNITS: usize = CLASS_COUNT + 1;
+pub(super) const CHUNKS_OWNED: usize = CLASS_COUNT + 2;
+
+/// Words that all shards share.
+pub(crate) const POOL_WORDS: usize = 2;
+/// Where the next search for a chunk begins.
+pub(super) const HINT: usize = 0;
+/// How many chunks were given back.
+pub(super) const GIVEN: usize = 1;
+
+/// The class of nodes, and how many of them are kept free.
+pub(super) const NODE_CLASS: u8 = 15;
+const RESERVE_NODES: u64 = 24;
+
+pub(super) const LIST_DAMAGED: Stop = Stop::Damaged("a list of chunks is damaged");
+
+/// The memory of one shard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocator<'a> {
+    pub(crate) view: View<'a>,
+    /// [`MARK_WORDS`] for each chunk.
+    pub(crate) marks: &'a [AtomicU64],
+    /// [`LIST_WORDS`].
+    pub(crate) lists: &'a [AtomicU64],
+    /// [`POOL_WORDS`].
+    pub(crate) pool: &'a [AtomicU64],
+    /// The shard's number plus one.
+    pub(crate) owner: u16,
+}
+
+/// An object that is free.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) reference: Ref,
+    pub(crate) words: &'a [AtomicU64],
+    pub(super) chunk: usize,
+    pub(super) object: usize,
+}
+
+impl<'a> Allocator<'a> {
+    /// A free object of at least so many units; `None` if there is no more memory. It is taken by
+    /// [`take`](Allocator::take): before that nothing has changed.
+    pub(crate) fn find(&self, units: usize) -> Result<Option<Found<'a>>, Stop> {
+        let Some(number) = Class::for_units(units) else {
+            return self.find_span(units.div_ceil(CHUNK_UNITS));
+        };
+        let list = &self.lists[usize::from(number) - 1];
+        if list.load(Relaxed) == 0 && !self.claim(number)? {
+            return Ok(None);
+        }
+        let chunk = (list.load(Relaxed) as usize).wrapping_sub(1);
+        let word = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?;
+        if word.owner() != self.owner || word.class() != Some(Class::Size(number)) {
+            return Err(LIST_DAMAGED);
+        }
+        let count = Class::Size(number).object_count();
+        let object = self.free_object(chunk, count).ok_or(LIST_DAMAGED)?;
+        let size = Class::size_units(number).ok_or(LIST_DAMAGED)?;
+        self.found(chunk, object, size).map(Some)
+    }
+
+    pub(super) fn found(
+        &self,
+        chunk: usize,
+        object: usize,
+        size: usize,
+    ) -> Result<Found<'a>, Stop> {
+        let unit = chunk * CHUNK_UNITS + object * size;
+        let words = self.view.words(unit, size).ok_or(LIST_DAMAGED)?;
+        let header = Header::of_word(words[0].load(Relaxed));
+        if header.kind() != Some(Kind::Free) {
+            return Err(Stop::Damaged("an object is free and in use"));
+        }
+        Ok(Found { reference: Ref::new(unit, header.generation()), words, chunk, object })
+    }
+
+    /// Takes what was found. Whoever may die has written down the reference before.
+    pub(crate) fn take(&self, found: &Found<'_>) {
+        let row = self.row(found.chunk);
+        let (word, bit) = bit_of(row, found.object);
+        word.store(word.load(Relaxed) | bit, Relaxed);
+        let free = row[FREE_COUNT].load(Relaxed).saturating_sub(1);
+        row[FREE_COUNT].store(free, Relaxed);
+        if free == 0 {
+            self.unlink(found.chunk);
+        }
+        self.count_units(found.words.len() as u64 / 2, true);
+        before_reuse();
+    }
+
+    /// Gives an object back: nothing names it any more but readers that will notice.
+    pub(crate) fn release(&self, reference: Ref) -> Result<(), Stop> {
+        let Some((chunk, object)) = self.clear(reference)? else {
+            return Err(Stop::Damaged("what was to be freed is not there"));
+        };
+        let word = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?;
+        let class = word.class().ok_or(LIST_DAMAGED)?;
+        if class == Class::Span {
+            self.count_units((word.span_chunks() * CHUNK_UNITS) as u64, false);
+            return self.give_back_span(chunk, word);
+        }
+        debug_assert!(object < class.object_count());
+        let row = self.row(chunk);
+        let free = row[FREE_COUNT].load(Relaxed).wrapping_add(1);
+        row[FREE_COUNT].store(free, Relaxed);
+        if free == 1 {
+            self.link(chunk, class);
+        }
+        if let Class::Size(number) = class {
+            self.count_units(Class::size_units(number).unwrap_or(0) as u64, false);
+        }
+        if free == class.object_count() as u64 && self.is_surplus(chunk, class) {
+            self.unlink(chunk);
+            self.give_back(chunk, word, class)?;
+        }
+        Ok(())
+    }
+
+    /// Is there room in other chunks of the class?
+    fn is_surplus(&self, chunk: usize, class: Class) -> bool {
+        let (next, previous) = self.links(chunk);
+        let least = if class == Class::Size(NODE_CLASS) { RESERVE_NODES } else { 1 };
+        let mut others = [next, previous].into_iter().filter(|other| *other > 0);
+        others.any(|other| {
+            let row = self.listed_row(other);
+            row.is_some_and(|row| row[FREE_COUNT].load(Relaxed) >= least)
+        })
+    }
+
+    /// Makes sure that nodes can be copied without asking the pool, so that what is full can be
+    /// emptied; no, if there is no memory for them.
+    pub(crate) fn reserve_nodes(&self) -> Result<bool, Stop> {
+        let list = &self.lists[usize::from(NODE_CLASS) - 1];
+        let (mut at, mut count) = (list.load(Relaxed) as usize, 0);
+        while at > 0 && count < RESERVE_NODES {
+            let row = self.listed_row(at).ok_or(LIST_DAMAGED)?;
+            count = row[FREE_COUNT].load(Relaxed).max(1).saturating_add(count);
+            at = self.links(at - 1).0;
+        }
+        Ok(count >= RESERVE_NODES || self.claim(NODE_CLASS)?)
+    }
+
+    /// The same after a death, where lists and counts are made anew later; again if need be.
+    pub(crate) fn release_again(&self, reference: Ref) -> Result<(), Stop> {
+        self.clear(reference).map(|_| ())
+    }
+
+    /// Is this place taken, by whatever?
+    pub(crate) fn is_taken(&self, reference: Ref) -> bool {
+        self.place_of(reference).is_some_and(|(chunk, object, _)| {
+            let (word, bit) = bit_of(self.row(chunk), object);
+            word.load(Relaxed) & bit != 0
+        })
+    }
+
+    /// Raises the generation, if it is that of the reference: readers of it fail from now on.
+    pub(crate) fn raise(&self, reference: Ref) {
+        let Some((_, _, words)) = self.place_of(reference) else { return };
+        let header = Header::of_word(words[0].load(Relaxed));
+        if header.generation() == reference.generation() {
+            words[0].store(header.freed().word(), Relaxed);
+        }
+    }
+
+    /// Raises the generation and clears the bit; `None` if the chunk is not ours any more.
+    fn clear(&self, reference: Ref) -> Result<Option<(usize, usize)>, Stop> {
+        let Some((chunk, object, words)) = self.place_of(reference) else {
+            return Ok(None);
+        };
+        let now = Header::of_word(words[0].load(Relaxed)).generation();
+        if now != reference.generation() && now != reference.generation().next() {
+            return Err(Stop::Damaged("what was to be freed is something else"));
+        }
+        self.raise(reference);
+        crate::step!("object.raised");
+        let (word, bit) = bit_of(self.row(chunk), object);
+        word.store(word.load(Relaxed) & !bit, Relaxed);
+        Ok(Some((chunk, object)))
+    }
+
+    /// Chunk, number and words of an object of ours.
+    fn place_of(&self, reference: Ref) -> Option<(usize, usize, &'a [AtomicU64])> {
+        let unit = reference.unit()?;
+        let chunk = unit / CHUNK_UNITS;
+        let word = self.view.chunk(chunk).filter(|word| word.owner() == self.owner)?;
+        let (object, units) = word.object_at(unit % CHUNK_UNITS)?;
+        Some((chunk, object, self.view.words(unit, units)?))
+    }
+
+    fn free_object(&self, chunk: usize, count: usize) -> Option<usize> {
+        let bits = &self.row(chunk)[BITS..];
+        let (index, word) =
+            bits.iter().enumerate().find(|(_, word)| word.load(Relaxed) != u64::MAX)?;
+        let object = index * 64 + word.load(Relaxed).trailing_ones() as usize;
+        (object < count).then_some(object)
+    }
+
+    /// The header of the object that begins at a unit.
+    pub(crate) fn header_at(&self, unit: usize) -> Option<Header> {
+        Some(Header::of_word(self.view.words(unit, 1)?[0].load(Relaxed)))
+    }
+
+    pub(super) fn row(&self, chunk: usize) -> &'a [AtomicU64] {
+        &self.marks[chunk * MARK_WORDS..][..MARK_WORDS]
+    }
+
+    /// The marks of a chunk that a list names, by its number plus one.
+    fn listed_row(&self, listed: usize) -> Option<&'a [AtomicU64]> {
+        (1..=self.view.chunk_count()).contains(&listed).then(|| self.row(listed - 1))
+    }
+
+    /// The bits of a chunk's objects.
+    pub(crate) fn bits(&self, chunk: usize) -> [u64; BIT_WORDS] {
+        let row = self.row(chunk);
+        std::array::from_fn(|index| row[BITS + index].load(Relaxed))
+    }
+}
+
+fn bit_of(row: &[AtomicU64], object: usize) -> (&AtomicU64, u64) {
+    (&row[BITS + object / 64], 1 << (object % 64))
+}

@@ -1,0 +1,196 @@
+//! Sizes of objects, and the word that says which of them a chunk is divided into.
+//!
+//! | bits of a chunk's word | meaning |
+//! |---|---|
+//! | 0–27 | the lowest generation of its objects, higher each time the chunk is divided anew |
+//! | 28–35 | class: 0 none; the number of a size; 254 the first chunk of a span; 255 the others |
+//! | 36–51 | the shard it belongs to, plus one; 0: none |
+//! | 52–63 | chunks of the span |
+
+use super::reference::{GENERATION_BITS, GENERATION_MASK, Generation, UNIT_WORDS};
+
+/// Units of a chunk: 16 KiB. Models have small ones.
+pub(crate) const CHUNK_UNITS: usize = if cfg!(loom) { 4 } else { 1024 };
+pub(crate) const CHUNK_WORDS: usize = CHUNK_UNITS * UNIT_WORDS;
+
+/// Units of the objects of each class, from class 1 on. Beyond 256 bytes they divide a chunk.
+#[cfg(not(loom))]
+pub(crate) const SIZES: [u16; 30] = [
+    2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 78, 93, 113, 128, 146,
+    170, 204, 256, 341, 512, 1024,
+];
+#[cfg(loom)]
+pub(crate) const SIZES: [u16; 2] = [2, 4];
+pub(crate) const CLASS_COUNT: usize = SIZES.len();
+
+/// Chunks of the longest object: 2 MiB.
+pub(crate) const SPAN_CHUNKS_MAX: usize = 128;
+
+const CLASS_SHIFT: u32 = GENERATION_BITS;
+const OWNER_SHIFT: u32 = 36;
+const SPAN_SHIFT: u32 = 52;
+const SPAN: u8 = 254;
+const SPAN_REST: u8 = 255;
+
+/// How the objects of a class lie in their chunk.
+#[derive(Clone, Copy)]
+struct Division {
+    size: u32,
+    /// 2^20 / size, rounded up: dividing by multiplying is exact for offsets in a chunk.
+    reciprocal: u32,
+    count: u32,
+}
+
+const DIVISIONS: [Division; CLASS_COUNT] = {
+    let mut all = [Division { size: 0, reciprocal: 0, count: 0 }; CLASS_COUNT];
+    let mut index = 0;
+    while index < CLASS_COUNT {
+        let size = SIZES[index] as u32;
+        let reciprocal = (1_u32 << 20).div_ceil(size);
+        all[index] = Division { size, reciprocal, count: CHUNK_UNITS as u32 / size };
+        index += 1;
+    }
+    all
+};
+
+/// What a chunk is divided into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Nothing yet, or any more.
+    None,
+    /// Objects of one size, by its number from 1 on.
+    Size(u8),
+    /// It is the first chunk of one long object.
+    Span,
+    /// It belongs to the span before it.
+    SpanRest,
+}
+
+impl Class {
+    /// The class with the smallest objects of at least so many units; `None`: it takes a span.
+    pub(crate) fn for_units(units: usize) -> Option<u8> {
+        let index = SIZES.iter().position(|size| *size as usize >= units)?;
+        Some(index as u8 + 1)
+    }
+
+    /// What an object of so many units takes.
+    pub(crate) fn taken_units(units: usize) -> usize {
+        match Class::for_units(units).and_then(Class::size_units) {
+            Some(size) => size,
+            None => units.next_multiple_of(CHUNK_UNITS),
+        }
+    }
+
+    /// Units of an object of this number's class.
+    pub(crate) fn size_units(number: u8) -> Option<usize> {
+        SIZES.get(usize::from(number).checked_sub(1)?).map(|size| usize::from(*size))
+    }
+
+    /// Objects in a chunk.
+    pub(crate) fn object_count(self) -> usize {
+        match self {
+            Class::Size(number) => Class::size_units(number).map_or(0, |size| CHUNK_UNITS / size),
+            Class::Span => 1,
+            Class::None | Class::SpanRest => 0,
+        }
+    }
+}
+
+/// The word of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkWord(u64);
+
+impl ChunkWord {
+    pub(crate) fn new(base: Generation, class: Class, owner: u16, span_chunks: usize) -> ChunkWord {
+        let class = match class {
+            Class::None => 0,
+            Class::Size(number) => number,
+            Class::Span => SPAN,
+            Class::SpanRest => SPAN_REST,
+        };
+        let high = u64::from(owner) << OWNER_SHIFT | (span_chunks as u64) << SPAN_SHIFT;
+        ChunkWord(base.bits() | u64::from(class) << CLASS_SHIFT | high)
+    }
+
+    #[inline]
+    pub(crate) fn of_word(word: u64) -> ChunkWord {
+        ChunkWord(word)
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn base(self) -> Generation {
+        Generation::of(self.0 & GENERATION_MASK)
+    }
+
+    /// `None`: there is no class of this number.
+    pub(crate) fn class(self) -> Option<Class> {
+        match (self.0 >> CLASS_SHIFT) as u8 {
+            0 => Some(Class::None),
+            SPAN => Some(Class::Span),
+            SPAN_REST => Some(Class::SpanRest),
+            number if usize::from(number) <= CLASS_COUNT => Some(Class::Size(number)),
+            _ => None,
+        }
+    }
+
+    /// The shard that it belongs to, plus one.
+    pub(crate) fn owner(self) -> u16 {
+        (self.0 >> OWNER_SHIFT) as u16
+    }
+
+    pub(crate) fn span_chunks(self) -> usize {
+        (self.0 >> SPAN_SHIFT) as usize
+    }
+
+    /// Nobody has it.
+    pub(crate) fn is_free(self) -> bool {
+        self.owner() == 0
+    }
+
+    /// Number of the object that begins at this unit of the chunk, and its size in units; `None`:
+    /// none begins there.
+    #[inline]
+    pub(crate) fn object_at(self, unit: usize) -> Option<(usize, usize)> {
+        let number = (self.0 >> CLASS_SHIFT) as u8;
+        if number == SPAN {
+            return (unit == 0).then(|| (0, self.span_chunks() * CHUNK_UNITS));
+        }
+        let division = DIVISIONS.get(usize::from(number).wrapping_sub(1))?;
+        let object = (unit as u32 * division.reciprocal) >> 20;
+        let is_whole = object * division.size == unit as u32 && object < division.count;
+        is_whole.then_some((object as usize, division.size as usize))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{CHUNK_UNITS, CLASS_COUNT, ChunkWord, Class, SIZES};
+    use crate::object::reference::Generation;
+
+    #[test]
+    fn an_object_begins_where_a_multiple_of_its_size_does() {
+        for number in 1..=CLASS_COUNT as u8 {
+            let size = Class::size_units(number).unwrap();
+            let word = ChunkWord::new(Generation::of(7), Class::Size(number), 3, 0);
+            assert_eq!((word.class(), word.owner()), (Some(Class::Size(number)), 3));
+            for unit in 0..CHUNK_UNITS {
+                let fits = unit % size == 0 && unit + size <= CHUNK_UNITS;
+                let expected = fits.then_some((unit / size, size));
+                assert_eq!(word.object_at(unit), expected, "size {size}, unit {unit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_has_the_next_larger_class() {
+        assert!(SIZES.is_sorted());
+        for (units, expected) in [(1, 2), (2, 2), (9, 10), (32, 32), (33, 40), (1024, 1024)] {
+            let number = Class::for_units(units).unwrap();
+            assert_eq!(Class::size_units(number), Some(expected), "{units}");
+        }
+        assert_eq!(Class::for_units(1025), None);
+    }
+}

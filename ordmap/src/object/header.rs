@@ -1,0 +1,86 @@
+//! The first word of every object.
+//!
+//! | bits | meaning |
+//! |---|---|
+//! | 0–27 | generation |
+//! | 28 | used since the hand of eviction passed; entries only |
+//! | 29–31 | kind |
+//! | 32–63 | an entry's bytes of value |
+
+use super::reference::{GENERATION_BITS, Generation};
+
+const USED: u64 = 1 << GENERATION_BITS;
+const KIND_SHIFT: u32 = 29;
+const KIND_MASK: u64 = 7;
+
+/// What lies in an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing; its words are what was there before.
+    Free = 0,
+    /// A node whose slots name entries.
+    Leaf = 1,
+    /// A node whose slots name nodes.
+    Inner = 2,
+    /// A key with its value.
+    Entry = 3,
+    /// A key between two leaves.
+    Separator = 4,
+}
+
+/// The first word of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header(u64);
+
+impl Header {
+    pub(crate) fn new(generation: Generation, kind: Kind, value_bytes: u32) -> Header {
+        let kind = (kind as u64) << KIND_SHIFT;
+        Header(generation.bits() | kind | u64::from(value_bytes) << 32)
+    }
+
+    #[inline]
+    pub(crate) fn of_word(word: u64) -> Header {
+        Header(word)
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn generation(self) -> Generation {
+        Generation::of(self.0)
+    }
+
+    /// `None`: no kind has this number.
+    #[inline]
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self.0 >> KIND_SHIFT & KIND_MASK {
+            0 => Some(Kind::Free),
+            1 => Some(Kind::Leaf),
+            2 => Some(Kind::Inner),
+            3 => Some(Kind::Entry),
+            4 => Some(Kind::Separator),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn value_bytes(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    pub(crate) fn is_used(self) -> bool {
+        self.0 & USED != 0
+    }
+
+    pub(crate) fn with_used(self, is_used: bool) -> Header {
+        Header(if is_used { self.0 | USED } else { self.0 & !USED })
+    }
+
+    /// The same memory when it is freed: whoever holds a lease still finds the lengths.
+    pub(crate) fn freed(self) -> Header {
+        Header::new(self.generation().next(), Kind::Free, self.value_bytes())
+    }
+}

@@ -1,0 +1,131 @@
+//! Lists of chunks with room, one for each class, and counts: derived from words and bits.
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use super::alloc::{Allocator, CHUNKS_OWNED, FREE_COUNT, GIVEN, LINKS, LIST_DAMAGED, TAKEN_UNITS};
+use super::class::{CHUNK_UNITS, ChunkWord, Class};
+use super::view::Stop;
+
+impl<'a> Allocator<'a> {
+    /// Does a chunk with so many free objects stand in its class's list, if there are any?
+    pub(crate) fn is_listed_rightly(&self, chunk: usize, free: u64) -> bool {
+        let class = self.view.chunk(chunk).and_then(|word| word.class());
+        let Some(list) = self.list_of(class) else { return false };
+        let (mut at, mut is_listed) = (list.load(Relaxed) as usize, false);
+        for _ in 0..self.view.chunk_count() {
+            if !(1..=self.view.chunk_count()).contains(&at) || is_listed {
+                break;
+            }
+            is_listed = at == chunk + 1;
+            at = self.links(at - 1).0;
+        }
+        is_listed == (free > 0) && self.row(chunk)[FREE_COUNT].load(Relaxed) == free
+    }
+
+    pub(super) fn links(&self, chunk: usize) -> (usize, usize) {
+        let word = self.row(chunk)[LINKS].load(Relaxed);
+        (word as u32 as usize, (word >> 32) as usize)
+    }
+
+    fn set_links(&self, chunk: usize, next: usize, previous: usize) {
+        let word = next as u64 & 0xffff_ffff | (previous as u64) << 32;
+        self.row(chunk)[LINKS].store(word, Relaxed);
+    }
+
+    fn list_of(&self, class: Option<Class>) -> Option<&'a AtomicU64> {
+        let Some(Class::Size(number)) = class else { return None };
+        self.lists.get(usize::from(number).checked_sub(1)?)
+    }
+
+    pub(super) fn link(&self, chunk: usize, class: Class) {
+        let Some(list) = self.list_of(Some(class)) else { return };
+        let next = list.load(Relaxed) as usize;
+        self.set_links(chunk, next, 0);
+        if (1..=self.view.chunk_count()).contains(&next) {
+            let (after, _) = self.links(next - 1);
+            self.set_links(next - 1, after, chunk + 1);
+        }
+        list.store(chunk as u64 + 1, Relaxed);
+    }
+
+    pub(super) fn unlink(&self, chunk: usize) {
+        let (next, previous) = self.links(chunk);
+        let chunks = self.view.chunk_count();
+        if (1..=chunks).contains(&next) {
+            let (after, _) = self.links(next - 1);
+            self.set_links(next - 1, after, previous);
+        }
+        if (1..=chunks).contains(&previous) {
+            let (_, before) = self.links(previous - 1);
+            self.set_links(previous - 1, next, before);
+        } else if let Some(list) =
+            self.list_of(self.view.chunk(chunk).and_then(|word| word.class()))
+        {
+            list.store(next as u64, Relaxed);
+        }
+        self.set_links(chunk, 0, 0);
+    }
+
+    /// Makes lists and counts anew from words and bits, and frees what a dead owner had in hand.
+    pub(crate) fn rebuild(&self) -> Result<(), Stop> {
+        self.lists.iter().for_each(|word| word.store(0, Relaxed));
+        let mut span_end = 0;
+        for chunk in 0..self.view.chunk_count() {
+            let word = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?;
+            if word.owner() != self.owner {
+                continue;
+            }
+            match word.class().ok_or(Stop::Damaged("a chunk has no class"))? {
+                Class::Size(_) => self.rebuild_sized(chunk, word),
+                Class::Span if self.bits(chunk)[0] & 1 != 0 => {
+                    span_end = chunk + word.span_chunks();
+                    self.add(CHUNKS_OWNED, word.span_chunks() as u64);
+                    self.count_units((word.span_chunks() * CHUNK_UNITS) as u64, true);
+                }
+                Class::Span => {
+                    self.set_free(chunk, self.generation_beyond(chunk, word, Class::Span)?);
+                }
+                Class::SpanRest if chunk < span_end => {}
+                Class::SpanRest | Class::None => self.unclaim(chunk),
+            }
+        }
+        self.pool[GIVEN].fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn rebuild_sized(&self, chunk: usize, word: ChunkWord) {
+        let Some(class @ Class::Size(number)) = word.class() else { return };
+        let taken: u32 = self.bits(chunk).iter().map(|bits| bits.count_ones()).sum();
+        let free = (class.object_count() as u64).saturating_sub(u64::from(taken));
+        self.row(chunk)[FREE_COUNT].store(free, Relaxed);
+        self.add(CHUNKS_OWNED, 1);
+        let size = Class::size_units(number).unwrap_or(0);
+        self.count_units(u64::from(taken) * size as u64, true);
+        if free > 0 {
+            self.link(chunk, class);
+        }
+    }
+
+    /// Units of all objects that are taken.
+    pub(crate) fn taken_units(&self) -> u64 {
+        self.lists[TAKEN_UNITS].load(Relaxed)
+    }
+
+    /// Chunks that the shard has.
+    pub(crate) fn chunks_owned(&self) -> u64 {
+        self.lists[CHUNKS_OWNED].load(Relaxed)
+    }
+
+    pub(super) fn count_units(&self, units: u64, is_taken: bool) {
+        if is_taken { self.add(TAKEN_UNITS, units) } else { self.subtract(TAKEN_UNITS, units) }
+    }
+
+    pub(super) fn add(&self, word: usize, count: u64) {
+        let sum = self.lists[word].load(Relaxed).wrapping_add(count);
+        self.lists[word].store(sum, Relaxed);
+    }
+
+    pub(super) fn subtract(&self, word: usize, count: u64) {
+        self.lists[word].store(self.lists[word].load(Relaxed).saturating_sub(count), Relaxed);
+    }
+}

@@ -1,0 +1,224 @@
+//! Objects that are freed and written again while somebody reads them. Chunks have two objects of
+//! two units, or one of four.
+//!
+//! Every entry says in its key and in its value by which reference it is named.
+
+use std::sync::Arc;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::boxed_words;
+use forebay_sync::model::{breaks, fails, holds};
+use loom::thread;
+
+use super::alloc::{Allocator, LIST_WORDS, MARK_WORDS, POOL_WORDS};
+use super::class::{CHUNK_WORDS, ChunkWord, Class};
+use super::header::{Header, Kind};
+use super::reference::{Generation, Ref};
+use super::view::{View, before_reuse, follow, publish};
+use super::{EntryLayout, Lengths};
+
+pub(crate) const OWNER: u16 = 1;
+pub(crate) const PAIRS: Class = Class::Size(1);
+pub(crate) const WHOLE: Class = Class::Size(2);
+
+pub(crate) struct Memory {
+    data: Box<[AtomicU64]>,
+    chunks: Box<[AtomicU64]>,
+    marks: Box<[AtomicU64]>,
+    lists: Box<[AtomicU64]>,
+    pool: Box<[AtomicU64]>,
+    pub(crate) slot: AtomicU64,
+}
+
+impl Memory {
+    /// One chunk, divided into two.
+    pub(crate) fn new() -> Memory {
+        let memory = Memory {
+            data: boxed_words(CHUNK_WORDS),
+            chunks: boxed_words(1),
+            marks: boxed_words(MARK_WORDS),
+            lists: boxed_words(LIST_WORDS),
+            pool: boxed_words(POOL_WORDS),
+            slot: AtomicU64::new(0),
+        };
+        memory.allocator(OWNER).claim(1).unwrap();
+        memory
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        View::new(&self.data, &self.chunks)
+    }
+
+    pub(crate) fn allocator(&self, owner: u16) -> Allocator<'_> {
+        Allocator {
+            view: self.view(),
+            marks: &self.marks,
+            lists: &self.lists,
+            pool: &self.pool,
+            owner,
+        }
+    }
+
+    /// Takes an object and writes an entry that says its own reference.
+    pub(crate) fn make(&self) -> Ref {
+        let found = self.allocator(OWNER).find(2).unwrap().unwrap();
+        self.allocator(OWNER).take(&found);
+        write_itself(found.words, found.reference);
+        found.reference
+    }
+
+    /// Writes at the place of what was freed once more.
+    fn write_again(&self, old: Ref) -> Ref {
+        before_reuse();
+        let new = Ref::new(old.unit().unwrap(), old.generation().next());
+        write_itself(self.view().words(old.unit().unwrap(), 2).unwrap(), new);
+        new
+    }
+
+    /// Reads what a reference names; it must be of this reference.
+    pub(crate) fn read(&self, reference: Ref) {
+        let Ok(seen) = self.view().begin(reference) else { return };
+        let said = Lengths::of(&seen, Kind::Entry).map(|lengths| {
+            let key = lengths.key_words(&seen)[0].load(Relaxed);
+            (key, lengths.value_words(&seen).first().map(|word| word.load(Relaxed)))
+        });
+        if let Ok(said) = seen.settle(said) {
+            assert_eq!(said, (reference.word(), Some(reference.word())), "not what was named");
+        }
+    }
+}
+
+pub(crate) fn write_itself(words: &[AtomicU64], reference: Ref) {
+    let bytes = reference.word().to_le_bytes();
+    let layout = EntryLayout::of(8, 8);
+    layout.write(words, reference.generation(), Kind::Entry, &bytes, &bytes);
+}
+
+/// A reader follows the slot, while what it names is freed and written again.
+fn read_and_reused(order: fn(&Memory, Ref)) {
+    let memory = Arc::new(Memory::new());
+    let first = memory.make();
+    publish(&memory.slot, first);
+    let other = Arc::clone(&memory);
+    let writer = thread::spawn(move || order(&other, first));
+    let named = follow(&memory.slot);
+    if !named.is_none() {
+        memory.read(named);
+    }
+    writer.join().unwrap();
+}
+
+/// Raised first, then written.
+fn rightly(memory: &Memory, first: Ref) {
+    publish(&memory.slot, Ref::NONE);
+    memory.allocator(OWNER).raise(first);
+    publish(&memory.slot, memory.write_again(first));
+}
+
+fn reuse() {
+    read_and_reused(rightly);
+}
+
+/// Written first: a reader can miss that.
+fn written_first() {
+    read_and_reused(|memory, first| {
+        publish(&memory.slot, Ref::NONE);
+        let words = memory.view().words(first.unit().unwrap(), 2).unwrap();
+        words[2].store(0, Relaxed);
+        memory.allocator(OWNER).raise(first);
+    });
+}
+
+/// Second object of the chunk, which lies in the middle of an object of four units.
+fn second(generation: u64) -> Ref {
+    Ref::new(2, Generation::of(generation))
+}
+
+fn word(base: u64, class: Class, owner: u16) -> u64 {
+    ChunkWord::new(Generation::of(base), class, owner, 0).word()
+}
+
+/// The chunk of what is read is divided into larger objects, and a value has the old header where
+/// that was.
+fn divided_into_larger() {
+    let memory = Arc::new(Memory::new());
+    let first = second(0);
+    write_itself(memory.view().words(2, 2).unwrap(), first);
+    let other = Arc::clone(&memory);
+    let writer = thread::spawn(move || {
+        let allocator = other.allocator(OWNER);
+        allocator.raise(first);
+        let next = other.write_again(first);
+        allocator.raise(next);
+        allocator.set_free(0, Generation::of(2));
+        assert!(allocator.claim_one(0));
+        before_reuse();
+        let forged = Header::new(Generation::of(0), Kind::Entry, 8);
+        other.data[4].store(forged.word(), Relaxed);
+    });
+    memory.read(first);
+    writer.join().unwrap();
+}
+
+/// A value of a larger object looks like the header of what is read, when its chunk is divided into
+/// smaller ones.
+fn divided_into_smaller() {
+    let memory = Arc::new(Memory::new());
+    memory.chunks[0].store(word(1, WHOLE, OWNER), Relaxed);
+    let first = second(0);
+    // What was named lies there no more: another one does, in the middle of a value.
+    write_itself(memory.view().words(2, 2).unwrap(), first);
+    memory.data[6].store(77, Relaxed);
+    let other = Arc::clone(&memory);
+    let writer = thread::spawn(move || {
+        let allocator = other.allocator(OWNER);
+        allocator.set_free(0, Generation::of(2));
+        allocator.claim(1).unwrap();
+    });
+    memory.read(first);
+    writer.join().unwrap();
+}
+
+/// Who claims a chunk sees what who gave it back did.
+fn given_and_claimed() {
+    let memory = Arc::new(Memory::new());
+    let first = memory.make();
+    let other = Arc::clone(&memory);
+    let giver = thread::spawn(move || {
+        other.allocator(OWNER).raise(first);
+        other.allocator(OWNER).set_free(0, Generation::of(1));
+    });
+    if memory.allocator(OWNER + 1).claim_one(0) {
+        let header = memory.allocator(OWNER + 1).header_at(0).unwrap();
+        assert_eq!(header.kind(), Some(Kind::Free), "what lies there is not freed");
+    }
+    giver.join().unwrap();
+}
+
+#[test]
+fn what_is_read_is_what_was_named() {
+    let model = "ordmap: an object is freed and written again while it is read";
+    holds(model, reuse);
+    for name in ["ordmap.publish", "ordmap.follow", "ordmap.reuse", "ordmap.read"] {
+        breaks(name, model, reuse);
+    }
+    fails("ordmap: an object is written before it is freed", written_first);
+}
+
+#[test]
+fn a_chunk_that_is_divided_anew_is_noticed() {
+    let model = "ordmap: a chunk is divided into larger objects while one is read";
+    holds(model, divided_into_larger);
+    breaks("ordmap.header", model, divided_into_larger);
+    let model = "ordmap: a chunk is divided into smaller objects while one is read";
+    holds(model, divided_into_smaller);
+    breaks("ordmap.divide", model, divided_into_smaller);
+}
+
+#[test]
+fn a_chunk_changes_hands() {
+    let model = "ordmap: a chunk is given back and claimed by another shard";
+    holds(model, given_and_claimed);
+    breaks("ordmap.give", model, given_and_claimed);
+    breaks("ordmap.claim", model, given_and_claimed);
+}

@@ -1,0 +1,31 @@
+//! Objects: pieces of memory that are written once, named by references with a generation, and
+//! freed.
+//!
+//! Memory is divided into chunks of 16 KiB, a chunk into objects of one size. Freeing an object
+//! raises the generation in its first word, before its memory is written again.
+//!
+//! Invariants:
+//! - The generation of a place only grows; also when its chunk is divided into other sizes.
+//! - Whatever lies in memory, following a reference reads nothing outside of the data.
+//! - What a shard's owner has not published when it dies is not there for readers.
+
+mod alloc;
+mod class;
+mod entry;
+mod header;
+mod lists;
+mod pool;
+mod reference;
+mod view;
+
+#[cfg(all(test, loom))]
+pub(crate) mod loom_tests;
+
+pub(crate) use alloc::{Allocator, Found, LIST_WORDS, MARK_WORDS, POOL_WORDS};
+pub(crate) use class::{CHUNK_UNITS, CHUNK_WORDS, ChunkWord, Class};
+#[cfg(test)]
+pub(crate) use class::{SIZES, SPAN_CHUNKS_MAX};
+pub(crate) use entry::{EntryLayout, KEY_BYTES_MAX, Lengths, VALUE_BYTES_MAX};
+pub(crate) use header::{Header, Kind};
+pub(crate) use reference::{Ref, UNIT_WORDS};
+pub(crate) use view::{Seen, Stop, View, compare_words, follow, head_of, prefetch, publish};

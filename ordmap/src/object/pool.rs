@@ -1,0 +1,188 @@
+//! Chunks that nobody has: how a shard gets them, divides them, and gives them back.
+//!
+//! A chunk is claimed by one swap of its word, and is of no class until its headers are written; an
+//! owner that dies before leaves it so, and its successor gives it back.
+
+use forebay_sync::atomic::{Relaxed, acquire, release};
+
+use super::alloc::{
+    Allocator, CHUNKS_OWNED, FREE_COUNT, Found, GIVEN, HINT, LIST_DAMAGED, SEARCHED,
+};
+use super::class::{CHUNK_UNITS, ChunkWord, Class, SPAN_CHUNKS_MAX};
+use super::header::{Header, Kind};
+use super::reference::Generation;
+use super::view::{Stop, before_reuse};
+
+impl<'a> Allocator<'a> {
+    /// Takes a chunk out of the pool and divides it; no, if there is none.
+    pub(super) fn claim(&self, number: u8) -> Result<bool, Stop> {
+        let given = self.pool[GIVEN].load(Relaxed).wrapping_add(1);
+        if self.lists[SEARCHED].load(Relaxed) == given {
+            return Ok(false);
+        }
+        let Some(chunk) = self.claim_run(1) else {
+            self.lists[SEARCHED].store(given, Relaxed);
+            return Ok(false);
+        };
+        let size = Class::size_units(number).ok_or(LIST_DAMAGED)?;
+        let base = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?.base();
+        let words = self.view.words(chunk * CHUNK_UNITS, CHUNK_UNITS).ok_or(LIST_DAMAGED)?;
+        let count = CHUNK_UNITS / size;
+        for object in 0..count {
+            words[object * size * 2].store(Header::new(base, Kind::Free, 0).word(), Relaxed);
+        }
+        self.reset_row(chunk, count);
+        crate::step!("chunk.claimed");
+        self.divide(chunk, ChunkWord::new(base, Class::Size(number), self.owner, 0));
+        crate::step!("chunk.divided");
+        self.link(chunk, Class::Size(number));
+        Ok(true)
+    }
+
+    fn divide(&self, chunk: usize, word: ChunkWord) {
+        if let Some(atomic) = self.view.chunk_atomic(chunk) {
+            // ORDER: pairs with `ordmap.read`: who sees that the chunk is divided anew sees headers
+            // where objects begin.
+            atomic.store(word.word(), release("ordmap.divide"));
+        }
+    }
+
+    fn reset_row(&self, chunk: usize, free: usize) {
+        let row = self.row(chunk);
+        row.iter().for_each(|word| word.store(0, Relaxed));
+        row[FREE_COUNT].store(free as u64, Relaxed);
+        self.add(CHUNKS_OWNED, 1);
+    }
+
+    /// Claims `count` free chunks in a row; gives the first one.
+    fn claim_run(&self, count: usize) -> Option<usize> {
+        let chunks = self.view.chunk_count();
+        let hint = self.pool[HINT].load(Relaxed) as usize % chunks.max(1);
+        let mut run = 0;
+        for step in 0..chunks + count {
+            let chunk = (hint + step) % chunks;
+            let is_free = self.view.chunk(chunk).is_some_and(ChunkWord::is_free);
+            // A run does not go round the end.
+            let before = if chunk == 0 { 0 } else { run };
+            run = if is_free { before + 1 } else { 0 };
+            if run < count {
+                continue;
+            }
+            let first = chunk + 1 - count;
+            if self.claim_all(first, count) {
+                self.pool[HINT].store(chunk as u64 + 1, Relaxed);
+                before_reuse();
+                return Some(first);
+            }
+            run = 0;
+        }
+        None
+    }
+
+    /// All or none: another shard may be faster.
+    fn claim_all(&self, first: usize, count: usize) -> bool {
+        let claimed = (first..first + count).take_while(|chunk| self.claim_one(*chunk)).count();
+        if claimed < count {
+            (first..first + claimed).for_each(|chunk| self.unclaim(chunk));
+        }
+        claimed == count
+    }
+
+    pub(super) fn claim_one(&self, chunk: usize) -> bool {
+        let Some(atomic) = self.view.chunk_atomic(chunk) else { return false };
+        let seen = ChunkWord::of_word(atomic.load(Relaxed));
+        if !seen.is_free() {
+            return false;
+        }
+        let ours = ChunkWord::new(seen.base(), Class::None, self.owner, 0);
+        // ORDER: pairs with `ordmap.give`: the headers of what lay there are raised.
+        let order = acquire("ordmap.claim");
+        let is_ours = atomic.compare_exchange(seen.word(), ours.word(), order, Relaxed).is_ok();
+        if is_ours {
+            crate::step!("chunk.taken");
+        }
+        is_ours
+    }
+
+    pub(super) fn unclaim(&self, chunk: usize) {
+        if let Some(word) = self.view.chunk(chunk) {
+            self.set_free(chunk, word.base());
+        }
+    }
+
+    pub(super) fn set_free(&self, chunk: usize, base: Generation) {
+        if let Some(atomic) = self.view.chunk_atomic(chunk) {
+            let word = ChunkWord::new(base, Class::None, 0, 0);
+            // ORDER: pairs with `ordmap.claim`.
+            atomic.store(word.word(), release("ordmap.give"));
+        }
+    }
+
+    pub(super) fn give_back(
+        &self,
+        chunk: usize,
+        word: ChunkWord,
+        class: Class,
+    ) -> Result<(), Stop> {
+        let base = self.generation_beyond(chunk, word, class)?;
+        self.set_free(chunk, base);
+        crate::step!("chunk.given_back");
+        self.subtract(CHUNKS_OWNED, 1);
+        self.pool[GIVEN].fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// One above the generations of all objects of a chunk.
+    pub(super) fn generation_beyond(
+        &self,
+        chunk: usize,
+        word: ChunkWord,
+        class: Class,
+    ) -> Result<Generation, Stop> {
+        let words = self.view.words(chunk * CHUNK_UNITS, CHUNK_UNITS).ok_or(LIST_DAMAGED)?;
+        let size = match class {
+            Class::Size(number) => Class::size_units(number).ok_or(LIST_DAMAGED)?,
+            _ => CHUNK_UNITS,
+        };
+        let base = word.base();
+        let headers = (0..CHUNK_UNITS / size).map(|object| words[object * size * 2].load(Relaxed));
+        let steps = headers.map(|header| Header::of_word(header).generation().since(base)).max();
+        Ok(Generation::of(base.bits() + steps.unwrap_or(0) + 1))
+    }
+
+    pub(super) fn find_span(&self, chunks: usize) -> Result<Option<Found<'a>>, Stop> {
+        if chunks > SPAN_CHUNKS_MAX {
+            return Ok(None);
+        }
+        let Some(first) = self.claim_run(chunks) else { return Ok(None) };
+        for rest in first + 1..first + chunks {
+            let base = self.view.chunk(rest).ok_or(LIST_DAMAGED)?.base();
+            self.divide(rest, ChunkWord::new(base, Class::SpanRest, self.owner, 0));
+        }
+        let base = self.view.chunk(first).ok_or(LIST_DAMAGED)?.base();
+        let words = self.view.words(first * CHUNK_UNITS, 1).ok_or(LIST_DAMAGED)?;
+        words[0].store(Header::new(base, Kind::Free, 0).word(), Relaxed);
+        self.reset_row(first, 1);
+        self.add(CHUNKS_OWNED, chunks as u64 - 1);
+        crate::step!("span.claimed");
+        self.divide(first, ChunkWord::new(base, Class::Span, self.owner, chunks));
+        self.found(first, 0, chunks * CHUNK_UNITS).map(Some)
+    }
+
+    /// The first chunk goes first, so that readers see it before the others are written again.
+    pub(super) fn give_back_span(&self, first: usize, word: ChunkWord) -> Result<(), Stop> {
+        let base = self.generation_beyond(first, word, Class::Span)?;
+        self.set_free(first, base);
+        crate::step!("span.given_back");
+        let end = (first + word.span_chunks()).min(self.view.chunk_count());
+        for rest in first + 1..end {
+            let word = self.view.chunk(rest).ok_or(LIST_DAMAGED)?;
+            if word.owner() == self.owner && word.class() == Some(Class::SpanRest) {
+                self.set_free(rest, word.base());
+            }
+        }
+        self.subtract(CHUNKS_OWNED, word.span_chunks() as u64);
+        self.pool[GIVEN].fetch_add(1, Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,252 @@
+//! Reading objects that others may free and write again at any moment.
+//!
+//! A reader pins nothing. It begins with the word of the chunk, reads what it wants, and asks in
+//! the end if the object was the same all the time: the generation in its header is that of the
+//! reference, and its chunk was not divided anew. What it has read until then may be anything.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | header of an object | owner of the shard's lock; readers set its bit of use | all |
+//! | its other words | owner of the lock, before it is named and after it was freed | all |
+//! | slots of a node | owner of the lock | all |
+//! | word of a chunk | who claims it; then the owner of its shard's lock | all |
+
+use std::cmp::Ordering;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, release_fence};
+
+use super::class::{CHUNK_UNITS, ChunkWord};
+use super::header::{Header, Kind};
+use super::reference::{Ref, UNIT_WORDS};
+
+/// Why reading did not come to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// What was read has been freed meanwhile: begin again.
+    Changed,
+    /// What was read can not be.
+    Damaged(&'static str),
+}
+
+/// The words of all objects, and those of the chunks in which they lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    data: &'a [AtomicU64],
+    chunks: &'a [AtomicU64],
+}
+
+/// An object that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    reference: Ref,
+    words: &'a [AtomicU64],
+    chunk: &'a AtomicU64,
+    chunk_word: u64,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(data: &'a [AtomicU64], chunks: &'a [AtomicU64]) -> View<'a> {
+        View { data, chunks }
+    }
+
+    pub(crate) fn chunk_count(self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The word of a chunk as it is now.
+    pub(crate) fn chunk(self, index: usize) -> Option<ChunkWord> {
+        Some(ChunkWord::of_word(self.chunks.get(index)?.load(Relaxed)))
+    }
+
+    pub(crate) fn chunk_atomic(self, index: usize) -> Option<&'a AtomicU64> {
+        self.chunks.get(index)
+    }
+
+    /// Words from a unit on.
+    pub(crate) fn words(self, unit: usize, units: usize) -> Option<&'a [AtomicU64]> {
+        let first = unit.checked_mul(UNIT_WORDS)?;
+        self.data.get(first..first.checked_add(units * UNIT_WORDS)?)
+    }
+
+    /// One word of all objects, by its number.
+    pub(crate) fn data_word(self, index: usize) -> Option<&'a AtomicU64> {
+        self.data.get(index)
+    }
+
+    /// Asks for the first line of an object, that is about to be read.
+    #[inline]
+    pub(crate) fn prefetch(self, reference: Ref) {
+        let word = reference.unit().and_then(|unit| self.data.get(unit * UNIT_WORDS));
+        word.into_iter().for_each(prefetch);
+    }
+
+    /// Begins to read an object. The reference was loaded by [`follow`].
+    #[inline]
+    pub(crate) fn begin(self, reference: Ref) -> Result<Seen<'a>, Stop> {
+        const OUTSIDE: Stop = Stop::Damaged("a reference leads out of the data");
+        let unit = reference.unit().ok_or(OUTSIDE)?;
+        let chunk = self.chunks.get(unit / CHUNK_UNITS).ok_or(OUTSIDE)?;
+        let chunk_word = chunk.load(Relaxed);
+        // The chunk may have been divided anew; who comes again and again finds damage.
+        let (_, units) =
+            ChunkWord::of_word(chunk_word).object_at(unit % CHUNK_UNITS).ok_or(Stop::Changed)?;
+        let words = self.words(unit, units).ok_or(OUTSIDE)?;
+        Ok(Seen { reference, words, chunk, chunk_word })
+    }
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn reference(&self) -> Ref {
+        self.reference
+    }
+
+    /// Words that belong to the object.
+    pub(crate) fn words(&self) -> &'a [AtomicU64] {
+        self.words
+    }
+
+    /// One of its words; what it says may be nonsense until [`settle`](Seen::settle).
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> Result<u64, Stop> {
+        match self.words.get(index) {
+            Some(word) => Ok(word.load(Relaxed)),
+            None => Err(Stop::Damaged("an object is shorter than it says")),
+        }
+    }
+
+    pub(crate) fn header(&self) -> Header {
+        Header::of_word(self.words[0].load(Relaxed))
+    }
+
+    /// The header, if it is one of this kind.
+    #[inline]
+    pub(crate) fn header_of(&self, kind: Kind) -> Result<Header, Stop> {
+        let header = self.header();
+        if header.kind() != Some(kind) {
+            return Err(Stop::Damaged("an object is of another kind"));
+        }
+        Ok(header)
+    }
+
+    /// Was it the same object all the time since [`View::begin`]?
+    #[inline]
+    pub(crate) fn is_same(&self) -> bool {
+        // ORDER: pairs with `ordmap.reuse`: if we have loaded a word of what lies there now, we see
+        // that what we wanted was freed.
+        acquire_fence("ordmap.read");
+        // ORDER: pairs with `ordmap.reuse`, too: if this is a word of a chunk that was divided
+        // anew, and no header, we see that it was.
+        let header = Header::of_word(self.words[0].load(acquire("ordmap.header")));
+        let is_same_chunk = self.chunk.load(Relaxed) == self.chunk_word;
+        header.generation() == self.reference.generation() && is_same_chunk
+    }
+
+    /// What was read, if it was the same object all the time.
+    #[inline]
+    pub(crate) fn settle<T>(&self, read: Result<T, Stop>) -> Result<T, Stop> {
+        if self.is_same() { read } else { Err(Stop::Changed) }
+    }
+
+    /// Marks the entry as used, unless it is or has gone.
+    pub(crate) fn set_used(&self, is_used: bool) {
+        let header = self.header();
+        if header.is_used() == is_used || header.generation() != self.reference.generation() {
+            return;
+        }
+        let marked = header.with_used(is_used).word();
+        // Who frees it meanwhile raises the generation, and then this must not undo that.
+        let _ = self.words[0].compare_exchange(header.word(), marked, Relaxed, Relaxed);
+    }
+}
+
+/// Asks for the line of a word: who reads several lines waits for all of them together.
+#[inline]
+pub(crate) fn prefetch(word: &AtomicU64) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: it has no effect but on the caches, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = word;
+}
+
+/// The reference that a slot holds now.
+#[inline]
+pub(crate) fn follow(slot: &AtomicU64) -> Ref {
+    // ORDER: pairs with `ordmap.publish`: we see what was written before the slot named it.
+    Ref::of_word(slot.load(acquire("ordmap.follow")))
+}
+
+/// Commits a change: from now on the slot names another object.
+pub(crate) fn publish(slot: &AtomicU64, new: Ref) {
+    // ORDER: pairs with `ordmap.follow`.
+    slot.store(new.word(), release("ordmap.publish"));
+}
+
+/// Between taking memory that was freed and writing into it.
+pub(crate) fn before_reuse() {
+    // ORDER: pairs with `ordmap.read` and `ordmap.header`: who sees a word of what we write sees
+    // the generation that was raised before.
+    release_fence("ordmap.reuse");
+}
+
+/// Eight bytes of a key from an offset on, so that they compare as the key does; zeros behind its
+/// end.
+#[inline]
+pub(crate) fn head_of(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes(),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..key.len()].copy_from_slice(key);
+            u64::from_le_bytes(bytes).swap_bytes()
+        }
+    }
+}
+
+/// Compares the bytes that lie in words with a key; the first `equal_bytes` are known to be equal.
+#[inline]
+pub(crate) fn compare_words(
+    words: &[AtomicU64],
+    byte_count: usize,
+    key: &[u8],
+    equal_bytes: usize,
+) -> Ordering {
+    let common = byte_count.min(key.len());
+    let mut at = equal_bytes.min(common) / 8 * 8;
+    while at < common {
+        let count = (common - at).min(8);
+        let mask = u64::MAX << (64 - 8 * count as u32);
+        let Some(word) = words.get(at / 8) else { return Ordering::Less };
+        let ours = word.load(Relaxed).swap_bytes() & mask;
+        let theirs = head_of(&key[at..]) & mask;
+        if ours != theirs {
+            return ours.cmp(&theirs);
+        }
+        at += 8;
+    }
+    byte_count.cmp(&key.len())
+}
+
+/// Appends the first `byte_count` bytes that lie in words.
+pub(crate) fn copy_words(words: &[AtomicU64], byte_count: usize, out: &mut Vec<u8>) {
+    let whole = byte_count / 8;
+    out.reserve(byte_count + 8);
+    for word in words.iter().take(byte_count.div_ceil(8)) {
+        out.extend_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+    let surplus = words.len().min(byte_count.div_ceil(8)) * 8 - byte_count.min(words.len() * 8);
+    out.truncate(out.len() - surplus);
+    debug_assert!(whole <= words.len());
+}
+
+/// Stores bytes as words, with zeros behind the last.
+pub(crate) fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
+    for (word, bytes) in words.iter().zip(bytes.chunks(8)) {
+        let mut padded = [0; 8];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        word.store(u64::from_le_bytes(padded), Relaxed);
+    }
+}

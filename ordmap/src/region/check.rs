@@ -1,0 +1,115 @@
+//! The check of a whole region.
+
+use std::fmt;
+
+use super::member::Member;
+use super::open::MapsError;
+use crate::error::MapError;
+use crate::names::name_of;
+use crate::shard;
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Maps that were looked through.
+    pub maps: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Nodes of their trees.
+    pub nodes: u64,
+    /// Entries that are in no map any more, and wait for leases.
+    pub waiting: u64,
+    /// Chunks that nobody has.
+    pub free_chunks: u64,
+    /// What is wrong; of each map the first hundred.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// In which map; empty if in none.
+    pub map: String,
+    /// What.
+    pub what: &'static str,
+    /// Where, or which number; for who debugs.
+    pub at: u64,
+}
+
+impl CheckReport {
+    /// Is nothing wrong?
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+impl fmt::Display for CheckReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "{} maps, {} entries, {} nodes, {} entries waiting, {} chunks free",
+            self.maps, self.entries, self.nodes, self.waiting, self.free_chunks
+        )?;
+        for Finding { map, what, at } in &self.findings {
+            writeln!(out, "{map}: {what} ({at:#x})")?;
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    /// Looks through all maps, each under its lock: is every node right, is every object that is
+    /// taken named once? What dead writers have left is repaired first.
+    ///
+    /// # Errors
+    /// A lock was not taken, or a repair met damage.
+    pub fn check(&self) -> Result<CheckReport, MapError> {
+        let mut report = CheckReport::default();
+        for name in self.map_names() {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            let map = match self.existing_map(&name) {
+                Ok(map) => map,
+                Err(MapsError::Lock(error)) => return Err(error.into()),
+                Err(_) => return Err(MapError::Damaged { what: "the directory of maps" }),
+            };
+            let audited = map.audit()?;
+            report.maps += 1;
+            report.entries += audited.entries;
+            report.nodes += audited.nodes;
+            report.waiting += audited.waiting;
+            let found = audited.findings.into_iter();
+            report.findings.extend(found.map(|(what, at)| Finding { map: name.clone(), what, at }));
+        }
+        self.check_chunks(&mut report);
+        Ok(report)
+    }
+
+    /// Is there a map of this shard, whose number plus one it is? Others may be made meanwhile.
+    fn is_live(&self, owner: u16) -> bool {
+        let shard = usize::from(owner).wrapping_sub(1);
+        let is_there = shard < self.shared().config.maps_max as usize;
+        is_there && name_of(self.shared().map_words(shard)).is_some()
+    }
+
+    fn check_chunks(&self, report: &mut CheckReport) {
+        let view = self.shared().view();
+        for chunk in 0..view.chunk_count() {
+            match view.chunk(chunk) {
+                Some(word) if word.is_free() => report.free_chunks += 1,
+                Some(word) if !self.is_live(word.owner()) => {
+                    let what = "a chunk belongs to no map";
+                    report.findings.push(Finding { map: String::new(), what, at: chunk as u64 });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl crate::map::Map<'_> {
+    /// What an audit finds.
+    pub(crate) fn audit(&self) -> Result<shard::Audited, MapError> {
+        self.under_lock(|writer| shard::audit(writer.allocator, writer.shard))
+    }
+}

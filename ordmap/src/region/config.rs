@@ -1,0 +1,74 @@
+//! What a region of maps is to be.
+
+use std::fmt;
+
+use forebay_shm::PARTICIPANTS_MAX;
+
+use crate::layout::{LEASES_MAX, MAPS_MAX};
+
+/// Sizes of a region of maps, fixed when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrdConfig {
+    /// Size of the file: all maps with everything that belongs to them.
+    pub bytes: u64,
+    /// How many maps there can be.
+    pub maps_max: u32,
+    /// How many threads, of all processes, can take part at one time.
+    pub participants_max: u32,
+    /// How many entries a participant can hold at one time.
+    pub leases_max: u32,
+}
+
+/// Why there can be no such region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// Its parts do not fit into its size.
+    TooSmall {
+        /// What would be enough.
+        minimum_bytes: u64,
+    },
+    /// References do not reach so far.
+    TooLarge,
+    /// A number is zero, or higher than it can be.
+    OutOfRange {
+        /// Which one.
+        what: &'static str,
+        /// The highest that it can be.
+        max: u32,
+    },
+}
+
+impl OrdConfig {
+    /// Of this size, with room for 128 maps, 64 participants and 16 leases of each.
+    #[must_use]
+    pub const fn with_bytes(bytes: u64) -> OrdConfig {
+        OrdConfig { bytes, maps_max: 128, participants_max: 64, leases_max: 16 }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let numbers = [
+            ("maps_max", self.maps_max, MAPS_MAX),
+            ("participants_max", self.participants_max, PARTICIPANTS_MAX),
+            ("leases_max", self.leases_max, LEASES_MAX),
+        ];
+        let wrong = numbers.into_iter().find(|(_, number, max)| *number == 0 || number > max);
+        match wrong {
+            Some((what, _, max)) => Err(ConfigError::OutOfRange { what, max }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::TooSmall { minimum_bytes } => {
+                write!(out, "the region needs {minimum_bytes} bytes at least")
+            }
+            ConfigError::TooLarge => out.write_str("no region of maps can be so large"),
+            ConfigError::OutOfRange { what, max } => write!(out, "{what} goes from 1 to {max}"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

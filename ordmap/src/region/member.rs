@@ -1,0 +1,113 @@
+//! A thread's part in a region of maps.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use forebay_shm::{Area, JoinError, Liveness, Participant};
+use forebay_sync::leases::LeaseRow;
+
+use super::directory;
+use super::open::{MapsError, Shared};
+use crate::map::Map;
+
+/// A thread that takes part in a region: it may move to another thread, but is used by one at a
+/// time. What it lends ends before it does.
+pub struct Member {
+    shared: Arc<Shared>,
+    participant: ManuallyDrop<Participant>,
+    row: LeaseRow<Area>,
+    /// Whose it is: a child that was forked off has copies of everything.
+    pid: u32,
+}
+
+/// How a map is to be made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapOptions {
+    /// Bytes that the map may take, with everything that belongs to it; then the entries that were
+    /// not used are evicted. `None`: as much as the region has, and nothing is evicted.
+    pub budget_bytes: Option<u64>,
+}
+
+impl Member {
+    pub(crate) fn join(shared: Arc<Shared>) -> Result<Member, JoinError> {
+        let participant = shared.region.join()?;
+        let row = participant.id().row;
+        // SAFETY:
+        // - The row of leases has the number of the participant's row, which it alone has until it
+        //   leaves; and `LeaseRow` goes before that.
+        // - All who open the region have the same plan, and write leases by these tables only.
+        let row = unsafe { shared.leases.row(row as usize) };
+        let Some(row) = row else {
+            return Err(JoinError::Full { participants_max: shared.config.participants_max });
+        };
+        let pid = std::process::id();
+        Ok(Member { shared, participant: ManuallyDrop::new(participant), row, pid })
+    }
+
+    /// The map of this name; made if there is none.
+    ///
+    /// The options of the one who made it stand.
+    ///
+    /// # Errors
+    /// [`MapsError`].
+    pub fn map(&self, name: &str, options: &MapOptions) -> Result<Map<'_>, MapsError> {
+        let shard = match directory::lookup(&self.shared, name.as_bytes())? {
+            Some(shard) => shard,
+            None => {
+                let budget_bytes = options.budget_bytes.unwrap_or(0);
+                directory::create(self, name.as_bytes(), budget_bytes)?
+            }
+        };
+        Ok(Map::new(self, shard))
+    }
+
+    /// The map of this name.
+    ///
+    /// # Errors
+    /// [`MapsError::NotThere`], or what [`map`](Member::map) may meet.
+    pub fn existing_map(&self, name: &str) -> Result<Map<'_>, MapsError> {
+        let shard = directory::lookup(&self.shared, name.as_bytes())?;
+        shard.map(|shard| Map::new(self, shard)).ok_or(MapsError::NotThere)
+    }
+
+    /// The names of all maps.
+    #[must_use]
+    pub fn map_names(&self) -> Vec<Vec<u8>> {
+        directory::names(&self.shared)
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn participant(&self) -> &Participant {
+        &self.participant
+    }
+
+    pub(crate) fn row(&self) -> &LeaseRow<Area> {
+        &self.row
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // SAFETY: it is taken here and never again, since this value is gone afterwards.
+        let participant = unsafe { ManuallyDrop::take(&mut self.participant) };
+        if self.pid != std::process::id() {
+            return;
+        }
+        // SAFETY:
+        // - What was lent borrows this member, so nobody reads it any more: entries that were
+        //   forgotten left their leases, and nothing else.
+        // - The row is still ours.
+        unsafe { self.shared.leases.clear_row(participant.id().row as usize) };
+        participant.leave();
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Member").field("id", &self.participant.id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,12 @@
+//! Regions of maps: their file, who takes part, the names of the maps.
+
+mod check;
+mod config;
+mod directory;
+mod member;
+mod open;
+
+pub use check::{CheckReport, Finding};
+pub use config::{ConfigError, OrdConfig};
+pub use member::{MapOptions, Member};
+pub use open::{MapsError, OpenError, OrdRegion};

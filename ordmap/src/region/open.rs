@@ -1,0 +1,295 @@
+//! A region of maps: made, found, looked at.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_shm::{
+    Area, AreaSpec, BarrierWish, JoinError, LockError, Opened, Region, RegionError, RegionSpec,
+    RobustLock, SystemFutex,
+};
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::leases::Leases;
+use forebay_sync::{Barrier, Words};
+
+use super::config::{ConfigError, OrdConfig};
+use super::member::Member;
+use crate::layout::{Plan, VERSION, head, kind};
+use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
+use crate::object::{Allocator, POOL_WORDS, View};
+use crate::shard::{LOCK, ShardWords};
+
+/// A region of maps could not be made or opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// There can be no such region.
+    Config(ConfigError),
+    /// The file could not be made or opened.
+    Region(RegionError),
+    /// What is there is no region of maps, or it is broken.
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// Memory that holds maps, shared by processes. Cloning gives another hold on the same memory.
+#[derive(Clone)]
+pub struct OrdRegion {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all members of a process share.
+pub(crate) struct Shared {
+    pub(crate) config: OrdConfig,
+    pub(crate) plan: Plan,
+    pub(crate) region: Region,
+    pub(crate) head: Area,
+    pub(crate) maps: Area,
+    pub(crate) shards: Area,
+    chunks: Area,
+    marks: Area,
+    data: Area,
+    pub(crate) leases: Leases<Area>,
+    pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
+}
+
+impl OrdRegion {
+    /// The region under this name; made if there is none with this configuration.
+    ///
+    /// # Errors
+    /// [`OpenError`]; see [`Region::open_or_create`].
+    pub fn open_or_create(path: &Path, config: &OrdConfig) -> Result<OrdRegion, OpenError> {
+        OrdRegion::open_by(config, |spec| Region::open_or_create(path, spec), true)
+    }
+
+    /// The region under this name with whatever configuration it was made.
+    ///
+    /// # Errors
+    /// There is no region of maps.
+    pub fn attach(path: &Path) -> Result<OrdRegion, OpenError> {
+        let reader = Region::attach_read_only(path).map_err(OpenError::Region)?;
+        let words = reader.area(kind::HEAD).filter(|words| words.word_count() >= head::COUNT);
+        let words = words.ok_or(OpenError::Damaged { what: "there is no head of maps" })?;
+        let number = |index| u32::try_from(words.load(index)).unwrap_or(u32::MAX);
+        let config = OrdConfig {
+            bytes: words.load(head::REGION_BYTES),
+            maps_max: number(head::MAPS_MAX),
+            participants_max: number(head::PARTICIPANTS_MAX),
+            leases_max: number(head::LEASES_MAX),
+        };
+        OrdRegion::open_or_create(path, &config)
+    }
+
+    /// A region without a name, for the threads of this process.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn anonymous(config: &OrdConfig) -> Result<OrdRegion, OpenError> {
+        OrdRegion::open_by(config, Region::anonymous, false)
+    }
+
+    fn open_by(
+        config: &OrdConfig,
+        open: impl FnOnce(&RegionSpec<'_>) -> Result<Region, RegionError>,
+        is_named: bool,
+    ) -> Result<OrdRegion, OpenError> {
+        let plan = Plan::of(config).map_err(OpenError::Config)?;
+        let areas = plan.areas.map(|(kind, bytes)| AreaSpec { kind, version: VERSION, bytes });
+        let region = open(&RegionSpec {
+            bytes: config.bytes,
+            participants_max: config.participants_max,
+            barrier: BarrierWish::Best,
+            areas: &areas,
+        });
+        let region = region.map_err(OpenError::Region)?;
+        Shared::over(region, *config, plan, is_named)
+            .map(|shared| OrdRegion { shared: Arc::new(shared) })
+    }
+
+    /// How the region came to be there.
+    #[must_use]
+    pub fn opened(&self) -> &Opened {
+        self.shared.region.opened()
+    }
+
+    /// Sizes of the region.
+    #[must_use]
+    pub fn config(&self) -> &OrdConfig {
+        &self.shared.config
+    }
+
+    /// Takes part, for one thread.
+    ///
+    /// # Errors
+    /// All places are taken, by the living or by dead ones that nobody has [swept](Self::sweep), or
+    /// the system refuses.
+    pub fn join(&self) -> Result<Member, JoinError> {
+        Member::join(Arc::clone(&self.shared))
+    }
+
+    /// Takes back what dead participants held; gives their number.
+    ///
+    /// # Errors
+    /// The system refuses to lock a row.
+    pub fn sweep(&self) -> io::Result<u32> {
+        self.shared.sweep()
+    }
+}
+
+impl Shared {
+    fn over(
+        region: Region,
+        config: OrdConfig,
+        plan: Plan,
+        is_named: bool,
+    ) -> Result<Shared, OpenError> {
+        let area =
+            |kind| region.area(kind).ok_or(OpenError::Damaged { what: "an area is missing" });
+        // Without a file nobody but the threads of this process takes part.
+        let barrier = if is_named {
+            region.barrier()
+        } else {
+            Barrier::process().unwrap_or(region.barrier())
+        };
+        let (rows, slots) = (config.participants_max as usize, config.leases_max as usize);
+        let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
+            .map_err(|_| OpenError::Damaged { what: "the area of leases is too small" })?;
+        let head = area(kind::HEAD)?;
+        write_sizes(&head, &config)?;
+        Ok(Shared {
+            directory_lock: RobustLock::new(head.clone(), head::DIRECTORY_LOCK),
+            maps: area(kind::MAPS)?,
+            shards: area(kind::SHARDS)?,
+            chunks: area(kind::CHUNKS)?,
+            marks: area(kind::MARKS)?,
+            data: area(kind::DATA)?,
+            leases,
+            head,
+            config,
+            plan,
+            region,
+        })
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        View::new(self.data.all(), self.chunks.all())
+    }
+
+    /// The words of a map in the directory.
+    pub(crate) fn map_words(&self, index: usize) -> &[AtomicU64] {
+        &self.maps.all()[index * ROW_WORDS..][..ROW_WORDS]
+    }
+
+    pub(crate) fn shard_words(&self, shard: usize) -> ShardWords<'_> {
+        let count = self.plan.shard_words;
+        ShardWords(&self.shards.all()[shard * count..][..count])
+    }
+
+    pub(crate) fn shard_lock(&self, shard: usize) -> RobustLock<Area, SystemFutex> {
+        RobustLock::new(self.shards.clone(), shard * self.plan.shard_words + LOCK)
+    }
+
+    pub(crate) fn allocator(&self, shard: usize) -> Allocator<'_> {
+        Allocator {
+            view: self.view(),
+            marks: self.marks.all(),
+            lists: self.shard_words(shard).lists(),
+            pool: &self.head.all()[head::POOL..][..POOL_WORDS],
+            owner: shard as u16 + 1,
+        }
+    }
+
+    pub(crate) fn sweep(&self) -> io::Result<u32> {
+        self.region.sweep(|dead| {
+            // SAFETY: a sweep has found it dead, and holds its row until this is over.
+            unsafe { self.leases.clear_row(dead.id().row as usize) };
+            forebay_shm::crash_point!("sweep.leases_cleared");
+            self.directory_lock.abandon(dead);
+            for shard in 0..self.config.maps_max as usize {
+                self.shard_lock(shard).abandon(dead);
+            }
+        })
+    }
+}
+
+impl fmt::Debug for OrdRegion {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = &self.shared.config;
+        out.debug_struct("OrdRegion").field("config", config).finish_non_exhaustive()
+    }
+}
+
+/// Writes the sizes for who attaches without knowing them. Every process writes the same.
+fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OpenError> {
+    let sizes = [
+        (head::REGION_BYTES, config.bytes),
+        (head::MAPS_MAX, config.maps_max.into()),
+        (head::PARTICIPANTS_MAX, config.participants_max.into()),
+        (head::LEASES_MAX, config.leases_max.into()),
+    ];
+    for (index, size) in sizes {
+        let found = words.word(index).load(Relaxed);
+        if found != 0 && found != size {
+            return Err(OpenError::Damaged { what: "it says other sizes than its plan" });
+        }
+        words.word(index).store(size, Relaxed);
+    }
+    Ok(())
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Config(error) => error.fmt(out),
+            OpenError::Region(error) => error.fmt(out),
+            OpenError::Damaged { what } => write!(out, "no usable region of maps: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Config(error) => Some(error),
+            OpenError::Region(error) => Some(error),
+            OpenError::Damaged { .. } => None,
+        }
+    }
+}
+
+impl From<LockError> for MapsError {
+    fn from(error: LockError) -> MapsError {
+        MapsError::Lock(error)
+    }
+}
+
+/// Why a map was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapsError {
+    /// Names have 1 to 64 bytes.
+    Name,
+    /// There are as many maps as there can be.
+    TooMany,
+    /// There is no map of this name.
+    NotThere,
+    /// The directory holds what can not be.
+    Damaged,
+    /// The lock of the directory was not taken.
+    Lock(LockError),
+}
+
+impl fmt::Display for MapsError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapsError::Name => write!(out, "names have 1 to {NAME_BYTES_MAX} bytes"),
+            MapsError::TooMany => out.write_str("there are as many maps as there can be"),
+            MapsError::NotThere => out.write_str("there is no map of this name"),
+            MapsError::Damaged => out.write_str("the directory of maps is damaged"),
+            MapsError::Lock(error) => write!(out, "the directory cannot be locked: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for MapsError {}

@@ -1,0 +1,80 @@
+//! The memory: every chunk of the shard, every object in it, limbo, lists and counts.
+
+use forebay_sync::atomic::Relaxed;
+
+use super::Audit;
+use crate::object::{CHUNK_UNITS, ChunkWord, Class, Kind, Ref};
+use crate::shard::words::LIMBO_COUNT;
+
+impl Audit<'_> {
+    pub(super) fn memory(&mut self) {
+        self.limbo();
+        let (mut units, mut chunks, mut span_end) = (0, 0, 0);
+        for chunk in 0..self.allocator.view.chunk_count() {
+            let Some(word) = self.allocator.view.chunk(chunk) else { continue };
+            if word.owner() != self.allocator.owner {
+                continue;
+            }
+            chunks += 1;
+            match word.class() {
+                Some(Class::Size(_)) => units += self.sized(chunk, word),
+                Some(Class::Span) => {
+                    span_end = chunk + word.span_chunks();
+                    units += self.sized(chunk, word);
+                }
+                Some(Class::SpanRest) if chunk < span_end => {}
+                _ => self.find("a chunk is taken and not divided", chunk as u64),
+            }
+        }
+        if units != self.allocator.taken_units() {
+            self.find("the count of taken memory is wrong", self.allocator.taken_units());
+        }
+        if chunks != self.allocator.chunks_owned() {
+            self.find("the count of chunks is wrong", self.allocator.chunks_owned());
+        }
+    }
+
+    fn limbo(&mut self) {
+        let waiting: Vec<Ref> = {
+            let places = self.shard.limbo().iter();
+            let entries = places.map(|place| Ref::of_word(place.load(Relaxed)));
+            entries.filter(|entry| !entry.is_none()).collect()
+        };
+        self.audited.waiting = waiting.len() as u64;
+        if self.shard.load(LIMBO_COUNT) != self.audited.waiting {
+            self.find("the count of limbo is wrong", self.shard.load(LIMBO_COUNT));
+        }
+        waiting.into_iter().for_each(|entry| self.name(entry));
+    }
+
+    /// The objects of a chunk; gives how many units of them are taken.
+    fn sized(&mut self, chunk: usize, word: ChunkWord) -> u64 {
+        let class = word.class().unwrap_or(Class::None);
+        let size = match class {
+            Class::Size(number) => Class::size_units(number).unwrap_or(CHUNK_UNITS),
+            _ => word.span_chunks() * CHUNK_UNITS,
+        };
+        let bits = self.allocator.bits(chunk);
+        let (mut units, mut free) = (0, 0);
+        for object in 0..class.object_count() {
+            let unit = chunk * CHUNK_UNITS + object * size;
+            let is_taken = bits[object / 64] & 1 << (object % 64) != 0;
+            let kind = self.allocator.header_at(unit).and_then(|header| header.kind());
+            if is_taken {
+                units += size as u64;
+                if !self.named.contains(&unit) {
+                    self.find("an object is lost", unit as u64);
+                }
+            } else {
+                free += 1;
+                if kind != Some(Kind::Free) {
+                    self.find("an object is free and written", unit as u64);
+                }
+            }
+        }
+        if matches!(class, Class::Size(_)) && !self.allocator.is_listed_rightly(chunk, free) {
+            self.find("a chunk is not in its list", chunk as u64);
+        }
+        units
+    }
+}

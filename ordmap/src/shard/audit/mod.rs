@@ -1,0 +1,64 @@
+//! Looks through a whole shard, under its lock: is every node right, is every object that is taken
+//! named once, and nothing lost?
+
+mod memory;
+mod nodes;
+
+use std::collections::HashSet;
+
+use super::intent::is_idle;
+use super::words::ShardWords;
+use crate::object::{Allocator, Ref};
+
+/// So many findings are enough.
+const FINDINGS_MAX: usize = 100;
+
+/// What an audit found in a shard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Audited {
+    pub(crate) entries: u64,
+    pub(crate) nodes: u64,
+    pub(crate) waiting: u64,
+    pub(crate) findings: Vec<(&'static str, u64)>,
+}
+
+/// An audit of one shard.
+struct Audit<'a> {
+    allocator: Allocator<'a>,
+    shard: ShardWords<'a>,
+    /// Where an object is that something names.
+    named: HashSet<usize>,
+    audited: Audited,
+}
+
+/// Looks through the shard; the caller has its lock, and has repaired it if need be.
+pub(crate) fn audit(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Audited {
+    let audited = Audited::default();
+    let mut audit = Audit { allocator, shard, named: HashSet::new(), audited };
+    if !is_idle(shard) {
+        audit.find("a change is in the middle", 0);
+    }
+    audit.nodes();
+    audit.memory();
+    audit.audited
+}
+
+impl Audit<'_> {
+    fn find(&mut self, what: &'static str, at: u64) {
+        if self.audited.findings.len() < FINDINGS_MAX {
+            self.audited.findings.push((what, at));
+        }
+    }
+
+    /// Notes that something names an object.
+    fn name(&mut self, object: Ref) {
+        match object.unit() {
+            Some(unit) if self.allocator.is_taken(object) => {
+                if !self.named.insert(unit) {
+                    self.find("an object is named twice", object.word());
+                }
+            }
+            _ => self.find("what is named is not taken", object.word()),
+        }
+    }
+}

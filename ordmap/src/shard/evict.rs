@@ -1,0 +1,88 @@
+//! Making room: a hand goes round the memory of the shard and takes out what was not used since it
+//! passed the last time (CLOCK).
+//!
+//! The hand follows memory and not keys: so neighbours go together, whole chunks become free, and
+//! can be divided into objects of another size.
+
+use super::intent::Halt;
+use super::words::{EVICTED, HAND, IS_FULL};
+use super::writer::Writer;
+use crate::object::{CHUNK_UNITS, Class, Kind, Ref, Stop};
+use crate::tree::copy_key_of;
+
+/// Rounds after which there is nothing that could go: the first may only clear marks.
+const ROUNDS_MAX: usize = 2;
+
+impl Writer<'_> {
+    /// Takes one entry out, not `spared`; no, if there is none.
+    pub(crate) fn evict(&self, spared: Option<Ref>) -> Result<bool, Halt> {
+        self.shard.store(IS_FULL, 1);
+        let chunks = self.tree.view.chunk_count();
+        let (mut chunk, mut object) = self.hand();
+        for _ in 0..=ROUNDS_MAX * chunks {
+            while let Some(entry) = self.next_entry(chunk, &mut object)? {
+                if Some(entry) != spared && self.is_evicted(entry)? {
+                    self.shard.store(HAND, ((chunk * CHUNK_UNITS) + object) as u64);
+                    self.shard.store(EVICTED, self.shard.load(EVICTED).wrapping_add(1));
+                    return Ok(true);
+                }
+            }
+            (chunk, object) = ((chunk + 1) % chunks, 0);
+        }
+        Ok(false)
+    }
+
+    /// Chunk, and the object in it at which the hand is.
+    fn hand(&self) -> (usize, usize) {
+        let hand = self.shard.load(HAND) as usize;
+        (hand / CHUNK_UNITS % self.tree.view.chunk_count(), hand % CHUNK_UNITS)
+    }
+
+    /// The next entry of a chunk of ours, from an object on, which is moved behind it.
+    fn next_entry(&self, chunk: usize, object: &mut usize) -> Result<Option<Ref>, Halt> {
+        let view = self.tree.view;
+        let word = view.chunk(chunk).ok_or(Halt::Damaged("the hand is nowhere"))?;
+        if word.owner() != self.allocator.owner {
+            return Ok(None);
+        }
+        let class = word.class().ok_or(Halt::Damaged("a chunk has no class"))?;
+        let size = match class {
+            Class::Size(number) => Class::size_units(number).unwrap_or(CHUNK_UNITS),
+            _ => CHUNK_UNITS,
+        };
+        let bits = self.allocator.bits(chunk);
+        while *object < class.object_count() {
+            let (number, unit) = (*object, chunk * CHUNK_UNITS + *object * size);
+            *object += 1;
+            if bits[number / 64] & 1 << (number % 64) == 0 {
+                continue;
+            }
+            let header = self.allocator.header_at(unit).ok_or(Halt::Damaged("out of the data"))?;
+            if header.kind() == Some(Kind::Entry) {
+                return Ok(Some(Ref::new(unit, header.generation())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes it out, unless it was used, or nothing names it any more.
+    fn is_evicted(&self, entry: Ref) -> Result<bool, Halt> {
+        let seen = self.tree.view.begin(entry)?;
+        if seen.header().is_used() {
+            seen.set_used(false);
+            return Ok(false);
+        }
+        let mut key = Vec::new();
+        match copy_key_of(self.tree.view, entry, Kind::Entry, &mut key) {
+            Ok(()) => {}
+            Err(Stop::Changed) => return Ok(false),
+            Err(damaged) => return Err(damaged.into()),
+        }
+        let position = self.look(&key)?;
+        if position.entry != Some(entry) {
+            // It waits in limbo.
+            return Ok(false);
+        }
+        self.remove(&position)
+    }
+}

@@ -1,0 +1,104 @@
+//! Putting an item into a tree: the leaf is copied; full nodes are split, up to the first that has
+//! room.
+
+use super::intent::{Change, Halt, SlotPlace};
+use super::writer::Writer;
+use crate::object::{Kind, Ref};
+use crate::tree::{ITEMS_MAX, Image, Path, common_bytes, copy_key_of, separator_of};
+
+/// A node that became two.
+struct Halves {
+    left: Ref,
+    right: Ref,
+    separator: Vec<u8>,
+}
+
+impl Writer<'_> {
+    /// Publishes a leaf that got an item.
+    pub(super) fn grow(
+        &self,
+        mut change: Change<'_>,
+        path: &Path,
+        leaf: Image,
+        len_after: u64,
+    ) -> Result<(), Halt> {
+        let mut image = leaf;
+        let mut depth = path.depth - 1;
+        // Where the item is that the node got.
+        let mut index = path.step(depth).1;
+        loop {
+            if image.count <= ITEMS_MAX {
+                change.retire(path.step(depth).0)?;
+                let node = change.make_node(&image)?;
+                return change.publish(self.slot_of(path, depth)?, node, Ref::NONE, len_after);
+            }
+            let level = image.level;
+            let halves = self.split(&mut change, path, depth, image, index)?;
+            let Some(above) = depth.checked_sub(1) else {
+                let mut root = Image::empty(level + 1, Ref::NONE);
+                root.push_first(halves.left);
+                root.insert(1, &halves.separator, halves.right)?;
+                let root = change.make_node(&root)?;
+                return change.publish(SlotPlace::Root, root, Ref::NONE, len_after);
+            };
+            depth = above;
+            let (parent, at) = path.step(depth);
+            image = Image::load(self.tree.view, parent)?;
+            image.set_slot(at, halves.left);
+            image.insert(at + 1, &halves.separator, halves.right)?;
+            index = at + 1;
+        }
+    }
+
+    fn split(
+        &self,
+        change: &mut Change<'_>,
+        path: &Path,
+        depth: usize,
+        mut image: Image,
+        index: usize,
+    ) -> Result<Halves, Halt> {
+        let view = self.tree.view;
+        let old = path.step(depth).0;
+        let middle = middle_of(&image, index);
+        let (low, separator) = if image.level == 0 {
+            let separator = self.shortest_between(&image, middle)?;
+            (change.make_entry(Kind::Separator, &separator, &[])?, separator)
+        } else {
+            let low = separator_of(view, image.slot(middle))?;
+            let mut separator = Vec::new();
+            copy_key_of(view, low, Kind::Separator, &mut separator)?;
+            (low, separator)
+        };
+        let high = self.tree.high_of(path, depth)?;
+        let mut right = image.split_off(middle, low);
+        right.retune(view, high)?;
+        let right = change.make_node(&right)?;
+        if image.level == 0 && image.count == ITEMS_MAX && index == ITEMS_MAX {
+            // The new item is alone on the right: the old leaf stays as it is.
+            return Ok(Halves { left: old, right, separator });
+        }
+        image.retune(view, low)?;
+        change.retire(old)?;
+        Ok(Halves { left: change.make_node(&image)?, right, separator })
+    }
+
+    /// The shortest key that is above the item before and not above this one.
+    fn shortest_between(&self, image: &Image, index: usize) -> Result<Vec<u8>, Halt> {
+        let (mut below, mut key) = (Vec::new(), Vec::new());
+        image.copy_key(self.tree.view, index - 1, &mut below)?;
+        image.copy_key(self.tree.view, index, &mut key)?;
+        key.truncate(common_bytes(&below, &key) + 1);
+        Ok(key)
+    }
+}
+
+/// Where a node with one item too many is split. Who inserts in order leaves full nodes behind.
+fn middle_of(image: &Image, index: usize) -> usize {
+    let least = if image.level == 0 { 1 } else { 2 };
+    match index {
+        0 => least,
+        last if last + 1 == image.count => image.count - least,
+        _ => image.count / 2,
+    }
+}

@@ -1,0 +1,282 @@
+//! One change of a tree: what is made, the store that publishes it, what is freed.
+//!
+//! | word | written | meaning |
+//! |---|---|---|
+//! | state | last | 0 nothing; 1 news are being made; 2 about to be published, or published |
+//! | news | before each is taken | objects made for the change |
+//! | slot, new | before state 2 | the slot that is stored into (0: the root's), and what |
+//! | olds, old entry | before state 2 | nodes and separators to be freed; an entry for limbo |
+//! | len after | before state 2 | entries in the map then |
+//!
+//! The owner after a death compares the slot with what was to be stored: if it is there the change
+//! is finished, else its news are freed. Each step may be done twice.
+//!
+//! Stores of one process are seen by its successor in the order in which the machine executed
+//! them; [`step!`](crate::step) keeps the compiler from changing that order.
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use super::limbo::Limbo;
+use super::words::{
+    EPOCH, EPOCH_CHANGES, INTENT_MAX, LEN, LEN_AFTER, NEW, NEWS, NEWS_COUNT, OLD_ENTRY, OLDS,
+    OLDS_COUNT, SEQUENCE, SLOT, STATE, ShardWords,
+};
+use crate::object::{Allocator, EntryLayout, Found, Kind, Ref, Stop, View, follow, publish};
+use crate::tree::Image;
+
+const IDLE: u64 = 0;
+const MAKING: u64 = 1;
+const PUBLISHING: u64 = 2;
+
+/// Why a change was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// There is no memory for it.
+    Full,
+    /// What is there can not be.
+    Damaged(&'static str),
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Halt {
+        match stop {
+            Stop::Damaged(what) => Halt::Damaged(what),
+            Stop::Changed => Halt::Damaged("a shard changes under its owner"),
+        }
+    }
+}
+
+/// Where a change is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotPlace {
+    /// The root's slot.
+    Root,
+    /// A slot of a node: a number among the words of all objects.
+    Word(usize),
+}
+
+/// A change that is being prepared by the owner of the lock; dropped, it is undone.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    allocator: Allocator<'a>,
+    shard: ShardWords<'a>,
+    news: usize,
+    olds: usize,
+}
+
+impl<'a> Change<'a> {
+    /// Begins; nothing is intended before.
+    pub(crate) fn begin(allocator: Allocator<'a>, shard: ShardWords<'a>) -> Change<'a> {
+        shard.store(NEWS_COUNT, 0);
+        shard.store(OLDS_COUNT, 0);
+        shard.store(OLD_ENTRY, 0);
+        crate::step!("change.begun");
+        shard.store(STATE, MAKING);
+        Change { allocator, shard, news: 0, olds: 0 }
+    }
+
+    pub(crate) fn view(&self) -> View<'a> {
+        self.allocator.view
+    }
+
+    /// Writes a node.
+    pub(crate) fn make_node(&mut self, image: &Image) -> Result<Ref, Halt> {
+        let found = self.take(crate::tree::NODE_WORDS / 2)?;
+        image.store(found.words, found.reference);
+        Ok(found.reference)
+    }
+
+    /// Writes an entry or a separator.
+    pub(crate) fn make_entry(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<Ref, Halt> {
+        let layout = EntryLayout::of(key.len(), value.len());
+        let found = self.take(layout.units())?;
+        layout.write(found.words, found.reference.generation(), kind, key, value);
+        Ok(found.reference)
+    }
+
+    fn take(&mut self, units: usize) -> Result<Found<'a>, Halt> {
+        if self.news == INTENT_MAX {
+            return Err(Halt::Damaged("a change makes too many objects"));
+        }
+        let found = self.allocator.find(units)?.ok_or(Halt::Full)?;
+        crate::step!("object.found");
+        self.shard.store(NEWS + self.news, found.reference.word());
+        crate::step!("object.noted");
+        self.news += 1;
+        self.shard.store(NEWS_COUNT, self.news as u64);
+        crate::step!("object.counted");
+        self.allocator.take(&found);
+        crate::step!("object.taken");
+        Ok(found)
+    }
+
+    /// Notes a node or a separator that will not be named any more.
+    pub(crate) fn retire(&mut self, old: Ref) -> Result<(), Halt> {
+        if self.olds == INTENT_MAX {
+            return Err(Halt::Damaged("a change frees too many objects"));
+        }
+        self.shard.store(OLDS + self.olds, old.word());
+        self.olds += 1;
+        Ok(())
+    }
+
+    /// Makes it so. `old_entry` is what is named no more but may be leased.
+    pub(crate) fn publish(
+        self,
+        place: SlotPlace,
+        new: Ref,
+        old_entry: Ref,
+        len_after: u64,
+    ) -> Result<(), Halt> {
+        let shard = self.shard;
+        let slot = slot_at(self.view(), shard, place)?;
+        shard.store(OLD_ENTRY, old_entry.word());
+        shard.store(LEN_AFTER, len_after);
+        self.arm(place, new);
+        publish(slot, new);
+        crate::step!("change.published");
+        let allocator = self.allocator;
+        std::mem::forget(self);
+        finish(&allocator, shard, |old| allocator.release(old))?;
+        if !old_entry.is_none() {
+            Limbo::new(allocator, shard).push(old_entry)?;
+        }
+        crate::step!("change.in_limbo");
+        shard.store(STATE, IDLE);
+        crate::step!("change.done");
+        Ok(())
+    }
+
+    /// Says what is about to be published.
+    fn arm(&self, place: SlotPlace, new: Ref) {
+        self.shard.store(SLOT, place.word());
+        self.shard.store(NEW, new.word());
+        self.shard.store(OLDS_COUNT, self.olds as u64);
+        crate::step!("change.written");
+        self.shard.store(STATE, PUBLISHING);
+        crate::step!("change.armed");
+    }
+
+    /// An entry that says its own reference.
+    #[cfg(all(test, loom))]
+    pub(super) fn make_for_model(&mut self) -> Result<Ref, Halt> {
+        let found = self.take(2)?;
+        crate::object::loom_tests::write_itself(found.words, found.reference);
+        Ok(found.reference)
+    }
+
+    /// Ends as a killed process does, right before or after it publishes.
+    #[cfg(all(test, loom))]
+    pub(super) fn die_for_model(self, place: SlotPlace, new: Ref, is_published: bool) {
+        self.arm(place, new);
+        if is_published {
+            publish(slot_at(self.view(), self.shard, place).unwrap(), new);
+        }
+        std::mem::forget(self);
+    }
+
+    fn undo(&self) -> Result<(), Stop> {
+        for index in 0..self.news {
+            self.allocator.release(Ref::of_word(self.shard.load(NEWS + index)))?;
+        }
+        count_change(self.shard);
+        crate::step!("change.undone");
+        self.shard.store(STATE, IDLE);
+        Ok(())
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        // In a panic the lock says that there is something to repair, and the intent stays.
+        if !std::thread::panicking() {
+            // What cannot be freed is damaged; the audit tells.
+            let _ = self.undo();
+        }
+    }
+}
+
+impl SlotPlace {
+    fn word(self) -> u64 {
+        match self {
+            SlotPlace::Root => 0,
+            SlotPlace::Word(index) => index as u64,
+        }
+    }
+
+    fn of_word(word: u64) -> SlotPlace {
+        if word == 0 { SlotPlace::Root } else { SlotPlace::Word(word as usize) }
+    }
+}
+
+fn slot_at<'a>(
+    view: View<'a>,
+    shard: ShardWords<'a>,
+    place: SlotPlace,
+) -> Result<&'a AtomicU64, Stop> {
+    match place {
+        SlotPlace::Root => Ok(shard.word(super::words::ROOT)),
+        SlotPlace::Word(index) => {
+            view.data_word(index).ok_or(Stop::Damaged("a slot is out of the data"))
+        }
+    }
+}
+
+/// What follows a publication, but for the old entry.
+fn finish(
+    allocator: &Allocator<'_>,
+    shard: ShardWords<'_>,
+    mut release: impl FnMut(Ref) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    debug_assert!(allocator.owner > 0);
+    shard.store(LEN, shard.load(LEN_AFTER));
+    count_change(shard);
+    crate::step!("change.counted");
+    for index in 0..(shard.load(OLDS_COUNT) as usize).min(INTENT_MAX) {
+        release(Ref::of_word(shard.load(OLDS + index)))?;
+        crate::step!("change.old_freed");
+    }
+    Ok(())
+}
+
+/// What frees memory counts, so that readers notice when very much was freed.
+fn count_change(shard: ShardWords<'_>) {
+    let sequence = shard.load(SEQUENCE).wrapping_add(1);
+    shard.store(SEQUENCE, sequence);
+    if sequence.is_multiple_of(EPOCH_CHANGES) {
+        shard.store(EPOCH, shard.load(EPOCH).wrapping_add(1));
+    }
+}
+
+/// Finishes or undoes what a dead owner left in the middle, and makes all that is derived anew.
+pub(crate) fn repair(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Result<(), Stop> {
+    let state = shard.load(STATE);
+    let limbo = Limbo::new(allocator, shard);
+    let place = SlotPlace::of_word(shard.load(SLOT));
+    let is_published = state == PUBLISHING
+        && follow(slot_at(allocator.view, shard, place)?).word() == shard.load(NEW);
+    if is_published {
+        finish(&allocator, shard, |old| allocator.release_again(old))?;
+        limbo.push_again(Ref::of_word(shard.load(OLD_ENTRY)))?;
+        crate::step!("repair.finished");
+    } else if state != IDLE {
+        for index in 0..(shard.load(NEWS_COUNT) as usize).min(INTENT_MAX) {
+            allocator.release_again(Ref::of_word(shard.load(NEWS + index)))?;
+            crate::step!("repair.undoing");
+        }
+        count_change(shard);
+    }
+    shard.store(STATE, IDLE);
+    crate::step!("repair.settled");
+    limbo.repair();
+    allocator.rebuild()?;
+    let repaired = shard.load(super::words::REPAIRED).wrapping_add(1);
+    shard.store(super::words::REPAIRED, repaired);
+    crate::step!("repair.rebuilt");
+    Ok(())
+}
+
+/// Is nothing intended?
+pub(crate) fn is_idle(shard: ShardWords<'_>) -> bool {
+    shard.word(STATE).load(Relaxed) == IDLE
+}

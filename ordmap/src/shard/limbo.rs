@@ -1,0 +1,104 @@
+//! Entries that no leaf names any more, but that leases may still hold.
+//!
+//! Reclaiming raises their generations first, so that no new lease of them succeeds; then a
+//! barrier; then it reads all leases, and frees what none of them names. There is room for all
+//! that leases can hold at one time, so a reader that never ends its leases stops nobody.
+//!
+//! An entry is freed before its place in limbo is cleared: who dies between leaves a place that
+//! names what is not taken, which the next owner clears.
+
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+use forebay_sync::leases::Leases;
+
+use super::words::{LIMBO_BATCH, LIMBO_COUNT, LIMBO_HINT, LIMBO_KEPT, ShardWords};
+use crate::object::{Allocator, Ref, Stop};
+
+/// Limbo of one shard, for the owner of its lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limbo<'a> {
+    allocator: Allocator<'a>,
+    shard: ShardWords<'a>,
+}
+
+impl<'a> Limbo<'a> {
+    pub(crate) fn new(allocator: Allocator<'a>, shard: ShardWords<'a>) -> Limbo<'a> {
+        Limbo { allocator, shard }
+    }
+
+    /// Puts an entry there. There is room, if [`make_room`](Limbo::make_room) was called before.
+    pub(crate) fn push(&self, entry: Ref) -> Result<(), Stop> {
+        let places = self.shard.limbo();
+        let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
+        let mut all = (0..places.len()).map(|step| (hint + step) % places.len());
+        let free = all.find(|place| places[*place].load(Relaxed) == 0);
+        let place = free.ok_or(Stop::Damaged("limbo has no room"))?;
+        places[place].store(entry.word(), Relaxed);
+        self.shard.store(LIMBO_HINT, place as u64 + 1);
+        self.shard.store(LIMBO_COUNT, self.count().wrapping_add(1));
+        Ok(())
+    }
+
+    /// The same after a death, unless the dead one has done so.
+    pub(crate) fn push_again(&self, entry: Ref) -> Result<(), Stop> {
+        let is_there = self.shard.limbo().iter().any(|place| place.load(Relaxed) == entry.word());
+        if entry.is_none() || is_there { Ok(()) } else { self.push(entry) }
+    }
+
+    fn count(&self) -> u64 {
+        self.shard.load(LIMBO_COUNT)
+    }
+
+    /// Frees what can be, if a batch came since the last time.
+    pub(crate) fn make_room<W: Words>(&self, leases: &Leases<W>) -> Result<(), Stop> {
+        let is_due = self.count() >= self.shard.load(LIMBO_KEPT).saturating_add(LIMBO_BATCH as u64);
+        if is_due { self.reclaim(leases).map(|_| ()) } else { Ok(()) }
+    }
+
+    /// Frees all that no lease names; gives the number.
+    pub(crate) fn reclaim<W: Words>(&self, leases: &Leases<W>) -> Result<u64, Stop> {
+        let places = self.shard.limbo();
+        let waiting = || {
+            let all = places.iter().map(|place| (place, Ref::of_word(place.load(Relaxed))));
+            all.filter(|(_, entry)| !entry.is_none())
+        };
+        for (_, entry) in waiting() {
+            self.allocator.raise(entry);
+        }
+        crate::step!("limbo.raised");
+        leases.barrier();
+        let mut leased = Vec::new();
+        leases.leased_places(&mut leased);
+        let mut freed = 0;
+        for (place, entry) in waiting() {
+            if leased.binary_search(&entry.word()).is_ok() {
+                continue;
+            }
+            self.allocator.release(entry)?;
+            crate::step!("limbo.freed");
+            place.store(0, Relaxed);
+            crate::step!("limbo.cleared");
+            freed += 1;
+        }
+        let kept = self.count().saturating_sub(freed);
+        self.shard.store(LIMBO_COUNT, kept);
+        self.shard.store(LIMBO_KEPT, kept);
+        self.shard.store(LIMBO_HINT, 0);
+        Ok(freed)
+    }
+
+    /// After a death: clears places of what was freed, and counts the others.
+    pub(crate) fn repair(&self) {
+        let mut count = 0;
+        for place in self.shard.limbo() {
+            let entry = Ref::of_word(place.load(Relaxed));
+            if !entry.is_none() && !self.allocator.is_taken(entry) {
+                place.store(0, Relaxed);
+            }
+            count += u64::from(place.load(Relaxed) != 0);
+        }
+        self.shard.store(LIMBO_COUNT, count);
+        self.shard.store(LIMBO_KEPT, 0);
+        self.shard.store(LIMBO_HINT, 0);
+    }
+}

@@ -1,0 +1,146 @@
+//! Leases against reclaiming, and the repair of a change while somebody reads.
+
+use std::sync::Arc;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::leases::{LeaseRow, Leases};
+use forebay_sync::model::{breaks_within, fails_within, holds_within};
+use forebay_sync::{Barrier, LineWords, boxed_words};
+use loom::thread;
+
+use super::intent::{Change, SlotPlace, is_idle, repair};
+use super::limbo::Limbo;
+use super::words::{ROOT, ShardWords, words_needed};
+use crate::object::loom_tests::{Memory, OWNER};
+use crate::object::{Kind, Lengths, Ref, follow, publish};
+
+/// So many preemptions: a reclaim has very many steps.
+const BOUND: Option<usize> = Some(3);
+
+type Row = LeaseRow<Arc<LineWords>>;
+
+struct Scene {
+    memory: Memory,
+    words: Box<[AtomicU64]>,
+    leases: Leases<Arc<LineWords>>,
+}
+
+impl Scene {
+    fn new() -> Arc<Scene> {
+        let leases = Leases::new(Arc::new(LineWords::new(1)), 1, 1, Barrier::fence()).unwrap();
+        Arc::new(Scene { memory: Memory::new(), words: boxed_words(words_needed(1)), leases })
+    }
+
+    fn shard(&self) -> ShardWords<'_> {
+        ShardWords(&self.words)
+    }
+
+    fn limbo(&self) -> Limbo<'_> {
+        Limbo::new(self.memory.allocator(OWNER), self.shard())
+    }
+
+    fn row(&self) -> Row {
+        // SAFETY: in each model the row has one owner.
+        unsafe { self.leases.row(0) }.unwrap()
+    }
+
+    fn root(&self) -> &AtomicU64 {
+        self.shard().word(ROOT)
+    }
+
+    /// Leases what the root names, and reads it without looking if it has gone.
+    fn hold(&self, row: &Row) {
+        let named = follow(self.root());
+        if named.is_none() {
+            return;
+        }
+        let Ok(seen) = self.memory.view().begin(named) else { return };
+        if let Ok(_lease) = row.take(named.word(), || seen.is_same()) {
+            let Ok(lengths) = Lengths::of(&seen, Kind::Entry) else { return };
+            let key = lengths.key_words(&seen)[0].load(Relaxed);
+            assert_eq!(key, named.word(), "what is leased was written again");
+        }
+    }
+
+    /// Takes the entry out, and writes at its place again if it was freed.
+    fn reclaim(&self, reclaim: fn(&Scene)) {
+        let old = follow(self.root());
+        publish(self.root(), Ref::NONE);
+        self.limbo().push(old).unwrap();
+        reclaim(self);
+        if !self.memory.allocator(OWNER).is_taken(old) {
+            publish(self.root(), self.memory.make());
+        }
+    }
+}
+
+fn held_and(reclaim: fn(&Scene)) {
+    let scene = Scene::new();
+    publish(scene.root(), scene.memory.make());
+    let other = Arc::clone(&scene);
+    let reclaimer = thread::spawn(move || other.reclaim(reclaim));
+    let row = scene.row();
+    scene.hold(&row);
+    reclaimer.join().unwrap();
+}
+
+fn held_and_reclaimed() {
+    held_and(|scene| _ = scene.limbo().reclaim(&scene.leases).unwrap());
+}
+
+/// Frees without raising the generation before it reads the leases.
+fn held_and_raised_late() {
+    held_and(|scene| {
+        let old = Ref::of_word(scene.shard().limbo()[0].load(Relaxed));
+        scene.leases.barrier();
+        if !scene.leases.is_leased(old.word()) {
+            scene.memory.allocator(OWNER).release(old).unwrap();
+        }
+    });
+}
+
+/// A writer dies before or after it publishes; its successor repairs and writes again, while
+/// somebody reads.
+fn repaired(is_published: bool) {
+    let scene = Scene::new();
+    let first = scene.memory.make();
+    publish(scene.root(), first);
+    let other = Arc::clone(&scene);
+    let writers = thread::spawn(move || {
+        let (allocator, shard) = (other.memory.allocator(OWNER), other.shard());
+        let mut change = Change::begin(allocator, shard);
+        let new = change.make_for_model().unwrap();
+        change.retire(first).unwrap();
+        change.die_for_model(SlotPlace::Root, new, is_published);
+        assert!(!is_idle(shard));
+        repair(allocator, shard).unwrap();
+        assert!(is_idle(shard));
+        let named = if is_published { new } else { first };
+        assert_eq!(follow(other.root()), named);
+        assert!(allocator.is_taken(named), "what is named was freed");
+        let lost = if is_published { first } else { new };
+        assert!(!allocator.is_taken(lost), "something is lost");
+        // The freed place is used again.
+        let again = other.memory.make();
+        publish(other.root(), again);
+    });
+    let named = follow(scene.root());
+    scene.memory.read(named);
+    writers.join().unwrap();
+}
+
+#[test]
+fn what_is_leased_is_not_freed() {
+    let model = "ordmap: an entry is leased while it is reclaimed";
+    holds_within(BOUND, model, held_and_reclaimed);
+    breaks_within(BOUND, "leases.take", model, held_and_reclaimed);
+    breaks_within(BOUND, "leases.reclaim", model, held_and_reclaimed);
+    let model = "ordmap: an entry's generation is raised after the leases are read";
+    fails_within(BOUND, model, held_and_raised_late);
+}
+
+#[test]
+fn a_change_of_a_dead_writer_is_repaired_while_one_reads() {
+    holds_within(BOUND, "ordmap: repaired, it had published", || repaired(true));
+    holds_within(BOUND, "ordmap: repaired, it had not published", || repaired(false));
+}

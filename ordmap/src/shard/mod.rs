@@ -1,0 +1,27 @@
+//! A shard: a tree, its memory, and one writer at a time.
+//!
+//! Invariants:
+//! - Only the owner of the shard's lock changes its tree, its chunks and its limbo.
+//! - Between two changes nothing is intended, and every object that is taken is named by the tree
+//!   or waits in limbo.
+
+mod audit;
+mod evict;
+mod grow;
+mod intent;
+mod limbo;
+mod shrink;
+pub(crate) mod words;
+mod writer;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+pub(crate) use audit::{Audited, audit};
+pub(crate) use intent::{Halt, repair};
+pub(crate) use limbo::Limbo;
+pub(crate) use words::{
+    BUDGET, EPOCH, EPOCHS_MAX, EVICTED, IS_FULL, LEN, LIMBO_COUNT, LOCK, REPAIRED, ROOT, SEQUENCE,
+    ShardWords, words_needed,
+};
+pub(crate) use writer::{Position, Writer};

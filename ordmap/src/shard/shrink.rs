@@ -1,0 +1,121 @@
+//! Taking an item out of a tree: the leaf is copied; nodes with few items are joined with one
+//! beside them, up to the first that has enough.
+
+use super::intent::{Change, Halt, SlotPlace};
+use super::writer::Writer;
+use crate::object::{Kind, Ref};
+use crate::tree::{ITEMS_MAX, Image, Path, copy_key_of, separator_of};
+
+/// A node with fewer items is joined with one beside it, if both together are not nearly full.
+const ITEMS_MIN: usize = 7;
+const JOINED_MAX: usize = 21;
+
+/// Two nodes beside each other, under one above.
+struct Pair {
+    parent: Image,
+    /// Where the left one is in its parent.
+    at: usize,
+    left: Image,
+    right: Image,
+    sibling: Ref,
+    /// The separator above both.
+    high: Ref,
+}
+
+impl Writer<'_> {
+    /// Publishes a leaf that lost an item.
+    pub(super) fn shrink(
+        &self,
+        mut change: Change<'_>,
+        path: &Path,
+        leaf: Image,
+        old_entry: Ref,
+        len_after: u64,
+    ) -> Result<(), Halt> {
+        let mut image = leaf;
+        let mut depth = path.depth - 1;
+        loop {
+            change.retire(path.step(depth).0)?;
+            if depth == 0 {
+                let root = match (image.level, image.count) {
+                    (_, 0) => Ref::NONE,
+                    (1.., 1) => image.slot(0),
+                    _ => change.make_node(&image)?,
+                };
+                return change.publish(SlotPlace::Root, root, old_entry, len_after);
+            }
+            let least = if image.level == 0 { 1 } else { 2 };
+            let (count, must_change) = (image.count, image.count < least);
+            if count < ITEMS_MIN {
+                let pair = self.pair(path, depth, image.clone())?;
+                let joined = pair.left.count + pair.right.count;
+                if joined <= JOINED_MAX || (must_change && joined <= ITEMS_MAX) {
+                    image = self.join(&mut change, pair)?;
+                    depth -= 1;
+                    continue;
+                }
+                if must_change {
+                    image = self.level_out(&mut change, pair)?;
+                    depth -= 1;
+                    change.retire(path.step(depth).0)?;
+                }
+            }
+            let node = change.make_node(&image)?;
+            return change.publish(self.slot_of(path, depth)?, node, old_entry, len_after);
+        }
+    }
+
+    /// The node of a path at this depth, as it is to be, with one beside it.
+    fn pair(&self, path: &Path, depth: usize, image: Image) -> Result<Pair, Halt> {
+        let view = self.tree.view;
+        let (above, index) = path.step(depth - 1);
+        let parent = Image::load(view, above)?;
+        if parent.count < 2 {
+            return Err(Halt::Damaged("a node has no other beside it"));
+        }
+        let at = if index + 1 < parent.count { index } else { index - 1 };
+        let high = if at + 2 < parent.count {
+            separator_of(view, parent.slot(at + 2))?
+        } else {
+            self.tree.high_of(path, depth - 1)?
+        };
+        let sibling = parent.slot(if at == index { at + 1 } else { at });
+        let other = Image::load(view, sibling)?;
+        let (left, right) = if at == index { (image, other) } else { (other, image) };
+        Ok(Pair { parent, at, left, right, sibling, high })
+    }
+
+    /// Makes one node of two; gives what is above it.
+    fn join(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, Halt> {
+        let Pair { mut parent, at, mut left, right, sibling, high } = pair;
+        left.append(&right);
+        left.retune(self.tree.view, high)?;
+        change.retire(sibling)?;
+        if left.level == 0 {
+            // The separators of inner nodes are those of the leaves below them.
+            change.retire(right.low)?;
+        }
+        parent.set_slot(at, change.make_node(&left)?);
+        parent.remove(at + 1);
+        Ok(parent)
+    }
+
+    /// Divides the items of two inner nodes evenly; gives what is above them.
+    fn level_out(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, Halt> {
+        let view = self.tree.view;
+        let Pair { mut parent, at, mut left, right, sibling, high } = pair;
+        left.append(&right);
+        let middle = left.count / 2;
+        let low = separator_of(view, left.slot(middle))?;
+        let mut right = left.split_off(middle, low);
+        left.retune(view, low)?;
+        right.retune(view, high)?;
+        change.retire(sibling)?;
+        let mut separator = Vec::new();
+        copy_key_of(view, low, Kind::Separator, &mut separator)?;
+        parent.set_slot(at, change.make_node(&left)?);
+        parent.remove(at + 1);
+        parent.insert(at + 1, &separator, change.make_node(&right)?)?;
+        Ok(parent)
+    }
+}

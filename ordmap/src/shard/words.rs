@@ -1,0 +1,85 @@
+//! The words of a shard, and what may be said of it by who has not its lock.
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use crate::object::LIST_WORDS;
+
+/// Read by every reader, and written seldom: a line.
+pub(crate) const ROOT: usize = 0;
+/// Rises every 2^20 changes.
+pub(crate) const EPOCH: usize = 1;
+/// Not zero, once the budget was full: readers mark what they use.
+pub(crate) const IS_FULL: usize = 2;
+/// Bytes that the map may take; 0: no limit.
+pub(crate) const BUDGET: usize = 3;
+
+/// Written with every change.
+pub(crate) const LOCK: usize = 16;
+pub(crate) const SEQUENCE: usize = 17;
+pub(crate) const LEN: usize = 18;
+pub(crate) const HAND: usize = 19;
+pub(crate) const EVICTED: usize = 20;
+pub(crate) const REPAIRED: usize = 21;
+pub(crate) const LIMBO_COUNT: usize = 22;
+pub(crate) const LIMBO_HINT: usize = 23;
+/// How many leases held when limbo was last reclaimed.
+pub(crate) const LIMBO_KEPT: usize = 24;
+
+/// What is being changed.
+pub(crate) const STATE: usize = 32;
+pub(crate) const SLOT: usize = 33;
+pub(crate) const NEW: usize = 35;
+pub(crate) const OLD_ENTRY: usize = 36;
+pub(crate) const LEN_AFTER: usize = 37;
+pub(crate) const NEWS_COUNT: usize = 38;
+pub(crate) const OLDS_COUNT: usize = 39;
+pub(crate) const NEWS: usize = 40;
+/// More than a change of the highest tree makes or frees.
+pub(crate) const INTENT_MAX: usize = if cfg!(loom) { 4 } else { 96 };
+pub(crate) const OLDS: usize = NEWS + INTENT_MAX;
+
+pub(crate) const LISTS: usize = OLDS + INTENT_MAX + 8;
+pub(crate) const LIMBO: usize = (LISTS + LIST_WORDS).next_multiple_of(16);
+
+/// Entries that wait until one look at the leases serves them all.
+pub(crate) const LIMBO_BATCH: usize = if cfg!(loom) { 1 } else { 64 };
+/// Room in limbo beside what leases can hold.
+pub(crate) const LIMBO_SPARE: usize = 2 * LIMBO_BATCH;
+
+/// Changes in an epoch.
+pub(crate) const EPOCH_CHANGES: u64 = 1 << 20;
+/// A reader that sees more epochs pass begins again: before a generation comes round.
+pub(crate) const EPOCHS_MAX: u64 = 32;
+
+/// Words of a shard whose participants can hold so many leases together.
+pub(crate) const fn words_needed(leases: usize) -> usize {
+    (LIMBO + leases + LIMBO_SPARE).next_multiple_of(16)
+}
+
+/// The words of one shard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShardWords<'a>(pub(crate) &'a [AtomicU64]);
+
+impl<'a> ShardWords<'a> {
+    #[inline]
+    pub(crate) fn word(self, index: usize) -> &'a AtomicU64 {
+        &self.0[index]
+    }
+
+    #[inline]
+    pub(crate) fn load(self, index: usize) -> u64 {
+        self.0[index].load(Relaxed)
+    }
+
+    pub(crate) fn store(self, index: usize, value: u64) {
+        self.0[index].store(value, Relaxed);
+    }
+
+    pub(crate) fn lists(self) -> &'a [AtomicU64] {
+        &self.0[LISTS..][..LIST_WORDS]
+    }
+
+    pub(crate) fn limbo(self) -> &'a [AtomicU64] {
+        &self.0[LIMBO..]
+    }
+}

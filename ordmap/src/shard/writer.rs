@@ -1,0 +1,91 @@
+//! The owner of a shard's lock: looking, replacing, and where changes are published.
+
+use super::intent::{Change, Halt, SlotPlace};
+use super::words::{LEN, ROOT, ShardWords};
+use crate::object::{Allocator, Kind, Ref};
+use crate::tree::{Image, Node, Path, Tree};
+
+/// What the owner of a shard's lock may do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) tree: Tree<'a>,
+    pub(crate) allocator: Allocator<'a>,
+    pub(crate) shard: ShardWords<'a>,
+}
+
+/// Where a key is, or would be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Position {
+    /// None: the tree is empty.
+    path: Option<Path>,
+    /// The entry of the key, if there is one.
+    pub(crate) entry: Option<Ref>,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(allocator: Allocator<'a>, shard: ShardWords<'a>) -> Writer<'a> {
+        let tree = Tree { view: allocator.view, root: shard.word(ROOT) };
+        Writer { tree, allocator, shard }
+    }
+
+    pub(crate) fn look(&self, key: &[u8]) -> Result<Position, Halt> {
+        let Some((path, spot)) = self.tree.descend(key)? else {
+            return Ok(Position { path: None, entry: None });
+        };
+        let entry = spot.entry.map(|(seen, _)| seen.reference());
+        Ok(Position { path: Some(path), entry })
+    }
+
+    /// Stores an entry at its position.
+    pub(crate) fn put(&self, at: &Position, key: &[u8], value: &[u8]) -> Result<(), Halt> {
+        let mut change = Change::begin(self.allocator, self.shard);
+        let entry = change.make_entry(Kind::Entry, key, value)?;
+        let len = self.shard.load(LEN);
+        match (&at.path, at.entry) {
+            (None, _) => {
+                let mut leaf = Image::empty(0, Ref::NONE);
+                leaf.insert(0, key, entry)?;
+                let root = change.make_node(&leaf)?;
+                change.publish(SlotPlace::Root, root, Ref::NONE, len.wrapping_add(1))
+            }
+            (Some(path), Some(old)) => {
+                let place = self.slot_of_item(path, path.depth - 1)?;
+                change.publish(place, entry, old, len)
+            }
+            (Some(path), None) => {
+                let depth = path.depth - 1;
+                let (leaf, index) = path.step(depth);
+                let mut image = Image::load(self.tree.view, leaf)?;
+                image.insert(index, key, entry)?;
+                self.grow(change, path, image, len.wrapping_add(1))
+            }
+        }
+    }
+
+    /// Takes the entry at a position out; no, if there is none.
+    pub(crate) fn remove(&self, at: &Position) -> Result<bool, Halt> {
+        let (Some(path), Some(entry)) = (&at.path, at.entry) else { return Ok(false) };
+        let change = Change::begin(self.allocator, self.shard);
+        let (leaf, index) = path.step(path.depth - 1);
+        let mut image = Image::load(self.tree.view, leaf)?;
+        image.remove(index);
+        let len = self.shard.load(LEN).saturating_sub(1);
+        self.shrink(change, path, image, entry, len)?;
+        Ok(true)
+    }
+
+    /// Where the node is named that a path has at this depth.
+    pub(super) fn slot_of(&self, path: &Path, depth: usize) -> Result<SlotPlace, Halt> {
+        match depth.checked_sub(1) {
+            None => Ok(SlotPlace::Root),
+            Some(above) => self.slot_of_item(path, above),
+        }
+    }
+
+    fn slot_of_item(&self, path: &Path, depth: usize) -> Result<SlotPlace, Halt> {
+        let (node, index) = path.step(depth);
+        let node = Node::begin(self.tree.view, node, None)?;
+        let number = node.slot_number(index).ok_or(Halt::Damaged("a slot is nowhere"))?;
+        Ok(SlotPlace::Word(number))
+    }
+}

@@ -1,0 +1,218 @@
+//! A node in private memory, where it is changed before it is written.
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use super::node::{
+    HEADS, ITEMS_MAX, LOW, META, NODE_WORDS, Node, PREFIX, PREFIX_BYTES_MAX, SLOTS, separator_of,
+};
+use crate::object::{Header, Kind, Lengths, Ref, Stop, View, head_of};
+
+const TOO_SHORT: Stop = Stop::Damaged("a key is too short for its node");
+
+/// A node that is not written yet; it may have one item too many.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    pub(crate) level: usize,
+    pub(crate) low: Ref,
+    pub(crate) count: usize,
+    skip: usize,
+    prefix: [u8; PREFIX_BYTES_MAX],
+    prefix_bytes: usize,
+    heads: [u64; ITEMS_MAX + 1],
+    slots: [Ref; ITEMS_MAX + 1],
+}
+
+impl Image {
+    /// A node without items.
+    pub(crate) fn empty(level: usize, low: Ref) -> Image {
+        Image {
+            level,
+            low,
+            count: 0,
+            skip: 0,
+            prefix: [0; PREFIX_BYTES_MAX],
+            prefix_bytes: 0,
+            heads: [0; ITEMS_MAX + 1],
+            slots: [Ref::NONE; ITEMS_MAX + 1],
+        }
+    }
+
+    /// A node as it is now.
+    pub(crate) fn load(view: View<'_>, at: Ref) -> Result<Image, Stop> {
+        let node = Node::begin(view, at, None)?;
+        let mut image = Image::empty(node.level, node.low());
+        (image.count, image.skip) = (node.count, node.skip);
+        (image.prefix, image.prefix_bytes) = (node.prefix(), node.prefix_bytes);
+        for index in 0..node.count {
+            image.heads[index] = node.head(index);
+            image.slots[index] = node.slot(index)?;
+        }
+        node.settle(Ok(image))
+    }
+
+    /// Writes it into memory that nothing names yet.
+    pub(crate) fn store(&self, words: &[AtomicU64], reference: Ref) {
+        assert!(self.count <= ITEMS_MAX && words.len() >= NODE_WORDS, "a node has its size");
+        let meta = self.count as u64
+            | (self.prefix_bytes as u64) << 8
+            | (self.skip as u64) << 16
+            | (self.level as u64) << 32;
+        words[META].store(meta, Relaxed);
+        words[LOW].store(self.low.word(), Relaxed);
+        for (word, bytes) in words[PREFIX..HEADS].iter().zip(self.prefix.as_chunks().0) {
+            word.store(u64::from_le_bytes(*bytes), Relaxed);
+        }
+        for index in 0..self.count {
+            words[HEADS + index].store(self.heads[index], Relaxed);
+            words[SLOTS + index].store(self.slots[index].word(), Relaxed);
+        }
+        for word in &words[HEADS + self.count..SLOTS] {
+            word.store(u64::MAX, Relaxed);
+        }
+        let kind = if self.level == 0 { Kind::Leaf } else { Kind::Inner };
+        words[0].store(Header::new(reference.generation(), kind, 0).word(), Relaxed);
+    }
+
+    pub(crate) fn slot(&self, index: usize) -> Ref {
+        self.slots[index]
+    }
+
+    pub(crate) fn set_slot(&mut self, index: usize, slot: Ref) {
+        self.slots[index] = slot;
+    }
+
+    /// The first item that has a key.
+    fn first_keyed(&self) -> usize {
+        usize::from(self.level > 0)
+    }
+
+    /// Puts an item behind the last one that has no head yet: the first of an inner node.
+    pub(crate) fn push_first(&mut self, slot: Ref) {
+        assert_eq!(self.count, 0, "it is the first");
+        self.slots[0] = slot;
+        self.count = 1;
+    }
+
+    /// Puts an item before the one at `index`.
+    pub(crate) fn insert(&mut self, index: usize, key: &[u8], slot: Ref) -> Result<(), Stop> {
+        let suffix = key.get(self.skip..).ok_or(TOO_SHORT)?;
+        if self.count <= self.first_keyed() {
+            self.set_prefix(&suffix[..suffix.len().min(PREFIX_BYTES_MAX)]);
+        } else {
+            self.shorten_prefix(common_bytes(&self.prefix[..self.prefix_bytes], suffix));
+        }
+        self.heads.copy_within(index..self.count, index + 1);
+        self.slots.copy_within(index..self.count, index + 1);
+        self.heads[index] = head_of(&suffix[self.prefix_bytes..]);
+        self.slots[index] = slot;
+        self.count += 1;
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, index: usize) {
+        self.heads.copy_within(index + 1..self.count, index);
+        self.slots.copy_within(index + 1..self.count, index);
+        self.count -= 1;
+    }
+
+    fn set_prefix(&mut self, prefix: &[u8]) {
+        self.prefix = [0; PREFIX_BYTES_MAX];
+        self.prefix[..prefix.len()].copy_from_slice(prefix);
+        self.prefix_bytes = prefix.len();
+    }
+
+    /// What goes from the prefix comes into the heads, which lose as many bytes at their end.
+    fn shorten_prefix(&mut self, prefix_bytes: usize) {
+        let gone = self.prefix_bytes - prefix_bytes;
+        if gone == 0 {
+            return;
+        }
+        let begin = head_of(&self.prefix[prefix_bytes..self.prefix_bytes]);
+        for head in &mut self.heads[..self.count] {
+            *head = begin | head.checked_shr(8 * gone as u32).unwrap_or(0);
+        }
+        self.prefix[prefix_bytes..].fill(0);
+        self.prefix_bytes = prefix_bytes;
+    }
+
+    /// Appends the key of an item: its entry's, or the separator's below its child.
+    pub(crate) fn copy_key(
+        &self,
+        view: View<'_>,
+        index: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        let slot = self.slots[index];
+        match self.level {
+            0 => copy_key_of(view, slot, Kind::Entry, out),
+            _ => copy_key_of(view, separator_of(view, slot)?, Kind::Separator, out),
+        }
+    }
+
+    /// Chooses skip and prefix anew for a node between two separators.
+    pub(crate) fn retune(&mut self, view: View<'_>, high: Ref) -> Result<(), Stop> {
+        self.skip = common_of(view, self.low, high)?;
+        let first = self.first_keyed();
+        if self.count <= first {
+            self.prefix_bytes = 0;
+            return Ok(());
+        }
+        let (mut key, mut last) = (Vec::new(), Vec::new());
+        self.copy_key(view, first, &mut key)?;
+        self.copy_key(view, self.count - 1, &mut last)?;
+        let skip = self.skip;
+        let (begin, end) = (key.get(skip..).ok_or(TOO_SHORT)?, last.get(skip..).ok_or(TOO_SHORT)?);
+        let prefix_bytes = common_bytes(begin, end).min(PREFIX_BYTES_MAX);
+        let prefix = begin[..prefix_bytes].to_vec();
+        self.set_prefix(&prefix);
+        for index in first..self.count {
+            key.clear();
+            self.copy_key(view, index, &mut key)?;
+            self.heads[index] = head_of(key.get(skip + prefix_bytes..).ok_or(TOO_SHORT)?);
+        }
+        Ok(())
+    }
+
+    /// Takes the items from `index` on out into a node of their own, which is to be tuned, as this
+    /// one.
+    pub(crate) fn split_off(&mut self, index: usize, low: Ref) -> Image {
+        let mut right = Image::empty(self.level, low);
+        right.count = self.count - index;
+        right.slots[..right.count].copy_from_slice(&self.slots[index..self.count]);
+        self.count = index;
+        right
+    }
+
+    /// Takes as many items of the next node as there is room for, up to `count`; to be tuned.
+    pub(crate) fn append(&mut self, right: &Image) {
+        self.slots[self.count..][..right.count].copy_from_slice(&right.slots[..right.count]);
+        self.count += right.count;
+    }
+}
+
+/// Appends the key of an entry or a separator.
+pub(crate) fn copy_key_of(
+    view: View<'_>,
+    at: Ref,
+    kind: Kind,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let seen = view.begin(at)?;
+    let copied = Lengths::of(&seen, kind).map(|lengths| lengths.copy_key(&seen, out));
+    seen.settle(copied)
+}
+
+/// How many bytes two separators have in common; none, if there is nothing on one side.
+fn common_of(view: View<'_>, low: Ref, high: Ref) -> Result<usize, Stop> {
+    if low.is_none() || high.is_none() {
+        return Ok(0);
+    }
+    let (mut below, mut above) = (Vec::new(), Vec::new());
+    copy_key_of(view, low, Kind::Separator, &mut below)?;
+    copy_key_of(view, high, Kind::Separator, &mut above)?;
+    Ok(common_bytes(&below, &above))
+}
+
+pub(crate) fn common_bytes(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}

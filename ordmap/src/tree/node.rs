@@ -1,0 +1,247 @@
+//! A node as readers see it, and how a key is looked for in it.
+//!
+//! A node has 64 words, 512 bytes:
+//!
+//! | word | meaning |
+//! |---|---|
+//! | 0 | header |
+//! | 1 | bits 0–7 items; 8–15 bytes of prefix; 16–31 `skip`; 32–39 level, 0 for a leaf |
+//! | 2 | the separator below all its keys; none in the nodes on the left edge |
+//! | 3–7 | prefix: what the keys of its items have in common behind the first `skip` bytes |
+//! | 8–35 | heads: eight bytes of each key behind skip and prefix, comparable as numbers |
+//! | 36–63 | slots: entries in a leaf, nodes above |
+//!
+//! The first `skip` bytes are alike in all keys that can ever come here, since they are alike in
+//! the separators at both sides; they need not be looked at. The key of an inner node's item is
+//! the separator below its child, which lies in the child's word 2; item 0 has none, and its head
+//! is not looked at.
+//!
+//! Heads behind the last item have all bits set, so that they need not be told from others.
+//!
+//! Only slots change once a node is named.
+
+use std::cmp::Ordering;
+use std::hint::select_unpredictable;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use crate::object::{
+    Kind, Lengths, Ref, Seen, Stop, View, compare_words, follow, head_of, prefetch,
+};
+
+pub(crate) const NODE_WORDS: usize = 64;
+pub(crate) const META: usize = 1;
+pub(crate) const LOW: usize = 2;
+pub(crate) const PREFIX: usize = 3;
+pub(crate) const HEADS: usize = 8;
+pub(crate) const SLOTS: usize = 36;
+/// Items of a full node.
+pub(crate) const ITEMS_MAX: usize = 28;
+pub(crate) const PREFIX_BYTES_MAX: usize = (HEADS - PREFIX) * 8;
+/// No tree is higher: inner nodes have two children at least.
+pub(crate) const LEVELS_MAX: usize = 32;
+
+/// A node that is being read. What it says may be nonsense until it is settled, but never leads out
+/// of its memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node<'a> {
+    seen: Seen<'a>,
+    words: &'a [AtomicU64; NODE_WORDS],
+    pub(crate) level: usize,
+    pub(crate) count: usize,
+    pub(crate) skip: usize,
+    pub(crate) prefix_bytes: usize,
+}
+
+/// Where a key is in a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot<'a> {
+    /// The first item whose key is not below it.
+    pub(crate) index: usize,
+    /// Its entry, if the key is there; not settled.
+    pub(crate) entry: Option<(Seen<'a>, Lengths)>,
+}
+
+impl<'a> Node<'a> {
+    /// Begins to read a node, of this level if one is known.
+    #[inline]
+    pub(crate) fn begin(view: View<'a>, at: Ref, level: Option<usize>) -> Result<Node<'a>, Stop> {
+        let seen = view.begin(at)?;
+        let words = seen.words().first_chunk();
+        let words = words.ok_or(Stop::Damaged("a node is too short"));
+        let node = words.and_then(|words| Node::of(seen, words, level));
+        match node {
+            Ok(node) => Ok(node),
+            Err(_) => seen.settle(node),
+        }
+    }
+
+    #[inline]
+    fn of(
+        seen: Seen<'a>,
+        words: &'a [AtomicU64; NODE_WORDS],
+        expected: Option<usize>,
+    ) -> Result<Node<'a>, Stop> {
+        let meta = words[META].load(Relaxed);
+        let (count, prefix_bytes) = (meta as u8 as usize, (meta >> 8) as u8 as usize);
+        let (skip, level) = ((meta >> 16) as u16 as usize, (meta >> 32) as u8 as usize);
+        seen.header_of(if level == 0 { Kind::Leaf } else { Kind::Inner })?;
+        if expected.is_some_and(|expected| level != expected) || level >= LEVELS_MAX {
+            return Err(Stop::Damaged("a node is on a wrong level"));
+        }
+        if count == 0 || count > ITEMS_MAX || prefix_bytes > PREFIX_BYTES_MAX {
+            return Err(Stop::Damaged("a node has a wrong number of items"));
+        }
+        Ok(Node { seen, words, level, count, skip, prefix_bytes })
+    }
+
+    /// Asks for all its lines, so that they come together.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.words.iter().skip(8).step_by(8).for_each(prefetch);
+    }
+
+    pub(crate) fn reference(&self) -> Ref {
+        self.seen.reference()
+    }
+
+    /// What was read of it, if it was not freed meanwhile.
+    #[inline]
+    pub(crate) fn settle<T>(&self, read: Result<T, Stop>) -> Result<T, Stop> {
+        self.seen.settle(read)
+    }
+
+    /// The separator below all its keys.
+    pub(crate) fn low(&self) -> Ref {
+        Ref::of_word(self.words[LOW].load(Relaxed))
+    }
+
+    /// The slot of an item that it has.
+    #[inline]
+    pub(crate) fn slot(&self, index: usize) -> Result<Ref, Stop> {
+        match self.words[SLOTS..].get(index) {
+            Some(slot) if index < self.count => Ok(follow(slot)),
+            _ => Err(Stop::Damaged("a node has no such item")),
+        }
+    }
+
+    pub(crate) fn head(&self, index: usize) -> u64 {
+        self.words[HEADS + index].load(Relaxed)
+    }
+
+    pub(crate) fn prefix(&self) -> [u8; PREFIX_BYTES_MAX] {
+        let mut prefix = [0; PREFIX_BYTES_MAX];
+        for (bytes, word) in prefix.chunks_exact_mut(8).zip(&self.words[PREFIX..HEADS]) {
+            bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+        }
+        prefix
+    }
+
+    /// Where an item's slot lies among the words of all objects.
+    pub(crate) fn slot_number(&self, index: usize) -> Option<usize> {
+        Some(self.reference().unit()? * 2 + SLOTS + index)
+    }
+
+    /// How many items from `first` on have a lower head than the key, and how many the same.
+    #[inline]
+    fn rank(&self, key: &[u8], first: usize) -> Result<(usize, usize), Stop> {
+        let suffix =
+            key.get(self.skip..).ok_or(Stop::Damaged("a key is too short for its node"))?;
+        let prefix = &self.words[PREFIX..HEADS];
+        let beginning = &suffix[..self.prefix_bytes.min(suffix.len())];
+        match compare_words(prefix, self.prefix_bytes, beginning, 0) {
+            Ordering::Greater => return Ok((0, 0)),
+            Ordering::Less => return Ok((self.count - first, 0)),
+            Ordering::Equal => {}
+        }
+        let head = head_of(&suffix[self.prefix_bytes..]);
+        let heads = &self.words[HEADS..SLOTS];
+        Ok(if first == 0 {
+            count_heads(heads, self.count, head)
+        } else {
+            count_heads(&heads[1..], self.count - 1, head)
+        })
+    }
+
+    /// Bytes of a key that need not be compared when its head is the same.
+    fn known_bytes(&self) -> usize {
+        self.skip + self.prefix_bytes + 8
+    }
+
+    /// The child in whose range the key is.
+    #[inline]
+    pub(crate) fn child_index(&self, view: View<'a>, key: &[u8]) -> Result<usize, Stop> {
+        let (less, equal) = self.rank(key, 1)?;
+        let (mut low, mut high) = (less, less + equal);
+        // Separators up to `low` are not above the key, those beyond `high` are.
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            let separator = separator_of(view, self.slot(middle)?)?;
+            match compare_separator(view, separator, key, self.known_bytes())? {
+                Ordering::Greater => high = middle - 1,
+                Ordering::Less | Ordering::Equal => low = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Where the key is among the entries of a leaf.
+    #[inline]
+    pub(crate) fn find(&self, view: View<'a>, key: &[u8]) -> Result<Spot<'a>, Stop> {
+        let (less, equal) = self.rank(key, 0)?;
+        let (mut low, mut high) = (less, less + equal);
+        while low < high {
+            let middle = (low + high) / 2;
+            let seen = view.begin(self.slot(middle)?)?;
+            let compared = Lengths::of(&seen, Kind::Entry)
+                .map(|lengths| (lengths, lengths.compare(&seen, key, self.known_bytes())));
+            let (lengths, order) = seen.settle(compared)?;
+            match order {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => {
+                    return Ok(Spot { index: middle, entry: Some((seen, lengths)) });
+                }
+            }
+        }
+        Ok(Spot { index: low, entry: None })
+    }
+}
+
+/// How many of the first `count` heads are lower, and how many the same.
+///
+/// Without a branch that could be guessed wrong: each search has as many steps as any other, since
+/// the heads behind the last item are the highest.
+#[inline]
+fn count_heads(heads: &[AtomicU64], count: usize, head: u64) -> (usize, usize) {
+    let (mut base, mut size) = (0, heads.len());
+    while size > 1 {
+        let half = size / 2;
+        let is_lower = heads[base + half - 1].load(Relaxed) < head;
+        base = select_unpredictable(is_lower, base + half, base);
+        size -= half;
+    }
+    base += usize::from(heads[base].load(Relaxed) < head);
+    let less = base.min(count);
+    let same = heads[less..count].iter().take_while(|other| other.load(Relaxed) == head).count();
+    (less, same)
+}
+
+/// The separator below a node.
+pub(crate) fn separator_of(view: View<'_>, node: Ref) -> Result<Ref, Stop> {
+    let seen = view.begin(node)?;
+    let low = seen.word(LOW).map(Ref::of_word);
+    seen.settle(low)
+}
+
+fn compare_separator(
+    view: View<'_>,
+    separator: Ref,
+    key: &[u8],
+    known_bytes: usize,
+) -> Result<Ordering, Stop> {
+    let seen = view.begin(separator)?;
+    let compared =
+        Lengths::of(&seen, Kind::Separator).map(|lengths| lengths.compare(&seen, key, known_bytes));
+    seen.settle(compared)
+}

@@ -1,0 +1,259 @@
+//! Going down the tree: for a key, and along its order.
+//!
+//! Each step reads a node and then looks whether it was freed meanwhile. One that was replaced but
+//! not yet freed says what was true when it was replaced, which is after the reader began: so a
+//! key's state is one that it had during the call.
+
+use forebay_sync::atomic::AtomicU64;
+
+use super::node::{LEVELS_MAX, Node, Spot};
+use crate::object::{Lengths, Ref, Seen, Stop, View, follow};
+
+/// Entries that are on their way while a cursor walks.
+const PREFETCHED: usize = 8;
+
+/// A key is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit<'a> {
+    /// Not settled: what is read of it must be.
+    pub(crate) entry: Seen<'a>,
+    pub(crate) lengths: Lengths,
+}
+
+/// The nodes from the root to a leaf, and which item was taken in each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    steps: [(Ref, u8); LEVELS_MAX],
+    pub(crate) depth: usize,
+}
+
+/// Which way to go along the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// To higher keys.
+    Up,
+    /// To lower keys.
+    Down,
+}
+
+/// Where a path has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advanced {
+    /// To another item of its leaf.
+    Within,
+    /// Into another leaf.
+    Beyond,
+    /// There is nothing more.
+    Nowhere,
+}
+
+/// A tree under its root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tree<'a> {
+    pub(crate) view: View<'a>,
+    pub(crate) root: &'a AtomicU64,
+}
+
+impl Path {
+    pub(crate) fn new() -> Path {
+        Path { steps: [(Ref::NONE, 0); LEVELS_MAX], depth: 0 }
+    }
+
+    pub(crate) fn step(&self, level: usize) -> (Ref, usize) {
+        let (node, index) = self.steps[level];
+        (node, usize::from(index))
+    }
+
+    /// Where it ends in its leaf.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.step(self.depth - 1).1
+    }
+
+    pub(crate) fn set_index(&mut self, level: usize, index: usize) {
+        self.steps[level].1 = index as u8;
+    }
+
+    fn push(&mut self, node: Ref, index: usize) -> Result<(), Stop> {
+        let step = self.steps.get_mut(self.depth);
+        *step.ok_or(Stop::Damaged("the tree is too high"))? = (node, index as u8);
+        self.depth += 1;
+        Ok(())
+    }
+}
+
+impl<'a> Tree<'a> {
+    /// The root, if there is anything.
+    fn begin(self) -> Result<Option<Node<'a>>, Stop> {
+        let root = follow(self.root);
+        if root.is_none() {
+            return Ok(None);
+        }
+        Node::begin(self.view, root, None).map(Some)
+    }
+
+    /// The child at an index of a node that has not been freed.
+    #[inline]
+    fn child(self, node: &Node<'a>, index: Result<usize, Stop>) -> Result<(usize, Node<'a>), Stop> {
+        let child = index.and_then(|index| Ok((index, node.slot(index)?)));
+        let (index, child) = node.settle(child)?;
+        let child = Node::begin(self.view, child, node.level.checked_sub(1))?;
+        child.prefetch();
+        Ok((index, child))
+    }
+
+    /// The entry of a key.
+    #[inline]
+    pub(crate) fn find(self, key: &[u8]) -> Result<Option<Hit<'a>>, Stop> {
+        let Some(mut node) = self.begin()? else { return Ok(None) };
+        while node.level > 0 {
+            node = self.child(&node, node.child_index(self.view, key))?.1;
+        }
+        let spot = node.settle(node.find(self.view, key))?;
+        Ok(spot.entry.map(|(entry, lengths)| Hit { entry, lengths }))
+    }
+
+    /// The way to where a key is, or would be, in its leaf. None: the tree is empty.
+    pub(crate) fn descend(self, key: &[u8]) -> Result<Option<(Path, Spot<'a>)>, Stop> {
+        let Some(mut node) = self.begin()? else { return Ok(None) };
+        let mut path = Path::new();
+        while node.level > 0 {
+            let (index, child) = self.child(&node, node.child_index(self.view, key))?;
+            path.push(node.reference(), index)?;
+            node = child;
+        }
+        let spot = node.settle(node.find(self.view, key))?;
+        path.push(node.reference(), spot.index)?;
+        Ok(Some((path, spot)))
+    }
+
+    /// The way to the first item, or to the last.
+    pub(crate) fn descend_to_end(self, way: Way) -> Result<Option<Path>, Stop> {
+        let Some(root) = self.begin()? else { return Ok(None) };
+        let mut path = Path::new();
+        self.descend_edge(root, opposite(way), &mut path)?;
+        Ok(Some(path))
+    }
+
+    /// Goes on from a node to its leaf: along its last items for `Up`, its first ones for `Down`.
+    fn descend_edge(self, from: Node<'a>, to: Way, path: &mut Path) -> Result<(), Stop> {
+        let mut node = from;
+        loop {
+            let index = if to == Way::Up { node.count - 1 } else { 0 };
+            path.push(node.reference(), index)?;
+            if node.level == 0 {
+                return node.settle(Ok(()));
+            }
+            node = self.child(&node, Ok(index))?.1;
+        }
+    }
+
+    /// The leaf where a path ends.
+    #[inline]
+    pub(crate) fn leaf_of(self, path: &Path) -> Result<Node<'a>, Stop> {
+        Node::begin(self.view, path.step(path.depth - 1).0, Some(0))
+    }
+
+    /// Asks for the entries that come next, so that they come while others are looked at: for all
+    /// that are near when a leaf is entered, for one more with each step.
+    #[inline]
+    pub(crate) fn prefetch(self, leaf: &Node<'a>, path: &Path, way: Way, is_entered: bool) {
+        let index = path.index();
+        let nearest = if is_entered { 1 } else { PREFETCHED };
+        for distance in nearest..=PREFETCHED {
+            let next = match way {
+                Way::Up => Some(index + distance),
+                Way::Down => index.checked_sub(distance),
+            };
+            let Some(Ok(entry)) = next.map(|next| leaf.slot(next)) else { return };
+            self.view.prefetch(entry);
+        }
+    }
+
+    /// Moves a path by one item; no, if there is none.
+    ///
+    /// `leaf` is where the path ends. Who looks at it once more when it has what it wanted from the
+    /// new place knows that no key came between.
+    #[inline]
+    pub(crate) fn advance(
+        self,
+        leaf: &Node<'a>,
+        path: &mut Path,
+        way: Way,
+    ) -> Result<Advanced, Stop> {
+        let leaf_level = path.depth - 1;
+        match next_index(path.index(), leaf.count, way) {
+            Some(next) => {
+                path.set_index(leaf_level, next);
+                Ok(Advanced::Within)
+            }
+            None => leaf.settle(self.advance_above(path, leaf_level, way)),
+        }
+    }
+
+    /// Moves to the item next to a key, or to its own if that `may_equal`; the first leaf that was
+    /// looked at is a witness as in [`advance`](Tree::advance). None: there is none.
+    pub(crate) fn seek(
+        self,
+        key: &[u8],
+        way: Way,
+        may_equal: bool,
+    ) -> Result<Option<(Path, Node<'a>, bool)>, Stop> {
+        let Some((mut path, spot)) = self.descend(key)? else { return Ok(None) };
+        let leaf = self.leaf_of(&path)?;
+        let is_found = spot.entry.is_some();
+        let advanced = match way {
+            _ if is_found && may_equal => Advanced::Within,
+            Way::Up if !is_found && spot.index < leaf.count => Advanced::Within,
+            Way::Up if !is_found => {
+                path.set_index(path.depth - 1, leaf.count - 1);
+                self.advance(&leaf, &mut path, way)?
+            }
+            _ => self.advance(&leaf, &mut path, way)?,
+        };
+        leaf.settle(Ok(Some((path, leaf, advanced != Advanced::Nowhere))))
+    }
+
+    fn advance_above(self, path: &mut Path, leaf_level: usize, way: Way) -> Result<Advanced, Stop> {
+        for level in (0..leaf_level).rev() {
+            let (at, index) = path.step(level);
+            let node = Node::begin(self.view, at, None)?;
+            let Some(next) = next_index(index, node.count, way) else {
+                node.settle(Ok(()))?;
+                continue;
+            };
+            let (_, child) = self.child(&node, Ok(next))?;
+            path.set_index(level, next);
+            path.depth = level + 1;
+            self.descend_edge(child, opposite(way), path)?;
+            return node.settle(Ok(Advanced::Beyond));
+        }
+        Ok(Advanced::Nowhere)
+    }
+
+    /// The separator above the node that a path has at this depth; none at the right edge.
+    pub(crate) fn high_of(self, path: &Path, depth: usize) -> Result<Ref, Stop> {
+        for above in (0..depth).rev() {
+            let (at, index) = path.step(above);
+            let node = Node::begin(self.view, at, None)?;
+            if index + 1 < node.count {
+                return super::node::separator_of(self.view, node.slot(index + 1)?);
+            }
+        }
+        Ok(Ref::NONE)
+    }
+}
+
+fn opposite(way: Way) -> Way {
+    match way {
+        Way::Up => Way::Down,
+        Way::Down => Way::Up,
+    }
+}
+
+fn next_index(index: usize, count: usize, way: Way) -> Option<usize> {
+    match way {
+        Way::Up => (index + 1 < count).then_some(index + 1),
+        Way::Down => index.checked_sub(1),
+    }
+}

@@ -1,0 +1,179 @@
+//! Maps with a budget, and regions that are full.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../sync/tests/rng/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod rng;
+
+use forebay_ordmap::{Map, MapError, MapOptions, Member, OrdConfig, OrdRegion};
+use rng::Rng;
+
+const BUDGET: u64 = 1 << 20;
+
+fn region(bytes: u64) -> OrdRegion {
+    OrdRegion::anonymous(&OrdConfig { maps_max: 4, ..OrdConfig::with_bytes(bytes) }).unwrap()
+}
+
+fn map_with_budget<'m>(member: &'m Member, name: &str) -> Map<'m> {
+    let map = member.map(name, &MapOptions { budget_bytes: Some(BUDGET) }).unwrap();
+    assert_eq!(map.stats().budget_bytes, BUDGET);
+    map
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key/{number:06}").into_bytes()
+}
+
+fn assert_sound(member: &Member, case: &str) {
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{case}: {report}");
+}
+
+#[test]
+fn a_map_stays_in_its_budget_whatever_the_sizes() {
+    let mut random = Rng::of("a_map_stays_in_its_budget");
+    let region = region(16 << 20);
+    let member = region.join().unwrap();
+    let map = map_with_budget(&member, "budget");
+    for step in 0..10_000 {
+        let bytes = match (step / 2000, random.below(300)) {
+            (1, _) => 2000 + random.below(3000),
+            (3, 0) => 200_000,
+            _ => random.below(200),
+        };
+        map.insert(&key(random.below(30_000)), &vec![1; bytes]).unwrap();
+        let stats = map.stats();
+        assert!(stats.used_bytes <= BUDGET, "step {step}: {stats:?}");
+    }
+    let stats = map.stats();
+    assert!(stats.evicted_count > 500 && stats.len > 100, "{stats:?}");
+    assert_sound(&member, "in the end");
+}
+
+#[test]
+fn what_is_used_stays_and_what_is_not_goes() {
+    let region = region(16 << 20);
+    let member = region.join().unwrap();
+    let map = map_with_budget(&member, "used");
+    // As a cache does: those below 100 are read all the time, and stored again when they are gone.
+    let missed = |from: usize| {
+        let mut missed = 0;
+        for number in from..from + 12_000 {
+            map.insert(&key(number), &[1; 64]).unwrap();
+            if map.get(&key(number % 100)).unwrap().is_none() {
+                map.insert(&key(number % 100), b"used").unwrap();
+                missed += 1;
+            }
+        }
+        missed
+    };
+    // Nothing is marked until the map is full, so each may go once.
+    assert!(missed(1000) <= 200, "at first");
+    assert_eq!(missed(20_000), 0, "what is used stays");
+    let old = (1000..2000).filter(|number| map.contains(&key(*number)).unwrap()).count();
+    assert_eq!(old, 0, "what is not goes");
+    assert_sound(&member, "in the end");
+}
+
+#[test]
+fn nothing_is_marked_before_the_budget_is_full() {
+    let region = region(16 << 20);
+    let member = region.join().unwrap();
+    let map = map_with_budget(&member, "marks");
+    map.insert(b"early", b"").unwrap();
+    (0..10).for_each(|_| assert!(map.get(b"early").unwrap().is_some()));
+    // Were it marked, the hand would pass it by for the first time.
+    let mut number = 0;
+    while map.stats().evicted_count == 0 {
+        map.insert(&key(number), &[1; 64]).unwrap();
+        number += 1;
+    }
+    assert!(!map.contains(b"early").unwrap());
+}
+
+#[test]
+fn what_was_evicted_can_be_read_by_who_holds_it() {
+    let region = region(16 << 20);
+    let member = region.join().unwrap();
+    let map = map_with_budget(&member, "held");
+    map.insert(b"a first one", b"held").unwrap();
+    let mut range = map.range(..);
+    range.next().unwrap().unwrap();
+    let held = map.entry(b"a first one").unwrap().unwrap();
+    for number in 0..12_000 {
+        map.insert(&key(number), &[2; 64]).unwrap();
+    }
+    assert!(!map.contains(b"a first one").unwrap(), "it was evicted");
+    assert_eq!((held.key(), held.value()), (&b"a first one"[..], &b"held"[..]));
+    let next = range.next().unwrap().unwrap();
+    assert!(next.key() > held.key(), "the range goes on from there");
+}
+
+#[test]
+fn a_full_region_says_so_and_can_be_emptied() {
+    let region = region(1 << 20);
+    let member = region.join().unwrap();
+    let map = member.map("full", &MapOptions::default()).unwrap();
+    for round in 0..3 {
+        let mut count = 0;
+        let bytes = [20, 300, 3000][round];
+        loop {
+            match map.insert(&key(count), &vec![3; bytes]) {
+                Ok(_) => count += 1,
+                Err(MapError::Full) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(count > 50, "round {round}: {count}");
+        assert_eq!(map.len(), count as u64);
+        assert_sound(&member, "full");
+        for number in (0..count).rev() {
+            assert!(map.remove(&key(number)).unwrap(), "round {round}");
+        }
+        map.reclaim().unwrap();
+        assert_eq!(map.stats().used_bytes, 0, "round {round}");
+        assert_sound(&member, "emptied");
+    }
+}
+
+#[test]
+fn memory_of_one_map_and_size_serves_another() {
+    let region = region(2 << 20);
+    let member = region.join().unwrap();
+    let (left, right) = (
+        member.map("left", &MapOptions::default()).unwrap(),
+        member.map("right", &MapOptions::default()).unwrap(),
+    );
+    for round in 0..4 {
+        let (map, bytes) = if round % 2 == 0 { (&left, 30) } else { (&right, 100_000) };
+        let mut count = 0;
+        while map.insert(&key(count), &vec![4; bytes]).is_ok() {
+            count += 1;
+        }
+        assert!(count * bytes > 200_000, "round {round}: {count} of {bytes}");
+        (0..count).for_each(|number| assert!(map.remove(&key(number)).unwrap()));
+        map.reclaim().unwrap();
+        assert_sound(&member, "between");
+    }
+}
+
+/// The region says what it is: who attaches needs no configuration.
+#[test]
+fn who_attaches_finds_the_sizes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("maps/region");
+    let config = OrdConfig { maps_max: 3, participants_max: 5, ..OrdConfig::with_bytes(2 << 20) };
+    let made = OrdRegion::open_or_create(&path, &config).unwrap();
+    let member = made.join().unwrap();
+    let map = member.map("kept", &MapOptions::default()).unwrap();
+    map.insert(b"key", b"value").unwrap();
+    let found = OrdRegion::attach(&path).unwrap();
+    assert_eq!(*found.config(), config);
+    let other = found.join().unwrap();
+    let same = other.existing_map("kept").unwrap();
+    assert_eq!(same.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    OrdRegion::attach(&dir.path().join("maps/none")).unwrap_err();
+    let too_small = OrdRegion::anonymous(&OrdConfig::with_bytes(100_000)).unwrap_err();
+    assert!(too_small.to_string().contains("bytes at least"), "{too_small}");
+}

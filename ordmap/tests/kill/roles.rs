@@ -1,0 +1,66 @@
+//! What the processes of these tests do.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::process::SAY;
+use crate::rng::Rng;
+use crate::scene::{Scene, key_of};
+use crate::worker::Worker;
+
+/// Steps between two looks for the dead, and between two memberships.
+const STEPS_BETWEEN_SWEEPS: u64 = 64;
+const STEPS_OF_A_MEMBER: u64 = 700;
+
+/// Plays the role that the environment names; nothing without one.
+pub(crate) fn run() {
+    let Ok(role) = std::env::var("FOREBAY_ROLE") else {
+        return;
+    };
+    // Nobody stays behind when the test is stopped.
+    set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
+    let dir = PathBuf::from(std::env::var_os("FOREBAY_REGION").unwrap());
+    match &*role {
+        "work" => work(&Scene::open(&dir)),
+        "hold" => hold(&Scene::open(&dir)),
+        other => panic!("there is no role {other}"),
+    }
+}
+
+/// Changes, reads and holds until it is told to stop.
+fn work(scene: &Scene) {
+    let number = std::env::var("FOREBAY_NUMBER").unwrap().parse().unwrap();
+    let mut random = Rng::of("work");
+    let mut is_ready = false;
+    while !scene.is_stopped() {
+        scene.region.sweep().unwrap();
+        let member = scene.region.join().unwrap();
+        let map = scene.map(&member);
+        scene.settle(&map, number, "a successor");
+        if !is_ready {
+            println!("{SAY}ready");
+            is_ready = true;
+        }
+        let mut worker = Worker::new(scene, &map, number, random.fork());
+        for step in 1..STEPS_OF_A_MEMBER {
+            if scene.is_stopped() {
+                break;
+            }
+            worker.step();
+            if step.is_multiple_of(STEPS_BETWEEN_SWEEPS) {
+                scene.region.sweep().unwrap();
+            }
+        }
+    }
+}
+
+/// Holds three entries until the end of input.
+fn hold(scene: &Scene) {
+    let member = scene.region.join().unwrap();
+    let map = scene.map(&member);
+    let entries: Vec<_> = (0..3).map(|key| map.entry(&key_of(0, key)).unwrap()).collect();
+    println!("{SAY}holding {}", entries.iter().flatten().count());
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}

@@ -1,0 +1,179 @@
+//! What the processes share: a map, and a ledger of what each key must be.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+
+use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
+use forebay_sync::Words;
+
+pub(crate) const WORKERS: usize = 4;
+/// Keys of each worker, which it alone changes.
+pub(crate) const KEYS: usize = 300;
+
+/// Large values of each worker, which do not all fit.
+pub(crate) const FILLS: usize = 12;
+
+const LEDGER_KIND: u32 = 100;
+
+/// Words before the ledger's: whether to stop, then the progress of each worker.
+const STOP: usize = 0;
+const PROGRESS: usize = 8;
+const LEDGER: usize = 64;
+const LEDGER_WORDS: usize = LEDGER + 2 * WORKERS * KEYS;
+
+pub(crate) struct Scene {
+    pub(crate) region: OrdRegion,
+    words: Area,
+}
+
+/// What a key is after so many changes: every fourth removes it.
+pub(crate) fn value_of(worker: usize, key: usize, version: u64) -> Option<Vec<u8>> {
+    if version.is_multiple_of(4) {
+        return None;
+    }
+    let bytes = match (key as u64 + version) % 97 {
+        0 => 40_000,
+        1..5 => 3000,
+        other => 12 + other as usize,
+    };
+    let mut value = format!("{worker} {key} {version} ").into_bytes();
+    value.resize(bytes.max(value.len()), version as u8);
+    Some(value)
+}
+
+pub(crate) fn key_of(worker: usize, key: usize) -> Vec<u8> {
+    format!("org.example.host{}\0/some/path/{key}\0{worker}", key % 7).into_bytes()
+}
+
+pub(crate) fn fill_key(worker: usize, number: usize) -> Vec<u8> {
+    format!("fill{worker}.{number}").into_bytes()
+}
+
+/// Is this what some version of this key was?
+pub(crate) fn belongs_to(key: &[u8], value: &[u8]) -> bool {
+    if key.starts_with(b"fill") {
+        return value == [7; 1 << 20];
+    }
+    let mut numbers = value.split(|byte| *byte == b' ').map(|number| {
+        std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok())
+    });
+    let (Some(Some(worker)), Some(Some(number)), Some(Some(version))) =
+        (numbers.next(), numbers.next(), numbers.next())
+    else {
+        return false;
+    };
+    let (worker, number) = (worker as usize, number as usize);
+    key == key_of(worker, number) && value_of(worker, number, version).as_deref() == Some(value)
+}
+
+impl Scene {
+    /// Opens what lies in a directory, or makes it.
+    pub(crate) fn open(dir: &Path) -> Scene {
+        let spec = RegionSpec {
+            bytes: 1 << 20,
+            participants_max: 1,
+            barrier: BarrierWish::Best,
+            areas: &[AreaSpec { kind: LEDGER_KIND, version: 1, bytes: LEDGER_WORDS as u64 * 8 }],
+        };
+        let ledger = Region::open_or_create(&dir.join("ledger/region"), &spec).unwrap();
+        let region = OrdRegion::open_or_create(&map_path(dir), &config()).unwrap();
+        Scene { region, words: ledger.area(LEDGER_KIND).unwrap() }
+    }
+
+    pub(crate) fn map<'m>(&self, member: &'m Member) -> Map<'m> {
+        member.map("ledger", &MapOptions::default()).unwrap()
+    }
+
+    pub(crate) fn stop(&self, is_stopped: bool) {
+        self.words.word(STOP).store(is_stopped.into(), SeqCst);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.words.word(STOP).load(SeqCst) != 0
+    }
+
+    pub(crate) fn progress(&self, worker: usize) -> u64 {
+        self.words.word(PROGRESS + worker).load(SeqCst)
+    }
+
+    pub(crate) fn count_step(&self, worker: usize) {
+        self.words.word(PROGRESS + worker).fetch_add(1, SeqCst);
+    }
+
+    /// The last version that was acknowledged, and the one that was begun.
+    pub(crate) fn versions(&self, worker: usize, key: usize) -> (u64, u64) {
+        let at = LEDGER + 2 * (worker * KEYS + key);
+        (self.words.word(at).load(SeqCst), self.words.word(at + 1).load(SeqCst))
+    }
+
+    pub(crate) fn begin_version(&self, worker: usize, key: usize, version: u64) {
+        self.words.word(LEDGER + 2 * (worker * KEYS + key) + 1).store(version, SeqCst);
+    }
+
+    pub(crate) fn end_version(&self, worker: usize, key: usize, version: u64) {
+        self.words.word(LEDGER + 2 * (worker * KEYS + key)).store(version, SeqCst);
+    }
+
+    /// Each key of a worker is what its last change made it, or the one before if that was not
+    /// acknowledged; from now on that is known.
+    pub(crate) fn settle(&self, map: &Map<'_>, worker: usize, case: &str) {
+        for key in 0..KEYS {
+            let (done, begun) = self.versions(worker, key);
+            let found = map.get(&key_of(worker, key)).unwrap();
+            if found == value_of(worker, key, begun) {
+                self.end_version(worker, key, begun);
+                continue;
+            }
+            let short = found.as_ref().map(|value| value[..value.len().min(20)].escape_ascii());
+            assert_eq!(
+                found,
+                value_of(worker, key, done),
+                "{case}: key {key} of {worker}: versions {done}, {begun}, but {}",
+                short.map_or("nothing".into(), |short| short.to_string())
+            );
+            self.begin_version(worker, key, done);
+        }
+    }
+
+    /// All others have ended: nothing of them is left, and all memory can be had again.
+    pub(crate) fn check_end(&self, case: &str) {
+        self.region.sweep().unwrap();
+        let member = self.region.join().unwrap();
+        let map = self.map(&member);
+        let report = member.check().unwrap();
+        assert!(report.is_sound(), "{case}: {report}");
+        (0..WORKERS).for_each(|worker| self.settle(&map, worker, case));
+        let mut range = map.range(..);
+        while let Some(entry) = range.next().unwrap() {
+            assert!(belongs_to(entry.key(), entry.value()), "{case}: {entry:?}");
+        }
+        drop(range);
+        for (worker, key) in (0..WORKERS * KEYS).map(|number| (number / KEYS, number % KEYS)) {
+            map.remove(&key_of(worker, key)).unwrap();
+            self.begin_version(worker, key, 0);
+            self.end_version(worker, key, 0);
+        }
+        for (worker, number) in (0..WORKERS * FILLS).map(|fill| (fill / FILLS, fill % FILLS)) {
+            map.remove(&fill_key(worker, number)).unwrap();
+        }
+        map.reclaim().unwrap();
+        let report = member.check().unwrap();
+        assert!(report.is_sound(), "{case}, emptied: {report}");
+        assert_eq!((report.entries, report.nodes, report.waiting), (0, 0, 0), "{case}: {report}");
+        assert_eq!(map.stats().used_bytes, 0, "{case}: {:?}", map.stats());
+    }
+}
+
+fn map_path(dir: &Path) -> PathBuf {
+    dir.join("maps/region")
+}
+
+fn config() -> OrdConfig {
+    OrdConfig {
+        maps_max: 4,
+        participants_max: 12,
+        leases_max: 6,
+        ..OrdConfig::with_bytes(16 << 20)
+    }
+}

@@ -1,0 +1,41 @@
+//! A reader that is stopped keeps what it holds and nothing else; a dead one nothing.
+
+use rustix::process::Signal;
+
+use crate::process::Actor;
+use crate::scene::{KEYS, Scene, key_of, value_of};
+
+/// Entries that may wait without being held: a batch.
+const BATCH: u64 = 64;
+
+#[test]
+fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = Scene::open(dir.path());
+    let member = scene.region.join().unwrap();
+    let map = scene.map(&member);
+    let fill = |version| {
+        for key in 0..KEYS {
+            map.insert(&key_of(0, key), &value_of(0, key, version).unwrap()).unwrap();
+        }
+    };
+    fill(1);
+    let mut reader = Actor::start("hold", dir.path());
+    assert_eq!(reader.hear().as_deref(), Some("holding 3"));
+    reader.signal(Signal::STOP);
+    for version in [2, 3, 5, 6, 7] {
+        fill(version);
+        assert!(map.stats().waiting_count <= BATCH + 3, "{:?}", map.stats());
+    }
+    map.reclaim().unwrap();
+    assert_eq!(map.stats().waiting_count, 3, "what the stopped one holds");
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
+    reader.kill();
+    assert_eq!(map.reclaim().unwrap(), 0, "nobody has swept");
+    assert_eq!(scene.region.sweep().unwrap(), 1);
+    assert_eq!(map.reclaim().unwrap(), 3, "a dead one holds nothing");
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
+    assert_eq!((report.entries, report.waiting), (KEYS as u64, 0), "{report}");
+}

@@ -1,0 +1,118 @@
+//! What a process does with the map.
+
+use forebay_ordmap::{Cursor, Map, MapError};
+
+use crate::rng::Rng;
+use crate::scene::{FILLS, KEYS, Scene, WORKERS, belongs_to, fill_key, key_of, value_of};
+
+/// Steps for which a cursor is held.
+const HELD_STEPS: usize = 40;
+
+pub(crate) struct Worker<'m> {
+    scene: &'m Scene,
+    map: &'m Map<'m>,
+    number: usize,
+    random: Rng,
+    cursor: Option<Cursor<'m>>,
+    held_steps: usize,
+}
+
+impl<'m> Worker<'m> {
+    pub(crate) fn new(
+        scene: &'m Scene,
+        map: &'m Map<'m>,
+        number: usize,
+        random: Rng,
+    ) -> Worker<'m> {
+        Worker { scene, map, number, random, cursor: None, held_steps: 0 }
+    }
+
+    pub(crate) fn step(&mut self) {
+        match self.random.below(40) {
+            0..24 => self.change(),
+            24..28 => self.look(),
+            28..32 => self.walk(),
+            32 => self.fill(),
+            _ => self.hold(),
+        }
+        self.scene.count_step(self.number);
+    }
+
+    fn change(&mut self) {
+        let key = self.random.below(KEYS);
+        let (done, begun) = self.scene.versions(self.number, key);
+        assert_eq!(done, begun, "key {key}: somebody else changes it");
+        let version = done + 1;
+        self.scene.begin_version(self.number, key, version);
+        let name = key_of(self.number, key);
+        let is_there = value_of(self.number, key, done).is_some();
+        let was_there = match value_of(self.number, key, version) {
+            Some(value) => self.map.insert(&name, &value),
+            None => self.map.remove(&name),
+        };
+        if was_there == Err(MapError::Full) {
+            assert_eq!(self.map.get(&name).unwrap(), value_of(self.number, key, done));
+            return self.scene.begin_version(self.number, key, done);
+        }
+        assert_eq!(was_there.unwrap(), is_there);
+        self.scene.end_version(self.number, key, version);
+        assert_eq!(self.map.get(&name).unwrap(), value_of(self.number, key, version));
+    }
+
+    /// Fills the region with large values now and then.
+    fn fill(&mut self) {
+        let key = fill_key(self.number, self.random.below(FILLS));
+        if self.random.below(5) < 3 {
+            match self.map.insert(&key, &[7; 1 << 20]) {
+                Ok(_) | Err(MapError::Full) => {}
+                other => panic!("{other:?}"),
+            }
+        } else {
+            self.map.remove(&key).unwrap();
+        }
+    }
+
+    /// What others change: it is some version of it.
+    fn look(&mut self) {
+        let name = key_of(self.random.below(WORKERS), self.random.below(KEYS));
+        if let Some(value) = self.map.get(&name).unwrap() {
+            assert!(belongs_to(&name, &value), "{:?}", value.escape_ascii().to_string());
+        }
+        if let Some(entry) = self.map.entry(&name).unwrap() {
+            assert_eq!(entry.key(), name);
+            assert!(belongs_to(entry.key(), entry.value()), "{entry:?}");
+        }
+    }
+
+    fn walk(&mut self) {
+        let is_up = self.random.below(2) == 0;
+        let prefix = format!("org.example.host{}\0", self.random.below(7));
+        let mut range = self.map.prefix(prefix.as_bytes());
+        let mut last = Vec::new();
+        for _ in 0..self.random.below(60) {
+            let found = if is_up { range.next() } else { range.previous() };
+            let Some(entry) = found.unwrap() else { return };
+            let is_next = last.is_empty()
+                || if is_up { entry.key() > &last[..] } else { entry.key() < &last[..] };
+            assert!(is_next, "{entry:?} after {:?}", last.escape_ascii().to_string());
+            assert!(belongs_to(entry.key(), entry.value()), "{entry:?}");
+            last = entry.key().to_vec();
+        }
+    }
+
+    /// Holds what a cursor shows for long; it stays whatever becomes of it.
+    fn hold(&mut self) {
+        self.held_steps += 1;
+        if self.held_steps >= HELD_STEPS {
+            (self.held_steps, self.cursor) = (0, None);
+        }
+        let mut cursor = self.cursor.take().unwrap_or_else(|| self.map.cursor());
+        if let Some(entry) = cursor.entry() {
+            assert!(belongs_to(entry.key(), entry.value()), "held: {entry:?}");
+        }
+        if self.random.below(4) == 0 {
+            cursor.next().unwrap();
+        }
+        self.cursor = Some(cursor);
+    }
+}

@@ -1,0 +1,46 @@
+//! Random operations on a map and on a `BTreeMap`: both say the same, and the map stays sound.
+//!
+//! `FOREBAY_STEPS=1000000` for a longer run, `FOREBAY_SEED` for the same one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../common/keys.rs"]
+mod keys;
+mod play;
+#[path = "../../../sync/tests/rng/mod.rs"]
+mod rng;
+
+use forebay_ordmap::{MapOptions, OrdConfig, OrdRegion};
+use keys::Keys;
+use play::Play;
+use rng::Rng;
+
+fn steps() -> usize {
+    let usual = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
+    std::env::var("FOREBAY_STEPS").map_or(usual, |steps| steps.parse().unwrap())
+}
+
+#[test]
+fn a_map_does_what_an_ordinary_one_does() {
+    let mut random = Rng::of("a_map_does_what_an_ordinary_one_does");
+    for keys in Keys::ALL {
+        let region = OrdRegion::anonymous(&OrdConfig::with_bytes(64 << 20)).unwrap();
+        let member = region.join().unwrap();
+        let map = member.map("oracle", &MapOptions::default()).unwrap();
+        let mut play = Play::new(&map, keys, random.fork());
+        for step in 0..steps() / Keys::ALL.len() {
+            play.step();
+            if step % 2000 == 0 {
+                play.compare_all();
+                let report = member.check().unwrap();
+                assert!(report.is_sound(), "{keys:?}, step {step}: {report}");
+            }
+        }
+        play.empty();
+        let report = member.check().unwrap();
+        assert!(report.is_sound(), "{keys:?}, emptied: {report}");
+        assert_eq!((report.entries, report.nodes), (0, 0), "{keys:?}: {report}");
+        assert_eq!(map.reclaim().unwrap(), report.waiting, "{keys:?}: {report}");
+        assert_eq!(map.stats().used_bytes, 0, "{keys:?}: {:?}", map.stats());
+    }
+}

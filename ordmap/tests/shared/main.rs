@@ -1,0 +1,44 @@
+//! Tests that do not mind who else uses their region: many processes may run them at the same time,
+//! in any order, on one region that none of them makes afresh.
+//!
+//! With `FOREBAY_ORDMAP_REGION=PATH` they use the region of that name, else each its own.
+//! `scripts/ordmap-parallel` runs them so.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod changes;
+mod entries;
+mod maps;
+mod order;
+mod races;
+#[path = "../../../sync/tests/rng/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod rng;
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion};
+
+/// The region of all these tests.
+pub(crate) fn region() -> OrdRegion {
+    let config = OrdConfig::with_bytes(32 << 20);
+    match std::env::var_os("FOREBAY_ORDMAP_REGION") {
+        Some(path) => OrdRegion::open_or_create(Path::new(&path), &config).unwrap(),
+        None => OrdRegion::anonymous(&config).unwrap(),
+    }
+}
+
+/// The map of a test, alike in all processes.
+pub(crate) fn map<'m>(member: &'m Member, test: &str) -> Map<'m> {
+    member.map(test, &MapOptions::default()).unwrap()
+}
+
+/// A beginning of keys that no one else has, nor had before.
+pub(crate) fn own() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let random = RandomState::new().hash_one(count);
+    format!("{:07}.{random:016x}.{count:04}/", std::process::id())
+}

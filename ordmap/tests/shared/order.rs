@@ -1,0 +1,99 @@
+//! Ranges, prefixes and cursors, up and down.
+
+use forebay_ordmap::key::{join, join_prefix};
+
+use crate::{map, own, region};
+
+#[test]
+fn ranges_go_up_and_down_between_their_ends() {
+    let (region, own) = (region(), own());
+    let member = region.join().unwrap();
+    let map = map(&member, "ranges");
+    let key = |number: u32| format!("{own}{number:05}").into_bytes();
+    for number in 0..1000 {
+        map.insert(&key(number * 2), &number.to_le_bytes()).unwrap();
+    }
+    let cases = [(0, 2000), (1, 3), (3, 3), (100, 400), (101, 399), (1998, 1999), (500, 100)];
+    for (low, high) in cases {
+        let (low_key, high_key) = (key(low), key(high));
+        let expected: Vec<u32> = (low..high.max(low)).filter(|number| number % 2 == 0).collect();
+        for is_up in [true, false] {
+            let mut range = map.range(&low_key[..]..&high_key[..]);
+            let mut found = Vec::new();
+            loop {
+                let next = if is_up { range.next() } else { range.previous() };
+                let Some(entry) = next.unwrap() else { break };
+                found.push(u32::from_le_bytes(entry.value().try_into().unwrap()) * 2);
+            }
+            if !is_up {
+                found.reverse();
+            }
+            assert_eq!(found, expected, "{low}..{high}, up {is_up}");
+            let again = range.next().unwrap();
+            assert_eq!(again, None, "it is over");
+        }
+    }
+    let mut inclusive = map.range(&key(4)[..]..=&key(6)[..]);
+    assert_eq!(inclusive.next().unwrap().unwrap().key(), key(4));
+    assert_eq!(inclusive.next().unwrap().unwrap().key(), key(6));
+    assert_eq!(inclusive.next().unwrap(), None);
+    for number in 0..1000 {
+        assert!(map.remove(&key(number * 2)).unwrap());
+    }
+}
+
+#[test]
+fn parts_of_keys_are_found_by_their_prefix() {
+    let (region, own) = (region(), own());
+    let member = region.join().unwrap();
+    let map = map(&member, "parts");
+    let tags = ["news", "news2", "sports"];
+    let key = |tag: &str, number: u32| {
+        join(&[own.as_bytes(), tag.as_bytes(), format!("{number:04}").as_bytes()]).unwrap()
+    };
+    for tag in tags {
+        for number in 0..90 {
+            map.insert(&key(tag, number), tag.as_bytes()).unwrap();
+        }
+    }
+    for tag in tags {
+        let prefix = join_prefix(&[own.as_bytes(), tag.as_bytes()]).unwrap();
+        let mut range = map.prefix(&prefix);
+        for number in 0..90 {
+            assert_eq!(range.next().unwrap().unwrap().key(), key(tag, number));
+        }
+        assert_eq!(range.next().unwrap(), None);
+        let mut range = map.prefix(&prefix);
+        assert_eq!(range.previous().unwrap().unwrap().key(), key(tag, 89));
+        for number in 0..90 {
+            assert!(map.remove(&key(tag, number)).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_cursor_goes_on_from_what_it_holds() {
+    let (region, own) = (region(), own());
+    let member = region.join().unwrap();
+    let map = map(&member, "cursors");
+    let key = |number: u32| format!("{own}{number:05}").into_bytes();
+    for number in 0..200 {
+        map.insert(&key(number), b"").unwrap();
+    }
+    let mut cursor = map.cursor();
+    assert_eq!(cursor.at_or_above(&key(50)).unwrap().unwrap().key(), key(50));
+    // What it holds goes, and its neighbours, too.
+    for number in 40..60 {
+        map.remove(&key(number)).unwrap();
+    }
+    assert_eq!(cursor.entry().unwrap().key(), key(50));
+    assert_eq!(cursor.next().unwrap().unwrap().key(), key(60));
+    assert_eq!(cursor.previous().unwrap().unwrap().key(), key(39));
+    map.insert(&key(50), b"again").unwrap();
+    assert_eq!(cursor.next().unwrap().unwrap().value(), b"again");
+    let held = cursor.into_entry().unwrap();
+    for number in 0..200 {
+        map.remove(&key(number)).unwrap();
+    }
+    assert_eq!(held.key(), key(50));
+}

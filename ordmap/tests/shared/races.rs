@@ -1,0 +1,167 @@
+//! What goes wrong with a plain map between finding something and using it does not go wrong here.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+
+use crate::{map, own, region};
+
+/// Changes for each race.
+const ROUNDS: u32 = if cfg!(debug_assertions) { 3000 } else { 20_000 };
+
+/// Found, and gone before it is looked at: what was found is whole, and of its key.
+#[test]
+fn what_was_found_can_be_read_though_it_is_gone() {
+    let (region, own) = (region(), own());
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let member = region.join().unwrap();
+            let map = map(&member, "found and gone");
+            for round in 0..ROUNDS {
+                let value = vec![round as u8; 20 + (round % 90) as usize];
+                map.insert(own.as_bytes(), &value).unwrap();
+                if round % 3 == 0 {
+                    map.remove(own.as_bytes()).unwrap();
+                }
+            }
+            is_over.store(true, SeqCst);
+        });
+        let member = region.join().unwrap();
+        let map = map(&member, "found and gone");
+        while !is_over.load(SeqCst) {
+            let Some(entry) = map.entry(own.as_bytes()).unwrap() else { continue };
+            let value = map.get(own.as_bytes()).unwrap().unwrap_or_default();
+            assert_eq!(entry.key(), own.as_bytes());
+            for value in [entry.value(), &value] {
+                assert!(value.iter().all(|byte| *byte == value[0]), "torn: {value:?}");
+            }
+        }
+        map.remove(own.as_bytes()).unwrap();
+    });
+}
+
+/// Not the end when it was compared, and the end when it is looked at: the cursor says which.
+#[test]
+fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
+    let (region, own) = (region(), own());
+    let is_over = AtomicBool::new(false);
+    let key = |number: u32| format!("{own}{number:08}").into_bytes();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let member = region.join().unwrap();
+            let map = map(&member, "moving end");
+            map.insert(&key(0), b"").unwrap();
+            // There are one or two entries all the time, and the last one moves up.
+            for round in 0..ROUNDS {
+                map.insert(&key(round + 1), b"").unwrap();
+                map.remove(&key(round)).unwrap();
+            }
+            is_over.store(true, SeqCst);
+        });
+        let member = region.join().unwrap();
+        let map = map(&member, "moving end");
+        let mut last_seen = None;
+        while !is_over.load(SeqCst) {
+            let mut range = map.prefix(own.as_bytes());
+            let mut seen = 0;
+            while let Some(entry) = range.next().unwrap() {
+                let number = std::str::from_utf8(&entry.key()[own.len()..]).unwrap();
+                let number: u32 = number.parse().unwrap();
+                // The one before may still be there when the walk begins anew.
+                assert!(last_seen.is_none_or(|last| number + 1 >= last), "it went back");
+                last_seen = Some(number);
+                seen += 1;
+            }
+            assert!(seen > 0 || last_seen.is_none(), "there was something all the time");
+        }
+        assert_eq!(map.prefix(own.as_bytes()).next().unwrap().unwrap().key(), key(ROUNDS));
+        map.remove(&key(ROUNDS)).unwrap();
+    });
+}
+
+/// Every second key stays, all others come and go: who goes over them meets all that stay, in
+/// order, each once.
+#[test]
+fn who_walks_among_changes_misses_nothing_that_stays() {
+    let (region, own) = (region(), own());
+    let is_over = AtomicBool::new(false);
+    let key = |number: u32| format!("{own}{number:05}").into_bytes();
+    const KEYS: u32 = 400;
+    {
+        let member = region.join().unwrap();
+        let map = map(&member, "walking");
+        (0..KEYS).step_by(2).for_each(|number| _ = map.insert(&key(number), b"stays").unwrap());
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let member = region.join().unwrap();
+            let map = map(&member, "walking");
+            let mut random = crate::rng::Rng::of("who_walks_among_changes");
+            for _ in 0..ROUNDS {
+                let number = random.below(KEYS as usize) as u32;
+                match number % 2 {
+                    0 => _ = map.insert(&key(number), b"stays").unwrap(),
+                    _ if random.below(2) == 0 => _ = map.insert(&key(number), b"goes").unwrap(),
+                    _ => _ = map.remove(&key(number)).unwrap(),
+                }
+            }
+            is_over.store(true, SeqCst);
+        });
+        let member = region.join().unwrap();
+        let map = map(&member, "walking");
+        for is_up in [true, false].into_iter().cycle() {
+            let mut range = map.prefix(own.as_bytes());
+            let (mut staying, mut last) = (0, Vec::new());
+            while let Some(entry) = if is_up { range.next() } else { range.previous() }.unwrap() {
+                let is_next = last.is_empty() || (entry.key() > &last[..]) == is_up;
+                assert!(is_next && entry.key() != last, "{entry:?} after {last:?}");
+                staying += u32::from(entry.value() == b"stays");
+                last = entry.key().to_vec();
+            }
+            assert_eq!(staying, KEYS / 2, "up {is_up}");
+            if is_over.load(SeqCst) {
+                break;
+            }
+        }
+        (0..KEYS).for_each(|number| _ = map.remove(&key(number)).unwrap());
+    });
+}
+
+/// Threads add to one number by comparing and storing: none is lost.
+#[test]
+fn nothing_is_lost_between_comparing_and_storing() {
+    use forebay_ordmap::Expected;
+    let (region, own) = (region(), own());
+    const ADDED: u64 = 300;
+    thread::scope(|scope| {
+        for thread in 0..3 {
+            let (region, own) = (&region, &own);
+            scope.spawn(move || {
+                let member = region.join().unwrap();
+                let map = map(&member, "adding");
+                for _ in 0..ADDED {
+                    loop {
+                        let held = map.entry(own.as_bytes()).unwrap();
+                        let number = held.as_ref().map_or(0, |entry| {
+                            u64::from_le_bytes(entry.value().try_into().unwrap())
+                        });
+                        let expected = match &held {
+                            None => Expected::Absent,
+                            Some(entry) if thread == 0 => Expected::Value(entry.value()),
+                            Some(entry) => Expected::Entry(entry),
+                        };
+                        let next = (number + 1).to_le_bytes();
+                        if map.compare_and_insert(own.as_bytes(), expected, &next).unwrap() {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let member = region.join().unwrap();
+    let map = map(&member, "adding");
+    let sum = map.get(own.as_bytes()).unwrap().unwrap();
+    assert_eq!(sum, (3 * ADDED).to_le_bytes());
+    map.remove(own.as_bytes()).unwrap();
+}
