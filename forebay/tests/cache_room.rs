@@ -131,7 +131,7 @@ fn who_does_not_read_loses_its_connection_when_the_memory_is_needed() {
     const BYTES: usize = 60_000;
     let origin =
         Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=600"], &bytes(BYTES)));
-    let server = start(&origin, &[("--cache-size", "32MiB")]);
+    let server = start(&origin, &[("--cache-size", "32MiB"), ("--body-rate-min", "0")]);
     let mut client = Client::connect(server.address());
     // More than a quarter of the cache, so that it cannot be left alone.
     for page in 0..150 {
