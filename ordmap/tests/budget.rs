@@ -177,3 +177,30 @@ fn who_attaches_finds_the_sizes() {
     let too_small = OrdRegion::anonymous(&OrdConfig::with_bytes(100_000)).unwrap_err();
     assert!(too_small.to_string().contains("bytes at least"), "{too_small}");
 }
+
+/// Who only attaches takes nothing away, whatever lies under the name.
+#[test]
+fn who_attaches_replaces_nothing() {
+    use forebay_shm::{AreaSpec, BarrierWish, Region, RegionSpec};
+    use forebay_sync::Words;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("maps/region");
+    // The head of a region of maps, and nothing else of it.
+    let head = AreaSpec { kind: 16, version: 1, bytes: 48 * 8 };
+    let spec = RegionSpec {
+        bytes: 2 << 20,
+        participants_max: 5,
+        barrier: BarrierWish::Best,
+        areas: &[head],
+    };
+    let other = Region::open_or_create(&path, &spec).unwrap();
+    let words = other.area(16).unwrap();
+    for (index, number) in [(0, 2 << 20), (1, 3), (2, 5), (3, 16)] {
+        words.word(index).store(number, Relaxed);
+    }
+    let error = OrdRegion::attach(&path).unwrap_err().to_string();
+    assert!(error.contains("another version"), "{error}");
+    assert_eq!(Region::open_or_create(&path, &spec).unwrap().seed(), other.seed(), "it is there");
+}

@@ -15,7 +15,8 @@ pub struct OrdConfig {
     pub maps_max: u32,
     /// How many threads, of all processes, can take part at one time.
     pub participants_max: u32,
-    /// How many entries a participant can hold at one time.
+    /// How many entries a participant can hold at one time. A cursor needs two while it moves: it
+    /// lets go of one when it has the next.
     pub leases_max: u32,
 }
 

@@ -25,7 +25,8 @@ pub struct Member {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapOptions {
     /// Bytes that the map may take, with everything that belongs to it; then the entries that were
-    /// not used are evicted. `None`: as much as the region has, and nothing is evicted.
+    /// not used are evicted. `None`: as much as the region has, and nothing is evicted. Some 20 KiB
+    /// are always left for nodes: a map with less holds nothing.
     pub budget_bytes: Option<u64>,
 }
 

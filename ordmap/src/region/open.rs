@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_shm::{
-    Area, AreaSpec, BarrierWish, JoinError, LockError, Opened, Region, RegionError, RegionSpec,
-    RobustLock, SystemFutex,
+    Area, AreaSpec, BarrierWish, JoinError, LockError, Opened, Region, RegionError, RegionReader,
+    RegionSpec, RobustLock, SystemFutex,
 };
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
@@ -79,6 +79,10 @@ impl OrdRegion {
             participants_max: number(head::PARTICIPANTS_MAX),
             leases_max: number(head::LEASES_MAX),
         };
+        // What differs would be replaced.
+        if !is_of_plan(&reader, &config, &Plan::of(&config).map_err(OpenError::Config)?) {
+            return Err(OpenError::Damaged { what: "another version made it" });
+        }
         OrdRegion::open_or_create(path, &config)
     }
 
@@ -219,6 +223,17 @@ impl fmt::Debug for OrdRegion {
         let config = &self.shared.config;
         out.debug_struct("OrdRegion").field("config", config).finish_non_exhaustive()
     }
+}
+
+/// Is this region what a program with this configuration would make?
+fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &Plan) -> bool {
+    let is_same = |(kind, bytes): &(u32, u64)| {
+        let area = reader.area(*kind);
+        area.is_some_and(|area| area.version() == VERSION && area.word_count() as u64 * 8 == *bytes)
+    };
+    reader.participants_max() == config.participants_max
+        && reader.bytes() == config.bytes.next_multiple_of(4096)
+        && plan.areas.iter().all(is_same)
 }
 
 /// Writes the sizes for who attaches without knowing them. Every process writes the same.

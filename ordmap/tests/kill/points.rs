@@ -14,15 +14,25 @@ const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 /// The process dies when it comes to a point for this time.
 const TIMES: &[u32] = &[1, 6];
 
+/// Points at which a change must also end that replaces or removes: the first ones only insert.
+const AFTER_MANY: &[&str] = &[
+    "change.armed",
+    "change.published",
+    "change.counted",
+    "change.in_limbo",
+    "change.old_freed",
+    "object.raised",
+];
+
 /// Points that are passed when a map is made, so once.
 const AT_FIRST: &[&str] = &["map.written", "map.live"];
 
 /// Points in a repair, and where one must have died for it.
 const IN_REPAIR: &[(&str, &str)] = &[
-    ("repair.finished", "change.published"),
-    ("repair.undoing", "change.armed"),
-    ("repair.settled", "object.noted"),
-    ("repair.rebuilt", "limbo.freed"),
+    ("repair.finished", "change.published:500"),
+    ("repair.undoing", "change.armed:500"),
+    ("repair.settled", "object.noted:5"),
+    ("repair.rebuilt", "limbo.freed:5"),
 ];
 
 /// The points in the sources.
@@ -67,6 +77,9 @@ fn who_dies_at_a_crash_point_leaves_nothing() {
             for times in TIMES {
                 die_at(&scene, dir.path(), point, *times, &mut random);
             }
+            if AFTER_MANY.contains(&&**point) {
+                die_at(&scene, dir.path(), point, 500, &mut random);
+            }
         }
         scene.check_end(point);
     }
@@ -95,7 +108,7 @@ fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) 
 
 fn die_in_repair(scene: &Scene, dir: &Path, point: &str, before: &str, random: &mut Rng) {
     scene.stop(false);
-    start(dir, 2, random, Some(&format!("{before}:5"))).end_killed();
+    start(dir, 2, random, Some(before)).end_killed();
     start(dir, 2, random, Some(point)).end_killed();
     go_on(scene, dir, random, None);
 }

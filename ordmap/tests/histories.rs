@@ -1,0 +1,192 @@
+//! What threads saw of a key fits one order of their operations, each at one moment between its
+//! beginning and its end (linearizability; the search is Wing and Gong's, with the sets and values
+//! that were tried already remembered).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../sync/tests/rng/mod.rs"]
+mod rng;
+
+use std::collections::HashSet;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+
+use forebay_ordmap::{Expected, Map, MapOptions, OrdConfig, OrdRegion};
+use rng::Rng;
+
+const THREADS: usize = 3;
+/// Of each thread; a set of all operations must fit into 128 bits.
+const STEPS: usize = 40;
+const KEYS: usize = 2;
+
+type Value = Option<u64>;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Get { found: Value },
+    Hold { found: Value },
+    Next { found: Value },
+    Insert { new: u64, was_there: bool },
+    Remove { was_there: bool },
+    Compare { expected: Value, new: u64, is_done: bool },
+    CompareRemove { expected: u64, is_done: bool },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    key: usize,
+    began: u64,
+    ended: u64,
+    step: Step,
+}
+
+/// The value after a step, if the step can have happened with this one before.
+fn after(step: Step, before: Value) -> Option<Value> {
+    let (fits, after) = match step {
+        Step::Get { found } | Step::Hold { found } | Step::Next { found } => {
+            (found == before, before)
+        }
+        Step::Insert { new, was_there } => (was_there == before.is_some(), Some(new)),
+        Step::Remove { was_there } => (was_there == before.is_some(), None),
+        Step::Compare { expected, new, is_done } => {
+            (is_done == (expected == before), if is_done { Some(new) } else { before })
+        }
+        Step::CompareRemove { expected, is_done } => {
+            (is_done == (before == Some(expected)), if is_done { None } else { before })
+        }
+    };
+    fits.then_some(after)
+}
+
+/// Is there an order?
+fn is_linearizable(events: &[Event]) -> bool {
+    assert!(events.len() <= 128);
+    let all = (0..events.len()).fold(0_u128, |all, index| all | 1 << index);
+    let (mut tried, mut ahead) = (HashSet::new(), vec![(0_u128, None)]);
+    while let Some((done, value)) = ahead.pop() {
+        if done == all {
+            return true;
+        }
+        if !tried.insert((done, value)) {
+            continue;
+        }
+        let open = || events.iter().enumerate().filter(|(index, _)| done & 1 << index == 0);
+        // Nothing can come before what ended before it began.
+        let first_end = open().map(|(_, event)| event.ended).min().unwrap_or(u64::MAX);
+        for (index, event) in open().filter(|(_, event)| event.began < first_end) {
+            if let Some(next) = after(event.step, value) {
+                ahead.push((done | 1 << index, next));
+            }
+        }
+    }
+    false
+}
+
+fn name(key: usize) -> Vec<u8> {
+    format!("key{key}").into_bytes()
+}
+
+fn number(value: &[u8]) -> u64 {
+    u64::from_le_bytes(value.try_into().unwrap())
+}
+
+fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
+    let name = name(key);
+    let guess = 1 + random.below(new as usize) as u64;
+    let bytes = new.to_le_bytes();
+    match random.below(9) {
+        0 => Step::Get { found: map.get(&name).unwrap().map(|value| number(&value)) },
+        1 => Step::Hold { found: map.entry(&name).unwrap().map(|held| number(held.value())) },
+        2 => {
+            let mut range = map.range(&name[..]..=&name[..]);
+            let found = range.next().unwrap().map(|entry| number(entry.value()));
+            Step::Next { found }
+        }
+        3 | 4 => Step::Insert { new, was_there: map.insert(&name, &bytes).unwrap() },
+        5 => Step::Remove { was_there: map.remove(&name).unwrap() },
+        6 => {
+            let is_done = map.compare_and_insert(&name, Expected::Absent, &bytes).unwrap();
+            Step::Compare { expected: None, new, is_done }
+        }
+        7 => {
+            let expected = Expected::Value(&guess.to_le_bytes());
+            let is_done = map.compare_and_insert(&name, expected, &bytes).unwrap();
+            Step::Compare { expected: Some(guess), new, is_done }
+        }
+        _ => {
+            let expected = Expected::Value(&guess.to_le_bytes());
+            let is_done = map.compare_and_remove(&name, expected).unwrap();
+            Step::CompareRemove { expected: guess, is_done }
+        }
+    }
+}
+
+/// Threads work on few keys, among others that come and go beside them.
+fn record(region: &OrdRegion, round: usize, random: &mut Rng) -> Vec<Event> {
+    let (clock, start) = (AtomicU64::new(1), Barrier::new(THREADS));
+    let map_name = format!("round {}", round % 64);
+    let play = |thread: usize, mut random: Rng| {
+        let member = region.join().unwrap();
+        let map = member.map(&map_name, &MapOptions::default()).unwrap();
+        let mut events = Vec::new();
+        start.wait();
+        for step in 0..STEPS {
+            let key = random.below(KEYS);
+            let new = (1 + step * THREADS + thread) as u64;
+            let began = clock.fetch_add(1, SeqCst);
+            let step = take_step(&map, key, new, &mut random);
+            events.push(Event { key, began, ended: clock.fetch_add(1, SeqCst), step });
+            // Splits, joins and replaced nodes around the keys.
+            let beside = format!("key{}.{}", random.below(KEYS), random.below(40)).into_bytes();
+            let _ =
+                if random.below(2) == 0 { map.insert(&beside, b"") } else { map.remove(&beside) };
+        }
+        events
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let random = random.fork();
+                scope.spawn(move || play(thread, random))
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn what_threads_see_fits_one_order() {
+    let rounds = std::env::var("FOREBAY_ROUNDS").map_or(150, |rounds| rounds.parse().unwrap());
+    let mut random = Rng::of("what_threads_see_fits_one_order");
+    let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20)).unwrap();
+    for round in 0..rounds {
+        let events = record(&region, round, &mut random);
+        for key in 0..KEYS {
+            let mut of_key: Vec<_> =
+                events.iter().filter(|event| event.key == key).copied().collect();
+            of_key.sort_by_key(|event| event.began);
+            assert!(is_linearizable(&of_key), "round {round}, key {key}: {of_key:#?}");
+        }
+        let member = region.join().unwrap();
+        let map = member.map(&format!("round {}", round % 64), &MapOptions::default()).unwrap();
+        (0..KEYS).for_each(|key| _ = map.remove(&name(key)).unwrap());
+    }
+}
+
+#[test]
+fn an_order_that_cannot_be_is_noticed() {
+    let event = |began, ended, step| Event { key: 0, began, ended, step };
+    let insert = |began, ended| event(began, ended, Step::Insert { new: 1, was_there: false });
+    let get = |began, ended, found| event(began, ended, Step::Get { found });
+    let cases = [
+        (vec![insert(1, 2), get(3, 4, Some(1))], true),
+        (vec![insert(1, 2), get(3, 4, None)], false),
+        (vec![insert(1, 4), get(2, 3, None), get(5, 6, Some(1))], true),
+        (vec![insert(1, 8), get(2, 3, Some(1)), get(4, 5, None)], false),
+        (vec![insert(1, 4), insert(2, 3)], false),
+    ];
+    for (events, expected) in cases {
+        assert_eq!(is_linearizable(&events), expected, "{events:?}");
+    }
+}
