@@ -103,7 +103,16 @@ fn watch_sees_load_death_damage_and_the_next_server() {
     let dead = watcher.until("it is dead", |table| table["is_alive"] == false);
     assert_eq!(dead["counters"]["requests_total"], 5);
 
-    // Another file in its place, as of a program that is none of ours.
+    let mut next = again(&server);
+    let found = watcher.until("the next server", |table| table["is_alive"] == true);
+    assert_eq!(found["pid"], next.id());
+    assert_eq!(found["counters"]["requests_total"], 0);
+    assert!(found.get("per_second").is_none(), "its numbers begin anew: {found}");
+    Client::connect(next.address()).ask("GET", "/", &[]).expect("served");
+    watcher.until("its request", |table| table["counters"]["requests_total"] == 1);
+
+    // Another file in its place, of a program that is none of ours.
+    next.stop();
     let other = server.path("run/other");
     std::fs::write(&other, "GIF89a").expect("the folder is ours");
     std::fs::rename(&other, &file).expect("the folder is ours");
@@ -115,14 +124,9 @@ fn watch_sees_load_death_damage_and_the_next_server() {
             && complaint.ends_with("the file is looked at again"),
         "{complaint}"
     );
-
-    let next = again(&server);
-    let found = watcher.until("the next server", |table| table["is_alive"] == true);
-    assert_eq!(found["pid"], next.id());
-    assert_eq!(found["counters"]["requests_total"], 0);
-    assert!(found.get("per_second").is_none(), "its numbers begin anew: {found}");
-    Client::connect(next.address()).ask("GET", "/", &[]).expect("served");
-    watcher.until("its request", |table| table["counters"]["requests_total"] == 1);
+    let last = again(&server);
+    let found = watcher.until("the last server", |table| table["is_alive"] == true);
+    assert_eq!(found["pid"], last.id());
 }
 
 #[test]

@@ -62,11 +62,15 @@ fn top_that_ends_while_the_server_is_away_fails() {
 #[test]
 fn top_ends_when_nobody_reads_it_any_more() {
     let server = start(&Origin::echo());
-    let mut watcher = watch(&server, &["--json", "--count", "100", "--interval", "100ms"]);
-    let mut output = BufReader::new(watcher.stdout.take().expect("it is piped"));
-    output.read_line(&mut String::new()).expect("a table");
-    drop(output);
-    let has_ended = || watcher.try_wait().expect("it is ours").is_some();
-    assert!(holds_within(Duration::from_secs(5), has_ended), "it goes on for nobody");
-    assert!(watcher.wait().expect("it is ours").success());
+    // What has line ends inside is written in another way.
+    for format in [&["--json"][..], &[]] {
+        let mut watcher =
+            watch(&server, &[&["--count", "100", "--interval", "100ms"], format].concat());
+        let mut output = BufReader::new(watcher.stdout.take().expect("it is piped"));
+        output.read_line(&mut String::new()).expect("a table");
+        drop(output);
+        let has_ended = || watcher.try_wait().expect("it is ours").is_some();
+        assert!(holds_within(Duration::from_secs(5), has_ended), "{format:?}: it goes on");
+        assert!(watcher.wait().expect("it is ours").success());
+    }
 }
