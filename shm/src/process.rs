@@ -81,6 +81,8 @@ fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     #[test]
@@ -117,9 +119,9 @@ mod tests {
         let writer = Writer { pid, start_ticks, boot_id: boot_id() };
         assert!(writer.is_alive());
         drop(child.stdin.take());
-        while writer.is_alive() {
-            std::thread::yield_now();
-        }
+        let left = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&child)), left).unwrap();
+        assert!(!writer.is_alive());
         assert_eq!(super::start_ticks(pid.into()), Some(start_ticks), "nobody has waited for it");
         child.wait().unwrap();
     }
