@@ -3,11 +3,13 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use forebay_server::config::{AdminAddress, RuntimeDir};
 use forebay_server::engine::runtime_dir;
+
+use crate::runtime_files::{list, with_extension};
 
 /// How long a server may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -36,31 +38,16 @@ pub(crate) fn find(admin: Option<&String>) -> Result<AdminAddress, String> {
 }
 
 fn only_one(dir: &Path) -> Result<AdminAddress, String> {
-    let mut sockets = answering(dir);
+    let mut sockets = with_extension(dir, "admin");
+    sockets.retain(|path| UnixStream::connect(path).is_ok());
     match sockets.len() {
         0 => Err(format!(
             "no running server found in {}; say where it is with --admin ADDR|PATH",
             dir.display()
         )),
         1 => Ok(AdminAddress::Path(sockets.remove(0))),
-        _ => {
-            let list: Vec<_> = sockets.iter().map(|path| format!("  {}", path.display())).collect();
-            Err(format!("several servers run; choose one with --admin:\n{}", list.join("\n")))
-        }
+        _ => Err(format!("several servers run; choose one with --admin:\n{}", list(&sockets))),
     }
-}
-
-fn answering(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut sockets: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "admin"))
-        .filter(|path| UnixStream::connect(path).is_ok())
-        .collect();
-    sockets.sort();
-    sockets
 }
 
 /// Sends one request and reads the whole answer.

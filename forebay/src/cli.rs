@@ -4,8 +4,10 @@ mod cache;
 mod rules;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Command, value_parser};
 use forebay_server::config;
+
+use crate::screen;
 
 /// All commands with their arguments.
 pub(crate) fn command() -> Command {
@@ -27,6 +29,7 @@ pub(crate) fn command() -> Command {
         .subcommand(config_command())
         .subcommand(purge())
         .subcommand(stats())
+        .subcommand(counters())
         .subcommand(cache::command())
         .subcommand(rules::command())
         .subcommand(reload())
@@ -128,19 +131,42 @@ fn purge() -> Command {
 
 fn stats() -> Command {
     Command::new("stats")
-        .about("Print the counters of a running server, or of a counter file")
+        .about("Print the counters of a running server, with those of its cache")
         .arg(admin())
-        .arg(
-            Arg::new("file")
-                .long("file")
-                .value_name("PATH")
-                .conflicts_with("admin")
-                .help("Read a counter file; works after a crash too"),
-        )
         .arg(json())
         .after_help(
-            "Examples:\n  forebay stats\n  forebay stats --json | jq .hits_total\n  \
-             forebay stats --file /run/user/1000/forebay/8080.counters",
+            "A server that has gone, or does not answer: forebay counters.\n\n\
+             Examples:\n  forebay stats\n  forebay stats --json | jq .hits_total",
+        )
+}
+
+fn counters() -> Command {
+    Command::new("counters")
+        .about("Show the counter file of a server, whether it runs or not, and watch it change")
+        .arg(Arg::new("file").value_name("FILE").help(
+            "PORT.counters in the server's runtime directory; by default that of the only server \
+             that runs, else the only one that is there",
+        ))
+        .arg(
+            Arg::new("watch")
+                .long("watch")
+                .action(ArgAction::SetTrue)
+                .help("One table after another, with the change per second, until Ctrl-C"),
+        )
+        .arg(interval().requires("watch"))
+        .arg(count().requires("watch").help("End after so many tables; the first has no changes"))
+        .arg(json().help("Print one JSON object for each table"))
+        .after_help(
+            "No server has to answer: its memory is read. A server that dies is said to be dead, \
+             and its last numbers stay; one that is started anew at the same port is found. On a \
+             terminal --watch highlights what has changed, and leaves out what is 0 if there is no \
+             room. Bars show how many values of a histogram lay in each bucket.\n\n\
+             Examples:\n  \
+             forebay counters\n  \
+             forebay counters --watch --interval 2s\n  \
+             forebay counters /run/user/1000/forebay/8080.counters\n  \
+             forebay counters --json | jq .counters.hits_total\n  \
+             forebay counters --watch --count 11 --json | jq .per_second.requests_total",
         )
 }
 
@@ -157,6 +183,19 @@ fn admin() -> Arg {
         "Admin interface of the server: a loopback address, or the path of a socket (with a /); \
          by default the socket of the only server that runs",
     )
+}
+
+/// Of commands that print one table after another.
+fn interval() -> Arg {
+    Arg::new("interval")
+        .long("interval")
+        .value_name("TIME")
+        .value_parser(screen::interval)
+        .help("Time between two tables, such as 2s; 1s by default")
+}
+
+fn count() -> Arg {
+    Arg::new("count").long("count").value_name("N").value_parser(value_parser!(u64).range(1..))
 }
 
 fn json() -> Arg {

@@ -12,11 +12,14 @@
 #![forbid(unsafe_code)]
 
 mod admin_client;
+mod bars;
 mod cli;
 mod commands;
 mod example;
 mod logging;
+mod runtime_files;
 mod say;
+mod screen;
 
 use std::process::ExitCode;
 

@@ -3,9 +3,15 @@
 use std::fmt;
 use std::io::{self, Write};
 
-/// Writes one line.
+/// Writes one line, for somebody who may have gone.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    let _ = is_read(text);
+}
+
+/// Writes one line; false if nobody reads it any more.
+pub(crate) fn is_read(text: fmt::Arguments<'_>) -> bool {
+    // The error is that of the write: what could not be written is not left for a flush.
+    writeln!(io::stdout().lock(), "{text}").is_ok()
 }
 
 /// `println!` that does not panic when nobody reads any more.

@@ -97,23 +97,49 @@ fn every_metric_has_help_type_and_number_and_is_in_the_statistics() {
     Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
     let text = ask(&server, "GET /metrics", &["Host: a"], "").text();
     let mut names = BTreeSet::new();
-    let lines: Vec<&str> = text.lines().collect();
-    for group in lines.chunks(3) {
-        let [help, kind, sample] = group else { panic!("an unfinished group: {group:?}") };
-        let (name, value) = sample.split_once(' ').expect("name and value");
-        let help = help.strip_prefix(&format!("# HELP {name} "));
-        assert!(help.is_some_and(|help| help.len() > 8), "{group:?}");
-        let is_total = name.ends_with("_total");
-        let wanted = if is_total { "counter" } else { "gauge" };
-        assert_eq!(*kind, format!("# TYPE {name} {wanted}"));
-        assert!(value.parse::<u64>().is_ok(), "{sample}");
-        let name = name.strip_prefix("forebay_").expect("our prefix");
+    for group in text.split("# HELP forebay_").skip(1) {
+        let lines: Vec<&str> = group.lines().collect();
+        let (name, help) = lines[0].split_once(' ').expect("name and help");
+        assert!(help.len() > 8, "{group}");
+        let kind = lines[1].strip_prefix(&format!("# TYPE forebay_{name} "));
+        let samples = lines[2..].iter().map(|line| {
+            let (sample, value) = line.rsplit_once(' ').expect("name and value");
+            let sample = sample.strip_prefix("forebay_").expect("our prefix");
+            (sample, value.parse::<u64>().expect("a number"))
+        });
+        let samples: Vec<(&str, u64)> = samples.collect();
+        if kind == Some("histogram") {
+            is_histogram(name, &samples);
+            names.extend([format!("{name}_count"), format!("{name}_sum")]);
+            continue;
+        }
+        let wanted = if name.ends_with("_total") { "counter" } else { "gauge" };
+        assert_eq!((kind, samples.len(), samples[0].0), (Some(wanted), 1, name), "{group}");
         assert!(names.insert(name.to_string()), "{name} twice");
     }
     assert!(text.contains("\nforebay_requests_total 1\n"), "{text}");
     let mut shown: BTreeSet<_> = server.stats().into_keys().collect();
     shown.retain(|name| !["workers", "uptime_ms"].contains(&name.as_str()));
     assert_eq!(names, shown);
+}
+
+/// Its buckets have growing bounds and include those before, up to all; then sum and count.
+fn is_histogram(name: &str, samples: &[(&str, u64)]) {
+    let [buckets @ .., sum, count] = samples else { panic!("{name} is not whole: {samples:?}") };
+    assert_eq!((sum.0, count.0), (&*format!("{name}_sum"), &*format!("{name}_count")));
+    let bounds: Vec<f64> = buckets
+        .iter()
+        .map(|(sample, _)| {
+            let bound = sample.strip_prefix(&format!("{name}_bucket{{le=\""));
+            let bound = bound.and_then(|bound| bound.strip_suffix("\"}"));
+            bound.and_then(|bound| bound.parse().ok()).unwrap_or_else(|| panic!("{sample}"))
+        })
+        .collect();
+    assert!(bounds.len() > 10 && bounds.is_sorted_by(|a, b| a < b), "{name}: {bounds:?}");
+    assert_eq!(bounds.last(), Some(&f64::INFINITY), "{name}");
+    assert!(buckets.is_sorted_by_key(|(_, value)| value), "{samples:?}");
+    assert_eq!(buckets.last().map(|(_, value)| *value), Some(count.1), "{samples:?}");
+    assert!(count.1 > 0, "there was a request: {samples:?}");
 }
 
 #[test]

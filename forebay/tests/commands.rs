@@ -133,39 +133,17 @@ fn the_printed_defaults_are_a_valid_file() {
 }
 
 #[test]
-fn the_counters_of_a_killed_server_can_be_read() {
-    let origin = Origin::echo();
-    let mut server = Server::before(PROGRAM, &origin);
-    let mut client = Client::connect(server.address());
-    for _ in 0..5 {
-        client.ask("GET", "/", &[]).expect("served");
-    }
-    let file = server.path(&format!("run/{}.counters", server.address().port()));
-    let read = || -> Value {
-        let output = forebay(&["stats", "--json", "--file", &file.display().to_string()]);
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
-    };
-    assert_eq!(read()["is_alive"], true);
-    server.signal(Signal::KILL);
-    assert!(server.wait().is_some_and(|status| !status.success()));
-    let left = read();
-    assert_eq!((&left["is_alive"], &left["requests_total"]), (&false.into(), &5.into()), "{left}");
-    assert_eq!(left["origin_requests_total"], 5);
-    let table = forebay(&["stats", "--file", &file.display().to_string()]);
-    assert!(text_of(&table).lines().any(|line| line.starts_with("requests_total ")), "{table:?}");
-    std::fs::write(&file, "something else").expect("the folder is ours");
-    let refused = forebay(&["stats", "--file", &file.display().to_string()]);
-    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0), "{refused:?}");
-}
-
-#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let origin = Origin::echo();
     let server = Server::before(PROGRAM, &origin);
     let admin = server.admin().display().to_string();
+    let file = format!("run/{}.counters", server.address().port());
+    let file = server.path(&file).display().to_string();
     let cases: &[&[&str]] = &[
         &["stats", "--json", "--admin", &admin],
         &["stats", "--admin", &admin],
+        &["counters", &file],
+        &["counters", "--watch", &file],
         &["purge", "http://example.test/", "--admin", &admin],
         &["reload", "--admin", &admin],
         &["config", "--defaults"],

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use forebay_testkit::clock::holds_within;
 use forebay_testkit::{Origin, Server, ServerBuilder};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -55,4 +57,20 @@ fn top_that_ends_while_the_server_is_away_fails() {
     let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{complaint}");
     assert_eq!(complaint.matches("asked again").count(), 1, "{complaint}");
+}
+
+#[test]
+fn top_ends_when_nobody_reads_it_any_more() {
+    let server = start(&Origin::echo());
+    // What has line ends inside is written in another way.
+    for format in [&["--json"][..], &[]] {
+        let mut watcher =
+            watch(&server, &[&["--count", "100", "--interval", "100ms"], format].concat());
+        let mut output = BufReader::new(watcher.stdout.take().expect("it is piped"));
+        output.read_line(&mut String::new()).expect("a table");
+        drop(output);
+        let has_ended = || watcher.try_wait().expect("it is ours").is_some();
+        assert!(holds_within(Duration::from_secs(5), has_ended), "{format:?}: it goes on");
+        assert!(watcher.wait().expect("it is ours").success());
+    }
 }

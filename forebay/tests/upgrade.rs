@@ -255,7 +255,7 @@ fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
     assert_eq!(failed, Vec::<String>::new());
     let counters = old.path("run").join(format!("{}.counters", old.address().port()));
     let command = &mut Command::new(PROGRAM);
-    let output = command.args(["stats", "--json", "--file"]).arg(counters).output();
+    let output = command.args(["counters", "--json"]).arg(counters).output();
     let text = String::from_utf8_lossy(&output.expect("it was built").stdout).into_owned();
     assert!(text.contains("\"upgrades_failed_total\":3"), "its counter file has gone: {text}");
     assert!(old.stop().is_some_and(|status| status.success()), "{}", old.errors());

@@ -25,14 +25,14 @@ pub fn monotonic_ms() -> u64 {
     (seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000).max(1)
 }
 
-/// Nanoseconds on a clock that never goes back, for the cost of a rule.
+/// Nanoseconds on a clock that never goes back, for the cost of a rule and of a loop's turn.
 pub fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Microseconds on a clock that never goes back, for durations in the access log.
+/// Microseconds on a clock that never goes back, for durations in the access log and of origins.
 pub fn monotonic_us() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

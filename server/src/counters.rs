@@ -2,10 +2,14 @@
 //!
 //! A worker counts in a slot of its own, which nobody else writes; readers add the slots up.
 
-use forebay_shm::{CounterDef, CounterKind};
+use forebay_shm::{CounterDef, CounterKind, histogram_words};
 
 macro_rules! counters {
-    ($( $id:ident, $kind:ident, $name:literal, $help:literal; )*) => {
+    (
+        $( $id:ident, $kind:ident, $name:literal, $help:literal; )*
+        [histograms]
+        $( $histogram:ident, $bounds:expr, $histogram_name:literal, $histogram_help:literal; )*
+    ) => {
         /// One counter; its number is its place in a slot.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
@@ -13,10 +17,26 @@ macro_rules! counters {
             $( #[doc = $help] $id, )*
         }
 
-        /// Name, kind and help of every counter, in the order of [`Counter`].
+        /// One histogram of durations; they lie behind the counters in a slot.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u16)]
+        pub enum Histogram {
+            $( #[doc = $histogram_help] $histogram, )*
+        }
+
+        /// Name, kind and help of every counter, in the order of [`Counter`], then of every
+        /// histogram.
         pub const COUNTERS: &[CounterDef] = &[
             $( CounterDef { name: $name, kind: CounterKind::$kind, help: $help }, )*
+            $( CounterDef {
+                name: $histogram_name,
+                kind: CounterKind::Histogram($bounds),
+                help: $histogram_help,
+            }, )*
         ];
+
+        const COUNTER_COUNT: usize = [$( $name ),*].len();
+        const BOUNDS: &[&[u64]] = &[$( $bounds ),*];
     };
 }
 
@@ -25,6 +45,37 @@ impl Counter {
     pub const fn index(self) -> usize {
         self as usize
     }
+}
+
+impl Histogram {
+    /// How many there are.
+    pub(crate) const COUNT: usize = BOUNDS.len();
+
+    /// The largest values of its buckets.
+    pub(crate) const fn bounds(self) -> &'static [u64] {
+        BOUNDS[self as usize]
+    }
+
+    /// Where in a slot its words begin.
+    pub(crate) const fn first_word(self) -> usize {
+        let (mut word, mut earlier) = (COUNTER_COUNT, 0);
+        while earlier < self as usize {
+            word += histogram_words(BOUNDS[earlier].len());
+            earlier += 1;
+        }
+        word
+    }
+}
+
+/// `N` bounds, each twice the one before.
+const fn doubled<const N: usize>(first: u64) -> [u64; N] {
+    let mut bounds = [first; N];
+    let mut index = 1;
+    while index < N {
+        bounds[index] = 2 * bounds[index - 1];
+        index += 1;
+    }
+    bounds
 }
 
 counters! {
@@ -142,10 +193,18 @@ counters! {
         "Times that a process took over from the one before, since the first was started.";
     UpgradesFailed, Counter, "upgrades_failed_total",
         "Times that a process asked to take over and did not, since the first was started.";
+    [histograms]
+    LoopTurn, &doubled::<13>(16), "loop_turn_us",
+        "Microseconds that a turn of a worker's loop took: what it did between two looks at its \
+         sockets. Who waits for the worker waits for that long.";
+    OriginFirstByte, &doubled::<17>(1), "origin_first_byte_ms",
+        "Milliseconds from a request to an origin until the head of its answer was there.";
 }
 
 #[cfg(test)]
 mod tests {
+    use forebay_shm::{CounterFile, CounterValue};
+
     use super::*;
 
     #[test]
@@ -160,6 +219,32 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COUNTERS.len());
-        assert_eq!(Counter::UpgradesFailed.index() + 1, COUNTERS.len());
+        assert_eq!(Counter::UpgradesFailed.index() + 1, COUNTER_COUNT);
+    }
+
+    #[test]
+    fn a_histogram_lies_where_its_words_are_written() {
+        let file = CounterFile::create(None, COUNTERS, 1).expect("memory");
+        let slot = file.slot(0);
+        for (histogram, last) in
+            [(Histogram::LoopTurn, 65_536), (Histogram::OriginFirstByte, 65_536)]
+        {
+            let name = COUNTERS[COUNTER_COUNT + histogram as usize].name;
+            let found = || {
+                let found = file.values(COUNTERS).find(|(def, _)| def.name == name);
+                match found.expect("it is in the table").1 {
+                    CounterValue::Histogram(value) => value,
+                    number => panic!("{name}: {number:?}"),
+                }
+            };
+            assert_eq!((found().count(), found().sum), (0, 0), "{name}");
+            assert_eq!(histogram.bounds().last(), Some(&last), "{name}");
+            slot.observe(histogram.first_word(), histogram.bounds(), last + 1, last);
+            assert_eq!(
+                (found().buckets.last().map(|bucket| bucket.count), found().sum),
+                (Some(1), last)
+            );
+        }
+        assert_eq!(Histogram::OriginFirstByte as usize + 1, Histogram::COUNT);
     }
 }

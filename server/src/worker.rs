@@ -23,7 +23,7 @@ use crate::accept::Registry;
 use crate::buffers::BufferPool;
 use crate::clock;
 use crate::config::Config;
-use crate::counters::Counter;
+use crate::counters::{Counter, Histogram};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
@@ -45,6 +45,8 @@ pub(crate) struct Worker {
     /// One permit for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
     counters: CounterSlot,
+    /// What is left over of the sum of each histogram, in thousandths of its unit.
+    histogram_rests: [Cell<u64>; Histogram::COUNT],
     events: EventBudget,
     access_log: RefCell<Option<LogSender>>,
     /// Buffers of the header rules.
@@ -91,6 +93,7 @@ impl Worker {
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             counters: parts.counters,
+            histogram_rests: Default::default(),
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),
             rule_scratch: RefCell::default(),
@@ -183,6 +186,17 @@ impl Worker {
     /// Counts `amount` more of something.
     pub(crate) fn count_many(&self, counter: Counter, amount: u64) {
         self.counters.add(counter.index(), amount);
+    }
+
+    /// Counts a duration, which is given in thousandths of the histogram's unit.
+    pub(crate) fn observe(&self, histogram: Histogram, thousandths: u64) {
+        // Rounded up, a value is above a bound if and only if the duration was. What is added up
+        // is exact: most of what a near origin takes is less than one millisecond.
+        let rest = &self.histogram_rests[histogram as usize];
+        let sum = rest.get() + thousandths;
+        rest.set(sum % 1000);
+        let (first, bounds) = (histogram.first_word(), histogram.bounds());
+        self.counters.observe(first, bounds, thousandths.div_ceil(1000), sum / 1000);
     }
 
     /// Sets a gauge.

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use forebay_server::config::{Config, Setting, all_settings};
 use forebay_server::counters::COUNTERS;
 use forebay_server::events::Event;
-use forebay_shm::CounterKind;
 use forebay_sync::LockClass;
 
 /// What stands around the table of counters.
@@ -112,11 +111,7 @@ fn the_page_of_counters_is_the_one_that_the_table_gives() {
     let mut wanted =
         format!("{COUNTERS_INTRO}\n| counter | kind | what it counts |\n|---|---|---|\n");
     for def in COUNTERS {
-        let kind = match def.kind {
-            CounterKind::Counter => "counter",
-            CounterKind::Gauge => "gauge",
-        };
-        wanted += &format!("| `{}` | {kind} | {} |\n", def.name, def.help);
+        wanted += &format!("| `{}` | {} | {} |\n", def.name, def.kind.name(), def.help);
     }
     wanted = wanted + "\n" + COUNTERS_STORE;
     is_up_to_date("docs/counters.md", &wanted);

@@ -12,11 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::definition::CounterDef;
+use crate::definition::{CounterDef, histogram_words};
 use crate::error::{CounterError, CounterErrorKind};
 use crate::file::{self, TempName};
 use crate::layout::{self, COUNTERS_MAX, Header, SLOTS_MAX};
-use crate::map::{WORD_BYTES, Words};
+use crate::map::Words;
+use crate::slots::{Slots, load, store};
+use crate::value::CounterValue;
 
 /// Counters of one process: one slot a worker, in a file that other processes can watch.
 ///
@@ -28,29 +30,8 @@ pub struct CounterFile {
 }
 
 struct Shared {
-    words: Words,
-    header: Header,
+    slots: Slots,
     taken: Box<[AtomicBool]>,
-}
-
-/// The words of one slot lie side by side.
-pub(crate) fn slot_words<'a>(words: &'a Words, header: &Header, slot: usize) -> &'a [AtomicU64] {
-    assert!(slot < header.slot_count, "there is no slot {slot}");
-    let first = first_word(header, slot);
-    &words.all()[first..first + header.counter_count]
-}
-
-fn first_word(header: &Header, slot: usize) -> usize {
-    (header.slots_offset + slot * header.slot_stride_bytes) / WORD_BYTES
-}
-
-/// Little-endian in memory, whatever the machine: the mapping is also a file.
-pub(crate) fn load(word: &AtomicU64) -> u64 {
-    u64::from_le(word.load(Ordering::Relaxed))
-}
-
-fn store(word: &AtomicU64, value: u64) {
-    word.store(value.to_le(), Ordering::Relaxed);
 }
 
 /// Counters that nobody finds yet; see [`CounterFile::prepare`]. Dropped, the file is removed,
@@ -76,16 +57,33 @@ impl UnnamedCounters {
 }
 
 /// The first bytes of a file, and how the rest of it is laid out.
-fn plan(defs: &[CounterDef], slots: usize) -> Result<(Vec<u8>, Header), CounterError> {
-    if !(1..=COUNTERS_MAX).contains(&defs.len()) {
-        return Err(CounterError::definition(format!("1 to {COUNTERS_MAX} counters fit")));
+struct Plan {
+    head: Vec<u8>,
+    header: Header,
+    word_count: usize,
+}
+
+impl Plan {
+    fn new(defs: &[CounterDef], slots: usize) -> Result<Plan, CounterError> {
+        let word_count = defs.iter().map(|def| def.kind.word_count()).sum();
+        if !(1..=COUNTERS_MAX).contains(&word_count) {
+            return Err(CounterError::definition(format!("1 to {COUNTERS_MAX} counters fit")));
+        }
+        if !(1..=SLOTS_MAX).contains(&slots) {
+            return Err(CounterError::definition(format!("1 to {SLOTS_MAX} slots fit")));
+        }
+        let names = layout::encode_names(defs)?;
+        let header = Header::plan(slots, defs.len(), word_count, names.len());
+        let head = [&header.encode()[..], &names[..]].concat();
+        Ok(Plan { head, header, word_count })
     }
-    if !(1..=SLOTS_MAX).contains(&slots) {
-        return Err(CounterError::definition(format!("1 to {SLOTS_MAX} slots fit")));
+
+    fn mapped(self, words: Words) -> CounterFile {
+        let Plan { header, word_count, .. } = self;
+        let taken = (0..header.slot_count).map(|_| AtomicBool::new(false)).collect();
+        let slots = Slots { words, header, word_count };
+        CounterFile { shared: Arc::new(Shared { slots, taken }) }
     }
-    let names = layout::encode_names(defs)?;
-    let header = Header::plan(slots, defs.len(), names.len());
-    Ok(([&header.encode()[..], &names[..]].concat(), header))
 }
 
 impl CounterFile {
@@ -105,13 +103,12 @@ impl CounterFile {
         slots: usize,
     ) -> Result<CounterFile, CounterError> {
         let Some(path) = path else {
-            let (head, header) = plan(defs, slots)?;
-            let words =
-                Words::anonymous(&head, header.file_bytes).map_err(|source| CounterError {
-                    path: None,
-                    kind: CounterErrorKind::Io { doing: "map memory", source },
-                })?;
-            return Ok(CounterFile::of(words, header));
+            let plan = Plan::new(defs, slots)?;
+            let words = Words::anonymous(&plan.head, plan.header.file_bytes).map_err(|source| {
+                let kind = CounterErrorKind::Io { doing: "map memory", source };
+                CounterError { path: None, kind }
+            })?;
+            return Ok(plan.mapped(words));
         };
         let unnamed = CounterFile::prepare(path, defs, slots)?;
         let file = unnamed.file();
@@ -129,14 +126,9 @@ impl CounterFile {
         defs: &[CounterDef],
         slots: usize,
     ) -> Result<UnnamedCounters, CounterError> {
-        let (head, header) = plan(defs, slots)?;
-        let (words, temp) = file::make(path, &head, header.file_bytes)?;
-        Ok(UnnamedCounters { file: CounterFile::of(words, header), temp })
-    }
-
-    fn of(words: Words, header: Header) -> CounterFile {
-        let taken = (0..header.slot_count).map(|_| AtomicBool::new(false)).collect();
-        CounterFile { shared: Arc::new(Shared { words, header, taken }) }
+        let plan = Plan::new(defs, slots)?;
+        let (words, temp) = file::make(path, &plan.head, plan.header.file_bytes)?;
+        Ok(UnnamedCounters { file: plan.mapped(words), temp })
     }
 
     /// Takes a slot for one thread. It can be taken again after it was dropped, and goes on
@@ -145,8 +137,8 @@ impl CounterFile {
     /// # Panics
     /// If there is no such slot or if it is taken: two writers would lose each other's counts.
     pub fn slot(&self, slot: usize) -> CounterSlot {
-        let Shared { header, taken, .. } = &*self.shared;
-        assert!(slot < header.slot_count, "there is no slot {slot}");
+        let Shared { slots, taken } = &*self.shared;
+        let first_word = slots.first_word(slot);
         // ORDER: Acquire pairs with the Release in `CounterSlot::drop`: the new owner adds to what
         // the last one stored, not to an older value.
         let was_taken = taken[slot].swap(true, Ordering::Acquire);
@@ -154,32 +146,43 @@ impl CounterFile {
         CounterSlot {
             shared: self.shared.clone(),
             slot,
-            first_word: first_word(header, slot),
-            counter_count: header.counter_count,
+            first_word,
+            word_count: slots.word_count,
             one_thread: PhantomData,
         }
     }
 
     /// How many slots there are.
     pub fn slot_count(&self) -> usize {
-        self.shared.header.slot_count
+        self.shared.slots.header.slot_count
     }
 
-    /// The value of one counter in one slot.
+    /// One word of one slot: the value of a counter or gauge there, or part of a histogram.
     ///
     /// # Panics
-    /// If there is no such slot or counter.
-    pub fn slot_value(&self, slot: usize, index: usize) -> u64 {
-        load(&slot_words(&self.shared.words, &self.shared.header, slot)[index])
+    /// If there is no such slot or word.
+    pub fn slot_value(&self, slot: usize, word: usize) -> u64 {
+        self.shared.slots.value(slot, word)
     }
 
-    /// The value of one counter over all slots. Slots are read one after the other while they
-    /// change, so sums of different counters need not belong to the same moment.
+    /// One word over all slots. Slots are read one after the other while they change, so sums of
+    /// different words need not belong to the same moment.
     ///
     /// # Panics
-    /// If there is no such counter.
-    pub fn sum(&self, index: usize) -> u64 {
-        (0..self.slot_count()).fold(0, |sum, slot| sum.wrapping_add(self.slot_value(slot, index)))
+    /// If there is no such word.
+    pub fn sum(&self, word: usize) -> u64 {
+        self.shared.slots.sum(word)
+    }
+
+    /// What all counters say, over all slots; `defs` are those that the file was made with.
+    ///
+    /// # Panics
+    /// If they take more words than a slot of this file has.
+    pub fn values<'a>(
+        &'a self,
+        defs: &'a [CounterDef],
+    ) -> impl Iterator<Item = (&'a CounterDef, CounterValue)> {
+        self.shared.slots.values(defs)
     }
 }
 
@@ -194,7 +197,7 @@ pub struct CounterSlot {
     shared: Arc<Shared>,
     slot: usize,
     first_word: usize,
-    counter_count: usize,
+    word_count: usize,
     one_thread: PhantomData<Cell<()>>,
 }
 
@@ -202,7 +205,7 @@ impl CounterSlot {
     /// Adds to a counter.
     ///
     /// # Panics
-    /// If there is no such counter; so do all functions here.
+    /// If there is no such word; so do all functions here.
     #[inline]
     pub fn add(&self, index: usize, n: u64) {
         let word = self.word(index);
@@ -213,6 +216,15 @@ impl CounterSlot {
     #[inline]
     pub fn set(&self, index: usize, value: u64) {
         store(self.word(index), value);
+    }
+
+    /// Counts a value in the histogram of these bounds whose words begin at `first`, and adds
+    /// `amount` to its sum: the value, unless that was rounded.
+    #[inline]
+    pub fn observe(&self, first: usize, bounds: &[u64], value: u64, amount: u64) {
+        let bucket = bounds.partition_point(|bound| *bound < value);
+        self.add(first + bucket, 1);
+        self.add(first + histogram_words(bounds.len()) - 1, amount);
     }
 
     /// This slot's value.
@@ -228,8 +240,8 @@ impl CounterSlot {
 
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.counter_count, "there is no counter {index}");
-        &self.shared.words.all()[self.first_word + index]
+        assert!(index < self.word_count, "there is no word {index}");
+        &self.shared.slots.words.all()[self.first_word + index]
     }
 }
 

@@ -4,9 +4,10 @@
 //! followed, and a rename of the directory meanwhile changes nothing.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags};
@@ -152,6 +153,19 @@ pub(crate) fn allocate(file: &File, bytes: u64) -> Result<(), Errno> {
 fn slices(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     let offsets = (0..bytes.div_ceil(SLICE_BYTES)).map(|index| index * SLICE_BYTES);
     offsets.map(move |offset| (offset, SLICE_BYTES.min(bytes - offset)))
+}
+
+/// Which file it is, whatever its name. No other gets the same as long as it is open or mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub(crate) fn of(found: &Metadata) -> FileId {
+        FileId { device: found.dev(), inode: found.ino() }
+    }
 }
 
 /// Opens a file to read; gives its length too. The superuser may look at everyone's.

@@ -4,23 +4,24 @@
 //! All numbers are little-endian. Decoding trusts nothing: each count, size and offset is checked
 //! against its limit and against the length of the file before it is used.
 
-use crate::definition::{CounterDef, CounterKind};
+use crate::definition::{CounterDef, CounterKind, ReadDef, bounds_are_valid};
 use crate::error::{CounterError, CounterErrorKind};
 use crate::process::Writer;
 
 /// How a counter file begins.
 pub(crate) const MAGIC: [u8; 8] = *b"FBYCOUNT";
-/// Changes whenever an older reader would misread the file.
-pub(crate) const LAYOUT_VERSION: u32 = 1;
+/// Changes whenever an older reader would misread the file, or call it damaged. Version 1 is
+/// version 2 without histograms.
+pub(crate) const LAYOUT_VERSION: u32 = 2;
 /// The name table begins here.
 pub(crate) const HEADER_BYTES: usize = 128;
 /// Two cache lines: processors fetch lines in pairs, so slots one line apart would still disturb
 /// each other.
 pub(crate) const SLOT_ALIGN_BYTES: usize = 128;
-/// Name length, help length, kind, one zero byte.
+/// Name length, help length, kind, number of bounds.
 pub(crate) const NAME_ENTRY_HEAD_BYTES: usize = 6;
 
-/// More counters than anyone reads; bounds what a reader allocates.
+/// More counters, or words of histograms, than anyone reads; bounds what a reader allocates.
 pub const COUNTERS_MAX: usize = 4096;
 /// More workers than machines have processors.
 pub const SLOTS_MAX: usize = 4096;
@@ -28,6 +29,8 @@ pub const SLOTS_MAX: usize = 4096;
 pub const NAME_BYTES_MAX: usize = 96;
 /// One or two sentences.
 pub const HELP_BYTES_MAX: usize = 512;
+/// As many as there are powers of two.
+pub const BOUNDS_MAX: usize = 64;
 
 /// Where each field of the header lies: name, offset, bytes.
 #[cfg(test)]
@@ -80,11 +83,16 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Lays out a file for these counters; `names_bytes` is the size of their encoded name table.
-    pub(crate) fn plan(slot_count: usize, counter_count: usize, names_bytes: usize) -> Header {
+    /// Lays out a file for these counters, which take `word_count` words of a slot; `names_bytes`
+    /// is the size of their encoded name table.
+    pub(crate) fn plan(
+        slot_count: usize,
+        counter_count: usize,
+        word_count: usize,
+        names_bytes: usize,
+    ) -> Header {
         let slots_offset = (HEADER_BYTES + names_bytes).next_multiple_of(SLOT_ALIGN_BYTES);
-        let slot_stride_bytes =
-            (counter_count * size_of::<u64>()).next_multiple_of(SLOT_ALIGN_BYTES);
+        let slot_stride_bytes = (word_count * size_of::<u64>()).next_multiple_of(SLOT_ALIGN_BYTES);
         Header {
             writer: Writer::this_process(),
             slot_count,
@@ -141,7 +149,7 @@ impl Header {
             file_bytes: fields.size(offset::FILE_BYTES)?,
         };
         let header_bytes = fields.u32(offset::HEADER_BYTES)? as usize;
-        ensure(found == LAYOUT_VERSION, "the layout version")?;
+        ensure((1..=LAYOUT_VERSION).contains(&found), "the layout version")?;
         ensure(header_bytes == HEADER_BYTES, "the header's size")?;
         header.check()?;
         if (header.file_bytes as u64) > file_bytes {
@@ -159,7 +167,7 @@ impl Header {
         let stride = self.slot_stride_bytes;
         let stride_max = COUNTERS_MAX * size_of::<u64>();
         ensure(stride.is_multiple_of(SLOT_ALIGN_BYTES) && stride <= stride_max, "the slot stride")?;
-        ensure(self.counter_count * size_of::<u64>() <= stride, "the slot stride")?;
+        ensure(self.has_room_for(self.counter_count), "the slot stride")?;
         ensure(self.names_bytes <= names_bytes_max(self.counter_count), "the name table's size")?;
         ensure(self.names_offset == HEADER_BYTES, "the name table's offset")?;
         let names_end = self.names_offset + self.names_bytes;
@@ -168,10 +176,16 @@ impl Header {
         let slots_end = slots_offset + self.slot_count * stride;
         ensure(self.file_bytes == slots_end, "the file's size")
     }
+
+    /// Do so many words fit into a slot?
+    fn has_room_for(&self, word_count: usize) -> bool {
+        word_count * size_of::<u64>() <= self.slot_stride_bytes
+    }
 }
 
 fn names_bytes_max(counter_count: usize) -> usize {
-    counter_count * (NAME_ENTRY_HEAD_BYTES + NAME_BYTES_MAX + HELP_BYTES_MAX)
+    let bounds_bytes_max = BOUNDS_MAX * size_of::<u64>();
+    counter_count * (NAME_ENTRY_HEAD_BYTES + NAME_BYTES_MAX + HELP_BYTES_MAX + bounds_bytes_max)
 }
 
 fn ensure(holds: bool, what: &'static str) -> Result<(), CounterErrorKind> {
@@ -217,40 +231,53 @@ pub(crate) fn encode_names(defs: &[CounterDef]) -> Result<Vec<u8>, CounterError>
         if defs[..index].iter().any(|earlier| earlier.name == def.name) {
             return Err(CounterError::definition(format!("{} is defined twice", def.name)));
         }
+        let bounds = def.kind.bounds();
+        if matches!(def.kind, CounterKind::Histogram(_)) && !bounds_are_valid(bounds) {
+            let what = format!("the bounds of {} do not grow, or are too many", def.name);
+            return Err(CounterError::definition(what));
+        }
         out.extend_from_slice(&(def.name.len() as u16).to_le_bytes());
         out.extend_from_slice(&(def.help.len() as u16).to_le_bytes());
-        out.extend_from_slice(&[def.kind as u8, 0]);
+        out.extend_from_slice(&[def.kind.encode(), bounds.len() as u8]);
         out.extend_from_slice(def.name.as_bytes());
         out.extend_from_slice(def.help.as_bytes());
+        bounds.iter().for_each(|bound| out.extend_from_slice(&bound.to_le_bytes()));
     }
     Ok(out)
 }
 
-/// Reads the name table of `counter_count` counters.
+/// Reads the name table of a file; what it names fits into a slot.
 pub(crate) fn decode_names(
     mut rest: &[u8],
-    counter_count: usize,
-) -> Result<Vec<CounterDef<String>>, CounterErrorKind> {
-    let mut defs = Vec::with_capacity(counter_count.min(COUNTERS_MAX));
-    for _ in 0..counter_count {
+    header: &Header,
+) -> Result<Vec<ReadDef>, CounterErrorKind> {
+    let mut defs = Vec::with_capacity(header.counter_count.min(COUNTERS_MAX));
+    let mut word_count = 0;
+    for _ in 0..header.counter_count {
         let damaged = CounterErrorKind::Damaged { what: "the name table" };
         let Some((def, behind)) = decode_name(rest) else {
             return Err(damaged);
         };
+        word_count += def.kind.word_count();
+        ensure(header.has_room_for(word_count), "the slot stride")?;
         defs.push(def);
         rest = behind;
     }
     Ok(defs)
 }
 
-fn decode_name(entry: &[u8]) -> Option<(CounterDef<String>, &[u8])> {
+fn decode_name(entry: &[u8]) -> Option<(ReadDef, &[u8])> {
     let (head, rest) = entry.split_first_chunk::<NAME_ENTRY_HEAD_BYTES>()?;
-    let [name_low, name_high, help_low, help_high, kind, _] = *head;
+    let [name_low, name_high, help_low, help_high, kind, bound_count] = *head;
     let (name, rest) = rest.split_at_checked(u16::from_le_bytes([name_low, name_high]).into())?;
     let (help, rest) = rest.split_at_checked(u16::from_le_bytes([help_low, help_high]).into())?;
+    let bounds_bytes = usize::from(bound_count) * size_of::<u64>();
+    let (bounds, rest) = rest.split_at_checked(bounds_bytes)?;
     let name = std::str::from_utf8(name).ok().filter(|name| name_is_valid(name))?;
     let help = std::str::from_utf8(help).ok().filter(|help| help_is_valid(help))?;
-    let kind = CounterKind::decode(kind)?;
+    let (bounds, _) = bounds.as_chunks();
+    let bounds = bounds.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    let kind = CounterKind::decode(kind, bounds)?;
     Some((CounterDef { name: name.to_owned(), kind, help: help.to_owned() }, rest))
 }
 

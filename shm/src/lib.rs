@@ -35,14 +35,16 @@ mod reader;
 #[cfg(not(loom))]
 mod region;
 mod robust_lock;
+mod slots;
+mod value;
 
 pub use counters::{CounterFile, CounterSlot, UnnamedCounters};
-pub use definition::{CounterDef, CounterKind};
+pub use definition::{CounterDef, CounterKind, ReadDef, histogram_words};
 #[cfg(not(loom))]
 pub use dir_guard::{DirGuard, DirId, GuardError};
 pub use error::{CounterError, CounterErrorKind};
 pub use file::create_private_dir;
-pub use layout::{COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};
+pub use layout::{BOUNDS_MAX, COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};
 pub use participant::{Dead, ParticipantId, RegionId};
 #[cfg(not(loom))]
 pub use participant::{JoinError, Listed, Participant, ParticipantStatus};
@@ -56,6 +58,7 @@ pub use region::{
 #[cfg(not(loom))]
 pub use robust_lock::SystemFutex;
 pub use robust_lock::{Futex, Liveness, LockError, RobustGuard, RobustLock, SLEEP_MAX};
+pub use value::{Bucket, CounterValue, HistogramValue};
 
 #[cfg(test)]
 mod tests;

@@ -23,16 +23,34 @@ impl Writer {
     /// Whether that process still runs on this machine, as far as this process can see it: from
     /// another pid namespace it looks dead.
     pub fn is_alive(&self) -> bool {
-        self.boot_id == boot_id() && start_ticks(self.pid.into()) == Some(self.start_ticks)
+        let stat = stat_fields(self.pid.into());
+        self.boot_id == boot_id()
+            && stat.is_some_and(|stat| {
+                start_ticks_in(&stat) == Some(self.start_ticks) && !has_ended(&stat)
+            })
     }
 }
 
-/// Field 22 of `/proc/PID/stat`. The second field is the program's name in parentheses, and may
-/// itself hold spaces and parentheses, so fields are counted after the last one.
+/// Field 22 of `/proc/PID/stat`.
 pub(crate) fn start_ticks(pid: u64) -> Option<u64> {
+    start_ticks_in(&stat_fields(pid)?)
+}
+
+/// Fields 3 and following of `/proc/PID/stat`. The second field is the program's name in
+/// parentheses, and may itself hold spaces and parentheses, so fields are counted after the last
+/// one.
+fn stat_fields(pid: u64) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
+    stat.rsplit_once(')').map(|(_, fields)| fields.to_owned())
+}
+
+fn start_ticks_in(fields: &str) -> Option<u64> {
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Its number is kept until its parent has asked how it ended.
+fn has_ended(fields: &str) -> bool {
+    matches!(fields.split_ascii_whitespace().next(), Some("Z" | "X"))
 }
 
 /// Zeros when the system does not tell.
@@ -61,6 +79,10 @@ fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     #[test]
@@ -87,5 +109,20 @@ mod tests {
         assert!(us.is_alive());
         assert!(!Writer { start_ticks: us.start_ticks + 1, ..us }.is_alive());
         assert!(!Writer { boot_id: [7; 16], ..us }.is_alive());
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_is_not_alive() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let start_ticks = start_ticks(pid.into()).unwrap();
+        let writer = Writer { pid, start_ticks, boot_id: boot_id() };
+        assert!(writer.is_alive());
+        drop(child.stdin.take());
+        let left = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&child)), left).unwrap();
+        assert!(!writer.is_alive());
+        assert_eq!(super::start_ticks(pid.into()), Some(start_ticks), "nobody has waited for it");
+        child.wait().unwrap();
     }
 }

@@ -5,22 +5,23 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::counters::{load, slot_words};
-use crate::definition::CounterDef;
+use crate::definition::ReadDef;
 use crate::error::CounterError;
-use crate::file;
+use crate::file::{self, FileId};
 use crate::layout::{self, HEADER_BYTES, Header};
 use crate::map::Words;
 use crate::process::Writer;
+use crate::slots::Slots;
+use crate::value::CounterValue;
 
 /// A counter file of another process, opened to read.
 ///
 /// The file was allocated whole by its writer, who never shortens it. If someone else does, reading
 /// a value is a bus error, as with every mapped file; only the owner could.
 pub struct CounterReader {
-    words: Words,
-    header: Header,
-    defs: Vec<CounterDef<String>>,
+    slots: Slots,
+    defs: Vec<ReadDef>,
+    id: FileId,
 }
 
 impl CounterReader {
@@ -38,42 +39,57 @@ impl CounterReader {
             .map_err(|kind| CounterError::at(path, kind))?;
         let mut names = vec![0; header.names_bytes];
         file.read_exact_at(&mut names, header.names_offset as u64).map_err(cannot_read)?;
-        let defs = layout::decode_names(&names, header.counter_count)
-            .map_err(|kind| CounterError::at(path, kind))?;
+        let defs =
+            layout::decode_names(&names, &header).map_err(|kind| CounterError::at(path, kind))?;
         let words = Words::of_file_read_only(&file, header.file_bytes)
             .map_err(|error| CounterError::io(path, "map the file", error))?;
-        Ok(CounterReader { words, header, defs })
+        let id = FileId::of(&file.metadata().map_err(cannot_read)?);
+        let word_count = defs.iter().map(|def| def.kind.word_count()).sum();
+        Ok(CounterReader { slots: Slots { words, header, word_count }, defs, id })
     }
 
-    /// The counters, in the order of their indexes.
-    pub fn defs(&self) -> &[CounterDef<String>] {
+    /// The counters, in the order in which they lie in a slot.
+    pub fn defs(&self) -> &[ReadDef] {
         &self.defs
     }
 
     /// How many slots there are.
     pub fn slot_count(&self) -> usize {
-        self.header.slot_count
+        self.slots.header.slot_count
     }
 
     /// The process that made the file.
     pub fn writer(&self) -> Writer {
-        self.header.writer
+        self.slots.header.writer
     }
 
-    /// The value of one counter in one slot.
-    ///
-    /// # Panics
-    /// If there is no such slot or counter.
-    pub fn slot_value(&self, slot: usize, index: usize) -> u64 {
-        load(&slot_words(&self.words, &self.header, slot)[index])
+    /// Whether this is the file at `path` still: another one there is that of a newer server.
+    /// `None` if nothing is there.
+    pub fn is_at(&self, path: &Path) -> Option<bool> {
+        let found = std::fs::symlink_metadata(path).ok()?;
+        Some(FileId::of(&found) == self.id)
     }
 
-    /// The value of one counter over all slots, as [`CounterFile::sum`](crate::CounterFile::sum).
+    /// One word of one slot, as [`CounterFile::slot_value`](crate::CounterFile::slot_value).
     ///
     /// # Panics
-    /// If there is no such counter.
-    pub fn sum(&self, index: usize) -> u64 {
-        (0..self.slot_count()).fold(0, |sum, slot| sum.wrapping_add(self.slot_value(slot, index)))
+    /// If there is no such slot or word.
+    pub fn slot_value(&self, slot: usize, word: usize) -> u64 {
+        self.slots.value(slot, word)
+    }
+
+    /// One word over all slots, as [`CounterFile::sum`](crate::CounterFile::sum).
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn sum(&self, word: usize) -> u64 {
+        self.slots.sum(word)
+    }
+
+    /// What all counters say, over all slots, as
+    /// [`CounterFile::values`](crate::CounterFile::values).
+    pub fn values(&self) -> impl Iterator<Item = (&ReadDef, CounterValue)> {
+        self.slots.values(&self.defs)
     }
 }
 

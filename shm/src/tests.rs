@@ -14,7 +14,15 @@ const DEFS: &[CounterDef] = &[
     CounterDef { name: "requests_total", kind: CounterKind::Counter, help: "Requests answered." },
     CounterDef { name: "connections", kind: CounterKind::Gauge, help: "Open connections – now." },
     CounterDef { name: "no_help", kind: CounterKind::Counter, help: "" },
+    CounterDef { name: "turn_us", kind: CounterKind::Histogram(BOUNDS), help: "Turns." },
+    CounterDef { name: "behind", kind: CounterKind::Gauge, help: "After a histogram." },
 ];
+
+const BOUNDS: &[u64] = &[16, 32, 1000];
+
+/// Where in a slot the histogram begins, and where the last one lies.
+const TURN_WORD: usize = 3;
+const BEHIND_WORD: usize = TURN_WORD + histogram_words(BOUNDS.len());
 
 fn fresh() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -37,11 +45,11 @@ fn a_second_mapping_sees_names_and_values_while_they_change() {
     assert_eq!(reader.slot_count(), 3);
     assert!(reader.writer().is_alive());
     assert_eq!(reader.writer(), Writer::this_process());
+    assert_eq!(reader.defs().len(), DEFS.len());
     for (read, written) in reader.defs().iter().zip(DEFS) {
-        assert_eq!(
-            (&*read.name, read.kind, &*read.help),
-            (written.name, written.kind, written.help)
-        );
+        assert_eq!((&*read.name, &*read.help), (written.name, written.help));
+        assert_eq!(read.kind.name(), written.kind.name());
+        assert_eq!(read.kind.bounds(), written.kind.bounds());
     }
 
     let (first, last) = (file.slot(0), file.slot(2));
@@ -53,6 +61,44 @@ fn a_second_mapping_sees_names_and_values_while_they_change() {
     assert_eq!((file.sum(0), reader.sum(0)), (12, 12));
     assert_eq!((file.sum(1), reader.sum(1)), (7, 7));
     assert_eq!((file.slot_value(1, 0), reader.slot_value(2, 0)), (0, 7));
+}
+
+#[test]
+fn a_histogram_puts_each_value_into_its_bucket_and_adds_all_up() {
+    let (_dir, path) = fresh();
+    let file = CounterFile::create(Some(&path), DEFS, 2).unwrap();
+    let (first, last) = (file.slot(0), file.slot(1));
+    for value in [0, 16, 17, 32, 33, 1000] {
+        first.observe(TURN_WORD, BOUNDS, value, value);
+    }
+    // Rounded up, but added up exactly.
+    last.observe(TURN_WORD, BOUNDS, 1001, 1000);
+    last.set(BEHIND_WORD, 7);
+    let buckets = [(Some(16), 2), (Some(32), 2), (Some(1000), 2), (None, 1)];
+    let buckets = buckets.map(|(bound, count)| Bucket { bound, count });
+    let expected = [
+        CounterValue::Number(0),
+        CounterValue::Number(0),
+        CounterValue::Number(0),
+        CounterValue::Histogram(HistogramValue { buckets: buckets.to_vec(), sum: 2098 }),
+        CounterValue::Number(7),
+    ];
+    let reader = CounterReader::open(&path).unwrap();
+    let read: Vec<_> = reader.values().map(|(_, value)| value).collect();
+    let written: Vec<_> = file.values(DEFS).map(|(_, value)| value).collect();
+    assert_eq!((&read[..], &written[..]), (&expected[..], &expected[..]));
+}
+
+#[test]
+fn a_file_of_the_layout_before_is_read() {
+    let (_dir, path) = fresh();
+    let file = CounterFile::create(Some(&path), &DEFS[..3], 1).unwrap();
+    file.slot(0).add(2, 5);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8] = 1;
+    fs::write(&path, bytes).unwrap();
+    let reader = CounterReader::open(&path).unwrap();
+    assert_eq!((reader.defs().len(), reader.sum(2)), (3, 5));
 }
 
 #[test]
@@ -86,7 +132,7 @@ fn slots_share_no_line_and_the_file_is_private_and_allocated() {
     file.slot(3).set(2, 0x0102_0304_0506_0708);
     let bytes = fs::read(&path).unwrap();
     let names = layout::encode_names(DEFS).unwrap();
-    let header = layout::Header::plan(4, DEFS.len(), names.len());
+    let header = layout::Header::plan(4, DEFS.len(), BEHIND_WORD + 1, names.len());
     assert_eq!(header.slot_stride_bytes % SLOT_ALIGN_BYTES, 0);
     assert_eq!(header.slots_offset % SLOT_ALIGN_BYTES, 0);
     let at = header.slots_offset + 3 * header.slot_stride_bytes + 2 * 8;
@@ -112,7 +158,11 @@ fn a_new_file_replaces_the_old_one_under_its_readers() {
     let new = CounterFile::create(Some(&path), &DEFS[..1], 2).unwrap();
     new.slot(1).add(0, 9);
     assert_eq!(old_reader.sum(0), 1);
-    assert_eq!(CounterReader::open(&path).unwrap().sum(0), 9);
+    let new_reader = CounterReader::open(&path).unwrap();
+    assert_eq!(new_reader.sum(0), 9);
+    assert_eq!((old_reader.is_at(&path), new_reader.is_at(&path)), (Some(false), Some(true)));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(new_reader.is_at(&path), None);
 }
 
 #[test]
@@ -168,10 +218,18 @@ fn a_second_process_reads_while_this_one_writes() {
 #[test]
 fn definitions_that_do_not_fit_are_refused() {
     let def = |name, help| CounterDef { name, kind: CounterKind::Counter, help };
+    let bounded =
+        |bounds| vec![CounterDef { name: "a", kind: CounterKind::Histogram(bounds), help: "" }];
+    let many: &'static [u64] = (0..=BOUNDS_MAX as u64).collect::<Vec<_>>().leak();
+    let wide = vec![bounded(&many[..BOUNDS_MAX]).swap_remove(0); COUNTERS_MAX / BOUNDS_MAX];
     let long: &'static str = "a".repeat(600).leak();
     let cases: &[(&str, Vec<CounterDef>, usize, &str)] = &[
         ("no counters", vec![], 1, "counters fit"),
         ("too many counters", vec![def("a", ""); COUNTERS_MAX + 1], 1, "counters fit"),
+        ("too many words", wide, 1, "counters fit"),
+        ("no bounds", bounded(&[]), 1, "the bounds of a"),
+        ("too many bounds", bounded(many), 1, "the bounds of a"),
+        ("equal bounds", bounded(&[1, 2, 2]), 1, "the bounds of a"),
         ("no slots", vec![def("a", "")], 0, "slots fit"),
         ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "slots fit"),
         ("empty name", vec![def("", "")], 1, "not a counter name"),
@@ -224,7 +282,7 @@ fn files_that_are_something_else_say_what_they_are() {
         open_error(&path)
     };
     assert!(matches!(write(0, b"GIF89a"), NotCounters));
-    assert!(matches!(write(8, &[2, 0, 0, 0]), NewerLayout { found: 2, known: 1 }));
+    assert!(matches!(write(8, &[3, 0, 0, 0]), NewerLayout { found: 3, known: 2 }));
     assert!(matches!(write(8, &[0, 0, 0, 0]), Damaged { what: "the layout version" }));
     assert!(matches!(write(20, &[0xff; 4]), Damaged { what: "the slot count" }));
     assert!(matches!(write(24, &[0; 4]), Damaged { what: "the counter count" }));
@@ -234,6 +292,29 @@ fn files_that_are_something_else_say_what_they_are() {
     assert!(matches!(write(80, &[0xff; 8]), Damaged { what: "the file's size" }));
     assert!(matches!(write(HEADER_BYTES, &[0xff]), Damaged { what: "the name table" }));
     assert!(matches!(write(HEADER_BYTES + 4, &[9]), Damaged { what: "the name table" }));
+    // A counter has no bounds, and a histogram at least one.
+    assert!(matches!(write(HEADER_BYTES + 5, &[1]), Damaged { what: "the name table" }));
+    assert!(matches!(write(HEADER_BYTES + 4, &[2]), Damaged { what: "the name table" }));
+}
+
+#[test]
+fn histograms_that_do_not_fit_into_a_slot_are_refused() {
+    let (_dir, path) = fresh();
+    let bounds: &'static [u64] = (1..=14).collect::<Vec<_>>().leak();
+    let wide = |name| CounterDef { name, kind: CounterKind::Histogram(bounds), help: "" };
+    // 16 words each: three of them fill three times the room of one.
+    let (one, three) = (&[wide("a")], &[wide("a"), wide("b"), wide("c")]);
+    drop(CounterFile::create(Some(&path), three, 1).unwrap());
+    let mut bytes = fs::read(&path).unwrap();
+    let names_bytes = layout::encode_names(three).unwrap().len();
+    let header = layout::Header::plan(1, 3, layout_words(one), names_bytes);
+    bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+    fs::write(&path, bytes).unwrap();
+    assert!(matches!(open_error(&path), CounterErrorKind::Damaged { what: "the slot stride" }));
+}
+
+fn layout_words(defs: &[CounterDef]) -> usize {
+    defs.iter().map(|def| def.kind.word_count()).sum()
 }
 
 #[test]
@@ -265,8 +346,12 @@ fn no_changed_byte_of_header_or_names_causes_a_panic() {
             let Ok(reader) = CounterReader::open(&path) else {
                 continue;
             };
-            for index in 0..reader.defs().len() {
-                assert_eq!(reader.sum(index), 0, "byte {at} changed by {flip:#x}");
+            for (def, value) in reader.values() {
+                let sum = match value {
+                    CounterValue::Number(number) => number,
+                    CounterValue::Histogram(histogram) => histogram.sum + histogram.count(),
+                };
+                assert_eq!(sum, 0, "{def:?}, byte {at} changed by {flip:#x}");
             }
         }
     }
@@ -291,7 +376,8 @@ fn the_document_describes_the_header_that_the_code_writes() {
         format!("| `name` | {} |", layout::NAME_ENTRY_HEAD_BYTES),
         format!("| 1 to {NAME_BYTES_MAX} |"),
         format!("| 0 to {HELP_BYTES_MAX} |"),
-        format!("Limits: {COUNTERS_MAX} counters, {SLOTS_MAX} slots."),
+        format!("| 1 to {BOUNDS_MAX} for a histogram"),
+        format!("Limits: {COUNTERS_MAX} words in a slot, {SLOTS_MAX} slots."),
     ];
     for sentence in sentences {
         assert!(text.contains(&sentence), "docs/format/counters.md lacks {sentence:?}");

@@ -6,8 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
 use forebay_rules::ast::Hook;
 
-use super::{admin, json};
-use crate::commands::rules::top::interval;
+use super::{admin, count, interval, json};
 
 /// The command and those below it.
 pub(super) fn command() -> Command {
@@ -131,23 +130,11 @@ fn top() -> Command {
     Command::new("top")
         .about("Show what each rule of a running server does and costs")
         .arg(admin())
-        .arg(
-            Arg::new("interval")
-                .long("interval")
-                .value_name("TIME")
-                .value_parser(interval)
-                .help("Time between two tables, such as 2s; 1s by default"),
-        )
-        .arg(
-            Arg::new("count")
-                .long("count")
-                .value_name("N")
-                .value_parser(value_parser!(u64).range(1..))
-                .help(
-                    "So many tables; 1 shows what was counted since the rules were loaded. On a \
-                     terminal it goes on until Ctrl-C, else 1 is the default",
-                ),
-        )
+        .arg(interval())
+        .arg(count().help(
+            "So many tables; 1 shows what was counted since the rules were loaded. On a terminal \
+             it goes on until Ctrl-C, else 1 is the default",
+        ))
         .arg(
             Arg::new("sort")
                 .long("sort")

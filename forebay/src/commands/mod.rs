@@ -3,7 +3,8 @@
 mod cache;
 mod check;
 mod control;
-pub(crate) mod rules;
+mod counters;
+mod rules;
 mod serve;
 mod shares;
 mod stats;
@@ -26,6 +27,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("purge", args)) => control::purge(args),
         Some(("stats", args)) => stats::run(args),
+        Some(("counters", args)) => counters::run(args),
         Some(("cache", args)) => Ok(cache::run(args)),
         Some(("rules", args)) => rules::run(args, filters),
         Some(("reload", args)) => control::reload(args),

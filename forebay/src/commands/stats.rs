@@ -1,21 +1,16 @@
-//! `forebay stats`: the counters of a running server, or of what a server left behind.
+//! `forebay stats`: the counters of a running server.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_shm::CounterReader;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{is_set, shares};
 use crate::admin_client::{ask, find};
 use crate::say::say;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
-    let values = match args.get_one::<String>("file") {
-        Some(file) => from_file(Path::new(file))?,
-        None => from_server(args)?,
-    };
+    let values = from_server(args)?;
     if is_set(args, "json") {
         say!("{}", Value::Object(values));
     } else {
@@ -33,18 +28,6 @@ fn from_server(args: &ArgMatches) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn from_file(path: &Path) -> Result<Map<String, Value>, String> {
-    let reader = CounterReader::open(path).map_err(|error| error.to_string())?;
-    let writer = reader.writer();
-    let mut values = Map::new();
-    values.insert("pid".to_owned(), json!(writer.pid));
-    values.insert("is_alive".to_owned(), json!(writer.is_alive()));
-    for (index, def) in reader.defs().iter().enumerate() {
-        values.insert(def.name.clone(), json!(reader.sum(index)));
-    }
-    Ok(values)
-}
-
 fn print_table(values: &Map<String, Value>) {
     let width = values.keys().map(String::len).max().unwrap_or(0);
     for (name, value) in values {
@@ -55,11 +38,17 @@ fn print_table(values: &Map<String, Value>) {
     if requests > 0.0 {
         say!("{:width$}  {:>13.1}%", "hit ratio", 100.0 * hits / requests);
     }
+    for name in values.keys().filter_map(|name| name.strip_suffix("_sum")) {
+        let (sum, count) = (number(&format!("{name}_sum")), number(&format!("{name}_count")));
+        if count > 0.0 {
+            let name = format!("mean of {name}");
+            say!("{name:width$}  {:>14.1}", sum / count);
+        }
+    }
     print_shares(values);
 }
 
-/// How the cache's budget is shared out: the seven numbers, and whether they add up. A counter file
-/// does not know them.
+/// How the cache's budget is shared out: the seven numbers, and whether they add up.
 fn print_shares(values: &Map<String, Value>) {
     let number = |name: &str| values.get(&format!("cache_{name}_bytes")).and_then(Value::as_u64);
     let Some(budget) = number("budget") else {

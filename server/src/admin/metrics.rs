@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use forebay_cache::Stats;
-use forebay_shm::{CounterFile, CounterKind};
+use forebay_shm::{CounterFile, CounterValue, HistogramValue};
 
 use crate::counters::COUNTERS;
 use crate::rules::{RuleCount, RuleReport};
@@ -11,12 +11,15 @@ use crate::rules::{RuleCount, RuleReport};
 /// All numbers, the store's included.
 pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleReport) -> String {
     let mut text = String::new();
-    for (index, def) in COUNTERS.iter().enumerate() {
-        let kind = match def.kind {
-            CounterKind::Counter => "counter",
-            CounterKind::Gauge => "gauge",
-        };
-        write_metric(&mut text, def.name, kind, def.help, counters.sum(index));
+    for (def, value) in counters.values(COUNTERS) {
+        match value {
+            CounterValue::Number(value) => {
+                write_metric(&mut text, def.name, def.kind.name(), def.help, value);
+            }
+            CounterValue::Histogram(value) => {
+                write_histogram(&mut text, def.name, def.help, &value);
+            }
+        }
     }
     for number in STORE_NUMBERS {
         let value = (number.read)(stats);
@@ -64,6 +67,19 @@ fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u6
         text,
         "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}\nforebay_{name} {value}"
     );
+}
+
+/// The format wants in each bucket what is in the ones before too.
+fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramValue) {
+    let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} histogram");
+    let mut count: u64 = 0;
+    for bucket in &value.buckets {
+        count += bucket.count;
+        let bound = bucket.bound.map_or("+Inf".to_owned(), |bound| bound.to_string());
+        let _ = writeln!(text, "forebay_{name}_bucket{{le=\"{bound}\"}} {count}");
+    }
+    // Of the same look, so that it is the last bucket.
+    let _ = writeln!(text, "forebay_{name}_sum {}\nforebay_{name}_count {count}", value.sum);
 }
 
 /// A number of something that is asked for it: the store, a header rule.

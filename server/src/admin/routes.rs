@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_http::authority::Authority;
+use forebay_shm::CounterValue;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -104,8 +105,17 @@ fn stats(control: &Control) -> Value {
     values.insert("workers".to_owned(), json!(control.worker_count()));
     let uptime_ms = clock::monotonic_ms().saturating_sub(control.started_ms);
     values.insert("uptime_ms".to_owned(), json!(uptime_ms));
-    for (index, def) in COUNTERS.iter().enumerate() {
-        values.insert(def.name.to_owned(), json!(control.counters.sum(index)));
+    for (def, value) in control.counters.values(COUNTERS) {
+        match value {
+            CounterValue::Number(value) => {
+                values.insert(def.name.to_owned(), json!(value));
+            }
+            // Its buckets are in `/metrics`, and in the counter file.
+            CounterValue::Histogram(value) => {
+                values.insert(format!("{}_count", def.name), json!(value.count()));
+                values.insert(format!("{}_sum", def.name), json!(value.sum));
+            }
+        }
     }
     let stats = control.store.stats();
     for number in metrics::STORE_NUMBERS {

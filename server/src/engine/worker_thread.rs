@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use forebay_cache::{Store, StoreWorker};
+use forebay_cache::Store;
 use forebay_shm::CounterSlot;
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
@@ -19,6 +20,7 @@ use crate::accept::accept_connections;
 use crate::clock;
 use crate::config::Config;
 use crate::connection;
+use crate::counters::Histogram;
 use crate::events::Event;
 use crate::fetch::Hosts;
 use crate::limits::{BLOCKING_THREADS_MAX, SWEEP_MS};
@@ -83,7 +85,7 @@ impl WorkerThread {
                         return false;
                     }
                 };
-                let finished = LocalSet::new().block_on(&runtime, work(start, up, received));
+                let finished = run(&runtime, start, &up, received);
                 // Nobody knows how long the system takes for a name, and nobody waits for it now.
                 runtime.shutdown_background();
                 finished
@@ -105,11 +107,8 @@ impl WorkerThread {
 
 /// The event loop of the calling thread. Made by the thread itself, it lies in memory of its own:
 /// what it writes for every request then shares no cache line with another worker's.
-fn event_loop() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
-        .build()
+fn event_loop() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build()
 }
 
 /// The sockets in the event loop of the calling thread.
@@ -117,22 +116,16 @@ fn enter(listeners: Vec<std::net::TcpListener>) -> io::Result<Vec<TcpListener>> 
     listeners.into_iter().map(TcpListener::from_std).collect()
 }
 
-/// What a worker needs before it can serve.
-async fn prepare(
-    store: &Store,
-    listeners: Vec<std::net::TcpListener>,
-) -> Result<(StoreWorker, Vec<TcpListener>), StartError> {
-    let store = join(store).await?;
-    Ok((store, enter(listeners).map_err(StartError::Thread)?))
-}
-
-async fn work(
+/// Runs a worker to its end; true if every connection finished in time.
+fn run(
+    runtime: &Runtime,
     start: WorkerStart,
-    up: std::sync::mpsc::Sender<Result<(), StartError>>,
-    mut commands: mpsc::UnboundedReceiver<Command>,
+    up: &std::sync::mpsc::Sender<Result<(), StartError>>,
+    commands: mpsc::UnboundedReceiver<Command>,
 ) -> bool {
+    let tasks = LocalSet::new();
     // Who started this thread hears of it; if nobody does, there are no commands either.
-    let (store, mut listeners) = match prepare(&start.store, start.listeners).await {
+    let (worker, listeners) = match tasks.block_on(runtime, prepare(start)) {
         Ok(prepared) => {
             let _ = up.send(Ok(()));
             prepared
@@ -142,7 +135,28 @@ async fn work(
             return false;
         }
     };
-    let worker = Rc::new(Worker::new(WorkerParts {
+    let turns = tasks.run_until(work(Rc::clone(&worker), listeners, commands));
+    runtime.block_on(timed(turns, |ns| worker.observe(Histogram::LoopTurn, ns)))
+}
+
+/// Tells of each poll of `turns` how many nanoseconds it took. Polled by an event loop, that is
+/// what happens between two looks at the sockets.
+async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
+    let mut turns = std::pin::pin!(turns);
+    std::future::poll_fn(|context| {
+        let began_ns = clock::monotonic_ns();
+        let polled = turns.as_mut().poll(context);
+        tell(clock::monotonic_ns().saturating_sub(began_ns));
+        polled
+    })
+    .await
+}
+
+/// Makes a worker that can serve, with the sockets that it accepts from.
+async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<TcpListener>), StartError> {
+    let store = join(&start.store).await?;
+    let listeners = enter(start.listeners).map_err(StartError::Thread)?;
+    let worker = Worker::new(WorkerParts {
         config: start.config,
         store,
         hosts: start.hosts,
@@ -151,7 +165,16 @@ async fn work(
         process_id: start.process_id,
         index: start.index,
         via: start.via,
-    }));
+    });
+    Ok((Rc::new(worker), listeners))
+}
+
+/// Does what the control thread says, beside what the worker does by itself.
+async fn work(
+    worker: Rc<Worker>,
+    mut listeners: Vec<TcpListener>,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+) -> bool {
     let mut accepting = None;
     tokio::task::spawn_local(Rc::clone(&worker).make_room());
     tokio::task::spawn_local(sweep_periodically(Rc::clone(&worker)));
@@ -229,3 +252,30 @@ async fn sweep_periodically(worker: Rc<Worker>) {
 
 /// Idle origin connections are looked at once a second.
 const ORIGIN_SWEEP_TICKS: u64 = 1000 / SWEEP_MS;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn each_turn_of_a_loop_is_timed_and_a_long_one_is_long() {
+        const LONG_NS: u64 = 3_000_000;
+        let told = RefCell::new(Vec::new());
+        let turns = async {
+            tokio::task::yield_now().await;
+            let began_ns = clock::monotonic_ns();
+            while clock::monotonic_ns() - began_ns < LONG_NS {
+                std::hint::spin_loop();
+            }
+            tokio::task::yield_now().await;
+            7
+        };
+        let runtime = event_loop().expect("an event loop");
+        assert_eq!(runtime.block_on(timed(turns, |ns| told.borrow_mut().push(ns))), 7);
+        let told = told.into_inner();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[1] >= LONG_NS, "{told:?}");
+    }
+}

@@ -21,7 +21,7 @@ use super::outbound::{Outbound, Purpose};
 use super::upload::{Progress, Upload};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
-use crate::counters::Counter;
+use crate::counters::{Counter, Histogram};
 use crate::fault::{Fault, Side};
 use crate::limits::ORIGIN_LIMITS;
 use crate::worker::Worker;
@@ -136,10 +136,15 @@ impl Exchange<'_> {
         forward_interim(&mut request, self.interim.clone());
         self.worker.count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
+        let began_us = clock::monotonic_us();
         let sent = connection.sender.try_send_request(request);
         let response = self.first_byte(sent, progress).await.map_err(Failed::Fault)?;
         match response {
-            Ok(response) => Ok(Answered { response, connection, request_time }),
+            Ok(response) => {
+                let took_us = clock::monotonic_us().saturating_sub(began_us);
+                self.worker.observe(Histogram::OriginFirstByte, took_us);
+                Ok(Answered { response, connection, request_time })
+            }
             Err(error) => Err(failed(error)),
         }
     }

@@ -10,7 +10,7 @@ mod message;
 mod planned;
 mod test;
 mod test_file;
-pub(crate) mod top;
+mod top;
 mod trace;
 mod world;
 

@@ -1,9 +1,9 @@
 //! The table of rules.
 
 use serde_json::{Value, json};
-use terminal_size::{Height, Width};
 
 use super::count::Line;
+use crate::screen::Screen;
 
 /// By what lines are sorted, the largest first.
 #[derive(Clone, Copy, Debug)]
@@ -24,40 +24,6 @@ pub(super) struct Table {
     pub(super) lines_max: usize,
     /// And no more than it has room for.
     pub(super) screen: Option<Screen>,
-}
-
-/// Rows and columns of a terminal.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Screen {
-    pub(super) height: usize,
-    pub(super) width: usize,
-}
-
-impl Screen {
-    /// The usual size if the terminal does not say.
-    pub(super) fn of(size: Option<(Width, Height)>) -> Screen {
-        let (width, height) =
-            size.map_or((80, 24), |(Width(width), Height(height))| (width, height));
-        Screen { height: usize::from(height), width: usize::from(width).max(1) }
-    }
-
-    /// How many of these rows fit into it, beside others; one at least.
-    fn room_for(self, rows: &[String], others: &str) -> usize {
-        let others: usize = others.lines().map(|row| self.lines_of(row)).sum();
-        // The cursor stands in the line below.
-        let room = self.height.saturating_sub(others + 1);
-        let mut taken = 0;
-        let fits = |row: &&String| {
-            taken += self.lines_of(row);
-            taken <= room
-        };
-        rows.iter().take_while(fits).count().max(1).min(rows.len())
-    }
-
-    /// How many lines of the screen a row takes: what is too long goes on in the next.
-    fn lines_of(self, row: &str) -> usize {
-        row.trim_end().chars().count().div_ceil(self.width).max(1)
-    }
 }
 
 impl Sort {

@@ -1,0 +1,92 @@
+//! Bars and stressed words on standard output.
+
+use std::io::{self, IsTerminal};
+
+/// A cell that is filled to 1/8, 2/8 and so on.
+const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+
+/// How bars are drawn, and whether words are stressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// With block characters and colour.
+    Blocks,
+    /// In ASCII, without colour.
+    Plain,
+}
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Bar,
+    Changed,
+}
+
+impl Style {
+    /// Of standard output. See <https://no-color.org>.
+    pub(crate) fn of_output() -> Style {
+        let is_without = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if io::stdout().is_terminal() && !is_without { Style::Blocks } else { Style::Plain }
+    }
+
+    /// As long as the share, `cells` for the whole. What is there at all is seen.
+    pub(crate) fn bar(self, share: u64, whole: u64, cells: u64) -> String {
+        let share = share.min(whole);
+        let filled = |steps: u64| {
+            let steps = u128::from(share) * u128::from(steps) / u128::from(whole.max(1));
+            usize::from(share > 0).max(steps as usize)
+        };
+        match self {
+            Style::Plain => "#".repeat(filled(cells)),
+            Style::Blocks => {
+                let eighths = filled(cells * 8);
+                let mut text = EIGHTHS[7].to_string().repeat(eighths / 8);
+                text.extend((eighths % 8).checked_sub(1).map(|rest| EIGHTHS[rest]));
+                text
+            }
+        }
+    }
+
+    /// The text in its colour.
+    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
+        let colour = match paint {
+            Paint::Bar => "36",
+            Paint::Changed => "1;32",
+        };
+        match self {
+            Style::Blocks if !text.is_empty() => format!("\x1b[{colour}m{text}\x1b[0m"),
+            Style::Blocks | Style::Plain => text.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        const WHOLE_PLAIN: &str = "########################################";
+        const WHOLE_BLOCKS: &str = "████████████████████████████████████████";
+        let cases = [
+            (0, 100, "", ""),
+            (1, 100_000, "#", "▏"),
+            (100, 100, WHOLE_PLAIN, WHOLE_BLOCKS),
+            (200, 100, WHOLE_PLAIN, WHOLE_BLOCKS),
+            (10, 100, "####", "████"),
+            (11, 100, "####", "████▍"),
+            (u64::MAX / 10, u64::MAX, "###", "███▉"),
+            (0, 0, "", ""),
+        ];
+        for (share, whole, plain, blocks) in cases {
+            assert_eq!(Style::Plain.bar(share, whole, 40), plain, "{share} of {whole}");
+            assert_eq!(Style::Blocks.bar(share, whole, 40), blocks, "{share} of {whole}");
+        }
+    }
+
+    #[test]
+    fn text_has_colour_only_where_it_is_wanted() {
+        assert_eq!(Style::Plain.paint(Paint::Bar, "##"), "##");
+        assert_eq!(Style::Blocks.paint(Paint::Bar, "██"), "\x1b[36m██\x1b[0m");
+        assert_eq!(Style::Blocks.paint(Paint::Bar, ""), "", "nothing is not coloured");
+    }
+}

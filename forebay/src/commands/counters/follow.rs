@@ -1,0 +1,140 @@
+//! Reads a counter file again and again, also when another one takes its place.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use forebay_shm::{CounterReader, CounterValue, ReadDef};
+
+/// A counter file that is read again and again.
+pub(super) struct Follower {
+    path: PathBuf,
+    reader: Rc<CounterReader>,
+    /// Who wrote the file that was there before.
+    earlier_pid: Option<u32>,
+}
+
+/// What a counter file said at one time.
+pub(super) struct Reading {
+    reader: Rc<CounterReader>,
+    values: Vec<CounterValue>,
+    pub(super) pid: u32,
+    pub(super) is_alive: bool,
+    /// Who wrote the file that was there before, if another one took its place.
+    pub(super) earlier_pid: Option<u32>,
+    /// It has no name any more, but can be read for as long as it is mapped.
+    pub(super) is_removed: bool,
+}
+
+impl Follower {
+    /// # Errors
+    /// A sentence for the user.
+    pub(super) fn open(path: PathBuf) -> Result<Follower, String> {
+        let reader = open(&path)?;
+        Ok(Follower { path, reader, earlier_pid: None })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file that has the path now. A server that is started anew makes a new one, and
+    /// the numbers of the old one stand still.
+    ///
+    /// # Errors
+    /// There is another file, and it is none of counters, or a damaged one.
+    pub(super) fn read(&mut self) -> Result<Reading, String> {
+        let place = self.reader.is_at(&self.path);
+        if place == Some(false) {
+            let newer = open(&self.path)?;
+            self.earlier_pid = Some(self.reader.writer().pid);
+            self.reader = newer;
+        }
+        // First the numbers: of a writer that lives afterwards they are not the last.
+        let values = self.reader.values().map(|(_, value)| value).collect();
+        let writer = self.reader.writer();
+        Ok(Reading {
+            reader: Rc::clone(&self.reader),
+            values,
+            pid: writer.pid,
+            is_alive: writer.is_alive(),
+            earlier_pid: self.earlier_pid,
+            is_removed: place.is_none(),
+        })
+    }
+}
+
+fn open(path: &Path) -> Result<Rc<CounterReader>, String> {
+    CounterReader::open(path).map(Rc::new).map_err(|error| error.to_string())
+}
+
+impl Reading {
+    /// Do the numbers of the other one go on in these?
+    pub(super) fn is_of_same_file(&self, other: &Reading) -> bool {
+        Rc::ptr_eq(&self.reader, &other.reader)
+    }
+
+    /// Each counter, with what it said.
+    pub(super) fn counters(&self) -> impl Iterator<Item = (&ReadDef, &CounterValue)> {
+        self.reader.defs().iter().zip(&self.values)
+    }
+
+    /// What each counter said, in the order of [`Reading::counters`].
+    pub(super) fn values(&self) -> &[CounterValue] {
+        &self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_shm::{CounterDef, CounterFile, CounterKind};
+    use forebay_testkit::server::Folder;
+
+    use super::*;
+
+    const DEFS: &[CounterDef] =
+        &[CounterDef { name: "a_total", kind: CounterKind::Counter, help: "" }];
+
+    #[test]
+    fn a_file_is_followed_through_replacement_damage_and_removal() {
+        let folder = Folder::new();
+        let path = folder.path("run/1.counters");
+        let make = |count: u64| {
+            let file = CounterFile::create(Some(&path), DEFS, 1).expect("a file");
+            file.slot(0).add(0, count);
+            file
+        };
+        let number = |reading: &Reading| reading.values()[0].clone();
+        let old = make(1);
+        let mut follower = Follower::open(path.clone()).expect("it is there");
+        let first = follower.read().expect("whole");
+        assert_eq!((first.earlier_pid, first.is_removed), (None, false));
+        old.slot(0).add(0, 1);
+        let second = follower.read().expect("whole");
+        assert!(second.is_of_same_file(&first));
+        assert_eq!(
+            (number(&first), number(&second)),
+            (CounterValue::Number(1), CounterValue::Number(2))
+        );
+
+        let _new = make(10);
+        let third = follower.read().expect("whole");
+        assert!(!third.is_of_same_file(&second) && third.is_alive);
+        assert_eq!(
+            (number(&third), third.earlier_pid),
+            (CounterValue::Number(10), Some(first.pid))
+        );
+
+        let other = folder.path("other");
+        std::fs::write(&other, "FBYCOUNT").expect("the folder is ours");
+        std::fs::rename(&other, &path).expect("the folder is ours");
+        let error = follower.read().err().expect("it is damaged");
+        assert!(error.contains("1.counters") && error.contains("cut off"), "{error}");
+
+        std::fs::remove_file(&path).expect("it is there");
+        let fourth = follower.read().expect("it is mapped");
+        assert!(fourth.is_removed && fourth.is_of_same_file(&third));
+        let _newest = make(20);
+        let fifth = follower.read().expect("whole");
+        assert_eq!((number(&fifth), fifth.is_removed), (CounterValue::Number(20), false));
+    }
+}

@@ -1,0 +1,167 @@
+//! The table of counters as text.
+
+use std::path::Path;
+
+use forebay_shm::CounterValue;
+
+use super::follow::Reading;
+use super::rows::{Bars, Row};
+use crate::bars::{Paint, Style};
+use crate::screen::Screen;
+
+/// The longest names, and what histograms say beside theirs.
+const NAME_CELLS: usize = 44;
+
+/// Of a bucket's name; the rest of the column is for its bar.
+const LABEL_CELLS: usize = 8;
+
+/// A histogram has at least so many bars, though numbers have to make room for them.
+const BARS_MIN: usize = 3;
+
+/// All that is shown at once.
+pub(super) struct Table<'a> {
+    pub(super) path: &'a Path,
+    pub(super) now: &'a Reading,
+    /// What was read so many seconds before.
+    pub(super) before: Option<(&'a Reading, f64)>,
+    /// There is a column for the changes, known or not.
+    pub(super) has_rates: bool,
+}
+
+/// What is in a table, of which a screen shows a part.
+struct Content {
+    numbers: Vec<Row>,
+    histograms: Vec<Bars>,
+}
+
+/// The part that is shown.
+struct Shown {
+    rows: Vec<Row>,
+    hidden: usize,
+    /// So many of the hidden ones are more than 0.
+    hidden_counts: usize,
+}
+
+impl Table<'_> {
+    /// As many rows as a screen has room for, or all.
+    pub(super) fn text(&self, screen: Option<Screen>, style: Style) -> String {
+        let head = format!("{}\n{}\n", self.title(), self.columns());
+        let shown = self.content().shown(screen.map_or(usize::MAX, |screen| {
+            // Each row is as long as the names of the columns, and below all there may be a note.
+            screen.lines_beside(&format!("{head}-")) / screen.lines_of(&self.columns())
+        }));
+        let rows = shown.rows.iter().map(|row| self.line(row, style));
+        let mut lines: Vec<String> =
+            std::iter::once(head.trim_end().to_owned()).chain(rows).collect();
+        lines.extend(shown.note());
+        lines.join("\n")
+    }
+
+    fn title(&self) -> String {
+        let (path, pid) = (self.path.display(), self.now.pid);
+        let mut title = match self.now.is_alive {
+            true => format!("{path}: server {pid} runs"),
+            false => format!("{path}: server {pid} is dead, these are its last numbers"),
+        };
+        if let Some(earlier) = self.now.earlier_pid {
+            title += &format!("; it came after {earlier}");
+        }
+        if self.now.is_removed {
+            title += "; the file has been removed";
+        }
+        title
+    }
+
+    fn columns(&self) -> String {
+        let rate = if self.has_rates { "PER SECOND" } else { "" };
+        format!("{:<NAME_CELLS$} {:>15} {rate:>12}", "COUNTER", "VALUE").trim_end().to_owned()
+    }
+
+    fn content(&self) -> Content {
+        let mut content = Content { numbers: Vec::new(), histograms: Vec::new() };
+        for (index, (def, now)) in self.now.counters().enumerate() {
+            let before = self.before.and_then(|(before, _)| before.values().get(index));
+            match (now, before) {
+                (CounterValue::Number(now), Some(CounterValue::Number(before))) => {
+                    content.numbers.push(Row::number(&def.name, *now, Some(*before)));
+                }
+                (CounterValue::Number(now), _) => {
+                    content.numbers.push(Row::number(&def.name, *now, None));
+                }
+                (CounterValue::Histogram(now), Some(CounterValue::Histogram(before))) => {
+                    content.histograms.push(Bars::new(&def.name, now, Some(before)));
+                }
+                (CounterValue::Histogram(now), _) => {
+                    content.histograms.push(Bars::new(&def.name, now, None));
+                }
+            }
+        }
+        content
+    }
+
+    fn line(&self, row: &Row, style: Style) -> String {
+        let name = match row.bar {
+            None => format!("{:<NAME_CELLS$}", row.name),
+            Some((share, whole)) => {
+                let cells = NAME_CELLS - LABEL_CELLS - 3;
+                let bar = style.bar(share, whole, cells as u64);
+                let bar = style.paint(Paint::Bar, &format!("{bar:<cells$}"));
+                format!("  {:<LABEL_CELLS$} {bar}", row.name)
+            }
+        };
+        let rate = match (self.before, row.change) {
+            (Some((_, seconds)), Some(change)) => format!("{:.1}", change as f64 / seconds),
+            _ if self.has_rates => "-".to_owned(),
+            _ => String::new(),
+        };
+        let numbers = format!("{:>15} {rate:>12}", row.value);
+        let numbers = match row.has_changed() {
+            true => style.paint(Paint::Changed, &numbers),
+            false => numbers,
+        };
+        format!("{name} {numbers}").trim_end().to_owned()
+    }
+}
+
+impl Content {
+    /// What is 0 makes room first; then bars are drawn together, down to a few; then the last
+    /// numbers make room.
+    fn shown(self, room: usize) -> Shown {
+        let Content { numbers, histograms } = self;
+        let counts = numbers.iter().filter(|row| !row.is_nothing()).count();
+        let beside_bars = room.saturating_sub(counts + histograms.len());
+        let bars_max = (beside_bars / histograms.len().max(1)).max(BARS_MIN);
+        let below: Vec<Row> = histograms
+            .into_iter()
+            .flat_map(|bars| {
+                let drawn = bars.drawn(bars_max);
+                std::iter::once(bars.head).chain(drawn)
+            })
+            .collect();
+        let room_for_numbers = room.saturating_sub(below.len());
+        let all = numbers.len();
+        let mut rows = numbers;
+        if all > room_for_numbers {
+            rows.retain(|row| !row.is_nothing());
+            rows.truncate(room_for_numbers);
+        }
+        let (hidden, hidden_counts) = (all - rows.len(), counts.saturating_sub(rows.len()));
+        rows.extend(below);
+        // At least one, whatever the screen says.
+        rows.truncate(room.max(1));
+        Shown { rows, hidden, hidden_counts }
+    }
+}
+
+impl Shown {
+    fn note(&self) -> Option<String> {
+        match (self.hidden, self.hidden_counts) {
+            (0, _) => None,
+            (hidden, 0) => Some(format!("{hidden} more are 0")),
+            (hidden, counts) => Some(format!("{hidden} not shown, {} of them 0", hidden - counts)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Tables that follow each other: the room that a terminal has for one, and the time between two.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clap::ArgMatches;
+use forebay_server::clock::monotonic_ms;
+use terminal_size::{Height, Width, terminal_size_of};
+
+use crate::say::say;
+
+const INTERVAL_MS_DEFAULT: u64 = 1000;
+
+/// Less would cost the server more than what is looked at.
+const INTERVAL_MS_MIN: u64 = 100;
+
+const INTERVAL_MS_MAX: u64 = 3_600_000;
+
+/// Takes the screen for the next table.
+pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// A time as it is typed: `2s`, `500ms`, or seconds.
+pub(crate) fn interval(text: &str) -> Result<u64, String> {
+    let (number, unit_ms) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1.0),
+        (None, Some(number)) => (number, 1000.0),
+        (None, None) => (text, 1000.0),
+    };
+    let ms = number.parse::<f64>().ok().map(|number| (number * unit_ms) as u64);
+    ms.filter(|ms| (INTERVAL_MS_MIN..=INTERVAL_MS_MAX).contains(ms))
+        .ok_or_else(|| "from 100ms to 3600s, such as 2s".to_owned())
+}
+
+/// Milliseconds between two tables, by the flag of that name.
+pub(crate) fn interval_of(args: &ArgMatches) -> u64 {
+    args.get_one("interval").copied().unwrap_or(INTERVAL_MS_DEFAULT)
+}
+
+/// Rows and columns of a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+}
+
+impl Screen {
+    /// That of standard output, now: windows are made larger and smaller. The usual size if the
+    /// terminal does not say.
+    pub(crate) fn of_output() -> Screen {
+        let size = terminal_size_of(io::stdout());
+        let (width, height) =
+            size.map_or((80, 24), |(Width(width), Height(height))| (width, height));
+        Screen { height: usize::from(height), width: usize::from(width).max(1) }
+    }
+
+    /// How many of these rows fit into it, beside others; one at least.
+    pub(crate) fn room_for(self, rows: &[String], others: &str) -> usize {
+        let room = self.lines_beside(others);
+        let mut taken = 0;
+        let fits = |row: &&String| {
+            taken += self.lines_of(row);
+            taken <= room
+        };
+        rows.iter().take_while(fits).count().max(1).min(rows.len())
+    }
+
+    /// Lines that are left beside these rows and the cursor, which stands below the last.
+    pub(crate) fn lines_beside(self, rows: &str) -> usize {
+        let taken: usize = rows.lines().map(|row| self.lines_of(row)).sum();
+        self.height.saturating_sub(taken + 1)
+    }
+
+    /// How many lines of the screen a row takes: what is too long goes on in the next.
+    pub(crate) fn lines_of(self, row: &str) -> usize {
+        row.trim_end().chars().count().div_ceil(self.width).max(1)
+    }
+}
+
+/// Something that is read again and again.
+pub(crate) trait Watched {
+    type Reading;
+
+    /// What is said beside the reason while it cannot be read.
+    const AWAY: &'static str;
+
+    /// Reads it once.
+    ///
+    /// # Errors
+    /// A sentence for the user; it may be there again next time.
+    fn read(&mut self) -> Result<Self::Reading, String>;
+
+    /// Shows what was read, beside what was read so many seconds before, if it could be read then.
+    /// False if nobody looks any more.
+    fn show(&self, now: &Self::Reading, before: Option<(&Self::Reading, f64)>) -> bool;
+}
+
+/// How often something is read, and where it is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) interval_ms: u64,
+    /// Without an end if there is no number.
+    pub(crate) tables: Option<u64>,
+    /// The screen is taken for each table.
+    pub(crate) is_live: bool,
+}
+
+impl Pace {
+    /// A table after each interval. While there is nothing to read there is none, but that is said.
+    ///
+    /// # Errors
+    /// There was nothing to read at the end.
+    pub(crate) fn watch<W: Watched>(
+        self,
+        watched: &mut W,
+        first: W::Reading,
+    ) -> Result<ExitCode, String> {
+        let mut before = Some((first, monotonic_ms()));
+        let mut away = None;
+        let mut turn = 0;
+        while self.tables.is_none_or(|tables| turn < tables) {
+            pause(self.interval_ms);
+            turn += 1;
+            let (now, now_ms) = match watched.read() {
+                Ok(reading) => (reading, monotonic_ms()),
+                Err(why) => {
+                    self.say_away(&why, W::AWAY, away.is_none());
+                    (before, away) = (None, Some(why));
+                    continue;
+                }
+            };
+            away = None;
+            let seconds = |then_ms: u64| now_ms.saturating_sub(then_ms).max(1) as f64 / 1000.0;
+            let then = before.as_ref().map(|(reading, then_ms)| (reading, seconds(*then_ms)));
+            // Who has seen enough (`| head`) needs no more.
+            if !watched.show(&now, then) {
+                break;
+            }
+            before = Some((now, now_ms));
+        }
+        away.map_or(Ok(ExitCode::SUCCESS), Err)
+    }
+
+    fn say_away(self, why: &str, what: &str, is_first: bool) {
+        if self.is_live {
+            say!("{CLEAR}{why}\n{what} again and again until Ctrl-C.");
+        } else if is_first {
+            eprintln!("forebay: {why}; {what} again");
+        }
+    }
+}
+
+/// Nobody ever sends: only the time runs out.
+fn pause(ms: u64) {
+    let (_sender, receiver) = mpsc::channel::<()>();
+    let _ = receiver.recv_timeout(Duration::from_millis(ms));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval;
+
+    #[test]
+    fn an_interval_has_a_unit_and_bounds() {
+        for (text, expected) in [
+            ("1s", Some(1000)),
+            ("0.5s", Some(500)),
+            ("250ms", Some(250)),
+            ("2", Some(2000)),
+            ("50ms", None),
+            ("2h", None),
+            ("-1s", None),
+            ("NaN", None),
+            ("", None),
+        ] {
+            assert_eq!(interval(text).ok(), expected, "{text}");
+        }
+    }
+}

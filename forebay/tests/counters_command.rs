@@ -1,0 +1,259 @@
+//! `forebay counters` beside a server that works, dies and comes back.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use forebay_testkit::clock::holds_within;
+use forebay_testkit::server::{Folder, Signal};
+use forebay_testkit::{Client, Gate, Origin, Script, Server, ServerBuilder};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+fn counters(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("counters").args(arguments).output().expect("it was built")
+}
+
+fn file_of(server: &Server) -> PathBuf {
+    server.path(&format!("run/{}.counters", server.address().port()))
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
+}
+
+/// A server with the port of one that has gone.
+fn again(server: &Server) -> Server {
+    server.again().flag("--listen", &server.address().to_string()).start()
+}
+
+/// `counters --watch`, one JSON object for each table.
+struct Watcher {
+    child: Child,
+    tables: Lines<BufReader<ChildStdout>>,
+}
+
+impl Watcher {
+    fn of(file: &Path) -> Watcher {
+        let mut child = Command::new(PROGRAM)
+            .args(["counters", "--watch", "--json", "--interval", "100ms", "--count", "600"])
+            .arg(file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it was built");
+        let tables = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Watcher { child, tables }
+    }
+
+    fn next(&mut self) -> Value {
+        let table = self.tables.next().expect("a table").expect("a text");
+        serde_json::from_str(&table).unwrap_or_else(|_| panic!("no JSON: {table}"))
+    }
+
+    /// The first table of which that holds.
+    fn until(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+        for _ in 0..300 {
+            let table = self.next();
+            if holds(&table) {
+                return table;
+            }
+        }
+        panic!("in 30 seconds not: {what}");
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn watch_sees_load_death_damage_and_the_next_server() {
+    let origin = Origin::echo();
+    let mut server = Server::before(PROGRAM, &origin);
+    let (file, pid) = (file_of(&server), server.id());
+    let mut watcher = Watcher::of(&file);
+    let first = watcher.next();
+    assert_eq!((&first["pid"], &first["is_alive"]), (&pid.into(), &true.into()), "{first}");
+    assert_eq!(first["counters"]["requests_total"], 0);
+    assert!(first.get("per_second").is_none(), "nothing was read before: {first}");
+
+    let mut client = Client::connect(server.address());
+    for _ in 0..5 {
+        client.ask("GET", "/", &[]).expect("served");
+    }
+    let mut rates = 0.0;
+    let all = watcher.until("all requests are counted", |table| {
+        rates += table["per_second"]["requests_total"].as_f64().unwrap_or_default();
+        table["counters"]["requests_total"] == 5
+    });
+    assert!(rates > 5.0, "5 requests within less than a second: {rates}");
+    let turns = &all["counters"]["loop_turn_us"];
+    assert!(turns["count"].as_u64() >= Some(5) && turns["sum"].as_u64() > Some(0), "{turns}");
+    assert_eq!(all["counters"]["origin_first_byte_ms"]["count"], 5, "{all}");
+
+    server.signal(Signal::KILL);
+    assert!(server.wait().is_some_and(|status| !status.success()));
+    let dead = watcher.until("it is dead", |table| table["is_alive"] == false);
+    assert_eq!(dead["counters"]["requests_total"], 5);
+
+    let mut next = again(&server);
+    let found = watcher.until("the next server", |table| table["is_alive"] == true);
+    assert_eq!(found["pid"], next.id());
+    assert_eq!(found["counters"]["requests_total"], 0);
+    assert!(found.get("per_second").is_none(), "its numbers begin anew: {found}");
+    Client::connect(next.address()).ask("GET", "/", &[]).expect("served");
+    watcher.until("its request", |table| table["counters"]["requests_total"] == 1);
+
+    // Another file in its place, of a program that is none of ours.
+    next.stop();
+    let other = server.path("run/other");
+    std::fs::write(&other, "GIF89a").expect("the folder is ours");
+    std::fs::rename(&other, &file).expect("the folder is ours");
+    let mut complaints = BufReader::new(watcher.child.stderr.take().expect("it is piped")).lines();
+    let complaint = complaints.next().expect("a complaint").expect("a text");
+    assert!(
+        complaint.contains(&file.display().to_string())
+            && complaint.contains("is not a counter file")
+            && complaint.ends_with("the file is looked at again"),
+        "{complaint}"
+    );
+    let last = again(&server);
+    watcher.until("the last server", |table| table["pid"] == last.id());
+}
+
+#[test]
+fn a_table_of_a_dead_server_says_so_and_what_is_no_counter_file_is_named() {
+    let origin = Origin::echo();
+    let mut server = Server::before(PROGRAM, &origin);
+    Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
+    let file = file_of(&server);
+    let named = file.display().to_string();
+    let table = || {
+        let output = counters(&[&named]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let text = table();
+    let title = format!("{named}: server {} runs\n", server.id());
+    assert!(text.starts_with(&title), "{text}");
+    assert!(!text.contains("PER SECOND") && !text.contains('\x1b'), "{text}");
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.split([' ', ':']).next() == Some(name));
+        line.unwrap_or_else(|| panic!("no {name}: {text}")).split_whitespace().last()
+    };
+    assert_eq!((row("requests_total"), row("hits_total")), (Some("1"), Some("0")));
+    assert_eq!(row("origin_first_byte_ms"), Some("1"));
+    let bars = text.lines().filter(|line| line.starts_with("  ≤ ") && line.contains('#'));
+    assert!(bars.count() >= 2, "{text}");
+
+    server.signal(Signal::KILL);
+    assert!(server.wait().is_some_and(|status| !status.success()));
+    let title = format!("{named}: server {} is dead, these are its last numbers\n", server.id());
+    let text = table();
+    assert!(text.starts_with(&title), "{text}");
+
+    let whole = std::fs::read(&file).expect("it is ours");
+    let mut damaged = whole.clone();
+    damaged[24] = 0xff;
+    for (bytes, message) in [
+        (&b"something else"[..], "is not a counter file"),
+        (&whole[..whole.len() - 1], "is cut off"),
+        (&damaged, "is damaged: "),
+    ] {
+        std::fs::write(&file, bytes).expect("it is ours");
+        let refused = counters(&["--watch", &named]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0), "{refused:?}");
+        assert!(said.contains(&named) && said.contains(message), "{message}: {said}");
+    }
+}
+
+#[test]
+fn without_a_file_that_of_the_only_server_is_found() {
+    let (origin, folder) = (Origin::echo(), Folder::new());
+    let run = folder.path("forebay");
+    let start = || {
+        let builder = ServerBuilder::new(PROGRAM).origin(&origin);
+        builder.flag("--runtime-dir", &run.display().to_string()).start()
+    };
+    let look = || {
+        let command = &mut Command::new(PROGRAM);
+        let command = command.args(["counters", "--json"]);
+        command.env("XDG_RUNTIME_DIR", folder.path("")).output().expect("it was built")
+    };
+    let refused = |wanted: &[&str]| {
+        let output = look();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{wanted:?} in {said}");
+    };
+    refused(&["no counter file found in", "forebay counters FILE"]);
+    let mut first = start();
+    assert_eq!(json_of(&look())["pid"], first.id());
+    let mut second = start();
+    let names = [&first, &second].map(|server| format!("{}.counters", server.address().port()));
+    refused(&["several servers run", &names[0], &names[1]]);
+    second.stop();
+    assert_eq!(json_of(&look())["pid"], first.id(), "the other one is dead");
+    first.stop();
+    refused(&["no server runs", &names[0], &names[1]]);
+    std::fs::remove_file(run.join(&names[0])).expect("it is ours");
+    let left = json_of(&look());
+    assert_eq!((&left["pid"], &left["is_alive"]), (&second.id().into(), &false.into()));
+    let mode = run.metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "only its owner may look");
+}
+
+#[test]
+fn tables_in_a_pipe_follow_each_other_and_end() {
+    let server = Server::before(PROGRAM, &Origin::echo());
+    let named = file_of(&server).display().to_string();
+    let output = counters(&["--watch", "--count", "3", "--interval", "100ms", &named]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text.matches(": server ").count(), 3, "{text}");
+    assert!(!text.contains('\x1b') && text.contains("PER SECOND"), "{text}");
+    let rates: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("panics_total "))
+        .map(|line| line.split_whitespace().last().unwrap_or_default())
+        .collect();
+    assert_eq!(rates, ["-", "0.0", "0.0"]);
+    let without = counters(&["--count", "3", &named]);
+    assert_eq!(without.status.code(), Some(2), "only --watch has several: {without:?}");
+}
+
+#[test]
+fn the_first_byte_of_an_origin_is_timed_until_it_is_there() {
+    const HELD_MS: u64 = 40;
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let script = if request.nth == 0 { Script::new().wait(&held) } else { Script::new() };
+        script.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: no-store\r\n\r\nx")
+    });
+    let server = Server::before(PROGRAM, &origin);
+    let mut client = Client::connect(server.address());
+    client.send(forebay_testkit::client::request_text("GET", "/slow", &[]));
+    forebay_testkit::eventually("it is asked", || origin.request_count() == 1);
+    assert!(!holds_within(Duration::from_millis(HELD_MS), || false));
+    gate.open();
+    assert_eq!(client.response("GET").expect("served").status, 200);
+    client.ask("GET", "/other", &[]).expect("served");
+    let named = file_of(&server).display().to_string();
+    let table = json_of(&counters(&["--json", &named]));
+    let histogram = &table["counters"]["origin_first_byte_ms"];
+    assert_eq!(histogram["count"], 2, "{histogram}");
+    assert!(histogram["sum"].as_u64() >= Some(HELD_MS), "{histogram}");
+    let buckets = histogram["buckets"].as_array().expect("buckets");
+    let long = buckets.iter().filter(|bucket| bucket["up_to"].as_u64().is_none_or(|to| to > 32));
+    let long: u64 = long.filter_map(|bucket| bucket["count"].as_u64()).sum();
+    assert!(long >= 1, "the first was held: {histogram}");
+}
