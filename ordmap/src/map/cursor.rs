@@ -1,14 +1,13 @@
 //! A cursor holds the entry at which it stands, so that it is there whatever happens to the map.
 //!
-//! It goes on along the nodes as long as the leaf in which it stands, and those above that it
-//! needs, have not been freed; else it looks for the key next to its own. So a change elsewhere in
-//! the map does not touch it.
+//! It goes on along the nodes as long as those on its way are the ones of the tree; else it looks
+//! for the key next to its own. So a change elsewhere in the map does not touch it.
 
 use super::entry::{Entry, NotHeld};
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::Stop;
-use crate::tree::{Advanced, Node, Path, Way};
+use crate::tree::{Advanced, Node, Path, Sought, Way};
 
 /// Stands at an entry of a map, or nowhere.
 #[derive(Debug)]
@@ -135,9 +134,10 @@ impl<'m> Cursor<'m> {
             let Some(path) = reader.tree.descend_to_end(opposite(end))? else {
                 return Ok(None);
             };
-            let leaf = reader.tree.leaf_of(&path)?;
             let entry = enter_at(&reader, &path, opposite(end))?;
-            leaf.settle(Ok(()))?;
+            if !reader.tree.is_current(&path)? {
+                return Err(Stop::Changed.into());
+            }
             Ok(Some((entry, path, epoch)))
         })?;
         Ok(self.stand_at(found))
@@ -182,12 +182,16 @@ fn native_step<'m>(
     way: Way,
 ) -> Result<Option<Entry<'m>>, NotHeld> {
     let leaf = reader.tree.leaf_of(path)?;
-    let entry = match reader.tree.advance(&leaf, path, way)? {
+    let before = *path;
+    let advanced = reader.tree.advance(&leaf, path, way)?;
+    let entry = match advanced {
         Advanced::Within => Some(hold_at(reader, &leaf, path, way, false)?),
         Advanced::Beyond => Some(enter_at(reader, path, way)?),
         Advanced::Nowhere => None,
     };
-    // No key came between while the next one was looked for: it would have replaced the leaf.
+    if !reader.tree.is_adjacent(&before, path, advanced)? {
+        return Err(Stop::Changed.into());
+    }
     leaf.settle(Ok(entry)).map_err(NotHeld::from)
 }
 
@@ -200,11 +204,15 @@ fn find<'m>(
 ) -> Result<Option<(Entry<'m>, Path, u64)>, MapError> {
     reader.read(|| {
         let epoch = reader.epoch();
-        let Some((path, leaf, is_there)) = reader.tree.seek(key, way, may_equal)? else {
+        let Some(sought) = reader.tree.seek(key, way, may_equal)? else {
             return Ok(None);
         };
+        let Sought { before, path, advanced } = sought;
+        let is_there = advanced != Advanced::Nowhere;
         let entry = if is_there { Some(enter_at(reader, &path, way)?) } else { None };
-        leaf.settle(Ok(()))?;
+        if !reader.tree.is_adjacent(&before, &path, advanced)? {
+            return Err(Stop::Changed.into());
+        }
         Ok(entry.map(|entry| (entry, path, epoch)))
     })
 }

@@ -97,6 +97,11 @@ impl Map<'_> {
         let (_guard, writer) = self.begin()?;
         let units = EntryLayout::of(key.len(), value.len()).units();
         let units = Class::taken_units(units) as u64;
+        let budget_units = writer.shard.load(BUDGET) / (UNIT_WORDS * 8) as u64;
+        if budget_units > 0 && units + SPARE_UNITS > budget_units {
+            // Whatever is evicted for it, it would not fit.
+            return Err(MapError::Full);
+        }
         loop {
             let position = writer.look(key)?;
             if !decide(&writer, &position)? {

@@ -156,7 +156,8 @@ impl ChunkWord {
     pub(crate) fn object_at(self, unit: usize) -> Option<(usize, usize)> {
         let number = (self.0 >> CLASS_SHIFT) as u8;
         if number == SPAN {
-            return (unit == 0).then(|| (0, self.span_chunks() * CHUNK_UNITS));
+            let is_whole = (1..=SPAN_CHUNKS_MAX).contains(&self.span_chunks());
+            return (unit == 0 && is_whole).then(|| (0, self.span_chunks() * CHUNK_UNITS));
         }
         let division = DIVISIONS.get(usize::from(number).wrapping_sub(1))?;
         let object = (unit as u32 * division.reciprocal) >> 20;

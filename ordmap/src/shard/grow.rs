@@ -74,10 +74,8 @@ impl Writer<'_> {
         let mut right = image.split_off(middle, low);
         right.retune(view, high)?;
         let right = change.make_node(&right)?;
-        if image.level == 0 && image.count == ITEMS_MAX && index == ITEMS_MAX {
-            // The new item is alone on the right: the old leaf stays as it is.
-            return Ok(Halves { left: old, right, separator });
-        }
+        // Even if the new item is alone on the right: a cursor that stands at the last item of the
+        // old leaf has to find that something came behind it.
         image.retune(view, low)?;
         change.retire(old)?;
         Ok(Halves { left: change.make_node(&image)?, right, separator })

@@ -47,6 +47,17 @@ pub(crate) enum Advanced {
     Nowhere,
 }
 
+/// What lies next to a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought {
+    /// The way to where the key is, or would be.
+    pub(crate) before: Path,
+    /// The way to what lies next to it.
+    pub(crate) path: Path,
+    /// From the one to the other.
+    pub(crate) advanced: Advanced,
+}
+
 /// A tree under its root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree<'a> {
@@ -170,10 +181,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Moves a path by one item; no, if there is none.
-    ///
-    /// `leaf` is where the path ends. Who looks at it once more when it has what it wanted from the
-    /// new place knows that no key came between.
+    /// Moves a path by one item; `leaf` is where it ends. Who has what it wanted from the new place
+    /// asks then by [`is_adjacent`](Tree::is_adjacent) whether a key came between.
     #[inline]
     pub(crate) fn advance(
         self,
@@ -191,15 +200,15 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Moves to the item next to a key, or to its own if that `may_equal`; the first leaf that was
-    /// looked at is a witness as in [`advance`](Tree::advance). None: there is none.
+    /// Moves to the item next to a key, or to its own if that `may_equal`. None: there is nothing.
     pub(crate) fn seek(
         self,
         key: &[u8],
         way: Way,
         may_equal: bool,
-    ) -> Result<Option<(Path, Node<'a>, bool)>, Stop> {
+    ) -> Result<Option<Sought>, Stop> {
         let Some((mut path, spot)) = self.descend(key)? else { return Ok(None) };
+        let before = path;
         let leaf = self.leaf_of(&path)?;
         let is_found = spot.entry.is_some();
         let advanced = match way {
@@ -211,7 +220,39 @@ impl<'a> Tree<'a> {
             }
             _ => self.advance(&leaf, &mut path, way)?,
         };
-        leaf.settle(Ok(Some((path, leaf, advanced != Advanced::Nowhere))))
+        leaf.settle(Ok(Some(Sought { before, path, advanced })))
+    }
+
+    /// Are both ways still those through the tree, or was what lies on them changed, so that a key
+    /// may have come between the items where they end?
+    ///
+    /// What was replaced never comes back: if the second is current and the first still is
+    /// afterwards, both were at one moment.
+    pub(crate) fn is_adjacent(
+        self,
+        before: &Path,
+        after: &Path,
+        advanced: Advanced,
+    ) -> Result<bool, Stop> {
+        let is_after = advanced != Advanced::Beyond || self.is_current(after)?;
+        Ok(is_after && self.is_current(before)?)
+    }
+
+    /// Is this still the way through the tree, node by node? A writer that was stopped may have
+    /// replaced a node and not freed it.
+    pub(crate) fn is_current(self, path: &Path) -> Result<bool, Stop> {
+        let mut named = follow(self.root);
+        for level in 0..path.depth {
+            let (at, index) = path.step(level);
+            if named != at {
+                return Ok(false);
+            }
+            if level + 1 < path.depth {
+                let node = Node::begin(self.view, at, None)?;
+                named = node.settle(node.slot(index))?;
+            }
+        }
+        Ok(true)
     }
 
     fn advance_above(self, path: &mut Path, leaf_level: usize, way: Way) -> Result<Advanced, Stop> {

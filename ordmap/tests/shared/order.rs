@@ -1,6 +1,7 @@
 //! Ranges, prefixes and cursors, up and down.
 
 use forebay_ordmap::key::{join, join_prefix};
+use forebay_ordmap::{MapOptions, OrdConfig, OrdRegion};
 
 use crate::{map, own, region};
 
@@ -96,4 +97,22 @@ fn a_cursor_goes_on_from_what_it_holds() {
         map.remove(&key(number)).unwrap();
     }
     assert_eq!(held.key(), key(50));
+}
+
+/// Nobody else's entries may come behind the last: a region of its own.
+#[test]
+fn a_cursor_at_the_last_entry_finds_what_comes_behind_it() {
+    let region = OrdRegion::anonymous(&OrdConfig::with_bytes(8 << 20)).unwrap();
+    let member = region.join().unwrap();
+    let map = member.map("append", &MapOptions::default()).unwrap();
+    let key = |number: u32| format!("{number:05}").into_bytes();
+    // Leaves and the nodes above them are full at some of these numbers.
+    for number in 0..2_000 {
+        map.insert(&key(2 * number), b"").unwrap();
+        let mut cursor = map.cursor();
+        assert_eq!(cursor.last().unwrap().unwrap().key(), key(2 * number));
+        map.insert(&key(2 * number + 1), b"").unwrap();
+        let next = cursor.next().unwrap().map(|entry| entry.key().to_vec());
+        assert_eq!(next, Some(key(2 * number + 1)));
+    }
 }
