@@ -9,7 +9,7 @@ use super::entry::Entry;
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::{CHUNK_UNITS, UNIT_WORDS};
-use crate::region::Member;
+use crate::region::{MapId, Member};
 use crate::shard::{BUDGET, EVICTED, LEN, LIMBO_COUNT, REPAIRED, SEQUENCE};
 
 /// A map, as one member of its region uses it.
@@ -46,6 +46,12 @@ impl<'m> Map<'m> {
         let shared = member.shared();
         let reader = Reader::new(shared.view(), shared.shard_words(shard), member.row());
         Map { member, reader, shard, lock: shared.shard_lock(shard) }
+    }
+
+    /// Which map of its region it is.
+    #[must_use]
+    pub fn id(&self) -> MapId {
+        MapId(self.shard)
     }
 
     /// A copy of the value of a key.
