@@ -7,9 +7,11 @@ use forebay_shm::{AreaSpec, Dead, JoinError, Participant, Region};
 use forebay_sync::Barrier;
 
 use super::config::{ConfigError, OrdConfig};
+use super::directory;
 use super::member::Member;
 use super::open::{OpenError, OrdRegion, Shared};
 use crate::layout::{AREA_COUNT, Plan, VERSION, kind};
+use crate::map::MapStats;
 
 impl OrdRegion {
     /// The areas that maps of this configuration take in a region of somebody else's, of kinds from
@@ -61,6 +63,13 @@ impl OrdRegion {
     pub unsafe fn guest(&self, participant: &Participant) -> Result<Member, JoinError> {
         // SAFETY: as the contract says.
         unsafe { Member::guest(Arc::clone(&self.shared), participant) }
+    }
+
+    /// What a map holds and takes, for who takes no part; `None`: there is none of this name.
+    #[must_use]
+    pub fn stats_of(&self, name: &str) -> Option<MapStats> {
+        let shard = directory::lookup(&self.shared, name.as_bytes()).ok()??;
+        Some(MapStats::of(&self.shared, shard))
     }
 
     /// For the host's own sweep: takes back what a dead participant held of the maps.

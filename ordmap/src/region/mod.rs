@@ -10,4 +10,5 @@ mod open;
 pub use check::{CheckReport, Finding};
 pub use config::{ConfigError, OrdConfig};
 pub use member::{MapId, MapOptions, Member};
+pub(crate) use open::Shared;
 pub use open::{MapsError, OpenError, OrdRegion};

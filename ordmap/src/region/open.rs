@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_shm::{
-    Area, AreaSpec, BarrierWish, Dead, JoinError, LockError, Opened, Region, RegionError, RegionReader,
-    RegionSpec, RobustLock, SystemFutex,
+    Area, AreaSpec, BarrierWish, Dead, JoinError, LockError, Opened, Region, RegionError,
+    RegionReader, RegionSpec, RobustLock, SystemFutex,
 };
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
