@@ -1,10 +1,14 @@
 //! A thread's part in a region of maps.
 
+use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::time::Duration;
 
-use forebay_shm::{Area, JoinError, Liveness, Participant};
+use forebay_shm::{
+    Area, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock, SystemFutex,
+};
 use forebay_sync::leases::LeaseRow;
 
 use super::directory;
@@ -19,6 +23,8 @@ pub struct Member {
     row: LeaseRow<Area>,
     /// Whose it is: a child that was forked off has copies of everything.
     pid: u32,
+    /// How long it waits for a lock; `None`: as long as it lasts.
+    wait_max: Cell<Option<Duration>>,
 }
 
 /// How a map is to be made.
@@ -43,7 +49,13 @@ impl Member {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
         };
         let pid = std::process::id();
-        Ok(Member { shared, participant: ManuallyDrop::new(participant), row, pid })
+        Ok(Member {
+            shared,
+            participant: ManuallyDrop::new(participant),
+            row,
+            pid,
+            wait_max: Cell::new(None),
+        })
     }
 
     /// The map of this name; made if there is none.
@@ -72,6 +84,14 @@ impl Member {
         shard.map(|shard| Map::new(self, shard)).ok_or(MapsError::NotThere)
     }
 
+    /// How long a change waits for the lock of its map, and the making of a map for that of the
+    /// directory; then they fail with [`MapError::Busy`](crate::MapError::Busy) and nothing has
+    /// changed. `None`, as at first: as long as the owner needs, who may be stopped; who is dead
+    /// is not waited for. Readers wait for nobody.
+    pub fn set_wait_max(&self, wait_max: Option<Duration>) {
+        self.wait_max.set(wait_max);
+    }
+
     /// The names of all maps.
     #[must_use]
     pub fn map_names(&self) -> Vec<Vec<u8>> {
@@ -82,8 +102,15 @@ impl Member {
         &self.shared
     }
 
-    pub(crate) fn participant(&self) -> &Participant {
-        &self.participant
+    /// Takes a lock of the region.
+    pub(crate) fn lock<'a>(
+        &'a self,
+        lock: &'a RobustLock<Area, SystemFutex>,
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, LockError> {
+        match self.wait_max.get() {
+            None => lock.lock(&*self.participant),
+            Some(wait_max) => lock.lock_within(&*self.participant, wait_max),
+        }
     }
 
     pub(crate) fn row(&self) -> &LeaseRow<Area> {

@@ -276,7 +276,10 @@ impl std::error::Error for OpenError {
 
 impl From<LockError> for MapsError {
     fn from(error: LockError) -> MapsError {
-        MapsError::Lock(error)
+        match error {
+            LockError::TimedOut => MapsError::Busy,
+            LockError::AlreadyHeld | LockError::OtherRegion => MapsError::Lock(error),
+        }
     }
 }
 
@@ -291,6 +294,9 @@ pub enum MapsError {
     NotThere,
     /// The directory holds what can not be.
     Damaged,
+    /// Another owner of the directory's lock did not end within
+    /// [the time](crate::Member::set_wait_max).
+    Busy,
     /// The lock of the directory was not taken.
     Lock(LockError),
 }
@@ -302,6 +308,9 @@ impl fmt::Display for MapsError {
             MapsError::TooMany => out.write_str("there are as many maps as there can be"),
             MapsError::NotThere => out.write_str("there is no map of this name"),
             MapsError::Damaged => out.write_str("the directory of maps is damaged"),
+            MapsError::Busy => {
+                out.write_str("another owner of the directory's lock did not end in time")
+            }
             MapsError::Lock(error) => write!(out, "the directory cannot be locked: {error}"),
         }
     }
