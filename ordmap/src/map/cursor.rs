@@ -163,7 +163,7 @@ fn hold_at<'m>(
 ) -> Result<Entry<'m>, NotHeld> {
     let entry = leaf.settle(leaf.slot(path.index()))?;
     reader.tree.prefetch(leaf, path, way, is_entered);
-    let entry = Entry::hold(reader.tree.view, reader.row, entry)?;
+    let entry = Entry::hold(reader, entry)?;
     reader.mark(entry.seen());
     Ok(entry)
 }

@@ -47,7 +47,7 @@ impl Map<'_> {
         expected: Expected<'_>,
         value: &[u8],
     ) -> Result<bool, MapError> {
-        self.put(key, value, |writer, position| is_as_expected(writer, position, expected))
+        self.put(key, value, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
     /// Takes a key out; no, if it was not there.
@@ -64,7 +64,7 @@ impl Map<'_> {
     /// # Errors
     /// [`MapError`].
     pub fn compare_and_remove(&self, key: &[u8], expected: Expected<'_>) -> Result<bool, MapError> {
-        self.take_out(key, |writer, position| is_as_expected(writer, position, expected))
+        self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
     /// Frees what waits and no lease holds; gives the number. Others do so from time to time.
@@ -165,25 +165,26 @@ impl Map<'_> {
         }
         Ok(count > 0)
     }
-}
 
-const EVICTED_AT_ONCE: u32 = 16;
-
-fn is_as_expected(
-    writer: &Writer<'_>,
-    position: &Position,
-    expected: Expected<'_>,
-) -> Result<bool, Halt> {
-    let Some(entry) = position.entry else {
-        return Ok(matches!(expected, Expected::Absent));
-    };
-    match expected {
-        Expected::Absent => Ok(false),
-        Expected::Entry(held) => Ok(held.reference() == entry),
-        Expected::Value(value) => {
-            let seen = writer.tree.view.begin(entry)?;
-            let lengths = Lengths::of(&seen, Kind::Entry)?;
-            Ok(lengths.compare_value(&seen, value).is_eq())
+    fn is_as_expected(
+        &self,
+        writer: &Writer<'_>,
+        position: &Position,
+        expected: Expected<'_>,
+    ) -> Result<bool, Halt> {
+        let Some(entry) = position.entry else {
+            return Ok(matches!(expected, Expected::Absent));
+        };
+        match expected {
+            Expected::Absent => Ok(false),
+            Expected::Entry(held) => Ok(held.is_at(self.reader.data, entry)),
+            Expected::Value(value) => {
+                let seen = writer.tree.view.begin(entry)?;
+                let lengths = Lengths::of(&seen, Kind::Entry)?;
+                Ok(lengths.compare_value(&seen, value).is_eq())
+            }
         }
     }
 }
+
+const EVICTED_AT_ONCE: u32 = 16;

@@ -177,6 +177,10 @@ impl Shared {
         })
     }
 
+    pub(crate) fn data(&self) -> &Area {
+        &self.data
+    }
+
     pub(crate) fn view(&self) -> View<'_> {
         View::new(self.data.all(), self.chunks.all())
     }
