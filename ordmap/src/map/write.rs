@@ -73,7 +73,7 @@ impl Map<'_> {
     /// [`MapError`].
     pub fn reclaim(&self) -> Result<u64, MapError> {
         let (_guard, writer) = self.begin()?;
-        Ok(self.limbo(&writer).reclaim(&self.member.shared().leases)?)
+        Ok(self.reclaim_all(&writer, true)?)
     }
 
     /// Does something under the lock of the shard.
@@ -136,12 +136,25 @@ impl Map<'_> {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
         }
-        self.limbo(&writer).make_room(&shared.leases)?;
+        if self.limbo(&writer).is_due() {
+            self.reclaim_all(&writer, false)?;
+        }
         Ok((guard, writer))
     }
 
     fn limbo<'a>(&self, writer: &Writer<'a>) -> Limbo<'a> {
         Limbo::new(writer.allocator, writer.shard)
+    }
+
+    /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
+    /// unless it `must` be.
+    fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, Halt> {
+        let (limbo, leases) = (self.limbo(writer), &self.member.shared().leases);
+        let freed = limbo.reclaim(leases)?;
+        if limbo.count() == 0 || !self.member.sweep_holders(must) {
+            return Ok(freed);
+        }
+        Ok(freed.saturating_add(limbo.reclaim(leases)?))
     }
 
     fn has_budget(&self, writer: &Writer<'_>, units: u64) -> bool {
@@ -152,10 +165,11 @@ impl Map<'_> {
 
     /// Frees what waits, or evicts something, if the map has a budget.
     fn make_room(&self, writer: &Writer<'_>, spared: Option<Ref>) -> Result<bool, Halt> {
-        if self.limbo(writer).reclaim(&self.member.shared().leases)? > 0 {
+        let has_budget = writer.shard.load(BUDGET) > 0;
+        if self.reclaim_all(writer, !has_budget)? > 0 {
             return Ok(true);
         }
-        if writer.shard.load(BUDGET) == 0 {
+        if !has_budget {
             return Ok(false);
         }
         // Evicting one by one would read all leases for each.

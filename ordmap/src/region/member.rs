@@ -25,7 +25,12 @@ pub struct Member {
     pid: u32,
     /// How long it waits for a lock; `None`: as long as it lasts.
     wait_max: Cell<Option<Duration>>,
+    /// How often something was held by leases since it last looked for dead holders.
+    kept_count: Cell<u32>,
 }
+
+/// Looking for the dead costs a system call for each participant.
+const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
 /// How a map is to be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +43,14 @@ pub struct MapOptions {
 
 impl Member {
     pub(crate) fn join(shared: Arc<Shared>) -> Result<Member, JoinError> {
-        let participant = shared.region.join()?;
+        let participant = match shared.region.join() {
+            // The dead keep no place from the living.
+            Err(JoinError::Full { .. }) => {
+                shared.sweep().map_err(JoinError::Io)?;
+                shared.region.join()?
+            }
+            joined => joined?,
+        };
         let row = participant.id().row;
         // SAFETY:
         // - The row of leases has the number of the participant's row, which it alone has until it
@@ -55,6 +67,7 @@ impl Member {
             row,
             pid,
             wait_max: Cell::new(None),
+            kept_count: Cell::new(0),
         })
     }
 
@@ -90,6 +103,16 @@ impl Member {
     /// is not waited for. Readers wait for nobody.
     pub fn set_wait_max(&self, wait_max: Option<Duration>) {
         self.wait_max.set(wait_max);
+    }
+
+    /// Takes back what dead ones hold, as leases keep something; yes, if there were any. Not each
+    /// time, unless it `must`.
+    pub(crate) fn sweep_holders(&self, must: bool) -> bool {
+        let kept_count = self.kept_count.get() + 1;
+        let is_due = must || kept_count >= KEPT_BETWEEN_SWEEPS;
+        self.kept_count.set(if is_due { 0 } else { kept_count });
+        // If the system refuses, what they hold stays for now.
+        is_due && self.shared.sweep().is_ok_and(|swept| swept > 0)
     }
 
     /// The names of all maps.

@@ -127,13 +127,13 @@ impl OrdRegion {
     /// Takes part, for one thread.
     ///
     /// # Errors
-    /// All places are taken, by the living or by dead ones that nobody has [swept](Self::sweep), or
-    /// the system refuses.
+    /// All places are taken by the living, or the system refuses.
     pub fn join(&self) -> Result<Member, JoinError> {
         Member::join(Arc::clone(&self.shared))
     }
 
-    /// Takes back what dead participants held; gives their number.
+    /// Takes back what dead participants held; gives their number. Who finds no place to join does
+    /// so, too, and from time to time who changes a map.
     ///
     /// # Errors
     /// The system refuses to lock a row.
