@@ -164,7 +164,7 @@ fn hold_at<'m>(
     let entry = leaf.settle(leaf.slot(path.index()))?;
     reader.tree.prefetch(leaf, path, way, is_entered);
     let entry = Entry::hold(reader, entry)?;
-    reader.mark(entry.seen());
+    reader.mark_held(&entry);
     Ok(entry)
 }
 

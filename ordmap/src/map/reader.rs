@@ -6,7 +6,7 @@ use forebay_sync::leases::LeaseRow;
 
 use super::entry::{Entry, NotHeld};
 use crate::error::MapError;
-use crate::object::Stop;
+use crate::object::{Seen, Stop};
 use crate::region::Member;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::Tree;
@@ -70,9 +70,17 @@ impl<'m> Reader<'m> {
 
     /// Notes that an entry was used, once that counts.
     #[inline]
-    pub(super) fn mark(&self, seen: &crate::object::Seen<'_>) {
+    pub(super) fn mark(&self, seen: &Seen<'_>) {
         if self.shard.load(IS_FULL) != 0 {
-            seen.set_used(true);
+            seen.mark(self.row);
+        }
+    }
+
+    /// The same of one that is held.
+    #[inline]
+    pub(super) fn mark_held(&self, entry: &Entry<'_>) {
+        if self.shard.load(IS_FULL) != 0 {
+            entry.seen().set_used(true);
         }
     }
 
@@ -81,7 +89,7 @@ impl<'m> Reader<'m> {
         self.read(|| {
             let Some(hit) = self.tree.find(key)? else { return Ok(None) };
             let entry = Entry::hold(self, hit.entry.reference())?;
-            self.mark(entry.seen());
+            self.mark_held(&entry);
             Ok(Some(entry))
         })
     }
