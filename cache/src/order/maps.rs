@@ -91,6 +91,7 @@ impl Order {
         // SAFETY: as the contract says; nobody joins the maps by themselves.
         let member = unsafe { self.region.guest(participant) };
         let member = member.map_err(|_| MapsError::Damaged)?;
+        member.set_wait_max(Some(WAIT_MAX));
         let keys = member.map(KEYS, &MapOptions::default())?.id();
         let tags = member.map(TAGS, &MapOptions::default())?.id();
         Ok(OrderPart { member, keys, tags })
