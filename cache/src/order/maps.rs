@@ -160,6 +160,11 @@ impl OrderPart {
         Ok(())
     }
 
+    /// Is an entry in a map?
+    pub(crate) fn contains(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
+        self.map(which)?.contains(entry)
+    }
+
     /// Takes one entry out of a map, as it was found there.
     pub(crate) fn remove(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
         self.map(which)?.remove(entry)
