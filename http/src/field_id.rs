@@ -29,7 +29,10 @@ field_ids! {
     Age = "age",
     Authorization = "authorization",
     CacheControl = "cache-control",
+    CacheGroupInvalidation = "cache-group-invalidation",
+    CacheGroups = "cache-groups",
     CacheStatus = "cache-status",
+    CacheTag = "cache-tag",
     Connection = "connection",
     ContentEncoding = "content-encoding",
     ContentLength = "content-length",
@@ -57,6 +60,7 @@ field_ids! {
     ProxyConnection = "proxy-connection",
     Range = "range",
     SetCookie = "set-cookie",
+    SurrogateKey = "surrogate-key",
     Te = "te",
     Trailer = "trailer",
     TransferEncoding = "transfer-encoding",
@@ -66,6 +70,7 @@ field_ids! {
     Warning = "warning",
     XForwardedFor = "x-forwarded-for",
     XForwardedProto = "x-forwarded-proto",
+    Xkey = "xkey",
 }
 
 const _: () = assert!(FieldId::ALL.len() < 64, "a FieldSet has one bit for each");
