@@ -218,6 +218,11 @@ impl FieldSet {
         self.0 & FieldSet::bit(id) != 0
     }
 
+    /// The fields that are in both sets.
+    pub const fn intersection(self, other: FieldSet) -> FieldSet {
+        FieldSet(self.0 & other.0)
+    }
+
     /// Do the two sets share a field?
     pub const fn intersects(self, other: FieldSet) -> bool {
         self.0 & other.0 != 0

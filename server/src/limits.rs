@@ -23,6 +23,13 @@ pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;
 /// Rule files at one place of a configuration: more is a list that belongs in fewer files.
 pub(crate) const RULE_FILES_MAX: usize = 64;
 
+/// Beginnings of keys that one purge or listing by host means: each is a purge of its own, and more
+/// sites for one host are better named.
+pub(crate) const SELECTIONS_MAX: usize = 256;
+
+/// Addresses at one place of a configuration: they are tried one after the other.
+pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
+
 /// Routes are tried one after the other for every request.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 

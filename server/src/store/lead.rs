@@ -155,7 +155,7 @@ impl Errand {
         if !may_stay || !is_permitted {
             return None;
         }
-        let block = stored_lines(&merged, &arrival);
+        let block = stored_lines(&merged, &arrival, &self.route().settings);
         let mut meta =
             StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route().settings));
         meta.body_bytes = stale.meta.body_bytes;
@@ -164,7 +164,7 @@ impl Errand {
 
     async fn keep_or_pass(
         self,
-        answer: Box<OriginAnswer>,
+        mut answer: Box<OriginAnswer>,
         leader: Leader,
         own: oneshot::Sender<Told>,
     ) {
@@ -190,6 +190,7 @@ impl Errand {
                 }
                 let progress = self.asked.course.progress();
                 let detail = unkept.detail;
+                answer.head.block.remove(self.route().settings.hidden_fields());
                 tell(own, Told::Pass { answer, detail, progress });
             }
         }
@@ -205,7 +206,7 @@ impl Errand {
             return Err(Unkept::of(Refused::TooLarge));
         }
         let arrival = arrival(answer);
-        let block = stored_lines(&answer.head.block, &arrival);
+        let block = stored_lines(&answer.head.block, &arrival, &self.route().settings);
         let mut meta = StoredMeta::new(status, &block, &arrival, &rules);
         meta.body_bytes = length;
         let base = self.base(&answer.head.block);
@@ -332,11 +333,13 @@ fn arrival(answer: &OriginAnswer) -> Arrival {
 /// each use, and what other caches did to get this copy is over.
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
-/// The lines as they are stored: without those of the message, and with a Date, which a recipient
-/// adds if the origin sent none (RFC 9110 §6.6.1).
-fn stored_lines(received: &FieldBlock, arrival: &Arrival) -> FieldBlock {
+/// The lines as they are stored: without those of the message and what no client gets, and with a
+/// Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
+fn stored_lines(received: &FieldBlock, arrival: &Arrival, settings: &RouteSettings) -> FieldBlock {
+    let hidden = settings.hidden_fields();
+    let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id);
     let mut block = FieldBlock::new();
-    for field in received.fields().iter().filter(|field| !OF_MESSAGE.contains(field.id)) {
+    for field in received.fields().iter().filter(|field| !is_left_out(field.id)) {
         block.push_field(field);
     }
     if !block.fields().contains(FieldId::Date) {
