@@ -4,6 +4,7 @@
 //! | step | who dies behind it leaves |
 //! |---|---|
 //! | the record is appended | bytes that no word names |
+//! | it is entered in the order | entries that name nothing, until they are swept out |
 //! | its word is published, unchecked | a record that readers miss, until who checks takes it out |
 //! | it is live | a record; perhaps two of its key, until the segment is checked |
 
@@ -47,6 +48,8 @@ pub(crate) enum NotStored {
 pub(crate) struct Put<'a> {
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
+    /// As [`RecordTags`](crate::RecordTags) has them.
+    pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
     /// In pieces, as it came.
     pub(crate) body: &'a [&'a [u8]],
@@ -93,9 +96,13 @@ impl Own {
     /// Stores a record. Its sequence.
     pub(crate) fn put(&self, put: &Put<'_>, queue: Queue) -> Result<u64, NotStored> {
         let appended = self.append(put, queue)?;
-        if self.publish(put, &appended) {
+        let entered = self.enter(put, &appended)?;
+        let is_live = self.publish(put, &appended);
+        drop(entered);
+        if is_live {
             return Ok(appended.sequence);
         }
+        self.unenter(put, &appended);
         Err(NotStored::Outdated)
     }
 
@@ -110,7 +117,7 @@ impl Own {
             response_time: put.times.response_time,
             marks: Marks::stale_from(put.times.stale_from),
             key: put.key,
-            tags: &[],
+            tags: put.tags,
             head: put.head,
             body: put.body,
         };
@@ -163,7 +170,7 @@ impl Own {
         };
         crash_point!("store.unchecked");
         let purged =
-            self.shared.purges.check(put.purge_noted, |purge| purge.matches_key(put.primary));
+            self.shared.purges.check(put.purge_noted, |purge| purge.matches(put.primary, put.tags));
         if purged == Verdict::Purged {
             if self.index.withdraw(unchecked) {
                 appended.give_up(&self.shared);

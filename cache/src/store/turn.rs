@@ -47,7 +47,7 @@ impl Own {
             return true;
         }
         if !self.is_due.get() && !self.sees_waiting.get() {
-            return self.verify_slice();
+            return self.verify_slice() || self.tidy_slice();
         }
         match self.reclaim_slice(now) {
             Slice::More => true,

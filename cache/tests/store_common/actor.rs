@@ -137,7 +137,7 @@ impl<W: Words> Actor<W> {
         if let forebay_cache::Join::Leader(leader, _) = joined {
             let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
             let times = Times { response_time: START as u32, stale_from: START + 5000 };
-            leader.validated(&label.head(), times);
+            leader.validated(&label.head(), times, None);
         }
         Ok(())
     }

@@ -351,7 +351,7 @@ impl<'a> Play<'a> {
         }
         let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
         let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
-        leader.validated(&label.head(), times);
+        leader.validated(&label.head(), times, None);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
             return Err("not validated".to_owned());

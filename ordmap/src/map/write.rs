@@ -130,7 +130,7 @@ impl Map<'_> {
     /// Locks the shard, and repairs what a dead owner has left.
     fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
         let shared = self.member.shared();
-        let mut guard = self.lock.lock(self.member.participant())?;
+        let mut guard = self.lock.lock(self.member.deputy())?;
         let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
         if guard.must_repair() {
             repair(writer.allocator, writer.shard)?;

@@ -1,10 +1,9 @@
 //! A thread's part in a region of maps.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use forebay_shm::{Area, JoinError, Liveness, Participant};
+use forebay_shm::{Area, Deputy, JoinError, Liveness, Participant};
 use forebay_sync::leases::LeaseRow;
 
 use super::directory;
@@ -15,7 +14,9 @@ use crate::map::Map;
 /// time. What it lends ends before it does.
 pub struct Member {
     shared: Arc<Shared>,
-    participant: ManuallyDrop<Participant>,
+    /// Nothing, if somebody else's participant is who takes part.
+    participant: Option<Participant>,
+    deputy: Deputy,
     row: LeaseRow<Area>,
     /// Whose it is: a child that was forked off has copies of everything.
     pid: u32,
@@ -30,6 +31,10 @@ pub struct MapOptions {
     pub budget_bytes: Option<u64>,
 }
 
+/// Which map of a region it is: the same number for all members, as long as the map is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapId(pub(crate) usize);
+
 impl Member {
     pub(crate) fn join(shared: Arc<Shared>) -> Result<Member, JoinError> {
         let participant = shared.region.join()?;
@@ -42,8 +47,35 @@ impl Member {
         let Some(row) = row else {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
         };
-        let pid = std::process::id();
-        Ok(Member { shared, participant: ManuallyDrop::new(participant), row, pid })
+        Ok(Member::of(shared, row, participant.deputy(), Some(participant)))
+    }
+
+    /// Takes part in the name of a participant of the region that the maps lie in.
+    ///
+    /// # Safety
+    /// - The participant is one of that region, and stays in it until the member is dropped.
+    /// - It has no other member.
+    pub(super) unsafe fn guest(
+        shared: Arc<Shared>,
+        participant: &Participant,
+    ) -> Result<Member, JoinError> {
+        // SAFETY:
+        // - The participant alone has the row, as long as this member lives (contract).
+        // - As in `join`.
+        let row = unsafe { shared.leases.row(participant.id().row as usize) };
+        let Some(row) = row else {
+            return Err(JoinError::Full { participants_max: shared.config.participants_max });
+        };
+        Ok(Member::of(shared, row, participant.deputy(), None))
+    }
+
+    fn of(
+        shared: Arc<Shared>,
+        row: LeaseRow<Area>,
+        deputy: Deputy,
+        participant: Option<Participant>,
+    ) -> Member {
+        Member { shared, participant, deputy, row, pid: std::process::id() }
     }
 
     /// The map of this name; made if there is none.
@@ -72,6 +104,16 @@ impl Member {
         shard.map(|shard| Map::new(self, shard)).ok_or(MapsError::NotThere)
     }
 
+    /// The map that another member of this region calls its [own](Map::id), without looking for
+    /// its name.
+    ///
+    /// # Errors
+    /// [`MapsError::NotThere`]: the number is one of another region.
+    pub fn map_of(&self, id: MapId) -> Result<Map<'_>, MapsError> {
+        let is_there = id.0 < self.shared.config.maps_max as usize;
+        is_there.then(|| Map::new(self, id.0)).ok_or(MapsError::NotThere)
+    }
+
     /// The names of all maps.
     #[must_use]
     pub fn map_names(&self) -> Vec<Vec<u8>> {
@@ -82,8 +124,9 @@ impl Member {
         &self.shared
     }
 
-    pub(crate) fn participant(&self) -> &Participant {
-        &self.participant
+    /// In whose name locks are taken.
+    pub(crate) fn deputy(&self) -> &Deputy {
+        &self.deputy
     }
 
     pub(crate) fn row(&self) -> &LeaseRow<Area> {
@@ -93,8 +136,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // SAFETY: it is taken here and never again, since this value is gone afterwards.
-        let participant = unsafe { ManuallyDrop::take(&mut self.participant) };
+        let participant = self.participant.take();
         if self.pid != std::process::id() {
             return;
         }
@@ -102,13 +144,13 @@ impl Drop for Member {
         // - What was lent borrows this member, so nobody reads it any more: entries that were
         //   forgotten left their leases, and nothing else.
         // - The row is still ours.
-        unsafe { self.shared.leases.clear_row(participant.id().row as usize) };
-        participant.leave();
+        unsafe { self.shared.leases.clear_row(self.deputy.id().row as usize) };
+        participant.map(Participant::leave);
     }
 }
 
 impl fmt::Debug for Member {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Member").field("id", &self.participant.id()).finish_non_exhaustive()
+        out.debug_struct("Member").field("id", &self.deputy.id()).finish_non_exhaustive()
     }
 }

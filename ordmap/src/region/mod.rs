@@ -3,10 +3,12 @@
 mod check;
 mod config;
 mod directory;
+mod guest;
 mod member;
 mod open;
 
 pub use check::{CheckReport, Finding};
 pub use config::{ConfigError, OrdConfig};
-pub use member::{MapOptions, Member};
+pub use member::{MapId, MapOptions, Member};
+pub(crate) use open::Shared;
 pub use open::{MapsError, OpenError, OrdRegion};
