@@ -223,6 +223,11 @@ impl FieldSet {
         FieldSet(self.0 & other.0)
     }
 
+    /// The fields that are in one of the sets or in both.
+    pub const fn union(self, other: FieldSet) -> FieldSet {
+        FieldSet(self.0 | other.0)
+    }
+
     /// Do the two sets share a field?
     pub const fn intersects(self, other: FieldSet) -> bool {
         self.0 & other.0 != 0

@@ -22,7 +22,7 @@ type Beginnings = Result<Vec<Vec<u8>>, &'static str>;
 pub(crate) fn site_beginnings(config: &Config, site: Option<&str>) -> Beginnings {
     match site {
         None => Ok(vec![Vec::new()]),
-        Some(name) => Ok(vec![site_key(&named(config, name)?.name)]),
+        Some(name) => Ok(vec![site_beginning(&named(config, name)?.name)]),
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn host_beginnings(config: &Config, host: &str, site: Option<&str>) -
     let sites = sites(config, &pattern, site)?;
     let beginnings = sites.iter().flat_map(|site| {
         endings.iter().map(|ending| {
-            let mut key = site_key(&site.name);
+            let mut key = site_beginning(&site.name);
             key.extend_from_slice(b"http\0");
             key.extend_from_slice(ending);
             key
@@ -72,7 +72,8 @@ fn limited(mut beginnings: Vec<Vec<u8>>) -> Beginnings {
     Ok(beginnings)
 }
 
-fn site_key(name: &str) -> Vec<u8> {
+/// What the keys of all responses of a site begin with.
+pub(crate) fn site_beginning(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
 }
 

@@ -197,7 +197,7 @@ async fn pass(
 ) -> Result<Answered, Broken> {
     cache.fwd_status = Some(answer.received_status);
     if let Some(target) = &own.target {
-        target.invalidate(&client.worker, own.place.site, &answer).await;
+        target.invalidate(&client.worker, own.place, &answer).await;
     }
     if let Some(key) = &own.shared_key {
         notice_storable(&client.worker, own.place, &own.asked, key, &answer);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use forebay_cache::{Base, Leader, Refused, Times};
+use forebay_cache::{Base, Leader, RecordTags, Refused, TagsError, Times};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HOP_BY_HOP;
@@ -17,9 +17,11 @@ use forebay_rules::ast::{Control, Hook};
 use tokio::sync::oneshot;
 
 use super::fill::fill;
+use super::tags::Tagged;
 use crate::clock;
 use crate::config::{Config, Route, RouteNumber, RouteSettings};
 use crate::counters::Counter;
+use crate::events::Event;
 use crate::fault::Fault;
 use crate::fetch::{
     Asked, CONDITIONS, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, REWRITTEN, exchange,
@@ -61,7 +63,7 @@ pub(super) async fn lead(errand: Errand, leader: Leader, own: oneshot::Sender<To
         }
         Ok(Fetched::Confirmed(update)) => {
             errand.worker.count(Counter::Validated);
-            leader.validated(&update.head, update.times, None);
+            leader.validated(&update.head, update.times, update.tags.as_ref());
             errand.worker.has_stored();
             tell(own, Told::Follow { fwd_status: 304, progress: errand.asked.course.progress() });
         }
@@ -83,6 +85,8 @@ enum Fetched {
 /// What a 304 makes of the stored head.
 struct Update {
     head: Vec<u8>,
+    /// Others than it has.
+    tags: Option<RecordTags>,
     times: Times,
 }
 
@@ -159,7 +163,11 @@ impl Errand {
         let mut meta =
             StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route().settings));
         meta.body_bytes = stale.meta.body_bytes;
-        Some(Update { head: stored_head(&meta, &block), times: times(&meta) })
+        let tagged = Tagged::renewed(stale, update, &self.route().settings).ok()?;
+        let fields = tagged.as_ref().map_or(stale.meta.tag_fields(), |tagged| tagged.fields);
+        meta.set_tag_fields(fields);
+        let tags = tagged.map(|tagged| tagged.tags);
+        Some(Update { head: stored_head(&meta, &block), tags, times: times(&meta) })
     }
 
     async fn keep_or_pass(
@@ -171,6 +179,10 @@ impl Errand {
         let begun = match self.storable(&answer) {
             Ok(kept) => leader
                 .begin(&kept.head, kept.base, answer.head.content_length, kept.times)
+                .map(|mut filling| {
+                    filling.tag(kept.tags);
+                    filling
+                })
                 .map_err(|(leader, refused)| (leader, Unkept::of(refused))),
             Err(unkept) => Err((leader, unkept)),
         };
@@ -201,6 +213,8 @@ impl Errand {
         permitted_by_rules(&self.ruling(), &answer.head.block)?;
         let rules = rules(&self.route().settings);
         check(&self.asked, status, &answer.head.block, &rules)?;
+        let tagged = Tagged::of(answer.head.block.fields(), &self.route().settings)
+            .map_err(|error| self.unkept_for_tags(error, status))?;
         let length = answer.head.content_length;
         if length.is_some_and(|length| length > self.route().settings.object_bytes_max) {
             return Err(Unkept::of(Refused::TooLarge));
@@ -209,8 +223,18 @@ impl Errand {
         let block = stored_lines(&answer.head.block, &arrival, &self.route().settings);
         let mut meta = StoredMeta::new(status, &block, &arrival, &rules);
         meta.body_bytes = length;
+        meta.set_tag_fields(tagged.fields);
         let base = self.base(&answer.head.block);
-        Ok(Kept { head: stored_head(&meta, &block), base, times: times(&meta) })
+        let (head, times) = (stored_head(&meta, &block), times(&meta));
+        Ok(Kept { head, tags: tagged.tags, base, times })
+    }
+
+    fn unkept_for_tags(&self, error: TagsError, status: u16) -> Unkept {
+        let (site, _) = self.config.sites.place(self.number);
+        let path = self.asked.path_query().escape_ascii();
+        self.worker.count(Counter::TagsRefused);
+        self.worker.event(Event::TagsRefused, &format_args!("{} {path}: {error}", site.name));
+        Unkept { detail: "tags", lasts: status < 400 }
     }
 
     /// By what the answer varies, and what of it this request asked for.
@@ -227,6 +251,7 @@ impl Errand {
 /// What of a storable answer is stored beside its body.
 struct Kept {
     head: Vec<u8>,
+    tags: RecordTags,
     base: Option<Base>,
     times: Times,
 }
@@ -319,8 +344,10 @@ pub(crate) fn notice_storable(
     key: &[u8],
     answer: &OriginAnswer,
 ) {
-    let rules = rules(&place.route.settings);
-    if check(asked, answer.head.status, &answer.head.block, &rules).is_ok() {
+    let settings = &place.route.settings;
+    let block = &answer.head.block;
+    let is_storable = check(asked, answer.head.status, block, &rules(settings)).is_ok();
+    if is_storable && Tagged::of(block.fields(), settings).is_ok() {
         worker.store.forget_declined(key);
     }
 }
