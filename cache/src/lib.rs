@@ -60,8 +60,9 @@ pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refu
 #[cfg(not(loom))]
 pub use store::{
     ConfigError, Filling, Found, FoundBase, Join, Known, Leader, Lent, LentIsLost, ListedResource,
-    LongBody, Lookup, Named, OpenError, OrderDamaged, Phases, PurgeBusy, Purged, Reading,
-    Selection, Stats, Store, StoreConfig, StoreWorker, StoredBody, Tag, Times, Walked, Weighed,
+    LongBody, Lookup, Named, OpenError, OrderDamaged, OrderReport, Phases, PurgeBusy, Purged,
+    Reading, Selection, Stats, Store, StoreConfig, StoreWorker, StoredBody, Tag, Times, Walked,
+    Weighed,
 };
 #[cfg(not(loom))]
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};

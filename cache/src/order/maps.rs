@@ -91,6 +91,7 @@ impl Order {
         // SAFETY: as the contract says; nobody joins the maps by themselves.
         let member = unsafe { self.region.guest(participant) };
         let member = member.map_err(|_| MapsError::Damaged)?;
+        member.set_wait_max(Some(WAIT_MAX));
         let keys = member.map(KEYS, &MapOptions::default())?.id();
         let tags = member.map(TAGS, &MapOptions::default())?.id();
         Ok(OrderPart { member, keys, tags })
@@ -157,6 +158,11 @@ impl OrderPart {
             }
         }
         Ok(())
+    }
+
+    /// Is an entry in a map?
+    pub(crate) fn contains(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
+        self.map(which)?.contains(entry)
     }
 
     /// Takes one entry out of a map, as it was found there.

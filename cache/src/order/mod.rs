@@ -35,7 +35,7 @@ mod rows;
 mod tests;
 mod walk;
 
-pub(crate) use entry::{KEY_BYTES_MAX, Ordered, split_key_entry, split_tag_entry};
+pub(crate) use entry::{KEY_BYTES_MAX, Ordered, key_entry, split_key_entry, split_tag_entry};
 pub(crate) use maps::{Order, OrderPart, Which, areas, config};
 pub(crate) use rows::Entering;
 pub(crate) use walk::Walk;

@@ -4,7 +4,7 @@
 use forebay_ordmap::MapError;
 use forebay_shm::crash_point;
 
-use super::put::{Appended, NotStored, Put};
+use super::put::{NotStored, Put};
 use super::reach::Orphans;
 use super::stats::Events;
 use super::variants::split_variant_key;
@@ -24,15 +24,37 @@ pub(crate) struct OwnedOrdered {
     tags: Box<[u8]>,
 }
 
-/// A record is entered, and about to be published. Dropped when it is, or never will be.
-#[must_use = "its entries are swept out"]
+/// A record has a sequence and is entered in the order. When this is dropped its word is published,
+/// or never will be; then its entries leave.
+#[must_use = "its entries leave"]
 pub(crate) struct Entered<'o> {
     own: &'o Own,
+    sequence: u64,
+    /// What is to leave.
+    ordered: Option<Ordered<'o>>,
+}
+
+impl Entered<'_> {
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The record is published. Its sequence.
+    pub(crate) fn stays(mut self) -> u64 {
+        let is_entered = self.ordered.take().is_some();
+        if is_entered {
+            self.own.shared.entering.end(self.own.part.row());
+        }
+        self.sequence
+    }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.own.shared.entering.end(self.own.part.row());
+        if let Some(ordered) = self.ordered.take() {
+            self.own.leave_order(&ordered);
+            self.own.shared.entering.end(self.own.part.row());
+        }
     }
 }
 
@@ -65,51 +87,42 @@ pub(crate) fn place_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
     }
 }
 
-impl Put<'_> {
-    fn ordered(&self, sequence: u64) -> Option<Ordered<'_>> {
+impl<'a> Put<'a> {
+    /// What of it will be in the order.
+    fn ordered(&self, sequence: u64) -> Option<Ordered<'a>> {
         let (primary, has_key) = place_of(self.kind, self.key)?;
-        Some(Ordered { primary, has_key, sequence, tags: self.tags })
+        let ordered = Ordered { primary, has_key, sequence, tags: self.tags };
+        (!ordered.is_nowhere()).then_some(ordered)
     }
 }
 
 impl Own {
-    /// Enters a record that was appended, before its word is published. If there is no room in the
-    /// order some records leave, as if there were none in memory.
-    pub(crate) fn enter(
-        &self,
-        put: &Put<'_>,
-        appended: &Appended,
-    ) -> Result<Option<Entered<'_>>, NotStored> {
-        let Some(ordered) = put.ordered(appended.sequence).filter(|o| !o.is_nowhere()) else {
-            return Ok(None);
+    /// Gives a record a sequence, and enters it, before it is appended: then nothing else may be
+    /// appended before its word is published. If there is no room in the order some records leave,
+    /// as if there were none in memory.
+    pub(crate) fn enter<'o>(&'o self, put: &Put<'o>) -> Result<Entered<'o>, NotStored> {
+        let sequence = self.shared.next_sequence();
+        let ordered = put.ordered(sequence);
+        let entered = Entered { own: self, sequence, ordered };
+        let Some(ordered) = ordered else {
+            return Ok(entered);
         };
+        self.shared.entering.begin(self.part.row(), sequence);
         if ordered.primary.len() > KEY_BYTES_MAX {
-            appended.give_up(&self.shared);
             return Err(NotStored::TooLarge);
         }
-        self.shared.entering.begin(self.part.row(), appended.sequence);
-        let entered = Entered { own: self };
         for _ in 0..ATTEMPTS_MAX {
             match self.order.enter(&ordered) {
                 Ok(()) => {
                     crash_point!("store.entered");
-                    return Ok(Some(entered));
+                    return Ok(entered);
                 }
                 Err(MapError::Full) if self.make_room_in_order() => {}
                 Err(_) => break,
             }
         }
         Events::one(&self.shared.events.order_refused);
-        appended.give_up(&self.shared);
-        self.leave_order(&ordered);
         Err(NotStored::NoRoom)
-    }
-
-    /// The record was not published: its entries leave.
-    pub(crate) fn unenter(&self, put: &Put<'_>, appended: &Appended) {
-        if let Some(ordered) = put.ordered(appended.sequence).filter(|o| !o.is_nowhere()) {
-            self.leave_order(&ordered);
-        }
     }
 
     /// Takes what named a record out of the order, now that the index does not name it any more.

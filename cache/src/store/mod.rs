@@ -44,6 +44,7 @@ mod turn;
 pub(crate) mod variants;
 mod worker;
 
+pub use check::OrderReport;
 pub use config::{ConfigError, OpenError, StoreConfig};
 pub use fill::{Filling, Join, Leader};
 pub use lend::{Lent, LentIsLost, Reading, Tag};

@@ -1,10 +1,10 @@
-//! Storing: a record is appended to an open segment, then its word is published, checked against
+//! Storing: a record is entered in the order and appended to an open segment, then its word is published, checked against
 //! purges, and made live.
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|
-//! | the record is appended | bytes that no word names |
 //! | it is entered in the order | entries that name nothing, until they are swept out |
+//! | the record is appended | bytes that no word names |
 //! | its word is published, unchecked | a record that readers miss, until who checks takes it out |
 //! | it is live | a record; perhaps two of its key, until the segment is checked |
 
@@ -95,21 +95,22 @@ impl Appended {
 impl Own {
     /// Stores a record. Its sequence.
     pub(crate) fn put(&self, put: &Put<'_>, queue: Queue) -> Result<u64, NotStored> {
-        let appended = self.append(put, queue)?;
-        let entered = self.enter(put, &appended)?;
-        let is_live = self.publish(put, &appended);
-        drop(entered);
-        if is_live {
-            return Ok(appended.sequence);
+        let entered = self.enter(put)?;
+        let appended = self.append(put, entered.sequence(), queue)?;
+        if self.publish(put, &appended) {
+            return Ok(entered.stays());
         }
-        self.unenter(put, &appended);
         Err(NotStored::Outdated)
     }
 
-    /// Appends a record with a sequence of its own, without a word. Its bytes count as live: who
-    /// does not publish it counts them dead.
-    pub(crate) fn append(&self, put: &Put<'_>, queue: Queue) -> Result<Appended, NotStored> {
-        let sequence = self.shared.next_sequence();
+    /// Appends a record, without a word. Its bytes count as live: who does not publish it counts
+    /// them dead.
+    pub(crate) fn append(
+        &self,
+        put: &Put<'_>,
+        sequence: u64,
+        queue: Queue,
+    ) -> Result<Appended, NotStored> {
         let record = NewRecord {
             kind: put.kind,
             sequence,

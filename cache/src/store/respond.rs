@@ -307,25 +307,21 @@ impl Own {
         if purges.is_newer(new.purge_noted, matches) {
             return None;
         }
-        let appended = self.append(&put, Queue::Main).ok()?;
-        let entered = self.enter(&put, &appended).ok()?;
+        let entered = self.enter(&put).ok()?;
+        let appended = self.append(&put, entered.sequence(), Queue::Main).ok()?;
         if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
-            drop(entered);
             appended.give_up(&self.shared);
-            self.unenter(&put, &appended);
             return None;
         }
         crash_point!("store.replacing");
         let key = self.key(record.key());
-        let is_there = self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index());
-        drop(entered);
-        if is_there {
+        if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
             self.reach().keep_orphans_of(record);
-        } else {
-            self.unenter(&put, &appended);
+            self.demote_orphans();
+            return Some(entered.stays());
         }
         self.demote_orphans();
-        is_there.then_some(appended.sequence)
+        None
     }
 
     /// The record of a key, or of one of its variants, and where its head begins.

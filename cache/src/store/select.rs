@@ -210,10 +210,24 @@ impl Own {
         walked: &mut Walked,
     ) {
         let mut variants = BTreeSet::new();
+        let base = self.look(primary).map(|found| found.record().header.sequence);
         self.purge_record(primary, selection, is_soft, walked, &mut variants);
         for key in &variants {
             self.purge_record(key, selection, is_soft, walked, &mut BTreeSet::new());
         }
+        if !variants.is_empty() && !variants.iter().any(|key| self.look(key).is_some()) {
+            self.drop_empty_base(primary, base);
+        }
+    }
+
+    /// Takes a base out that names nothing any more, unless something was named meanwhile.
+    fn drop_empty_base(&self, primary: &[u8], sequence: Option<u64>) {
+        self.index.remove_if(&self.pins, &self.key(primary), |hit| {
+            let record = self.reach().record(hit.at());
+            record.is_some_and(|record| {
+                record.header.kind == Kind::Base && Some(record.header.sequence) == sequence
+            })
+        });
     }
 
     /// The record of a key, in whatever state: who publishes it may have looked for purges before.

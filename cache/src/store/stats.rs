@@ -337,7 +337,7 @@ mod tests {
             purge_noted: 0,
             primary: key,
         };
-        worker.own.append(&put, Queue::Small).unwrap();
+        worker.own.append(&put, 1, Queue::Small).unwrap();
         assert_eq!(over(), 0);
         let table = store.shared.segments.table();
         let open = table.which(|state| state.phase == Phase::Open).next().unwrap();

@@ -41,10 +41,16 @@ impl Own {
         goes_on
     }
 
+    /// Is something left, and nobody of this process at it but perhaps this thread?
+    pub(super) fn must_tidy(&self) -> bool {
+        let word = |number| self.shared.store.word(number).load(Relaxed);
+        let is_other_at_it = self.shared.is_tidying.load(Relaxed) && self.tidied.borrow().is_none();
+        word(word::LEFT) != word(word::TIDIED) && !is_other_at_it
+    }
+
     fn begin_tidying(&self) -> Option<Tidying> {
+        let begins = self.must_tidy() && !self.shared.is_tidying.swap(true, Relaxed);
         let left = self.shared.store.word(word::LEFT).load(Relaxed);
-        let is_due = left != self.shared.store.word(word::TIDIED).load(Relaxed);
-        let begins = is_due && !self.shared.is_tidying.swap(true, Relaxed);
         begins.then(|| Tidying { left, which: Which::Keys, behind: Vec::new() })
     }
 
@@ -76,7 +82,7 @@ impl Own {
 
     /// Does an entry name nothing, and never will? The rows are read before the index: see
     /// [`order`](crate::order).
-    fn is_left_over(&self, which: Which, entry: &[u8]) -> bool {
+    pub(super) fn is_left_over(&self, which: Which, entry: &[u8]) -> bool {
         let split = match which {
             Which::Keys => split_key_entry(entry),
             Which::Tags => split_tag_entry(entry),

@@ -54,7 +54,7 @@ impl Own {
             Slice::Enough => {
                 self.is_due.set(false);
                 self.sees_waiting.set(self.waiting_count() > 0);
-                self.verified.get().is_some()
+                self.verified.get().is_some() || self.must_tidy()
             }
             Slice::Busy | Slice::Nothing => false,
         }

@@ -163,8 +163,8 @@ fn hold_at<'m>(
 ) -> Result<Entry<'m>, NotHeld> {
     let entry = leaf.settle(leaf.slot(path.index()))?;
     reader.tree.prefetch(leaf, path, way, is_entered);
-    let entry = Entry::hold(reader.tree.view, reader.row, entry)?;
-    reader.mark(entry.seen());
+    let entry = Entry::hold(reader, entry)?;
+    reader.mark_held(&entry);
     Ok(entry)
 }
 

@@ -6,7 +6,8 @@ use forebay_sync::leases::LeaseRow;
 
 use super::entry::{Entry, NotHeld};
 use crate::error::MapError;
-use crate::object::Stop;
+use crate::object::{Seen, Stop};
+use crate::region::Member;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::Tree;
 
@@ -19,15 +20,16 @@ pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) row: &'m LeaseRow<Area>,
+    /// Where the objects lie.
+    pub(super) data: &'m Area,
 }
 
 impl<'m> Reader<'m> {
-    pub(super) fn new(
-        view: crate::object::View<'m>,
-        shard: ShardWords<'m>,
-        row: &'m LeaseRow<Area>,
-    ) -> Reader<'m> {
-        Reader { tree: Tree { view, root: shard.word(ROOT) }, shard, row }
+    pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
+        let shared = member.shared();
+        let (shard, row, data) = (shared.shard_words(shard), member.row(), shared.data());
+        let tree = Tree { view: shared.view(), root: shard.word(ROOT) };
+        Reader { tree, shard, row, data }
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -68,9 +70,17 @@ impl<'m> Reader<'m> {
 
     /// Notes that an entry was used, once that counts.
     #[inline]
-    pub(super) fn mark(&self, seen: &crate::object::Seen<'_>) {
+    pub(super) fn mark(&self, seen: &Seen<'_>) {
         if self.shard.load(IS_FULL) != 0 {
-            seen.set_used(true);
+            seen.mark(self.row);
+        }
+    }
+
+    /// The same of one that is held.
+    #[inline]
+    pub(super) fn mark_held(&self, entry: &Entry<'_>) {
+        if self.shard.load(IS_FULL) != 0 {
+            entry.seen().set_used(true);
         }
     }
 
@@ -78,8 +88,8 @@ impl<'m> Reader<'m> {
     pub(super) fn hold(&self, key: &[u8]) -> Result<Option<Entry<'m>>, MapError> {
         self.read(|| {
             let Some(hit) = self.tree.find(key)? else { return Ok(None) };
-            let entry = Entry::hold(self.tree.view, self.row, hit.entry.reference())?;
-            self.mark(entry.seen());
+            let entry = Entry::hold(self, hit.entry.reference())?;
+            self.mark_held(&entry);
             Ok(Some(entry))
         })
     }

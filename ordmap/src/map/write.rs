@@ -47,7 +47,7 @@ impl Map<'_> {
         expected: Expected<'_>,
         value: &[u8],
     ) -> Result<bool, MapError> {
-        self.put(key, value, |writer, position| is_as_expected(writer, position, expected))
+        self.put(key, value, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
     /// Takes a key out; no, if it was not there.
@@ -64,7 +64,7 @@ impl Map<'_> {
     /// # Errors
     /// [`MapError`].
     pub fn compare_and_remove(&self, key: &[u8], expected: Expected<'_>) -> Result<bool, MapError> {
-        self.take_out(key, |writer, position| is_as_expected(writer, position, expected))
+        self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
     /// Frees what waits and no lease holds; gives the number. Others do so from time to time.
@@ -73,7 +73,7 @@ impl Map<'_> {
     /// [`MapError`].
     pub fn reclaim(&self) -> Result<u64, MapError> {
         let (_guard, writer) = self.begin()?;
-        Ok(self.limbo(&writer).reclaim(&self.member.shared().leases)?)
+        Ok(self.reclaim_all(&writer, true)?)
     }
 
     /// Does something under the lock of the shard.
@@ -130,18 +130,31 @@ impl Map<'_> {
     /// Locks the shard, and repairs what a dead owner has left.
     fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
         let shared = self.member.shared();
-        let mut guard = self.lock.lock(self.member.deputy())?;
+        let mut guard = self.member.lock(&self.lock)?;
         let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
         if guard.must_repair() {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
         }
-        self.limbo(&writer).make_room(&shared.leases)?;
+        if self.limbo(&writer).is_due() {
+            self.reclaim_all(&writer, false)?;
+        }
         Ok((guard, writer))
     }
 
     fn limbo<'a>(&self, writer: &Writer<'a>) -> Limbo<'a> {
         Limbo::new(writer.allocator, writer.shard)
+    }
+
+    /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
+    /// unless it `must` be.
+    fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, Halt> {
+        let (limbo, leases) = (self.limbo(writer), &self.member.shared().leases);
+        let freed = limbo.reclaim(leases)?;
+        if limbo.count() == 0 || !self.member.sweep_holders(must) {
+            return Ok(freed);
+        }
+        Ok(freed.saturating_add(limbo.reclaim(leases)?))
     }
 
     fn has_budget(&self, writer: &Writer<'_>, units: u64) -> bool {
@@ -152,10 +165,11 @@ impl Map<'_> {
 
     /// Frees what waits, or evicts something, if the map has a budget.
     fn make_room(&self, writer: &Writer<'_>, spared: Option<Ref>) -> Result<bool, Halt> {
-        if self.limbo(writer).reclaim(&self.member.shared().leases)? > 0 {
+        let has_budget = writer.shard.load(BUDGET) > 0;
+        if self.reclaim_all(writer, !has_budget)? > 0 {
             return Ok(true);
         }
-        if writer.shard.load(BUDGET) == 0 {
+        if !has_budget {
             return Ok(false);
         }
         // Evicting one by one would read all leases for each.
@@ -165,25 +179,26 @@ impl Map<'_> {
         }
         Ok(count > 0)
     }
-}
 
-const EVICTED_AT_ONCE: u32 = 16;
-
-fn is_as_expected(
-    writer: &Writer<'_>,
-    position: &Position,
-    expected: Expected<'_>,
-) -> Result<bool, Halt> {
-    let Some(entry) = position.entry else {
-        return Ok(matches!(expected, Expected::Absent));
-    };
-    match expected {
-        Expected::Absent => Ok(false),
-        Expected::Entry(held) => Ok(held.reference() == entry),
-        Expected::Value(value) => {
-            let seen = writer.tree.view.begin(entry)?;
-            let lengths = Lengths::of(&seen, Kind::Entry)?;
-            Ok(lengths.compare_value(&seen, value).is_eq())
+    fn is_as_expected(
+        &self,
+        writer: &Writer<'_>,
+        position: &Position,
+        expected: Expected<'_>,
+    ) -> Result<bool, Halt> {
+        let Some(entry) = position.entry else {
+            return Ok(matches!(expected, Expected::Absent));
+        };
+        match expected {
+            Expected::Absent => Ok(false),
+            Expected::Entry(held) => Ok(held.is_at(self.reader.data, entry)),
+            Expected::Value(value) => {
+                let seen = writer.tree.view.begin(entry)?;
+                let lengths = Lengths::of(&seen, Kind::Entry)?;
+                Ok(lengths.compare_value(&seen, value).is_eq())
+            }
         }
     }
 }
+
+const EVICTED_AT_ONCE: u32 = 16;

@@ -75,6 +75,19 @@ impl Memory {
         new
     }
 
+    /// The word at which an object begins, or began.
+    pub(crate) fn first_word(&self, at: Ref) -> u64 {
+        self.view().words(at.unit().unwrap(), 1).unwrap()[0].load(Relaxed)
+    }
+
+    /// Divides the chunk, of which nothing is taken, into one object, in whose words others began.
+    pub(crate) fn divide_into_one_with(&self, word: u64) {
+        self.allocator(OWNER).set_free(0, Generation::of(100));
+        assert!(self.allocator(OWNER).claim_one(0));
+        before_reuse();
+        self.data.iter().for_each(|place| place.store(word, Relaxed));
+    }
+
     /// Reads what a reference names; it must be of this reference.
     pub(crate) fn read(&self, reference: Ref) {
         let Ok(seen) = self.view().begin(reference) else { return };

@@ -13,7 +13,9 @@
 
 use std::cmp::Ordering;
 
+use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, release_fence};
+use forebay_sync::leases::LeaseRow;
 
 use super::class::{CHUNK_UNITS, ChunkWord};
 use super::header::{Header, Kind};
@@ -147,7 +149,19 @@ impl<'a> Seen<'a> {
         if self.is_same() { read } else { Err(Stop::Changed) }
     }
 
-    /// Marks the entry as used, unless it is or has gone.
+    /// Marks the entry as used, unless it is, or has gone, or cannot be leased: without a lease its
+    /// chunk might be divided anew before the mark is set, which then would hit anything.
+    pub(crate) fn mark<W: Words>(&self, row: &LeaseRow<W>) {
+        if self.header().is_used() {
+            return;
+        }
+        if let Ok(_lease) = row.take(self.reference.word(), || self.is_same()) {
+            self.set_used(true);
+        }
+    }
+
+    /// Marks the entry as used or not, unless it has gone. The caller holds a lease of it, or the
+    /// lock of its shard.
     pub(crate) fn set_used(&self, is_used: bool) {
         let header = self.header();
         if header.is_used() == is_used || header.generation() != self.reference.generation() {

@@ -71,6 +71,7 @@ impl Member {
             let map = match self.existing_map(&name) {
                 Ok(map) => map,
                 Err(MapsError::Lock(error)) => return Err(error.into()),
+                Err(MapsError::Busy) => return Err(MapError::Busy),
                 Err(_) => return Err(MapError::Damaged { what: "the directory of maps" }),
             };
             let audited = map.audit()?;

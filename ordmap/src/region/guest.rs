@@ -35,7 +35,7 @@ impl OrdRegion {
     /// The maps in the areas of a region that was made with
     /// [`areas_within`](OrdRegion::areas_within). `barrier` is how its participants are ordered.
     /// Nobody [joins](OrdRegion::join) it, but the host's participants are
-    /// [guests](OrdRegion::guest).
+    /// [guests](OrdRegion::guest); and the host sweeps.
     ///
     /// # Errors
     /// [`OpenError`].

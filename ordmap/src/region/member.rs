@@ -1,9 +1,13 @@
 //! A thread's part in a region of maps.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use forebay_shm::{Area, Deputy, JoinError, Liveness, Participant};
+use forebay_shm::{
+    Area, Deputy, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock, SystemFutex,
+};
 use forebay_sync::leases::LeaseRow;
 
 use super::directory;
@@ -20,7 +24,14 @@ pub struct Member {
     row: LeaseRow<Area>,
     /// Whose it is: a child that was forked off has copies of everything.
     pid: u32,
+    /// How long it waits for a lock; `None`: as long as it lasts.
+    wait_max: Cell<Option<Duration>>,
+    /// How often something was held by leases since it last looked for dead holders.
+    kept_count: Cell<u32>,
 }
+
+/// Looking for the dead costs a system call for each participant.
+const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
 /// How a map is to be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +48,14 @@ pub struct MapId(pub(crate) usize);
 
 impl Member {
     pub(crate) fn join(shared: Arc<Shared>) -> Result<Member, JoinError> {
-        let participant = shared.region.join()?;
+        let participant = match shared.region.join() {
+            // The dead keep no place from the living.
+            Err(JoinError::Full { .. }) => {
+                shared.sweep().map_err(JoinError::Io)?;
+                shared.region.join()?
+            }
+            joined => joined?,
+        };
         let row = participant.id().row;
         // SAFETY:
         // - The row of leases has the number of the participant's row, which it alone has until it
@@ -75,7 +93,15 @@ impl Member {
         deputy: Deputy,
         participant: Option<Participant>,
     ) -> Member {
-        Member { shared, participant, deputy, row, pid: std::process::id() }
+        Member {
+            shared,
+            participant,
+            deputy,
+            row,
+            pid: std::process::id(),
+            wait_max: Cell::new(None),
+            kept_count: Cell::new(0),
+        }
     }
 
     /// The map of this name; made if there is none.
@@ -114,6 +140,24 @@ impl Member {
         is_there.then(|| Map::new(self, id.0)).ok_or(MapsError::NotThere)
     }
 
+    /// How long a change waits for the lock of its map, and the making of a map for that of the
+    /// directory; then they fail with [`MapError::Busy`](crate::MapError::Busy) and nothing has
+    /// changed. `None`, as at first: as long as the owner needs, who may be stopped; who is dead
+    /// is not waited for. Readers wait for nobody.
+    pub fn set_wait_max(&self, wait_max: Option<Duration>) {
+        self.wait_max.set(wait_max);
+    }
+
+    /// Takes back what dead ones hold, as leases keep something; yes, if there were any. Not each
+    /// time, unless it `must`.
+    pub(crate) fn sweep_holders(&self, must: bool) -> bool {
+        let kept_count = self.kept_count.get() + 1;
+        let is_due = must || kept_count >= KEPT_BETWEEN_SWEEPS;
+        self.kept_count.set(if is_due { 0 } else { kept_count });
+        // If the system refuses, what they hold stays for now.
+        is_due && self.shared.sweep().is_ok_and(|swept| swept > 0)
+    }
+
     /// The names of all maps.
     #[must_use]
     pub fn map_names(&self) -> Vec<Vec<u8>> {
@@ -124,9 +168,15 @@ impl Member {
         &self.shared
     }
 
-    /// In whose name locks are taken.
-    pub(crate) fn deputy(&self) -> &Deputy {
-        &self.deputy
+    /// Takes a lock of the region.
+    pub(crate) fn lock<'a>(
+        &'a self,
+        lock: &'a RobustLock<Area, SystemFutex>,
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, LockError> {
+        match self.wait_max.get() {
+            None => lock.lock(&self.deputy),
+            Some(wait_max) => lock.lock_within(&self.deputy, wait_max),
+        }
     }
 
     pub(crate) fn row(&self) -> &LeaseRow<Area> {

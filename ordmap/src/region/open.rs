@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) config: OrdConfig,
     pub(crate) plan: Plan,
     pub(crate) region: Region,
+    /// Is the region somebody else's, who sweeps it?
+    is_guest: bool,
     pub(crate) head: Area,
     pub(crate) maps: Area,
     pub(crate) shards: Area,
@@ -133,13 +135,13 @@ impl OrdRegion {
     /// Takes part, for one thread.
     ///
     /// # Errors
-    /// All places are taken, by the living or by dead ones that nobody has [swept](Self::sweep), or
-    /// the system refuses.
+    /// All places are taken by the living, or the system refuses.
     pub fn join(&self) -> Result<Member, JoinError> {
         Member::join(Arc::clone(&self.shared))
     }
 
-    /// Takes back what dead participants held; gives their number.
+    /// Takes back what dead participants held; gives their number. Who finds no place to join does
+    /// so, too, and from time to time who changes a map.
     ///
     /// # Errors
     /// The system refuses to lock a row.
@@ -177,8 +179,13 @@ impl Shared {
             head,
             config,
             plan,
+            is_guest: first_kind != kind::HEAD,
             region,
         })
+    }
+
+    pub(crate) fn data(&self) -> &Area {
+        &self.data
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -210,6 +217,10 @@ impl Shared {
     }
 
     pub(crate) fn sweep(&self) -> io::Result<u32> {
+        if self.is_guest {
+            // Of the dead there is more to take back than what they held here.
+            return Ok(0);
+        }
         self.region.sweep(|dead| self.take_back(dead))
     }
 
@@ -283,7 +294,10 @@ impl std::error::Error for OpenError {
 
 impl From<LockError> for MapsError {
     fn from(error: LockError) -> MapsError {
-        MapsError::Lock(error)
+        match error {
+            LockError::TimedOut => MapsError::Busy,
+            LockError::AlreadyHeld | LockError::OtherRegion => MapsError::Lock(error),
+        }
     }
 }
 
@@ -298,6 +312,9 @@ pub enum MapsError {
     NotThere,
     /// The directory holds what can not be.
     Damaged,
+    /// Another owner of the directory's lock did not end within
+    /// [the time](crate::Member::set_wait_max).
+    Busy,
     /// The lock of the directory was not taken.
     Lock(LockError),
 }
@@ -309,6 +326,9 @@ impl fmt::Display for MapsError {
             MapsError::TooMany => out.write_str("there are as many maps as there can be"),
             MapsError::NotThere => out.write_str("there is no map of this name"),
             MapsError::Damaged => out.write_str("the directory of maps is damaged"),
+            MapsError::Busy => {
+                out.write_str("another owner of the directory's lock did not end in time")
+            }
             MapsError::Lock(error) => write!(out, "the directory cannot be locked: {error}"),
         }
     }

@@ -41,7 +41,7 @@ fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
             assert!(put(&filler, KEY, b"old", b"old"));
         }
         let own = &filler.own;
-        let appended = own.append(&put_of(KEY, &[b"body"]), Queue::Small).unwrap();
+        let appended = own.append(&put_of(KEY, &[b"body"]), 1 << 40, Queue::Small).unwrap();
         let key = own.key(KEY);
         let unchecked = own.index.insert(&own.pins, &key, &appended.for_index()).unwrap();
         assert!(!own.shared.purges.is_newer(0, |purge| purge.may_match(KEY)));
