@@ -97,7 +97,7 @@ pub(crate) const SWEEP_SLICES: usize = 10;
 pub(crate) const INVALIDATE_WAIT_US_MAX: u64 = 1_000;
 
 /// After that it is tried again in the background, so often and so long; the answer to the unsafe
-/// request waits for it.
+/// request waits for it. Purges that walk are tried for as long.
 pub(crate) const INVALIDATE_RETRY_MS: u64 = 10;
 pub(crate) const INVALIDATE_MS_MAX: u64 = 5_000;
 

@@ -14,7 +14,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::limits::{PURGE_PROGRESS_MS, PURGE_SAMPLE_MAX, PURGER_NICENESS, PURGES_QUEUED_MAX};
+use crate::limits::{
+    INVALIDATE_MS_MAX, PURGE_PROGRESS_MS, PURGE_SAMPLE_MAX, PURGER_NICENESS, PURGES_QUEUED_MAX,
+};
 
 /// A way to the thread.
 #[derive(Clone)]
@@ -189,15 +191,19 @@ fn work(store: &StoreWorker, jobs: &Receiver<Job>, counters: &CounterSlot) {
 fn purge(store: &StoreWorker, job: &Job, is_soft: bool) -> (Purged, Option<PurgeBusy>) {
     let mut sum = Purged::default();
     let mut progress = Progress::new(&job.tell);
+    let deadline_ms = clock::monotonic_ms() + INVALIDATE_MS_MAX;
     for selection in &job.selections {
-        match store.purge_selected(selection, is_soft, &mut |walked| progress.tell(walked)) {
-            Ok(purged) => {
-                sum.records += purged.records;
-                sum.flights += purged.flights;
-                sum.bytes += purged.bytes;
+        let purged = loop {
+            match store.purge_selected(selection, is_soft, &mut |walked| progress.tell(walked)) {
+                Ok(purged) => break purged,
+                // It has waited already.
+                Err(PurgeBusy) if clock::monotonic_ms() < deadline_ms => {}
+                Err(busy) => return (sum, Some(busy)),
             }
-            Err(busy) => return (sum, Some(busy)),
-        }
+        };
+        sum.records += purged.records;
+        sum.flights += purged.flights;
+        sum.bytes += purged.bytes;
         progress.end_part(Walked { records: sum.records, bytes: sum.bytes, ..progress.last });
     }
     (sum, None)
