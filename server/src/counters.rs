@@ -90,7 +90,8 @@ counters! {
     Requests, Counter, "requests_total",
         "Requests whose head was parsed.";
     RequestsRefused, Counter, "requests_refused_total",
-        "Requests refused before they were forwarded (400, 403, 414, 417, 421, 431, 501, 505, 508).";
+        "Requests refused before they were forwarded (400, 403, 414, 417, 421, 431, 501, 505, \
+         508).";
     HeadTimeouts, Counter, "head_timeouts_total",
         "Requests whose head did not arrive in time (408).";
     IdleTimeouts, Counter, "idle_timeouts_total",
