@@ -50,7 +50,7 @@ mod rng;
 mod segment;
 #[cfg(not(loom))]
 mod store;
-#[cfg_attr(loom, expect(dead_code, unused_imports, reason = "its users are not compiled"))]
+#[cfg_attr(loom, allow(dead_code, unused_imports))] // Its users are not compiled.
 mod tags;
 #[cfg(not(loom))]
 mod tool;
@@ -64,7 +64,6 @@ pub use store::{
     Reading, Selection, Stats, Store, StoreConfig, StoreWorker, StoredBody, Tag, Times, Walked,
     Weighed,
 };
-#[cfg(not(loom))]
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]
 pub use tool::{

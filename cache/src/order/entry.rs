@@ -55,7 +55,8 @@ pub(crate) fn key_entry(primary: &[u8], sequence: u64) -> Vec<u8> {
 fn write_entry(entry: &mut Vec<u8>, primary: &[u8], sequence: u64) {
     entry.extend_from_slice(primary);
     entry.push(0);
-    let [_, _, low @ ..] = sequence.to_be_bytes();
+    // The highest byte first, so that entries are in the order of their sequences.
+    let [_, _, low @ ..] = sequence.swap_bytes().to_le_bytes();
     entry.extend_from_slice(&low);
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn split_key_entry(entry: &[u8]) -> Option<(&[u8], u64)> {
     let primary = rest.strip_suffix(&[0])?;
     let mut sequence = [0; 8];
     sequence[2..].copy_from_slice(low);
-    Some((primary, u64::from_be_bytes(sequence)))
+    Some((primary, u64::from_le_bytes(sequence).swap_bytes()))
 }
 
 /// Primary key and sequence of an entry in the map of tags.

@@ -28,14 +28,18 @@
 //! Who sees the entry sees the row; who sees the row cleared sees the word.
 
 mod entry;
+#[cfg(not(loom))]
 mod maps;
 mod rows;
 #[cfg(not(loom))]
 #[cfg(test)]
 mod tests;
+#[cfg(not(loom))]
 mod walk;
 
 pub(crate) use entry::{KEY_BYTES_MAX, Ordered, key_entry, split_key_entry, split_tag_entry};
+#[cfg(not(loom))]
 pub(crate) use maps::{Order, OrderPart, Which, areas, config};
 pub(crate) use rows::Entering;
+#[cfg(not(loom))]
 pub(crate) use walk::Walk;

@@ -37,8 +37,8 @@ pub struct OrderReport {
 
 impl StoreWorker {
     /// Looks if every record that can be found is in the order of keys and tags, and what the order
-    /// names. Others go on meanwhile; their entries may count as left over. For tests and checks: it
-    /// looks at everything at once.
+    /// names. Others go on meanwhile; their entries may count as left over. For tests and checks:
+    /// it looks at everything at once.
     ///
     /// # Errors
     /// The order cannot be read.

@@ -1,5 +1,5 @@
-//! Storing: a record is entered in the order and appended to an open segment, then its word is published, checked against
-//! purges, and made live.
+//! Storing: a record is entered in the order and appended to an open segment, then its word is
+//! published, checked against purges, and made live.
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|

@@ -261,8 +261,8 @@ impl Own {
     }
 
     /// Stores the known record with another head in its own place, and with other tags if some are
-    /// given. Its sequence then. `noted` is the last purge before the origin was asked: what it said
-    /// is not about a newer one, and a soft purge leaves the record where it is.
+    /// given. Its sequence then. `noted` is the last purge before the origin was asked: what it
+    /// said is not about a newer one, and a soft purge leaves the record where it is.
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),

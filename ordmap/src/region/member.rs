@@ -195,7 +195,9 @@ impl Drop for Member {
         //   forgotten left their leases, and nothing else.
         // - The row is still ours.
         unsafe { self.shared.leases.clear_row(self.deputy.id().row as usize) };
-        participant.map(Participant::leave);
+        if let Some(participant) = participant {
+            participant.leave();
+        }
     }
 }
 
