@@ -108,12 +108,41 @@ fn what_has_tags_that_cannot_be_kept_passes_unstored() {
     assert_eq!(server.stat("tags_refused_total"), 2.0);
     eventually("it is in the log", || server.errors().contains("tags_refused"));
     assert!(server.errors().contains("/1: a response has at most 64 tags"), "{}", server.errors());
+    // Who asks next goes alone, and is not stored either.
+    for _ in 0..3 {
+        store(&server, "http://shop.test/again", &[&many(65)]);
+    }
+    assert_eq!(server.stat("tags_refused_total"), 3.0);
     // A 304 with such tags is no reason to use what is stored.
     let url = "http://shop.test/304";
     store(&server, url, &["Surrogate-Key: a"]);
     purge(&server, &[url, "--soft"]);
     store(&server, url, &[&many(65)]);
     assert_eq!(server.stat("validated_total"), 0.0);
+}
+
+#[test]
+fn rules_make_tags_and_hosts_and_purges_find_both() {
+    let origin = origin();
+    let builder = builder(&origin, "");
+    std::fs::write(
+        builder.path("shop.conf"),
+        "cond %{READ_RESPONSE_HDR_HOOK}\nadd-header xkey \"ruled %{STATUS}\"\n\n\
+         cond %{REMAP_PSEUDO_HOOK}\ncond %{CLIENT-URL:PATH} =moved\n\
+         set-destination HOST inner.test\n",
+    )
+    .expect("the folder is ours");
+    let config = std::fs::read_to_string(builder.path("forebay.toml")).expect("it was written");
+    let config = config.replacen("name = \"shop\"", "name = \"shop\"\nrules = \"shop.conf\"", 1);
+    let server = builder.config(&config).start();
+    let (moved, inner) = ("http://shop.test/moved", "http://inner.test/moved");
+    store(&server, moved, &["Surrogate-Key: a"]);
+    assert_eq!(tags_of(&server, inner), ["200", "a", "ruled"]);
+    // The site does not serve this host, but has stored for it.
+    assert_eq!(purge(&server, &["--host", "inner.test"])["purged"], 1);
+    store(&server, moved, &["Surrogate-Key: a"]);
+    assert_eq!(purge(&server, &["--prefix", inner, "--tag", "ruled"])["purged"], 1);
+    assert!(list(&server, &[]).is_empty());
 }
 
 #[test]
