@@ -17,8 +17,6 @@ enum End {
     Whole {
         after: Option<String>,
     },
-    /// Nobody reads it any more.
-    Unread,
     Broken(String),
 }
 
@@ -28,38 +26,32 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let path = format!("/ls{}", query(args, &[("limit", limit)]));
     let is_json = is_set(args, "json");
     let mut out = BufWriter::new(io::stdout().lock());
+    let mut header = if is_json { "" } else { HEADER };
     let mut end = End::Broken("the list broke off".to_owned());
-    let mut count: u64 = 0;
     let answer = ask_by_line(&address, ("GET", &path, ""), &mut |line| {
-        match shown(line, is_json) {
-            Ok(text) => {
-                let header = if count == 0 && !is_json { HEADER } else { "" };
-                count += 1;
-                // Who has seen enough (`| head`) is no error, and needs no more.
-                if write!(out, "{header}{text}").is_err() {
-                    end = End::Unread;
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
-            }
+        let written = match shown(line, is_json) {
+            Ok(text) => write!(out, "{}{text}", std::mem::take(&mut header)).is_ok(),
             Err(ended) => {
                 end = ended;
-                ControlFlow::Break(())
+                false
             }
-        }
+        };
+        if written { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     if !answer.is_success {
         return Err(refusal(args, &answer.body));
     }
+    // Who has seen enough (`| head`) is no error, and needs no more.
     if out.flush().is_err() {
         return Ok(ExitCode::SUCCESS);
     }
     match end {
-        End::Whole { after: Some(after) } => {
-            eprintln!("there may be more: --after '{after}'");
+        End::Whole { after } => {
+            if let Some(after) = after {
+                eprintln!("there may be more: --after '{after}'");
+            }
             Ok(ExitCode::SUCCESS)
         }
-        End::Whole { after: None } | End::Unread => Ok(ExitCode::SUCCESS),
         End::Broken(why) => Err(why),
     }
 }
