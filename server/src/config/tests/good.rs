@@ -90,7 +90,8 @@ fn lists_are_arrays_in_a_file_and_words_between_commas_or_several_flags() {
         site.routes().last().expect("/").settings.clone()
     };
     let set = FieldSet::of;
-    let cases: &[(&str, &[(&str, &str)], FieldSet)] = &[
+    type Case = (&'static str, &'static [(&'static str, &'static str)], FieldSet);
+    let cases: &[Case] = &[
         ("tag_fields = []", &[], FieldSet::EMPTY),
         ("tag_fields = ['xkey', \"Cache-Tag\"]", &[], set(&[FieldId::Xkey, FieldId::CacheTag])),
         ("tag_fields = []", &[("tag-fields", "xkey")], set(&[FieldId::Xkey])),
