@@ -4,7 +4,7 @@
 use forebay_http::{
     chunked::{ChunkedDecoder, ChunkedEvent, ChunkedLimits},
     error::{ChunkedError, RequestError},
-    fields::{FieldBlock, FieldId},
+    fields::{FieldBlock, FieldId, FieldSet},
     framing::{expects_continue, keeps_alive, request_framing},
     hop::HopFields,
     policy::{
@@ -13,6 +13,7 @@ use forebay_http::{
         meta::StoredMeta,
         range::{RangeDecision, range as decide_range, write_content_range},
         reuse::judge,
+        tags::{TAG_FIELDS, invalidated_groups, tags as tags_of},
     },
     request::{HeadLimits, Method, RequestHead, RequestParts, Version, parse_request},
     response::{OriginLimits, parse_response},
@@ -168,4 +169,28 @@ pub(crate) fn cache_control(bytes: &[u8]) {
     for now in [0, 1_002, 5_000, u64::MAX] {
         let _ = judge(&meta, &request, now);
     }
+}
+
+/// No tag is empty, and groups that are written as a list of strings are the same groups again.
+pub(crate) fn tags(bytes: &[u8]) {
+    let fields = block(bytes);
+    let found = tags_of(fields.fields(), FieldSet::of(&TAG_FIELDS));
+    assert!(found.iter().all(|tag| !tag.is_empty()));
+    let of_groups = FieldSet::of(&[FieldId::CacheGroups]);
+    let groups: Vec<_> =
+        tags_of(fields.fields(), of_groups).into_iter().map(|tag| tag.into_owned()).collect();
+    let mut list = Vec::new();
+    for group in &groups {
+        list.extend_from_slice(if list.is_empty() { b"\"" } else { b", \"" });
+        for byte in group.iter() {
+            if matches!(byte, b'"' | b'\\') {
+                list.push(b'\\');
+            }
+            list.push(*byte);
+        }
+        list.push(b'"');
+    }
+    let mut written = FieldBlock::new();
+    written.push(b"cache-group-invalidation", &list);
+    assert_eq!(invalidated_groups(written.fields()), groups);
 }

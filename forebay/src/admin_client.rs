@@ -1,7 +1,8 @@
 //! Asks the admin interface of a running server.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +15,11 @@ use crate::runtime_files::{list, with_extension};
 /// How long a server may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// More than any answer has.
+/// More than any line of an answer has, and any answer that tells of an error.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// More than the head of any answer has.
+const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// An answer of the admin interface.
 pub(crate) struct AdminAnswer {
@@ -60,38 +64,92 @@ pub(crate) fn ask(
     path: &str,
     body: &str,
 ) -> Result<AdminAnswer, String> {
+    let mut text = String::new();
+    let answer = ask_by_line(address, (method, path, body), &mut |line| {
+        text.push_str(line);
+        ControlFlow::Continue(())
+    })?;
+    Ok(AdminAnswer { body: text + &answer.body, ..answer })
+}
+
+/// Sends one request: method, path and body. Of a successful answer `see` gets each line as it
+/// comes, with its end, and may break off; the body of another one is in what is returned.
+///
+/// # Errors
+/// A sentence for the user: who could not be reached, and why.
+pub(crate) fn ask_by_line(
+    address: &AdminAddress,
+    request: (&str, &str, &str),
+    see: &mut dyn FnMut(&str) -> ControlFlow<()>,
+) -> Result<AdminAnswer, String> {
+    let failed = |error: io::Error| format!("no answer from the server at {address}: {error}");
+    let mut stream = connect(address)?.map_err(failed)?;
+    let (method, path, body) = request;
     let request = format!(
         "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let answer = match address {
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = BufReader::new(stream);
+    let is_success = read_head(&mut answer).map_err(failed)?;
+    let is_success =
+        is_success.ok_or_else(|| format!("what answers at {address} is not a Forebay server"))?;
+    if !is_success {
+        let mut body = String::new();
+        answer.take(ANSWER_BYTES_MAX).read_to_string(&mut body).map_err(failed)?;
+        return Ok(AdminAnswer { is_success, body });
+    }
+    let mut line = String::new();
+    while (&mut answer).take(ANSWER_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
+        if see(&line).is_break() {
+            break;
+        }
+        line.clear();
+    }
+    Ok(AdminAnswer { is_success, body: String::new() })
+}
+
+fn connect(address: &AdminAddress) -> Result<io::Result<Box<dyn Stream>>, String> {
+    Ok(match address {
         AdminAddress::Loopback(address) => TcpStream::connect_timeout(address, ANSWER_LIMIT)
             .and_then(|stream| {
                 stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-                exchange(stream, &request)
+                Ok(Box::new(stream) as Box<dyn Stream>)
             }),
         AdminAddress::Path(path) => UnixStream::connect(path).and_then(|stream| {
             stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-            exchange(stream, &request)
+            Ok(Box::new(stream) as Box<dyn Stream>)
         }),
         AdminAddress::Auto => return Err("no admin address".to_owned()),
+    })
+}
+
+/// What an admin interface is asked over.
+trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
+/// Reads up to the empty line: does the status tell of success? `None` if it is no answer.
+fn read_head(answer: &mut impl BufRead) -> io::Result<Option<bool>> {
+    let mut limited = answer.take(HEAD_BYTES_MAX);
+    let mut line = Vec::new();
+    limited.read_until(b'\n', &mut line)?;
+    let status = str::from_utf8(&line).ok().and_then(|line| {
+        let status = line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?;
+        Some(status.starts_with('2'))
+    });
+    let Some(is_success) = status else {
+        return Ok(None);
     };
-    let answer =
-        answer.map_err(|error| format!("no answer from the server at {address}: {error}"))?;
-    parse(&answer).ok_or_else(|| format!("what answers at {address} is not a Forebay server"))
-}
-
-fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<String> {
-    stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
-    Ok(answer)
-}
-
-fn parse(answer: &str) -> Option<AdminAnswer> {
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?;
-    Some(AdminAnswer { is_success: status.starts_with('2'), body: body.to_owned() })
+    loop {
+        line.clear();
+        if limited.read_until(b'\n', &mut line)? == 0 {
+            return Ok(None);
+        }
+        if line == b"\r\n" {
+            return Ok(Some(is_success));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -100,11 +158,11 @@ mod tests {
 
     #[test]
     fn an_answer_is_told_from_other_servers_output() {
-        let ok = parse("HTTP/1.0 200 OK\r\na: b\r\n\r\nbody").expect("an answer");
-        assert!(ok.is_success && ok.body == "body");
-        assert!(!parse("HTTP/1.1 422 X\r\n\r\n").expect("an answer").is_success);
+        let head = |text: &str| read_head(&mut text.as_bytes()).expect("bytes do not fail");
+        assert_eq!(head("HTTP/1.0 200 OK\r\na: b\r\n\r\nbody"), Some(true));
+        assert_eq!(head("HTTP/1.1 422 X\r\n\r\n"), Some(false));
         for other in ["", "220 mail ESMTP\r\n", "HTTP/1.0 200 OK\r\n", "SSH-2.0-x\r\n\r\n"] {
-            assert!(parse(other).is_none(), "{other:?}");
+            assert_eq!(head(other), None, "{other:?}");
         }
     }
 }

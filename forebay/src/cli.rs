@@ -2,6 +2,7 @@
 
 mod cache;
 mod rules;
+mod stored;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -27,7 +28,8 @@ pub(crate) fn command() -> Command {
         .subcommand(serve())
         .subcommand(check())
         .subcommand(config_command())
-        .subcommand(purge())
+        .subcommand(stored::purge())
+        .subcommand(stored::list())
         .subcommand(stats())
         .subcommand(counters())
         .subcommand(cache::command())
@@ -114,19 +116,6 @@ fn config_command() -> Command {
                 .help("How to print them"),
         )
         .after_help("Examples:\n  forebay config --defaults > forebay.toml")
-}
-
-fn purge() -> Command {
-    Command::new("purge")
-        .about("Drop the stored responses of URLs, all variants of each")
-        .arg(Arg::new("url").value_name("URL").required(true).num_args(1..))
-        .arg(admin())
-        .arg(json())
-        .after_help(
-            "Examples:\n  \
-             forebay purge http://www.example.org/news\n  \
-             forebay purge --admin /run/forebay/8080.admin http://localhost:8080/",
-        )
 }
 
 fn stats() -> Command {

@@ -2,13 +2,15 @@
 //! waits for that.
 
 use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use forebay_shm::RegionReader;
 use forebay_testkit::clock::Deadline;
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
+use forebay_testkit::{Client, Origin, PATIENCE, Script, Server, ServerBuilder, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -49,6 +51,28 @@ fn who_waits_for_a_purge_holds_up_nobody_and_drops_what_it_must() {
 }
 
 #[test]
+fn who_drops_a_group_waits_for_it_too() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    let mut reader = Client::connect(server.address()).with_patience(HELD / 2);
+    reader.ask("GET", "/group/page", &[]).expect("served");
+    let mut writer = Client::connect(server.address());
+    lock.hold();
+    let deadline = Deadline::after(HELD);
+    writer.send("POST /group HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n");
+    while deadline.remaining().is_some() {
+        assert_eq!(reader.ask("GET", "/group/page", &[]).expect("it is held up").status, 200);
+    }
+    assert_eq!(server.stat("invalidated_total"), 0.0, "the lock is not held");
+    lock.release();
+    assert_eq!(writer.response("POST").expect("served").status, 200);
+    let response = reader.ask("GET", "/group/page", &[]).expect("served");
+    assert!(!response.field("cache-status").is_some_and(|value| value.contains("hit")));
+    let counts = (server.stat("invalidated_total"), server.stat("purges_busy_total"));
+    assert_eq!(counts, (1.0, 0.0));
+}
+
+#[test]
 fn a_purge_that_does_not_end_is_counted_and_told() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
@@ -60,9 +84,120 @@ fn a_purge_that_does_not_end_is_counted_and_told() {
     lock.release();
 }
 
+#[test]
+fn a_purge_of_many_that_takes_long_tells_how_far_it_is_and_holds_up_nobody() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    let mut reader = Client::connect(server.address()).with_patience(HELD / 2);
+    reader.ask("GET", "/", &[]).expect("served");
+    lock.hold();
+    let mut purge = Admin::ask(&server, "POST /purge?host=example.test");
+    let first = purge.line();
+    assert!(first.contains("\"seen\":") && first.contains("\"matched\":"), "{first}");
+    assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
+    assert!(Admin::ask(&server, "GET /healthz").line().starts_with("ok"));
+    lock.release();
+    let mut line = purge.line();
+    while line.contains("\"seen\":") {
+        line = purge.line();
+    }
+    assert!(line.contains("\"purged\":1"), "{line}");
+    assert_eq!(purge.line(), "", "it was the last");
+    assert!(!is_hit(&mut reader));
+    assert_eq!(server.stat("purges_busy_total"), 0.0);
+}
+
+#[test]
+fn a_purge_goes_on_if_who_asked_for_it_goes() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    let mut reader = Client::connect(server.address());
+    reader.ask("GET", "/", &[]).expect("served");
+    assert!(is_hit(&mut reader));
+    lock.hold();
+    let mut purge = Admin::ask(&server, "POST /purge?host=example.test");
+    assert!(purge.line().contains("\"seen\":"));
+    drop(purge);
+    lock.release();
+    eventually("it was purged", || server.stat("purged_total") == 1.0);
+    assert!(!is_hit(&mut reader));
+}
+
+#[test]
+fn a_purge_of_many_that_cannot_begin_is_told_and_counted() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
+    lock.hold();
+    let output = server.command(&["purge", "--host", "example.test"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("another purge did not end in time"), "{said}");
+    assert_eq!((server.stat("purges_busy_total"), server.stat("purged_total")), (1.0, 0.0));
+    lock.release();
+}
+
+#[test]
+fn a_client_that_purges_waits_and_others_do_not() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    let mut reader = Client::connect(server.address()).with_patience(HELD / 2);
+    for fields in [&[][..], &["Fastly-Soft-Purge: 1"]] {
+        reader.ask("GET", "/", &[]).expect("served");
+        let before = server.stat("purged_total");
+        let mut purger = Client::connect(server.address());
+        lock.hold();
+        let deadline = Deadline::after(HELD);
+        purger.send(forebay_testkit::client::request_text("PURGE", "/", fields));
+        eventually("it is read", || server.stat("purge_requests_total") > before);
+        while deadline.remaining().is_some() {
+            assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
+        }
+        assert_eq!(server.stat("purged_total"), before, "the lock is not held");
+        lock.release();
+        assert!(purger.response("PURGE").expect("it is done").text().contains("\"purged\":1"));
+        assert!(!is_hit(&mut reader), "{fields:?}");
+    }
+}
+
+fn is_hit(client: &mut Client) -> bool {
+    let response = client.ask("GET", "/", &[]).expect("served");
+    response.field("cache-status").is_some_and(|value| value.contains("hit"))
+}
+
+/// An admin answer, line by line.
+struct Admin(BufReader<UnixStream>);
+
+impl Admin {
+    fn ask(server: &Server, line: &str) -> Admin {
+        let mut stream = UnixStream::connect(server.admin()).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+        let request = format!("{line} HTTP/1.0\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it is taken");
+        let mut admin = Admin(BufReader::new(stream));
+        while admin.line() != "\r\n" {}
+        admin
+    }
+
+    /// The next line, with its end; empty at the end of the answer.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("the server answers");
+        line
+    }
+}
+
 fn start() -> (Origin, Server) {
-    let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"x"));
+    let origin = Origin::start(|request| {
+        let of_group = match (request.method.as_str(), request.target.as_str()) {
+            ("GET", "/group/page") => "Cache-Groups: \"g\"",
+            ("POST", "/group") => "Cache-Group-Invalidation: \"g\"",
+            _ => "X: y",
+        };
+        Script::answer("200 OK", &["Cache-Control: max-age=60", "ETag: \"a\"", of_group], b"x")
+    });
     let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
+    let builder = builder.flag("--purge-from", "127.0.0.1");
     let cache_dir = builder.path("cache").display().to_string();
     let log = builder.path("access.log").display().to_string();
     let server = builder.flag("--cache-dir", &cache_dir).flag("--access-log", &log).start();

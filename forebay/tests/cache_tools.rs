@@ -391,7 +391,7 @@ fn what_cannot_be_read_is_told_from_what_is_unsound() {
         (8, 1 << 4, false, "another version of this program made it"),
         (40, 1, false, "checksum"),
         (40, 1, true, "before the machine was started again"),
-        (version, 1 << 40, true, "version 257"),
+        (version, 1 << 40, true, "version 258"),
         (file.area(STORE), 1, false, "no whole store"),
     ];
     for (offset, bits, is_sealed, text) in cases {

@@ -29,7 +29,10 @@ field_ids! {
     Age = "age",
     Authorization = "authorization",
     CacheControl = "cache-control",
+    CacheGroupInvalidation = "cache-group-invalidation",
+    CacheGroups = "cache-groups",
     CacheStatus = "cache-status",
+    CacheTag = "cache-tag",
     Connection = "connection",
     ContentEncoding = "content-encoding",
     ContentLength = "content-length",
@@ -57,6 +60,7 @@ field_ids! {
     ProxyConnection = "proxy-connection",
     Range = "range",
     SetCookie = "set-cookie",
+    SurrogateKey = "surrogate-key",
     Te = "te",
     Trailer = "trailer",
     TransferEncoding = "transfer-encoding",
@@ -66,6 +70,7 @@ field_ids! {
     Warning = "warning",
     XForwardedFor = "x-forwarded-for",
     XForwardedProto = "x-forwarded-proto",
+    Xkey = "xkey",
 }
 
 const _: () = assert!(FieldId::ALL.len() < 64, "a FieldSet has one bit for each");
@@ -211,6 +216,16 @@ impl FieldSet {
     /// Is this field in the set?
     pub const fn contains(self, id: FieldId) -> bool {
         self.0 & FieldSet::bit(id) != 0
+    }
+
+    /// The fields that are in both sets.
+    pub const fn intersection(self, other: FieldSet) -> FieldSet {
+        FieldSet(self.0 & other.0)
+    }
+
+    /// The fields that are in one of the sets or in both.
+    pub const fn union(self, other: FieldSet) -> FieldSet {
+        FieldSet(self.0 | other.0)
     }
 
     /// Do the two sets share a field?

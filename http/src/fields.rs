@@ -169,6 +169,18 @@ impl FieldBlock {
         Some(block)
     }
 
+    /// Drops every line of these fields.
+    pub fn remove(&mut self, dropped: FieldSet) {
+        if !self.seen.intersects(dropped) {
+            return;
+        }
+        let mut kept = FieldBlock::with_capacity(self.bytes.len(), self.lines.len());
+        for field in self.fields().iter().filter(|field| !dropped.contains(field.id)) {
+            kept.push_field(field);
+        }
+        *self = kept;
+    }
+
     /// Lends the lines.
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(&self.bytes, &self.lines, self.seen)
@@ -193,6 +205,21 @@ impl FieldBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn removed_fields_are_gone_and_the_rest_stays_in_order() {
+        let mut block = FieldBlock::new();
+        for (name, value) in [("X", "1"), ("xkey", "a"), ("Vary", "b"), ("Xkey", "c"), ("y", "")] {
+            block.push(name.as_bytes(), value.as_bytes());
+        }
+        let before = block.bytes().to_vec();
+        block.remove(FieldSet::of(&[FieldId::Age]));
+        assert_eq!(block.bytes(), before);
+        block.remove(FieldSet::of(&[FieldId::Age, FieldId::Xkey]));
+        assert_eq!(block.bytes(), b"X: 1\r\nVary: b\r\ny: \r\n");
+        assert!(!block.fields().contains(FieldId::Xkey) && block.fields().contains(FieldId::Vary));
+        assert_eq!(block.fields().all(FieldId::Vary).collect::<Vec<_>>(), [b"b"]);
+    }
 
     #[test]
     fn a_block_reads_back_as_it_was_written() {

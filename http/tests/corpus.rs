@@ -15,6 +15,7 @@ fn every_corpus_file_keeps_its_promises() {
         ("chunked", bodies::chunked),
         ("range", bodies::range),
         ("cache_control", bodies::cache_control),
+        ("tags", bodies::tags),
     ] {
         let folder = corpora.join(target);
         let mut file_count = 0;

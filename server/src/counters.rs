@@ -90,7 +90,8 @@ counters! {
     Requests, Counter, "requests_total",
         "Requests whose head was parsed.";
     RequestsRefused, Counter, "requests_refused_total",
-        "Requests refused before they were forwarded (400, 414, 417, 421, 431, 501, 505, 508).";
+        "Requests refused before they were forwarded (400, 403, 414, 417, 421, 431, 501, 505, \
+         508).";
     HeadTimeouts, Counter, "head_timeouts_total",
         "Requests whose head did not arrive in time (408).";
     IdleTimeouts, Counter, "idle_timeouts_total",
@@ -131,10 +132,14 @@ counters! {
         "Stored responses that the origin confirmed with 304.";
     FillsAborted, Counter, "fills_aborted_total",
         "Responses that broke off while they were being stored.";
+    TagsRefused, Counter, "tags_refused_total",
+        "Responses that could not be stored because they have too many tags, or too long ones.";
     Invalidated, Counter, "invalidated_total",
         "Stored responses dropped because of an unsafe request.";
     Purged, Counter, "purged_total",
-        "Stored responses dropped by an operator.";
+        "Stored responses that an operator purged: dropped, or marked to be validated.";
+    PurgeRequests, Counter, "purge_requests_total",
+        "PURGE requests from clients that may send them.";
     PurgesBusy, Counter, "purges_busy_total",
         "Purges, also of unsafe requests, that dropped nothing because another one did not end.";
     OriginRequests, Counter, "origin_requests_total",

@@ -69,6 +69,7 @@ events! {
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
     OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";
+    TagsRefused, warn, "tags_refused", "a response has tags that can't be kept; it is not stored";
     LogFailed, error, "log_failed", "the access log can't be written";
     PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was dropped";
     StoreUnswept, error, "store_unswept", "cannot tell which users of the cache's memory live";

@@ -41,6 +41,12 @@ pub(crate) enum Fault {
     NoSite,
     /// The request came round to this server again.
     Loop,
+    /// The client's address may not purge.
+    PurgeForbidden,
+    /// What a request purges by can be nobody's tags.
+    PurgeTags,
+    /// Other purges do not end.
+    PurgeBusy,
     /// The client wants only what is stored, and nothing usable is.
     OnlyIfCached,
     /// The memory of what was to be sent of a stored response was needed for something else.
@@ -82,10 +88,15 @@ impl Fault {
             | Fault::ClientGone
             | Fault::NoSite
             | Fault::Loop
+            | Fault::PurgeForbidden
+            | Fault::PurgeTags
             | Fault::OnlyIfCached => Side::Client,
-            Fault::OriginBusy | Fault::HitCut | Fault::GaveWay | Fault::Rules | Fault::Internal => {
-                Side::Us
-            }
+            Fault::OriginBusy
+            | Fault::PurgeBusy
+            | Fault::HitCut
+            | Fault::GaveWay
+            | Fault::Rules
+            | Fault::Internal => Side::Us,
             _ => Side::Origin,
         }
     }
@@ -94,13 +105,17 @@ impl Fault {
     pub(crate) fn status(self) -> u16 {
         match self {
             Fault::Request(error) => error.status(),
-            Fault::TargetNotForwardable | Fault::RequestBody | Fault::ClientGone => 400,
+            Fault::TargetNotForwardable
+            | Fault::RequestBody
+            | Fault::ClientGone
+            | Fault::PurgeTags => 400,
+            Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow => 408,
             Fault::NoSite => 421,
             Fault::Loop => 508,
             Fault::HitCut | Fault::GaveWay | Fault::Rules | Fault::Internal => 500,
-            Fault::OriginBusy => 503,
+            Fault::OriginBusy | Fault::PurgeBusy => 503,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
             | Fault::OriginFirstByteTimeout
@@ -124,6 +139,9 @@ impl Fault {
             Fault::ClientGone => "the client closed the connection",
             Fault::NoSite => "this server does not serve the requested host",
             Fault::Loop => "the request has been at this server before: the origin leads back",
+            Fault::PurgeForbidden => "this address may not purge here",
+            Fault::PurgeTags => "the purge has too many tags, or too long ones",
+            Fault::PurgeBusy => "other purges did not end in time; try again",
             Fault::OnlyIfCached => "nothing usable is stored, and only-if-cached was asked for",
             Fault::HitCut => "the memory of what was to be sent was needed for something else",
             Fault::GaveWay => "the client stood still, and another request waited for the origin",
@@ -144,9 +162,12 @@ impl Fault {
     /// where the next request would begin (RFC 9112 §2.2, §6.3).
     pub(crate) fn closes(self) -> bool {
         match self {
-            Fault::TargetNotForwardable | Fault::NoSite | Fault::Loop | Fault::OnlyIfCached => {
-                false
-            }
+            Fault::TargetNotForwardable
+            | Fault::NoSite
+            | Fault::Loop
+            | Fault::PurgeForbidden
+            | Fault::PurgeTags
+            | Fault::OnlyIfCached => false,
             fault => fault.side() == Side::Client,
         }
     }
@@ -157,7 +178,10 @@ impl Fault {
             Fault::Request(_) | Fault::TargetNotForwardable | Fault::RequestBody => {
                 Some(Counter::RequestsRefused)
             }
-            Fault::NoSite | Fault::Loop => Some(Counter::RequestsRefused),
+            Fault::NoSite | Fault::Loop | Fault::PurgeForbidden | Fault::PurgeTags => {
+                Some(Counter::RequestsRefused)
+            }
+            Fault::PurgeBusy => Some(Counter::PurgesBusy),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),

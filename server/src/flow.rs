@@ -31,9 +31,9 @@ use crate::parse::{ReplyForm, Request};
 use crate::rules::{Course, Ruling, unseen, view_of};
 use crate::serve::{
     Answered, Begun, Broken, Own, Relay, Reply, RestOf, is_for_us, serve_fault, serve_growing,
-    serve_long, serve_options, serve_own, serve_pass, serve_ruled, serve_stored,
+    serve_long, serve_options, serve_own, serve_pass, serve_purged, serve_ruled, serve_stored,
 };
-use crate::store::{Needs, Source, obtain};
+use crate::store::{Needs, Source, is_purge, obtain, purge_asked};
 
 /// Answers the request whose head of `head_bytes` stands at the start of the input.
 ///
@@ -296,6 +296,14 @@ async fn find_or_fetch<'c>(
         return Ok(Taken::Answered(serve_options(&reply(cache), out)));
     }
     write_key(key, place.site, request.target.authority, request.target.path_query);
+    if is_purge(place, request) {
+        let asker = (&*client.worker, client.peer.ip());
+        let purged = Box::pin(purge_asked(asker, place, request, key)).await;
+        let purged = purged.map_err(Broken::Before)?;
+        let mut reply = reply(cache);
+        reply.form.keep_alive &= !request.has_body();
+        return Ok(Taken::Answered(serve_purged(&reply, out, &purged)));
+    }
     let now = clock::unix_seconds();
     let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
     let is_ruled_out = ruling.course.is_off(Control::RequestCacheable);

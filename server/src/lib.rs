@@ -24,6 +24,7 @@ mod log;
 mod lookup;
 mod out;
 mod parse;
+mod purger;
 mod ready;
 mod rules;
 mod serve;

@@ -23,6 +23,32 @@ pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;
 /// Rule files at one place of a configuration: more is a list that belongs in fewer files.
 pub(crate) const RULE_FILES_MAX: usize = 64;
 
+/// Groups that one answer may drop (RFC 9875 asks for 32 at least); each 64 are a purge.
+pub(crate) const INVALIDATED_GROUPS_MAX: usize = 256;
+
+/// Purges and counts by host, prefix or tags that wait for the one under way.
+pub(crate) const PURGES_QUEUED_MAX: usize = 64;
+
+/// At the end the purge under way gets this long. What it leaves it has not acknowledged.
+pub(crate) const PURGER_FINISH_MS_MAX: u64 = 2_000;
+
+/// How often somebody hears of a purge that takes long.
+pub(crate) const PURGE_PROGRESS_MS: u64 = 250;
+
+/// Keys that are named of what a purge would take out.
+pub(crate) const PURGE_SAMPLE_MAX: usize = 10;
+
+/// How much the thread that purges gives way to those that serve: a third of a processor that is
+/// wanted by both, which is milliseconds for thousands of responses.
+pub(crate) const PURGER_NICENESS: i32 = 5;
+
+/// Beginnings of keys that one purge or listing by host means: each is a purge of its own, and more
+/// sites for one host are better named.
+pub(crate) const SELECTIONS_MAX: usize = 256;
+
+/// Addresses at one place of a configuration: they are tried one after the other.
+pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
+
 /// Routes are tried one after the other for every request.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
@@ -71,7 +97,7 @@ pub(crate) const SWEEP_SLICES: usize = 10;
 pub(crate) const INVALIDATE_WAIT_US_MAX: u64 = 1_000;
 
 /// After that it is tried again in the background, so often and so long; the answer to the unsafe
-/// request waits for it.
+/// request waits for it. Purges that walk are tried for as long.
 pub(crate) const INVALIDATE_RETRY_MS: u64 = 10;
 pub(crate) const INVALIDATE_MS_MAX: u64 = 5_000;
 
@@ -162,6 +188,12 @@ pub(crate) const LOG_FLUSH_MS: u64 = 200;
 
 /// Bytes of an admin request's body: a URL.
 pub(crate) const ADMIN_BODY_BYTES_MAX: usize = 64 << 10;
+
+/// Pieces of an answer in lines that wait for its client.
+pub(crate) const ADMIN_PIECES_MAX: usize = 4;
+
+/// Resources that are listed in one turn of the control thread's loop: some 100 microseconds.
+pub(crate) const LISTED_AT_ONCE_MAX: usize = 64;
 
 /// Admin connections at once.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;

@@ -29,6 +29,7 @@ use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
 use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX};
 use crate::log::LogSender;
+use crate::purger::Purger;
 
 /// One worker's state.
 pub(crate) struct Worker {
@@ -38,6 +39,8 @@ pub(crate) struct Worker {
     store_is_used: Cell<bool>,
     /// Told when the store has something to do at once: see `make_room`.
     store_is_due: Notify,
+    /// For purges that take longer than a turn of the loop may.
+    pub(crate) purger: Purger,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
     pub(crate) origins: Origins,
@@ -71,6 +74,7 @@ pub(crate) struct Worker {
 pub(crate) struct WorkerParts {
     pub(crate) config: Config,
     pub(crate) store: StoreWorker,
+    pub(crate) purger: Purger,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
@@ -87,6 +91,7 @@ impl Worker {
             store: parts.store,
             store_is_used: Cell::new(true),
             store_is_due: Notify::new(),
+            purger: parts.purger,
             registry: Rc::default(),
             buffers: BufferPool::default(),
             origins: Origins::default(),

@@ -15,8 +15,9 @@ const COPIED_OUT_DIVISOR: u64 = 32;
 /// Parts of the table of flights with a lock of their own.
 pub(crate) const FLIGHT_SHARDS: usize = 64;
 
-/// Participants that are no workers: the control thread, of an old and of a new process.
-const OTHER_PARTICIPANTS: u32 = 2;
+/// Participants that are no workers: the control thread and the one that purges, of an old and of
+/// a new process.
+const OTHER_PARTICIPANTS: u32 = 4;
 
 /// Settings of a [`Store`](crate::Store); sizes in bytes, times in milliseconds.
 #[derive(Clone, Debug)]

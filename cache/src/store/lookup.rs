@@ -14,6 +14,7 @@ use super::worker::{Own, StoreWorker};
 use crate::flight::Renewed;
 use crate::index::{Hit, Key};
 use crate::segment::{Kind, Record};
+use crate::tags::tags_of;
 
 /// What stands under a primary key.
 #[derive(Debug)]
@@ -138,6 +139,11 @@ impl<'w> Found<'w> {
     #[inline]
     pub fn head(&self) -> &[u8] {
         self.pinned.record().head().get(self.head_start..).unwrap_or_default()
+    }
+
+    /// Its tags.
+    pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
+        tags_of(self.pinned.record().tags())
     }
 
     /// The body, or where it is.

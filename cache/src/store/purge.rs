@@ -65,7 +65,15 @@ impl StoreWorker {
     /// # Errors
     /// [`PurgeBusy`].
     pub fn purge_softly(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
-        self.purge_by(primary, WAIT_MAX, |own, _| own.soften_key(primary))
+        self.try_purge_softly(primary, WAIT_MAX)
+    }
+
+    /// As [`purge_softly`](StoreWorker::purge_softly), but waits no longer than this.
+    ///
+    /// # Errors
+    /// [`PurgeBusy`].
+    pub fn try_purge_softly(&self, primary: &[u8], at_most: Duration) -> Result<Purged, PurgeBusy> {
+        self.purge_by(primary, at_most, |own, _| own.soften_key(primary))
     }
 
     /// Takes out all that is selected, or marks it as to be validated before use, if that is

@@ -1,34 +1,117 @@
 //! `forebay purge` and `forebay reload`: commands for a running server.
 
+use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_server::config::AdminAddress;
 use serde_json::{Value, json};
 
 use super::is_set;
-use crate::admin_client::{ask, find};
+use super::selection::{query, refusal, size};
+use crate::admin_client::{AdminAnswer, ask, ask_by_line, find};
 use crate::say::say;
 
 pub(super) fn purge(args: &ArgMatches) -> Result<ExitCode, String> {
     let address = find(args.get_one("admin"))?;
+    let switch = |name| is_set(args, name).then(|| "true".to_owned());
+    let more = [("soft", switch("soft")), ("dry-run", switch("dry-run"))];
+    let path = format!("/purge{}", query(args, &more));
+    if let Some(urls) = args.get_many::<String>("url") {
+        return purge_urls(args, &address, &path, urls);
+    }
+    let (answer, ended) = purge_selected(&address, &path)?;
+    if !answer.is_success && is_set(args, "json") {
+        say!("{}", answer.body.trim_end());
+        return Ok(ExitCode::FAILURE);
+    }
+    if !answer.is_success {
+        return Err(refusal(args, &answer.body));
+    }
+    let ended = ended.ok_or("the server broke off: it is not known whether all was purged")?;
+    if is_set(args, "json") {
+        say!("{ended}");
+    } else if let Some(error) = ended.get("error").and_then(Value::as_str) {
+        return Err(error.to_owned());
+    } else {
+        tell(args, "", &ended);
+    }
+    Ok(if ended.get("error").is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn purge_urls<'a>(
+    args: &ArgMatches,
+    address: &AdminAddress,
+    path: &str,
+    urls: impl Iterator<Item = &'a String>,
+) -> Result<ExitCode, String> {
     let mut all_purged = true;
-    for url in args.get_many::<String>("url").into_iter().flatten() {
-        let answer = ask(&address, "POST", "/purge", url)?;
+    for url in urls {
+        let answer = ask(address, "POST", path, url)?;
         all_purged &= answer.is_success;
         let value = with(&answer.body, "url", url);
+        let argument = value.get("argument").and_then(Value::as_str);
         if is_set(args, "json") {
             say!("{value}");
+        } else if argument.is_some_and(|argument| argument != "url") {
+            return Err(refusal(args, &answer.body));
         } else if let Some(error) = value.get("error").and_then(Value::as_str) {
             eprintln!("forebay: {url}: {error}");
         } else {
-            let count = |name| value.get(name).and_then(Value::as_u64).unwrap_or(0);
-            say!("{url}: {} stored responses dropped", count("purged"));
-            if count("fetches") > 0 {
-                say!("{url}: {} fetches under way will not be stored", count("fetches"));
-            }
+            tell(args, &format!("{url}: "), &value);
         }
     }
     Ok(if all_purged { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Asks, and shows on a terminal how far it has come; the last line of the answer, if it is there.
+fn purge_selected(
+    address: &AdminAddress,
+    path: &str,
+) -> Result<(AdminAnswer, Option<Value>), String> {
+    let (mut ended, mut is_shown) = (None, false);
+    let is_terminal = io::stderr().is_terminal();
+    let answer = ask_by_line(address, ("POST", path, ""), &mut |line| {
+        let value: Value = serde_json::from_str(line).unwrap_or_default();
+        if let Some(seen) = value.get("seen") {
+            if is_terminal {
+                is_shown = true;
+                // It is for who watches; the result is on standard output.
+                let matched = &value["matched"];
+                let _ = write!(io::stderr(), "\rlooked at {seen}, of which {matched} match ");
+            }
+        } else if value.is_object() {
+            ended = Some(value);
+        }
+        ControlFlow::Continue(())
+    });
+    if is_shown {
+        // Back, and clear the line.
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    Ok((answer?, ended))
+}
+
+/// Says what was purged, or would be.
+fn tell(args: &ArgMatches, what: &str, value: &Value) {
+    let count = |name| value.get(name).and_then(Value::as_u64);
+    let bytes = count("bytes").filter(|bytes| *bytes > 0);
+    let bytes = bytes.map_or(String::new(), |bytes| format!(" ({})", size(bytes)));
+    let is_soft = is_set(args, "soft");
+    if let Some(would) = count("would_purge") {
+        let verb = if is_soft { "would be marked to be validated" } else { "would be dropped" };
+        say!("{what}{would} stored responses {verb}{bytes}");
+        for one in value["sample"].as_array().into_iter().flatten() {
+            say!("  {}", one["url"].as_str().unwrap_or("-"));
+        }
+        return;
+    }
+    let verb = if is_soft { "marked to be validated" } else { "dropped" };
+    say!("{what}{} stored responses {verb}{bytes}", count("purged").unwrap_or(0));
+    if let Some(fetches @ 1..) = count("fetches") {
+        say!("{what}{fetches} fetches under way will not be stored");
+    }
 }
 
 fn with(body: &str, name: &str, text: &str) -> Value {

@@ -4,7 +4,9 @@ mod cache;
 mod check;
 mod control;
 mod counters;
+mod listed;
 mod rules;
+mod selection;
 mod serve;
 mod shares;
 mod stats;
@@ -26,6 +28,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("check", args)) => check::run(args, filters),
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("purge", args)) => control::purge(args),
+        Some(("ls", args)) => listed::run(args),
         Some(("stats", args)) => stats::run(args),
         Some(("counters", args)) => counters::run(args),
         Some(("cache", args)) => Ok(cache::run(args)),

@@ -21,6 +21,7 @@
 //! | which part of the body? | serve | [`range`] |
 //! | which variant? | lookup, store | [`vary`] |
 //! | what does an unsafe request drop? | who forwards it | [`invalidate`] |
+//! | under which tags is it kept, and which does an answer drop? | store, who forwards | [`tags`] |
 //! | what do we tell about it? | serve | [`cache_status`] |
 #![deny(clippy::indexing_slicing)]
 
@@ -35,10 +36,12 @@ pub mod meta;
 pub mod range;
 pub mod reuse;
 pub mod storable;
+pub mod tags;
 pub mod update;
 pub mod vary;
 
 mod lists;
+mod strings;
 
 #[cfg(test)]
 #[allow(

@@ -4,7 +4,11 @@
 //! must name a loopback host and must not come from a page of another site, so that a browser
 //! on the same machine can't be made to purge (DNS rebinding, cross-site requests).
 
+mod body;
+mod list;
 mod metrics;
+mod purge;
+mod query;
 mod routes;
 
 use std::rc::Rc;

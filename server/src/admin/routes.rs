@@ -2,30 +2,26 @@
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::rc::Rc;
 
-use bytes::Bytes;
 use forebay_http::authority::Authority;
 use forebay_shm::CounterValue;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
+use http::{HeaderMap, Method, Request, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::body::{Answer, json_answer, plain, typed};
+use super::list::list;
 use super::metrics;
+use super::purge::purge;
 use crate::clock;
-use crate::counters::{COUNTERS, Counter};
+use crate::counters::COUNTERS;
 use crate::engine::Control;
-use crate::events::Event;
-use crate::key::url_key;
-use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX};
 use crate::rules::{RuleCount, RuleLine};
-
-type Answer = Response<Full<Bytes>>;
 
 /// Answers one request.
 pub(super) async fn answer(
-    control: &Control,
+    control: &Rc<Control>,
     request: Request<Incoming>,
     is_tcp: bool,
 ) -> Result<Answer, Infallible> {
@@ -39,10 +35,11 @@ pub(super) async fn answer(
         (&Method::GET, "/metrics") => prometheus(control).await,
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
         (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control).await),
+        (&Method::GET, "/ls") => list(control, request.uri().query()),
         (&Method::POST, "/purge") => purge(control, request).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
-        (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/") => not_allowed("GET"),
+        (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/ls" | "/") => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
         _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
     })
@@ -59,7 +56,8 @@ const INDEX: &str = "GET  /healthz  is the server alive
 GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
 GET  /rules    what each header rule does and costs, as JSON
-POST /purge    drops the stored responses of the URL in the body
+GET  /ls       what is stored, a JSON object on each line
+POST /purge    drops the stored responses of the URL in the body, or of ?host=, ?prefix=, ?tag=
 POST /reload   reads the configuration again
 ";
 
@@ -76,22 +74,6 @@ fn is_local(headers: &HeaderMap) -> bool {
             || address.is_some_and(|address| address.is_loopback())
     });
     is_loopback && !headers.contains_key(header::ORIGIN)
-}
-
-fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
-    typed(status, "text/plain; charset=utf-8", text.into())
-}
-
-fn json_answer(status: StatusCode, value: &Value) -> Answer {
-    typed(status, "application/json", format!("{value}\n").into())
-}
-
-fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer {
-    let mut answer = Response::new(Full::new(body));
-    *answer.status_mut() = status;
-    let value = header::HeaderValue::from_static(content_type);
-    answer.headers_mut().insert(header::CONTENT_TYPE, value);
-    answer
 }
 
 async fn prometheus(control: &Control) -> Answer {
@@ -153,38 +135,5 @@ async fn reload(control: &Control) -> Answer {
             let text = error.to_string();
             json_answer(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "error": text }))
         }
-    }
-}
-
-async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
-    let refused = |text: &str| json_answer(StatusCode::BAD_REQUEST, &json!({ "error": text }));
-    let body = Limited::new(request.into_body(), ADMIN_BODY_BYTES_MAX).collect();
-    let limit = Duration::from_millis(ADMIN_IDLE_MS_MAX);
-    let Ok(Ok(body)) = tokio::time::timeout(limit, body).await else {
-        return refused("the URL did not arrive whole");
-    };
-    let body = body.to_bytes();
-    let url = body.trim_ascii();
-    let mut key = Vec::new();
-    if !control.store_is_used() {
-        let text = "another process serves from a cache of its own now; ask again";
-        return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
-    }
-    match control.with_config(|config| url_key(config, url, &mut key)) {
-        Ok(()) => {
-            let purged = match control.store_worker.purge(&key) {
-                Ok(purged) => purged,
-                Err(busy) => {
-                    control.count(Counter::PurgesBusy, 1);
-                    Event::PurgeBusy.log(&url.escape_ascii());
-                    let text = busy.to_string();
-                    return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
-                }
-            };
-            control.count(Counter::Purged, purged.records);
-            let (records, fetches) = (purged.records, purged.flights);
-            json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
-        }
-        Err(text) => refused(text),
     }
 }

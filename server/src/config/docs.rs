@@ -23,10 +23,17 @@ pub fn flags() -> Vec<Flag> {
     let flag = |setting: &'static Setting| Flag {
         name: setting.flag(),
         value_hint: setting.kind.value_hint(),
-        help: format!("{} [default: {}]", setting.doc, setting.default.unwrap_or_default()),
+        help: format!("{} [default: {}]", setting.doc, flag_default(setting)),
         setting,
     };
     table::top_level().map(flag).collect()
+}
+
+fn flag_default(setting: &Setting) -> &'static str {
+    match (setting.kind, setting.default) {
+        (Kind::Texts { .. }, Some("")) => "none",
+        (_, default) => default.unwrap_or_default(),
+    }
 }
 
 /// A configuration file with every setting at its default, and one site as an example.
@@ -55,6 +62,10 @@ fn write_setting(out: &mut String, setting: &Setting, value: String) {
 
 fn toml_default(setting: &Setting) -> String {
     let default = setting.default.unwrap_or_default();
+    if matches!(setting.kind, Kind::Texts { .. }) {
+        let words: Vec<_> = default.split(',').filter(|word| !word.is_empty()).collect();
+        return format!("{words:?}");
+    }
     // A bare 0 needs no unit.
     match setting.kind.is_quoted() && default != "0" {
         true => format!("{default:?}"),
@@ -96,7 +107,10 @@ fn markdown_table(out: &mut String, title: &str, settings: &[Setting]) {
     let _ = writeln!(out, "\n## {title}\n");
     out.push_str("| setting | default | value | what it is | why so |\n|---|---|---|---|---|\n");
     for setting in settings {
-        let default = setting.default.map_or("needed".to_owned(), |text| format!("`{text}`"));
+        let default = setting.default.map_or("needed".to_owned(), |text| match setting.kind {
+            Kind::Texts { .. } => format!("`{}`", toml_default(setting)),
+            _ => format!("`{text}`"),
+        });
         let restart = if setting.reloads { "" } else { " *restart*" };
         let Setting { name, kind, doc, reason, .. } = setting;
         let value = value_column(kind);

@@ -10,6 +10,7 @@
 mod docs;
 mod error;
 mod file;
+mod lists;
 mod near;
 mod read;
 mod read_sites;
@@ -25,6 +26,7 @@ mod value;
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use file::read_file;
+pub use lists::{AddressList, TagFields};
 pub use rules::RuleSet;
 pub use setting::{Kind, Scope, Setting};
 pub(crate) use site::RouteNumber;

@@ -17,7 +17,7 @@ use super::rules::{Library, NamedFile, named_by_flag, named_files};
 use super::setting::{Problem, Raw, Readable, Setting};
 use super::site::{OriginAddress, Site};
 use super::table::{self, ORIGIN, RULES, RouteSettings, SERVER, Settings};
-use super::{AdminAddress, Config, FlagValue, Scope, ServerSettings, Sites, Source};
+use super::{AdminAddress, Config, FlagValue, Kind, Scope, ServerSettings, Sites, Source};
 
 pub(crate) type Key<'a> = Spanned<DeString<'a>>;
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
@@ -153,6 +153,12 @@ impl Reader<'_> {
             }
             let at = At::Flag(format!("--{}", name.replace('_', "-")));
             let read = match find(table::top_level(), &name) {
+                Some(setting) if matches!(setting.kind, Kind::Texts { .. }) => {
+                    // Given more than once, it is one list.
+                    let same = flags.iter().filter(|other| other.name == flag.name);
+                    let all: Vec<_> = same.map(|flag| flag.value).collect();
+                    top.set(setting, Raw::Flag(&all.join(",")), at.clone())
+                }
                 Some(setting) => top.set(setting, Raw::Flag(flag.value), at.clone()),
                 None => Err(Problem::new("is not the flag of a setting")),
             };
@@ -215,7 +221,7 @@ pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> Raw<'v> {
         DeValue::Boolean(value) => Raw::Bool(*value),
         DeValue::Float(_) => Raw::Other("a number with a point"),
         DeValue::Datetime(_) => Raw::Other("a date"),
-        DeValue::Array(_) => Raw::Other("an array"),
+        DeValue::Array(array) => Raw::Array(array),
         DeValue::Table(_) => Raw::Other("a section"),
     }
 }

@@ -1,5 +1,8 @@
 //! What a setting is, and how its value is read from TOML or from a flag.
 
+use toml::Spanned;
+use toml::de::{DeArray, DeValue};
+
 use super::near::nearest;
 use super::units::{self, UnitError};
 
@@ -102,6 +105,8 @@ pub(crate) enum Raw<'a> {
     Integer(i128),
     /// TOML boolean.
     Bool(bool),
+    /// TOML array.
+    Array(&'a DeArray<'a>),
     /// Anything else, by its name with article.
     Other(&'static str),
 }
@@ -149,6 +154,7 @@ impl Setting {
             Raw::Flag(_) | Raw::Text(_) => "text",
             Raw::Integer(_) => "a number",
             Raw::Bool(_) => "a boolean",
+            Raw::Array(_) => "an array",
             Raw::Other(name) => name,
         };
         self.problem(format_args!("cannot be {found}"))
@@ -162,7 +168,29 @@ impl Setting {
             Raw::Integer(_) | Raw::Bool(_) => {
                 Err(self.wrong_type(raw).hint("put the value in double quotes"))
             }
-            Raw::Other(_) => Err(self.wrong_type(raw)),
+            Raw::Array(_) | Raw::Other(_) => Err(self.wrong_type(raw)),
+        }
+    }
+
+    /// The texts of a [`Kind::Texts`]; as a flag they stand between commas, and `none` is none.
+    pub(crate) fn texts<'a>(&self, raw: Raw<'a>) -> Result<Vec<&'a str>, Problem> {
+        match raw {
+            Raw::Flag("none") => Ok(Vec::new()),
+            Raw::Flag(text) => {
+                Ok(text.split(',').map(str::trim).filter(|text| !text.is_empty()).collect())
+            }
+            Raw::Array(array) => array.iter().map(|element| self.element(element)).collect(),
+            Raw::Text(text) => {
+                Err(self.problem("is not an array").hint(format!("write [{text:?}]")))
+            }
+            _ => Err(self.problem("is not an array")),
+        }
+    }
+
+    fn element<'a>(&self, element: &'a Spanned<DeValue<'a>>) -> Result<&'a str, Problem> {
+        match element.get_ref() {
+            DeValue::String(text) => Ok(text),
+            _ => Err(self.problem("has something else than text in it")),
         }
     }
 
@@ -190,7 +218,7 @@ impl Setting {
             Raw::Text(text) | Raw::Flag(text) => {
                 (self.quantity(text, raw)?.into(), text.to_owned())
             }
-            Raw::Bool(_) | Raw::Other(_) => return Err(self.wrong_type(raw)),
+            Raw::Bool(_) | Raw::Array(_) | Raw::Other(_) => return Err(self.wrong_type(raw)),
         };
         match u64::try_from(value) {
             Ok(value) if (min..=max).contains(&value) => Ok(value),

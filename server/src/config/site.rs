@@ -146,6 +146,22 @@ impl Route {
 }
 
 impl HostPattern {
+    /// Is there a host that both are for?
+    pub(crate) fn meets(&self, other: &HostPattern) -> bool {
+        use HostPattern::{Any, Below, Exact};
+        let is_below = |host: &str, above: &str| {
+            host.strip_suffix(above).is_some_and(|front| front.ends_with('.') && front.len() > 1)
+        };
+        match (self, other) {
+            (Any, _) | (_, Any) => true,
+            (Exact(one), Exact(other)) => one == other,
+            (Exact(host), Below(above)) | (Below(above), Exact(host)) => is_below(host, above),
+            (Below(one), Below(other)) => {
+                one == other || is_below(one, other) || is_below(other, one)
+            }
+        }
+    }
+
     /// Reads `example.org`, `*.example.org`, `[::1]` or `*`.
     pub(crate) fn parse(text: &str) -> Result<HostPattern, Problem> {
         if text == "*" {

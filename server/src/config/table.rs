@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use super::lists::{AddressList, TagFields};
 use super::setting::{Kind, Problem, Raw, Readable, Scope, Setting};
 use super::value::{
     AccessLog, AccessLogFormat, AdminAddress, CacheDir, FORMAT_WORDS, LEVEL_WORDS, LogLevel,
@@ -356,13 +357,38 @@ settings! {
         reason: "A few films would push out every page. The share for arriving responses limits \
             it too.",
     }
+    tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-groups" {
+        doc: "Fields of the origin's responses that tags are read from, by which responses can be \
+            purged together: words between blanks in `surrogate-key`, between blanks or commas in \
+            `xkey`, between commas in `cache-tag`, and the strings of `cache-groups` (RFC 9875).",
+        kind: Kind::Texts { expected: "an array of surrogate-key, cache-tag, xkey, cache-groups" },
+        reloads: true,
+        reason: "Origins that were written for other caches find their field; what an origin does \
+            not send costs nothing.",
+    }
+    tags_shown: bool = "false" {
+        doc: "Whether clients get the `tag_fields`; `cache-groups` they always get.",
+        kind: Kind::Bool,
+        reloads: true,
+        reason: "They are for caches on the way and say how a site is built. Another cache in \
+            front of this one may need them.",
+    }
+    purge_from: AddressList = "" {
+        doc: "Addresses of clients, or networks such as `10.0.0.0/8`, that may send `PURGE` \
+            requests: see [operations.md](operations.md). Without any, PURGE is forwarded as a \
+            method like others.",
+        kind: Kind::Texts { expected: "an array of addresses or networks, such as \
+            [\"127.0.0.1\", \"10.0.0.0/8\"]" },
+        reloads: true,
+        reason: "Who may purge can load the origin with everybody's requests.",
+    }
 }
 
 /// `rules` of the server, a site or a route.
 pub(crate) const RULES: Setting = Setting {
     name: "rules",
     kind: Kind::Texts { expected: "a file, or an array of files, such as [\"headers.conf\"]" },
-    default: Some("[]"),
+    default: Some(""),
     scope: Scope::Everywhere,
     reloads: true,
     doc: "Files of header rules, relative to the configuration file: those of the server run \

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_cache::{Store, StoreWorker};
+use forebay_cache::{Selection, Store, StoreWorker};
 use forebay_shm::{CounterFile, CounterSlot, DirGuard};
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
@@ -25,8 +25,9 @@ use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fetch::Hosts;
-use crate::limits::{LOG_FINISH_MS_MAX, STORE_SWEEP_MS};
+use crate::limits::{LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS};
 use crate::log::LogWriter;
+use crate::purger::{Asked, PurgeFailed, PurgerThread, Work};
 use crate::rules::RuleReport;
 
 /// What a server asks of the program that it runs in.
@@ -47,6 +48,8 @@ pub(crate) struct Control {
     pub(crate) store_worker: StoreWorker,
     /// Answers come from the store: false if another process serves from one of its own.
     store_is_used: Cell<bool>,
+    /// The thread for purges that walk; none once the server stops.
+    purger: RefCell<Option<PurgerThread>>,
     hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
@@ -63,6 +66,7 @@ pub(crate) struct ControlParts {
     pub(crate) workers: Vec<WorkerThread>,
     pub(crate) store: Store,
     pub(crate) store_worker: StoreWorker,
+    pub(crate) purger: PurgerThread,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
@@ -102,6 +106,7 @@ impl Control {
             store: parts.store,
             store_worker: parts.store_worker,
             store_is_used: Cell::new(true),
+            purger: RefCell::new(Some(parts.purger)),
             hosts: parts.hosts,
             counters: parts.counters,
             slot: parts.slot,
@@ -144,6 +149,19 @@ impl Control {
     /// Counts something that no worker does.
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
         self.slot.add(counter.index(), amount);
+    }
+
+    /// Purges or counts what is selected; nobody else waits for it.
+    ///
+    /// # Errors
+    /// [`PurgeFailed`].
+    pub(crate) fn purge(
+        &self,
+        selections: Vec<Selection>,
+        work: Work,
+    ) -> Result<Asked, PurgeFailed> {
+        let purger = self.purger.borrow().as_ref().map(PurgerThread::purger);
+        purger.ok_or(PurgeFailed::Stopping)?.ask(selections, work)
     }
 
     /// What is counted over all processes that followed each other.
@@ -328,6 +346,9 @@ impl Control {
                 tokio::time::sleep(STOP_POLL).await;
             }
             finished &= worker.thread.join().unwrap_or(false);
+        }
+        if let Some(purger) = self.purger.take() {
+            purger.finish(PURGER_FINISH_MS_MAX, STOP_POLL).await;
         }
         if let Some(writer) = self.log_writer.take() {
             writer.finish(LOG_FINISH_MS_MAX).await;

@@ -30,6 +30,7 @@ use crate::counters::{COUNTERS, Counter};
 use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
 use crate::log::LogWriter;
+use crate::purger::PurgerThread;
 
 /// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
 pub struct Running {
@@ -118,6 +119,12 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> StartError {
+        StartError::Thread(error)
+    }
+}
 
 /// Starts a server; the system resolves the names of origins.
 ///
@@ -213,8 +220,8 @@ impl Built {
         let Holdings { listeners, sockets, guard, worker_count, has_predecessor, .. } = holdings;
         let address = listeners.address;
         let counters_path = counter_file(&runtime_dir(&config.server.runtime_dir), address.port());
-        // One slot for each worker and one for the control thread.
-        let counters_name = CounterFile::prepare(&counters_path, COUNTERS, worker_count + 1)
+        // One slot for each worker, one for the control thread and one for that which purges.
+        let counters_name = CounterFile::prepare(&counters_path, COUNTERS, worker_count + 2)
             .map_err(StartError::Counters)?;
         let counters = counters_name.file();
         let admin = sockets
@@ -233,8 +240,14 @@ impl Built {
         let store_worker = event_loop.0.block_on(join(&store))?;
         // What others left behind in the middle of something is checked before anybody finds it.
         store_worker.mend();
+        let joined = store.clone();
+        let purger = PurgerThread::start(
+            move || purger_loop()?.block_on(join(&joined)),
+            counters.slot(worker_count + 1),
+        )?;
         let mut parts = ControlParts {
             store,
+            purger,
             store_worker,
             hosts: Arc::new(Hosts::new(resolver)),
             log_writer: LogWriter::open(&config.server).map_err(StartError::AccessLog)?,
@@ -283,6 +296,11 @@ impl Built {
     }
 }
 
+/// For the thread that purges, while it waits for its place in the store.
+fn purger_loop() -> Result<Runtime, StartError> {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(StartError::Thread)
+}
+
 /// Starts a thread for each worker, and waits until all of them could accept.
 fn start_workers(
     parts: &ControlParts,
@@ -299,6 +317,7 @@ fn start_workers(
             listeners,
             config: parts.config.clone(),
             store: parts.store.clone(),
+            purger: parts.purger.purger(),
             hosts: Arc::clone(&parts.hosts),
             counters: parts.counters.slot(index),
             access_log: parts.log_writer.as_ref().map(LogWriter::sender),

@@ -25,6 +25,7 @@ use crate::events::Event;
 use crate::fetch::Hosts;
 use crate::limits::{BLOCKING_THREADS_MAX, SWEEP_MS};
 use crate::log::{LogSender, flush_periodically};
+use crate::purger::Purger;
 use crate::rules::RuleReport;
 use crate::worker::{Worker, WorkerParts};
 
@@ -49,6 +50,7 @@ pub(crate) struct WorkerStart {
     pub(crate) listeners: Vec<std::net::TcpListener>,
     pub(crate) config: Config,
     pub(crate) store: Store,
+    pub(crate) purger: Purger,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
@@ -159,6 +161,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<TcpListener>), S
     let worker = Worker::new(WorkerParts {
         config: start.config,
         store,
+        purger: start.purger,
         hosts: start.hosts,
         counters: start.counters,
         access_log: start.access_log,

@@ -5,9 +5,11 @@
 //! The same normalised host and the same unchanged path are forwarded: nothing is stored under a
 //! key that the origin did not see.
 
+mod select;
 mod text;
 mod url;
 
+pub(crate) use select::{host_beginnings, site_beginning, site_beginnings, url_beginnings};
 pub use text::KeyText;
 pub use url::{site_url_key, url_key};
 
@@ -69,14 +71,18 @@ fn write_key_of(
     key.extend_from_slice(site_name.as_bytes());
     key.extend_from_slice(b"\0http\0");
     if let Some(authority) = authority {
-        write_reversed_host(key, authority.host);
-        if let Some(port) = explicit_port(authority) {
-            key.push(b':');
-            forebay_http::write::decimal(key, u64::from(port));
-        }
+        write_authority(key, authority);
     }
     key.push(0);
     key.extend_from_slice(path_query);
+}
+
+fn write_authority(key: &mut Vec<u8>, authority: Authority<'_>) {
+    write_reversed_host(key, authority.host);
+    if let Some(port) = explicit_port(authority) {
+        key.push(b':');
+        forebay_http::write::decimal(key, u64::from(port));
+    }
 }
 
 /// `www.Example.org` as `org.example.www`; an address stays as it is.

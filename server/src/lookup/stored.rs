@@ -1,6 +1,6 @@
 //! A record of the store, read as HTTP.
 
-use forebay_cache::{Found, Known};
+use forebay_cache::{Found, Known, RecordTags};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::write::status_line;
@@ -17,6 +17,7 @@ pub(crate) struct Stale {
     pub(crate) meta: StoredMeta,
     /// What the origin's answer is about.
     pub(crate) known: Known,
+    pub(crate) tags: RecordTags,
     head: Box<[u8]>,
 }
 
@@ -39,7 +40,13 @@ impl<'w> StoredResponse<'w> {
 
     /// What is needed of it to validate it.
     pub(super) fn to_stale(&self) -> Stale {
-        Stale { meta: self.meta, known: self.found.known(), head: self.found.head().into() }
+        Stale {
+            meta: self.meta,
+            known: self.found.known(),
+            // What was stored could be stored.
+            tags: RecordTags::new(self.found.tags()).unwrap_or_default(),
+            head: self.found.head().into(),
+        }
     }
 }
 

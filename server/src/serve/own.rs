@@ -192,16 +192,17 @@ async fn pass(
     client: &Client,
     config: &Config,
     own: &Own<'_>,
-    answer: OriginAnswer,
+    mut answer: OriginAnswer,
     (out, cache): (&mut Out, &mut CacheStatus),
 ) -> Result<Answered, Broken> {
     cache.fwd_status = Some(answer.received_status);
     if let Some(target) = &own.target {
-        target.invalidate(&client.worker, own.place.site, &answer).await;
+        target.invalidate(&client.worker, own.place, &answer).await;
     }
     if let Some(key) = &own.shared_key {
         notice_storable(&client.worker, own.place, &own.asked, key, &answer);
     }
+    answer.head.block.remove(own.place.route.settings.hidden_fields());
     let rules = &own.ruling(client, config);
     let reply = Reply { client, form: own.form, cache, rules };
     serve_pass(&reply, out, answer).await

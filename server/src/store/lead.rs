@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use forebay_cache::{Base, Leader, Refused, Times};
+use forebay_cache::{Base, Leader, RecordTags, Refused, TagsError, Times};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HOP_BY_HOP;
@@ -17,9 +17,11 @@ use forebay_rules::ast::{Control, Hook};
 use tokio::sync::oneshot;
 
 use super::fill::fill;
+use super::tags::Tagged;
 use crate::clock;
 use crate::config::{Config, Route, RouteNumber, RouteSettings};
 use crate::counters::Counter;
+use crate::events::Event;
 use crate::fault::Fault;
 use crate::fetch::{
     Asked, CONDITIONS, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, REWRITTEN, exchange,
@@ -61,7 +63,7 @@ pub(super) async fn lead(errand: Errand, leader: Leader, own: oneshot::Sender<To
         }
         Ok(Fetched::Confirmed(update)) => {
             errand.worker.count(Counter::Validated);
-            leader.validated(&update.head, update.times, None);
+            leader.validated(&update.head, update.times, update.tags.as_ref());
             errand.worker.has_stored();
             tell(own, Told::Follow { fwd_status: 304, progress: errand.asked.course.progress() });
         }
@@ -83,6 +85,8 @@ enum Fetched {
 /// What a 304 makes of the stored head.
 struct Update {
     head: Vec<u8>,
+    /// Others than it has.
+    tags: Option<RecordTags>,
     times: Times,
 }
 
@@ -155,22 +159,30 @@ impl Errand {
         if !may_stay || !is_permitted {
             return None;
         }
-        let block = stored_lines(&merged, &arrival);
+        let block = stored_lines(&merged, &arrival, &self.route().settings);
         let mut meta =
             StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route().settings));
         meta.body_bytes = stale.meta.body_bytes;
-        Some(Update { head: stored_head(&meta, &block), times: times(&meta) })
+        let tagged = Tagged::renewed(stale, update, &self.route().settings).ok()?;
+        let fields = tagged.as_ref().map_or(stale.meta.tag_fields(), |tagged| tagged.fields);
+        meta.set_tag_fields(fields);
+        let tags = tagged.map(|tagged| tagged.tags);
+        Some(Update { head: stored_head(&meta, &block), tags, times: times(&meta) })
     }
 
     async fn keep_or_pass(
         self,
-        answer: Box<OriginAnswer>,
+        mut answer: Box<OriginAnswer>,
         leader: Leader,
         own: oneshot::Sender<Told>,
     ) {
         let begun = match self.storable(&answer) {
             Ok(kept) => leader
                 .begin(&kept.head, kept.base, answer.head.content_length, kept.times)
+                .map(|mut filling| {
+                    filling.tag(kept.tags);
+                    filling
+                })
                 .map_err(|(leader, refused)| (leader, Unkept::of(refused))),
             Err(unkept) => Err((leader, unkept)),
         };
@@ -190,6 +202,7 @@ impl Errand {
                 }
                 let progress = self.asked.course.progress();
                 let detail = unkept.detail;
+                answer.head.block.remove(self.route().settings.hidden_fields());
                 tell(own, Told::Pass { answer, detail, progress });
             }
         }
@@ -200,16 +213,28 @@ impl Errand {
         permitted_by_rules(&self.ruling(), &answer.head.block)?;
         let rules = rules(&self.route().settings);
         check(&self.asked, status, &answer.head.block, &rules)?;
+        let tagged = Tagged::of(answer.head.block.fields(), &self.route().settings)
+            .map_err(|error| self.unkept_for_tags(error, status))?;
         let length = answer.head.content_length;
         if length.is_some_and(|length| length > self.route().settings.object_bytes_max) {
             return Err(Unkept::of(Refused::TooLarge));
         }
         let arrival = arrival(answer);
-        let block = stored_lines(&answer.head.block, &arrival);
+        let block = stored_lines(&answer.head.block, &arrival, &self.route().settings);
         let mut meta = StoredMeta::new(status, &block, &arrival, &rules);
         meta.body_bytes = length;
+        meta.set_tag_fields(tagged.fields);
         let base = self.base(&answer.head.block);
-        Ok(Kept { head: stored_head(&meta, &block), base, times: times(&meta) })
+        let (head, times) = (stored_head(&meta, &block), times(&meta));
+        Ok(Kept { head, tags: tagged.tags, base, times })
+    }
+
+    fn unkept_for_tags(&self, error: TagsError, status: u16) -> Unkept {
+        let (site, _) = self.config.sites.place(self.number);
+        let path = self.asked.path_query().escape_ascii();
+        self.worker.count(Counter::TagsRefused);
+        self.worker.event(Event::TagsRefused, &format_args!("{} {path}: {error}", site.name));
+        Unkept { detail: "tags", lasts: status < 400 }
     }
 
     /// By what the answer varies, and what of it this request asked for.
@@ -226,6 +251,7 @@ impl Errand {
 /// What of a storable answer is stored beside its body.
 struct Kept {
     head: Vec<u8>,
+    tags: RecordTags,
     base: Option<Base>,
     times: Times,
 }
@@ -318,8 +344,10 @@ pub(crate) fn notice_storable(
     key: &[u8],
     answer: &OriginAnswer,
 ) {
-    let rules = rules(&place.route.settings);
-    if check(asked, answer.head.status, &answer.head.block, &rules).is_ok() {
+    let settings = &place.route.settings;
+    let block = &answer.head.block;
+    let is_storable = check(asked, answer.head.status, block, &rules(settings)).is_ok();
+    if is_storable && Tagged::of(block.fields(), settings).is_ok() {
         worker.store.forget_declined(key);
     }
 }
@@ -332,11 +360,13 @@ fn arrival(answer: &OriginAnswer) -> Arrival {
 /// each use, and what other caches did to get this copy is over.
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
-/// The lines as they are stored: without those of the message, and with a Date, which a recipient
-/// adds if the origin sent none (RFC 9110 §6.6.1).
-fn stored_lines(received: &FieldBlock, arrival: &Arrival) -> FieldBlock {
+/// The lines as they are stored: without those of the message and what no client gets, and with a
+/// Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
+fn stored_lines(received: &FieldBlock, arrival: &Arrival, settings: &RouteSettings) -> FieldBlock {
+    let hidden = settings.hidden_fields();
+    let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id);
     let mut block = FieldBlock::new();
-    for field in received.fields().iter().filter(|field| !OF_MESSAGE.contains(field.id)) {
+    for field in received.fields().iter().filter(|field| !is_left_out(field.id)) {
         block.push_field(field);
     }
     if !block.fields().contains(FieldId::Date) {

@@ -8,7 +8,10 @@ mod fill;
 mod invalidate;
 mod lead;
 mod obtain;
+mod purge;
+mod tags;
 
 pub(crate) use invalidate::UnsafeTarget;
 pub(crate) use lead::notice_storable;
 pub(crate) use obtain::{Needs, Source, obtain};
+pub(crate) use purge::{is_purge, purge_asked};

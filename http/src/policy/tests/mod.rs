@@ -15,6 +15,7 @@ mod oracle;
 mod range;
 mod reuse;
 mod storable;
+mod tags;
 mod update;
 mod vary;
 

@@ -1,6 +1,10 @@
 //! What good configurations mean, and the documents that the table gives.
 
+use std::net::IpAddr;
 use std::path::Path;
+
+use forebay_http::fields::{FieldId, FieldSet};
+use forebay_http::policy::tags::TAG_FIELDS;
 
 use super::super::setting::Raw;
 use super::super::table::{self, Settings};
@@ -57,6 +61,8 @@ fn defaults_are_the_ones_that_are_documented() {
     assert_eq!(server.admin, AdminAddress::Auto);
     assert_eq!(server.access_log, AccessLog::Off);
     assert!(server.connections_per_address_max >= 1024);
+    let route = RouteSettings::default();
+    assert!(TAG_FIELDS.iter().all(|id| route.tag_fields.set().contains(*id)));
     assert_eq!(
         RouteSettings::default(),
         RouteSettings {
@@ -65,8 +71,61 @@ fn defaults_are_the_ones_that_are_documented() {
             heuristic_percent: 10,
             heuristic_s_max: 86_400,
             object_bytes_max: 16 << 20,
+            tag_fields: route.tag_fields,
+            tags_shown: false,
+            purge_from: AddressList::default(),
         }
     );
+}
+
+#[test]
+fn lists_are_arrays_in_a_file_and_words_between_commas_or_several_flags() {
+    let route = |text: &str, flags: &[(&str, &str)]| {
+        let text = format!("{text}\n{SITE}");
+        let flags = flags.iter().map(|(name, value)| FlagValue { name, value });
+        let flags: Vec<_> = flags.collect();
+        let source = Source::Toml { text: &text, file: "f.toml" };
+        let config = Config::load(source, &flags).expect("it is right");
+        let site = config.sites.lookup(b"a.org").expect("it is served");
+        site.routes().last().expect("/").settings.clone()
+    };
+    let set = FieldSet::of;
+    type Case = (&'static str, &'static [(&'static str, &'static str)], FieldSet);
+    let cases: &[Case] = &[
+        ("tag_fields = []", &[], FieldSet::EMPTY),
+        ("tag_fields = ['xkey', \"Cache-Tag\"]", &[], set(&[FieldId::Xkey, FieldId::CacheTag])),
+        ("tag_fields = []", &[("tag-fields", "xkey")], set(&[FieldId::Xkey])),
+        ("", &[("tag_fields", "none")], FieldSet::EMPTY),
+        (
+            "",
+            &[("tag-fields", "xkey , cache-tag"), ("tag-fields", "cache-groups")],
+            set(&[FieldId::Xkey, FieldId::CacheTag, FieldId::CacheGroups]),
+        ),
+    ];
+    for (text, flags, expected) in cases {
+        assert_eq!(route(text, flags).tag_fields.set(), *expected, "{text} {flags:?}");
+    }
+    let allowed = |list: &AddressList, address: &str| {
+        list.contains(address.parse::<IpAddr>().expect("an address"))
+    };
+    let list = route("purge_from = [\"127.0.0.1\", \"10.0.0.0/8\"]", &[]).purge_from;
+    assert!(allowed(&list, "127.0.0.1") && allowed(&list, "10.9.8.7") && !allowed(&list, "::1"));
+    let list = route("", &[("purge-from", "::1,192.0.2.0/24")]).purge_from;
+    assert!(allowed(&list, "::1") && allowed(&list, "192.0.2.9") && !allowed(&list, "127.0.0.1"));
+}
+
+#[test]
+fn the_fields_that_are_read_are_hidden_but_for_the_standards() {
+    let hidden = |text: &str| {
+        let config = read(&format!("{text}\n{SITE}"));
+        let site = config.sites.lookup(b"a.org").expect("it is served").routes();
+        site.last().expect("/").settings.hidden_fields()
+    };
+    let surrogates = FieldSet::of(&[FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey]);
+    assert_eq!(hidden(""), surrogates);
+    assert_eq!(hidden("tags_shown = true"), FieldSet::EMPTY);
+    let two = "tag_fields = [\"xkey\", \"cache-groups\"]";
+    assert_eq!(hidden(two), FieldSet::of(&[FieldId::Xkey]));
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! `forebay ls`.
+
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use serde_json::Value;
+
+use super::is_set;
+use super::selection::{query, refusal, size, time};
+use crate::admin_client::{ask_by_line, find};
+
+/// How a list ended.
+enum End {
+    /// The server has said so; behind which one there may be more.
+    Whole {
+        after: Option<String>,
+    },
+    Broken(String),
+}
+
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    let address = find(args.get_one("admin"))?;
+    let limit = args.get_one::<u64>("limit").map(u64::to_string);
+    let path = format!("/ls{}", query(args, &[("limit", limit)]));
+    let is_json = is_set(args, "json");
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut header = if is_json { "" } else { HEADER };
+    let mut end = End::Broken("the list broke off".to_owned());
+    let answer = ask_by_line(&address, ("GET", &path, ""), &mut |line| {
+        let written = match shown(line, is_json) {
+            Ok(text) => write!(out, "{}{text}", std::mem::take(&mut header)).is_ok(),
+            Err(ended) => {
+                end = ended;
+                false
+            }
+        };
+        if written { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    if !answer.is_success {
+        return Err(refusal(args, &answer.body));
+    }
+    // Who has seen enough (`| head`) is no error, and needs no more.
+    if out.flush().is_err() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    match end {
+        End::Whole { after } => {
+            if let Some(after) = after {
+                eprintln!("there may be more: --after '{after}'");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        End::Broken(why) => Err(why),
+    }
+}
+
+const HEADER: &str = "    AGE   FRESH USE VARY       SIZE  URL  TAGS\n";
+
+/// A line of the answer as it is printed, or how the list ended with it.
+fn shown(line: &str, is_json: bool) -> Result<String, End> {
+    let Ok(value) = serde_json::from_str::<Value>(line) else {
+        return Err(End::Broken("the list broke off in the middle of a line".to_owned()));
+    };
+    if value.get("listed").is_some() {
+        return Err(End::Whole { after: value["after"].as_str().map(str::to_owned) });
+    }
+    if let Some(error) = value.get("error").and_then(Value::as_str) {
+        return Err(End::Broken(error.to_owned()));
+    }
+    Ok(if is_json { line.to_owned() } else { row(&value) })
+}
+
+fn row(value: &Value) -> String {
+    let number = |name: &str| value[name].as_i64();
+    let age = number("age_s").map_or("-".to_owned(), time);
+    let fresh = match value["soft"].as_bool() {
+        Some(true) => "soft".to_owned(),
+        _ => number("fresh_for_s").map_or("-".to_owned(), time),
+    };
+    let (uses, variants) = (number("uses").unwrap_or(0), number("variants").unwrap_or(0));
+    let size = size(value["bytes"].as_u64().unwrap_or(0));
+    let url = value["url"].as_str().unwrap_or("-");
+    let tags = value["tags"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let tags: Vec<_> = tags.iter().filter_map(Value::as_str).map(printable).collect();
+    let row = format!("{age:>7} {fresh:>7} {uses:>3} {variants:>4} {size:>10}  {url}  ");
+    format!("{}\n", (row + &tags.join(",")).trim_end())
+}
+
+/// A tag is what an origin sent: nothing of it moves the cursor.
+fn printable(tag: &str) -> String {
+    tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_becomes_a_row_and_the_last_one_an_end() {
+        let line = "{\"url\":\"http://h/a\",\"site\":\"s\",\"age_s\":75,\"fresh_for_s\":-180,\
+                    \"uses\":3,\"variants\":0,\"bytes\":1536,\"tags\":[\"a\",\"b\\u001b[2J\"],\
+                    \"soft\":false}\n";
+        let row = "    75s     -3m   3    0    1.5 KiB  http://h/a  a,b\u{fffd}[2J\n";
+        assert_eq!(shown(line, false).ok().as_deref(), Some(row));
+        assert_eq!(shown(line, true).ok().as_deref(), Some(line));
+        let soft = line.replace("\"soft\":false", "\"soft\":true");
+        assert!(shown(&soft, false).is_ok_and(|row| row.contains("    soft   3")));
+        let end = shown("{\"listed\":2,\"after\":\"s http://h/a\"}\n", true).err();
+        assert!(matches!(end, Some(End::Whole { after: Some(after) }) if after == "s http://h/a"));
+        assert!(matches!(shown("{\"url\":", true), Err(End::Broken(_))));
+        assert!(matches!(shown("{\"error\":\"x\"}", true), Err(End::Broken(why)) if why == "x"));
+    }
+}

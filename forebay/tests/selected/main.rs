@@ -1,0 +1,9 @@
+//! Purging and listing what is stored by host, prefix and tags, and tags from the origin to the
+//! purge.
+
+mod common;
+mod groups;
+mod list;
+mod purge;
+mod purge_method;
+mod tags;

@@ -1,0 +1,168 @@
+//! Tags on their way from the origin's answer to the store.
+
+use forebay_testkit::{Signal, eventually};
+
+use crate::common::{ask, builder, list, origin, purge, start, store, stored};
+
+const URL: &str = "http://shop.test/t";
+
+fn tags_of(server: &forebay_testkit::Server, url: &str) -> Vec<String> {
+    let lines = list(server, &["--prefix", url]);
+    let tags = lines.first().map(|line| line["tags"].as_array().cloned()).unwrap_or_default();
+    tags.unwrap_or_default().iter().map(|tag| tag.as_str().unwrap_or("?").to_owned()).collect()
+}
+
+#[test]
+fn every_field_brings_its_tags_and_clients_see_only_the_standards() {
+    let answer = [
+        "Surrogate-Key: s1 s2",
+        "Cache-Tag: c1, c 2",
+        "xkey: x1",
+        "xkey: x2",
+        "Cache-Groups: \"g1\";p=1, \"g 2\"",
+    ];
+    let all = ["c 2", "c1", "g 2", "g1", "s1", "s2", "x1", "x2"];
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        ("", &all, &["cache-groups"]),
+        ("tags_shown = true", &all, &["surrogate-key", "cache-tag", "xkey", "cache-groups"]),
+        ("tag_fields = [\"xkey\"]", &["x1", "x2"], &["surrogate-key", "cache-tag", "cache-groups"]),
+        ("tag_fields = []", &[], &["surrogate-key", "cache-tag", "xkey", "cache-groups"]),
+    ];
+    for (top, expected, shown) in cases {
+        let origin = origin();
+        let server = builder(&origin, top).start();
+        let fields: Vec<_> = answer.iter().map(|field| format!("X-Answer: {field}")).collect();
+        let mut fields: Vec<_> = fields.iter().map(String::as_str).collect();
+        let names = ["surrogate-key", "cache-tag", "xkey", "cache-groups"];
+        // A miss, a hit, a 304, and answers that are not stored.
+        let condition = [&fields[..], &["If-None-Match: \"v\""]].concat();
+        for (method, fields) in
+            [("GET", &fields), ("GET", &fields), ("GET", &condition), ("POST", &fields)]
+        {
+            let response = ask(&server, method, URL, fields);
+            for name in names {
+                let is_there = response.head.has(name);
+                // A 304 has what the client's copy needs, and no more.
+                let is_expected = shown.contains(&name) && response.status == 200;
+                assert_eq!(is_there, is_expected, "{top} {method}: {response:?}");
+            }
+            if method == "GET" {
+                assert_eq!(tags_of(&server, URL), *expected, "{top}");
+            }
+        }
+        fields.push("X-Answer: Cache-Control: no-store");
+        let response = ask(&server, "GET", "http://shop.test/never", &fields);
+        for name in names {
+            assert_eq!(response.head.has(name), shown.contains(&name), "{top}: {response:?}");
+        }
+        assert_eq!(origin.faults(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_304_brings_other_tags_in_the_place_of_those_of_its_fields() {
+    let (_origin, server) = start();
+    let cases: &[(&[&str], &[&str], &[&str])] = &[
+        (&["Surrogate-Key: a b"], &[], &["a", "b"]),
+        (&["Surrogate-Key: a b"], &["Surrogate-Key: c"], &["c"]),
+        (&["Surrogate-Key: a b"], &["Surrogate-Key:"], &[]),
+        (&[], &["xkey: c"], &["c"]),
+        (&["Surrogate-Key: a", "xkey: x"], &["Surrogate-Key: c", "xkey: y"], &["c", "y"]),
+        // Which of them another field brought is not known: none is lost.
+        (&["Surrogate-Key: a", "xkey: x"], &["xkey: y"], &["a", "x", "y"]),
+    ];
+    for (number, (first, second, expected)) in cases.iter().enumerate() {
+        let url = format!("http://shop.test/{number}");
+        store(&server, &url, first);
+        purge(&server, &[&url, "--soft"]);
+        let before = server.stat("validated_total");
+        store(&server, &url, second);
+        assert_eq!(server.stat("validated_total"), before + 1.0, "{first:?}");
+        assert_eq!(tags_of(&server, &url), *expected, "{first:?} {second:?}");
+    }
+    assert_eq!(purge(&server, &["--tag", "x and y and a"])["purged"], 1);
+}
+
+#[test]
+fn what_has_tags_that_cannot_be_kept_passes_unstored() {
+    let (_origin, server) = start();
+    let many = |count: usize| {
+        let tags: Vec<_> = (0..count).map(|number| format!("t{number}")).collect();
+        format!("Surrogate-Key: {}", tags.join(" "))
+    };
+    let long = |bytes: usize| format!("Cache-Tag: {}", "x".repeat(bytes));
+    let doubled = format!("xkey: {}", "same ".repeat(200));
+    let cases = [
+        (many(64), true),
+        (many(65), false),
+        (long(250), true),
+        (long(251), false),
+        (doubled, true),
+    ];
+    for (number, (field, is_stored)) in cases.iter().enumerate() {
+        let url = format!("http://shop.test/{number}");
+        store(&server, &url, &[field]);
+        assert_eq!(stored(&server, &[&url]).contains(url.as_str()), *is_stored, "{field:.40}");
+        purge(&server, &["--host", "*"]);
+    }
+    assert_eq!(server.stat("tags_refused_total"), 2.0);
+    eventually("it is in the log", || server.errors().contains("tags_refused"));
+    assert!(server.errors().contains("/1: a response has at most 64 tags"), "{}", server.errors());
+    // Who asks next goes alone, and is not stored either.
+    for _ in 0..3 {
+        store(&server, "http://shop.test/again", &[&many(65)]);
+    }
+    assert_eq!(server.stat("tags_refused_total"), 3.0);
+    // A 304 with such tags is no reason to use what is stored.
+    let url = "http://shop.test/304";
+    store(&server, url, &["Surrogate-Key: a"]);
+    purge(&server, &[url, "--soft"]);
+    store(&server, url, &[&many(65)]);
+    assert_eq!(server.stat("validated_total"), 0.0);
+}
+
+#[test]
+fn rules_make_tags_and_hosts_and_purges_find_both() {
+    let origin = origin();
+    let builder = builder(&origin, "");
+    std::fs::write(
+        builder.path("shop.conf"),
+        "cond %{READ_RESPONSE_HDR_HOOK}\nadd-header xkey \"ruled %{STATUS}\"\n\n\
+         cond %{REMAP_PSEUDO_HOOK}\ncond %{CLIENT-URL:PATH} =moved\n\
+         set-destination HOST inner.test\n",
+    )
+    .expect("the folder is ours");
+    let config = std::fs::read_to_string(builder.path("forebay.toml")).expect("it was written");
+    let config = config.replacen("name = \"shop\"", "name = \"shop\"\nrules = \"shop.conf\"", 1);
+    let server = builder.config(&config).start();
+    let (moved, inner) = ("http://shop.test/moved", "http://inner.test/moved");
+    store(&server, moved, &["Surrogate-Key: a"]);
+    assert_eq!(tags_of(&server, inner), ["200", "a", "ruled"]);
+    // The site does not serve this host, but has stored for it.
+    assert_eq!(purge(&server, &["--host", "inner.test"])["purged"], 1);
+    store(&server, moved, &["Surrogate-Key: a"]);
+    assert_eq!(purge(&server, &["--prefix", inner, "--tag", "ruled"])["purged"], 1);
+    assert!(list(&server, &[]).is_empty());
+}
+
+#[test]
+fn tags_outlive_the_server() {
+    let origin = origin();
+    let builder = builder(&origin, "");
+    let dir = builder.path("cache").display().to_string();
+    let mut server = builder.flag("--cache-dir", &dir).start();
+    let (first, second) = ("http://shop.test/1", "http://shop.test/2");
+    for end in [Signal::TERM, Signal::KILL] {
+        store(&server, first, &["Surrogate-Key: a both"]);
+        store(&server, second, &["Cache-Groups: \"b\", \"both\""]);
+        server.signal(end);
+        server.wait().expect("it ends");
+        server = server.again().start();
+        assert_eq!(tags_of(&server, first), ["a", "both"]);
+        assert_eq!(stored(&server, &[first, second]).len(), 2, "after {end:?}");
+        assert_eq!(purge(&server, &["--tag", "b"])["purged"], 1);
+        assert_eq!(stored(&server, &[first, second]), [first].into());
+        assert_eq!(purge(&server, &["--tag", "both"])["purged"], 1);
+        assert!(stored(&server, &[first, second]).is_empty());
+    }
+}

@@ -1,0 +1,8 @@
+#![no_main]
+//! Feeds `bodies::tags`, which holds what must be true.
+
+#[path = "../bodies.rs"]
+#[expect(dead_code, reason = "each target uses one body")]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::tags(bytes));

@@ -1,0 +1,103 @@
+//! Bodies of admin answers: whole, or lines that come one after another.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::limits::ADMIN_PIECES_MAX;
+
+/// An answer of the admin interface.
+pub(super) type Answer = Response<AdminBody>;
+
+/// Its body.
+pub(super) enum AdminBody {
+    Whole(Full<Bytes>),
+    /// Lines, for as long as somebody writes them.
+    Lines(mpsc::Receiver<Bytes>),
+}
+
+/// Writes the lines of an answer.
+pub(super) struct Lines(mpsc::Sender<Bytes>);
+
+/// The client has gone.
+pub(super) struct Gone;
+
+impl Lines {
+    /// An answer, and the way to write its lines: JSON objects, one on each.
+    pub(super) fn answer() -> (Lines, Answer) {
+        let (lines, written) = mpsc::channel(ADMIN_PIECES_MAX);
+        let mut answer = Response::new(AdminBody::Lines(written));
+        let value = HeaderValue::from_static("application/x-ndjson");
+        answer.headers_mut().insert(header::CONTENT_TYPE, value);
+        (Lines(lines), answer)
+    }
+
+    /// Sends whole lines as soon as the client takes them.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub(super) async fn write(&self, lines: String) -> Result<(), Gone> {
+        self.0.send(lines.into()).await.map_err(|_| Gone)
+    }
+
+    /// The same for one object.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub(super) async fn write_json(&self, value: &Value) -> Result<(), Gone> {
+        self.write(format!("{value}\n")).await
+    }
+}
+
+impl Body for AdminBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            AdminBody::Whole(body) => Pin::new(body).poll_frame(context),
+            AdminBody::Lines(lines) => {
+                lines.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            AdminBody::Whole(body) => body.is_end_stream(),
+            AdminBody::Lines(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            AdminBody::Whole(body) => body.size_hint(),
+            AdminBody::Lines(_) => SizeHint::default(),
+        }
+    }
+}
+
+pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    typed(status, "text/plain; charset=utf-8", text.into())
+}
+
+pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
+    typed(status, "application/json", format!("{value}\n").into())
+}
+
+pub(super) fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer {
+    let mut answer = Response::new(AdminBody::Whole(Full::new(body)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}

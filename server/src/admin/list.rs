@@ -1,0 +1,190 @@
+//! `GET /ls`: what is stored, in the order of keys, a line for each resource.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use forebay_cache::{ListedResource, OrderDamaged, Selection};
+use forebay_http::policy::freshness::current_age;
+use http::StatusCode;
+use serde_json::json;
+
+use super::body::{Answer, Gone, Lines, json_answer};
+use super::query::{Bad, Query, has_site};
+use crate::clock;
+use crate::config::Config;
+use crate::engine::Control;
+use crate::key::{KeyText, site_url_key};
+use crate::limits::LISTED_AT_ONCE_MAX;
+use crate::lookup::stored_meta;
+
+const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "after", "limit"];
+
+/// What is still to be listed.
+struct Listing {
+    selections: Vec<Selection>,
+    /// The key behind which it goes on.
+    after: Option<Vec<u8>>,
+    left: u64,
+    listed: u64,
+}
+
+pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> Answer {
+    if !control.store_is_used() {
+        let text = "another process serves from a cache of its own now; ask again";
+        return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
+    }
+    let read = control.with_config(|config| Listing::read(config, query));
+    let listing = match read {
+        Ok(listing) => listing,
+        Err(bad) => return json_answer(StatusCode::BAD_REQUEST, &bad.to_json()),
+    };
+    let (lines, answer) = Lines::answer();
+    let control = Rc::clone(control);
+    tokio::task::spawn_local(async move {
+        // Who has seen enough goes.
+        let _ = listing.write(&control, &lines).await;
+    });
+    answer
+}
+
+impl Listing {
+    fn read(config: &Config, query: Option<&str>) -> Result<Listing, Bad> {
+        let query = Query::parse(query, KNOWN)?;
+        let mut selections = query.selections(config)?;
+        let after = query.text("after").map(|text| key_after(config, text)).transpose()?;
+        if let Some(after) = &after {
+            selections.retain(|selection| reaches_behind(&selection.within, after));
+        }
+        let left = query.number("limit")?.unwrap_or(u64::MAX);
+        Ok(Listing { selections, after, left, listed: 0 })
+    }
+
+    /// Writes a slice at a time, so that others have their turns, and at last how many there were,
+    /// with the place to go on if there may be more.
+    async fn write(mut self, control: &Control, lines: &Lines) -> Result<(), Gone> {
+        let selections = std::mem::take(&mut self.selections);
+        let mut goes_on = None;
+        for selection in &selections {
+            let mut after = self.after.take().filter(|after| after.starts_with(&selection.within));
+            loop {
+                if self.left == 0 {
+                    goes_on = after;
+                    break;
+                }
+                let (text, next) = match self.slice(control, selection, after.as_deref()) {
+                    Ok(slice) => slice,
+                    Err(damaged) => {
+                        return lines.write_json(&json!({ "error": damaged.to_string() })).await;
+                    }
+                };
+                if !text.is_empty() {
+                    lines.write(text).await?;
+                }
+                tokio::task::yield_now().await;
+                if next.is_none() {
+                    break;
+                }
+                after = next;
+            }
+        }
+        let after = goes_on.and_then(|key| KeyText::of(&key));
+        let after = after.map(|text| format!("{} {}", text.site, text.url));
+        lines.write_json(&json!({ "listed": self.listed, "after": after })).await
+    }
+
+    /// Some lines, and the key behind which there may be more.
+    fn slice(
+        &mut self,
+        control: &Control,
+        selection: &Selection,
+        after: Option<&[u8]>,
+    ) -> Result<(String, Option<Vec<u8>>), OrderDamaged> {
+        let limit = usize::try_from(self.left).unwrap_or(usize::MAX).min(LISTED_AT_ONCE_MAX);
+        let (now, mut text, mut count) = (clock::unix_seconds(), String::new(), 0);
+        let next = control.store_worker.list(selection, after, limit, &mut |resource| {
+            write_line(&mut text, resource, now);
+            count += 1;
+        })?;
+        self.left -= count;
+        self.listed += count;
+        Ok((text, next))
+    }
+}
+
+/// `SITE URL`, as the last line of a list has it.
+fn key_after(config: &Config, text: &str) -> Result<Vec<u8>, Bad> {
+    let Some((site, url)) = text.split_once(' ') else {
+        return Err(Bad::new("after", "this is the name of a site, a blank and a URL"));
+    };
+    has_site(config, site).map_err(|bad| Bad::new("after", bad.text))?;
+    let mut key = Vec::new();
+    site_url_key(site, url.as_bytes(), &mut key).map_err(|text| Bad::new("after", text))?;
+    Ok(key)
+}
+
+/// Is there room behind this key for what begins so?
+fn reaches_behind(within: &[u8], after: &[u8]) -> bool {
+    after.starts_with(within) || within > after
+}
+
+fn write_line(text: &mut String, resource: &ListedResource<'_>, now: u64) {
+    let key = KeyText::of(resource.key);
+    let meta = stored_meta(resource.head);
+    let age_s = meta.map(|meta| current_age(meta.initial_age_s, meta.response_time, now));
+    let stale_from = i64::try_from(resource.stale_from).unwrap_or(i64::MAX);
+    let tags = resource.tags().map(|tag| String::from_utf8_lossy(tag).into_owned());
+    let line = json!({
+        "url": key.as_ref().map(|key| &key.url),
+        "site": key.as_ref().map(|key| &key.site),
+        "age_s": age_s,
+        "fresh_for_s": stale_from.saturating_sub_unsigned(now),
+        "uses": resource.uses,
+        "variants": resource.variants,
+        "bytes": resource.bytes,
+        "tags": tags.collect::<Vec<_>>(),
+        "soft": resource.is_soft,
+    });
+    // A string takes everything.
+    let _ = writeln!(text, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Listing, Bad> {
+        let site = "[[site]]\nname = 'a'\nnames = ['a.org', '*.a.org']\norigin = 'http://o'\n";
+        let config = Config::from_toml(site, "f.toml").expect("it is right");
+        Listing::read(&config, Some(query))
+    }
+
+    #[test]
+    fn a_list_goes_on_behind_a_key_and_leaves_out_what_lies_before() {
+        for (query, expected) in [
+            ("host=a.org", &["org.a\0", "org.a:"][..]),
+            ("host=a.org&after=a+http://a.org/x", &["org.a\0", "org.a:"]),
+            ("host=a.org&after=a+http://a.org:8080/x", &["org.a:"]),
+            ("host=a.org&after=a+http://b.org/", &[]),
+            ("host=a.org&after=a+http://a.com/", &["org.a\0", "org.a:"]),
+            ("prefix=http://a.org/x&after=a+http://a.org/xy", &["org.a\0/x"]),
+            ("prefix=http://a.org/x&after=a+http://a.org/y", &[]),
+        ] {
+            let listing = read(query).unwrap_or_else(|bad| panic!("{query}: {bad:?}"));
+            let expected = expected.iter().map(|end| [b"a\0http\0", end.as_bytes()].concat());
+            let within = listing.selections.iter().map(|selection| selection.within.clone());
+            assert_eq!(within.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{query}");
+        }
+        assert_eq!(read("").expect("all").selections, [Selection::within(b"")]);
+        assert_eq!(read("limit=5").expect("all").left, 5);
+        for (query, argument) in [
+            ("after=http://a.org/", "after"),
+            ("after=b+http://a.org/", "after"),
+            ("after=a+ftp://a.org/", "after"),
+            ("limit=x", "limit"),
+            ("soft", "soft"),
+            ("tag=(", "tag"),
+        ] {
+            assert_eq!(read(query).err().map(|bad| bad.argument), Some(argument.into()), "{query}");
+        }
+    }
+}

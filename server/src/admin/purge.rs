@@ -1,0 +1,178 @@
+//! `POST /purge`: of one URL, or of all that is meant by its host, the beginning of its URL or its
+//! tags.
+
+use std::time::Duration;
+
+use forebay_cache::{PurgeBusy, Purged, Selection, Walked, Weighed};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::body::{Answer, Lines, json_answer};
+use super::query::{Bad, Query, has_site};
+use crate::counters::Counter;
+use crate::engine::Control;
+use crate::events::Event;
+use crate::key::{KeyText, site_url_key, url_key};
+use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX, PURGE_PROGRESS_MS};
+use crate::purger::{Asked, Told, Work};
+
+const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "soft", "dry-run"];
+
+/// How it is to be purged.
+#[derive(Clone, Copy)]
+struct How {
+    is_soft: bool,
+    is_dry_run: bool,
+}
+
+pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
+    if !control.store_is_used() {
+        let text = "another process serves from a cache of its own now; ask again";
+        return unavailable(text);
+    }
+    let read = Query::parse(request.uri().query(), KNOWN).and_then(|query| {
+        let how = How { is_soft: query.is_set("soft")?, is_dry_run: query.is_set("dry-run")? };
+        let selections = match query.selects() {
+            true => Some(control.with_config(|config| query.selections(config))?),
+            false => None,
+        };
+        Ok((query, how, selections))
+    });
+    match read {
+        Err(bad) => refused(&bad),
+        Ok((_, how, Some(selections))) => purge_selected(control, selections, how).await,
+        Ok((query, how, None)) => purge_url(control, request, &query, how).await,
+    }
+}
+
+fn refused(bad: &Bad) -> Answer {
+    json_answer(StatusCode::BAD_REQUEST, &bad.to_json())
+}
+
+fn unavailable(text: &str) -> Answer {
+    json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }))
+}
+
+async fn purge_url(
+    control: &Control,
+    request: Request<Incoming>,
+    query: &Query,
+    how: How,
+) -> Answer {
+    let body = Limited::new(request.into_body(), ADMIN_BODY_BYTES_MAX).collect();
+    let limit = Duration::from_millis(ADMIN_IDLE_MS_MAX);
+    let Ok(Ok(body)) = tokio::time::timeout(limit, body).await else {
+        return refused(&Bad::new("url", "the URL did not arrive whole"));
+    };
+    let body = body.to_bytes();
+    let url = body.trim_ascii();
+    let mut key = Vec::new();
+    let read = control.with_config(|config| match query.text("site") {
+        None => url_key(config, url, &mut key).map_err(|text| Bad::new("url", text)),
+        Some(site) => has_site(config, site)
+            .and_then(|()| site_url_key(site, url, &mut key).map_err(|text| Bad::new("url", text))),
+    });
+    if let Err(bad) = read {
+        return refused(&bad);
+    }
+    if how.is_dry_run {
+        return weigh_url(control, &key);
+    }
+    let purged = match how.is_soft {
+        true => control.store_worker.purge_softly(&key),
+        false => control.store_worker.purge(&key),
+    };
+    match purged {
+        Ok(purged) => {
+            control.count(Counter::Purged, purged.records);
+            let (records, fetches) = (purged.records, purged.flights);
+            json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
+        }
+        Err(busy @ PurgeBusy) => {
+            control.count(Counter::PurgesBusy, 1);
+            Event::PurgeBusy.log(&url.escape_ascii());
+            unavailable(&busy.to_string())
+        }
+    }
+}
+
+/// The resource of a key comes first among all that begins with it.
+fn weigh_url(control: &Control, key: &[u8]) -> Answer {
+    let (mut records, mut bytes) = (0, 0);
+    let listed = control.store_worker.list(&Selection::within(key), None, 1, &mut |resource| {
+        if resource.key == key {
+            (records, bytes) = (u64::from(resource.variants.max(1)), resource.bytes);
+        }
+    });
+    if let Err(damaged) = listed {
+        return unavailable(&damaged.to_string());
+    }
+    let sample = if records > 0 { vec![key.to_vec()] } else { Vec::new() };
+    let walked = Walked { resources: 1, records, bytes };
+    json_answer(StatusCode::OK, &weighed_json(&Weighed { walked, sample }))
+}
+
+async fn purge_selected(control: &Control, selections: Vec<Selection>, how: How) -> Answer {
+    let work = match how.is_dry_run {
+        true => Work::Weigh,
+        false => Work::Purge { is_soft: how.is_soft, counter: Counter::Purged },
+    };
+    let mut asked = match control.purge(selections, work) {
+        Ok(asked) => asked,
+        Err(failed) => {
+            control.count(Counter::PurgesBusy, 1);
+            return unavailable(&failed.to_string());
+        }
+    };
+    // Most are done at once, and then the status tells how it went.
+    let first = Duration::from_millis(PURGE_PROGRESS_MS);
+    match tokio::time::timeout(first, asked.next()).await {
+        Ok(Told::Walked(walked)) => tell_progress(asked, walked),
+        Ok(told) => ended(&told),
+        Err(_) => tell_progress(asked, Walked::default()),
+    }
+}
+
+fn ended(told: &Told) -> Answer {
+    match told {
+        Told::Failed(failed) => unavailable(&failed.to_string()),
+        told => json_answer(StatusCode::OK, &told_json(told)),
+    }
+}
+
+/// Lines of progress until it ends, and one that says how. The purge goes on without a client.
+fn tell_progress(mut asked: Asked, walked: Walked) -> Answer {
+    let (lines, answer) = Lines::answer();
+    tokio::task::spawn_local(async move {
+        let mut told = Told::Walked(walked);
+        while lines.write_json(&told_json(&told)).await.is_ok() && matches!(told, Told::Walked(_)) {
+            told = asked.next().await;
+        }
+    });
+    answer
+}
+
+fn told_json(told: &Told) -> Value {
+    match told {
+        Told::Walked(Walked { resources, records, bytes }) => {
+            json!({ "seen": resources, "matched": records, "bytes": bytes })
+        }
+        Told::Purged(Purged { records, bytes, flights }) => {
+            json!({ "purged": records, "fetches": flights, "bytes": bytes })
+        }
+        Told::Weighed(weighed) => weighed_json(weighed),
+        Told::Failed(failed) => json!({ "error": failed.to_string() }),
+    }
+}
+
+fn weighed_json(weighed: &Weighed) -> Value {
+    let sample = weighed.sample.iter().filter_map(|key| KeyText::of(key));
+    let sample = sample.map(|text| json!({ "site": text.site, "url": text.url }));
+    json!({
+        "would_purge": weighed.walked.records,
+        "bytes": weighed.walked.bytes,
+        "sample": sample.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,204 @@
+//! The query of an admin request: which stored responses are meant, and how.
+
+use std::collections::BTreeMap;
+
+use forebay_cache::{Selection, TagExpr};
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::key::{host_beginnings, site_beginnings, url_beginnings};
+
+/// Parameters by their names, each once.
+#[derive(Debug)]
+pub(super) struct Query {
+    values: BTreeMap<&'static str, String>,
+}
+
+/// What is wrong with a parameter.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Bad {
+    /// Its name.
+    pub(super) argument: String,
+    pub(super) text: String,
+    /// The byte of its value at which it was noticed.
+    pub(super) at: Option<usize>,
+}
+
+impl Bad {
+    pub(super) fn new(argument: impl Into<String>, text: impl Into<String>) -> Bad {
+        Bad { argument: argument.into(), text: text.into(), at: None }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let mut value = json!({ "error": self.text, "argument": self.argument });
+        if let Some(at) = self.at {
+            value["at"] = json!(at);
+        }
+        value
+    }
+}
+
+impl Query {
+    /// Reads a query of which these names are known, in the form of HTML's forms. A misspelt name
+    /// is an error: without its parameter, a purge would be another one.
+    pub(super) fn parse(query: Option<&str>, known: &[&'static str]) -> Result<Query, Bad> {
+        let mut values = BTreeMap::new();
+        for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let Some(name) = known.iter().find(|known| **known == name) else {
+                let text = format!("there is no such parameter here; known: {}", known.join(", "));
+                return Err(Bad::new(name, text));
+            };
+            let Some(value) = decode(value) else {
+                return Err(Bad::new(*name, "this is not percent-encoded UTF-8"));
+            };
+            if values.insert(*name, value).is_some() {
+                return Err(Bad::new(*name, "this can be given once only"));
+            }
+        }
+        Ok(Query { values })
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// A parameter that is there or not.
+    pub(super) fn is_set(&self, name: &str) -> Result<bool, Bad> {
+        match self.text(name) {
+            None => Ok(false),
+            Some("" | "1" | "true") => Ok(true),
+            Some("0" | "false") => Ok(false),
+            Some(_) => Err(Bad::new(name, "this is true or false")),
+        }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Bad> {
+        let parsed = self.text(name).map(str::parse).transpose();
+        parsed.map_err(|_| Bad::new(name, "this is a whole number"))
+    }
+
+    /// Is something meant by its host, the beginning of its URL or its tags?
+    pub(super) fn selects(&self) -> bool {
+        ["host", "prefix", "tag"].iter().any(|name| self.values.contains_key(name))
+    }
+
+    /// What is meant: all that begins with one of these keys, in their order, and has the tags.
+    pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, Bad> {
+        let site = self.text("site");
+        if let Some(site) = site {
+            has_site(config, site)?;
+        }
+        let beginnings = match (self.text("host"), self.text("prefix")) {
+            (Some(_), Some(_)) => {
+                return Err(Bad::new("host", "a prefix names its host; give one of the two"));
+            }
+            (Some(host), None) => {
+                host_beginnings(config, host, site).map_err(|text| Bad::new("host", text))?
+            }
+            (None, Some(url)) => url_beginnings(config, url.as_bytes(), site)
+                .map_err(|text| Bad::new("prefix", text))?,
+            (None, None) => site_beginnings(config, site).map_err(|text| Bad::new("site", text))?,
+        };
+        let tags = self.text("tag").map(tag_expr).transpose()?;
+        let selection = |within| Selection { within, tags: tags.clone() };
+        Ok(beginnings.into_iter().map(selection).collect())
+    }
+}
+
+/// # Errors
+/// The configuration has no site of this name.
+pub(super) fn has_site(config: &Config, name: &str) -> Result<(), Bad> {
+    match config.sites.iter().any(|site| site.name == name) {
+        true => Ok(()),
+        false => Err(Bad::new("site", "there is no site of this name")),
+    }
+}
+
+fn tag_expr(text: &str) -> Result<TagExpr, Bad> {
+    text.parse::<TagExpr>().map_err(|error| Bad {
+        argument: "tag".to_owned(),
+        text: error.what.to_owned(),
+        at: Some(error.at),
+    })
+}
+
+/// `application/x-www-form-urlencoded`: a plus is a blank.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(match first {
+            b'+' => b' ',
+            b'%' => {
+                let (digits, after) = rest.split_first_chunk::<2>()?;
+                rest = after;
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                u8::try_from(digit(digits[0])? << 4 | digit(digits[1])?).ok()?
+            }
+            byte => *byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "soft", "limit"];
+
+    fn parse(query: &str) -> Result<Query, Bad> {
+        Query::parse(Some(query), KNOWN)
+    }
+
+    #[test]
+    fn parameters_are_decoded_and_unknown_doubled_or_broken_ones_refused() {
+        let query = parse("tag=a+and+%22b%20c%22&&soft&limit=7&host=").expect("it is right");
+        assert_eq!(query.text("tag"), Some("a and \"b c\""));
+        assert_eq!((query.text("host"), query.text("site")), (Some(""), None));
+        assert_eq!((query.is_set("soft"), query.number("limit")), (Ok(true), Ok(Some(7))));
+        assert!(query.selects() && !parse("soft=1").expect("it is right").selects());
+        for (query, argument, part) in [
+            ("tags=a", "tags", "known: host, prefix"),
+            ("Tag=a", "Tag", "no such"),
+            ("tag=a&tag=b", "tag", "once"),
+            ("tag=%", "tag", "percent"),
+            ("tag=%4", "tag", "percent"),
+            ("tag=%zz", "tag", "percent"),
+            ("tag=%+1", "tag", "percent"),
+            ("tag=%ff", "tag", "UTF-8"),
+        ] {
+            let bad = parse(query).expect_err(query);
+            assert!(bad.argument == argument && bad.text.contains(part), "{query}: {bad:?}");
+        }
+        let query = parse("soft=yes&limit=-1").expect("it is right so far");
+        assert!(query.is_set("soft").is_err() && query.number("limit").is_err());
+        assert_eq!(parse("soft=0").expect("it is right").is_set("soft"), Ok(false));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_of_the_parameter_to_blame() {
+        let site = "[[site]]\nname = 'a'\nnames = ['a.org']\norigin = 'http://o'\n";
+        let config = Config::from_toml(site, "f.toml").expect("it is right");
+        for (query, argument, at) in [
+            ("host=b.org", "host", None),
+            ("host=a.org&site=b", "site", None),
+            ("prefix=a.org", "prefix", None),
+            ("prefix=http://a.org&host=a.org", "host", None),
+            ("tag=a&site=b", "site", None),
+            ("tag=a+and", "tag", Some(5)),
+            ("tag=", "tag", Some(0)),
+        ] {
+            let bad = parse(query).expect("it is right so far").selections(&config);
+            let bad = bad.expect_err(query);
+            assert_eq!((bad.argument.as_str(), bad.at), (argument, at), "{query}: {bad:?}");
+        }
+        let query = parse("host=a.org&tag=x&site=a").expect("it is right");
+        let selections = query.selections(&config).expect("it is right");
+        assert_eq!(selections.len(), 2);
+        assert!(selections.iter().all(|one| one.within.starts_with(b"a\0http\0org.a")));
+        assert!(selections.iter().all(|one| one.tags == "x".parse().ok()));
+    }
+}

@@ -1,0 +1,165 @@
+//! Types of settings that are a list: addresses, and names of fields.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use forebay_http::fields::FieldSet;
+use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
+
+use super::near::nearest;
+use super::setting::{Problem, Raw, Readable, Setting};
+use super::table::RouteSettings;
+use crate::limits::ADDRESS_RANGES_MAX;
+
+/// Addresses, one by one or as networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressList(Vec<Network>);
+
+/// The addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Network {
+    /// Its bits beyond the first are 0.
+    address: IpAddr,
+    bits: u8,
+}
+
+impl AddressList {
+    /// Is the address one of these?
+    pub fn contains(&self, address: IpAddr) -> bool {
+        // A socket that takes both families shows IPv4 addresses mapped.
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network_of(address, network.bits) == Some(network.address))
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Network {
+    /// Reads `10.0.0.0/8` or an address by itself.
+    fn parse(text: &str) -> Result<Network, String> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let not_an_address = || "an address stands here without brackets and port".to_owned();
+        let address: IpAddr = address.parse().map_err(|_| not_an_address())?;
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            None => bits_max,
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let bits = bits.parse().ok().filter(|bits| *bits <= bits_max);
+                bits.ok_or_else(|| format!("behind the / stands a number from 0 to {bits_max}"))?
+            }
+            Some(_) => return Err(format!("behind the / stands a number from 0 to {bits_max}")),
+        };
+        match network_of(address, bits) {
+            Some(first) if first != address => Err(format!("write \"{first}/{bits}\"")),
+            _ => Ok(Network { address, bits }),
+        }
+    }
+}
+
+/// The first address with the same first bits; `None` if the family has fewer.
+fn network_of(address: IpAddr, bits: u8) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) => {
+            let dropped = 32_u32.checked_sub(bits.into())?;
+            let mask = u32::MAX.checked_shl(dropped).unwrap_or(0);
+            Some(Ipv4Addr::from_bits(address.to_bits() & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let dropped = 128_u32.checked_sub(bits.into())?;
+            let mask = u128::MAX.checked_shl(dropped).unwrap_or(0);
+            Some(Ipv6Addr::from_bits(address.to_bits() & mask).into())
+        }
+    }
+}
+
+impl Readable for AddressList {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        let texts = setting.texts(raw)?;
+        if texts.len() > ADDRESS_RANGES_MAX {
+            return Err(setting.problem(format_args!("has more than {ADDRESS_RANGES_MAX}")));
+        }
+        let network = |text: &str| {
+            Network::parse(text)
+                .map_err(|why| setting.problem(format_args!("cannot have {text:?}")).hint(why))
+        };
+        Ok(AddressList(texts.into_iter().map(network).collect::<Result<_, _>>()?))
+    }
+}
+
+/// The fields of a response that its tags are read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TagFields(FieldSet);
+
+impl TagFields {
+    /// As a set.
+    pub fn set(self) -> FieldSet {
+        self.0
+    }
+}
+
+impl Readable for TagFields {
+    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+        let mut set = FieldSet::EMPTY;
+        for text in setting.texts(raw)? {
+            let known = TAG_FIELDS.map(|id| id.name());
+            let named = TAG_FIELDS.iter().find(|id| id.name().eq_ignore_ascii_case(text));
+            let Some(id) = named else {
+                let problem = setting.problem(format_args!("cannot have {text:?}"));
+                return Err(match nearest(&text.to_ascii_lowercase(), known) {
+                    Some(near) => problem.hint(format!("did you mean {near:?}?")),
+                    None => problem,
+                });
+            };
+            set.insert(*id);
+        }
+        Ok(TagFields(set))
+    }
+}
+
+impl RouteSettings {
+    /// Fields of an answer that its client does not get: they were for us. `Cache-Groups` is for
+    /// the client's own cache too (RFC 9875 §1).
+    pub(crate) fn hidden_fields(&self) -> FieldSet {
+        match self.tags_shown {
+            true => FieldSet::EMPTY,
+            false => self.tag_fields.set().intersection(SURROGATE_FIELDS),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_holds_the_addresses_with_its_first_bits() {
+        let cases = [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.2", false),
+            ("127.0.0.1", "::ffff:127.0.0.1", true),
+            ("10.0.0.0/8", "10.255.255.255", true),
+            ("10.0.0.0/8", "11.0.0.0", false),
+            ("10.0.0.0/8", "::10.1.1.1", false),
+            ("192.0.2.128/25", "192.0.2.128", true),
+            ("192.0.2.128/25", "192.0.2.127", false),
+            ("0.0.0.0/0", "203.0.113.9", true),
+            ("0.0.0.0/0", "2001:db8::1", false),
+            ("::/0", "2001:db8::1", true),
+            ("::/0", "203.0.113.9", false),
+            ("2001:db8::/32", "2001:db8:ffff::1", true),
+            ("2001:db8::/32", "2001:db9::", false),
+            ("::1", "::1", true),
+        ];
+        for (network, address, expected) in cases {
+            let list = AddressList(vec![Network::parse(network).expect(network)]);
+            let address: IpAddr = address.parse().expect(address);
+            assert_eq!(list.contains(address), expected, "{network} {address}");
+        }
+        assert!(!AddressList::default().contains(Ipv4Addr::LOCALHOST.into()));
+    }
+}

@@ -1,0 +1,219 @@
+//! From what an operator means, a host or the beginning of URLs, to the beginnings of keys.
+//!
+//! A key begins with its site's name: what is meant is one beginning for each site that could have
+//! stored it, two where a port may follow the host.
+
+use forebay_http::authority::Authority;
+use forebay_rules::ast::Hook;
+
+use super::text::is_address;
+use super::url::split_url;
+use super::{write_authority, write_key_of, write_reversed_host};
+use crate::config::{Config, HostPattern, Site};
+use crate::limits::SELECTIONS_MAX;
+
+/// Beginnings of keys, sorted, none of them within another.
+type Beginnings = Result<Vec<Vec<u8>>, &'static str>;
+
+/// Whatever is stored for a site, or for all of them.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub(crate) fn site_beginnings(config: &Config, site: Option<&str>) -> Beginnings {
+    match site {
+        None => Ok(vec![Vec::new()]),
+        Some(name) => Ok(vec![site_beginning(&named(config, name)?.name)]),
+    }
+}
+
+/// Whatever is stored for a host: `example.org` at every port, `example.org:8080`, `*.example.org`
+/// for every name below it, or `*`.
+///
+/// # Errors
+/// A sentence that says what is wrong, or that no site serves it.
+pub(crate) fn host_beginnings(config: &Config, host: &str, site: Option<&str>) -> Beginnings {
+    if host == "*" {
+        return site_beginnings(config, site);
+    }
+    let (pattern, endings) = read_host(host)?;
+    let sites = sites(config, &pattern, site)?;
+    let beginnings = sites.iter().flat_map(|site| {
+        endings.iter().map(|ending| {
+            let mut key = site_beginning(&site.name);
+            key.extend_from_slice(b"http\0");
+            key.extend_from_slice(ending);
+            key
+        })
+    });
+    limited(beginnings.collect())
+}
+
+/// Whatever is stored for URLs that begin with this one.
+///
+/// # Errors
+/// See [`host_beginnings`].
+pub(crate) fn url_beginnings(config: &Config, url: &[u8], site: Option<&str>) -> Beginnings {
+    let (authority, path_query) = split_url(url)?;
+    let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
+    let sites = sites(config, &HostPattern::Exact(host), site)?;
+    let beginnings = sites.iter().map(|site| {
+        let mut key = Vec::new();
+        write_key_of(&mut key, &site.name, Some(authority), path_query);
+        key
+    });
+    limited(beginnings.collect())
+}
+
+fn limited(mut beginnings: Vec<Vec<u8>>) -> Beginnings {
+    if beginnings.len() > SELECTIONS_MAX {
+        return Err("too many sites could serve it; name one of them");
+    }
+    beginnings.sort_unstable();
+    Ok(beginnings)
+}
+
+/// What the keys of all responses of a site begin with.
+pub(crate) fn site_beginning(name: &str) -> Vec<u8> {
+    [name.as_bytes(), b"\0"].concat()
+}
+
+fn named<'c>(config: &'c Config, name: &str) -> Result<&'c Site, &'static str> {
+    config.sites.iter().find(|site| site.name == name).ok_or("there is no site of this name")
+}
+
+/// The sites under whose names there can be keys of these hosts.
+fn sites<'c>(
+    config: &'c Config,
+    hosts: &HostPattern,
+    site: Option<&str>,
+) -> Result<Vec<&'c Site>, &'static str> {
+    if let Some(name) = site {
+        return Ok(vec![named(config, name)?]);
+    }
+    let could = |site: &&Site| {
+        site.names.iter().any(|name| name.meets(hosts)) || changes_hosts(config, site)
+    };
+    let sites: Vec<_> = config.sites.iter().filter(could).collect();
+    if sites.is_empty() { Err("no site serves this host") } else { Ok(sites) }
+}
+
+/// Rules that run once the site is known can key its responses under any host.
+fn changes_hosts(config: &Config, site: &Site) -> bool {
+    site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
+}
+
+/// A host as it was written, and how the keys of it go on behind the scheme.
+fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
+    const MALFORMED: &str = "this is no host; write example.org, example.org:8080 or *.example.org";
+    if text.starts_with("*.") {
+        return match HostPattern::parse(text) {
+            Ok(HostPattern::Below(host)) if !is_address(host.as_bytes()) => {
+                let mut ending = Vec::new();
+                write_reversed_host(&mut ending, host.as_bytes());
+                ending.push(b'.');
+                Ok((HostPattern::Below(host), vec![ending]))
+            }
+            _ => Err(MALFORMED),
+        };
+    }
+    let authority = Authority::parse(text.as_bytes()).ok_or(MALFORMED)?;
+    let mut ending = Vec::new();
+    write_authority(&mut ending, authority);
+    let endings = match authority.port {
+        Some(_) => vec![[&*ending, b"\0"].concat()],
+        None => vec![[&*ending, b"\0"].concat(), [&*ending, b":"].concat()],
+    };
+    let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
+    Ok((HostPattern::Exact(host), endings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        let site = |name: &str, names: &str| {
+            format!("[[site]]\nname = \"{name}\"\nnames = {names}\norigin = \"http://o\"\n")
+        };
+        let text = site("a", "['a.org', 'www.a.org']")
+            + &site("below", "['*.a.org']")
+            + &site("b", "['b.org', '[::1]', '10.0.0.1']");
+        Config::from_toml(&text, "test.toml").expect("it is right")
+    }
+
+    fn shown(beginnings: Beginnings) -> Result<Vec<String>, &'static str> {
+        let shown = |key: &Vec<u8>| String::from_utf8_lossy(key).replace('\0', "|");
+        beginnings.map(|keys| keys.iter().map(shown).collect())
+    }
+
+    #[test]
+    fn a_host_is_all_its_ports_or_one_or_all_names_below_it() {
+        let config = config();
+        let cases: &[(&str, Result<&[&str], &str>)] = &[
+            ("b.org", Ok(&["b|http|org.b|", "b|http|org.b:"])),
+            ("B.Org", Ok(&["b|http|org.b|", "b|http|org.b:"])),
+            ("b.org:80", Ok(&["b|http|org.b|"])),
+            ("b.org:8080", Ok(&["b|http|org.b:8080|"])),
+            ("[::1]", Ok(&["b|http|[::1]|", "b|http|[::1]:"])),
+            ("10.0.0.1", Ok(&["b|http|10.0.0.1|", "b|http|10.0.0.1:"])),
+            ("a.org", Ok(&["a|http|org.a|", "a|http|org.a:"])),
+            (
+                "www.a.org",
+                Ok(&[
+                    "a|http|org.a.www|",
+                    "a|http|org.a.www:",
+                    "below|http|org.a.www|",
+                    "below|http|org.a.www:",
+                ]),
+            ),
+            ("*.a.org", Ok(&["a|http|org.a.", "below|http|org.a."])),
+            ("*.x.a.org", Ok(&["below|http|org.a.x."])),
+            ("*.org", Ok(&["a|http|org.", "b|http|org.", "below|http|org."])),
+            ("*", Ok(&[""])),
+            ("c.org", Err("no site")),
+            ("*.c.org", Err("no site")),
+            ("", Err("no host")),
+            ("*.", Err("no host")),
+            ("*.0.0.1", Err("no host")),
+            ("http://a.org", Err("no host")),
+            ("a.org/x", Err("no host")),
+            ("*.a.org:80", Err("no host")),
+        ];
+        for (host, expected) in cases {
+            match (shown(host_beginnings(&config, host, None)), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(&found, expected, "{host}"),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{host}: {why}"),
+                (found, _) => panic!("{host}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_site_that_is_named_is_the_only_one() {
+        let config = config();
+        let of = |host| shown(host_beginnings(&config, host, Some("below")));
+        assert_eq!(of("c.org"), Ok(vec!["below|http|org.c|".into(), "below|http|org.c:".into()]));
+        assert_eq!(of("*"), Ok(vec!["below|".into()]));
+        assert_eq!(shown(site_beginnings(&config, Some("a"))), Ok(vec!["a|".into()]));
+        assert_eq!(shown(site_beginnings(&config, None)), Ok(vec![String::new()]));
+        for beginnings in [
+            host_beginnings(&config, "a.org", Some("c")),
+            url_beginnings(&config, b"http://a.org/", Some("c")),
+            site_beginnings(&config, Some("c")),
+        ] {
+            assert_eq!(beginnings, Err("there is no site of this name"));
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_url_is_the_beginning_of_its_key() {
+        let config = config();
+        let of = |url: &str| shown(url_beginnings(&config, url.as_bytes(), None));
+        assert_eq!(of("http://B.org/News?a"), Ok(vec!["b|http|org.b|/News?a".into()]));
+        assert_eq!(of("http://b.org:81"), Ok(vec!["b|http|org.b:81|/".into()]));
+        let both = ["a|http|org.a.www|/x", "below|http|org.a.www|/x"].map(String::from).to_vec();
+        assert_eq!(of("http://www.a.org/x"), Ok(both));
+        assert_eq!(of("http://c.org/"), Err("no site serves this host"));
+        assert!(of("b.org/").is_err_and(|why| why.contains("begins with http://")));
+    }
+}
