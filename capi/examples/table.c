@@ -87,7 +87,7 @@ static forebay_code try_add(forebay_map *map, const char *key)
     if (must(forebay_map_get(map, text(key), &entry, &item)) == FOREBAY_CODE_ABSENT)
         return must(forebay_map_put_if_absent(map, text(key), text("1")));
     snprintf(number, sizeof number, "%.*s", (int)item.value.len, (const char *)item.value.data);
-    snprintf(number, sizeof number, "%" PRIu64, strtoull(number, NULL, 10) + 1);
+    snprintf(number, sizeof number, "%llu", strtoull(number, NULL, 10) + 1);
     forebay_code code = must(forebay_map_put_if_same(map, entry, text(number)));
     must(forebay_entry_release(entry));
     return code;
@@ -163,7 +163,8 @@ static int check(forebay_region *region, forebay_member *member)
 
 static int run(forebay_map *map, int argc, char **argv)
 {
-    const char *command = argv[2], *first = argc > 3 ? argv[3] : "", *second = argc > 4 ? argv[4] : "";
+    const char *command = argv[2];
+    const char *first = argc > 3 ? argv[3] : "", *second = argc > 4 ? argv[4] : "";
     if (strcmp(command, "put") == 0)
         return said(forebay_map_put(map, text(first), text(second), NULL), "");
     if (strcmp(command, "get") == 0)

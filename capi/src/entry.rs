@@ -7,8 +7,8 @@ use crate::code::Code;
 use crate::failure::guard;
 use crate::handle::{Lent, answer, given};
 
-/// A key with its value as they were when they were found. They stay, whatever becomes of the key in
-/// its map, until this is released; it takes one of the member's leases.
+/// A key with its value as they were when they were found. They stay, whatever becomes of the key
+/// in its map, until this is released; it takes one of the member's leases.
 #[derive(Debug)]
 pub struct Entry(pub(crate) Lent<forebay_ordmap::Entry<'static>>);
 
@@ -35,8 +35,8 @@ pub extern "C" fn forebay_entry_is_same(entry: Option<&Entry>, other: Option<&En
     })
 }
 
-/// Releases an entry, and the lease with it; null is right, too. What it showed must not be read any
-/// more.
+/// Releases an entry, and the lease with it; null is right, too. What it showed must not be read
+/// any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_release(entry: Option<Box<Entry>>) -> Code {
     guard(|| {

@@ -32,9 +32,9 @@ pub extern "C" fn forebay_map_close(map: Option<Box<Map>>) -> Code {
     })
 }
 
-/// The entry of a key, to be read where it lies. It takes one of the member's leases. `entry` is the
-/// caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as long, even
-/// if the key is replaced, removed or evicted meanwhile.
+/// The entry of a key, to be read where it lies. It takes one of the member's leases. `entry` is
+/// the caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as
+/// long, even if the key is replaced, removed or evicted meanwhile.
 ///
 /// `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
 ///
@@ -62,8 +62,8 @@ pub unsafe extern "C" fn forebay_map_get(
 }
 
 /// Copies the value of a key into the caller's memory. It takes no lease, and less time than
-/// `forebay_map_get` where values are short. The length of the value goes to `value_len`, also if the
-/// memory is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
+/// `forebay_map_get` where values are short. The length of the value goes to `value_len`, also if
+/// the memory is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
 ///
 /// `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
 ///

@@ -19,8 +19,8 @@ pub struct Range(Lent<forebay_ordmap::Range<'static>>);
 ///
 /// # Safety
 /// - `map` is null or a handle that is not closed, and no other thread uses its member.
-/// - `low` and `high` are null, or bounds whose keys are as `forebay_bytes` says. `range` is null or
-///   can be written.
+/// - `low` and `high` are null, or bounds whose keys are as `forebay_bytes` says.
+/// - `range` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_range(
     map: Option<&Map>,
@@ -61,9 +61,9 @@ pub unsafe extern "C" fn forebay_map_prefix(
     })
 }
 
-/// The next entry up, at first the lowest, shown in `item`, which may be null: valid until the range
-/// moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will come any more
-/// in either direction.
+/// The next entry up, at first the lowest, shown in `item`, which may be null: valid until the
+/// range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will come any
+/// more in either direction.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_next(
     range: Option<&mut Range>,

@@ -22,8 +22,8 @@ pub struct Region {
     pub(crate) number: u64,
 }
 
-/// Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0 where
-/// the usual is right.
+/// Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0
+/// where the usual is right.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Config {
