@@ -27,9 +27,9 @@ pub(super) struct Reader<'m> {
 impl<'m> Reader<'m> {
     pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
         let shared = member.shared();
-        let (shard, row, data) = (shared.shard_words(shard), member.row(), shared.data());
-        let tree = Tree { view: shared.view(), root: shard.word(ROOT) };
-        Reader { tree, shard, row, data }
+        let words = shared.shard_words(shard);
+        let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
+        Reader { tree, shard: words, row: member.row(), data: shared.data() }
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -42,10 +42,8 @@ impl<'m> Reader<'m> {
     ) -> Result<T, MapError> {
         let (mut sequence, mut tries) = (0, 0);
         loop {
-            let epoch = self.epoch();
-            match attempt() {
-                Ok(read) if self.is_young(epoch) => return Ok(read),
-                Ok(_) => continue,
+            match self.while_young(self.epoch(), &mut attempt) {
+                Ok(read) => return Ok(read),
                 Err(NotHeld::Stop(Stop::Changed)) => {}
                 Err(other) => return Err(other.into()),
             }
@@ -63,8 +61,19 @@ impl<'m> Reader<'m> {
         self.shard.load(EPOCH)
     }
 
-    /// Has so little been changed since that no generation can have come round?
-    pub(super) fn is_young(&self, epoch: u64) -> bool {
+    /// What a step found, if so little was changed between this epoch and its end that no
+    /// generation can have come round: else it may have followed a reference to something else.
+    #[inline]
+    pub(super) fn while_young<T>(
+        &self,
+        epoch: u64,
+        step: impl FnOnce() -> Result<T, NotHeld>,
+    ) -> Result<T, NotHeld> {
+        let found = step();
+        if self.is_young(epoch) { found } else { Err(Stop::Changed.into()) }
+    }
+
+    fn is_young(&self, epoch: u64) -> bool {
         self.epoch().wrapping_sub(epoch) <= EPOCHS_MAX
     }
 

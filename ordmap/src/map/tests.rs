@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use super::entry::NotHeld;
+use crate::object::Stop;
+use crate::shard::{EPOCH, EPOCHS_MAX};
 use crate::{Expected, MapError, MapOptions, MapsError, Member, OrdConfig, OrdRegion};
 
 fn region() -> OrdRegion {
@@ -74,4 +77,53 @@ fn an_entry_is_the_same_in_another_mapping() {
         (left.entry(b"key").unwrap().unwrap(), right.entry(b"key").unwrap().unwrap());
     assert!(held.is_same(&other));
     assert!(right.compare_and_remove(b"key", Expected::Entry(&held)).unwrap());
+}
+
+#[test]
+fn what_was_read_counts_only_if_no_generation_can_have_come_round_meanwhile() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "epochs");
+    let reader = &map.reader;
+    for (passed, is_young) in [(0, true), (EPOCHS_MAX, true), (EPOCHS_MAX + 1, false)] {
+        for found in [Ok(7), Err(NotHeld::Stop(Stop::Damaged("nonsense")))] {
+            let epoch = reader.epoch();
+            let counted = reader.while_young(epoch, || {
+                reader.shard.store(EPOCH, epoch + passed);
+                found
+            });
+            let expected = if is_young { found } else { Err(Stop::Changed.into()) };
+            assert_eq!(counted, expected, "{passed} epochs pass");
+        }
+    }
+}
+
+#[test]
+fn a_claimed_chunk_makes_cursors_look_up_their_keys() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "claims");
+    map.insert(b"0", b"").unwrap();
+    let (mut cursor, epoch) = (map.cursor(), map.reader.epoch());
+    cursor.first().unwrap();
+    let owned_bytes = map.stats().owned_bytes;
+    let mut number = 1;
+    while map.stats().owned_bytes == owned_bytes {
+        assert_eq!(map.reader.epoch(), epoch, "nothing was claimed");
+        map.insert(format!("{number}").as_bytes(), &[0; 64]).unwrap();
+        number += 1;
+    }
+    assert_eq!(map.reader.while_young(epoch, || Ok(())), Err(Stop::Changed.into()));
+    assert_eq!(cursor.next().unwrap().unwrap().key(), b"1");
+}
+
+#[test]
+fn what_lies_in_another_map_s_chunk_is_not_read() {
+    let region = region();
+    let member = region.join().unwrap();
+    let (mine, other) = (map(&member, "mine"), map(&member, "other"));
+    other.insert(b"key", b"value").unwrap();
+    let at = other.reader.tree.find(b"key").unwrap().unwrap().entry.reference();
+    assert!(other.reader.tree.view.begin(at).is_ok());
+    assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), Stop::Changed);
 }

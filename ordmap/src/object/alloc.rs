@@ -54,6 +54,8 @@ pub(crate) struct Allocator<'a> {
     pub(crate) lists: &'a [AtomicU64],
     /// [`POOL_WORDS`].
     pub(crate) pool: &'a [AtomicU64],
+    /// Rises far when a chunk is claimed, in which references of before may come round.
+    pub(crate) epoch: &'a AtomicU64,
     /// The shard's number plus one.
     pub(crate) owner: u16,
 }

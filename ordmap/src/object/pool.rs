@@ -12,6 +12,7 @@ use super::class::{CHUNK_UNITS, ChunkWord, Class, SPAN_CHUNKS_MAX};
 use super::header::{Header, Kind};
 use super::reference::Generation;
 use super::view::{Stop, before_reuse};
+use crate::shard::EPOCHS_MAX;
 
 impl<'a> Allocator<'a> {
     /// Takes a chunk out of the pool and divides it; no, if there is none.
@@ -56,6 +57,7 @@ impl<'a> Allocator<'a> {
 
     /// Claims `count` free chunks in a row; gives the first one.
     fn claim_run(&self, count: usize) -> Option<usize> {
+        self.outdate_references();
         let chunks = self.view.chunk_count();
         let hint = self.pool[HINT].load(Relaxed) as usize % chunks.max(1);
         let mut run = 0;
@@ -77,6 +79,14 @@ impl<'a> Allocator<'a> {
             run = 0;
         }
         None
+    }
+
+    /// While the chunk was another shard's, that one's changes may have brought a generation round
+    /// which a reader of this shard still remembers. [`before_reuse`] follows: who sees what is
+    /// written into the chunk sees this.
+    fn outdate_references(&self) {
+        let outdated = self.epoch.load(Relaxed).wrapping_add(EPOCHS_MAX + 1);
+        self.epoch.store(outdated, Relaxed);
     }
 
     /// All or none: another shard may be faster.

@@ -18,7 +18,7 @@ use super::member::Member;
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
 use crate::object::{Allocator, POOL_WORDS, View};
-use crate::shard::{LOCK, ShardWords};
+use crate::shard::{EPOCH, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
 #[derive(Debug)]
@@ -181,8 +181,14 @@ impl Shared {
         &self.data
     }
 
-    pub(crate) fn view(&self) -> View<'_> {
-        View::new(self.data.all(), self.chunks.all())
+    /// All objects, for who reads one shard.
+    pub(crate) fn view(&self, shard: usize) -> View<'_> {
+        View::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
+    }
+
+    /// The words of all chunks.
+    pub(crate) fn chunks(&self) -> &[AtomicU64] {
+        self.chunks.all()
     }
 
     /// The words of a map in the directory.
@@ -201,10 +207,11 @@ impl Shared {
 
     pub(crate) fn allocator(&self, shard: usize) -> Allocator<'_> {
         Allocator {
-            view: self.view(),
+            view: self.view(shard),
             marks: self.marks.all(),
             lists: self.shard_words(shard).lists(),
             pool: &self.head.all()[head::POOL..][..POOL_WORDS],
+            epoch: self.shard_words(shard).word(EPOCH),
             owner: shard as u16 + 1,
         }
     }
