@@ -18,6 +18,9 @@ pub enum MapError {
     ValueTooLong,
     /// The participant has all its leases in use; each entry that is dropped frees one.
     TooManyLeases,
+    /// Another owner of the map's lock did not end within
+    /// [the time](crate::Member::set_wait_max).
+    Busy,
     /// The region holds what can not be. The map is not to be used any more.
     Damaged {
         /// What is wrong.
@@ -44,7 +47,10 @@ impl From<Halt> for MapError {
 
 impl From<LockError> for MapError {
     fn from(error: LockError) -> MapError {
-        MapError::Lock(error)
+        match error {
+            LockError::TimedOut => MapError::Busy,
+            LockError::AlreadyHeld | LockError::OtherRegion => MapError::Lock(error),
+        }
     }
 }
 
@@ -55,6 +61,7 @@ impl fmt::Display for MapError {
             MapError::KeyTooLong => write!(out, "keys have at most {KEY_BYTES_MAX} bytes"),
             MapError::ValueTooLong => write!(out, "values have at most {VALUE_BYTES_MAX} bytes"),
             MapError::TooManyLeases => out.write_str("all leases of this participant are in use"),
+            MapError::Busy => out.write_str("another owner of the map's lock did not end in time"),
             MapError::Damaged { what } => write!(out, "the region is damaged: {what}"),
             MapError::Lock(error) => write!(out, "the map cannot be locked: {error}"),
         }

@@ -110,6 +110,54 @@ fn what_was_evicted_can_be_read_by_who_holds_it() {
     assert!(next.key() > held.key(), "the range goes on from there");
 }
 
+/// Entries are held that take so much of the budget that a large one cannot come beside them: then
+/// nothing is evicted in vain.
+#[test]
+fn what_leases_make_impossible_evicts_nothing() {
+    let config = OrdConfig { leases_max: 64, maps_max: 4, ..OrdConfig::with_bytes(16 << 20) };
+    let region = OrdRegion::anonymous(&config).unwrap();
+    let member = region.join().unwrap();
+    let map = map_with_budget(&member, "impossible");
+    let large = |number: usize| format!("large/{number}").into_bytes();
+    (0..40).for_each(|number| _ = map.insert(&large(number), &[1; 16_000]).unwrap());
+    let held: Vec<_> = (0..40).map(|number| map.entry(&large(number)).unwrap().unwrap()).collect();
+    (0..2000).for_each(|number| _ = map.insert(&key(number), &[2; 64]).unwrap());
+    let before = map.stats();
+    assert_eq!(map.insert(b"too large", &[3; 500_000]), Err(MapError::Full));
+    assert_eq!(map.stats().evicted_count, before.evicted_count, "{before:?}");
+    assert_eq!(map.len(), before.len);
+    drop(held);
+    map.insert(b"too large", &[3; 500_000]).unwrap();
+    assert_sound(&member, "in the end");
+}
+
+/// Entries are held all over the region, so that there is nowhere room for a large one: it is found
+/// out before all others are evicted.
+#[test]
+fn what_leases_make_impossible_does_not_empty_the_map() {
+    let sizes = OrdConfig::with_bytes(4 << 20);
+    let config = OrdConfig { leases_max: 512, participants_max: 2, maps_max: 4, ..sizes };
+    let region = OrdRegion::anonymous(&config).unwrap();
+    let member = region.join().unwrap();
+    let budget_bytes = Some(64 << 20);
+    let map = member.map("scattered", &MapOptions { budget_bytes }).unwrap();
+    let mut count = 0;
+    while map.stats().evicted_count == 0 {
+        map.insert(&key(count), &[1; 64]).unwrap();
+        count += 1;
+    }
+    // Some in each chunk.
+    let held =
+        (0..count).step_by(count / 500).filter_map(|number| map.entry(&key(number)).unwrap());
+    let held: Vec<_> = held.collect();
+    let before = map.len();
+    assert_eq!(map.insert(b"too large", &[3; 40_000]), Err(MapError::Full));
+    assert!(map.len() > before / 2, "{} of {before} are left", map.len());
+    drop(held);
+    map.insert(b"too large", &[3; 40_000]).unwrap();
+    assert_sound(&member, "in the end");
+}
+
 #[test]
 fn a_full_region_says_so_and_can_be_emptied() {
     let region = region(1 << 20);

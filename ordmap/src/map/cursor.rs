@@ -92,10 +92,11 @@ impl<'m> Cursor<'m> {
             return self.go_to_end(opposite(way));
         };
         let native = match self.epoch {
-            Some(epoch) if self.reader.is_young(epoch) => {
-                native_step(&self.reader, &mut self.path, way)
+            Some(epoch) => {
+                let (reader, path) = (&self.reader, &mut self.path);
+                reader.while_young(epoch, || native_step(reader, path, way))
             }
-            _ => Err(Stop::Changed.into()),
+            None => Err(Stop::Changed.into()),
         };
         match native {
             Ok(next) => {
@@ -163,8 +164,8 @@ fn hold_at<'m>(
 ) -> Result<Entry<'m>, NotHeld> {
     let entry = leaf.settle(leaf.slot(path.index()))?;
     reader.tree.prefetch(leaf, path, way, is_entered);
-    let entry = Entry::hold(reader.tree.view, reader.row, entry)?;
-    reader.mark(entry.seen());
+    let entry = Entry::hold(reader, entry)?;
+    reader.mark_held(&entry);
     Ok(entry)
 }
 

@@ -5,10 +5,11 @@ use std::fmt;
 
 use forebay_shm::Area;
 use forebay_sync::atomic::AtomicU64;
-use forebay_sync::leases::{Lease, LeaseRow, NotLeased};
+use forebay_sync::leases::{Lease, NotLeased};
 
+use super::reader::Reader;
 use crate::error::MapError;
-use crate::object::{Kind, Lengths, Ref, Seen, Stop, View};
+use crate::object::{Kind, Lengths, Ref, Seen, Stop};
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
 const _: () = assert!(cfg!(target_endian = "little"));
@@ -17,6 +18,8 @@ const _: () = assert!(cfg!(target_endian = "little"));
 /// in its map: replaced, removed or evicted, until this is dropped.
 pub struct Entry<'m> {
     lease: Lease<'m, Area>,
+    /// Where it lies: elsewhere the same reference names something else.
+    data: &'m Area,
     seen: Seen<'m>,
     lengths: Lengths,
 }
@@ -46,13 +49,9 @@ impl From<NotHeld> for MapError {
 impl<'m> Entry<'m> {
     /// Holds an entry, unless it was freed meanwhile or is about to be.
     #[inline]
-    pub(super) fn hold(
-        view: View<'m>,
-        row: &'m LeaseRow<Area>,
-        entry: Ref,
-    ) -> Result<Entry<'m>, NotHeld> {
-        let seen = view.begin(entry)?;
-        let lease = match row.take(entry.word(), || seen.is_same()) {
+    pub(super) fn hold(reader: &Reader<'m>, entry: Ref) -> Result<Entry<'m>, NotHeld> {
+        let seen = reader.tree.view.begin(entry)?;
+        let lease = match reader.row.take(entry.word(), || seen.is_same()) {
             Ok(lease) => lease,
             Err(NotLeased::NoSlot) => return Err(NotHeld::NoLease),
             Err(NotLeased::Gone | NotLeased::NoPlace) => return Err(Stop::Changed.into()),
@@ -64,7 +63,7 @@ impl<'m> Entry<'m> {
             Err(_) => seen.settle(lengths)?,
             Ok(lengths) => lengths,
         };
-        Ok(Entry { lease, seen, lengths })
+        Ok(Entry { lease, data: reader.data, seen, lengths })
     }
 
     /// The key.
@@ -82,13 +81,19 @@ impl<'m> Entry<'m> {
     }
 
     /// Are both the same entry, and not only equal? No entry is the same as one that was stored
-    /// later.
+    /// later, or in another map.
     #[must_use]
     pub fn is_same(&self, other: &Entry<'_>) -> bool {
-        self.reference() == other.reference()
+        self.is_at(other.data, other.reference())
     }
 
-    pub(crate) fn reference(&self) -> Ref {
+    /// Is it the one that this reference names in a region? What is held is not freed: so no other
+    /// map of the region has its memory.
+    pub(super) fn is_at(&self, data: &Area, reference: Ref) -> bool {
+        self.reference() == reference && self.data.is_same(data)
+    }
+
+    fn reference(&self) -> Ref {
         Ref::of_word(self.lease.place())
     }
 

@@ -43,9 +43,8 @@ pub struct MapStats {
 
 impl<'m> Map<'m> {
     pub(crate) fn new(member: &'m Member, shard: usize) -> Map<'m> {
-        let shared = member.shared();
-        let reader = Reader::new(shared.view(), shared.shard_words(shard), member.row());
-        Map { member, reader, shard, lock: shared.shard_lock(shard) }
+        let lock = member.shared().shard_lock(shard);
+        Map { member, reader: Reader::new(member, shard), shard, lock }
     }
 
     /// A copy of the value of a key.

@@ -5,6 +5,8 @@ mod entry;
 mod handle;
 mod range;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use cursor::Cursor;

@@ -6,7 +6,8 @@ use forebay_sync::leases::LeaseRow;
 
 use super::entry::{Entry, NotHeld};
 use crate::error::MapError;
-use crate::object::Stop;
+use crate::object::{Seen, Stop};
+use crate::region::Member;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::Tree;
 
@@ -19,15 +20,16 @@ pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) row: &'m LeaseRow<Area>,
+    /// Where the objects lie.
+    pub(super) data: &'m Area,
 }
 
 impl<'m> Reader<'m> {
-    pub(super) fn new(
-        view: crate::object::View<'m>,
-        shard: ShardWords<'m>,
-        row: &'m LeaseRow<Area>,
-    ) -> Reader<'m> {
-        Reader { tree: Tree { view, root: shard.word(ROOT) }, shard, row }
+    pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
+        let shared = member.shared();
+        let words = shared.shard_words(shard);
+        let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
+        Reader { tree, shard: words, row: member.row(), data: shared.data() }
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -40,10 +42,8 @@ impl<'m> Reader<'m> {
     ) -> Result<T, MapError> {
         let (mut sequence, mut tries) = (0, 0);
         loop {
-            let epoch = self.epoch();
-            match attempt() {
-                Ok(read) if self.is_young(epoch) => return Ok(read),
-                Ok(_) => continue,
+            match self.while_young(self.epoch(), &mut attempt) {
+                Ok(read) => return Ok(read),
                 Err(NotHeld::Stop(Stop::Changed)) => {}
                 Err(other) => return Err(other.into()),
             }
@@ -61,16 +61,35 @@ impl<'m> Reader<'m> {
         self.shard.load(EPOCH)
     }
 
-    /// Has so little been changed since that no generation can have come round?
-    pub(super) fn is_young(&self, epoch: u64) -> bool {
+    /// What a step found, if so little was changed between this epoch and its end that no
+    /// generation can have come round: else it may have followed a reference to something else.
+    #[inline]
+    pub(super) fn while_young<T>(
+        &self,
+        epoch: u64,
+        step: impl FnOnce() -> Result<T, NotHeld>,
+    ) -> Result<T, NotHeld> {
+        let found = step();
+        if self.is_young(epoch) { found } else { Err(Stop::Changed.into()) }
+    }
+
+    fn is_young(&self, epoch: u64) -> bool {
         self.epoch().wrapping_sub(epoch) <= EPOCHS_MAX
     }
 
     /// Notes that an entry was used, once that counts.
     #[inline]
-    pub(super) fn mark(&self, seen: &crate::object::Seen<'_>) {
+    pub(super) fn mark(&self, seen: &Seen<'_>) {
         if self.shard.load(IS_FULL) != 0 {
-            seen.set_used(true);
+            seen.mark(self.row);
+        }
+    }
+
+    /// The same of one that is held.
+    #[inline]
+    pub(super) fn mark_held(&self, entry: &Entry<'_>) {
+        if self.shard.load(IS_FULL) != 0 {
+            entry.seen().set_used(true);
         }
     }
 
@@ -78,8 +97,8 @@ impl<'m> Reader<'m> {
     pub(super) fn hold(&self, key: &[u8]) -> Result<Option<Entry<'m>>, MapError> {
         self.read(|| {
             let Some(hit) = self.tree.find(key)? else { return Ok(None) };
-            let entry = Entry::hold(self.tree.view, self.row, hit.entry.reference())?;
-            self.mark(entry.seen());
+            let entry = Entry::hold(self, hit.entry.reference())?;
+            self.mark_held(&entry);
             Ok(Some(entry))
         })
     }

@@ -47,7 +47,7 @@ impl Map<'_> {
         expected: Expected<'_>,
         value: &[u8],
     ) -> Result<bool, MapError> {
-        self.put(key, value, |writer, position| is_as_expected(writer, position, expected))
+        self.put(key, value, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
     /// Takes a key out; no, if it was not there.
@@ -64,7 +64,7 @@ impl Map<'_> {
     /// # Errors
     /// [`MapError`].
     pub fn compare_and_remove(&self, key: &[u8], expected: Expected<'_>) -> Result<bool, MapError> {
-        self.take_out(key, |writer, position| is_as_expected(writer, position, expected))
+        self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
     /// Frees what waits and no lease holds; gives the number. Others do so from time to time.
@@ -73,7 +73,7 @@ impl Map<'_> {
     /// [`MapError`].
     pub fn reclaim(&self) -> Result<u64, MapError> {
         let (_guard, writer) = self.begin()?;
-        Ok(self.limbo(&writer).reclaim(&self.member.shared().leases)?)
+        Ok(self.reclaim_all(&writer, true)?)
     }
 
     /// Does something under the lock of the shard.
@@ -95,10 +95,9 @@ impl Map<'_> {
             return Err(MapError::ValueTooLong);
         }
         let (_guard, writer) = self.begin()?;
-        let units = EntryLayout::of(key.len(), value.len()).units();
-        let units = Class::taken_units(units) as u64;
-        let budget_units = writer.shard.load(BUDGET) / (UNIT_WORDS * 8) as u64;
-        if budget_units > 0 && units + SPARE_UNITS > budget_units {
+        let mut need = Need::of(key, value);
+        let budget_units = writer.shard.load(BUDGET) / UNIT_BYTES;
+        if budget_units > 0 && need.wanted_units() > budget_units {
             // Whatever is evicted for it, it would not fit.
             return Err(MapError::Full);
         }
@@ -108,10 +107,11 @@ impl Map<'_> {
                 return Ok(false);
             }
             // What is there stays until the new entry is: else a change could lose it.
-            let has_room = self.has_budget(&writer, units) && writer.allocator.reserve_nodes()?;
+            need.spared = position.entry;
+            let has_room = self.has_budget(&writer, &need) && writer.allocator.reserve_nodes()?;
             match if has_room { writer.put(&position, key, value) } else { Err(Halt::Full) } {
                 Ok(()) => return Ok(true),
-                Err(Halt::Full) if self.make_room(&writer, position.entry)? => {}
+                Err(Halt::Full) if self.make_room(&writer, &mut need)? => {}
                 Err(halt) => return Err(halt.into()),
             }
         }
@@ -130,13 +130,15 @@ impl Map<'_> {
     /// Locks the shard, and repairs what a dead owner has left.
     fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
         let shared = self.member.shared();
-        let mut guard = self.lock.lock(self.member.participant())?;
+        let mut guard = self.member.lock(&self.lock)?;
         let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
         if guard.must_repair() {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
         }
-        self.limbo(&writer).make_room(&shared.leases)?;
+        if self.limbo(&writer).is_due() {
+            self.reclaim_all(&writer, false)?;
+        }
         Ok((guard, writer))
     }
 
@@ -144,46 +146,106 @@ impl Map<'_> {
         Limbo::new(writer.allocator, writer.shard)
     }
 
-    fn has_budget(&self, writer: &Writer<'_>, units: u64) -> bool {
-        let budget_bytes = writer.shard.load(BUDGET);
-        let wanted = writer.allocator.taken_units().saturating_add(units + SPARE_UNITS);
-        budget_bytes == 0 || wanted.saturating_mul((UNIT_WORDS * 8) as u64) <= budget_bytes
+    /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
+    /// unless it `must` be.
+    fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, Halt> {
+        let (limbo, leases) = (self.limbo(writer), &self.member.shared().leases);
+        let freed = limbo.reclaim(leases)?;
+        if limbo.count() == 0 || !self.member.sweep_holders(must) {
+            return Ok(freed);
+        }
+        Ok(freed.saturating_add(limbo.reclaim(leases)?))
     }
 
-    /// Frees what waits, or evicts something, if the map has a budget.
-    fn make_room(&self, writer: &Writer<'_>, spared: Option<Ref>) -> Result<bool, Halt> {
-        if self.limbo(writer).reclaim(&self.member.shared().leases)? > 0 {
+    fn has_budget(&self, writer: &Writer<'_>, need: &Need) -> bool {
+        let budget_bytes = writer.shard.load(BUDGET);
+        let units = writer.allocator.taken_units().saturating_add(need.wanted_units());
+        budget_bytes == 0 || units.saturating_mul(UNIT_BYTES) <= budget_bytes
+    }
+
+    /// Frees what waits, or evicts something, if the map has a budget, and that can help.
+    fn make_room(&self, writer: &Writer<'_>, need: &mut Need) -> Result<bool, Halt> {
+        let has_budget = writer.shard.load(BUDGET) > 0;
+        if self.reclaim_all(writer, !has_budget)? > 0 {
             return Ok(true);
         }
-        if writer.shard.load(BUDGET) == 0 {
+        if !has_budget {
             return Ok(false);
         }
-        // Evicting one by one would read all leases for each.
-        let mut count = 0;
-        while count < EVICTED_AT_ONCE && writer.evict(spared)? {
-            count += 1;
+        if need.evicted_units >= need.check_at {
+            if !self.can_have_room(writer, need) {
+                return Ok(false);
+            }
+            need.check_at = 2 * need.check_at.max(need.wanted_units());
         }
-        Ok(count > 0)
+        // Evicting one by one would read all leases for each.
+        let before = need.evicted_units;
+        for _ in 0..EVICTED_AT_ONCE {
+            let Some(units) = writer.evict(need.spared)? else { break };
+            need.evicted_units += units;
+        }
+        Ok(need.evicted_units > before)
+    }
+
+    /// Is there room for what is needed, if all is evicted but what leases hold?
+    fn can_have_room(&self, writer: &Writer<'_>, need: &Need) -> bool {
+        let mut leased = Vec::new();
+        self.member.shared().leases.leased_places(&mut leased);
+        leased.extend(need.spared.map(Ref::word));
+        leased.sort_unstable();
+        leased.dedup();
+        let kept: Vec<_> = leased.into_iter().map(Ref::of_word).collect();
+        let kept_units: u64 = kept.iter().map(|entry| writer.allocator.units_of(*entry)).sum();
+        kept_units.saturating_add(need.wanted_units()) <= writer.shard.load(BUDGET) / UNIT_BYTES
+            && writer.allocator.can_be_found(need.units as usize, &kept)
+    }
+
+    fn is_as_expected(
+        &self,
+        writer: &Writer<'_>,
+        position: &Position,
+        expected: Expected<'_>,
+    ) -> Result<bool, Halt> {
+        let Some(entry) = position.entry else {
+            return Ok(matches!(expected, Expected::Absent));
+        };
+        match expected {
+            Expected::Absent => Ok(false),
+            Expected::Entry(held) => Ok(held.is_at(self.reader.data, entry)),
+            Expected::Value(value) => {
+                let seen = writer.tree.view.begin(entry)?;
+                let lengths = Lengths::of(&seen, Kind::Entry)?;
+                Ok(lengths.compare_value(&seen, value).is_eq())
+            }
+        }
     }
 }
 
 const EVICTED_AT_ONCE: u32 = 16;
 
-fn is_as_expected(
-    writer: &Writer<'_>,
-    position: &Position,
-    expected: Expected<'_>,
-) -> Result<bool, Halt> {
-    let Some(entry) = position.entry else {
-        return Ok(matches!(expected, Expected::Absent));
-    };
-    match expected {
-        Expected::Absent => Ok(false),
-        Expected::Entry(held) => Ok(held.reference() == entry),
-        Expected::Value(value) => {
-            let seen = writer.tree.view.begin(entry)?;
-            let lengths = Lengths::of(&seen, Kind::Entry)?;
-            Ok(lengths.compare_value(&seen, value).is_eq())
-        }
+/// What an entry needs that is to be stored.
+struct Need {
+    /// Units that it takes itself.
+    units: u64,
+    /// What is there in its place until it is stored.
+    spared: Option<Ref>,
+    /// What was evicted for it.
+    evicted_units: u64,
+    /// When so much was, it is asked if leases leave room at all.
+    check_at: u64,
+}
+
+impl Need {
+    fn of(key: &[u8], value: &[u8]) -> Need {
+        let units = EntryLayout::of(key.len(), value.len()).units();
+        let units = Class::taken_units(units) as u64;
+        Need { units, spared: None, evicted_units: 0, check_at: 0 }
+    }
+
+    /// With what the change needs beside it.
+    fn wanted_units(&self) -> u64 {
+        self.units + SPARE_UNITS
     }
 }
+
+const UNIT_BYTES: u64 = UNIT_WORDS as u64 * 8;

@@ -27,6 +27,7 @@ pub(crate) struct Memory {
     marks: Box<[AtomicU64]>,
     lists: Box<[AtomicU64]>,
     pool: Box<[AtomicU64]>,
+    epoch: AtomicU64,
     pub(crate) slot: AtomicU64,
 }
 
@@ -39,6 +40,7 @@ impl Memory {
             marks: boxed_words(MARK_WORDS),
             lists: boxed_words(LIST_WORDS),
             pool: boxed_words(POOL_WORDS),
+            epoch: AtomicU64::new(0),
             slot: AtomicU64::new(0),
         };
         memory.allocator(OWNER).claim(1).unwrap();
@@ -46,15 +48,20 @@ impl Memory {
     }
 
     pub(crate) fn view(&self) -> View<'_> {
-        View::new(&self.data, &self.chunks)
+        self.view_of(OWNER)
+    }
+
+    fn view_of(&self, owner: u16) -> View<'_> {
+        View::new(&self.data, &self.chunks, owner)
     }
 
     pub(crate) fn allocator(&self, owner: u16) -> Allocator<'_> {
         Allocator {
-            view: self.view(),
+            view: self.view_of(owner),
             marks: &self.marks,
             lists: &self.lists,
             pool: &self.pool,
+            epoch: &self.epoch,
             owner,
         }
     }
@@ -73,6 +80,19 @@ impl Memory {
         let new = Ref::new(old.unit().unwrap(), old.generation().next());
         write_itself(self.view().words(old.unit().unwrap(), 2).unwrap(), new);
         new
+    }
+
+    /// The word at which an object begins, or began.
+    pub(crate) fn first_word(&self, at: Ref) -> u64 {
+        self.view().words(at.unit().unwrap(), 1).unwrap()[0].load(Relaxed)
+    }
+
+    /// Divides the chunk, of which nothing is taken, into one object, in whose words others began.
+    pub(crate) fn divide_into_one_with(&self, word: u64) {
+        self.allocator(OWNER).set_free(0, Generation::of(100));
+        assert!(self.allocator(OWNER).claim_one(0));
+        before_reuse();
+        self.data.iter().for_each(|place| place.store(word, Relaxed));
     }
 
     /// Reads what a reference names; it must be of this reference.

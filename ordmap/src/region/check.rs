@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use forebay_sync::atomic::Relaxed;
+
 use super::member::Member;
 use super::open::MapsError;
 use crate::error::MapError;
 use crate::names::name_of;
+use crate::object::ChunkWord;
 use crate::shard;
 
 /// What a check found.
@@ -71,6 +74,7 @@ impl Member {
             let map = match self.existing_map(&name) {
                 Ok(map) => map,
                 Err(MapsError::Lock(error)) => return Err(error.into()),
+                Err(MapsError::Busy) => return Err(MapError::Busy),
                 Err(_) => return Err(MapError::Damaged { what: "the directory of maps" }),
             };
             let audited = map.audit()?;
@@ -93,11 +97,10 @@ impl Member {
     }
 
     fn check_chunks(&self, report: &mut CheckReport) {
-        let view = self.shared().view();
-        for chunk in 0..view.chunk_count() {
-            match view.chunk(chunk) {
-                Some(word) if word.is_free() => report.free_chunks += 1,
-                Some(word) if !self.is_live(word.owner()) => {
+        for (chunk, word) in self.shared().chunks().iter().enumerate() {
+            match ChunkWord::of_word(word.load(Relaxed)) {
+                word if word.is_free() => report.free_chunks += 1,
+                word if !self.is_live(word.owner()) => {
                     let what = "a chunk belongs to no map";
                     report.findings.push(Finding { map: String::new(), what, at: chunk as u64 });
                 }

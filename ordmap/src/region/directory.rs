@@ -21,7 +21,7 @@ pub(crate) fn lookup(shared: &Shared, name: &[u8]) -> Result<Option<usize>, Maps
 /// Makes a map; gives the one of this name, if there is one already.
 pub(crate) fn create(member: &Member, name: &[u8], budget_bytes: u64) -> Result<usize, MapsError> {
     let shared = member.shared();
-    let mut guard = shared.directory_lock.lock(member.participant())?;
+    let mut guard = member.lock(&shared.directory_lock)?;
     // What a dead one had begun is not live, and is written anew.
     guard.repaired();
     if let Some(shard) = lookup(shared, name)? {

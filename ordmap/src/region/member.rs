@@ -1,10 +1,14 @@
 //! A thread's part in a region of maps.
 
+use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::time::Duration;
 
-use forebay_shm::{Area, JoinError, Liveness, Participant};
+use forebay_shm::{
+    Area, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock, SystemFutex,
+};
 use forebay_sync::leases::LeaseRow;
 
 use super::directory;
@@ -19,7 +23,14 @@ pub struct Member {
     row: LeaseRow<Area>,
     /// Whose it is: a child that was forked off has copies of everything.
     pid: u32,
+    /// How long it waits for a lock; `None`: as long as it lasts.
+    wait_max: Cell<Option<Duration>>,
+    /// How often something was held by leases since it last looked for dead holders.
+    kept_count: Cell<u32>,
 }
+
+/// Looking for the dead costs a system call for each participant.
+const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
 /// How a map is to be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +43,14 @@ pub struct MapOptions {
 
 impl Member {
     pub(crate) fn join(shared: Arc<Shared>) -> Result<Member, JoinError> {
-        let participant = shared.region.join()?;
+        let participant = match shared.region.join() {
+            // The dead keep no place from the living.
+            Err(JoinError::Full { .. }) => {
+                shared.sweep().map_err(JoinError::Io)?;
+                shared.region.join()?
+            }
+            joined => joined?,
+        };
         let row = participant.id().row;
         // SAFETY:
         // - The row of leases has the number of the participant's row, which it alone has until it
@@ -43,7 +61,14 @@ impl Member {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
         };
         let pid = std::process::id();
-        Ok(Member { shared, participant: ManuallyDrop::new(participant), row, pid })
+        Ok(Member {
+            shared,
+            participant: ManuallyDrop::new(participant),
+            row,
+            pid,
+            wait_max: Cell::new(None),
+            kept_count: Cell::new(0),
+        })
     }
 
     /// The map of this name; made if there is none.
@@ -72,6 +97,24 @@ impl Member {
         shard.map(|shard| Map::new(self, shard)).ok_or(MapsError::NotThere)
     }
 
+    /// How long a change waits for the lock of its map, and the making of a map for that of the
+    /// directory; then they fail with [`MapError::Busy`](crate::MapError::Busy) and nothing has
+    /// changed. `None`, as at first: as long as the owner needs, who may be stopped; who is dead
+    /// is not waited for. Readers wait for nobody.
+    pub fn set_wait_max(&self, wait_max: Option<Duration>) {
+        self.wait_max.set(wait_max);
+    }
+
+    /// Takes back what dead ones hold, as leases keep something; yes, if there were any. Not each
+    /// time, unless it `must`.
+    pub(crate) fn sweep_holders(&self, must: bool) -> bool {
+        let kept_count = self.kept_count.get() + 1;
+        let is_due = must || kept_count >= KEPT_BETWEEN_SWEEPS;
+        self.kept_count.set(if is_due { 0 } else { kept_count });
+        // If the system refuses, what they hold stays for now.
+        is_due && self.shared.sweep().is_ok_and(|swept| swept > 0)
+    }
+
     /// The names of all maps.
     #[must_use]
     pub fn map_names(&self) -> Vec<Vec<u8>> {
@@ -82,8 +125,15 @@ impl Member {
         &self.shared
     }
 
-    pub(crate) fn participant(&self) -> &Participant {
-        &self.participant
+    /// Takes a lock of the region.
+    pub(crate) fn lock<'a>(
+        &'a self,
+        lock: &'a RobustLock<Area, SystemFutex>,
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, LockError> {
+        match self.wait_max.get() {
+            None => lock.lock(&*self.participant),
+            Some(wait_max) => lock.lock_within(&*self.participant, wait_max),
+        }
     }
 
     pub(crate) fn row(&self) -> &LeaseRow<Area> {

@@ -18,7 +18,7 @@ use super::member::Member;
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
 use crate::object::{Allocator, POOL_WORDS, View};
-use crate::shard::{LOCK, ShardWords};
+use crate::shard::{EPOCH, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
 #[derive(Debug)]
@@ -127,13 +127,13 @@ impl OrdRegion {
     /// Takes part, for one thread.
     ///
     /// # Errors
-    /// All places are taken, by the living or by dead ones that nobody has [swept](Self::sweep), or
-    /// the system refuses.
+    /// All places are taken by the living, or the system refuses.
     pub fn join(&self) -> Result<Member, JoinError> {
         Member::join(Arc::clone(&self.shared))
     }
 
-    /// Takes back what dead participants held; gives their number.
+    /// Takes back what dead participants held; gives their number. Who finds no place to join does
+    /// so, too, and from time to time who changes a map.
     ///
     /// # Errors
     /// The system refuses to lock a row.
@@ -177,8 +177,18 @@ impl Shared {
         })
     }
 
-    pub(crate) fn view(&self) -> View<'_> {
-        View::new(self.data.all(), self.chunks.all())
+    pub(crate) fn data(&self) -> &Area {
+        &self.data
+    }
+
+    /// All objects, for who reads one shard.
+    pub(crate) fn view(&self, shard: usize) -> View<'_> {
+        View::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
+    }
+
+    /// The words of all chunks.
+    pub(crate) fn chunks(&self) -> &[AtomicU64] {
+        self.chunks.all()
     }
 
     /// The words of a map in the directory.
@@ -197,10 +207,11 @@ impl Shared {
 
     pub(crate) fn allocator(&self, shard: usize) -> Allocator<'_> {
         Allocator {
-            view: self.view(),
+            view: self.view(shard),
             marks: self.marks.all(),
             lists: self.shard_words(shard).lists(),
             pool: &self.head.all()[head::POOL..][..POOL_WORDS],
+            epoch: self.shard_words(shard).word(EPOCH),
             owner: shard as u16 + 1,
         }
     }
@@ -276,7 +287,10 @@ impl std::error::Error for OpenError {
 
 impl From<LockError> for MapsError {
     fn from(error: LockError) -> MapsError {
-        MapsError::Lock(error)
+        match error {
+            LockError::TimedOut => MapsError::Busy,
+            LockError::AlreadyHeld | LockError::OtherRegion => MapsError::Lock(error),
+        }
     }
 }
 
@@ -291,6 +305,9 @@ pub enum MapsError {
     NotThere,
     /// The directory holds what can not be.
     Damaged,
+    /// Another owner of the directory's lock did not end within
+    /// [the time](crate::Member::set_wait_max).
+    Busy,
     /// The lock of the directory was not taken.
     Lock(LockError),
 }
@@ -302,6 +319,9 @@ impl fmt::Display for MapsError {
             MapsError::TooMany => out.write_str("there are as many maps as there can be"),
             MapsError::NotThere => out.write_str("there is no map of this name"),
             MapsError::Damaged => out.write_str("the directory of maps is damaged"),
+            MapsError::Busy => {
+                out.write_str("another owner of the directory's lock did not end in time")
+            }
             MapsError::Lock(error) => write!(out, "the directory cannot be locked: {error}"),
         }
     }

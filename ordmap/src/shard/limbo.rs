@@ -26,7 +26,7 @@ impl<'a> Limbo<'a> {
         Limbo { allocator, shard }
     }
 
-    /// Puts an entry there. There is room, if [`make_room`](Limbo::make_room) was called before.
+    /// Puts an entry there. There is room, if it was reclaimed when that [was due](Limbo::is_due).
     pub(crate) fn push(&self, entry: Ref) -> Result<(), Stop> {
         let places = self.shard.limbo();
         let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
@@ -45,14 +45,14 @@ impl<'a> Limbo<'a> {
         if entry.is_none() || is_there { Ok(()) } else { self.push(entry) }
     }
 
-    fn count(&self) -> u64 {
+    /// How many wait.
+    pub(crate) fn count(&self) -> u64 {
         self.shard.load(LIMBO_COUNT)
     }
 
-    /// Frees what can be, if a batch came since the last time.
-    pub(crate) fn make_room<W: Words>(&self, leases: &Leases<W>) -> Result<(), Stop> {
-        let is_due = self.count() >= self.shard.load(LIMBO_KEPT).saturating_add(LIMBO_BATCH as u64);
-        if is_due { self.reclaim(leases).map(|_| ()) } else { Ok(()) }
+    /// Did a batch come since the last time that it was reclaimed?
+    pub(crate) fn is_due(&self) -> bool {
+        self.count() >= self.shard.load(LIMBO_KEPT).saturating_add(LIMBO_BATCH as u64)
     }
 
     /// Frees all that no lease names; gives the number.

@@ -12,7 +12,7 @@ use super::intent::{Change, SlotPlace, is_idle, repair};
 use super::limbo::Limbo;
 use super::words::{ROOT, ShardWords, words_needed};
 use crate::object::loom_tests::{Memory, OWNER};
-use crate::object::{Kind, Lengths, Ref, follow, publish};
+use crate::object::{Kind, Lengths, Ref, Seen, follow, publish};
 
 /// So many preemptions: a reclaim has very many steps.
 const BOUND: Option<usize> = Some(3);
@@ -99,6 +99,35 @@ fn held_and_raised_late() {
     });
 }
 
+/// A reader marks what it found, while that is freed and its chunk divided anew, so that something
+/// else lies there that looks like its header.
+fn marked_by(mark: fn(&Seen<'_>, &Row)) {
+    let scene = Scene::new();
+    let first = scene.memory.make();
+    publish(scene.root(), first);
+    let other = Arc::clone(&scene);
+    let writer = thread::spawn(move || {
+        let header = other.memory.first_word(first);
+        other.limbo().push(first).unwrap();
+        publish(other.root(), Ref::NONE);
+        other.limbo().reclaim(&other.leases).unwrap();
+        if !other.memory.allocator(OWNER).is_taken(first) {
+            other.memory.divide_into_one_with(header);
+            return Some(header);
+        }
+        None
+    });
+    let row = scene.row();
+    if let Ok(seen) = scene.memory.view().begin(first)
+        && seen.is_same()
+    {
+        mark(&seen, &row);
+    }
+    if let Some(written) = writer.join().unwrap() {
+        assert_eq!(scene.memory.first_word(first), written, "a mark hit something else");
+    }
+}
+
 /// A writer dies before or after it publishes; its successor repairs and writes again, while
 /// somebody reads.
 fn repaired(is_published: bool) {
@@ -137,6 +166,15 @@ fn what_is_leased_is_not_freed() {
     breaks_within(BOUND, "leases.reclaim", model, held_and_reclaimed);
     let model = "ordmap: an entry's generation is raised after the leases are read";
     fails_within(BOUND, model, held_and_raised_late);
+}
+
+#[test]
+fn a_mark_hits_nothing_but_what_was_read() {
+    let model = "ordmap: an entry is marked as used while its chunk is divided anew";
+    holds_within(BOUND, model, || marked_by(|seen, row| seen.mark(row)));
+    fails_within(BOUND, "ordmap: an entry is marked without a lease", || {
+        marked_by(|seen, _| seen.set_used(true));
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::object::LIST_WORDS;
 
 /// Read by every reader, and written seldom: a line.
 pub(crate) const ROOT: usize = 0;
-/// Rises every 2^20 changes.
+/// Rises every 2^20 changes, and far when a chunk is claimed.
 pub(crate) const EPOCH: usize = 1;
 /// Not zero, once the budget was full: readers mark what they use.
 pub(crate) const IS_FULL: usize = 2;

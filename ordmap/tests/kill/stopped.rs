@@ -32,10 +32,46 @@ fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
     let report = member.check().unwrap();
     assert!(report.is_sound(), "{report}");
     reader.kill();
-    assert_eq!(map.reclaim().unwrap(), 0, "nobody has swept");
-    assert_eq!(scene.region.sweep().unwrap(), 1);
     assert_eq!(map.reclaim().unwrap(), 3, "a dead one holds nothing");
+    assert_eq!(scene.region.sweep().unwrap(), 0, "who reclaims has swept");
     let report = member.check().unwrap();
     assert!(report.is_sound(), "{report}");
     assert_eq!((report.entries, report.waiting), (KEYS as u64, 0), "{report}");
+}
+
+/// Nobody calls for a sweep: who changes the map looks after the dead.
+#[test]
+fn what_a_dead_reader_held_is_freed_by_who_changes_the_map() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = Scene::open(dir.path());
+    let member = scene.region.join().unwrap();
+    let map = scene.map(&member);
+    let fill = |version| {
+        for key in 0..KEYS {
+            map.insert(&key_of(0, key), &value_of(0, key, version).unwrap()).unwrap();
+        }
+    };
+    fill(1);
+    let mut reader = Actor::start("hold", dir.path());
+    assert_eq!(reader.hear().as_deref(), Some("holding 3"));
+    reader.kill();
+    for version in [2, 3, 5, 6, 7, 9, 10, 11] {
+        fill(version);
+    }
+    assert_eq!(scene.region.sweep().unwrap(), 0, "who changes has swept");
+    assert!(map.stats().waiting_count < BATCH, "{:?}", map.stats());
+}
+
+/// As many as there are places die: the next ones find one, though nobody swept.
+#[test]
+fn dead_ones_keep_no_place_from_the_living() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = Scene::open(dir.path());
+    scene.map(&scene.region.join().unwrap());
+    for _ in 0..scene.region.config().participants_max + 2 {
+        let mut reader = Actor::start("hold", dir.path());
+        assert_eq!(reader.hear().as_deref(), Some("holding 0"));
+        reader.kill();
+    }
+    scene.region.join().unwrap();
 }

@@ -42,6 +42,11 @@ impl Area {
     pub fn region_id(&self) -> RegionId {
         self.region
     }
+
+    /// Is it the same area of the same region, in whatever mapping?
+    pub fn is_same(&self, other: &Area) -> bool {
+        (self.region, self.first, self.count) == (other.region, other.first, other.count)
+    }
 }
 
 impl Words for Area {

@@ -1,0 +1,129 @@
+//! What needs a look behind the public interface.
+
+use std::time::Duration;
+
+use super::entry::NotHeld;
+use crate::object::Stop;
+use crate::shard::{EPOCH, EPOCHS_MAX};
+use crate::{Expected, MapError, MapOptions, MapsError, Member, OrdConfig, OrdRegion};
+
+fn region() -> OrdRegion {
+    OrdRegion::anonymous(&OrdConfig { maps_max: 4, ..OrdConfig::with_bytes(2 << 20) }).unwrap()
+}
+
+fn map<'m>(member: &'m Member, name: &str) -> super::Map<'m> {
+    member.map(name, &MapOptions::default()).unwrap()
+}
+
+#[test]
+fn who_waits_for_a_lock_too_long_gives_up_and_changes_nothing() {
+    let region = region();
+    let (owner, other) = (region.join().unwrap(), region.join().unwrap());
+    let (owned, waiting) = (map(&owner, "map"), map(&other, "map"));
+    owned.insert(b"key", b"before").unwrap();
+    for wait_max in [Duration::ZERO, Duration::from_millis(5)] {
+        other.set_wait_max(Some(wait_max));
+        owned
+            .under_lock(|_| {
+                assert_eq!(waiting.insert(b"key", b"after"), Err(MapError::Busy));
+                assert_eq!(waiting.remove(b"key"), Err(MapError::Busy));
+                assert_eq!(waiting.reclaim(), Err(MapError::Busy));
+                assert_eq!(waiting.get(b"key").unwrap().as_deref(), Some(&b"before"[..]));
+            })
+            .unwrap();
+        assert_eq!(waiting.get(b"key").unwrap().as_deref(), Some(&b"before"[..]));
+        let directory = owner.lock(&region.shared.directory_lock).unwrap();
+        let made = other.map("another", &MapOptions::default());
+        assert_eq!(made.unwrap_err(), MapsError::Busy);
+        drop(directory);
+        assert!(waiting.insert(b"key", b"before").unwrap(), "nobody has the lock any more");
+    }
+}
+
+/// In two regions, and in two maps of one, the same changes make the same references.
+#[test]
+fn an_entry_of_another_map_is_never_the_same() {
+    let (left, right) = (region(), region());
+    let (left, right) = (left.join().unwrap(), right.join().unwrap());
+    let maps = [map(&left, "one"), map(&right, "one"), map(&left, "two")];
+    maps.iter().for_each(|map| _ = map.insert(b"key", b"value").unwrap());
+    let again = map(&left, "one");
+    let held = maps.each_ref().map(|map| map.entry(b"key").unwrap().unwrap());
+    assert!(held[0].is_same(&again.entry(b"key").unwrap().unwrap()));
+    for (mine, map) in maps.iter().enumerate() {
+        for (other, entry) in held.iter().enumerate().filter(|(other, _)| *other != mine) {
+            assert!(!held[mine].is_same(entry), "{mine} {other}");
+            let expected = Expected::Entry(entry);
+            assert!(!map.compare_and_remove(b"key", expected).unwrap(), "{mine} {other}");
+            let expected = Expected::Entry(entry);
+            assert!(!map.compare_and_insert(b"key", expected, b"x").unwrap(), "{mine} {other}");
+        }
+        assert!(map.compare_and_remove(b"key", Expected::Entry(&held[mine])).unwrap());
+    }
+}
+
+/// Two holds on one file have two mappings.
+#[test]
+fn an_entry_is_the_same_in_another_mapping() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("maps/region");
+    let config = OrdConfig { maps_max: 4, ..OrdConfig::with_bytes(2 << 20) };
+    let open = || OrdRegion::open_or_create(&path, &config).unwrap();
+    let (left, right) = (open(), open());
+    let (left, right) = (left.join().unwrap(), right.join().unwrap());
+    let (left, right) = (map(&left, "one"), map(&right, "one"));
+    left.insert(b"key", b"value").unwrap();
+    let (held, other) =
+        (left.entry(b"key").unwrap().unwrap(), right.entry(b"key").unwrap().unwrap());
+    assert!(held.is_same(&other));
+    assert!(right.compare_and_remove(b"key", Expected::Entry(&held)).unwrap());
+}
+
+#[test]
+fn what_was_read_counts_only_if_no_generation_can_have_come_round_meanwhile() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "epochs");
+    let reader = &map.reader;
+    for (passed, is_young) in [(0, true), (EPOCHS_MAX, true), (EPOCHS_MAX + 1, false)] {
+        for found in [Ok(7), Err(NotHeld::Stop(Stop::Damaged("nonsense")))] {
+            let epoch = reader.epoch();
+            let counted = reader.while_young(epoch, || {
+                reader.shard.store(EPOCH, epoch + passed);
+                found
+            });
+            let expected = if is_young { found } else { Err(Stop::Changed.into()) };
+            assert_eq!(counted, expected, "{passed} epochs pass");
+        }
+    }
+}
+
+#[test]
+fn a_claimed_chunk_makes_cursors_look_up_their_keys() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "claims");
+    map.insert(b"0", b"").unwrap();
+    let (mut cursor, epoch) = (map.cursor(), map.reader.epoch());
+    cursor.first().unwrap();
+    let owned_bytes = map.stats().owned_bytes;
+    let mut number = 1;
+    while map.stats().owned_bytes == owned_bytes {
+        assert_eq!(map.reader.epoch(), epoch, "nothing was claimed");
+        map.insert(format!("{number}").as_bytes(), &[0; 64]).unwrap();
+        number += 1;
+    }
+    assert_eq!(map.reader.while_young(epoch, || Ok(())), Err(Stop::Changed.into()));
+    assert_eq!(cursor.next().unwrap().unwrap().key(), b"1");
+}
+
+#[test]
+fn what_lies_in_another_map_s_chunk_is_not_read() {
+    let region = region();
+    let member = region.join().unwrap();
+    let (mine, other) = (map(&member, "mine"), map(&member, "other"));
+    other.insert(b"key", b"value").unwrap();
+    let at = other.reader.tree.find(b"key").unwrap().unwrap().entry.reference();
+    assert!(other.reader.tree.view.begin(at).is_ok());
+    assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), Stop::Changed);
+}
