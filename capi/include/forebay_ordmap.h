@@ -485,8 +485,8 @@ forebay_code forebay_region_attach(const char *path, forebay_region **region);
 forebay_code forebay_region_opened(const forebay_region *region, forebay_opened_how *how);
 
 /**
- * Takes back what dead members held; their number goes to `swept`, unless it is null. Whoever
- * takes part does so now and then: nobody else frees the places of the dead, and what they leased.
+ * Takes back what dead members held; their number goes to `swept`, unless it is null. Who joins or
+ * changes a map does so by itself where the dead take room: this is for who wants it at once.
  */
 forebay_code forebay_region_sweep(const forebay_region *region, uint32_t *swept);
 
@@ -499,8 +499,7 @@ forebay_code forebay_region_close(forebay_region *region);
  * Takes part in a region. Each thread joins for itself. `member` is the caller's, until
  * `forebay_member_leave`.
  *
- * `FOREBAY_CODE_MEMBERS_FULL`: all places are taken, by the living or by dead ones that nobody has
- * swept.
+ * `FOREBAY_CODE_MEMBERS_FULL`: the living have all places.
  */
 forebay_code forebay_member_join(const forebay_region *region, forebay_member **member);
 
@@ -509,6 +508,13 @@ forebay_code forebay_member_join(const forebay_region *region, forebay_member **
  * and keep the member's place until the last of them is closed.
  */
 forebay_code forebay_member_leave(forebay_member *member);
+
+/**
+ * How long a change of the member waits for the lock of its map, in milliseconds; then it fails
+ * with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be stopped.
+ * Who is dead is not waited for, and readers wait for nobody.
+ */
+forebay_code forebay_member_set_wait_max(const forebay_member *member, int64_t wait_ms_max);
 
 /**
  * The map of this name, of 1 to 64 bytes of UTF-8; made if there is none. `options` may be null;
@@ -698,7 +704,7 @@ forebay_code forebay_map_remove_if_value(const forebay_map *map,
 
 /**
  * Takes the key of an entry out, if that very entry is still there; else `FOREBAY_CODE_DIFFERS`.
- * The entry stays the caller's and readable. It has to come from the same map.
+ * The entry stays the caller's and readable.
  */
 forebay_code forebay_map_remove_if_same(const forebay_map *map, const forebay_entry *entry);
 

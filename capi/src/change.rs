@@ -136,7 +136,7 @@ pub unsafe extern "C" fn forebay_map_remove_if_value(
 }
 
 /// Takes the key of an entry out, if that very entry is still there; else `FOREBAY_CODE_DIFFERS`.
-/// The entry stays the caller's and readable. It has to come from the same map.
+/// The entry stays the caller's and readable.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_remove_if_same(map: Option<&Map>, entry: Option<&Entry>) -> Code {
     guard(|| {
@@ -160,13 +160,8 @@ pub extern "C" fn forebay_map_reclaim(
 
 type Pair<'a> = (&'a forebay_ordmap::Map<'static>, &'a forebay_ordmap::Entry<'static>);
 
-/// Entries of different regions can have the same place in them.
 fn pair<'a>(map: Option<&'a Map>, entry: Option<&'a Entry>) -> Result<Pair<'a>, Failure> {
-    let (map, entry) = (&given(map, "map")?.lent, &given(entry, "entry")?.0);
-    if !map.is_of_region(entry) {
-        return Err(Failure::new(Code::Argument, "map and entry come from different regions"));
-    }
-    Ok((map.here()?, entry.here()?))
+    Ok((given(map, "map")?.lent.here()?, given(entry, "entry")?.0.here()?))
 }
 
 fn done(is_done: bool) -> Code {

@@ -99,11 +99,7 @@ const TABLE: &[(Code, Side, &CStr)] = &[
     ),
     (Code::Full, Side::Region, c"region: there is no memory left for the map"),
     (Code::MapsFull, Side::Region, c"region: there are as many maps as there can be"),
-    (
-        Code::MembersFull,
-        Side::Region,
-        c"region: there are as many members as there can be; sweep, if some have died",
-    ),
+    (Code::MembersFull, Side::Region, c"region: there are as many members as there can be"),
     (Code::Damaged, Side::Region, c"region: it holds what can not be; do not use it any more"),
     (Code::Unusable, Side::Region, c"region: what is there cannot be used by this library"),
     (

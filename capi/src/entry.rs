@@ -29,8 +29,8 @@ pub extern "C" fn forebay_entry_item(
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_is_same(entry: Option<&Entry>, other: Option<&Entry>) -> Code {
     guard(|| {
-        let (entry, other) = (&given(entry, "entry")?.0, &given(other, "other")?.0);
-        let is_same = entry.is_of_region(other) && entry.here()?.is_same(other.here()?);
+        let (entry, other) = (given(entry, "entry")?.0.here()?, given(other, "other")?.0.here()?);
+        let is_same = entry.is_same(other);
         Ok(if is_same { Code::Ok } else { Code::Differs })
     })
 }

@@ -91,6 +91,7 @@ impl From<MapError> for Failure {
             MapError::KeyTooLong => Code::KeyTooLong,
             MapError::ValueTooLong => Code::ValueTooLong,
             MapError::TooManyLeases => Code::Leases,
+            MapError::Busy => Code::Busy,
             MapError::Damaged { .. } => Code::Damaged,
             MapError::Lock(error) => return Failure::from(error),
         };
@@ -104,6 +105,7 @@ impl From<MapsError> for Failure {
             MapsError::Name => Code::Name,
             MapsError::TooMany => Code::MapsFull,
             MapsError::NotThere => Code::NoMap,
+            MapsError::Busy => Code::Busy,
             MapsError::Damaged => Code::Damaged,
             MapsError::Lock(error) => return Failure::from(error),
         };

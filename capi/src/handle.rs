@@ -56,8 +56,6 @@ impl Process {
 pub(crate) struct Joined {
     pub(crate) member: Member,
     pub(crate) process: Process,
-    /// The region handle from which it comes.
-    pub(crate) region_number: u64,
 }
 
 /// Something that is dropped in the process that made it, and in no other: in a child that was
@@ -133,11 +131,6 @@ impl<T> Lent<T> {
     pub(crate) fn here_mut(&mut self) -> Result<&mut T, Failure> {
         self.joined.process.must_be_here()?;
         Ok(&mut self.what.what)
-    }
-
-    /// Has the other been made by the same region handle?
-    pub(crate) fn is_of_region<U>(&self, other: &Lent<U>) -> bool {
-        self.joined.region_number == other.joined.region_number
     }
 }
 

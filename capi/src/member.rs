@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 use std::rc::Rc;
+use std::time::Duration;
 
 use forebay_ordmap::MapOptions;
 
@@ -61,18 +62,17 @@ const _: () = assert!(size_of::<usize>() == 8, "the structs would have padding")
 /// Takes part in a region. Each thread joins for itself. `member` is the caller's, until
 /// `forebay_member_leave`.
 ///
-/// `FOREBAY_CODE_MEMBERS_FULL`: all places are taken, by the living or by dead ones that nobody has
-/// swept.
+/// `FOREBAY_CODE_MEMBERS_FULL`: the living have all places.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_member_join(
     region: Option<&Region>,
     member: Option<&mut MaybeUninit<*mut Member>>,
 ) -> Code {
     guard(|| {
-        let Region { region, process, number } = given(region, "region")?;
+        let Region { region, process } = given(region, "region")?;
         let place = given(member, "member")?;
         process.must_be_here()?;
-        let joined = Joined { member: region.join()?, process: *process, region_number: *number };
+        let joined = Joined { member: region.join()?, process: *process };
         place.write(handle(Member(Rc::new(joined))));
         Ok(Code::Ok)
     })
@@ -84,6 +84,20 @@ pub extern "C" fn forebay_member_join(
 pub extern "C" fn forebay_member_leave(member: Option<Box<Member>>) -> Code {
     guard(|| {
         drop(member);
+        Ok(Code::Ok)
+    })
+}
+
+/// How long a change of the member waits for the lock of its map, in milliseconds; then it fails
+/// with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be stopped.
+/// Who is dead is not waited for, and readers wait for nobody.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_member_set_wait_max(member: Option<&Member>, wait_ms_max: i64) -> Code {
+    guard(|| {
+        let joined = &given(member, "member")?.0;
+        joined.process.must_be_here()?;
+        let wait_max = u64::try_from(wait_ms_max).ok().map(Duration::from_millis);
+        joined.member.set_wait_max(wait_max);
         Ok(Code::Ok)
     })
 }

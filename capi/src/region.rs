@@ -7,7 +7,6 @@ use std::path::Path;
 
 use forebay_ordmap::{OpenError, OrdConfig, OrdRegion};
 use forebay_shm::Opened;
-use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use crate::code::Code;
 use crate::failure::{Failure, guard};
@@ -19,7 +18,6 @@ use crate::sized::{self, Growing};
 pub struct Region {
     pub(crate) region: OrdRegion,
     pub(crate) process: Process,
-    pub(crate) number: u64,
 }
 
 /// Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0
@@ -63,8 +61,6 @@ const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Region>();
 };
-
-static REGIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Opens the region under this path, and makes it if there is none with these sizes. Processes that
 /// do so at the same time get the same region.
@@ -128,8 +124,8 @@ pub extern "C" fn forebay_region_opened(
     })
 }
 
-/// Takes back what dead members held; their number goes to `swept`, unless it is null. Whoever
-/// takes part does so now and then: nobody else frees the places of the dead, and what they leased.
+/// Takes back what dead members held; their number goes to `swept`, unless it is null. Who joins or
+/// changes a map does so by itself where the dead take room: this is for who wants it at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_sweep(
     region: Option<&Region>,
@@ -158,8 +154,7 @@ fn opened(
 ) -> Result<Code, Failure> {
     let place = given(place, "region")?;
     let process = Process::this()?;
-    let number = REGIONS.fetch_add(1, Relaxed);
-    place.write(handle(Region { region: region?, process, number }));
+    place.write(handle(Region { region: region?, process }));
     Ok(Code::Ok)
 }
 

@@ -30,6 +30,7 @@ fn null_is_refused_or_right_everywhere() {
         forebay_member_map(None, null(), null(), None),
         forebay_member_existing_map(None, null(), None),
         forebay_member_map_name(None, 0, null_mut(), 0),
+        forebay_member_set_wait_max(None, 0),
         forebay_member_check(None, null_mut()),
         forebay_map_get(None, NOTHING, None, None),
         forebay_map_read(None, NOTHING, null_mut(), 0, None),

@@ -16,4 +16,8 @@ mod races;
 #[path = "../../../sync/tests/rng/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod rng;
+#[path = "../abi/scene.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod scene;
 mod sharing;
+mod stopped;

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::build::Language;
 use crate::process::{PATIENCE, pidfd_of, wait_readable};
@@ -58,6 +58,10 @@ impl Program {
         let stdin = self.child.stdin.as_mut().unwrap();
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
         self.hear().unwrap_or_else(|| panic!("{} has ended", self.what))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        pidfd_send_signal(pidfd_of(self.child.id()), signal).unwrap();
     }
 
     /// Kills it; it must not have ended before.
