@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 #[derive(Clone)]
 pub(crate) enum Language {
     C(PathBuf),
-    Python,
+    Python(PathBuf),
 }
 
 impl fmt::Debug for Language {
@@ -23,9 +23,10 @@ impl Language {
     pub(crate) fn command(&self) -> Command {
         let mut command = match self {
             Language::C(program) => Command::new(program),
-            Language::Python => {
-                let mut command = Command::new("python3");
-                command.arg(crate_dir().join("examples/table.py"));
+            Language::Python(python) => {
+                let mut command = Command::new(python);
+                // Without what the machine has installed, which it would take long to look for.
+                command.args(["-S", "-E"]).arg(crate_dir().join("examples/table.py"));
                 command.env("FOREBAY_LIBRARY", library_dir().join("libforebay_capi.so"));
                 command
             }
@@ -38,8 +39,7 @@ impl Language {
 /// The languages that this machine has.
 pub(crate) fn languages() -> Vec<Language> {
     static FOUND: OnceLock<Vec<Language>> = OnceLock::new();
-    let find = || c().into_iter().chain(has("python3").then_some(Language::Python)).collect();
-    FOUND.get_or_init(find).clone()
+    FOUND.get_or_init(|| c().into_iter().chain(python()).collect()).clone()
 }
 
 /// Each language with each, in both roles.
@@ -78,6 +78,17 @@ fn c() -> Option<Language> {
     let run_path = format!("-Wl,-rpath,{}", libraries.display());
     let arguments = ["-L".as_ref(), libraries.as_os_str(), "-lforebay_capi".as_ref()];
     compile("table", |cc| cc.args(arguments).arg(run_path)).map(Language::C)
+}
+
+/// The interpreter itself: `python3` may be a script that looks for it each time.
+fn python() -> Option<Language> {
+    if !has("python3") {
+        return None;
+    }
+    let mut asked = Command::new("python3");
+    let said = asked.args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+    let path = String::from_utf8(said.stdout).unwrap();
+    Some(Language::Python(PathBuf::from(path.trim_end())))
 }
 
 /// Compiles the example; every process of tests its own, so that none runs what is half-written.
