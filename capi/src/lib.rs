@@ -52,3 +52,8 @@ pub use member::*;
 pub use range::*;
 pub use region::*;
 pub use stats::*;
+
+/// What the page shows of Rust compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/ordmap.md")]
+struct Page;

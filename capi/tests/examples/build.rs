@@ -77,7 +77,7 @@ fn c() -> Option<Language> {
     let libraries = library_dir();
     let run_path = format!("-Wl,-rpath,{}", libraries.display());
     let arguments = ["-L".as_ref(), libraries.as_os_str(), "-lforebay_capi".as_ref()];
-    compile("table", |cc| cc.args(arguments).arg(run_path)).map(Language::C)
+    compile("table", &table_c(), |cc| cc.args(arguments).arg(run_path)).map(Language::C)
 }
 
 /// The interpreter itself: `python3` may be a script that looks for it each time.
@@ -91,9 +91,14 @@ fn python() -> Option<Language> {
     Some(Language::Python(PathBuf::from(path.trim_end())))
 }
 
-/// Compiles the example; every process of tests its own, so that none runs what is half-written.
+pub(crate) fn table_c() -> PathBuf {
+    crate_dir().join("examples/table.c")
+}
+
+/// Compiles a program in C; every process of tests its own, so that none runs what is half-written.
 pub(crate) fn compile(
     name: &str,
+    source: &Path,
     link: impl FnOnce(&mut Command) -> &mut Command,
 ) -> Option<PathBuf> {
     if !has("cc") {
@@ -104,7 +109,7 @@ pub(crate) fn compile(
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1", "-I"]);
     cc.arg(crate_dir().join("include")).arg("-o").arg(&made);
-    cc.arg(crate_dir().join("examples/table.c"));
+    cc.args(["-x", "c"]).arg(source).args(["-x", "none"]);
     let said = link(&mut cc).output().unwrap();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     let program = dir.join(name);

@@ -8,6 +8,7 @@
 
 mod build;
 mod kills;
+mod page;
 #[path = "../../../shm/tests/kill/process.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod process;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::build::{compile, crate_dir, has, languages, library_dir, pairs};
+use crate::build::{compile, crate_dir, has, languages, library_dir, pairs, table_c};
 use crate::program::{Program, run};
 
 #[test]
@@ -99,7 +99,8 @@ fn a_program_that_fails_says_on_which_side_the_cause_is() {
 fn the_static_library_is_whole() {
     let archive = library_dir().join("libforebay_capi.a");
     let system = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
-    let Some(program) = compile("table-static", |cc| cc.arg(archive).args(system)) else {
+    let Some(program) = compile("table-static", &table_c(), |cc| cc.arg(archive).args(system))
+    else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
