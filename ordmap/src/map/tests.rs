@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
 use super::entry::NotHeld;
-use crate::object::Stop;
+use crate::layout::head;
+use crate::object::{POOL_WORDS, Stop};
 use crate::shard::{EPOCH, EPOCHS_MAX};
 use crate::{Expected, MapError, MapOptions, MapsError, Member, OrdConfig, OrdRegion};
 
@@ -126,4 +130,26 @@ fn what_lies_in_another_map_s_chunk_is_not_read() {
     let at = other.reader.tree.find(b"key").unwrap().unwrap().entry.reference();
     assert!(other.reader.tree.view.begin(at).is_ok());
     assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), Stop::Changed);
+}
+
+/// One gave chunks back and died before it could say so.
+#[test]
+fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
+    let region = region();
+    let member = region.join().unwrap();
+    let (full, other) = (map(&member, "full"), map(&member, "other"));
+    let key = |number: u32| number.to_le_bytes();
+    (0..100).for_each(|number| _ = other.insert(&key(number), &[1; 2000]).unwrap());
+    let mut count = 0;
+    while full.insert(&key(count), &[1; 2000]).is_ok() {
+        count += 1;
+    }
+    let pool = &region.shared.head.all()[head::POOL..];
+    let before: Vec<u64> = pool[..POOL_WORDS].iter().map(|word| word.load(Relaxed)).collect();
+    (0..100).for_each(|number| assert!(other.remove(&key(number)).unwrap()));
+    other.reclaim().unwrap();
+    for (word, before) in pool.iter().zip(before) {
+        word.store(before, Relaxed);
+    }
+    assert_eq!(full.insert(&key(count), &[1; 2000]), Ok(false));
 }

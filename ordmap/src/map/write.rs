@@ -170,7 +170,8 @@ impl Map<'_> {
             return Ok(true);
         }
         if !has_budget {
-            return Ok(false);
+            writer.allocator.forget_search();
+            return Ok(!std::mem::replace(&mut need.has_searched, true));
         }
         if need.evicted_units >= need.check_at {
             if !self.can_have_room(writer, need) {
@@ -229,6 +230,8 @@ struct Need {
     units: u64,
     /// What is there in its place until it is stored.
     spared: Option<Ref>,
+    /// Was the whole region searched for memory that is free?
+    has_searched: bool,
     /// What was evicted for it.
     evicted_units: u64,
     /// When so much was, it is asked if leases leave room at all.
@@ -239,7 +242,7 @@ impl Need {
     fn of(key: &[u8], value: &[u8]) -> Need {
         let units = EntryLayout::of(key.len(), value.len()).units();
         let units = Class::taken_units(units) as u64;
-        Need { units, spared: None, evicted_units: 0, check_at: 0 }
+        Need { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
     }
 
     /// With what the change needs beside it.

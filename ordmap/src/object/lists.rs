@@ -2,7 +2,7 @@
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::alloc::{Allocator, CHUNKS_OWNED, FREE_COUNT, GIVEN, LINKS, LIST_DAMAGED, TAKEN_UNITS};
+use super::alloc::{Allocator, CHUNKS_OWNED, FREE_COUNT, LINKS, LIST_DAMAGED, TAKEN_UNITS};
 use super::class::{CHUNK_UNITS, ChunkWord, Class};
 use super::view::Stop;
 
@@ -89,7 +89,7 @@ impl<'a> Allocator<'a> {
                 Class::SpanRest | Class::None => self.unclaim(chunk),
             }
         }
-        self.pool[GIVEN].fetch_add(1, Relaxed);
+        self.count_given();
         Ok(())
     }
 
