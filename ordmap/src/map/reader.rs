@@ -19,9 +19,7 @@ const TRIES_MAX: u32 = 1000;
 pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) shard: ShardWords<'m>,
-    pub(super) row: &'m LeaseRow<Area>,
-    /// Where the objects lie.
-    pub(super) data: &'m Area,
+    pub(super) member: &'m Member,
 }
 
 impl<'m> Reader<'m> {
@@ -29,7 +27,7 @@ impl<'m> Reader<'m> {
         let shared = member.shared();
         let words = shared.shard_words(shard);
         let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
-        Reader { tree, shard: words, row: member.row(), data: shared.data() }
+        Reader { tree, shard: words, member }
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -57,6 +55,12 @@ impl<'m> Reader<'m> {
         }
     }
 
+    /// Where it takes leases.
+    #[inline]
+    pub(super) fn row(&self) -> Result<&'m LeaseRow<Area>, NotHeld> {
+        if self.member.is_ours() { Ok(self.member.row()) } else { Err(NotHeld::Forked) }
+    }
+
     pub(super) fn epoch(&self) -> u64 {
         self.shard.load(EPOCH)
     }
@@ -81,7 +85,8 @@ impl<'m> Reader<'m> {
     #[inline]
     pub(super) fn mark(&self, seen: &Seen<'_>) {
         if self.shard.load(IS_FULL) != 0 {
-            seen.mark(self.row);
+            let row = self.row();
+            row.into_iter().for_each(|row| seen.mark(row));
         }
     }
 

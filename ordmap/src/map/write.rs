@@ -212,7 +212,7 @@ impl Map<'_> {
         };
         match expected {
             Expected::Absent => Ok(false),
-            Expected::Entry(held) => Ok(held.is_at(self.reader.data, entry)),
+            Expected::Entry(held) => Ok(held.is_at(self.member, entry)),
             Expected::Value(value) => {
                 let seen = writer.tree.view.begin(entry)?;
                 let lengths = Lengths::of(&seen, Kind::Entry)?;

@@ -14,7 +14,7 @@ use forebay_sync::leases::Leases;
 use forebay_sync::{Barrier, Words};
 
 use super::config::{ConfigError, OrdConfig};
-use super::member::Member;
+use super::member::{Member, NotLocked};
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
 use crate::object::{Allocator, POOL_WORDS, View};
@@ -285,11 +285,12 @@ impl std::error::Error for OpenError {
     }
 }
 
-impl From<LockError> for MapsError {
-    fn from(error: LockError) -> MapsError {
-        match error {
-            LockError::TimedOut => MapsError::Busy,
-            LockError::AlreadyHeld | LockError::OtherRegion => MapsError::Lock(error),
+impl From<NotLocked> for MapsError {
+    fn from(not: NotLocked) -> MapsError {
+        match not {
+            NotLocked::Forked => MapsError::Forked,
+            NotLocked::Lock(LockError::TimedOut) => MapsError::Busy,
+            NotLocked::Lock(error) => MapsError::Lock(error),
         }
     }
 }
@@ -308,6 +309,8 @@ pub enum MapsError {
     /// Another owner of the directory's lock did not end within
     /// [the time](crate::Member::set_wait_max).
     Busy,
+    /// This is a child that was forked off from the process that takes part: it has to join itself.
+    Forked,
     /// The lock of the directory was not taken.
     Lock(LockError),
 }
@@ -321,6 +324,9 @@ impl fmt::Display for MapsError {
             MapsError::Damaged => out.write_str("the directory of maps is damaged"),
             MapsError::Busy => {
                 out.write_str("another owner of the directory's lock did not end in time")
+            }
+            MapsError::Forked => {
+                out.write_str("the parent of this process takes part, and this process does not")
             }
             MapsError::Lock(error) => write!(out, "the directory cannot be locked: {error}"),
         }
