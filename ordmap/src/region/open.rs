@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_shm::{
-    Area, AreaSpec, BarrierWish, JoinError, LockError, Opened, Region, RegionError, RegionReader,
-    RegionSpec, RobustLock, SystemFutex,
+    Area, AreaSpec, BarrierWish, JoinError, Listed, LockError, Opened, ParticipantStatus, Region,
+    RegionError, RegionReader, RegionSpec, RobustLock, SystemFutex,
 };
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
@@ -27,6 +27,11 @@ pub enum OpenError {
     Config(ConfigError),
     /// The file could not be made or opened.
     Region(RegionError),
+    /// What is there has other sizes, or is something else, and is being used: it is not replaced.
+    InUse {
+        /// How many take part in it.
+        participants: usize,
+    },
     /// What is there is no region of maps, or it is broken.
     Damaged {
         /// What is wrong.
@@ -56,11 +61,27 @@ pub(crate) struct Shared {
 }
 
 impl OrdRegion {
-    /// The region under this name; made if there is none with this configuration.
+    /// The region under this name; made if there is none with this configuration. One of another
+    /// configuration is replaced if nobody takes part in it; who opened it, and joins only later,
+    /// keeps it without a name.
     ///
     /// # Errors
     /// [`OpenError`]; see [`Region::open_or_create`].
     pub fn open_or_create(path: &Path, config: &OrdConfig) -> Result<OrdRegion, OpenError> {
+        let plan = Plan::of(config).map_err(OpenError::Config)?;
+        // What cannot be read as a region, nobody can use.
+        if let Ok(found) = Region::attach_read_only(path)
+            && !is_of_plan(&found, config, &plan)
+        {
+            let is_alive = |listed: &Listed| match listed.status {
+                ParticipantStatus::Alive | ParticipantStatus::HeldByAnother => true,
+                ParticipantStatus::Dead | ParticipantStatus::Sweeping => false,
+            };
+            let participants = found.list().iter().filter(|listed| is_alive(listed)).count();
+            if participants > 0 {
+                return Err(OpenError::InUse { participants });
+            }
+        }
         OrdRegion::open_by(config, |spec| Region::open_or_create(path, spec), true)
     }
 
@@ -270,6 +291,11 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Config(error) => error.fmt(out),
             OpenError::Region(error) => error.fmt(out),
+            OpenError::InUse { participants } => write!(
+                out,
+                "the region that is there has other sizes, and {participants} take part in it: \
+                 attach to it, or end them first"
+            ),
             OpenError::Damaged { what } => write!(out, "no usable region of maps: {what}"),
         }
     }
@@ -280,7 +306,7 @@ impl std::error::Error for OpenError {
         match self {
             OpenError::Config(error) => Some(error),
             OpenError::Region(error) => Some(error),
-            OpenError::Damaged { .. } => None,
+            OpenError::InUse { .. } | OpenError::Damaged { .. } => None,
         }
     }
 }
