@@ -12,7 +12,12 @@ use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::Tree;
 
 /// So often something is read again while nobody changes anything: more means that it is damaged.
-const TRIES_MAX: u32 = 1000;
+const QUIET_TRIES_MAX: u32 = 1000;
+
+/// So often something is read again at all. A try takes about as long as a change, and fails only
+/// if the change was on its way: that all of so many do never happens, and one slot that is damaged
+/// must not hold a reader for as long as others write.
+const TRIES_MAX: u32 = 1 << 16;
 
 /// A map as a thread reads it.
 #[derive(Clone, Copy, Debug)]
@@ -38,21 +43,21 @@ impl<'m> Reader<'m> {
         &self,
         mut attempt: impl FnMut() -> Result<T, NotHeld>,
     ) -> Result<T, MapError> {
-        let (mut sequence, mut tries) = (0, 0);
-        loop {
+        let (mut sequence, mut quiet_tries) = (0, 0);
+        for _ in 0..TRIES_MAX {
             match self.while_young(self.epoch(), &mut attempt) {
-                Ok(read) => return Ok(read),
                 Err(NotHeld::Stop(Stop::Changed)) => {}
-                Err(other) => return Err(other.into()),
+                settled => return Ok(settled?),
             }
             let now = self.shard.load(SEQUENCE);
-            tries = if now == sequence { tries + 1 } else { 0 };
+            quiet_tries = if now == sequence { quiet_tries + 1 } else { 0 };
             sequence = now;
-            if tries > TRIES_MAX {
-                return Err(MapError::Damaged { what: "a reference names nothing" });
+            if quiet_tries > QUIET_TRIES_MAX {
+                break;
             }
             spin_loop();
         }
+        Err(MapError::Damaged { what: "a reference names nothing" })
     }
 
     /// Where it takes leases.

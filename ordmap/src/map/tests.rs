@@ -8,7 +8,7 @@ use forebay_sync::atomic::Relaxed;
 use super::entry::NotHeld;
 use crate::layout::head;
 use crate::object::{POOL_WORDS, Stop};
-use crate::shard::{EPOCH, EPOCHS_MAX};
+use crate::shard::{EPOCH, EPOCHS_MAX, SEQUENCE};
 use crate::{Expected, MapError, MapOptions, MapsError, Member, OrdConfig, OrdRegion};
 
 fn region() -> OrdRegion {
@@ -152,4 +152,23 @@ fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
         word.store(before, Relaxed);
     }
     assert_eq!(full.insert(&key(count), &[1; 2000]), Ok(false));
+}
+
+/// As at a slot that names what was freed, while others change other things all the time.
+#[test]
+fn what_cannot_be_read_is_damaged_though_others_write() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "damaged");
+    for changes_between in [0, 1] {
+        let mut tries = 0;
+        let found: Result<(), _> = map.reader.read(|| {
+            tries += 1;
+            assert!(tries < 1_000_000, "it does not end");
+            let sequence = map.reader.shard.word(SEQUENCE);
+            sequence.store(sequence.load(Relaxed) + changes_between, Relaxed);
+            Err(Stop::Changed.into())
+        });
+        assert!(matches!(found, Err(MapError::Damaged { .. })), "{changes_between}: {found:?}");
+    }
 }
