@@ -7,8 +7,9 @@ use forebay_sync::atomic::Relaxed;
 
 use super::entry::NotHeld;
 use crate::layout::head;
-use crate::object::{POOL_WORDS, Stop};
+use crate::object::{POOL_WORDS, Stop, follow};
 use crate::shard::{EPOCH, EPOCHS_MAX, SEQUENCE};
+use crate::tree::Node;
 use crate::{Expected, MapError, MapOptions, MapsError, Member, OrdConfig, OrdRegion};
 
 fn region() -> OrdRegion {
@@ -171,4 +172,28 @@ fn what_cannot_be_read_is_damaged_though_others_write() {
         });
         assert!(matches!(found, Err(MapError::Damaged { .. })), "{changes_between}: {found:?}");
     }
+}
+
+/// On a way down all slots of an inner node name the same child: it is looked at once.
+#[test]
+fn a_check_looks_once_at_what_is_named_often() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "often");
+    (0..3000_u32).for_each(|number| _ = map.insert(&number.to_le_bytes(), b"").unwrap());
+    let view = map.reader.tree.view;
+    let begin = |at| Node::begin(view, at, None).unwrap();
+    let root = begin(follow(map.reader.tree.root));
+    let (left, right) = (begin(root.slot(0).unwrap()), begin(root.slot(1).unwrap()));
+    assert_eq!((root.level, left.level), (2, 1));
+    for node in [root, right] {
+        let slot = |index| view.data_word(node.slot_number(index).unwrap()).unwrap();
+        assert!(node.count > 3);
+        (2..node.count).for_each(|index| slot(index).store(slot(1).load(Relaxed), Relaxed));
+    }
+    let report = member.check().unwrap();
+    // The root, two nodes, the leaves of the left one, two leaves of the right one.
+    assert_eq!(report.nodes, 3 + left.count as u64 + 2, "{report}");
+    let is_found = |what| report.findings.iter().any(|finding| finding.what == what);
+    assert!(is_found("an object is named twice"), "{report}");
 }
