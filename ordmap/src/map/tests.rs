@@ -197,3 +197,32 @@ fn a_check_looks_once_at_what_is_named_often() {
     let is_found = |what| report.findings.iter().any(|finding| finding.what == what);
     assert!(is_found("an object is named twice"), "{report}");
 }
+
+/// A slot names an entry of another place in the order: a cursor says so and does not go back.
+#[test]
+fn a_wrong_slot_sends_no_cursor_back() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "back");
+    let key = |number: u32| format!("{number:02}").into_bytes();
+    (0..20).for_each(|number| _ = map.insert(&key(number), b"").unwrap());
+    let view = map.reader.tree.view;
+    let leaf = Node::begin(view, follow(map.reader.tree.root), Some(0)).unwrap();
+    let slot = |index| view.data_word(leaf.slot_number(index).unwrap()).unwrap();
+    let damaged = MapError::Damaged { what: "keys are out of order" };
+    for (wrong, named) in [(10, 3), (10, 9), (9, 10), (9, 15)] {
+        let before = slot(wrong).load(Relaxed);
+        slot(wrong).store(slot(named).load(Relaxed), Relaxed);
+        let is_up = named < wrong;
+        for is_native in [true, false] {
+            let mut cursor = map.cursor();
+            let from =
+                if is_up { cursor.at_or_above(&key(9)) } else { cursor.at_or_below(&key(10)) };
+            assert_eq!(from.unwrap().unwrap().key(), key(if is_up { 9 } else { 10 }));
+            cursor.forget_path_unless(is_native);
+            let next = if is_up { cursor.next() } else { cursor.previous() };
+            assert_eq!(next.map(|_| ()), Err(damaged), "{wrong} names {named}, {is_native}");
+        }
+        slot(wrong).store(before, Relaxed);
+    }
+}
