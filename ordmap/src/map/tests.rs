@@ -226,3 +226,20 @@ fn a_wrong_slot_sends_no_cursor_back() {
         slot(wrong).store(before, Relaxed);
     }
 }
+
+/// There is no room in limbo, which cannot be: the change has been published by then.
+#[test]
+fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "failed");
+    map.insert(b"key", b"old").unwrap();
+    let limbo = map.reader.shard.limbo();
+    limbo.iter().for_each(|place| place.store(u64::MAX, Relaxed));
+    assert!(matches!(map.insert(b"key", b"new"), Err(MapError::Damaged { .. })));
+    limbo.iter().for_each(|place| place.store(0, Relaxed));
+    assert!(map.insert(b"key", b"newer").unwrap());
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
+    assert_eq!((report.waiting, map.stats().repair_count), (2, 1), "{report}");
+}

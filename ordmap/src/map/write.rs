@@ -7,7 +7,7 @@ use crate::error::MapError;
 use crate::object::{
     Class, EntryLayout, KEY_BYTES_MAX, Kind, Lengths, Ref, UNIT_WORDS, VALUE_BYTES_MAX,
 };
-use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, repair};
+use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, is_idle, repair};
 
 /// What must be there for a change to be made.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +132,8 @@ impl Map<'_> {
         let shared = self.member.shared();
         let mut guard = self.member.lock(&self.lock)?;
         let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
-        if guard.must_repair() {
+        // Who met damage after it had published left its intent, and the lock as if all was well.
+        if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
         }
