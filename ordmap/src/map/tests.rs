@@ -243,3 +243,37 @@ fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
     assert!(report.is_sound(), "{report}");
     assert_eq!((report.waiting, map.stats().repair_count), (2, 1), "{report}");
 }
+
+/// Inserts as long as there is room, when it is dropped.
+struct Fills<'m>(super::Map<'m>);
+
+impl Drop for Fills<'_> {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking());
+        // Separators of all sizes: sometimes there is room for the entry and none for them.
+        for number in 0..3000 {
+            let mut key = vec![b'x'; number * 37 % 1500];
+            key.extend_from_slice(&number.to_le_bytes());
+            let _ = self.0.insert(&key, &[1; 500]);
+        }
+    }
+}
+
+/// What cleans up in a panic changes a map that is full: what did not fit is given back.
+#[test]
+fn nothing_is_lost_by_changes_in_a_panic() {
+    let region = region();
+    let member = region.join().unwrap();
+    let options = MapOptions { budget_bytes: Some(64 << 20) };
+    let map = || member.map("panic", &options).unwrap();
+    let fills = Fills(map());
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _fills = fills;
+        panic!("on purpose");
+    }));
+    panicked.unwrap_err();
+    assert!(map().stats().evicted_count > 0);
+    map().reclaim().unwrap();
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
+}
