@@ -6,7 +6,8 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod rng;
 
-use forebay_ordmap::{Map, MapError, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Map, MapError, MapOptions, Member, OpenError, OrdConfig, OrdRegion};
+use forebay_shm::{Opened, ReplacedWhy};
 use rng::Rng;
 
 const BUDGET: u64 = 1 << 20;
@@ -251,4 +252,27 @@ fn who_attaches_replaces_nothing() {
     let error = OrdRegion::attach(&path).unwrap_err().to_string();
     assert!(error.contains("another version"), "{error}");
     assert_eq!(Region::open_or_create(&path, &spec).unwrap().seed(), other.seed(), "it is there");
+}
+
+/// A program with other sizes takes nothing away from those who use what is there.
+#[test]
+fn a_region_that_is_used_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("maps/region");
+    let config = OrdConfig { maps_max: 3, ..OrdConfig::with_bytes(2 << 20) };
+    let other = OrdConfig { maps_max: 4, ..config };
+    let made = OrdRegion::open_or_create(&path, &config).unwrap();
+    let member = made.join().unwrap();
+    member.map("kept", &MapOptions::default()).unwrap().insert(b"key", b"value").unwrap();
+    let refused = OrdRegion::open_or_create(&path, &other).unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { participants: 1 }), "{refused}");
+    let found = OrdRegion::open_or_create(&path, &config).unwrap();
+    assert_eq!(found.opened(), &Opened::Attached);
+    let kept = found.join().unwrap();
+    let map = kept.existing_map("kept").unwrap();
+    assert_eq!(map.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    drop((member, kept));
+    let replaced = OrdRegion::open_or_create(&path, &other).unwrap();
+    let why = ReplacedWhy::OtherPlan;
+    assert_eq!(replaced.opened(), &Opened::Replaced { why }, "nobody uses it any more");
 }

@@ -3,6 +3,8 @@
 //! It goes on along the nodes as long as those on its way are the ones of the tree; else it looks
 //! for the key next to its own. So a change elsewhere in the map does not touch it.
 
+use std::cmp::Ordering;
+
 use super::entry::{Entry, NotHeld};
 use super::reader::Reader;
 use crate::error::MapError;
@@ -94,7 +96,7 @@ impl<'m> Cursor<'m> {
         let native = match self.epoch {
             Some(epoch) => {
                 let (reader, path) = (&self.reader, &mut self.path);
-                reader.while_young(epoch, || native_step(reader, path, way))
+                reader.while_young(epoch, || native_step(reader, path, shown.key(), way))
             }
             None => Err(Stop::Changed.into()),
         };
@@ -103,18 +105,16 @@ impl<'m> Cursor<'m> {
                 self.shown = next;
                 Ok(self.shown.as_ref())
             }
-            Err(NotHeld::Stop(Stop::Changed)) => {
+            Err(not) => {
                 // The path may have moved half-way.
                 self.epoch = None;
+                if not != NotHeld::Stop(Stop::Changed) {
+                    return Err(not.into());
+                }
                 let reader = self.reader;
                 let found = find(&reader, shown.key(), way, false)?;
                 Ok(self.stand_at(found))
             }
-            Err(NotHeld::NoLease) => {
-                self.epoch = None;
-                Err(MapError::TooManyLeases)
-            }
-            Err(other) => Err(other.into()),
         }
     }
 
@@ -153,6 +153,14 @@ impl<'m> Cursor<'m> {
     }
 }
 
+#[cfg(test)]
+impl Cursor<'_> {
+    /// It looks for its key at the next step.
+    pub(super) fn forget_path_unless(&mut self, is_kept: bool) {
+        self.epoch = self.epoch.filter(|_| is_kept);
+    }
+}
+
 /// Holds the entry where a path ends, in a leaf that it has entered, or in which it has moved.
 #[inline]
 fn hold_at<'m>(
@@ -175,11 +183,23 @@ fn enter_at<'m>(reader: &Reader<'m>, path: &Path, way: Way) -> Result<Entry<'m>,
     hold_at(reader, &leaf, path, way, true)
 }
 
-/// The entry beside the one where a path ends.
+/// A slot that names a wrong entry must not send a cursor back, which might then go on for ever.
+#[inline]
+fn check_order(from: &[u8], way: Way, may_equal: bool, to: &[u8]) -> Result<(), Stop> {
+    let is_beyond = match (from.cmp(to), way) {
+        (Ordering::Less, Way::Up) | (Ordering::Greater, Way::Down) => true,
+        (Ordering::Equal, _) => may_equal,
+        _ => false,
+    };
+    if is_beyond { Ok(()) } else { Err(Stop::Damaged("keys are out of order")) }
+}
+
+/// The entry beside the one where a path ends, which has this key.
 #[inline]
 fn native_step<'m>(
     reader: &Reader<'m>,
     path: &mut Path,
+    key: &[u8],
     way: Way,
 ) -> Result<Option<Entry<'m>>, NotHeld> {
     let leaf = reader.tree.leaf_of(path)?;
@@ -193,7 +213,11 @@ fn native_step<'m>(
     if !reader.tree.is_adjacent(&before, path, advanced)? {
         return Err(Stop::Changed.into());
     }
-    leaf.settle(Ok(entry)).map_err(NotHeld::from)
+    leaf.settle(Ok(()))?;
+    if let Some(entry) = &entry {
+        check_order(key, way, false, entry.key())?;
+    }
+    Ok(entry)
 }
 
 /// The entry next to a key, with the path to it.
@@ -213,6 +237,9 @@ fn find<'m>(
         let entry = if is_there { Some(enter_at(reader, &path, way)?) } else { None };
         if !reader.tree.is_adjacent(&before, &path, advanced)? {
             return Err(Stop::Changed.into());
+        }
+        if let Some(entry) = &entry {
+            check_order(key, way, may_equal, entry.key())?;
         }
         Ok(entry.map(|entry| (entry, path, epoch)))
     })

@@ -12,16 +12,19 @@ use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::Tree;
 
 /// So often something is read again while nobody changes anything: more means that it is damaged.
-const TRIES_MAX: u32 = 1000;
+const QUIET_TRIES_MAX: u32 = 1000;
+
+/// So often something is read again at all. A try takes about as long as a change, and fails only
+/// if the change was on its way: that all of so many do never happens, and one slot that is damaged
+/// must not hold a reader for as long as others write.
+const TRIES_MAX: u32 = 1 << 16;
 
 /// A map as a thread reads it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) shard: ShardWords<'m>,
-    pub(super) row: &'m LeaseRow<Area>,
-    /// Where the objects lie.
-    pub(super) data: &'m Area,
+    pub(super) member: &'m Member,
 }
 
 impl<'m> Reader<'m> {
@@ -29,7 +32,7 @@ impl<'m> Reader<'m> {
         let shared = member.shared();
         let words = shared.shard_words(shard);
         let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
-        Reader { tree, shard: words, row: member.row(), data: shared.data() }
+        Reader { tree, shard: words, member }
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -40,21 +43,27 @@ impl<'m> Reader<'m> {
         &self,
         mut attempt: impl FnMut() -> Result<T, NotHeld>,
     ) -> Result<T, MapError> {
-        let (mut sequence, mut tries) = (0, 0);
-        loop {
+        let (mut sequence, mut quiet_tries) = (0, 0);
+        for _ in 0..TRIES_MAX {
             match self.while_young(self.epoch(), &mut attempt) {
-                Ok(read) => return Ok(read),
                 Err(NotHeld::Stop(Stop::Changed)) => {}
-                Err(other) => return Err(other.into()),
+                settled => return Ok(settled?),
             }
             let now = self.shard.load(SEQUENCE);
-            tries = if now == sequence { tries + 1 } else { 0 };
+            quiet_tries = if now == sequence { quiet_tries + 1 } else { 0 };
             sequence = now;
-            if tries > TRIES_MAX {
-                return Err(MapError::Damaged { what: "a reference names nothing" });
+            if quiet_tries > QUIET_TRIES_MAX {
+                break;
             }
             spin_loop();
         }
+        Err(MapError::Damaged { what: "a reference names nothing" })
+    }
+
+    /// Where it takes leases.
+    #[inline]
+    pub(super) fn row(&self) -> Result<&'m LeaseRow<Area>, NotHeld> {
+        if self.member.is_ours() { Ok(self.member.row()) } else { Err(NotHeld::Forked) }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -81,7 +90,8 @@ impl<'m> Reader<'m> {
     #[inline]
     pub(super) fn mark(&self, seen: &Seen<'_>) {
         if self.shard.load(IS_FULL) != 0 {
-            seen.mark(self.row);
+            let row = self.row();
+            row.into_iter().for_each(|row| seen.mark(row));
         }
     }
 

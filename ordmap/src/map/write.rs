@@ -7,7 +7,7 @@ use crate::error::MapError;
 use crate::object::{
     Class, EntryLayout, KEY_BYTES_MAX, Kind, Lengths, Ref, UNIT_WORDS, VALUE_BYTES_MAX,
 };
-use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, repair};
+use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, is_idle, repair};
 
 /// What must be there for a change to be made.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +132,8 @@ impl Map<'_> {
         let shared = self.member.shared();
         let mut guard = self.member.lock(&self.lock)?;
         let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
-        if guard.must_repair() {
+        // Who met damage after it had published left its intent, and the lock as if all was well.
+        if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
         }
@@ -170,7 +171,8 @@ impl Map<'_> {
             return Ok(true);
         }
         if !has_budget {
-            return Ok(false);
+            writer.allocator.forget_search();
+            return Ok(!std::mem::replace(&mut need.has_searched, true));
         }
         if need.evicted_units >= need.check_at {
             if !self.can_have_room(writer, need) {
@@ -211,7 +213,7 @@ impl Map<'_> {
         };
         match expected {
             Expected::Absent => Ok(false),
-            Expected::Entry(held) => Ok(held.is_at(self.reader.data, entry)),
+            Expected::Entry(held) => Ok(held.is_at(self.member, entry)),
             Expected::Value(value) => {
                 let seen = writer.tree.view.begin(entry)?;
                 let lengths = Lengths::of(&seen, Kind::Entry)?;
@@ -229,6 +231,8 @@ struct Need {
     units: u64,
     /// What is there in its place until it is stored.
     spared: Option<Ref>,
+    /// Was the whole region searched for memory that is free?
+    has_searched: bool,
     /// What was evicted for it.
     evicted_units: u64,
     /// When so much was, it is asked if leases leave room at all.
@@ -239,7 +243,7 @@ impl Need {
     fn of(key: &[u8], value: &[u8]) -> Need {
         let units = EntryLayout::of(key.len(), value.len()).units();
         let units = Class::taken_units(units) as u64;
-        Need { units, spared: None, evicted_units: 0, check_at: 0 }
+        Need { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
     }
 
     /// With what the change needs beside it.

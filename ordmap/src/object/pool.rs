@@ -19,7 +19,8 @@ use crate::shard::EPOCHS_MAX;
 impl<'a> Allocator<'a> {
     /// Takes a chunk out of the pool and divides it; no, if there is none.
     pub(super) fn claim(&self, number: u8) -> Result<bool, Stop> {
-        let given = self.pool[GIVEN].load(Relaxed).wrapping_add(1);
+        // ORDER: pairs with `ordmap.given`: if we know of a chunk that was given back, we find it.
+        let given = self.pool[GIVEN].load(acquire("ordmap.search")).wrapping_add(1);
         if self.lists[SEARCHED].load(Relaxed) == given {
             return Ok(false);
         }
@@ -40,6 +41,18 @@ impl<'a> Allocator<'a> {
         crate::step!("chunk.divided");
         self.link(chunk, Class::Size(number));
         Ok(true)
+    }
+
+    /// Who searched in vain, or while this went on, searches again.
+    pub(super) fn count_given(&self) {
+        // ORDER: pairs with `ordmap.search`.
+        self.pool[GIVEN].fetch_add(1, release("ordmap.given"));
+    }
+
+    /// The next search is not spared, though the last one was in vain: who died when it had given a
+    /// chunk back, and not yet said so, may have left one.
+    pub(crate) fn forget_search(&self) {
+        self.lists[SEARCHED].store(0, Relaxed);
     }
 
     fn divide(&self, chunk: usize, word: ChunkWord) {
@@ -96,6 +109,8 @@ impl<'a> Allocator<'a> {
         let claimed = (first..first + count).take_while(|chunk| self.claim_one(*chunk)).count();
         if claimed < count {
             (first..first + claimed).for_each(|chunk| self.unclaim(chunk));
+            // Others may have looked for them meanwhile.
+            self.count_given();
         }
         claimed == count
     }
@@ -140,7 +155,7 @@ impl<'a> Allocator<'a> {
         self.set_free(chunk, base);
         crate::step!("chunk.given_back");
         self.subtract(CHUNKS_OWNED, 1);
-        self.pool[GIVEN].fetch_add(1, Relaxed);
+        self.count_given();
         Ok(())
     }
 
@@ -227,7 +242,7 @@ impl<'a> Allocator<'a> {
             }
         }
         self.subtract(CHUNKS_OWNED, word.span_chunks() as u64);
-        self.pool[GIVEN].fetch_add(1, Relaxed);
+        self.count_given();
         Ok(())
     }
 }

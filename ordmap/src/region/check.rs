@@ -5,7 +5,6 @@ use std::fmt;
 use forebay_sync::atomic::Relaxed;
 
 use super::member::Member;
-use super::open::MapsError;
 use crate::error::MapError;
 use crate::names::name_of;
 use crate::object::ChunkWord;
@@ -71,12 +70,9 @@ impl Member {
         let mut report = CheckReport::default();
         for name in self.map_names() {
             let name = String::from_utf8_lossy(&name).into_owned();
-            let map = match self.existing_map(&name) {
-                Ok(map) => map,
-                Err(MapsError::Lock(error)) => return Err(error.into()),
-                Err(MapsError::Busy) => return Err(MapError::Busy),
-                Err(_) => return Err(MapError::Damaged { what: "the directory of maps" }),
-            };
+            // It was there, and looking for it takes no lock.
+            let map = self.existing_map(&name);
+            let map = map.map_err(|_| MapError::Damaged { what: "the directory of maps" })?;
             let audited = map.audit()?;
             report.maps += 1;
             report.entries += audited.entries;

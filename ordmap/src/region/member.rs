@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use forebay_shm::{
     Area, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock, SystemFutex,
+    process_id,
 };
 use forebay_sync::leases::LeaseRow;
 
@@ -16,7 +17,7 @@ use super::open::{MapsError, Shared};
 use crate::map::Map;
 
 /// A thread that takes part in a region: it may move to another thread, but is used by one at a
-/// time. What it lends ends before it does.
+/// time. What it lends ends before it does. A child that is forked off can only read with its copy.
 pub struct Member {
     shared: Arc<Shared>,
     participant: ManuallyDrop<Participant>,
@@ -31,6 +32,14 @@ pub struct Member {
 
 /// Looking for the dead costs a system call for each participant.
 const KEPT_BETWEEN_SWEEPS: u32 = 16;
+
+/// Why a lock was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotLocked {
+    /// In this process nothing may be locked.
+    Forked,
+    Lock(LockError),
+}
 
 /// How a map is to be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +69,7 @@ impl Member {
         let Some(row) = row else {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
         };
-        let pid = std::process::id();
+        let pid = process_id();
         Ok(Member {
             shared,
             participant: ManuallyDrop::new(participant),
@@ -129,11 +138,21 @@ impl Member {
     pub(crate) fn lock<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
-    ) -> Result<RobustGuard<'a, Area, SystemFutex>, LockError> {
-        match self.wait_max.get() {
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, NotLocked> {
+        if !self.is_ours() {
+            return Err(NotLocked::Forked);
+        }
+        let taken = match self.wait_max.get() {
             None => lock.lock(&*self.participant),
             Some(wait_max) => lock.lock_within(&*self.participant, wait_max),
-        }
+        };
+        taken.map_err(NotLocked::Lock)
+    }
+
+    /// Is this the process that joined, and no child of it, whose copy may lock and lease nothing?
+    #[inline]
+    pub(crate) fn is_ours(&self) -> bool {
+        self.pid == process_id()
     }
 
     pub(crate) fn row(&self) -> &LeaseRow<Area> {
@@ -145,7 +164,7 @@ impl Drop for Member {
     fn drop(&mut self) {
         // SAFETY: it is taken here and never again, since this value is gone afterwards.
         let participant = unsafe { ManuallyDrop::take(&mut self.participant) };
-        if self.pid != std::process::id() {
+        if !self.is_ours() {
             return;
         }
         // SAFETY:

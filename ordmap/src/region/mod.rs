@@ -8,5 +8,6 @@ mod open;
 
 pub use check::{CheckReport, Finding};
 pub use config::{ConfigError, OrdConfig};
+pub(crate) use member::NotLocked;
 pub use member::{MapOptions, Member};
 pub use open::{MapsError, OpenError, OrdRegion};

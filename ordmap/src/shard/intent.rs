@@ -62,6 +62,8 @@ pub(crate) struct Change<'a> {
     shard: ShardWords<'a>,
     news: usize,
     olds: usize,
+    /// Was a panic under way when it began? It may be made by what cleans up then.
+    has_panicked: bool,
 }
 
 impl<'a> Change<'a> {
@@ -72,7 +74,8 @@ impl<'a> Change<'a> {
         shard.store(OLD_ENTRY, 0);
         crate::step!("change.begun");
         shard.store(STATE, MAKING);
-        Change { allocator, shard, news: 0, olds: 0 }
+        let has_panicked = std::thread::panicking();
+        Change { allocator, shard, news: 0, olds: 0, has_panicked }
     }
 
     pub(crate) fn view(&self) -> View<'a> {
@@ -188,8 +191,8 @@ impl<'a> Change<'a> {
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        // In a panic the lock says that there is something to repair, and the intent stays.
-        if !std::thread::panicking() {
+        // In a panic of its own the intent stays, for the next owner of the lock.
+        if std::thread::panicking() == self.has_panicked {
             // What cannot be freed is damaged; the audit tells.
             let _ = self.undo();
         }
