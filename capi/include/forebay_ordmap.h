@@ -9,9 +9,9 @@
  * must not be null, unless it says so.
  *
  * Handles are the caller's from the function that gives them to the one that closes them, once.
- * They may be closed in any order. A child that was forked off opens the region anew: what its
- * parent's handles show stays readable for it as long as the parent holds it, and every function
- * but the closing ones answers FOREBAY_CODE_FORKED.
+ * They may be closed in any order. A child that was forked off joins anew: what its parent's handles
+ * show stays readable for it as long as the parent holds it, it may read what takes no lease, and
+ * close its copies, which does nothing to the parent; all else answers FOREBAY_CODE_FORKED.
  *
  * This file is made by a test from the source: UPDATE_DOCS=1 cargo test -p forebay-capi
  */
@@ -90,7 +90,7 @@ enum forebay_code
    */
   FOREBAY_CODE_LEASES = -9,
   /**
-   * The handle is that of the process that forked this one off.
+   * The member is the parent's of this process, which was forked off.
    */
   FOREBAY_CODE_FORKED = -10,
   /**
@@ -117,6 +117,10 @@ enum forebay_code
    * Another process kept a lock for the whole time.
    */
   FOREBAY_CODE_BUSY = -30,
+  /**
+   * The region has other sizes, and others take part in it.
+   */
+  FOREBAY_CODE_IN_USE = -31,
   /**
    * The operating system refused.
    */
@@ -455,8 +459,8 @@ const char *forebay_last_message(void);
  * Opens the region under this path, and makes it if there is none with these sizes. Processes that
  * do so at the same time get the same region.
  *
- * A region of *other* sizes is replaced: processes that have it open keep it to themselves. Who
- * does not know the sizes attaches.
+ * A region of *other* sizes is replaced if nobody takes part in it; else the code is
+ * `FOREBAY_CODE_IN_USE`. Who does not know the sizes attaches.
  *
  * The directory has to be the caller's alone (mode 0700); it is made if there is none. A file
  * system in memory is the right one. `region` is the caller's, until `forebay_region_close`.

@@ -31,7 +31,7 @@ pub unsafe extern "C" fn forebay_map_put(
         let key = unsafe { key.read("key")? };
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
-        let was = given(map, "map")?.lent.here()?.insert(key, value)?;
+        let was = given(map, "map")?.lent.what.insert(key, value)?;
         tell(was_there, was.into());
         Ok(Code::Ok)
     })
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn forebay_map_put_if_absent(
         let key = unsafe { key.read("key")? };
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
-        let map = given(map, "map")?.lent.here()?;
+        let map = &given(map, "map")?.lent.what;
         Ok(done(map.compare_and_insert(key, Expected::Absent, value)?))
     })
 }
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn forebay_map_put_if_value(
         let expected = unsafe { expected.read("expected")? };
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
-        let map = given(map, "map")?.lent.here()?;
+        let map = &given(map, "map")?.lent.what;
         Ok(done(map.compare_and_insert(key, Expected::Value(expected), value)?))
     })
 }
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn forebay_map_remove(map: Option<&Map>, key: Bytes) -> Co
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
-        let was_there = given(map, "map")?.lent.here()?.remove(key)?;
+        let was_there = given(map, "map")?.lent.what.remove(key)?;
         Ok(if was_there { Code::Ok } else { Code::Absent })
     })
 }
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn forebay_map_remove_if_value(
         let key = unsafe { key.read("key")? };
         // SAFETY: the contract is the same.
         let expected = unsafe { expected.read("expected")? };
-        let map = given(map, "map")?.lent.here()?;
+        let map = &given(map, "map")?.lent.what;
         Ok(done(map.compare_and_remove(key, Expected::Value(expected))?))
     })
 }
@@ -153,7 +153,7 @@ pub extern "C" fn forebay_map_reclaim(
     freed: Option<&mut MaybeUninit<u64>>,
 ) -> Code {
     guard(|| {
-        tell(freed, given(map, "map")?.lent.here()?.reclaim()?);
+        tell(freed, given(map, "map")?.lent.what.reclaim()?);
         Ok(Code::Ok)
     })
 }
@@ -161,7 +161,7 @@ pub extern "C" fn forebay_map_reclaim(
 type Pair<'a> = (&'a forebay_ordmap::Map<'static>, &'a forebay_ordmap::Entry<'static>);
 
 fn pair<'a>(map: Option<&'a Map>, entry: Option<&'a Entry>) -> Result<Pair<'a>, Failure> {
-    Ok((given(map, "map")?.lent.here()?, given(entry, "entry")?.0.here()?))
+    Ok((&given(map, "map")?.lent.what, &given(entry, "entry")?.0.what))
 }
 
 fn done(is_done: bool) -> Code {

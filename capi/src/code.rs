@@ -32,7 +32,7 @@ pub enum Code {
     Buffer = -8,
     /// The member has all its leases in use.
     Leases = -9,
-    /// The handle is that of the process that forked this one off.
+    /// The member is the parent's of this process, which was forked off.
     Forked = -10,
 
     /// There is no memory left for the map.
@@ -48,6 +48,8 @@ pub enum Code {
 
     /// Another process kept a lock for the whole time.
     Busy = -30,
+    /// The region has other sizes, and others take part in it.
+    InUse = -31,
 
     /// The operating system refused.
     System = -40,
@@ -95,7 +97,7 @@ const TABLE: &[(Code, Side, &CStr)] = &[
     (
         Code::Forked,
         Side::Caller,
-        c"caller: the handle is of the process that forked this one off; open the region anew",
+        c"caller: the member is the parent's of this process, which has to join itself",
     ),
     (Code::Full, Side::Region, c"region: there is no memory left for the map"),
     (Code::MapsFull, Side::Region, c"region: there are as many maps as there can be"),
@@ -106,6 +108,11 @@ const TABLE: &[(Code, Side, &CStr)] = &[
         Code::Busy,
         Side::Others,
         c"another process: it kept a lock for the whole time; is it stopped? try again",
+    ),
+    (
+        Code::InUse,
+        Side::Others,
+        c"another process: it takes part in the region, which has other sizes; attach to it",
     ),
     (Code::System, Side::System, c"system: it refused"),
     (Code::NoSpace, Side::System, c"system: the file system has no room for the region"),

@@ -29,7 +29,7 @@ pub extern "C" fn forebay_map_cursor(
     guard(|| {
         let lent = &given(map, "map")?.lent;
         let place = given(cursor, "cursor")?;
-        place.write(handle(Cursor(lent.with(lent.here()?.cursor()))));
+        place.write(handle(Cursor(lent.with(lent.what.cursor()))));
         Ok(Code::Ok)
     })
 }
@@ -138,7 +138,7 @@ pub extern "C" fn forebay_cursor_item(
     item: Option<&mut MaybeUninit<Item>>,
 ) -> Code {
     guard(|| {
-        let entry = given(cursor, "cursor")?.0.here()?.entry();
+        let entry = given(cursor, "cursor")?.0.what.entry();
         Ok(shown(entry, item))
     })
 }
@@ -158,13 +158,8 @@ pub extern "C" fn forebay_cursor_into_entry(
             let _ = Box::into_raw(cursor);
             return Err(Failure::null("entry"));
         };
-        if cursor.0.here()?.entry().is_none() {
-            return Ok(Code::Absent);
-        }
-        let Some(lent) = cursor.0.into(Inner::into_entry)?.transposed() else {
-            return Ok(Code::Absent);
-        };
-        place.write(handle(Entry(lent)));
+        let Some(entry) = cursor.0.into(Inner::into_entry) else { return Ok(Code::Absent) };
+        place.write(handle(Entry(entry)));
         Ok(Code::Ok)
     })
 }
@@ -191,7 +186,7 @@ fn moved(
     item: Option<&mut MaybeUninit<Item>>,
     go: impl for<'c> FnOnce(&'c mut Inner) -> Result<Shown<'c>, MapError>,
 ) -> Code {
-    guard(|| Ok(shown(go(given(cursor, "cursor")?.0.here_mut()?)?, item)))
+    guard(|| Ok(shown(go(&mut given(cursor, "cursor")?.0.what)?, item)))
 }
 
 /// # Safety
@@ -206,6 +201,6 @@ unsafe fn sought(
         // SAFETY: the contract is the same. If the cursor shows it, it stays until the cursor has
         // the entry to which it goes.
         let key = unsafe { key.read("key")? };
-        Ok(shown(go(given(cursor, "cursor")?.0.here_mut()?, key)?, item))
+        Ok(shown(go(&mut given(cursor, "cursor")?.0.what, key)?, item))
     })
 }

@@ -19,7 +19,7 @@ pub extern "C" fn forebay_entry_item(
     item: Option<&mut MaybeUninit<Item>>,
 ) -> Code {
     guard(|| {
-        answer(item, "item", Item::of(given(entry, "entry")?.0.here()?))?;
+        answer(item, "item", Item::of(&given(entry, "entry")?.0.what))?;
         Ok(Code::Ok)
     })
 }
@@ -29,7 +29,7 @@ pub extern "C" fn forebay_entry_item(
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_is_same(entry: Option<&Entry>, other: Option<&Entry>) -> Code {
     guard(|| {
-        let (entry, other) = (given(entry, "entry")?.0.here()?, given(other, "other")?.0.here()?);
+        let (entry, other) = (&given(entry, "entry")?.0.what, &given(other, "other")?.0.what);
         let is_same = entry.is_same(other);
         Ok(if is_same { Code::Ok } else { Code::Differs })
     })

@@ -92,6 +92,7 @@ impl From<MapError> for Failure {
             MapError::ValueTooLong => Code::ValueTooLong,
             MapError::TooManyLeases => Code::Leases,
             MapError::Busy => Code::Busy,
+            MapError::Forked => Code::Forked,
             MapError::Damaged { .. } => Code::Damaged,
             MapError::Lock(error) => return Failure::from(error),
         };
@@ -106,6 +107,7 @@ impl From<MapsError> for Failure {
             MapsError::TooMany => Code::MapsFull,
             MapsError::NotThere => Code::NoMap,
             MapsError::Busy => Code::Busy,
+            MapsError::Forked => Code::Forked,
             MapsError::Damaged => Code::Damaged,
             MapsError::Lock(error) => return Failure::from(error),
         };
@@ -129,6 +131,7 @@ impl From<OpenError> for Failure {
             OpenError::Config(ConfigError::TooSmall { .. } | ConfigError::TooLarge)
             | OpenError::Config(ConfigError::OutOfRange { .. }) => Code::Argument,
             OpenError::Region(error) => code_of(error),
+            OpenError::InUse { .. } => Code::InUse,
             OpenError::Damaged { .. } => Code::Unusable,
         };
         Failure::new(code, error.to_string())

@@ -8,8 +8,7 @@
 //! - Nothing unwinds into the caller: [`failure::guard`] is around every body that could panic.
 //! - No pointer is followed before it was compared with null, no length is believed that no memory
 //!   can have.
-//! - A handle keeps what it was made from: closing handles in any order is right. In a process that
-//!   was forked off nothing is done by the handles of its parent.
+//! - A handle keeps what it was made from: closing handles in any order is right.
 //! - Numbers of codes, functions and the beginnings of structs stay what they are within a major
 //!   version of the ABI; a struct grows at its end, and says its size first.
 #![deny(missing_docs)]

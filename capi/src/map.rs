@@ -54,7 +54,7 @@ pub unsafe extern "C" fn forebay_map_get(
         let key = unsafe { key.read("key")? };
         let lent = &given(map, "map")?.lent;
         let place = given(entry, "entry")?;
-        let Some(found) = lent.here()?.entry(key)? else { return Ok(Code::Absent) };
+        let Some(found) = lent.what.entry(key)? else { return Ok(Code::Absent) };
         tell(item, Item::of(&found));
         place.write(handle(Entry(lent.with(found))));
         Ok(Code::Ok)
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn forebay_map_read(
         let place = given(value_len, "value_len")?;
         let mut read = map.read.try_borrow_mut().map_err(|_| in_use())?;
         read.clear();
-        if !map.lent.here()?.read_into(key, &mut read)? {
+        if !map.lent.what.read_into(key, &mut read)? {
             return Ok(Code::Absent);
         }
         place.write(read.len());
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn forebay_map_contains(map: Option<&Map>, key: Bytes) -> 
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
-        let is_there = given(map, "map")?.lent.here()?.contains(key)?;
+        let is_there = given(map, "map")?.lent.what.contains(key)?;
         Ok(if is_there { Code::Ok } else { Code::Absent })
     })
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn forebay_map_contains(map: Option<&Map>, key: Bytes) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_len(map: Option<&Map>, len: Option<&mut MaybeUninit<u64>>) -> Code {
     guard(|| {
-        answer(len, "len", given(map, "map")?.lent.here()?.len())?;
+        answer(len, "len", given(map, "map")?.lent.what.len())?;
         Ok(Code::Ok)
     })
 }

@@ -9,7 +9,7 @@ use forebay_ordmap::MapOptions;
 
 use crate::code::Code;
 use crate::failure::{Failure, guard};
-use crate::handle::{Joined, Lent, given, handle};
+use crate::handle::{Lent, given, handle};
 use crate::map::Map;
 use crate::region::Region;
 use crate::sized::{self, Growing};
@@ -17,7 +17,7 @@ use crate::sized::{self, Growing};
 /// A thread that takes part in a region. It may be handed to another thread together with all that
 /// comes from it (maps, entries, cursors, ranges), but one thread at a time uses any of them.
 #[derive(Debug)]
-pub struct Member(pub(crate) Rc<Joined>);
+pub struct Member(pub(crate) Rc<forebay_ordmap::Member>);
 
 /// How a map is to be made. Set `struct_bytes` to `sizeof`, and the rest to 0 where the usual is
 /// right.
@@ -69,11 +69,9 @@ pub extern "C" fn forebay_member_join(
     member: Option<&mut MaybeUninit<*mut Member>>,
 ) -> Code {
     guard(|| {
-        let Region { region, process } = given(region, "region")?;
+        let Region(region) = given(region, "region")?;
         let place = given(member, "member")?;
-        process.must_be_here()?;
-        let joined = Joined { member: region.join()?, process: *process };
-        place.write(handle(Member(Rc::new(joined))));
+        place.write(handle(Member(Rc::new(region.join()?))));
         Ok(Code::Ok)
     })
 }
@@ -94,10 +92,9 @@ pub extern "C" fn forebay_member_leave(member: Option<Box<Member>>) -> Code {
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_member_set_wait_max(member: Option<&Member>, wait_ms_max: i64) -> Code {
     guard(|| {
-        let joined = &given(member, "member")?.0;
-        joined.process.must_be_here()?;
+        let Member(member) = given(member, "member")?;
         let wait_max = u64::try_from(wait_ms_max).ok().map(Duration::from_millis);
-        joined.member.set_wait_max(wait_max);
+        member.set_wait_max(wait_max);
         Ok(Code::Ok)
     })
 }
@@ -170,12 +167,11 @@ pub unsafe extern "C" fn forebay_member_map_name(
     name_bytes: usize,
 ) -> Code {
     guard(|| {
-        let joined = &given(member, "member")?.0;
-        joined.process.must_be_here()?;
+        let Member(member) = given(member, "member")?;
         if name.is_null() {
             return Err(Failure::null("name"));
         }
-        let names = joined.member.map_names();
+        let names = member.map_names();
         let Some(found) = names.get(number) else { return Ok(Code::Absent) };
         if found.len() >= name_bytes {
             return Err(Failure::new(Code::Buffer, "there is no room for the name of the map"));
@@ -205,9 +201,8 @@ pub unsafe extern "C" fn forebay_member_check(
     report: *mut CheckReport,
 ) -> Code {
     guard(|| {
-        let joined = &given(member, "member")?.0;
-        joined.process.must_be_here()?;
-        let found = joined.member.check()?;
+        let Member(member) = given(member, "member")?;
+        let found = member.check()?;
         let answer = CheckReport {
             struct_bytes: size_of::<CheckReport>(),
             maps: found.maps,

@@ -35,7 +35,7 @@ pub unsafe extern "C" fn forebay_map_range(
         let high = unsafe { Bound::read(high, "high")? };
         let lent = &given(map, "map")?.lent;
         let place = given(range, "range")?;
-        place.write(handle(Range(lent.with(lent.here()?.range((low, high))))));
+        place.write(handle(Range(lent.with(lent.what.range((low, high))))));
         Ok(Code::Ok)
     })
 }
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn forebay_map_prefix(
         let prefix = unsafe { prefix.read("prefix")? };
         let lent = &given(map, "map")?.lent;
         let place = given(range, "range")?;
-        place.write(handle(Range(lent.with(lent.here()?.prefix(prefix)))));
+        place.write(handle(Range(lent.with(lent.what.prefix(prefix)))));
         Ok(Code::Ok)
     })
 }
@@ -69,7 +69,7 @@ pub extern "C" fn forebay_range_next(
     range: Option<&mut Range>,
     item: Option<&mut MaybeUninit<Item>>,
 ) -> Code {
-    guard(|| Ok(shown(given(range, "range")?.0.here_mut()?.next()?, item)))
+    guard(|| Ok(shown(given(range, "range")?.0.what.next()?, item)))
 }
 
 /// The next entry down, at first the highest, as `forebay_range_next`.
@@ -78,7 +78,7 @@ pub extern "C" fn forebay_range_previous(
     range: Option<&mut Range>,
     item: Option<&mut MaybeUninit<Item>>,
 ) -> Code {
-    guard(|| Ok(shown(given(range, "range")?.0.here_mut()?.previous()?, item)))
+    guard(|| Ok(shown(given(range, "range")?.0.what.previous()?, item)))
 }
 
 /// Closes a range; null is right, too. What it showed must not be read any more.

@@ -10,15 +10,12 @@ use forebay_shm::Opened;
 
 use crate::code::Code;
 use crate::failure::{Failure, guard};
-use crate::handle::{Process, answer, given, handle, tell};
+use crate::handle::{answer, given, handle, tell};
 use crate::sized::{self, Growing};
 
 /// A region of maps as a process has it open. Any number of threads may use it at one time.
 #[derive(Debug)]
-pub struct Region {
-    pub(crate) region: OrdRegion,
-    pub(crate) process: Process,
-}
+pub struct Region(pub(crate) OrdRegion);
 
 /// Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0
 /// where the usual is right.
@@ -65,8 +62,8 @@ const _: () = {
 /// Opens the region under this path, and makes it if there is none with these sizes. Processes that
 /// do so at the same time get the same region.
 ///
-/// A region of *other* sizes is replaced: processes that have it open keep it to themselves. Who
-/// does not know the sizes attaches.
+/// A region of *other* sizes is replaced if nobody takes part in it; else the code is
+/// `FOREBAY_CODE_IN_USE`. Who does not know the sizes attaches.
 ///
 /// The directory has to be the caller's alone (mode 0700); it is made if there is none. A file
 /// system in memory is the right one. `region` is the caller's, until `forebay_region_close`.
@@ -114,7 +111,7 @@ pub extern "C" fn forebay_region_opened(
     how: Option<&mut MaybeUninit<OpenedHow>>,
 ) -> Code {
     guard(|| {
-        let opened = match given(region, "region")?.region.opened() {
+        let opened = match given(region, "region")?.0.opened() {
             Opened::Created => OpenedHow::Created,
             Opened::Attached => OpenedHow::Attached,
             Opened::Replaced { .. } => OpenedHow::Replaced,
@@ -132,9 +129,8 @@ pub extern "C" fn forebay_region_sweep(
     swept: Option<&mut MaybeUninit<u32>>,
 ) -> Code {
     guard(|| {
-        let region = given(region, "region")?;
-        region.process.must_be_here()?;
-        tell(swept, region.region.sweep()?);
+        let Region(region) = given(region, "region")?;
+        tell(swept, region.sweep()?);
         Ok(Code::Ok)
     })
 }
@@ -153,8 +149,7 @@ fn opened(
     place: Option<&mut MaybeUninit<*mut Region>>,
 ) -> Result<Code, Failure> {
     let place = given(place, "region")?;
-    let process = Process::this()?;
-    place.write(handle(Region { region: region?, process }));
+    place.write(handle(Region(region?)));
     Ok(Code::Ok)
 }
 

@@ -41,7 +41,7 @@ unsafe impl Growing for Stats {}
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats) -> Code {
     guard(|| {
-        let found = given(map, "map")?.lent.here()?.stats();
+        let found = given(map, "map")?.lent.what.stats();
         let answer = Stats {
             struct_bytes: size_of::<Stats>(),
             len: found.len,

@@ -2,7 +2,7 @@
 
 use forebay_capi::*;
 
-use crate::scene::{Scene, answered, by, by_mut, bytes, closing, take, text};
+use crate::scene::{Place, Scene, answered, by, by_mut, bytes, closing, take, text};
 
 /// Runs something in a child; gives its exit status. The child executes nothing else.
 fn in_child(run: impl FnOnce() -> i32) -> i32 {
@@ -38,19 +38,18 @@ fn a_child_can_do_nothing_by_the_handles_of_its_parent() {
     let status = in_child(|| {
         let map = || by(scene.map);
         // SAFETY: the bytes are there.
-        let (put, held) = unsafe {
+        let (put, held, contained) = unsafe {
             let put = forebay_map_put(map(), key, bytes(b"child"), None);
-            (put, forebay_map_contains(map(), key))
+            let held = answered(|place| forebay_map_get(map(), key, place, None));
+            (put, held.unwrap_err(), forebay_map_contains(map(), key))
         };
-        let join = answered(|place| forebay_member_join(by(scene.region), place));
         let codes = [
             (put, Code::Forked),
             (held, Code::Forked),
-            (forebay_cursor_next(by_mut(cursor), None), Code::Forked),
+            (forebay_cursor_first(by_mut(cursor), None), Code::Forked),
             (forebay_map_remove_if_same(map(), by(entry)), Code::Forked),
-            (forebay_region_sweep(by(scene.region), None), Code::Forked),
-            (join.map_or_else(|code| code, |_| Code::Ok), Code::Forked),
-            // Closing is right, and does nothing to the parent.
+            // Reading takes no lease, and closing does nothing to the parent.
+            (contained, Code::Ok),
             (forebay_cursor_close(closing(cursor)), Code::Ok),
             (forebay_entry_release(closing(entry)), Code::Ok),
             (forebay_map_close(take(&mut scene.map)), Code::Ok),
@@ -70,25 +69,34 @@ fn a_child_can_do_nothing_by_the_handles_of_its_parent() {
 }
 
 #[test]
-fn a_child_that_opens_the_region_anew_takes_part() {
+fn a_child_that_joins_takes_part() {
     let scene = Scene::open(2);
     let path = scene.path();
-    let status = in_child(|| {
-        // SAFETY: the strings and bytes are there.
-        unsafe {
-            let region = answered(|place| forebay_region_attach(path.as_ptr(), place)).unwrap();
-            let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
-            let map =
-                answered(|place| forebay_member_existing_map(by(member), c"map".as_ptr(), place));
-            let code = forebay_map_put(by(map.unwrap()), bytes(b"key"), bytes(b"child"), None);
-            first_wrong(&[(code, Code::Ok)])
-        }
-    });
-    assert_eq!(status, 0);
-    let entry = scene.entry("key").unwrap();
-    let item = answered(|place| forebay_entry_item(by(entry), place)).unwrap();
-    assert_eq!(text(item.value), "child");
-    forebay_entry_release(closing(entry));
-    // It has left without a word.
-    assert_eq!(answered(|swept| forebay_region_sweep(by(scene.region), swept)), Ok(1));
+    let join = |region| {
+        let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+        // SAFETY: the string is there.
+        let map = answered(|place| unsafe {
+            forebay_member_existing_map(by(member), c"map".as_ptr(), place)
+        });
+        // SAFETY: the bytes are there.
+        unsafe { forebay_map_put(by(map.unwrap()), bytes(b"key"), bytes(b"child"), None) }
+    };
+    // By the region of its parent, or by one that it opens itself.
+    for opens in [false, true] {
+        let status = in_child(|| {
+            // SAFETY: the string is there.
+            let attach =
+                |place: Place<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
+            let region = if opens { answered(attach).unwrap() } else { scene.region };
+            first_wrong(&[(join(region), Code::Ok)])
+        });
+        assert_eq!(status, 0, "opens: {opens}");
+        let entry = scene.entry("key").unwrap();
+        let item = answered(|place| forebay_entry_item(by(entry), place)).unwrap();
+        assert_eq!(text(item.value), "child");
+        forebay_entry_release(closing(entry));
+        // It has left without a word.
+        assert_eq!(answered(|swept| forebay_region_sweep(by(scene.region), swept)), Ok(1));
+        scene.put("key", "parent");
+    }
 }

@@ -6,7 +6,7 @@ use std::ptr::null;
 use forebay_capi::*;
 
 use crate::scene::{
-    Place, Scene, answered, by, by_mut, bytes, closing, config, last_message, text,
+    Place, Scene, answered, by, by_mut, bytes, closing, config, last_message, take, text,
 };
 
 #[test]
@@ -123,7 +123,7 @@ fn ranges_have_the_ends_that_they_are_given() {
 
 #[test]
 fn regions_are_made_found_and_replaced() {
-    let scene = Scene::open(3);
+    let mut scene = Scene::open(3);
     let path = scene.path();
     let how = |region| answered(|place| forebay_region_opened(by(region), place)).unwrap();
     assert_eq!(how(scene.region), OpenedHow::Created);
@@ -157,6 +157,9 @@ fn regions_are_made_found_and_replaced() {
     let config = config(9);
     // SAFETY: string and struct are there.
     let open = |place: Place<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
+    assert_eq!(answered(open).unwrap_err(), Code::InUse);
+    forebay_map_close(take(&mut scene.map));
+    forebay_member_leave(take(&mut scene.member));
     let replaced = answered(open).unwrap();
     assert_eq!(how(replaced), OpenedHow::Replaced);
     forebay_region_close(closing(replaced));
