@@ -177,8 +177,8 @@ pub(crate) const CACHES: &[Workload] = &[
     },
 ];
 
-/// The ordered map: looking up and going on, alone and beside a writer. A cursor's lease is a word of
-/// its own thread, which writers look at when they free what was replaced.
+/// The ordered map: looking up and going on, alone and beside a writer. A lease is a word of who
+/// holds something; writers look at it when they free what was replaced.
 pub(crate) const ORDERED: &[Workload] = &[
     Workload {
         name: "ordmap, get",

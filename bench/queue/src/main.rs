@@ -1,5 +1,5 @@
-//! The same look-ups between two processes: by a message queue, where one process asks and the other
-//! answers, and by a map that both share, where who wants to know looks.
+//! The same look-ups between two processes: by a message queue, where one process asks and the
+//! other answers, and by a map that both share, where who wants to know looks.
 //!
 //! The process that answers looks into the same map, so only the way differs.
 
