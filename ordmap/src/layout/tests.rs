@@ -36,6 +36,7 @@ fn the_document_describes_areas_and_words() {
         format!("adds {} epochs first", words::EPOCHS_MAX + 1),
         format!("| {} | `is_full` |", words::IS_FULL),
         format!("| {} | `budget` |", words::BUDGET),
+        format!("| {} | `turn` |", words::TURN),
         format!("| {} | `lock` |", words::LOCK),
         format!("| {} | `sequence` |", words::SEQUENCE),
         format!("| {} | `len` |", words::LEN),

@@ -138,6 +138,7 @@ impl<'a> Change<'a> {
         self.arm(place, new);
         publish(slot, new);
         crate::step!("change.published");
+        shard.end_turn();
         let allocator = self.allocator;
         std::mem::forget(self);
         finish(&allocator, shard, |old| allocator.release(old))?;
@@ -158,6 +159,8 @@ impl<'a> Change<'a> {
         crate::step!("change.written");
         self.shard.store(STATE, PUBLISHING);
         crate::step!("change.armed");
+        self.shard.begin_turn();
+        crate::step!("change.turned");
     }
 
     /// An entry that says its own reference.
@@ -269,6 +272,7 @@ pub(crate) fn repair(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Result<
         }
         count_change(shard);
     }
+    shard.end_turn();
     shard.store(STATE, IDLE);
     crate::step!("repair.settled");
     limbo.repair();
