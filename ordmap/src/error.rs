@@ -5,6 +5,7 @@ use std::fmt;
 use forebay_shm::LockError;
 
 use crate::object::{KEY_BYTES_MAX, Stop, VALUE_BYTES_MAX};
+use crate::region::NotLocked;
 use crate::shard::Halt;
 
 /// Why an operation on a map was not done. Nothing has changed then.
@@ -21,6 +22,8 @@ pub enum MapError {
     /// Another owner of the map's lock did not end within
     /// [the time](crate::Member::set_wait_max).
     Busy,
+    /// This is a child that was forked off from the process that takes part: it has to join itself.
+    Forked,
     /// The region holds what can not be. The map is not to be used any more.
     Damaged {
         /// What is wrong.
@@ -45,11 +48,12 @@ impl From<Halt> for MapError {
     }
 }
 
-impl From<LockError> for MapError {
-    fn from(error: LockError) -> MapError {
-        match error {
-            LockError::TimedOut => MapError::Busy,
-            LockError::AlreadyHeld | LockError::OtherRegion => MapError::Lock(error),
+impl From<NotLocked> for MapError {
+    fn from(not: NotLocked) -> MapError {
+        match not {
+            NotLocked::Forked => MapError::Forked,
+            NotLocked::Lock(LockError::TimedOut) => MapError::Busy,
+            NotLocked::Lock(error) => MapError::Lock(error),
         }
     }
 }
@@ -62,6 +66,9 @@ impl fmt::Display for MapError {
             MapError::ValueTooLong => write!(out, "values have at most {VALUE_BYTES_MAX} bytes"),
             MapError::TooManyLeases => out.write_str("all leases of this participant are in use"),
             MapError::Busy => out.write_str("another owner of the map's lock did not end in time"),
+            MapError::Forked => {
+                out.write_str("the parent of this process takes part, and this process does not")
+            }
             MapError::Damaged { what } => write!(out, "the region is damaged: {what}"),
             MapError::Lock(error) => write!(out, "the map cannot be locked: {error}"),
         }

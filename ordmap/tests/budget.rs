@@ -6,7 +6,8 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod rng;
 
-use forebay_ordmap::{Map, MapError, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Map, MapError, MapOptions, Member, OpenError, OrdConfig, OrdRegion};
+use forebay_shm::{Opened, ReplacedWhy};
 use rng::Rng;
 
 const BUDGET: u64 = 1 << 20;
@@ -110,6 +111,54 @@ fn what_was_evicted_can_be_read_by_who_holds_it() {
     assert!(next.key() > held.key(), "the range goes on from there");
 }
 
+/// Entries are held that take so much of the budget that a large one cannot come beside them: then
+/// nothing is evicted in vain.
+#[test]
+fn what_leases_make_impossible_evicts_nothing() {
+    let config = OrdConfig { leases_max: 64, maps_max: 4, ..OrdConfig::with_bytes(16 << 20) };
+    let region = OrdRegion::anonymous(&config).unwrap();
+    let member = region.join().unwrap();
+    let map = map_with_budget(&member, "impossible");
+    let large = |number: usize| format!("large/{number}").into_bytes();
+    (0..40).for_each(|number| _ = map.insert(&large(number), &[1; 16_000]).unwrap());
+    let held: Vec<_> = (0..40).map(|number| map.entry(&large(number)).unwrap().unwrap()).collect();
+    (0..2000).for_each(|number| _ = map.insert(&key(number), &[2; 64]).unwrap());
+    let before = map.stats();
+    assert_eq!(map.insert(b"too large", &[3; 500_000]), Err(MapError::Full));
+    assert_eq!(map.stats().evicted_count, before.evicted_count, "{before:?}");
+    assert_eq!(map.len(), before.len);
+    drop(held);
+    map.insert(b"too large", &[3; 500_000]).unwrap();
+    assert_sound(&member, "in the end");
+}
+
+/// Entries are held all over the region, so that there is nowhere room for a large one: it is found
+/// out before all others are evicted.
+#[test]
+fn what_leases_make_impossible_does_not_empty_the_map() {
+    let sizes = OrdConfig::with_bytes(4 << 20);
+    let config = OrdConfig { leases_max: 512, participants_max: 2, maps_max: 4, ..sizes };
+    let region = OrdRegion::anonymous(&config).unwrap();
+    let member = region.join().unwrap();
+    let budget_bytes = Some(64 << 20);
+    let map = member.map("scattered", &MapOptions { budget_bytes }).unwrap();
+    let mut count = 0;
+    while map.stats().evicted_count == 0 {
+        map.insert(&key(count), &[1; 64]).unwrap();
+        count += 1;
+    }
+    // Some in each chunk.
+    let held =
+        (0..count).step_by(count / 500).filter_map(|number| map.entry(&key(number)).unwrap());
+    let held: Vec<_> = held.collect();
+    let before = map.len();
+    assert_eq!(map.insert(b"too large", &[3; 40_000]), Err(MapError::Full));
+    assert!(map.len() > before / 2, "{} of {before} are left", map.len());
+    drop(held);
+    map.insert(b"too large", &[3; 40_000]).unwrap();
+    assert_sound(&member, "in the end");
+}
+
 #[test]
 fn a_full_region_says_so_and_can_be_emptied() {
     let region = region(1 << 20);
@@ -203,4 +252,27 @@ fn who_attaches_replaces_nothing() {
     let error = OrdRegion::attach(&path).unwrap_err().to_string();
     assert!(error.contains("another version"), "{error}");
     assert_eq!(Region::open_or_create(&path, &spec).unwrap().seed(), other.seed(), "it is there");
+}
+
+/// A program with other sizes takes nothing away from those who use what is there.
+#[test]
+fn a_region_that_is_used_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("maps/region");
+    let config = OrdConfig { maps_max: 3, ..OrdConfig::with_bytes(2 << 20) };
+    let other = OrdConfig { maps_max: 4, ..config };
+    let made = OrdRegion::open_or_create(&path, &config).unwrap();
+    let member = made.join().unwrap();
+    member.map("kept", &MapOptions::default()).unwrap().insert(b"key", b"value").unwrap();
+    let refused = OrdRegion::open_or_create(&path, &other).unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { participants: 1 }), "{refused}");
+    let found = OrdRegion::open_or_create(&path, &config).unwrap();
+    assert_eq!(found.opened(), &Opened::Attached);
+    let kept = found.join().unwrap();
+    let map = kept.existing_map("kept").unwrap();
+    assert_eq!(map.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    drop((member, kept));
+    let replaced = OrdRegion::open_or_create(&path, &other).unwrap();
+    let why = ReplacedWhy::OtherPlan;
+    assert_eq!(replaced.opened(), &Opened::Replaced { why }, "nobody uses it any more");
 }

@@ -48,7 +48,7 @@ pub use layout::{BOUNDS_MAX, COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS
 pub use participant::{Dead, ParticipantId, RegionId};
 #[cfg(not(loom))]
 pub use participant::{Deputy, JoinError, Listed, Participant, ParticipantStatus};
-pub use process::Writer;
+pub use process::{Writer, process_id};
 pub use reader::CounterReader;
 #[cfg(not(loom))]
 pub use region::{

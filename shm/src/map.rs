@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
+use rustix::mm::{Advice as LinuxAdvice, madvise};
 
 /// Bytes in a word of the mapping.
 pub(crate) const WORD_BYTES: usize = size_of::<AtomicU64>();
@@ -43,6 +44,16 @@ impl Words {
     /// Core dumps are sent around; what lies in a mapping is nobody else's business.
     pub(crate) fn leave_out_of_dumps(&self) -> io::Result<()> {
         self.map.advise(Advice::DontDump)
+    }
+
+    /// A child that is forked off finds zeros; only memory of this process alone can be so.
+    #[allow(unsafe_code)]
+    pub(crate) fn clear_in_children(&self) -> io::Result<()> {
+        let begin = self.map.as_mut_ptr().cast();
+        // SAFETY: the range is a mapping of ours, which lives as long as `self`, and its words are
+        // atomics that may be zero at any time.
+        unsafe { madvise(begin, self.map.len(), LinuxAdvice::LinuxWipeOnFork) }?;
+        Ok(())
     }
 
     /// All whole words of the mapping.

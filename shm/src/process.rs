@@ -1,6 +1,10 @@
 //! Which process wrote a file, told apart from a later one with the same number.
 
 use std::fs;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::map::{WORD_BYTES, Words};
 
 /// A process: its number, when it started, and on which boot of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +33,31 @@ impl Writer {
                 start_ticks_in(&stat) == Some(self.start_ticks) && !has_ended(&stat)
             })
     }
+}
+
+/// The number of this process, without asking the system each time: for who looks at each
+/// operation whether it is still where it was made, or in a child that was forked off.
+#[inline]
+pub fn process_id() -> u32 {
+    static PAGE: OnceLock<Option<Words>> = OnceLock::new();
+    let Some(page) = PAGE.get_or_init(page_of_this_process) else {
+        return std::process::id();
+    };
+    let word = &page.all()[0];
+    match word.load(Relaxed) {
+        0 => {
+            let pid = std::process::id();
+            word.store(pid.into(), Relaxed);
+            pid
+        }
+        pid => pid as u32,
+    }
+}
+
+/// A page that the kernel clears in children.
+fn page_of_this_process() -> Option<Words> {
+    let page = Words::anonymous(&[], WORD_BYTES).ok()?;
+    page.clear_in_children().ok().map(|()| page)
 }
 
 /// Field 22 of `/proc/PID/stat`.

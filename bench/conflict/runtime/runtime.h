@@ -27,6 +27,7 @@ struct conflict_sum {
     uint64_t loads, stores, rmws; // on such lines
     uint64_t own_rmws;            // on all other lines
     uint64_t fences;
+    uint64_t others_writes;       // on lines in conflict, by other threads than number 0
 };
 
 // Counts what this thread does, as `thread`, until it leaves. False: there is no such thread.

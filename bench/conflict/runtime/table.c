@@ -11,6 +11,7 @@ struct line {
     _Atomic uintptr_t number; // 0: free
     _Atomic uint64_t touched, written; // a bit for each thread
     _Atomic uint64_t counts[KINDS];
+    _Atomic uint64_t others_writes; // by other threads than number 0
     _Atomic uintptr_t writer;
 };
 
@@ -95,6 +96,8 @@ static void record_line(enum kind kind, int thread, uintptr_t number, void *site
     set_bit(&line->touched, bit);
     if (kind != LOAD) {
         set_bit(&line->written, bit);
+        if (thread != 0)
+            atomic_fetch_add_explicit(&line->others_writes, 1, memory_order_relaxed);
         atomic_store_explicit(&line->writer, (uintptr_t)site, memory_order_relaxed);
     }
     atomic_fetch_add_explicit(&line->counts[kind], 1, memory_order_relaxed);
@@ -175,6 +178,7 @@ bool conflict_sum(struct conflict_sum *sum)
         sum->loads += line->counts[LOAD];
         sum->stores += line->counts[STORE];
         sum->rmws += line->counts[RMW];
+        sum->others_writes += line->others_writes;
     }
     return !is_full && !is_overrun;
 }

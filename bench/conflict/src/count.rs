@@ -35,6 +35,8 @@ pub struct Counts {
     pub own_rmws: f64,
     /// Fences between threads.
     pub fences: f64,
+    /// Writes on lines in conflict by other threads than number 0.
+    pub others_writes: f64,
     /// Those of the lines in conflict that had most writes.
     #[serde(skip)]
     pub busiest: Vec<Line>,
@@ -153,6 +155,7 @@ fn counts(plan: Plan) -> Result<Counts, Refused> {
         loads: per_operation(sum.loads),
         own_rmws: per_operation(sum.own_rmws),
         fences: per_operation(sum.fences),
+        others_writes: per_operation(sum.others_writes),
         busiest: runtime::lines(BUSIEST_MAX),
     })
 }

@@ -2,6 +2,7 @@
 
 mod caches;
 mod flow;
+mod ordered;
 mod report;
 mod workloads;
 
@@ -14,7 +15,7 @@ use mimalloc::MiMalloc;
 
 use flow::FLOWS;
 use report::Row;
-use workloads::{CACHES, Expected, WORKLOADS};
+use workloads::{CACHES, Expected, ORDERED, WORKLOADS};
 
 /// What the server has: each thread allocates from pages of its own.
 #[global_allocator]
@@ -65,7 +66,8 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
     require_instrumented()?;
     let mut rows: Vec<Row> = Vec::new();
-    for workload in WORKLOADS.iter().chain(CACHES).filter(|workload| is_asked(workload.name, cli)) {
+    let workloads = WORKLOADS.iter().chain(CACHES).chain(ORDERED);
+    for workload in workloads.filter(|workload| is_asked(workload.name, cli)) {
         let counted = |plan| count(plan, &*(workload.operation)());
         rows.push(row(workload.name, workload.expected, &counted, cli)?);
     }

@@ -17,6 +17,9 @@ pub(crate) struct Row {
     pub(crate) together: Counts,
     pub(crate) expected: String,
     pub(crate) is_met: bool,
+    /// Does number 0 something else than the others?
+    #[serde(skip)]
+    has_writer: bool,
 }
 
 impl Row {
@@ -27,12 +30,14 @@ impl Row {
         together: Counts,
     ) -> Row {
         let is_met = expected.is_met_by(&together);
+        let has_writer = matches!(expected, Expected::OthersAtMost(_));
         let expected = match expected {
             Expected::NoConflict => "0".into(),
             Expected::Rmws(count) => format!("{count} or more"),
             Expected::AtMost(count) => format!("at most {count} writes"),
+            Expected::OthersAtMost(count) => format!("at most {count} writes of others than 0"),
         };
-        Row { name, alone, together, expected, is_met }
+        Row { name, alone, together, expected, is_met, has_writer }
     }
 }
 
@@ -51,5 +56,16 @@ pub(crate) fn table(rows: &[Row], threads: usize) -> String {
             alone.own_rmws, alone.fences
         );
     }
-    text
+    text + &others(rows)
+}
+
+/// What others than number 0 write, where number 0 does something else.
+fn others(rows: &[Row]) -> String {
+    let is_shown = |row: &&Row| row.has_writer;
+    let line = |row: &Row| format!("| {} | {:.2} |\n", row.name, row.together.others_writes);
+    let lines: String = rows.iter().filter(is_shown).map(line).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("\n| beside a writer | writes of the others on lines in conflict |\n|---|--:|\n{lines}")
 }

@@ -30,6 +30,8 @@ pub(crate) struct Sum {
     pub(crate) rmws: u64,
     pub(crate) own_rmws: u64,
     pub(crate) fences: u64,
+    /// By other threads than number 0.
+    pub(crate) others_writes: u64,
 }
 
 // SAFETY: these are the signatures of runtime.h; a safe one may be called at any time, by any

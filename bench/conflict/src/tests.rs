@@ -64,13 +64,20 @@ fn act(threads: Threads<'_>) {
 fn a_line_is_in_conflict_if_two_touch_it_and_one_writes() {
     let (read, write) = (|| __tsan_read8(place(1, 0)), || __tsan_write8(place(1, 56)));
     let elsewhere = || __tsan_write8(place(2, 0));
-    let sum = |lines, loads, stores| Sum { lines, loads, stores, ..Sum::default() };
-    let cases: [(&str, Threads<'_>, Sum); 5] = [
-        ("both read", &[&read, &read], sum(0, 0, 0)),
-        ("one reads and writes", &[&|| (read(), write()).0], sum(0, 0, 0)),
-        ("one reads, one writes", &[&read, &write], sum(1, 1, 1)),
-        ("both write", &[&write, &write], sum(1, 0, 2)),
-        ("each a line of its own", &[&write, &elsewhere], sum(0, 0, 0)),
+    let sum = |lines, loads, stores, others_writes| Sum {
+        lines,
+        loads,
+        stores,
+        others_writes,
+        ..Sum::default()
+    };
+    let cases: [(&str, Threads<'_>, Sum); 6] = [
+        ("both read", &[&read, &read], sum(0, 0, 0, 0)),
+        ("one reads and writes", &[&|| (read(), write()).0], sum(0, 0, 0, 0)),
+        ("one reads, one writes", &[&read, &write], sum(1, 1, 1, 1)),
+        ("number 0 writes, one reads", &[&write, &read], sum(1, 1, 1, 0)),
+        ("both write", &[&write, &write], sum(1, 0, 2, 1)),
+        ("each a line of its own", &[&write, &elsewhere], sum(0, 0, 0, 0)),
     ];
     for (case, threads, want) in cases {
         assert_eq!(counted(threads), Some(want), "{case}");

@@ -11,7 +11,7 @@ use forebay_sync::bravo::{Bravo, ByStore, BySwap, Shared};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
 
-use crate::caches;
+use crate::{caches, ordered};
 
 /// An operation; its argument is the number of the thread.
 pub(crate) type Operation = Box<dyn Fn(usize) + Sync>;
@@ -33,6 +33,8 @@ pub(crate) enum Expected {
     Rmws(u32),
     /// At most so many writes on lines in conflict.
     AtMost(u32),
+    /// Number 0 writes on lines in conflict, and the others at most so much.
+    OthersAtMost(u32),
 }
 
 impl Expected {
@@ -41,6 +43,9 @@ impl Expected {
             Expected::NoConflict => counts.lines == 0,
             Expected::AtMost(count) => counts.rmws + counts.stores <= f64::from(count),
             Expected::Rmws(count) => counts.lines > 0 && counts.rmws >= f64::from(count),
+            Expected::OthersAtMost(count) => {
+                counts.lines > 0 && counts.others_writes <= f64::from(count)
+            }
         }
     }
 }
@@ -172,6 +177,41 @@ pub(crate) const CACHES: &[Workload] = &[
     },
 ];
 
+/// The ordered map: looking up and going on, alone and beside a writer. A lease is a word of who
+/// holds something; writers look at it when they free what was replaced.
+pub(crate) const ORDERED: &[Workload] = &[
+    Workload {
+        name: "ordmap, get",
+        expected: Expected::NoConflict,
+        operation: || ordered::gets(false),
+    },
+    Workload {
+        name: "ordmap, entry held and released",
+        expected: Expected::NoConflict,
+        operation: || ordered::holds(false),
+    },
+    Workload {
+        name: "ordmap, next of a range",
+        expected: Expected::NoConflict,
+        operation: || ordered::ranges(false),
+    },
+    Workload {
+        name: "ordmap, get, number 0 writes",
+        expected: Expected::OthersAtMost(0),
+        operation: || ordered::gets(true),
+    },
+    Workload {
+        name: "ordmap, entry held and released, number 0 writes",
+        expected: Expected::OthersAtMost(2),
+        operation: || ordered::holds(true),
+    },
+    Workload {
+        name: "ordmap, next of a range, number 0 writes",
+        expected: Expected::OthersAtMost(2),
+        operation: || ordered::ranges(true),
+    },
+];
+
 /// Two lines each, since processors fetch lines in pairs.
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -219,12 +259,16 @@ mod tests {
     #[test]
     fn a_count_is_held_against_what_must_come_out() {
         let counts = |lines, rmws| Counts { lines, rmws, ..Counts::default() };
+        let others = |others_writes| Counts { others_writes, ..counts(1, 9.0) };
         for (case, expected, counts, want) in [
             ("nothing in conflict", Expected::NoConflict, counts(0, 0.0), true),
             ("a line, if only stored to", Expected::NoConflict, counts(1, 0.0), false),
             ("as many as must be", Expected::Rmws(2), counts(1, 2.0), true),
             ("more, by failed swaps", Expected::Rmws(2), counts(1, 2.5), true),
             ("fewer: something is not counted", Expected::Rmws(2), counts(1, 1.9), false),
+            ("number 0 alone writes", Expected::OthersAtMost(0), others(0.0), true),
+            ("another one does", Expected::OthersAtMost(0), others(0.1), false),
+            ("nobody writes: nothing is shown", Expected::OthersAtMost(0), counts(0, 0.0), false),
         ] {
             assert_eq!(expected.is_met_by(&counts), want, "{case}");
         }

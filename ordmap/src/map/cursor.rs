@@ -1,27 +1,27 @@
 //! A cursor holds the entry at which it stands, so that it is there whatever happens to the map.
-//!
-//! It goes on along the nodes as long as those on its way are the ones of the tree; else it looks
-//! for the key next to its own. So a change elsewhere in the map does not touch it.
 
 use super::entry::{Entry, NotHeld};
 use super::reader::Reader;
+use super::step::{Place, Taker, find, find_end, step};
 use crate::error::MapError;
-use crate::object::Stop;
-use crate::tree::{Advanced, Node, Path, Sought, Way};
+use crate::object::{Ref, Stop};
+use crate::tree::Way;
 
 /// Stands at an entry of a map, or nowhere.
 #[derive(Debug)]
 pub struct Cursor<'m> {
     reader: Reader<'m>,
     shown: Option<Entry<'m>>,
-    path: Path,
-    /// When the path was found; `None`: there is none.
-    epoch: Option<u64>,
+    /// Where that is; `None`: it is to be looked for.
+    place: Option<Place>,
 }
+
+/// Holds what it comes to.
+struct Holder;
 
 impl<'m> Cursor<'m> {
     pub(super) fn new(reader: Reader<'m>) -> Cursor<'m> {
-        Cursor { reader, shown: None, path: Path::new(), epoch: None }
+        Cursor { reader, shown: None, place: None }
     }
 
     /// The entry at which it stands.
@@ -41,12 +41,12 @@ impl<'m> Cursor<'m> {
     /// # Errors
     /// As [`next`](Cursor::next), also for all below.
     pub fn first(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go_to_end(Way::Down)
+        self.go_to_end(Way::Up)
     }
 
     /// Goes to the last entry.
     pub fn last(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go_to_end(Way::Up)
+        self.go_to_end(Way::Down)
     }
 
     /// Goes to the first entry whose key is not below this one.
@@ -89,31 +89,26 @@ impl<'m> Cursor<'m> {
     #[inline]
     pub(super) fn go(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
         let Some(shown) = &self.shown else {
-            return self.go_to_end(opposite(way));
+            return self.go_to_end(way);
         };
-        let native = match self.epoch {
-            Some(epoch) if self.reader.is_young(epoch) => {
-                native_step(&self.reader, &mut self.path, way)
-            }
-            _ => Err(Stop::Changed.into()),
+        let native = match &mut self.place {
+            Some(place) => step(&self.reader, place, shown.key(), way, &mut Holder),
+            None => Err(Stop::Changed.into()),
         };
         match native {
             Ok(next) => {
                 self.shown = next;
                 Ok(self.shown.as_ref())
             }
-            Err(NotHeld::Stop(Stop::Changed)) => {
-                // The path may have moved half-way.
-                self.epoch = None;
-                let reader = self.reader;
-                let found = find(&reader, shown.key(), way, false)?;
+            Err(not) => {
+                // The place may have moved half-way.
+                self.place = None;
+                if not != NotHeld::Stop(Stop::Changed) {
+                    return Err(not.into());
+                }
+                let found = find(&self.reader, shown.key(), way, false, &mut Holder)?;
                 Ok(self.stand_at(found))
             }
-            Err(NotHeld::NoLease) => {
-                self.epoch = None;
-                Err(MapError::TooManyLeases)
-            }
-            Err(other) => Err(other.into()),
         }
     }
 
@@ -123,103 +118,41 @@ impl<'m> Cursor<'m> {
         way: Way,
         may_equal: bool,
     ) -> Result<Option<&Entry<'m>>, MapError> {
-        let found = find(&self.reader, key, way, may_equal)?;
+        let found = find(&self.reader, key, way, may_equal, &mut Holder)?;
         Ok(self.stand_at(found))
     }
 
-    fn go_to_end(&mut self, end: Way) -> Result<Option<&Entry<'m>>, MapError> {
-        let reader = self.reader;
-        let found = reader.read(|| {
-            let epoch = reader.epoch();
-            let Some(path) = reader.tree.descend_to_end(opposite(end))? else {
-                return Ok(None);
-            };
-            let entry = enter_at(&reader, &path, opposite(end))?;
-            if !reader.tree.is_current(&path)? {
-                return Err(Stop::Changed.into());
-            }
-            Ok(Some((entry, path, epoch)))
-        })?;
+    fn go_to_end(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
+        let found = find_end(&self.reader, way, &mut Holder)?;
         Ok(self.stand_at(found))
     }
 
-    fn stand_at(&mut self, found: Option<(Entry<'m>, Path, u64)>) -> Option<&Entry<'m>> {
-        self.shown = None;
-        if let Some((entry, path, epoch)) = found {
-            (self.path, self.epoch, self.shown) = (path, Some(epoch), Some(entry));
-        }
+    fn stand_at(&mut self, found: Option<(Entry<'m>, Place)>) -> Option<&Entry<'m>> {
+        (self.shown, self.place) = found.unzip();
         self.shown.as_ref()
     }
 }
 
-/// Holds the entry where a path ends, in a leaf that it has entered, or in which it has moved.
-#[inline]
-fn hold_at<'m>(
-    reader: &Reader<'m>,
-    leaf: &Node<'m>,
-    path: &Path,
-    way: Way,
-    is_entered: bool,
-) -> Result<Entry<'m>, NotHeld> {
-    let entry = leaf.settle(leaf.slot(path.index()))?;
-    reader.tree.prefetch(leaf, path, way, is_entered);
-    let entry = Entry::hold(reader, entry)?;
-    reader.mark_held(&entry);
-    Ok(entry)
-}
+impl<'m> Taker<'m> for Holder {
+    type Taken = Entry<'m>;
 
-/// The same in a leaf that is not known yet.
-fn enter_at<'m>(reader: &Reader<'m>, path: &Path, way: Way) -> Result<Entry<'m>, NotHeld> {
-    let leaf = reader.tree.leaf_of(path)?;
-    hold_at(reader, &leaf, path, way, true)
-}
-
-/// The entry beside the one where a path ends.
-#[inline]
-fn native_step<'m>(
-    reader: &Reader<'m>,
-    path: &mut Path,
-    way: Way,
-) -> Result<Option<Entry<'m>>, NotHeld> {
-    let leaf = reader.tree.leaf_of(path)?;
-    let before = *path;
-    let advanced = reader.tree.advance(&leaf, path, way)?;
-    let entry = match advanced {
-        Advanced::Within => Some(hold_at(reader, &leaf, path, way, false)?),
-        Advanced::Beyond => Some(enter_at(reader, path, way)?),
-        Advanced::Nowhere => None,
-    };
-    if !reader.tree.is_adjacent(&before, path, advanced)? {
-        return Err(Stop::Changed.into());
+    #[inline]
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Entry<'m>, NotHeld> {
+        let entry = Entry::hold(reader, entry)?;
+        reader.mark_held(&entry);
+        Ok(entry)
     }
-    leaf.settle(Ok(entry)).map_err(NotHeld::from)
+
+    #[inline]
+    fn key<'a>(&'a self, taken: &'a Entry<'m>) -> &'a [u8] {
+        taken.key()
+    }
 }
 
-/// The entry next to a key, with the path to it.
-fn find<'m>(
-    reader: &Reader<'m>,
-    key: &[u8],
-    way: Way,
-    may_equal: bool,
-) -> Result<Option<(Entry<'m>, Path, u64)>, MapError> {
-    reader.read(|| {
-        let epoch = reader.epoch();
-        let Some(sought) = reader.tree.seek(key, way, may_equal)? else {
-            return Ok(None);
-        };
-        let Sought { before, path, advanced } = sought;
-        let is_there = advanced != Advanced::Nowhere;
-        let entry = if is_there { Some(enter_at(reader, &path, way)?) } else { None };
-        if !reader.tree.is_adjacent(&before, &path, advanced)? {
-            return Err(Stop::Changed.into());
-        }
-        Ok(entry.map(|entry| (entry, path, epoch)))
-    })
-}
-
-fn opposite(way: Way) -> Way {
-    match way {
-        Way::Up => Way::Down,
-        Way::Down => Way::Up,
+#[cfg(test)]
+impl Cursor<'_> {
+    /// It looks for its key at the next step.
+    pub(super) fn forget_path_unless(&mut self, is_kept: bool) {
+        self.place = self.place.filter(|_| is_kept);
     }
 }

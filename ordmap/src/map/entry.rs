@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::mem::ManuallyDrop;
 
 use forebay_shm::Area;
 use forebay_sync::atomic::AtomicU64;
@@ -10,6 +11,7 @@ use forebay_sync::leases::{Lease, NotLeased};
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::{Kind, Lengths, Ref, Seen, Stop};
+use crate::region::Member;
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
 const _: () = assert!(cfg!(target_endian = "little"));
@@ -17,9 +19,9 @@ const _: () = assert!(cfg!(target_endian = "little"));
 /// A key with its value as they were when they were found. They stay, whatever becomes of the key
 /// in its map: replaced, removed or evicted, until this is dropped.
 pub struct Entry<'m> {
-    lease: Lease<'m, Area>,
-    /// Where it lies: elsewhere the same reference names something else.
-    data: &'m Area,
+    /// Dropped by hand: by who took it, and not by a child that was forked off.
+    lease: ManuallyDrop<Lease<'m, Area>>,
+    member: &'m Member,
     seen: Seen<'m>,
     lengths: Lengths,
 }
@@ -29,6 +31,7 @@ pub struct Entry<'m> {
 pub(super) enum NotHeld {
     Stop(Stop),
     NoLease,
+    Forked,
 }
 
 impl From<Stop> for NotHeld {
@@ -42,6 +45,7 @@ impl From<NotHeld> for MapError {
         match not {
             NotHeld::Stop(stop) => stop.into(),
             NotHeld::NoLease => MapError::TooManyLeases,
+            NotHeld::Forked => MapError::Forked,
         }
     }
 }
@@ -51,7 +55,7 @@ impl<'m> Entry<'m> {
     #[inline]
     pub(super) fn hold(reader: &Reader<'m>, entry: Ref) -> Result<Entry<'m>, NotHeld> {
         let seen = reader.tree.view.begin(entry)?;
-        let lease = match reader.row.take(entry.word(), || seen.is_same()) {
+        let lease = match reader.row()?.take(entry.word(), || seen.is_same()) {
             Ok(lease) => lease,
             Err(NotLeased::NoSlot) => return Err(NotHeld::NoLease),
             Err(NotLeased::Gone | NotLeased::NoPlace) => return Err(Stop::Changed.into()),
@@ -63,7 +67,8 @@ impl<'m> Entry<'m> {
             Err(_) => seen.settle(lengths)?,
             Ok(lengths) => lengths,
         };
-        Ok(Entry { lease, data: reader.data, seen, lengths })
+        let lease = ManuallyDrop::new(lease);
+        Ok(Entry { lease, member: reader.member, seen, lengths })
     }
 
     /// The key.
@@ -84,13 +89,14 @@ impl<'m> Entry<'m> {
     /// later, or in another map.
     #[must_use]
     pub fn is_same(&self, other: &Entry<'_>) -> bool {
-        self.is_at(other.data, other.reference())
+        self.is_at(other.member, other.reference())
     }
 
     /// Is it the one that this reference names in a region? What is held is not freed: so no other
     /// map of the region has its memory.
-    pub(super) fn is_at(&self, data: &Area, reference: Ref) -> bool {
-        self.reference() == reference && self.data.is_same(data)
+    pub(super) fn is_at(&self, member: &Member, reference: Ref) -> bool {
+        let (ours, theirs) = (self.member.shared().data(), member.shared().data());
+        self.reference() == reference && ours.is_same(theirs)
     }
 
     fn reference(&self) -> Ref {
@@ -99,6 +105,16 @@ impl<'m> Entry<'m> {
 
     pub(super) fn seen(&self) -> &Seen<'m> {
         &self.seen
+    }
+}
+
+impl Drop for Entry<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.member.is_ours() {
+            // SAFETY: it is dropped here and never used again, since this value is gone afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.lease) };
+        }
     }
 }
 

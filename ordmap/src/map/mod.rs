@@ -5,6 +5,7 @@ mod entry;
 mod handle;
 mod range;
 mod reader;
+mod step;
 #[cfg(test)]
 mod tests;
 mod write;

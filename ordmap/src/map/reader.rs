@@ -12,24 +12,27 @@ use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::Tree;
 
 /// So often something is read again while nobody changes anything: more means that it is damaged.
-const TRIES_MAX: u32 = 1000;
+const QUIET_TRIES_MAX: u32 = 1000;
+
+/// So often something is read again at all. A try takes about as long as a change, and fails only
+/// if the change was on its way: that all of so many do never happens, and one slot that is damaged
+/// must not hold a reader for as long as others write.
+const TRIES_MAX: u32 = 1 << 16;
 
 /// A map as a thread reads it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) shard: ShardWords<'m>,
-    pub(super) row: &'m LeaseRow<Area>,
-    /// Where the objects lie.
-    pub(super) data: &'m Area,
+    pub(super) member: &'m Member,
 }
 
 impl<'m> Reader<'m> {
     pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
         let shared = member.shared();
-        let (shard, row, data) = (shared.shard_words(shard), member.row(), shared.data());
-        let tree = Tree { view: shared.view(), root: shard.word(ROOT) };
-        Reader { tree, shard, row, data }
+        let words = shared.shard_words(shard);
+        let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
+        Reader { tree, shard: words, member }
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -40,31 +43,46 @@ impl<'m> Reader<'m> {
         &self,
         mut attempt: impl FnMut() -> Result<T, NotHeld>,
     ) -> Result<T, MapError> {
-        let (mut sequence, mut tries) = (0, 0);
-        loop {
-            let epoch = self.epoch();
-            match attempt() {
-                Ok(read) if self.is_young(epoch) => return Ok(read),
-                Ok(_) => continue,
+        let (mut sequence, mut quiet_tries) = (0, 0);
+        for _ in 0..TRIES_MAX {
+            match self.while_young(self.epoch(), &mut attempt) {
                 Err(NotHeld::Stop(Stop::Changed)) => {}
-                Err(other) => return Err(other.into()),
+                settled => return Ok(settled?),
             }
             let now = self.shard.load(SEQUENCE);
-            tries = if now == sequence { tries + 1 } else { 0 };
+            quiet_tries = if now == sequence { quiet_tries + 1 } else { 0 };
             sequence = now;
-            if tries > TRIES_MAX {
-                return Err(MapError::Damaged { what: "a reference names nothing" });
+            if quiet_tries > QUIET_TRIES_MAX {
+                break;
             }
             spin_loop();
         }
+        Err(MapError::Damaged { what: "a reference names nothing" })
+    }
+
+    /// Where it takes leases.
+    #[inline]
+    pub(super) fn row(&self) -> Result<&'m LeaseRow<Area>, NotHeld> {
+        if self.member.is_ours() { Ok(self.member.row()) } else { Err(NotHeld::Forked) }
     }
 
     pub(super) fn epoch(&self) -> u64 {
         self.shard.load(EPOCH)
     }
 
-    /// Has so little been changed since that no generation can have come round?
-    pub(super) fn is_young(&self, epoch: u64) -> bool {
+    /// What a step found, if so little was changed between this epoch and its end that no
+    /// generation can have come round: else it may have followed a reference to something else.
+    #[inline]
+    pub(super) fn while_young<T>(
+        &self,
+        epoch: u64,
+        step: impl FnOnce() -> Result<T, NotHeld>,
+    ) -> Result<T, NotHeld> {
+        let found = step();
+        if self.is_young(epoch) { found } else { Err(Stop::Changed.into()) }
+    }
+
+    fn is_young(&self, epoch: u64) -> bool {
         self.epoch().wrapping_sub(epoch) <= EPOCHS_MAX
     }
 
@@ -72,7 +90,8 @@ impl<'m> Reader<'m> {
     #[inline]
     pub(super) fn mark(&self, seen: &Seen<'_>) {
         if self.shard.load(IS_FULL) != 0 {
-            seen.mark(self.row);
+            let row = self.row();
+            row.into_iter().for_each(|row| seen.mark(row));
         }
     }
 

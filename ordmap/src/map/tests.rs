@@ -2,6 +2,14 @@
 
 use std::time::Duration;
 
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
+use super::entry::NotHeld;
+use crate::layout::head;
+use crate::object::{POOL_WORDS, Stop, follow};
+use crate::shard::{EPOCH, EPOCHS_MAX, SEQUENCE};
+use crate::tree::Node;
 use crate::{Expected, MapError, MapOptions, MapsError, Member, OrdConfig, OrdRegion};
 
 fn region() -> OrdRegion {
@@ -74,4 +82,198 @@ fn an_entry_is_the_same_in_another_mapping() {
         (left.entry(b"key").unwrap().unwrap(), right.entry(b"key").unwrap().unwrap());
     assert!(held.is_same(&other));
     assert!(right.compare_and_remove(b"key", Expected::Entry(&held)).unwrap());
+}
+
+#[test]
+fn what_was_read_counts_only_if_no_generation_can_have_come_round_meanwhile() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "epochs");
+    let reader = &map.reader;
+    for (passed, is_young) in [(0, true), (EPOCHS_MAX, true), (EPOCHS_MAX + 1, false)] {
+        for found in [Ok(7), Err(NotHeld::Stop(Stop::Damaged("nonsense")))] {
+            let epoch = reader.epoch();
+            let counted = reader.while_young(epoch, || {
+                reader.shard.store(EPOCH, epoch + passed);
+                found
+            });
+            let expected = if is_young { found } else { Err(Stop::Changed.into()) };
+            assert_eq!(counted, expected, "{passed} epochs pass");
+        }
+    }
+}
+
+#[test]
+fn a_claimed_chunk_makes_cursors_look_up_their_keys() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "claims");
+    map.insert(b"0", b"").unwrap();
+    let (mut cursor, epoch) = (map.cursor(), map.reader.epoch());
+    cursor.first().unwrap();
+    let owned_bytes = map.stats().owned_bytes;
+    let mut number = 1;
+    while map.stats().owned_bytes == owned_bytes {
+        assert_eq!(map.reader.epoch(), epoch, "nothing was claimed");
+        map.insert(format!("{number}").as_bytes(), &[0; 64]).unwrap();
+        number += 1;
+    }
+    assert_eq!(map.reader.while_young(epoch, || Ok(())), Err(Stop::Changed.into()));
+    assert_eq!(cursor.next().unwrap().unwrap().key(), b"1");
+}
+
+#[test]
+fn what_lies_in_another_map_s_chunk_is_not_read() {
+    let region = region();
+    let member = region.join().unwrap();
+    let (mine, other) = (map(&member, "mine"), map(&member, "other"));
+    other.insert(b"key", b"value").unwrap();
+    let at = other.reader.tree.find(b"key").unwrap().unwrap().entry.reference();
+    assert!(other.reader.tree.view.begin(at).is_ok());
+    assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), Stop::Changed);
+}
+
+/// One gave chunks back and died before it could say so.
+#[test]
+fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
+    let region = region();
+    let member = region.join().unwrap();
+    let (full, other) = (map(&member, "full"), map(&member, "other"));
+    let key = |number: u32| number.to_le_bytes();
+    (0..100).for_each(|number| _ = other.insert(&key(number), &[1; 2000]).unwrap());
+    let mut count = 0;
+    while full.insert(&key(count), &[1; 2000]).is_ok() {
+        count += 1;
+    }
+    let pool = &region.shared.head.all()[head::POOL..];
+    let before: Vec<u64> = pool[..POOL_WORDS].iter().map(|word| word.load(Relaxed)).collect();
+    (0..100).for_each(|number| assert!(other.remove(&key(number)).unwrap()));
+    other.reclaim().unwrap();
+    for (word, before) in pool.iter().zip(before) {
+        word.store(before, Relaxed);
+    }
+    assert_eq!(full.insert(&key(count), &[1; 2000]), Ok(false));
+}
+
+/// As at a slot that names what was freed, while others change other things all the time.
+#[test]
+fn what_cannot_be_read_is_damaged_though_others_write() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "damaged");
+    for changes_between in [0, 1] {
+        let mut tries = 0;
+        let found: Result<(), _> = map.reader.read(|| {
+            tries += 1;
+            assert!(tries < 1_000_000, "it does not end");
+            let sequence = map.reader.shard.word(SEQUENCE);
+            sequence.store(sequence.load(Relaxed) + changes_between, Relaxed);
+            Err(Stop::Changed.into())
+        });
+        assert!(matches!(found, Err(MapError::Damaged { .. })), "{changes_between}: {found:?}");
+    }
+}
+
+/// On a way down all slots of an inner node name the same child: it is looked at once.
+#[test]
+fn a_check_looks_once_at_what_is_named_often() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "often");
+    (0..3000_u32).for_each(|number| _ = map.insert(&number.to_le_bytes(), b"").unwrap());
+    let view = map.reader.tree.view;
+    let begin = |at| Node::begin(view, at, None).unwrap();
+    let root = begin(follow(map.reader.tree.root));
+    let (left, right) = (begin(root.slot(0).unwrap()), begin(root.slot(1).unwrap()));
+    assert_eq!((root.level, left.level), (2, 1));
+    for node in [root, right] {
+        let slot = |index| view.data_word(node.slot_number(index).unwrap()).unwrap();
+        assert!(node.count > 3);
+        (2..node.count).for_each(|index| slot(index).store(slot(1).load(Relaxed), Relaxed));
+    }
+    let report = member.check().unwrap();
+    // The root, two nodes, the leaves of the left one, two leaves of the right one.
+    assert_eq!(report.nodes, 3 + left.count as u64 + 2, "{report}");
+    let is_found = |what| report.findings.iter().any(|finding| finding.what == what);
+    assert!(is_found("an object is named twice"), "{report}");
+}
+
+/// A slot names an entry of another place in the order: a cursor says so and does not go back.
+#[test]
+fn a_wrong_slot_sends_no_cursor_back() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "back");
+    let key = |number: u32| format!("{number:02}").into_bytes();
+    (0..20).for_each(|number| _ = map.insert(&key(number), b"").unwrap());
+    let view = map.reader.tree.view;
+    let leaf = Node::begin(view, follow(map.reader.tree.root), Some(0)).unwrap();
+    let slot = |index| view.data_word(leaf.slot_number(index).unwrap()).unwrap();
+    let damaged = MapError::Damaged { what: "keys are out of order" };
+    for (wrong, named) in [(10, 3), (10, 9), (9, 10), (9, 15)] {
+        let before = slot(wrong).load(Relaxed);
+        slot(wrong).store(slot(named).load(Relaxed), Relaxed);
+        let is_up = named < wrong;
+        for is_native in [true, false] {
+            let mut cursor = map.cursor();
+            let from =
+                if is_up { cursor.at_or_above(&key(9)) } else { cursor.at_or_below(&key(10)) };
+            assert_eq!(from.unwrap().unwrap().key(), key(if is_up { 9 } else { 10 }));
+            cursor.forget_path_unless(is_native);
+            let next = if is_up { cursor.next() } else { cursor.previous() };
+            assert_eq!(next.map(|_| ()), Err(damaged), "{wrong} names {named}, {is_native}");
+        }
+        slot(wrong).store(before, Relaxed);
+    }
+}
+
+/// There is no room in limbo, which cannot be: the change has been published by then.
+#[test]
+fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "failed");
+    map.insert(b"key", b"old").unwrap();
+    let limbo = map.reader.shard.limbo();
+    limbo.iter().for_each(|place| place.store(u64::MAX, Relaxed));
+    assert!(matches!(map.insert(b"key", b"new"), Err(MapError::Damaged { .. })));
+    limbo.iter().for_each(|place| place.store(0, Relaxed));
+    assert!(map.insert(b"key", b"newer").unwrap());
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
+    assert_eq!((report.waiting, map.stats().repair_count), (2, 1), "{report}");
+}
+
+/// Inserts as long as there is room, when it is dropped.
+struct Fills<'m>(super::Map<'m>);
+
+impl Drop for Fills<'_> {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking());
+        // Separators of all sizes: sometimes there is room for the entry and none for them.
+        for number in 0..3000 {
+            let mut key = vec![b'x'; number * 37 % 1500];
+            key.extend_from_slice(&number.to_le_bytes());
+            let _ = self.0.insert(&key, &[1; 500]);
+        }
+    }
+}
+
+/// What cleans up in a panic changes a map that is full: what did not fit is given back.
+#[test]
+fn nothing_is_lost_by_changes_in_a_panic() {
+    let region = region();
+    let member = region.join().unwrap();
+    let options = MapOptions { budget_bytes: Some(64 << 20) };
+    let map = || member.map("panic", &options).unwrap();
+    let fills = Fills(map());
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _fills = fills;
+        panic!("on purpose");
+    }));
+    panicked.unwrap_err();
+    assert!(map().stats().evicted_count > 0);
+    map().reclaim().unwrap();
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
 }

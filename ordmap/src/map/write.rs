@@ -7,7 +7,7 @@ use crate::error::MapError;
 use crate::object::{
     Class, EntryLayout, KEY_BYTES_MAX, Kind, Lengths, Ref, UNIT_WORDS, VALUE_BYTES_MAX,
 };
-use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, repair};
+use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, is_idle, repair};
 
 /// What must be there for a change to be made.
 #[derive(Clone, Copy, Debug)]
@@ -95,10 +95,9 @@ impl Map<'_> {
             return Err(MapError::ValueTooLong);
         }
         let (_guard, writer) = self.begin()?;
-        let units = EntryLayout::of(key.len(), value.len()).units();
-        let units = Class::taken_units(units) as u64;
-        let budget_units = writer.shard.load(BUDGET) / (UNIT_WORDS * 8) as u64;
-        if budget_units > 0 && units + SPARE_UNITS > budget_units {
+        let mut need = Need::of(key, value);
+        let budget_units = writer.shard.load(BUDGET) / UNIT_BYTES;
+        if budget_units > 0 && need.wanted_units() > budget_units {
             // Whatever is evicted for it, it would not fit.
             return Err(MapError::Full);
         }
@@ -108,10 +107,11 @@ impl Map<'_> {
                 return Ok(false);
             }
             // What is there stays until the new entry is: else a change could lose it.
-            let has_room = self.has_budget(&writer, units) && writer.allocator.reserve_nodes()?;
+            need.spared = position.entry;
+            let has_room = self.has_budget(&writer, &need) && writer.allocator.reserve_nodes()?;
             match if has_room { writer.put(&position, key, value) } else { Err(Halt::Full) } {
                 Ok(()) => return Ok(true),
-                Err(Halt::Full) if self.make_room(&writer, position.entry)? => {}
+                Err(Halt::Full) if self.make_room(&writer, &mut need)? => {}
                 Err(halt) => return Err(halt.into()),
             }
         }
@@ -132,7 +132,8 @@ impl Map<'_> {
         let shared = self.member.shared();
         let mut guard = self.member.lock(&self.lock)?;
         let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
-        if guard.must_repair() {
+        // Who met damage after it had published left its intent, and the lock as if all was well.
+        if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
         }
@@ -157,27 +158,48 @@ impl Map<'_> {
         Ok(freed.saturating_add(limbo.reclaim(leases)?))
     }
 
-    fn has_budget(&self, writer: &Writer<'_>, units: u64) -> bool {
+    fn has_budget(&self, writer: &Writer<'_>, need: &Need) -> bool {
         let budget_bytes = writer.shard.load(BUDGET);
-        let wanted = writer.allocator.taken_units().saturating_add(units + SPARE_UNITS);
-        budget_bytes == 0 || wanted.saturating_mul((UNIT_WORDS * 8) as u64) <= budget_bytes
+        let units = writer.allocator.taken_units().saturating_add(need.wanted_units());
+        budget_bytes == 0 || units.saturating_mul(UNIT_BYTES) <= budget_bytes
     }
 
-    /// Frees what waits, or evicts something, if the map has a budget.
-    fn make_room(&self, writer: &Writer<'_>, spared: Option<Ref>) -> Result<bool, Halt> {
+    /// Frees what waits, or evicts something, if the map has a budget, and that can help.
+    fn make_room(&self, writer: &Writer<'_>, need: &mut Need) -> Result<bool, Halt> {
         let has_budget = writer.shard.load(BUDGET) > 0;
         if self.reclaim_all(writer, !has_budget)? > 0 {
             return Ok(true);
         }
         if !has_budget {
-            return Ok(false);
+            writer.allocator.forget_search();
+            return Ok(!std::mem::replace(&mut need.has_searched, true));
+        }
+        if need.evicted_units >= need.check_at {
+            if !self.can_have_room(writer, need) {
+                return Ok(false);
+            }
+            need.check_at = 2 * need.check_at.max(need.wanted_units());
         }
         // Evicting one by one would read all leases for each.
-        let mut count = 0;
-        while count < EVICTED_AT_ONCE && writer.evict(spared)? {
-            count += 1;
+        let before = need.evicted_units;
+        for _ in 0..EVICTED_AT_ONCE {
+            let Some(units) = writer.evict(need.spared)? else { break };
+            need.evicted_units += units;
         }
-        Ok(count > 0)
+        Ok(need.evicted_units > before)
+    }
+
+    /// Is there room for what is needed, if all is evicted but what leases hold?
+    fn can_have_room(&self, writer: &Writer<'_>, need: &Need) -> bool {
+        let mut leased = Vec::new();
+        self.member.shared().leases.leased_places(&mut leased);
+        leased.extend(need.spared.map(Ref::word));
+        leased.sort_unstable();
+        leased.dedup();
+        let kept: Vec<_> = leased.into_iter().map(Ref::of_word).collect();
+        let kept_units: u64 = kept.iter().map(|entry| writer.allocator.units_of(*entry)).sum();
+        kept_units.saturating_add(need.wanted_units()) <= writer.shard.load(BUDGET) / UNIT_BYTES
+            && writer.allocator.can_be_found(need.units as usize, &kept)
     }
 
     fn is_as_expected(
@@ -191,7 +213,7 @@ impl Map<'_> {
         };
         match expected {
             Expected::Absent => Ok(false),
-            Expected::Entry(held) => Ok(held.is_at(self.reader.data, entry)),
+            Expected::Entry(held) => Ok(held.is_at(self.member, entry)),
             Expected::Value(value) => {
                 let seen = writer.tree.view.begin(entry)?;
                 let lengths = Lengths::of(&seen, Kind::Entry)?;
@@ -202,3 +224,32 @@ impl Map<'_> {
 }
 
 const EVICTED_AT_ONCE: u32 = 16;
+
+/// What an entry needs that is to be stored.
+struct Need {
+    /// Units that it takes itself.
+    units: u64,
+    /// What is there in its place until it is stored.
+    spared: Option<Ref>,
+    /// Was the whole region searched for memory that is free?
+    has_searched: bool,
+    /// What was evicted for it.
+    evicted_units: u64,
+    /// When so much was, it is asked if leases leave room at all.
+    check_at: u64,
+}
+
+impl Need {
+    fn of(key: &[u8], value: &[u8]) -> Need {
+        let units = EntryLayout::of(key.len(), value.len()).units();
+        let units = Class::taken_units(units) as u64;
+        Need { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
+    }
+
+    /// With what the change needs beside it.
+    fn wanted_units(&self) -> u64 {
+        self.units + SPARE_UNITS
+    }
+}
+
+const UNIT_BYTES: u64 = UNIT_WORDS as u64 * 8;

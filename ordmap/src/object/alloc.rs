@@ -14,7 +14,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::class::{CHUNK_UNITS, CLASS_COUNT, Class};
 use super::header::{Header, Kind};
-use super::reference::Ref;
+use super::reference::{Ref, UNIT_WORDS};
 use super::view::{Stop, View, before_reuse};
 
 /// Words of a chunk's marks.
@@ -54,6 +54,8 @@ pub(crate) struct Allocator<'a> {
     pub(crate) lists: &'a [AtomicU64],
     /// [`POOL_WORDS`].
     pub(crate) pool: &'a [AtomicU64],
+    /// Rises far when a chunk is claimed, in which references of before may come round.
+    pub(crate) epoch: &'a AtomicU64,
     /// The shard's number plus one.
     pub(crate) owner: u16,
 }
@@ -181,6 +183,15 @@ impl<'a> Allocator<'a> {
             let (word, bit) = bit_of(self.row(chunk), object);
             word.load(Relaxed) & bit != 0
         })
+    }
+
+    /// What an object of this shard takes; zero, if it is none.
+    pub(crate) fn units_of(&self, reference: Ref) -> u64 {
+        self.chunk_and_units(reference).map_or(0, |(_, units)| units as u64)
+    }
+
+    pub(super) fn chunk_and_units(&self, reference: Ref) -> Option<(usize, usize)> {
+        self.place_of(reference).map(|(chunk, _, words)| (chunk, words.len() / UNIT_WORDS))
     }
 
     /// Raises the generation, if it is that of the reference: readers of it fail from now on.

@@ -137,6 +137,7 @@ impl ChunkWord {
     }
 
     /// The shard that it belongs to, plus one.
+    #[inline]
     pub(crate) fn owner(self) -> u16 {
         (self.0 >> OWNER_SHIFT) as u16
     }

@@ -1,25 +1,34 @@
 //! Lists of chunks with room, one for each class, and counts: derived from words and bits.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::alloc::{Allocator, CHUNKS_OWNED, FREE_COUNT, GIVEN, LINKS, LIST_DAMAGED, TAKEN_UNITS};
-use super::class::{CHUNK_UNITS, ChunkWord, Class};
+use super::alloc::{Allocator, CHUNKS_OWNED, FREE_COUNT, LINKS, LIST_DAMAGED, TAKEN_UNITS};
+use super::class::{CHUNK_UNITS, CLASS_COUNT, ChunkWord, Class};
 use super::view::Stop;
 
 impl<'a> Allocator<'a> {
-    /// Does a chunk with so many free objects stand in its class's list, if there are any?
-    pub(crate) fn is_listed_rightly(&self, chunk: usize, free: u64) -> bool {
-        let class = self.view.chunk(chunk).and_then(|word| word.class());
-        let Some(list) = self.list_of(class) else { return false };
-        let (mut at, mut is_listed) = (list.load(Relaxed) as usize, false);
-        for _ in 0..self.view.chunk_count() {
-            if !(1..=self.view.chunk_count()).contains(&at) || is_listed {
-                break;
+    /// Which chunks stand in lists, and of which class each list is; one that stands in several is
+    /// found in one of them.
+    pub(crate) fn listed(&self) -> HashMap<usize, Class> {
+        let mut listed = HashMap::new();
+        for number in 1..=CLASS_COUNT as u8 {
+            let class = Class::Size(number);
+            let mut at = self.list_of(Some(class)).map_or(0, |list| list.load(Relaxed) as usize);
+            while (1..=self.view.chunk_count()).contains(&at) {
+                let Entry::Vacant(vacant) = listed.entry(at - 1) else { break };
+                vacant.insert(class);
+                at = self.links(at - 1).0;
             }
-            is_listed = at == chunk + 1;
-            at = self.links(at - 1).0;
         }
-        is_listed == (free > 0) && self.row(chunk)[FREE_COUNT].load(Relaxed) == free
+        listed
+    }
+
+    /// How many objects of a chunk are free, as it says itself.
+    pub(crate) fn free_count(&self, chunk: usize) -> u64 {
+        self.row(chunk)[FREE_COUNT].load(Relaxed)
     }
 
     pub(super) fn links(&self, chunk: usize) -> (usize, usize) {
@@ -89,7 +98,7 @@ impl<'a> Allocator<'a> {
                 Class::SpanRest | Class::None => self.unclaim(chunk),
             }
         }
-        self.pool[GIVEN].fetch_add(1, Relaxed);
+        self.count_given();
         Ok(())
     }
 

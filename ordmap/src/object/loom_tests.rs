@@ -25,8 +25,10 @@ pub(crate) struct Memory {
     data: Box<[AtomicU64]>,
     chunks: Box<[AtomicU64]>,
     marks: Box<[AtomicU64]>,
-    lists: Box<[AtomicU64]>,
+    /// Of each owner.
+    lists: [Box<[AtomicU64]>; 2],
     pool: Box<[AtomicU64]>,
+    epoch: AtomicU64,
     pub(crate) slot: AtomicU64,
 }
 
@@ -37,8 +39,9 @@ impl Memory {
             data: boxed_words(CHUNK_WORDS),
             chunks: boxed_words(1),
             marks: boxed_words(MARK_WORDS),
-            lists: boxed_words(LIST_WORDS),
+            lists: [boxed_words(LIST_WORDS), boxed_words(LIST_WORDS)],
             pool: boxed_words(POOL_WORDS),
+            epoch: AtomicU64::new(0),
             slot: AtomicU64::new(0),
         };
         memory.allocator(OWNER).claim(1).unwrap();
@@ -46,15 +49,20 @@ impl Memory {
     }
 
     pub(crate) fn view(&self) -> View<'_> {
-        View::new(&self.data, &self.chunks)
+        self.view_of(OWNER)
+    }
+
+    fn view_of(&self, owner: u16) -> View<'_> {
+        View::new(&self.data, &self.chunks, owner)
     }
 
     pub(crate) fn allocator(&self, owner: u16) -> Allocator<'_> {
         Allocator {
-            view: self.view(),
+            view: self.view_of(owner),
             marks: &self.marks,
-            lists: &self.lists,
+            lists: &self.lists[usize::from(owner - OWNER)],
             pool: &self.pool,
+            epoch: &self.epoch,
             owner,
         }
     }
@@ -208,6 +216,20 @@ fn given_and_claimed() {
     giver.join().unwrap();
 }
 
+/// One shard gives its chunk back while another one looks for one: if it finds none, it does so
+/// later.
+fn given_and_searched() {
+    let memory = Arc::new(Memory::new());
+    let other = Arc::clone(&memory);
+    let giver = thread::spawn(move || {
+        let (allocator, word) = (other.allocator(OWNER), other.view().chunk(0).unwrap());
+        allocator.give_back(0, word, PAIRS).unwrap();
+    });
+    let is_claimed = memory.allocator(OWNER + 1).claim(1).unwrap();
+    giver.join().unwrap();
+    assert!(is_claimed || memory.allocator(OWNER + 1).claim(1).unwrap(), "it is never found");
+}
+
 #[test]
 fn what_is_read_is_what_was_named() {
     let model = "ordmap: an object is freed and written again while it is read";
@@ -234,4 +256,12 @@ fn a_chunk_changes_hands() {
     holds(model, given_and_claimed);
     breaks("ordmap.give", model, given_and_claimed);
     breaks("ordmap.claim", model, given_and_claimed);
+}
+
+#[test]
+fn a_chunk_that_was_given_back_is_found() {
+    let model = "ordmap: a chunk is given back while another shard looks for one";
+    holds(model, given_and_searched);
+    breaks("ordmap.given", model, given_and_searched);
+    breaks("ordmap.search", model, given_and_searched);
 }

@@ -3,6 +3,8 @@
 //! A chunk is claimed by one swap of its word, and is of no class until its headers are written; an
 //! owner that dies before leaves it so, and its successor gives it back.
 
+use std::collections::BTreeMap;
+
 use forebay_sync::atomic::{Relaxed, acquire, release};
 
 use super::alloc::{
@@ -10,13 +12,15 @@ use super::alloc::{
 };
 use super::class::{CHUNK_UNITS, ChunkWord, Class, SPAN_CHUNKS_MAX};
 use super::header::{Header, Kind};
-use super::reference::Generation;
+use super::reference::{Generation, Ref};
 use super::view::{Stop, before_reuse};
+use crate::shard::EPOCHS_MAX;
 
 impl<'a> Allocator<'a> {
     /// Takes a chunk out of the pool and divides it; no, if there is none.
     pub(super) fn claim(&self, number: u8) -> Result<bool, Stop> {
-        let given = self.pool[GIVEN].load(Relaxed).wrapping_add(1);
+        // ORDER: pairs with `ordmap.given`: if we know of a chunk that was given back, we find it.
+        let given = self.pool[GIVEN].load(acquire("ordmap.search")).wrapping_add(1);
         if self.lists[SEARCHED].load(Relaxed) == given {
             return Ok(false);
         }
@@ -39,6 +43,18 @@ impl<'a> Allocator<'a> {
         Ok(true)
     }
 
+    /// Who searched in vain, or while this went on, searches again.
+    pub(super) fn count_given(&self) {
+        // ORDER: pairs with `ordmap.search`.
+        self.pool[GIVEN].fetch_add(1, release("ordmap.given"));
+    }
+
+    /// The next search is not spared, though the last one was in vain: who died when it had given a
+    /// chunk back, and not yet said so, may have left one.
+    pub(crate) fn forget_search(&self) {
+        self.lists[SEARCHED].store(0, Relaxed);
+    }
+
     fn divide(&self, chunk: usize, word: ChunkWord) {
         if let Some(atomic) = self.view.chunk_atomic(chunk) {
             // ORDER: pairs with `ordmap.read`: who sees that the chunk is divided anew sees headers
@@ -56,6 +72,7 @@ impl<'a> Allocator<'a> {
 
     /// Claims `count` free chunks in a row; gives the first one.
     fn claim_run(&self, count: usize) -> Option<usize> {
+        self.outdate_references();
         let chunks = self.view.chunk_count();
         let hint = self.pool[HINT].load(Relaxed) as usize % chunks.max(1);
         let mut run = 0;
@@ -79,11 +96,21 @@ impl<'a> Allocator<'a> {
         None
     }
 
+    /// While the chunk was another shard's, that one's changes may have brought a generation round
+    /// which a reader of this shard still remembers. [`before_reuse`] follows: who sees what is
+    /// written into the chunk sees this.
+    fn outdate_references(&self) {
+        let outdated = self.epoch.load(Relaxed).wrapping_add(EPOCHS_MAX + 1);
+        self.epoch.store(outdated, Relaxed);
+    }
+
     /// All or none: another shard may be faster.
     fn claim_all(&self, first: usize, count: usize) -> bool {
         let claimed = (first..first + count).take_while(|chunk| self.claim_one(*chunk)).count();
         if claimed < count {
             (first..first + claimed).for_each(|chunk| self.unclaim(chunk));
+            // Others may have looked for them meanwhile.
+            self.count_given();
         }
         claimed == count
     }
@@ -128,7 +155,7 @@ impl<'a> Allocator<'a> {
         self.set_free(chunk, base);
         crate::step!("chunk.given_back");
         self.subtract(CHUNKS_OWNED, 1);
-        self.pool[GIVEN].fetch_add(1, Relaxed);
+        self.count_given();
         Ok(())
     }
 
@@ -169,6 +196,39 @@ impl<'a> Allocator<'a> {
         self.found(first, 0, chunks * CHUNK_UNITS).map(Some)
     }
 
+    /// Can an object of so many units be found when all is freed that is not kept?
+    pub(crate) fn can_be_found(&self, units: usize, kept: &[Ref]) -> bool {
+        let kept = self.kept_counts(kept);
+        let number = Class::for_units(units);
+        let wanted = units.div_ceil(CHUNK_UNITS);
+        let mut run = 0;
+        for chunk in 0..self.view.chunk_count() {
+            let Some(word) = self.view.chunk(chunk) else { return false };
+            let is_ours = word.owner() == self.owner;
+            let kept_count = kept.get(&chunk).copied().unwrap_or(0);
+            run = if word.is_free() || is_ours && kept_count == 0 { run + 1 } else { 0 };
+            let class = word.class().filter(|_| is_ours);
+            let has_place = class.is_some_and(|class| {
+                number.map(Class::Size) == Some(class) && kept_count < class.object_count()
+            });
+            if run >= wanted || has_place {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How many of these objects each chunk has.
+    fn kept_counts(&self, kept: &[Ref]) -> BTreeMap<usize, usize> {
+        let mut counts = BTreeMap::new();
+        for (chunk, units) in kept.iter().filter_map(|object| self.chunk_and_units(*object)) {
+            for chunk in chunk..chunk + units.div_ceil(CHUNK_UNITS) {
+                *counts.entry(chunk).or_insert(0) += 1;
+            }
+        }
+        counts
+    }
+
     /// The first chunk goes first, so that readers see it before the others are written again.
     pub(super) fn give_back_span(&self, first: usize, word: ChunkWord) -> Result<(), Stop> {
         let base = self.generation_beyond(first, word, Class::Span)?;
@@ -182,7 +242,7 @@ impl<'a> Allocator<'a> {
             }
         }
         self.subtract(CHUNKS_OWNED, word.span_chunks() as u64);
-        self.pool[GIVEN].fetch_add(1, Relaxed);
+        self.count_given();
         Ok(())
     }
 }

@@ -30,11 +30,13 @@ pub(crate) enum Stop {
     Damaged(&'static str),
 }
 
-/// The words of all objects, and those of the chunks in which they lie.
+/// The words of all objects, and those of the chunks in which they lie, as who reads one shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     data: &'a [AtomicU64],
     chunks: &'a [AtomicU64],
+    /// The shard's number plus one.
+    owner: u16,
 }
 
 /// An object that is being read.
@@ -47,8 +49,8 @@ pub(crate) struct Seen<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(data: &'a [AtomicU64], chunks: &'a [AtomicU64]) -> View<'a> {
-        View { data, chunks }
+    pub(crate) fn new(data: &'a [AtomicU64], chunks: &'a [AtomicU64], owner: u16) -> View<'a> {
+        View { data, chunks, owner }
     }
 
     pub(crate) fn chunk_count(self) -> usize {
@@ -89,9 +91,13 @@ impl<'a> View<'a> {
         let unit = reference.unit().ok_or(OUTSIDE)?;
         let chunk = self.chunks.get(unit / CHUNK_UNITS).ok_or(OUTSIDE)?;
         let chunk_word = chunk.load(Relaxed);
-        // The chunk may have been divided anew; who comes again and again finds damage.
-        let (_, units) =
-            ChunkWord::of_word(chunk_word).object_at(unit % CHUNK_UNITS).ok_or(Stop::Changed)?;
+        let now = ChunkWord::of_word(chunk_word);
+        // The chunk may have been divided anew, or be another shard's, whose changes nobody counts
+        // here; who comes again and again finds damage.
+        if now.owner() != self.owner {
+            return Err(Stop::Changed);
+        }
+        let (_, units) = now.object_at(unit % CHUNK_UNITS).ok_or(Stop::Changed)?;
         let words = self.words(unit, units).ok_or(OUTSIDE)?;
         Ok(Seen { reference, words, chunk, chunk_word })
     }

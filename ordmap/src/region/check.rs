@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use forebay_sync::atomic::Relaxed;
+
 use super::member::Member;
-use super::open::MapsError;
 use crate::error::MapError;
 use crate::names::name_of;
+use crate::object::ChunkWord;
 use crate::shard;
 
 /// What a check found.
@@ -68,12 +70,9 @@ impl Member {
         let mut report = CheckReport::default();
         for name in self.map_names() {
             let name = String::from_utf8_lossy(&name).into_owned();
-            let map = match self.existing_map(&name) {
-                Ok(map) => map,
-                Err(MapsError::Lock(error)) => return Err(error.into()),
-                Err(MapsError::Busy) => return Err(MapError::Busy),
-                Err(_) => return Err(MapError::Damaged { what: "the directory of maps" }),
-            };
+            // It was there, and looking for it takes no lock.
+            let map = self.existing_map(&name);
+            let map = map.map_err(|_| MapError::Damaged { what: "the directory of maps" })?;
             let audited = map.audit()?;
             report.maps += 1;
             report.entries += audited.entries;
@@ -94,11 +93,10 @@ impl Member {
     }
 
     fn check_chunks(&self, report: &mut CheckReport) {
-        let view = self.shared().view();
-        for chunk in 0..view.chunk_count() {
-            match view.chunk(chunk) {
-                Some(word) if word.is_free() => report.free_chunks += 1,
-                Some(word) if !self.is_live(word.owner()) => {
+        for (chunk, word) in self.shared().chunks().iter().enumerate() {
+            match ChunkWord::of_word(word.load(Relaxed)) {
+                word if word.is_free() => report.free_chunks += 1,
+                word if !self.is_live(word.owner()) => {
                     let what = "a chunk belongs to no map";
                     report.findings.push(Finding { map: String::new(), what, at: chunk as u64 });
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use forebay_shm::{
     Area, Deputy, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock, SystemFutex,
+    process_id,
 };
 use forebay_sync::leases::LeaseRow;
 
@@ -15,7 +16,7 @@ use super::open::{MapsError, Shared};
 use crate::map::Map;
 
 /// A thread that takes part in a region: it may move to another thread, but is used by one at a
-/// time. What it lends ends before it does.
+/// time. What it lends ends before it does. A child that is forked off can only read with its copy.
 pub struct Member {
     shared: Arc<Shared>,
     /// Nothing, if somebody else's participant is who takes part.
@@ -32,6 +33,14 @@ pub struct Member {
 
 /// Looking for the dead costs a system call for each participant.
 const KEPT_BETWEEN_SWEEPS: u32 = 16;
+
+/// Why a lock was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotLocked {
+    /// In this process nothing may be locked.
+    Forked,
+    Lock(LockError),
+}
 
 /// How a map is to be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +107,7 @@ impl Member {
             participant,
             deputy,
             row,
-            pid: std::process::id(),
+            pid: process_id(),
             wait_max: Cell::new(None),
             kept_count: Cell::new(0),
         }
@@ -172,11 +181,21 @@ impl Member {
     pub(crate) fn lock<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
-    ) -> Result<RobustGuard<'a, Area, SystemFutex>, LockError> {
-        match self.wait_max.get() {
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, NotLocked> {
+        if !self.is_ours() {
+            return Err(NotLocked::Forked);
+        }
+        let taken = match self.wait_max.get() {
             None => lock.lock(&self.deputy),
             Some(wait_max) => lock.lock_within(&self.deputy, wait_max),
-        }
+        };
+        taken.map_err(NotLocked::Lock)
+    }
+
+    /// Is this the process that joined, and no child of it, whose copy may lock and lease nothing?
+    #[inline]
+    pub(crate) fn is_ours(&self) -> bool {
+        self.pid == process_id()
     }
 
     pub(crate) fn row(&self) -> &LeaseRow<Area> {
@@ -187,7 +206,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         let participant = self.participant.take();
-        if self.pid != std::process::id() {
+        if !self.is_ours() {
             return;
         }
         // SAFETY:

@@ -6,19 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_shm::{
-    Area, AreaSpec, BarrierWish, Dead, JoinError, LockError, Opened, Region, RegionError,
-    RegionReader, RegionSpec, RobustLock, SystemFutex,
+    Area, AreaSpec, BarrierWish, Dead, JoinError, Listed, LockError, Opened, ParticipantStatus,
+    Region, RegionError, RegionReader, RegionSpec, RobustLock, SystemFutex,
 };
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
 use forebay_sync::{Barrier, Words};
 
 use super::config::{ConfigError, OrdConfig};
-use super::member::Member;
+use super::member::{Member, NotLocked};
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
 use crate::object::{Allocator, POOL_WORDS, View};
-use crate::shard::{LOCK, ShardWords};
+use crate::shard::{EPOCH, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
 #[derive(Debug)]
@@ -27,6 +27,11 @@ pub enum OpenError {
     Config(ConfigError),
     /// The file could not be made or opened.
     Region(RegionError),
+    /// What is there has other sizes, or is something else, and is being used: it is not replaced.
+    InUse {
+        /// How many take part in it.
+        participants: usize,
+    },
     /// What is there is no region of maps, or it is broken.
     Damaged {
         /// What is wrong.
@@ -58,11 +63,27 @@ pub(crate) struct Shared {
 }
 
 impl OrdRegion {
-    /// The region under this name; made if there is none with this configuration.
+    /// The region under this name; made if there is none with this configuration. One of another
+    /// configuration is replaced if nobody takes part in it; who opened it, and joins only later,
+    /// keeps it without a name.
     ///
     /// # Errors
     /// [`OpenError`]; see [`Region::open_or_create`].
     pub fn open_or_create(path: &Path, config: &OrdConfig) -> Result<OrdRegion, OpenError> {
+        let plan = Plan::of(config).map_err(OpenError::Config)?;
+        // What cannot be read as a region, nobody can use.
+        if let Ok(found) = Region::attach_read_only(path)
+            && !is_of_plan(&found, config, &plan)
+        {
+            let is_alive = |listed: &Listed| match listed.status {
+                ParticipantStatus::Alive | ParticipantStatus::HeldByAnother => true,
+                ParticipantStatus::Dead | ParticipantStatus::Sweeping => false,
+            };
+            let participants = found.list().iter().filter(|listed| is_alive(listed)).count();
+            if participants > 0 {
+                return Err(OpenError::InUse { participants });
+            }
+        }
         OrdRegion::open_by(config, |spec| Region::open_or_create(path, spec), true)
     }
 
@@ -188,8 +209,14 @@ impl Shared {
         &self.data
     }
 
-    pub(crate) fn view(&self) -> View<'_> {
-        View::new(self.data.all(), self.chunks.all())
+    /// All objects, for who reads one shard.
+    pub(crate) fn view(&self, shard: usize) -> View<'_> {
+        View::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
+    }
+
+    /// The words of all chunks.
+    pub(crate) fn chunks(&self) -> &[AtomicU64] {
+        self.chunks.all()
     }
 
     /// The words of a map in the directory.
@@ -208,10 +235,11 @@ impl Shared {
 
     pub(crate) fn allocator(&self, shard: usize) -> Allocator<'_> {
         Allocator {
-            view: self.view(),
+            view: self.view(shard),
             marks: self.marks.all(),
             lists: self.shard_words(shard).lists(),
             pool: &self.head.all()[head::POOL..][..POOL_WORDS],
+            epoch: self.shard_words(shard).word(EPOCH),
             owner: shard as u16 + 1,
         }
     }
@@ -277,6 +305,11 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Config(error) => error.fmt(out),
             OpenError::Region(error) => error.fmt(out),
+            OpenError::InUse { participants } => write!(
+                out,
+                "the region that is there has other sizes, and {participants} take part in it: \
+                 attach to it, or end them first"
+            ),
             OpenError::Damaged { what } => write!(out, "no usable region of maps: {what}"),
         }
     }
@@ -287,16 +320,17 @@ impl std::error::Error for OpenError {
         match self {
             OpenError::Config(error) => Some(error),
             OpenError::Region(error) => Some(error),
-            OpenError::Damaged { .. } => None,
+            OpenError::InUse { .. } | OpenError::Damaged { .. } => None,
         }
     }
 }
 
-impl From<LockError> for MapsError {
-    fn from(error: LockError) -> MapsError {
-        match error {
-            LockError::TimedOut => MapsError::Busy,
-            LockError::AlreadyHeld | LockError::OtherRegion => MapsError::Lock(error),
+impl From<NotLocked> for MapsError {
+    fn from(not: NotLocked) -> MapsError {
+        match not {
+            NotLocked::Forked => MapsError::Forked,
+            NotLocked::Lock(LockError::TimedOut) => MapsError::Busy,
+            NotLocked::Lock(error) => MapsError::Lock(error),
         }
     }
 }
@@ -315,6 +349,8 @@ pub enum MapsError {
     /// Another owner of the directory's lock did not end within
     /// [the time](crate::Member::set_wait_max).
     Busy,
+    /// This is a child that was forked off from the process that takes part: it has to join itself.
+    Forked,
     /// The lock of the directory was not taken.
     Lock(LockError),
 }
@@ -328,6 +364,9 @@ impl fmt::Display for MapsError {
             MapsError::Damaged => out.write_str("the directory of maps is damaged"),
             MapsError::Busy => {
                 out.write_str("another owner of the directory's lock did not end in time")
+            }
+            MapsError::Forked => {
+                out.write_str("the parent of this process takes part, and this process does not")
             }
             MapsError::Lock(error) => write!(out, "the directory cannot be locked: {error}"),
         }

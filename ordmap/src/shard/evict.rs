@@ -14,22 +14,23 @@ use crate::tree::copy_key_of;
 const ROUNDS_MAX: usize = 2;
 
 impl Writer<'_> {
-    /// Takes one entry out, not `spared`; no, if there is none.
-    pub(crate) fn evict(&self, spared: Option<Ref>) -> Result<bool, Halt> {
+    /// Takes one entry out, not `spared`; gives the units that it took, none if there is none.
+    pub(crate) fn evict(&self, spared: Option<Ref>) -> Result<Option<u64>, Halt> {
         self.shard.store(IS_FULL, 1);
         let chunks = self.tree.view.chunk_count();
         let (mut chunk, mut object) = self.hand();
         for _ in 0..=ROUNDS_MAX * chunks {
             while let Some(entry) = self.next_entry(chunk, &mut object)? {
+                let units = self.allocator.units_of(entry);
                 if Some(entry) != spared && self.is_evicted(entry)? {
                     self.shard.store(HAND, ((chunk * CHUNK_UNITS) + object) as u64);
                     self.shard.store(EVICTED, self.shard.load(EVICTED).wrapping_add(1));
-                    return Ok(true);
+                    return Ok(Some(units));
                 }
             }
             (chunk, object) = ((chunk + 1) % chunks, 0);
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Chunk, and the object in it at which the hand is.

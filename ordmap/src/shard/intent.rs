@@ -62,6 +62,8 @@ pub(crate) struct Change<'a> {
     shard: ShardWords<'a>,
     news: usize,
     olds: usize,
+    /// Was a panic under way when it began? It may be made by what cleans up then.
+    has_panicked: bool,
 }
 
 impl<'a> Change<'a> {
@@ -72,7 +74,8 @@ impl<'a> Change<'a> {
         shard.store(OLD_ENTRY, 0);
         crate::step!("change.begun");
         shard.store(STATE, MAKING);
-        Change { allocator, shard, news: 0, olds: 0 }
+        let has_panicked = std::thread::panicking();
+        Change { allocator, shard, news: 0, olds: 0, has_panicked }
     }
 
     pub(crate) fn view(&self) -> View<'a> {
@@ -135,6 +138,7 @@ impl<'a> Change<'a> {
         self.arm(place, new);
         publish(slot, new);
         crate::step!("change.published");
+        shard.end_turn();
         let allocator = self.allocator;
         std::mem::forget(self);
         finish(&allocator, shard, |old| allocator.release(old))?;
@@ -155,6 +159,8 @@ impl<'a> Change<'a> {
         crate::step!("change.written");
         self.shard.store(STATE, PUBLISHING);
         crate::step!("change.armed");
+        self.shard.begin_turn();
+        crate::step!("change.turned");
     }
 
     /// An entry that says its own reference.
@@ -188,8 +194,8 @@ impl<'a> Change<'a> {
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        // In a panic the lock says that there is something to repair, and the intent stays.
-        if !std::thread::panicking() {
+        // In a panic of its own the intent stays, for the next owner of the lock.
+        if std::thread::panicking() == self.has_panicked {
             // What cannot be freed is damaged; the audit tells.
             let _ = self.undo();
         }
@@ -266,6 +272,7 @@ pub(crate) fn repair(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Result<
         }
         count_change(shard);
     }
+    shard.end_turn();
     shard.store(STATE, IDLE);
     crate::step!("repair.settled");
     limbo.repair();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::{LeaseRow, Leases};
-use forebay_sync::model::{breaks_within, fails_within, holds_within};
+use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_within};
 use forebay_sync::{Barrier, LineWords, boxed_words};
 use loom::thread;
 
@@ -156,6 +156,36 @@ fn repaired(is_published: bool) {
     let named = follow(scene.root());
     scene.memory.read(named);
     writers.join().unwrap();
+}
+
+/// A reader that finds the same even turn before and after has seen one state, and the last one
+/// that was published before that turn began.
+fn turned() {
+    let scene = Scene::new();
+    publish(scene.root(), Ref::of_word(1));
+    let other = Arc::clone(&scene);
+    let writer = thread::spawn(move || {
+        for new in [2, 3] {
+            other.shard().begin_turn();
+            publish(other.root(), Ref::of_word(new));
+            other.shard().end_turn();
+        }
+    });
+    let turn = scene.shard().turn();
+    let (first, second) = (follow(scene.root()), follow(scene.root()));
+    if scene.shard().is_turn(turn) {
+        assert_eq!((first.word(), first), (turn / 2 + 1, second), "not the state of this turn");
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+fn in_a_turn_nothing_is_published() {
+    let model = "ordmap: a reader walks while something is published";
+    holds(model, turned);
+    for name in ["ordmap.turn", "ordmap.look", "ordmap.publish", "ordmap.follow"] {
+        breaks(name, model, turned);
+    }
 }
 
 #[test]

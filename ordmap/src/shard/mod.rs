@@ -18,7 +18,7 @@ mod writer;
 mod loom_tests;
 
 pub(crate) use audit::{Audited, audit};
-pub(crate) use intent::{Halt, repair};
+pub(crate) use intent::{Halt, is_idle, repair};
 pub(crate) use limbo::Limbo;
 pub(crate) use words::{
     BUDGET, EPOCH, EPOCHS_MAX, EVICTED, IS_FULL, LEN, LIMBO_COUNT, LOCK, REPAIRED, ROOT, SEQUENCE,

@@ -1,17 +1,21 @@
 //! The words of a shard, and what may be said of it by who has not its lock.
 
-use forebay_sync::atomic::{AtomicU64, Relaxed};
+use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
 use crate::object::LIST_WORDS;
 
 /// Read by every reader, and written seldom: a line.
 pub(crate) const ROOT: usize = 0;
-/// Rises every 2^20 changes.
+/// Rises every 2^20 changes, and far when a chunk is claimed.
 pub(crate) const EPOCH: usize = 1;
 /// Not zero, once the budget was full: readers mark what they use.
 pub(crate) const IS_FULL: usize = 2;
 /// Bytes that the map may take; 0: no limit.
 pub(crate) const BUDGET: usize = 3;
+
+/// Odd while a change is being published, and another number after each: who finds the same even
+/// number knows that all ways through the tree are what they were. Read with each step of a cursor.
+pub(crate) const TURN: usize = 8;
 
 /// Written with every change.
 pub(crate) const LOCK: usize = 16;
@@ -73,6 +77,34 @@ impl<'a> ShardWords<'a> {
 
     pub(crate) fn store(self, index: usize, value: u64) {
         self.0[index].store(value, Relaxed);
+    }
+
+    /// The number of the turn.
+    #[inline]
+    pub(crate) fn turn(self) -> u64 {
+        // ORDER: pairs with `ordmap.turn`: whose turn this is, that one's change is seen.
+        self.0[TURN].load(acquire("ordmap.look"))
+    }
+
+    /// Says that something is about to be published.
+    pub(crate) fn begin_turn(self) {
+        // The release of the publication follows: who sees what is published sees this.
+        self.store(TURN, self.load(TURN) | 1);
+    }
+
+    /// Says that it is.
+    pub(crate) fn end_turn(self) {
+        let next = (self.load(TURN) | 1).wrapping_add(1);
+        // ORDER: pairs with `ordmap.look`.
+        self.0[TURN].store(next, release("ordmap.turn"));
+    }
+
+    /// Was nothing published since the turn had this number, until what was [followed] last?
+    ///
+    /// [followed]: crate::object::follow
+    #[inline]
+    pub(crate) fn is_turn(self, turn: u64) -> bool {
+        turn.is_multiple_of(2) && self.load(TURN) == turn
     }
 
     pub(crate) fn lists(self) -> &'a [AtomicU64] {

@@ -23,7 +23,8 @@ pub(crate) struct Hit<'a> {
 /// The nodes from the root to a leaf, and which item was taken in each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
-    steps: [(Ref, u8); LEVELS_MAX],
+    nodes: [Ref; LEVELS_MAX],
+    indices: [u8; LEVELS_MAX],
     pub(crate) depth: usize,
 }
 
@@ -67,12 +68,11 @@ pub(crate) struct Tree<'a> {
 
 impl Path {
     pub(crate) fn new() -> Path {
-        Path { steps: [(Ref::NONE, 0); LEVELS_MAX], depth: 0 }
+        Path { nodes: [Ref::NONE; LEVELS_MAX], indices: [0; LEVELS_MAX], depth: 0 }
     }
 
     pub(crate) fn step(&self, level: usize) -> (Ref, usize) {
-        let (node, index) = self.steps[level];
-        (node, usize::from(index))
+        (self.nodes[level], usize::from(self.indices[level]))
     }
 
     /// Where it ends in its leaf.
@@ -82,12 +82,13 @@ impl Path {
     }
 
     pub(crate) fn set_index(&mut self, level: usize, index: usize) {
-        self.steps[level].1 = index as u8;
+        self.indices[level] = index as u8;
     }
 
     fn push(&mut self, node: Ref, index: usize) -> Result<(), Stop> {
-        let step = self.steps.get_mut(self.depth);
-        *step.ok_or(Stop::Damaged("the tree is too high"))? = (node, index as u8);
+        let place = self.nodes.get_mut(self.depth);
+        *place.ok_or(Stop::Damaged("the tree is too high"))? = node;
+        self.indices[self.depth] = index as u8;
         self.depth += 1;
         Ok(())
     }
@@ -138,7 +139,7 @@ impl<'a> Tree<'a> {
         Ok(Some((path, spot)))
     }
 
-    /// The way to the first item, or to the last.
+    /// The way to the first item, from where all lies `Up`, or to the last.
     pub(crate) fn descend_to_end(self, way: Way) -> Result<Option<Path>, Stop> {
         let Some(root) = self.begin()? else { return Ok(None) };
         let mut path = Path::new();
@@ -181,6 +182,16 @@ impl<'a> Tree<'a> {
         }
     }
 
+    /// Moves a path by one item in its leaf; no, if that has no more.
+    #[inline]
+    pub(crate) fn advance_within(self, leaf: &Node<'a>, path: &mut Path, way: Way) -> bool {
+        let next = next_index(path.index(), leaf.count, way);
+        if let Some(next) = next {
+            path.set_index(path.depth - 1, next);
+        }
+        next.is_some()
+    }
+
     /// Moves a path by one item; `leaf` is where it ends. Who has what it wanted from the new place
     /// asks then by [`is_adjacent`](Tree::is_adjacent) whether a key came between.
     #[inline]
@@ -190,14 +201,10 @@ impl<'a> Tree<'a> {
         path: &mut Path,
         way: Way,
     ) -> Result<Advanced, Stop> {
-        let leaf_level = path.depth - 1;
-        match next_index(path.index(), leaf.count, way) {
-            Some(next) => {
-                path.set_index(leaf_level, next);
-                Ok(Advanced::Within)
-            }
-            None => leaf.settle(self.advance_above(path, leaf_level, way)),
+        if self.advance_within(leaf, path, way) {
+            return Ok(Advanced::Within);
         }
+        leaf.settle(self.advance_above(path, path.depth - 1, way))
     }
 
     /// Moves to the item next to a key, or to its own if that `may_equal`. None: there is nothing.

@@ -7,6 +7,7 @@
 #![cfg(not(tsan))] // It sees nothing between processes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod forked;
 mod points;
 #[path = "../../../shm/tests/kill/process.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

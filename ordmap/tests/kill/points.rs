@@ -17,6 +17,7 @@ const TIMES: &[u32] = &[1, 6];
 /// Points at which a change must also end that replaces or removes: the first ones only insert.
 const AFTER_MANY: &[&str] = &[
     "change.armed",
+    "change.turned",
     "change.published",
     "change.counted",
     "change.in_limbo",

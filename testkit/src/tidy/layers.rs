@@ -12,6 +12,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("shm", &["sync"]),
     ("http", &[]),
     ("ordmap", &["shm", "sync"]),
+    ("capi", &["ordmap", "shm"]),
     ("rules", &["http"]),
     ("cache", &["ordmap", "shm", "sync"]),
     ("server", &["cache", "http", "ordmap", "rules", "shm", "sync"]),

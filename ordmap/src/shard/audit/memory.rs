@@ -1,5 +1,7 @@
 //! The memory: every chunk of the shard, every object in it, limbo, lists and counts.
 
+use std::collections::HashMap;
+
 use forebay_sync::atomic::Relaxed;
 
 use super::Audit;
@@ -9,6 +11,7 @@ use crate::shard::words::LIMBO_COUNT;
 impl Audit<'_> {
     pub(super) fn memory(&mut self) {
         self.limbo();
+        let listed = self.allocator.listed();
         let (mut units, mut chunks, mut span_end) = (0, 0, 0);
         for chunk in 0..self.allocator.view.chunk_count() {
             let Some(word) = self.allocator.view.chunk(chunk) else { continue };
@@ -17,10 +20,10 @@ impl Audit<'_> {
             }
             chunks += 1;
             match word.class() {
-                Some(Class::Size(_)) => units += self.sized(chunk, word),
+                Some(Class::Size(_)) => units += self.sized(chunk, word, &listed),
                 Some(Class::Span) => {
                     span_end = chunk + word.span_chunks();
-                    units += self.sized(chunk, word);
+                    units += self.sized(chunk, word, &listed);
                 }
                 Some(Class::SpanRest) if chunk < span_end => {}
                 _ => self.find("a chunk is taken and not divided", chunk as u64),
@@ -44,11 +47,11 @@ impl Audit<'_> {
         if self.shard.load(LIMBO_COUNT) != self.audited.waiting {
             self.find("the count of limbo is wrong", self.shard.load(LIMBO_COUNT));
         }
-        waiting.into_iter().for_each(|entry| self.name(entry));
+        waiting.into_iter().for_each(|entry| _ = self.name(entry));
     }
 
     /// The objects of a chunk; gives how many units of them are taken.
-    fn sized(&mut self, chunk: usize, word: ChunkWord) -> u64 {
+    fn sized(&mut self, chunk: usize, word: ChunkWord, listed: &HashMap<usize, Class>) -> u64 {
         let class = word.class().unwrap_or(Class::None);
         let size = match class {
             Class::Size(number) => Class::size_units(number).unwrap_or(CHUNK_UNITS),
@@ -72,8 +75,12 @@ impl Audit<'_> {
                 }
             }
         }
-        if matches!(class, Class::Size(_)) && !self.allocator.is_listed_rightly(chunk, free) {
-            self.find("a chunk is not in its list", chunk as u64);
+        if matches!(class, Class::Size(_)) {
+            let expected = (free > 0).then_some(class);
+            let is_right = listed.get(&chunk).copied() == expected;
+            if !is_right || self.allocator.free_count(chunk) != free {
+                self.find("a chunk is not in its list", chunk as u64);
+            }
         }
         units
     }

@@ -50,15 +50,17 @@ impl Audit<'_> {
         }
     }
 
-    /// Notes that something names an object.
-    fn name(&mut self, object: Ref) {
-        match object.unit() {
-            Some(unit) if self.allocator.is_taken(object) => {
-                if !self.named.insert(unit) {
-                    self.find("an object is named twice", object.word());
-                }
-            }
-            _ => self.find("what is named is not taken", object.word()),
+    /// Notes that something names an object; yes, if nothing did before.
+    fn name(&mut self, object: Ref) -> bool {
+        let taken = object.unit().filter(|_| self.allocator.is_taken(object));
+        let Some(unit) = taken else {
+            self.find("what is named is not taken", object.word());
+            return true;
+        };
+        let is_first = self.named.insert(unit);
+        if !is_first {
+            self.find("an object is named twice", object.word());
         }
+        is_first
     }
 }

@@ -1,0 +1,107 @@
+//! The ordered map as operations: a look-up, an entry that is held, a step of a range.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::hint::black_box;
+
+use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion, Range};
+
+use crate::workloads::Operation;
+
+const KEY_COUNT: usize = 10_000;
+const VALUE: [u8; 100] = [b'v'; 100];
+/// Far from one another, and without a common factor with the count of keys.
+const STRIDE: usize = 7919;
+
+thread_local! {
+    static MAP: OnceCell<Map<'static>> = const { OnceCell::new() };
+    static RANGE: RefCell<Option<Range<'static>>> = const { RefCell::new(None) };
+    static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static TURN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A map that is full of keys, and what a thread does with it.
+struct Ordered {
+    region: OrdRegion,
+    keys: Vec<Vec<u8>>,
+    /// Number 0 stores instead.
+    has_writer: bool,
+}
+
+impl Ordered {
+    fn new(has_writer: bool) -> Ordered {
+        let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20)).expect("there is room");
+        let key = |i| format!("main\0http\0org.example.www\0/obj/{i:05}").into_bytes();
+        let keys: Vec<Vec<u8>> = (0..KEY_COUNT).map(key).collect();
+        let member = region.join().expect("the first");
+        let map = member.map("keys", &MapOptions::default()).expect("the first");
+        keys.iter().for_each(|key| _ = map.insert(key, &VALUE).expect("there is room"));
+        drop(member);
+        Ordered { region, keys, has_writer }
+    }
+
+    /// Which key is next; each thread begins elsewhere.
+    fn next(&self, thread: usize) -> &[u8] {
+        let turn = TURN.with(|turn| {
+            turn.set(turn.get() + 1);
+            turn.get()
+        });
+        &self.keys[(turn + thread).wrapping_mul(STRIDE) % KEY_COUNT]
+    }
+
+    /// Does something with this thread's map. The member stays: threads of counts are few.
+    fn with_map(&self, thread: usize, read: impl FnOnce(&Map<'static>)) {
+        MAP.with(|map| {
+            let map = map.get_or_init(|| {
+                let member = self.region.join().expect("a place for each thread");
+                let member: &'static Member = Box::leak(Box::new(member));
+                member.map("keys", &MapOptions::default()).expect("it is there")
+            });
+            if self.has_writer && thread == 0 {
+                map.insert(self.next(thread), &VALUE).expect("there is room");
+            } else {
+                read(map);
+            }
+        });
+    }
+}
+
+/// Look-ups whose value is copied.
+pub(crate) fn gets(has_writer: bool) -> Operation {
+    let ordered = Ordered::new(has_writer);
+    Box::new(move |thread| {
+        ordered.with_map(thread, |map| {
+            READ.with_borrow_mut(|read| {
+                read.clear();
+                let is_there = map.read_into(ordered.next(thread), read);
+                assert_eq!((is_there, read.len()), (Ok(true), VALUE.len()));
+            });
+        });
+    })
+}
+
+/// Look-ups whose value is read in place, under a lease.
+pub(crate) fn holds(has_writer: bool) -> Operation {
+    let ordered = Ordered::new(has_writer);
+    Box::new(move |thread| {
+        ordered.with_map(thread, |map| {
+            let entry = map.entry(ordered.next(thread)).expect("a lease is free");
+            black_box(entry.expect("all keys are there").value());
+        });
+    })
+}
+
+/// Steps of a range that begins anew at its end.
+pub(crate) fn ranges(has_writer: bool) -> Operation {
+    let ordered = Ordered::new(has_writer);
+    Box::new(move |thread| {
+        ordered.with_map(thread, |map| {
+            RANGE.with_borrow_mut(|range| {
+                let begun = range.get_or_insert_with(|| map.range(ordered.next(thread)..));
+                let is_over = begun.next().expect("leases are free").is_none();
+                if is_over {
+                    *range = None;
+                }
+            });
+        });
+    })
+}

@@ -1,0 +1,101 @@
+//! The other process: this program again, in a role.
+//!
+//! It says "ready", works from the first line of its input on until that ends, and says then how
+//! many operations it has done and how much processor time they took.
+
+use std::io::{BufRead, Read, stdin};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use clap::{Args, ValueEnum};
+
+use crate::data::Data;
+use crate::engines::{Engine, Lmdb, Ours, Shared, Work};
+use crate::time::cpu_ns;
+
+/// What a child has to do.
+#[derive(Args)]
+pub(crate) struct Role {
+    #[arg(long)]
+    pub(crate) what: What,
+    #[arg(long)]
+    pub(crate) engine: Shared,
+    /// Where the maps lie
+    #[arg(long)]
+    pub(crate) folder: PathBuf,
+    #[arg(long)]
+    pub(crate) key_count: usize,
+    #[arg(long)]
+    pub(crate) bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Looks up one key after the other.
+    Read,
+    /// Stores over one key after the other.
+    Write,
+    /// Begins to read, and does not go on.
+    Hold,
+}
+
+/// Operations between two looks at whether to stop.
+const STEP: usize = 200;
+
+pub(crate) fn run(role: &Role) -> Result<(), String> {
+    let data = Data::new(role.key_count, role.bytes, 7);
+    match role.engine {
+        Shared::Ours => {
+            let ours = Ours::attach(&role.folder.join("ours"));
+            let _held = (role.what == What::Hold).then(|| ours.cursor_at(&middle(&data)));
+            work(ours, role.what, &data)
+        }
+        Shared::Lmdb if role.what == What::Hold => {
+            let lmdb = Lmdb::open(&role.folder);
+            let _held = lmdb.read_txn();
+            println!("ready");
+            wait_for_end().map_err(|error| error.to_string())?;
+            println!("0 0");
+            Ok(())
+        }
+        Shared::Lmdb => work(Lmdb::open(&role.folder), role.what, &data),
+    }
+}
+
+fn middle(data: &Data) -> Vec<u8> {
+    data.keys[data.keys.len() / 2].clone()
+}
+
+fn work(mut engine: impl Engine, what: What, data: &Data) -> Result<(), String> {
+    println!("ready");
+    if what == What::Hold {
+        wait_for_end().map_err(|error| error.to_string())?;
+        println!("0 0");
+        return Ok(());
+    }
+    let draws = data.draw(1 << 16, 99);
+    let work = if what == What::Read { Work::Get } else { Work::Insert };
+    stdin().lock().read_line(&mut String::new()).map_err(|error| error.to_string())?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let tells = Arc::clone(&is_over);
+    thread::spawn(move || {
+        let _ = wait_for_end();
+        tells.store(true, Ordering::Relaxed);
+    });
+    let (mut count, mut ns) = (0, 0.0);
+    for numbers in draws.chunks(STEP).cycle() {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        ns += cpu_ns(|| engine.run(work, data, numbers)).0;
+        count += numbers.len();
+    }
+    println!("{count} {ns}");
+    Ok(())
+}
+
+fn wait_for_end() -> std::io::Result<()> {
+    stdin().lock().read_to_end(&mut Vec::new()).map(|_| ())
+}

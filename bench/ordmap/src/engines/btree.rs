@@ -1,0 +1,68 @@
+//! The standard library's map behind its lock: what a program of one process would take first.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+#[allow(clippy::disallowed_types, reason = "it is what is measured")]
+use std::sync::RwLock;
+
+use super::{Engine, RANGE, Work, heap_bytes};
+use crate::data::{Data, digest};
+
+type Boxed = Box<[u8]>;
+
+pub(crate) struct Locked {
+    #[expect(clippy::allow_attributes, reason = "the lint is new, and not yet everywhere")]
+    #[allow(clippy::disallowed_types, reason = "it is what is measured")]
+    map: RwLock<BTreeMap<Boxed, Boxed>>,
+    value: Vec<u8>,
+    heap_before: u64,
+}
+
+impl Locked {
+    pub(crate) fn new() -> Locked {
+        let heap_before = heap_bytes();
+        Locked { map: Default::default(), value: Vec::new(), heap_before }
+    }
+
+    fn get(&self, key: &[u8]) -> u64 {
+        self.map.read().expect("nobody panics").get(key).map_or(0, |value| digest(value))
+    }
+
+    fn range(&self, key: &[u8]) -> u64 {
+        let map = self.map.read().expect("nobody panics");
+        let range = map.range::<[u8], _>((Bound::Included(key), Bound::Unbounded)).take(RANGE);
+        range.map(|(_, value)| digest(value)).fold(0, u64::wrapping_add)
+    }
+
+    fn insert(&mut self, data: &Data, number: u32) -> u64 {
+        data.value(number, &mut self.value);
+        let (key, value) = (data.keys[number as usize][..].into(), self.value[..].into());
+        u64::from(self.map.write().expect("nobody panics").insert(key, value).is_some())
+    }
+
+    fn remove(&self, key: &[u8]) -> u64 {
+        u64::from(self.map.write().expect("nobody panics").remove(key).is_some())
+    }
+}
+
+impl Engine for Locked {
+    fn name(&self) -> &'static str {
+        "BTreeMap + RwLock"
+    }
+
+    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
+        let key = |number: &u32| &data.keys[*number as usize][..];
+        let sum = numbers.iter().map(|number| match work {
+            Work::Get | Work::Hold => Some(self.get(key(number))),
+            Work::Range => Some(self.range(key(number))),
+            Work::Insert => Some(self.insert(data, *number)),
+            Work::Remove => Some(self.remove(key(number))),
+            Work::RangeByKey | Work::InsertBatched | Work::RemoveBatched => None,
+        });
+        sum.reduce(|sum, one| Some(sum?.wrapping_add(one?)))?
+    }
+
+    fn used_bytes(&self) -> u64 {
+        heap_bytes() - self.heap_before
+    }
+}

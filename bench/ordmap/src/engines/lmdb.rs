@@ -1,0 +1,105 @@
+//! LMDB, by heed: on a file system in memory, without syncing, one transaction for each operation.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use heed::types::Bytes;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
+
+use super::{BATCH, Engine, RANGE, Shared, Work};
+use crate::data::{Data, digest};
+
+pub(crate) struct Lmdb {
+    env: Env,
+    table: Database<Bytes, Bytes>,
+    value: Vec<u8>,
+}
+
+/// A part of the address space; the file grows as it needs.
+const MAP_BYTES: usize = 64 << 30;
+const PAGE_BYTES: u64 = 4096;
+
+impl Lmdb {
+    /// The environment in this folder; made, if there is none.
+    pub(crate) fn open(dir: &Path) -> Lmdb {
+        let mut options = EnvOpenOptions::new();
+        options.map_size(MAP_BYTES);
+        // SAFETY: a crash of the machine takes the file system with it.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+        // SAFETY: nobody changes the file but by LMDB.
+        let env = unsafe { options.open(dir) }.expect("LMDB opens the folder");
+        let mut txn = env.write_txn().expect("a transaction");
+        let table = env.create_database(&mut txn, None).expect("the main table");
+        txn.commit().expect("the table is there");
+        Lmdb { env, table, value: Vec::new() }
+    }
+
+    pub(crate) fn read_txn(&self) -> RoTxn<'_, WithTls> {
+        self.env.read_txn().expect("a place in the table of readers")
+    }
+
+    fn get(&self, key: &[u8]) -> u64 {
+        let txn = self.read_txn();
+        self.table.get(&txn, key).expect("it is sound").map_or(0, digest)
+    }
+
+    fn range(&self, key: &[u8]) -> u64 {
+        let txn = self.read_txn();
+        let from: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(key), Bound::Unbounded);
+        let range = self.table.range(&txn, &from).expect("it is sound").take(RANGE);
+        let values = range.map(|entry| digest(entry.expect("it is sound").1));
+        values.fold(0, u64::wrapping_add)
+    }
+
+    /// Changes in transactions of so many.
+    fn change(&mut self, data: &Data, numbers: &[u32], batch: usize, is_put: bool) -> u64 {
+        let mut were_there = 0;
+        for numbers in numbers.chunks(batch) {
+            let mut txn = self.env.write_txn().expect("a transaction");
+            for number in numbers {
+                let key = &data.keys[*number as usize][..];
+                if is_put {
+                    data.value(*number, &mut self.value);
+                    self.table.put(&mut txn, key, &self.value).expect("there is room");
+                } else {
+                    were_there += u64::from(self.table.delete(&mut txn, key).expect("sound"));
+                }
+            }
+            txn.commit().expect("it is done");
+        }
+        were_there
+    }
+}
+
+impl Engine for Lmdb {
+    fn name(&self) -> &'static str {
+        "LMDB"
+    }
+
+    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
+        let keys = numbers.iter().map(|number| &data.keys[*number as usize][..]);
+        Some(match work {
+            // It lends values where they lie; nobody copies them.
+            Work::Get | Work::Hold => keys.map(|key| self.get(key)).fold(0, u64::wrapping_add),
+            Work::Range => keys.map(|key| self.range(key)).fold(0, u64::wrapping_add),
+            Work::RangeByKey => return None,
+            Work::Insert => self.change(data, numbers, 1, true),
+            Work::Remove => self.change(data, numbers, 1, false),
+            Work::InsertBatched => self.change(data, numbers, BATCH, true),
+            Work::RemoveBatched => self.change(data, numbers, BATCH, false),
+        })
+    }
+
+    fn used_bytes(&self) -> u64 {
+        let stat = self.table.stat(&self.read_txn()).expect("it is sound");
+        (stat.branch_pages + stat.leaf_pages + stat.overflow_pages) as u64 * PAGE_BYTES
+    }
+
+    fn taken_bytes(&self) -> u64 {
+        (self.env.info().last_page_number as u64 + 1) * PAGE_BYTES
+    }
+
+    fn shared(&self) -> Option<Shared> {
+        Some(Shared::Lmdb)
+    }
+}

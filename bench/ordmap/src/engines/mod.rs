@@ -1,0 +1,104 @@
+//! The maps that are compared, behind one way to ask them.
+
+mod btree;
+mod lmdb;
+mod ours;
+mod skiplist;
+
+use std::path::Path;
+
+use crate::data::{Data, KEY_BYTES};
+use crate::report::{Figure, Sample};
+
+pub(crate) use lmdb::Lmdb;
+pub(crate) use ours::Ours;
+
+/// What is asked of an engine, for each number of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The value of a key, copied.
+    Get,
+    /// The value of a key, read where it lies while it is held.
+    Hold,
+    /// A hundred entries from a key on.
+    Range,
+    /// The same, each looked for by the key of the one before.
+    RangeByKey,
+    /// The value of a key, which may be there: stored.
+    Insert,
+    /// A key taken out.
+    Remove,
+    /// Many stored in one transaction.
+    InsertBatched,
+    /// Many taken out in one transaction.
+    RemoveBatched,
+}
+
+/// Entries of a range.
+pub(crate) const RANGE: usize = 100;
+/// Changes of one transaction, where they are batched.
+pub(crate) const BATCH: usize = 1000;
+
+/// An ordered map.
+pub(crate) trait Engine {
+    fn name(&self) -> &'static str;
+    /// Does the work for each number; the sum of what was read, or how many keys were there.
+    /// `None`: it has no such form.
+    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64>;
+    /// Bytes that are in use.
+    fn used_bytes(&self) -> u64;
+    /// Bytes that it has taken, and does not give back.
+    fn taken_bytes(&self) -> u64 {
+        self.used_bytes()
+    }
+    /// As what another process opens it, if one can.
+    fn shared(&self) -> Option<Shared> {
+        None
+    }
+}
+
+/// An engine that processes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Shared {
+    Ours,
+    Lmdb,
+}
+
+type Make = fn(&Data, &Path) -> Box<dyn Engine>;
+
+/// Makes all engines and fills them in random order; says what that took.
+pub(crate) fn filled(data: &Data, dir: &Path, samples: &mut Vec<Sample>) -> Vec<Box<dyn Engine>> {
+    let order = data.pick(data.keys.len(), 0);
+    let make: [Make; 4] = [
+        |data, dir| Box::new(Ours::create(&dir.join("ours"), data)),
+        |_, dir| Box::new(Lmdb::open(dir)),
+        |_, _| Box::new(btree::Locked::new()),
+        |_, _| Box::new(skiplist::Skiplist::new()),
+    ];
+    let fill = |make: &Make| {
+        let mut engine = make(data, dir);
+        eprintln!("filling {}", engine.name());
+        let batched = engine.run(Work::InsertBatched, data, &order);
+        if batched.is_none() {
+            engine.run(Work::Insert, data, &order);
+        }
+        let each = |bytes: u64| bytes as f64 / data.keys.len() as f64;
+        let used = each(engine.used_bytes());
+        let figures = [
+            (Figure::UsedBytes, used),
+            (Figure::BesideBytes, used - (KEY_BYTES + data.value_bytes) as f64),
+            (Figure::TakenBytes, each(engine.taken_bytes())),
+        ];
+        let sample = |(figure, bytes)| Sample::new(figure, engine.name(), data, bytes);
+        samples.extend(figures.map(sample));
+        engine
+    };
+    make.iter().map(fill).collect()
+}
+
+/// Bytes that the heap has lent.
+fn heap_bytes() -> u64 {
+    // SAFETY: it reads numbers of the allocator.
+    let info = unsafe { libc::mallinfo2() };
+    (info.uordblks + info.hblkhd) as u64
+}

@@ -1,0 +1,122 @@
+//! The ordered map of this project.
+
+use std::path::Path;
+
+use forebay_ordmap::{Cursor, Entry, Map, MapOptions, Member, OrdConfig, OrdRegion};
+
+use super::{Engine, RANGE, Shared, Work};
+use crate::data::{Data, digest};
+
+pub(crate) struct Ours {
+    map: Map<'static>,
+    value: Vec<u8>,
+}
+
+impl Ours {
+    /// A region of its own, with room for what is replaced meanwhile.
+    pub(crate) fn create(path: &Path, data: &Data) -> Ours {
+        let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
+        let bytes = (64 << 20) + 2 * record_bytes * data.keys.len() as u64;
+        let region = OrdRegion::open_or_create(path, &OrdConfig::with_bytes(bytes));
+        Ours::of(region.expect("there is room in the folder"))
+    }
+
+    pub(crate) fn attach(path: &Path) -> Ours {
+        Ours::of(OrdRegion::attach(path).expect("the other process has made it"))
+    }
+
+    fn of(region: OrdRegion) -> Ours {
+        // Region and member stay until the process ends: what they lend has their lifetime.
+        let member: &'static Member = Box::leak(Box::new(region.join().expect("a place is free")));
+        let map = member.map("bench", &MapOptions::default()).expect("there is room for a map");
+        Ours { map, value: Vec::new() }
+    }
+
+    /// A cursor in the middle of the map.
+    pub(crate) fn cursor_at(&self, key: &[u8]) -> Cursor<'static> {
+        let mut cursor = self.map.cursor();
+        cursor.at_or_above(key).expect("a lease is free");
+        cursor
+    }
+
+    fn get(&mut self, key: &[u8]) -> u64 {
+        self.value.clear();
+        let found = self.map.read_into(key, &mut self.value).expect("the map is sound");
+        if found { digest(&self.value) } else { 0 }
+    }
+
+    fn hold(&self, key: &[u8]) -> u64 {
+        let found = self.map.entry(key).expect("a lease is free");
+        found.map_or(0, |entry| digest(entry.value()))
+    }
+
+    fn range(&self, key: &[u8]) -> u64 {
+        let mut range = self.map.range(key..);
+        let mut sum = 0_u64;
+        for _ in 0..RANGE {
+            let Some(entry) = range.next().expect("leases are free") else { break };
+            sum = sum.wrapping_add(digest(entry.value()));
+        }
+        sum
+    }
+
+    fn range_by_key(&self, key: &[u8], last: &mut Vec<u8>) -> u64 {
+        let mut cursor = self.map.cursor();
+        let mut sum = 0_u64;
+        let mut see = |entry: &Entry<'_>, last: &mut Vec<u8>| {
+            sum = sum.wrapping_add(digest(entry.value()));
+            last.clear();
+            last.extend_from_slice(entry.key());
+        };
+        let Some(first) = cursor.at_or_above(key).expect("leases are free") else { return 0 };
+        see(first, last);
+        for _ in 1..RANGE {
+            let Some(entry) = cursor.above(last).expect("leases are free") else { break };
+            see(entry, last);
+        }
+        sum
+    }
+
+    fn insert(&mut self, data: &Data, number: u32) -> u64 {
+        data.value(number, &mut self.value);
+        let key = &data.keys[number as usize];
+        u64::from(self.map.insert(key, &self.value).expect("there is room"))
+    }
+
+    fn remove(&self, key: &[u8]) -> u64 {
+        u64::from(self.map.remove(key).expect("the map is sound"))
+    }
+}
+
+impl Engine for Ours {
+    fn name(&self) -> &'static str {
+        "ordmap"
+    }
+
+    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
+        let key = |number: &u32| &data.keys[*number as usize][..];
+        let mut last = Vec::new();
+        let sum = numbers.iter().map(|number| match work {
+            Work::Get => Some(self.get(key(number))),
+            Work::Hold => Some(self.hold(key(number))),
+            Work::Range => Some(self.range(key(number))),
+            Work::RangeByKey => Some(self.range_by_key(key(number), &mut last)),
+            Work::Insert => Some(self.insert(data, *number)),
+            Work::Remove => Some(self.remove(key(number))),
+            Work::InsertBatched | Work::RemoveBatched => None,
+        });
+        sum.reduce(|sum, one| Some(sum?.wrapping_add(one?)))?
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.map.stats().used_bytes
+    }
+
+    fn taken_bytes(&self) -> u64 {
+        self.map.stats().owned_bytes
+    }
+
+    fn shared(&self) -> Option<Shared> {
+        Some(Shared::Ours)
+    }
+}

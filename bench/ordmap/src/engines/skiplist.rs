@@ -1,0 +1,65 @@
+//! crossbeam's skip list: readers and writers of one process, without a lock.
+
+use std::ops::Bound;
+
+use crossbeam_skiplist::SkipMap;
+
+use super::{Engine, RANGE, Work, heap_bytes};
+use crate::data::{Data, digest};
+
+type Boxed = Box<[u8]>;
+
+pub(crate) struct Skiplist {
+    map: SkipMap<Boxed, Boxed>,
+    value: Vec<u8>,
+    heap_before: u64,
+}
+
+impl Skiplist {
+    pub(crate) fn new() -> Skiplist {
+        let heap_before = heap_bytes();
+        Skiplist { map: SkipMap::new(), value: Vec::new(), heap_before }
+    }
+
+    fn get(&self, key: &[u8]) -> u64 {
+        self.map.get(key).map_or(0, |entry| digest(entry.value()))
+    }
+
+    fn range(&self, key: &[u8]) -> u64 {
+        let range = self.map.range::<[u8], _>((Bound::Included(key), Bound::Unbounded)).take(RANGE);
+        range.map(|entry| digest(entry.value())).fold(0, u64::wrapping_add)
+    }
+
+    /// It does not say whether the key was there.
+    fn insert(&mut self, data: &Data, number: u32) -> u64 {
+        data.value(number, &mut self.value);
+        self.map.insert(data.keys[number as usize][..].into(), self.value[..].into());
+        0
+    }
+
+    fn remove(&self, key: &[u8]) -> u64 {
+        u64::from(self.map.remove(key).is_some())
+    }
+}
+
+impl Engine for Skiplist {
+    fn name(&self) -> &'static str {
+        "crossbeam-skiplist"
+    }
+
+    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
+        let key = |number: &u32| &data.keys[*number as usize][..];
+        let sum = numbers.iter().map(|number| match work {
+            Work::Get | Work::Hold => Some(self.get(key(number))),
+            Work::Range => Some(self.range(key(number))),
+            Work::Insert => Some(self.insert(data, *number)),
+            Work::Remove => Some(self.remove(key(number))),
+            Work::RangeByKey | Work::InsertBatched | Work::RemoveBatched => None,
+        });
+        sum.reduce(|sum, one| Some(sum?.wrapping_add(one?)))?
+    }
+
+    fn used_bytes(&self) -> u64 {
+        heap_bytes() - self.heap_before
+    }
+}

@@ -1,0 +1,96 @@
+//! One process: each round asks all engines for the same, in an order that is drawn anew, so that a
+//! slow phase of the machine hits them alike.
+
+use crate::data::Data;
+use crate::engines::{Engine, Work};
+use crate::report::{Figure, Sample};
+use crate::time::cpu_ns;
+
+/// How often something is done in a round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amounts {
+    pub(crate) gets: usize,
+    pub(crate) ranges: usize,
+    pub(crate) changes: usize,
+}
+
+impl Amounts {
+    pub(crate) const FULL: Amounts = Amounts { gets: 300_000, ranges: 10_000, changes: 30_000 };
+    pub(crate) const QUICK: Amounts = Amounts { gets: 10_000, ranges: 500, changes: 2000 };
+
+    pub(crate) fn of(self, work: Work) -> usize {
+        match work {
+            Work::Get | Work::Hold => self.gets,
+            Work::Range | Work::RangeByKey => self.ranges,
+            Work::Insert | Work::Remove | Work::InsertBatched | Work::RemoveBatched => self.changes,
+        }
+    }
+}
+
+/// In this order: what is removed is inserted again.
+const WORKS: [Work; 8] = [
+    Work::Get,
+    Work::Hold,
+    Work::Range,
+    Work::RangeByKey,
+    Work::Remove,
+    Work::Insert,
+    Work::RemoveBatched,
+    Work::InsertBatched,
+];
+
+pub(crate) fn measure(
+    engines: &mut [Box<dyn Engine>],
+    data: &Data,
+    amounts: Amounts,
+    rounds: usize,
+    samples: &mut Vec<Sample>,
+) {
+    compare_all(engines, data);
+    let mut random = fastrand::Rng::with_seed(data.seed);
+    // The first round warms caches, and is not counted.
+    for round in 0..=rounds {
+        eprintln!("{} bytes: round {round} of {rounds}", data.value_bytes);
+        for work in WORKS {
+            let numbers = numbers_of(work, data, amounts, round);
+            let mut order: Vec<usize> = (0..engines.len()).collect();
+            random.shuffle(&mut order);
+            let mut answers = Vec::new();
+            for index in order {
+                let engine = &mut engines[index];
+                let (ns, answer) = cpu_ns(|| engine.run(work, data, &numbers));
+                let Some(answer) = answer else { continue };
+                answers.push((engine.name(), answer));
+                if round > 0 {
+                    let ns = ns / numbers.len() as f64;
+                    samples.push(Sample::new(Figure::Alone(work), engine.name(), data, ns));
+                }
+            }
+            assert!(answers.is_sorted_by(|one, two| one.1 == two.1), "{work:?}: {answers:?}");
+        }
+    }
+}
+
+/// Changes are of keys that differ, and the same for taking them out and for storing them again.
+fn numbers_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<u32> {
+    let (count, turn) = (amounts.of(work), round as u64 + 1);
+    match work {
+        Work::Get | Work::Hold | Work::Range | Work::RangeByKey => data.draw(count, turn),
+        Work::Remove | Work::Insert => data.pick(count, turn << 32),
+        Work::RemoveBatched | Work::InsertBatched => data.pick(count, turn << 33),
+    }
+}
+
+/// Do all engines hold the same?
+pub(crate) fn compare_all(engines: &mut [Box<dyn Engine>], data: &Data) {
+    let all: Vec<u32> = (0..data.keys.len() as u32).collect();
+    let every_100th: Vec<u32> = all.iter().copied().step_by(100).collect();
+    for (work, numbers) in [(Work::Get, &all), (Work::Range, &every_100th)] {
+        let answer = |engine: &mut Box<dyn Engine>| engine.run(work, data, numbers);
+        let answers: Vec<_> = engines.iter_mut().map(answer).collect();
+        assert!(answers.is_sorted_by(|one, two| one == two), "{work:?}: {answers:?}");
+    }
+    let number = |number: &u32| u64::from(*number) + 1;
+    let expected = all.iter().map(number).sum::<u64>();
+    assert_eq!(engines[0].run(Work::Get, data, &all), Some(expected));
+}

@@ -1,0 +1,69 @@
+//! What the system says of a process: times, switches; and on which processor it runs.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+/// What queries cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Cost {
+    pub(crate) wall_ns: f64,
+    /// Of all processes.
+    pub(crate) cpu_ns: f64,
+    /// Times that a process gave its processor away, or lost it.
+    pub(crate) switches: f64,
+}
+
+impl Cost {
+    pub(crate) fn each(self, queries: usize) -> Cost {
+        let count = queries as f64;
+        Cost {
+            wall_ns: self.wall_ns / count,
+            cpu_ns: self.cpu_ns / count,
+            switches: self.switches / count,
+        }
+    }
+}
+
+/// What this process has taken so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    now: Instant,
+    cpu_ns: f64,
+    switches: f64,
+}
+
+impl Usage {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+    pub(crate) fn now() -> Usage {
+        // SAFETY: zeros are a valid struct of numbers.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a struct of ours.
+        let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+        assert_eq!(result, 0, "the system knows this process");
+        let ns = |time: libc::timeval| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3;
+        Usage {
+            now: Instant::now(),
+            cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
+            switches: (usage.ru_nvcsw + usage.ru_nivcsw) as f64,
+        }
+    }
+
+    pub(crate) fn since(self, before: Usage) -> Cost {
+        Cost {
+            wall_ns: self.now.duration_since(before.now).as_nanos() as f64,
+            cpu_ns: self.cpu_ns - before.cpu_ns,
+            switches: self.switches - before.switches,
+        }
+    }
+}
+
+/// Runs on this processor only, from now on; no, if there is none of this number for us.
+pub(crate) fn stay_on(processor: usize) -> bool {
+    // SAFETY: zeros are an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the number is far below what a set has room for.
+    unsafe { libc::CPU_SET(processor, &mut set) };
+    // SAFETY: the pointer is to a set of ours, of this size.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
+}

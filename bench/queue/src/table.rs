@@ -1,0 +1,56 @@
+//! The map into which both processes look.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion};
+
+use crate::data::{Data, digest};
+
+pub(crate) struct Table {
+    map: Map<'static>,
+    value: RefCell<Vec<u8>>,
+}
+
+impl Table {
+    /// A map with everything in it.
+    pub(crate) fn create(path: &Path, data: &Data) -> Result<Table, String> {
+        let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
+        let bytes = (64 << 20) + record_bytes * data.keys.len() as u64 * 3 / 2;
+        let region = OrdRegion::open_or_create(path, &OrdConfig::with_bytes(bytes));
+        let table = Table::of(region.map_err(|error| error.to_string())?)?;
+        let mut value = Vec::new();
+        for number in data.pick(data.keys.len(), 0) {
+            data.value(number, &mut value);
+            let stored = table.map.insert(&data.keys[number as usize], &value);
+            stored.map_err(|error| error.to_string())?;
+        }
+        Ok(table)
+    }
+
+    pub(crate) fn attach(path: &Path) -> Result<Table, String> {
+        Table::of(OrdRegion::attach(path).map_err(|error| error.to_string())?)
+    }
+
+    fn of(region: OrdRegion) -> Result<Table, String> {
+        // It stays until the process ends: what it lends has its lifetime.
+        let member = Box::leak(Box::new(region.join().map_err(|error| error.to_string())?));
+        let member: &'static Member = member;
+        let map = member.map("bench", &MapOptions::default()).map_err(|error| error.to_string())?;
+        Ok(Table { map, value: RefCell::default() })
+    }
+
+    /// What the value of a key comes to.
+    pub(crate) fn look(&self, key: &[u8]) -> u64 {
+        let mut value = self.value.borrow_mut();
+        value.clear();
+        let found = self.map.read_into(key, &mut value).expect("the map is sound");
+        if found { digest(&value) } else { 0 }
+    }
+
+    /// The value of a key, as an answer carries it.
+    pub(crate) fn answer(&self, key: &[u8], answer: &mut Vec<u8>) {
+        answer.clear();
+        self.map.read_into(key, answer).expect("the map is sound");
+    }
+}

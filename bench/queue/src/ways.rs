@@ -1,0 +1,227 @@
+//! How a query gets from one process to the other, and its answer back.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::data::{Data, digest};
+use crate::mq::{MESSAGE_BYTES, Queue};
+use crate::system::{Cost, Usage, stay_on};
+use crate::table::Table;
+
+/// How a query is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+pub(crate) enum Way {
+    /// Two POSIX message queues, one for each direction.
+    MessageQueue,
+    /// A pair of Unix sockets that keep messages apart.
+    SocketPair,
+    /// Nobody is asked: it looks itself.
+    SharedMap,
+}
+
+/// Where both processes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+pub(crate) enum Place {
+    OneProcessor,
+    TwoProcessors,
+}
+
+/// What the process that answers has to know.
+#[derive(Args)]
+pub(crate) struct Role {
+    #[arg(long)]
+    way: Way,
+    #[arg(long)]
+    place: Place,
+    #[arg(long)]
+    map: PathBuf,
+    /// How the queues are called
+    #[arg(long)]
+    name: String,
+}
+
+/// All that can be tried on this machine; says what cannot.
+pub(crate) fn all() -> Vec<(Way, Place)> {
+    let mut places = vec![Place::OneProcessor];
+    if stay_on(1) {
+        places.push(Place::TwoProcessors);
+    } else {
+        eprintln!("there is no second processor: left out");
+    }
+    let mut ways = vec![Way::SocketPair];
+    match Queue::create(&name_of(0)) {
+        Ok(_) => ways.push(Way::MessageQueue),
+        Err(error) => eprintln!("no message queues here, left out: {error}"),
+    }
+    let asked = ways.iter().flat_map(|way| places.iter().map(move |place| (*way, *place)));
+    asked.chain([(Way::SharedMap, Place::OneProcessor)]).collect()
+}
+
+fn name_of(direction: usize) -> String {
+    format!("/forebay-bench-queue-{}-{direction}", std::process::id())
+}
+
+/// Asks for all numbers; what it cost both processes, and the sum of the answers.
+pub(crate) fn ask(
+    way: Way,
+    place: Place,
+    table: &Table,
+    data: &Data,
+    (folder, numbers): (&Path, &[u32]),
+) -> Result<(Cost, u64), String> {
+    if !stay_on(0) {
+        return Err("processor 0 is not ours".into());
+    }
+    let keys = || numbers.iter().map(|number| &data.keys[*number as usize][..]);
+    if way == Way::SharedMap {
+        let before = Usage::now();
+        let sum = keys().map(|key| table.look(key)).fold(0, u64::wrapping_add);
+        return Ok((Usage::now().since(before), sum));
+    }
+    let mut answerer = Answerer::start(way, place, folder).map_err(|error| error.to_string())?;
+    let before = Usage::now();
+    let sum = keys().map(|key| answerer.ask(key)).sum::<io::Result<u64>>();
+    let cost = Usage::now().since(before);
+    let sum = sum.map_err(|error| error.to_string())?;
+    let theirs = answerer.end().map_err(|error| error.to_string())?;
+    let (cpu_ns, switches) = (cost.cpu_ns + theirs.cpu_ns, cost.switches + theirs.switches);
+    Ok((Cost { cpu_ns, switches, ..cost }, sum))
+}
+
+/// One end of a way.
+enum End {
+    Sockets(UnixDatagram),
+    Queues { out: Queue, back: Queue },
+}
+
+impl End {
+    fn send(&self, message: &[u8]) -> io::Result<()> {
+        match self {
+            End::Sockets(socket) => socket.send(message).map(|_| ()),
+            End::Queues { out, .. } => out.send(message),
+        }
+    }
+
+    fn receive(&self, room: &mut [u8; MESSAGE_BYTES]) -> io::Result<usize> {
+        match self {
+            End::Sockets(socket) => socket.recv(room),
+            End::Queues { back, .. } => back.receive(room),
+        }
+    }
+}
+
+/// The other process, as who asks sees it.
+struct Answerer {
+    child: Child,
+    end: End,
+    room: Box<[u8; MESSAGE_BYTES]>,
+}
+
+/// What is no query: it wants to know what the answers cost so far, or to end.
+const COST: &[u8] = b"cost";
+const END: &[u8] = b"end";
+
+impl Answerer {
+    fn start(way: Way, place: Place, folder: &Path) -> io::Result<Answerer> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("answer").arg("--map").arg(folder.join("map"));
+        command.args(["--name", &name_of(0)]);
+        let of = |name: Option<clap::builder::PossibleValue>| {
+            name.map(|name| name.get_name().to_owned()).unwrap_or_default()
+        };
+        command.args(["--way", &of(way.to_possible_value())]);
+        command.args(["--place", &of(place.to_possible_value())]);
+        let end = if way == Way::SocketPair {
+            let (ours, theirs) = UnixDatagram::pair()?;
+            command.stdin(Stdio::from(OwnedFd::from(theirs)));
+            End::Sockets(ours)
+        } else {
+            let (out, back) =
+                (Queue::create(&name_of(0))?, Queue::create(&(name_of(0) + "-back"))?);
+            command.stdin(Stdio::null());
+            End::Queues { out, back }
+        };
+        let child = command.spawn()?;
+        let mut answerer = Answerer { child, end, room: Box::new([0; MESSAGE_BYTES]) };
+        // It has begun, and counts from here.
+        answerer.cost()?;
+        Ok(answerer)
+    }
+
+    fn ask(&mut self, key: &[u8]) -> io::Result<u64> {
+        self.end.send(key)?;
+        let count = self.end.receive(&mut self.room)?;
+        Ok(digest(&self.room[..count]))
+    }
+
+    fn cost(&mut self) -> io::Result<Cost> {
+        self.end.send(COST)?;
+        let count = self.end.receive(&mut self.room)?;
+        let text = String::from_utf8_lossy(&self.room[..count]);
+        let numbers: Vec<f64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [cpu_ns, switches] = numbers[..] else {
+            return Err(io::Error::other(format!("the other process says {text:?}")));
+        };
+        Ok(Cost { wall_ns: 0.0, cpu_ns, switches })
+    }
+
+    fn end(mut self) -> io::Result<Cost> {
+        let cost = self.cost()?;
+        self.end.send(END)?;
+        self.child.wait()?;
+        Ok(cost)
+    }
+}
+
+impl Drop for Answerer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the other process does.
+pub(crate) fn answer(role: &Role) -> Result<(), String> {
+    let place = if role.place == Place::OneProcessor { 0 } else { 1 };
+    if !stay_on(place) {
+        return Err(format!("processor {place} is not ours"));
+    }
+    let table = Table::attach(&role.map)?;
+    answer_all(role, &table).map_err(|error| error.to_string())
+}
+
+fn answer_all(role: &Role, table: &Table) -> io::Result<()> {
+    let end = match role.way {
+        Way::SocketPair => {
+            let socket = io::stdin().as_fd().try_clone_to_owned()?;
+            End::Sockets(UnixDatagram::from(socket))
+        }
+        Way::MessageQueue | Way::SharedMap => {
+            let back = Queue::open(&role.name)?;
+            End::Queues { out: Queue::open(&format!("{}-back", role.name))?, back }
+        }
+    };
+    let mut room = [0; MESSAGE_BYTES];
+    let (mut answer, mut before) = (Vec::new(), Usage::now());
+    loop {
+        let count = end.receive(&mut room)?;
+        match &room[..count] {
+            END => return Ok(()),
+            COST => {
+                let cost = Usage::now().since(before);
+                end.send(format!("{} {}", cost.cpu_ns, cost.switches).as_bytes())?;
+                before = Usage::now();
+            }
+            key => {
+                table.answer(key, &mut answer);
+                end.send(&answer)?;
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Which functions there are, and what their arguments mean, has a version.
+
+use crate::code::Code;
+use crate::failure::{Failure, guard};
+
+/// Another one: programs have to be compiled anew, and perhaps changed.
+pub const FOREBAY_ABI_MAJOR: u32 = 1;
+
+/// A higher one: something was added.
+pub const FOREBAY_ABI_MINOR: u32 = 0;
+
+/// The version of the library that is loaded: major × 65536 + minor.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_abi_version() -> u32 {
+    FOREBAY_ABI_MAJOR << 16 | FOREBAY_ABI_MINOR
+}
+
+/// Can a program work with the library that is loaded? It passes `FOREBAY_ABI_MAJOR` and
+/// `FOREBAY_ABI_MINOR` of the header with which it was compiled.
+///
+/// `FOREBAY_CODE_VERSION`, if not.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_abi_check(major: u32, minor: u32) -> Code {
+    guard(|| {
+        if major == FOREBAY_ABI_MAJOR && (0..=FOREBAY_ABI_MINOR).contains(&minor) {
+            return Ok(Code::Ok);
+        }
+        let message = format!(
+            "the program wants version {major}.{minor} of the ABI, the library has \
+             {FOREBAY_ABI_MAJOR}.{FOREBAY_ABI_MINOR}"
+        );
+        Err(Failure::new(Code::Version, message))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOREBAY_ABI_MAJOR, FOREBAY_ABI_MINOR, forebay_abi_check};
+    use crate::code::Code;
+
+    #[test]
+    fn older_programs_of_one_major_version_fit() {
+        let (major, minor) = (FOREBAY_ABI_MAJOR, FOREBAY_ABI_MINOR);
+        let cases = [
+            (major, 0, Code::Ok),
+            (major, minor, Code::Ok),
+            (major, minor + 1, Code::Version),
+            (major + 1, 0, Code::Version),
+            (major - 1, minor, Code::Version),
+        ];
+        for (major, minor, code) in cases {
+            assert_eq!(forebay_abi_check(major, minor), code, "{major}.{minor}");
+        }
+    }
+}

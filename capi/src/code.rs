@@ -1,0 +1,168 @@
+//! What a function answers, and whose matter it is.
+
+use std::ffi::{CStr, c_char};
+
+/// What a function answers: 0 and above, it was done; below 0, it was not, and nothing has changed.
+/// The numbers stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Code {
+    /// Done; yes.
+    Ok = 0,
+    /// There is nothing: no such key, or no further entry.
+    Absent = 1,
+    /// What is there is not what was expected; nothing was changed.
+    Differs = 2,
+
+    /// A pointer is null that must not be.
+    Null = -1,
+    /// An argument breaks a rule.
+    Argument = -2,
+    /// Program and library do not fit together.
+    Version = -3,
+    /// The key is longer than any can be.
+    KeyTooLong = -4,
+    /// The value is longer than any can be.
+    ValueTooLong = -5,
+    /// No map can have this name.
+    Name = -6,
+    /// There is no map of this name.
+    NoMap = -7,
+    /// The memory for the answer is too small.
+    Buffer = -8,
+    /// The member has all its leases in use.
+    Leases = -9,
+    /// The member is the parent's of this process, which was forked off.
+    Forked = -10,
+
+    /// There is no memory left for the map.
+    Full = -20,
+    /// There are as many maps as there can be.
+    MapsFull = -21,
+    /// There are as many members as there can be.
+    MembersFull = -22,
+    /// The region holds what can not be.
+    Damaged = -23,
+    /// What is under the path is no region that this library can use.
+    Unusable = -24,
+
+    /// Another process kept a lock for the whole time.
+    Busy = -30,
+    /// The region has other sizes, and others take part in it.
+    InUse = -31,
+
+    /// The operating system refused.
+    System = -40,
+    /// The file system has no room.
+    NoSpace = -41,
+    /// File or directory belong to, or can be written by, somebody else.
+    Permission = -42,
+
+    /// The library has a bug.
+    Library = -50,
+}
+
+/// Whose matter it is that something was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Side {
+    /// Nobody's: it was done.
+    None = 0,
+    /// The calling program's: called like this, it will fail again.
+    Caller = 1,
+    /// The region's: its sizes, or what lies in it.
+    Region = 2,
+    /// Another process's: trying again helps when it goes on.
+    Others = 3,
+    /// The operating system's.
+    System = 4,
+    /// This library's: please report it.
+    Library = 5,
+}
+
+/// Every code, with its side and its text.
+const TABLE: &[(Code, Side, &CStr)] = &[
+    (Code::Ok, Side::None, c"done"),
+    (Code::Absent, Side::None, c"there is nothing: no such key, or no further entry"),
+    (Code::Differs, Side::None, c"what is there is not what was expected; nothing was changed"),
+    (Code::Null, Side::Caller, c"caller: a pointer is null that must not be"),
+    (Code::Argument, Side::Caller, c"caller: an argument breaks a rule"),
+    (Code::Version, Side::Caller, c"caller: program and library do not fit together"),
+    (Code::KeyTooLong, Side::Caller, c"caller: the key is longer than any can be"),
+    (Code::ValueTooLong, Side::Caller, c"caller: the value is longer than any can be"),
+    (Code::Name, Side::Caller, c"caller: no map can have this name"),
+    (Code::NoMap, Side::Caller, c"caller: there is no map of this name"),
+    (Code::Buffer, Side::Caller, c"caller: the memory for the answer is too small"),
+    (Code::Leases, Side::Caller, c"caller: the member holds too much; release an entry or cursor"),
+    (
+        Code::Forked,
+        Side::Caller,
+        c"caller: the member is the parent's of this process, which has to join itself",
+    ),
+    (Code::Full, Side::Region, c"region: there is no memory left for the map"),
+    (Code::MapsFull, Side::Region, c"region: there are as many maps as there can be"),
+    (Code::MembersFull, Side::Region, c"region: there are as many members as there can be"),
+    (Code::Damaged, Side::Region, c"region: it holds what can not be; do not use it any more"),
+    (Code::Unusable, Side::Region, c"region: what is there cannot be used by this library"),
+    (
+        Code::Busy,
+        Side::Others,
+        c"another process: it kept a lock for the whole time; is it stopped? try again",
+    ),
+    (
+        Code::InUse,
+        Side::Others,
+        c"another process: it takes part in the region, which has other sizes; attach to it",
+    ),
+    (Code::System, Side::System, c"system: it refused"),
+    (Code::NoSpace, Side::System, c"system: the file system has no room for the region"),
+    (Code::Permission, Side::System, c"system: file or directory are not the caller's alone"),
+    (Code::Library, Side::Library, c"library: a bug; the member is not to be used any more"),
+];
+
+fn row(code: i32) -> Option<&'static (Code, Side, &'static CStr)> {
+    TABLE.iter().find(|(other, ..)| *other as i32 == code)
+}
+
+/// What a code means, and on which side the cause is. Never null; the text is the library's and
+/// stays. Details of one failure, as its path, are in `forebay_last_message`.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_code_text(code: i32) -> *const c_char {
+    let text = row(code).map_or(c"caller: no code of this library", |(_, _, text)| text);
+    text.as_ptr()
+}
+
+/// On which side the cause is; `FOREBAY_SIDE_CALLER` for what is no code.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_code_side(code: i32) -> Side {
+    row(code).map_or(Side::Caller, |(_, side, _)| *side)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, Side, TABLE};
+
+    #[test]
+    fn every_code_says_its_side() {
+        for (code, side, text) in TABLE {
+            let begins = match side {
+                Side::None => None,
+                Side::Caller => Some("caller: "),
+                Side::Region => Some("region: "),
+                Side::Others => Some("another process: "),
+                Side::System => Some("system: "),
+                Side::Library => Some("library: "),
+            };
+            let text = text.to_str().unwrap();
+            assert!(begins.is_none_or(|begins| text.starts_with(begins)), "{code:?}: {text}");
+            assert_eq!(*code as i32 >= 0, *side == Side::None, "{code:?}");
+        }
+        let source = include_str!("code.rs");
+        let declared = source.lines().take_while(|line| !line.contains("enum Side"));
+        let declared = declared.filter(|line| line.contains(" = ") && line.ends_with(','));
+        assert_eq!(declared.count(), TABLE.len(), "a code has no text");
+        let number_of =
+            |code: &Code| TABLE.iter().filter(|row| row.0 as i32 == *code as i32).count();
+        assert!(TABLE.iter().all(|(code, ..)| number_of(code) == 1), "a code is there twice");
+    }
+}

@@ -1,0 +1,206 @@
+//! Cursors: places in a map that survive every change.
+
+use std::mem::MaybeUninit;
+
+use forebay_ordmap::MapError;
+
+use crate::bytes::{Bytes, Item};
+use crate::code::Code;
+use crate::entry::Entry;
+use crate::failure::{Failure, guard};
+use crate::handle::{Lent, given, handle, tell};
+use crate::map::Map;
+
+type Inner = forebay_ordmap::Cursor<'static>;
+
+/// Stands at an entry of a map, or nowhere. It holds that entry, so it stays readable whatever
+/// becomes of the map, and the cursor goes on from its key; two of the member's leases are needed
+/// while it moves, one while it stands.
+#[derive(Debug)]
+pub struct Cursor(Lent<Inner>);
+
+/// A cursor that stands nowhere yet. `cursor` is the caller's, until `forebay_cursor_close` or
+/// `forebay_cursor_into_entry`.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_map_cursor(
+    map: Option<&Map>,
+    cursor: Option<&mut MaybeUninit<*mut Cursor>>,
+) -> Code {
+    guard(|| {
+        let lent = &given(map, "map")?.lent;
+        let place = given(cursor, "cursor")?;
+        place.write(handle(Cursor(lent.with(lent.what.cursor()))));
+        Ok(Code::Ok)
+    })
+}
+
+/// Goes to the first entry, and shows it in `item`, which may be null: valid until the cursor moves
+/// or is closed, as with all moves. `FOREBAY_CODE_ABSENT`: there is none, and the cursor stands
+/// nowhere. After a failure it stands where it did.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_cursor_first(
+    cursor: Option<&mut Cursor>,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    moved(cursor, item, |cursor| cursor.first())
+}
+
+/// Goes to the last entry.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_cursor_last(
+    cursor: Option<&mut Cursor>,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    moved(cursor, item, |cursor| cursor.last())
+}
+
+/// Goes to the next entry; from nowhere to the first.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_cursor_next(
+    cursor: Option<&mut Cursor>,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    moved(cursor, item, |cursor| cursor.next())
+}
+
+/// Goes to the entry before; from nowhere to the last.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_cursor_previous(
+    cursor: Option<&mut Cursor>,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    moved(cursor, item, |cursor| cursor.previous())
+}
+
+/// Goes to the first entry whose key is not below this one.
+///
+/// # Safety
+/// - `cursor` is null or a handle that is not closed, and no other thread uses its member: as
+///   everywhere here.
+/// - `key` is as `forebay_bytes` says; it may be the one that the cursor shows. `item` is null or
+///   can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_cursor_at_or_above(
+    cursor: Option<&mut Cursor>,
+    key: Bytes,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    // SAFETY: the contract is the same.
+    unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_above(key)) }
+}
+
+/// Goes to the first entry whose key is above this one.
+///
+/// # Safety
+/// As `forebay_cursor_at_or_above`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_cursor_above(
+    cursor: Option<&mut Cursor>,
+    key: Bytes,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    // SAFETY: the contract is the same.
+    unsafe { sought(cursor, key, item, |cursor, key| cursor.above(key)) }
+}
+
+/// Goes to the last entry whose key is not above this one.
+///
+/// # Safety
+/// As `forebay_cursor_at_or_above`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_cursor_at_or_below(
+    cursor: Option<&mut Cursor>,
+    key: Bytes,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    // SAFETY: the contract is the same.
+    unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_below(key)) }
+}
+
+/// Goes to the last entry whose key is below this one.
+///
+/// # Safety
+/// As `forebay_cursor_at_or_above`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_cursor_below(
+    cursor: Option<&mut Cursor>,
+    key: Bytes,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    // SAFETY: the contract is the same.
+    unsafe { sought(cursor, key, item, |cursor, key| cursor.below(key)) }
+}
+
+/// The entry at which the cursor stands, as it was found; `FOREBAY_CODE_ABSENT`: it stands nowhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_cursor_item(
+    cursor: Option<&Cursor>,
+    item: Option<&mut MaybeUninit<Item>>,
+) -> Code {
+    guard(|| {
+        let entry = given(cursor, "cursor")?.0.what.entry();
+        Ok(shown(entry, item))
+    })
+}
+
+/// Closes the cursor and gives away the entry at which it stands, with its lease: what the cursor
+/// showed stays valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: it stood nowhere. The
+/// cursor is closed in any case, unless it or `entry` is null.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_cursor_into_entry(
+    cursor: Option<Box<Cursor>>,
+    entry: Option<&mut MaybeUninit<*mut Entry>>,
+) -> Code {
+    guard(|| {
+        let cursor = given(cursor, "cursor")?;
+        let Some(place) = entry else {
+            // It stays the caller's.
+            let _ = Box::into_raw(cursor);
+            return Err(Failure::null("entry"));
+        };
+        let Some(entry) = cursor.0.into(Inner::into_entry) else { return Ok(Code::Absent) };
+        place.write(handle(Entry(entry)));
+        Ok(Code::Ok)
+    })
+}
+
+/// Closes a cursor; null is right, too. What it showed must not be read any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_cursor_close(cursor: Option<Box<Cursor>>) -> Code {
+    guard(|| {
+        drop(cursor);
+        Ok(Code::Ok)
+    })
+}
+
+type Shown<'c> = Option<&'c forebay_ordmap::Entry<'static>>;
+
+pub(crate) fn shown(entry: Shown<'_>, item: Option<&mut MaybeUninit<Item>>) -> Code {
+    let Some(entry) = entry else { return Code::Absent };
+    tell(item, Item::of(entry));
+    Code::Ok
+}
+
+fn moved(
+    cursor: Option<&mut Cursor>,
+    item: Option<&mut MaybeUninit<Item>>,
+    go: impl for<'c> FnOnce(&'c mut Inner) -> Result<Shown<'c>, MapError>,
+) -> Code {
+    guard(|| Ok(shown(go(&mut given(cursor, "cursor")?.0.what)?, item)))
+}
+
+/// # Safety
+/// `key` is as [`Bytes::read`] wants it.
+unsafe fn sought(
+    cursor: Option<&mut Cursor>,
+    key: Bytes,
+    item: Option<&mut MaybeUninit<Item>>,
+    go: impl for<'c> FnOnce(&'c mut Inner, &[u8]) -> Result<Shown<'c>, MapError>,
+) -> Code {
+    guard(|| {
+        // SAFETY: the contract is the same. If the cursor shows it, it stays until the cursor has
+        // the entry to which it goes.
+        let key = unsafe { key.read("key")? };
+        Ok(shown(go(&mut given(cursor, "cursor")?.0.what, key)?, item))
+    })
+}

@@ -1,0 +1,232 @@
+//! Members: what a thread joins as.
+
+use std::ffi::{CStr, c_char};
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+use std::time::Duration;
+
+use forebay_ordmap::MapOptions;
+
+use crate::code::Code;
+use crate::failure::{Failure, guard};
+use crate::handle::{Lent, given, handle};
+use crate::map::Map;
+use crate::region::Region;
+use crate::sized::{self, Growing};
+
+/// A thread that takes part in a region. It may be handed to another thread together with all that
+/// comes from it (maps, entries, cursors, ranges), but one thread at a time uses any of them.
+#[derive(Debug)]
+pub struct Member(pub(crate) Rc<forebay_ordmap::Member>);
+
+/// How a map is to be made. Set `struct_bytes` to `sizeof`, and the rest to 0 where the usual is
+/// right.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Options {
+    /// `sizeof(forebay_options)`.
+    pub struct_bytes: usize,
+    /// Bytes that the map may take; then entries that were not used are evicted. 0: as many as the
+    /// region has, and nothing is evicted.
+    pub budget_bytes: u64,
+}
+
+// SAFETY: two numbers of 8 bytes; any numbers are valid.
+unsafe impl Growing for Options {}
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct CheckReport {
+    /// `sizeof(forebay_check_report)`.
+    pub struct_bytes: usize,
+    /// Maps that were looked through.
+    pub maps: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Nodes of their trees.
+    pub nodes: u64,
+    /// Entries that are in no map any more, and wait for leases.
+    pub waiting: u64,
+    /// Chunks of 16 KiB that no map has.
+    pub free_chunks: u64,
+    /// How much is wrong.
+    pub findings: u64,
+}
+
+// SAFETY: seven numbers of 8 bytes; any numbers are valid.
+unsafe impl Growing for CheckReport {}
+
+const _: () = assert!(size_of::<usize>() == 8, "the structs would have padding");
+
+/// Takes part in a region. Each thread joins for itself. `member` is the caller's, until
+/// `forebay_member_leave`.
+///
+/// `FOREBAY_CODE_MEMBERS_FULL`: the living have all places.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_member_join(
+    region: Option<&Region>,
+    member: Option<&mut MaybeUninit<*mut Member>>,
+) -> Code {
+    guard(|| {
+        let Region(region) = given(region, "region")?;
+        let place = given(member, "member")?;
+        place.write(handle(Member(Rc::new(region.join()?))));
+        Ok(Code::Ok)
+    })
+}
+
+/// Leaves; null is right, too. Maps, entries, cursors and ranges that are still open stay usable,
+/// and keep the member's place until the last of them is closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_member_leave(member: Option<Box<Member>>) -> Code {
+    guard(|| {
+        drop(member);
+        Ok(Code::Ok)
+    })
+}
+
+/// How long a change of the member waits for the lock of its map, in milliseconds; then it fails
+/// with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be stopped.
+/// Who is dead is not waited for, and readers wait for nobody.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_member_set_wait_max(member: Option<&Member>, wait_ms_max: i64) -> Code {
+    guard(|| {
+        let Member(member) = given(member, "member")?;
+        let wait_max = u64::try_from(wait_ms_max).ok().map(Duration::from_millis);
+        member.set_wait_max(wait_max);
+        Ok(Code::Ok)
+    })
+}
+
+/// The map of this name, of 1 to 64 bytes of UTF-8; made if there is none. `options` may be null;
+/// those of the one who made it stand. `map` is the caller's, until `forebay_map_close`.
+///
+/// # Safety
+/// - `member` is null or a handle that is not closed, as everywhere below.
+/// - `name` is null or a string with a NUL at its end; `options` is null or has as many bytes as
+///   `struct_bytes` says. Both are only read during the call.
+/// - `map` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_member_map(
+    member: Option<&Member>,
+    name: *const c_char,
+    options: *const Options,
+    map: Option<&mut MaybeUninit<*mut Map>>,
+) -> Code {
+    guard(|| {
+        // SAFETY: the contract is the same.
+        let name = unsafe { name_of(name)? };
+        let options = if options.is_null() {
+            Options::default()
+        } else {
+            // SAFETY: the contract is the same.
+            unsafe { sized::read(options, "options")? }
+        };
+        let budget_bytes = Some(options.budget_bytes).filter(|bytes| *bytes > 0);
+        let options = MapOptions { budget_bytes };
+        let place = given(map, "map")?;
+        let lent =
+            Lent::new(&given(member, "member")?.0, |member| Ok(member.map(name, &options)?))?;
+        place.write(handle(Map::new(lent)));
+        Ok(Code::Ok)
+    })
+}
+
+/// The map of this name, which has to be there: else `FOREBAY_CODE_NO_MAP`. `map` is the caller's,
+/// until `forebay_map_close`.
+///
+/// # Safety
+/// As `forebay_member_map`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_member_existing_map(
+    member: Option<&Member>,
+    name: *const c_char,
+    map: Option<&mut MaybeUninit<*mut Map>>,
+) -> Code {
+    guard(|| {
+        // SAFETY: the contract is the same.
+        let name = unsafe { name_of(name)? };
+        let place = given(map, "map")?;
+        let lent = Lent::new(&given(member, "member")?.0, |member| Ok(member.existing_map(name)?))?;
+        place.write(handle(Map::new(lent)));
+        Ok(Code::Ok)
+    })
+}
+
+/// Copies the name of the map with this number, from 0 on, with a NUL behind it. 65 bytes are
+/// enough for any. `FOREBAY_CODE_ABSENT`: there are not so many maps.
+///
+/// # Safety
+/// `name` is null or has room for `name_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_member_map_name(
+    member: Option<&Member>,
+    number: usize,
+    name: *mut c_char,
+    name_bytes: usize,
+) -> Code {
+    guard(|| {
+        let Member(member) = given(member, "member")?;
+        if name.is_null() {
+            return Err(Failure::null("name"));
+        }
+        let names = member.map_names();
+        let Some(found) = names.get(number) else { return Ok(Code::Absent) };
+        if found.len() >= name_bytes {
+            return Err(Failure::new(Code::Buffer, "there is no room for the name of the map"));
+        }
+        let place = name.cast::<u8>();
+        // SAFETY: there is room for one byte more than the name has (contract, and as was seen).
+        unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), place, found.len()) };
+        // SAFETY: as above.
+        let end = unsafe { place.add(found.len()) };
+        // SAFETY: as above.
+        unsafe { end.write(0) };
+        Ok(Code::Ok)
+    })
+}
+
+/// Looks through all maps of the region, each under its lock: is every node right, is every piece
+/// of memory that is taken named once? What dead writers have left is repaired first. `report` is
+/// written in any case in which the check came to its end.
+///
+/// `FOREBAY_CODE_DAMAGED`: something is wrong; `forebay_last_message` says what was found first.
+///
+/// # Safety
+/// `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_member_check(
+    member: Option<&Member>,
+    report: *mut CheckReport,
+) -> Code {
+    guard(|| {
+        let Member(member) = given(member, "member")?;
+        let found = member.check()?;
+        let answer = CheckReport {
+            struct_bytes: size_of::<CheckReport>(),
+            maps: found.maps,
+            entries: found.entries,
+            nodes: found.nodes,
+            waiting: found.waiting,
+            free_chunks: found.free_chunks,
+            findings: found.findings.len() as u64,
+        };
+        // SAFETY: the contract is the same.
+        unsafe { sized::write(report, &answer, "report")? };
+        let Some(first) = found.findings.first() else { return Ok(Code::Ok) };
+        let message = format!("map {:?}: {} ({:#x})", first.map, first.what, first.at);
+        Err(Failure::new(Code::Damaged, message))
+    })
+}
+
+/// # Safety
+/// `name` is null or a string with a NUL at its end, which lives as long as the result.
+unsafe fn name_of<'a>(name: *const c_char) -> Result<&'a str, Failure> {
+    if name.is_null() {
+        return Err(Failure::null("name"));
+    }
+    // SAFETY: it is not null, and ends with a NUL (contract).
+    let name = unsafe { CStr::from_ptr(name) };
+    name.to_str().map_err(|_| Failure::new(Code::Name, "the name of a map is not UTF-8"))
+}

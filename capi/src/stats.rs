@@ -1,0 +1,60 @@
+//! What a map holds and takes.
+
+use crate::code::Code;
+use crate::failure::guard;
+use crate::handle::given;
+use crate::map::Map;
+use crate::sized::{self, Growing};
+
+/// What a map holds and takes. A glance: others change it meanwhile.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Stats {
+    /// `sizeof(forebay_stats)`.
+    pub struct_bytes: usize,
+    /// Entries.
+    pub len: u64,
+    /// Bytes of entries and nodes, with what waits for leases.
+    pub used_bytes: u64,
+    /// Bytes of the region that belong to the map.
+    pub owned_bytes: u64,
+    /// What `used_bytes` may be at most; 0: no limit but the region.
+    pub budget_bytes: u64,
+    /// Entries that wait until no lease can hold them.
+    pub waiting_count: u64,
+    /// Entries that were evicted.
+    pub evicted_count: u64,
+    /// Changes since the map was made.
+    pub change_count: u64,
+    /// How often a change of a dead process was finished or undone.
+    pub repair_count: u64,
+}
+
+// SAFETY: nine numbers of 8 bytes; any numbers are valid.
+unsafe impl Growing for Stats {}
+
+/// What the map holds and takes.
+///
+/// # Safety
+/// - `map` is null or a handle that is not closed, and no other thread uses its member.
+/// - `stats` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats) -> Code {
+    guard(|| {
+        let found = given(map, "map")?.lent.what.stats();
+        let answer = Stats {
+            struct_bytes: size_of::<Stats>(),
+            len: found.len,
+            used_bytes: found.used_bytes,
+            owned_bytes: found.owned_bytes,
+            budget_bytes: found.budget_bytes,
+            waiting_count: found.waiting_count,
+            evicted_count: found.evicted_count,
+            change_count: found.change_count,
+            repair_count: found.repair_count,
+        };
+        // SAFETY: the contract is the same.
+        unsafe { sized::write(stats, &answer, "stats")? };
+        Ok(Code::Ok)
+    })
+}

@@ -1,0 +1,54 @@
+//! Programs and libraries of different versions.
+
+use forebay_capi::*;
+
+use crate::scene::{Scene, answered, by, last_message};
+
+#[test]
+fn structs_of_older_and_newer_programs_are_understood() {
+    let scene = Scene::open(1);
+    scene.put("key", "value");
+    // An older program knows two fields of the answer, a newer one eleven words.
+    for (known, expected) in [(16, [16, 1, 9]), (88, [88, 1, scene.stats().used_bytes])] {
+        let mut words = [9_u64; 11];
+        words[0] = known;
+        // SAFETY: there is room for what the first word says.
+        let code = unsafe { forebay_map_stats(by(scene.map), words.as_mut_ptr().cast()) };
+        assert_eq!(code, Code::Ok);
+        assert_eq!(words[..3], expected, "{known} bytes");
+        assert_eq!(words[9..], if known == 88 { [0, 0] } else { [9, 9] }, "{known} bytes");
+    }
+}
+
+#[test]
+fn what_only_a_later_version_knows_is_refused() {
+    let scene = Scene::open(1);
+    let path = scene.path();
+    let open = |words: &[u64]| {
+        // SAFETY: the string is there, and as many bytes as the first word says.
+        answered(|place| unsafe {
+            forebay_region_open(path.as_ptr(), words.as_ptr().cast(), place)
+        })
+        .map(|_| ())
+    };
+    assert_eq!(open(&[40, 4 << 20, 0, 0, 7]), Err(Code::Version));
+    assert_eq!(last_message(), "config: the caller asks for what only a later version knows");
+    assert_eq!(open(&[32, 4 << 20, 0, 7 << 32]), Err(Code::Version));
+    assert_eq!(open(&[1 << 40]), Err(Code::Argument));
+    assert_eq!(open(&[8]), Err(Code::Argument));
+    assert!(last_message().contains("bytes at least"), "{}", last_message());
+    assert_eq!(open(&[32, 4 << 20, 1 << 31, 0]), Err(Code::Argument));
+}
+
+#[test]
+fn a_check_of_what_is_sound_counts_it() {
+    let scene = Scene::open(1);
+    (0..100).for_each(|key| scene.put(&key.to_string(), "value"));
+    let struct_bytes = size_of::<CheckReport>();
+    let mut report = CheckReport { struct_bytes, ..CheckReport::default() };
+    // SAFETY: there is room for the struct.
+    assert_eq!(unsafe { forebay_member_check(by(scene.member), &raw mut report) }, Code::Ok);
+    assert_eq!((report.maps, report.entries, report.findings), (1, 100, 0));
+    assert!(report.nodes > 1 && report.free_chunks > 0, "{report:?}");
+    assert_eq!(answered(|swept| forebay_region_sweep(by(scene.region), swept)), Ok(0));
+}

@@ -1,0 +1,11 @@
+//! The functions as C calls them: what is refused, who owns what, and forks.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of one contract stand together")]
+
+mod forks;
+mod growth;
+mod lifetimes;
+mod nulls;
+mod scene;
+mod values;

@@ -1,0 +1,130 @@
+//! A map behind handles, and what is asked of it.
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+use std::ptr::null;
+
+use forebay_capi::*;
+use tempfile::TempDir;
+
+/// A region with a member and a map.
+pub(crate) struct Scene {
+    dir: TempDir,
+    pub(crate) region: *mut Region,
+    pub(crate) member: *mut Member,
+    pub(crate) map: *mut Map,
+}
+
+/// Room for an answer.
+pub(crate) type Place<'p, T> = Option<&'p mut MaybeUninit<T>>;
+
+/// What a call answers, which is there if the code says so.
+pub(crate) fn answered<T>(ask: impl FnOnce(Place<'_, T>) -> Code) -> Result<T, Code> {
+    let mut answer = MaybeUninit::uninit();
+    match ask(Some(&mut answer)) {
+        // SAFETY: the answer is there, as every function says for this code.
+        Code::Ok => Ok(unsafe { answer.assume_init() }),
+        code => Err(code),
+    }
+}
+
+pub(crate) fn bytes(bytes: &[u8]) -> Bytes {
+    Bytes { data: bytes.as_ptr(), len: bytes.len() }
+}
+
+/// What a call shows, while it is valid.
+pub(crate) fn text(shown: Bytes) -> String {
+    // SAFETY: the tests read it as long as they hold what shows it.
+    let shown = unsafe { std::slice::from_raw_parts(shown.data, shown.len) };
+    String::from_utf8_lossy(shown).into_owned()
+}
+
+pub(crate) fn last_message() -> String {
+    // SAFETY: it is never null, and nothing fails meanwhile.
+    unsafe { CStr::from_ptr(forebay_last_message()) }.to_string_lossy().into_owned()
+}
+
+/// A handle as a function takes it.
+pub(crate) fn by<'a, T>(handle: *mut T) -> Option<&'a T> {
+    // SAFETY: handles of these tests are null or not closed.
+    unsafe { handle.as_ref() }
+}
+
+pub(crate) fn by_mut<'a, T>(handle: *mut T) -> Option<&'a mut T> {
+    // SAFETY: as above; and one at a time.
+    unsafe { handle.as_mut() }
+}
+
+pub(crate) fn closing<T>(handle: *mut T) -> Option<Box<T>> {
+    // SAFETY: the handles come from `Box`, and the tests close them once.
+    Some(unsafe { Box::from_raw(handle) })
+}
+
+pub(crate) fn config(members_max: u32) -> Config {
+    let struct_bytes = size_of::<Config>();
+    Config { struct_bytes, bytes: 4 << 20, maps_max: 4, members_max, ..Config::default() }
+}
+
+impl Scene {
+    pub(crate) fn open(members_max: u32) -> Scene {
+        let dir = tempfile::tempdir().unwrap();
+        let path = CString::new(path_in(&dir).to_str().unwrap()).unwrap();
+        let config = config(members_max);
+        // SAFETY: string and struct are there.
+        let open =
+            |place: Place<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
+        let region = answered(open).unwrap();
+        let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+        // SAFETY: the string is there.
+        let map = |place: Place<'_, _>| unsafe {
+            forebay_member_map(by(member), c"map".as_ptr(), null(), place)
+        };
+        Scene { dir, region, member, map: answered(map).unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> CString {
+        CString::new(path_in(&self.dir).to_str().unwrap()).unwrap()
+    }
+
+    pub(crate) fn put(&self, key: &str, value: &str) {
+        let (key, value) = (bytes(key.as_bytes()), bytes(value.as_bytes()));
+        // SAFETY: the bytes are there.
+        assert_eq!(unsafe { forebay_map_put(by(self.map), key, value, None) }, Code::Ok);
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Result<*mut Entry, Code> {
+        let key = bytes(key.as_bytes());
+        // SAFETY: the bytes are there.
+        answered(|place| unsafe { forebay_map_get(by(self.map), key, place, None) })
+    }
+
+    pub(crate) fn cursor(&self) -> *mut Cursor {
+        answered(|place| forebay_map_cursor(by(self.map), place)).unwrap()
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats { struct_bytes: size_of::<Stats>(), ..Stats::default() };
+        // SAFETY: there is room for the struct.
+        assert_eq!(unsafe { forebay_map_stats(by(self.map), &raw mut stats) }, Code::Ok);
+        stats
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        forebay_map_close(take(&mut self.map));
+        forebay_member_leave(take(&mut self.member));
+        forebay_region_close(take(&mut self.region));
+    }
+}
+
+/// The handle, to be closed; afterwards it is null.
+pub(crate) fn take<T>(handle: &mut *mut T) -> Option<Box<T>> {
+    let taken = std::mem::replace(handle, std::ptr::null_mut());
+    if taken.is_null() { None } else { closing(taken) }
+}
+
+fn path_in(dir: &TempDir) -> PathBuf {
+    dir.path().join("own/region")
+}

@@ -1,0 +1,118 @@
+//! What the examples need: the library, a C compiler, Python.
+
+use std::fmt;
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// In what an example is written, with what runs it.
+#[derive(Clone)]
+pub(crate) enum Language {
+    C(PathBuf),
+    Python(PathBuf),
+}
+
+impl fmt::Debug for Language {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if matches!(self, Language::C(_)) { "C" } else { "Python" })
+    }
+}
+
+impl Language {
+    pub(crate) fn command(&self) -> Command {
+        let mut command = match self {
+            Language::C(program) => Command::new(program),
+            Language::Python(python) => {
+                let mut command = Command::new(python);
+                // Without what the machine has installed, which it would take long to look for.
+                command.args(["-S", "-E"]).arg(crate_dir().join("examples/table.py"));
+                command.env("FOREBAY_LIBRARY", library_dir().join("libforebay_capi.so"));
+                command
+            }
+        };
+        command.env_remove("FOREBAY_CRASH_AT");
+        command
+    }
+}
+
+/// The languages that this machine has.
+pub(crate) fn languages() -> Vec<Language> {
+    static FOUND: OnceLock<Vec<Language>> = OnceLock::new();
+    FOUND.get_or_init(|| c().into_iter().chain(python()).collect()).clone()
+}
+
+/// Each language with each, in both roles.
+pub(crate) fn pairs() -> Vec<(Language, Language)> {
+    let all = languages();
+    let mut pairs = Vec::new();
+    for one in &all {
+        pairs.extend(all.iter().map(|two| (one.clone(), two.clone())));
+    }
+    pairs
+}
+
+/// Is this program there? What is not is said where nobody can overlook it.
+pub(crate) fn has(program: &str) -> bool {
+    let mut command = Command::new(program);
+    let is_there = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if is_there.is_err() {
+        // Not by `eprintln!`, which the test runner keeps to itself.
+        let _ = writeln!(stderr(), "NOT TESTED: {program} is not there");
+    }
+    is_there.is_ok()
+}
+
+pub(crate) fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where cargo puts the libraries that it builds for tests.
+pub(crate) fn library_dir() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().to_owned()
+}
+
+fn c() -> Option<Language> {
+    let libraries = library_dir();
+    let run_path = format!("-Wl,-rpath,{}", libraries.display());
+    let arguments = ["-L".as_ref(), libraries.as_os_str(), "-lforebay_capi".as_ref()];
+    compile("table", &table_c(), |cc| cc.args(arguments).arg(run_path)).map(Language::C)
+}
+
+/// The interpreter itself: `python3` may be a script that looks for it each time.
+fn python() -> Option<Language> {
+    if !has("python3") {
+        return None;
+    }
+    let mut asked = Command::new("python3");
+    let said = asked.args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+    let path = String::from_utf8(said.stdout).unwrap();
+    Some(Language::Python(PathBuf::from(path.trim_end())))
+}
+
+pub(crate) fn table_c() -> PathBuf {
+    crate_dir().join("examples/table.c")
+}
+
+/// Compiles a program in C; every process of tests its own, so that none runs what is half-written.
+pub(crate) fn compile(
+    name: &str,
+    source: &Path,
+    link: impl FnOnce(&mut Command) -> &mut Command,
+) -> Option<PathBuf> {
+    if !has("cc") {
+        return None;
+    }
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let made = dir.join(format!("{name}.{}", std::process::id()));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1", "-I"]);
+    cc.arg(crate_dir().join("include")).arg("-o").arg(&made);
+    cc.args(["-x", "c"]).arg(source).args(["-x", "none"]);
+    let said = link(&mut cc).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let program = dir.join(name);
+    std::fs::rename(made, &program).unwrap();
+    Some(program)
+}

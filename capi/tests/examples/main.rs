@@ -1,0 +1,24 @@
+//! The examples in C and Python share a map, each in processes of its own. Where there is no C
+//! compiler or no Python, its part is left out, and the output says so.
+//!
+//! `FOREBAY_KILLS=1000` for a longer run, `FOREBAY_SEED` for the same one.
+
+#![cfg(not(tsan))] // It sees nothing between processes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod build;
+mod kills;
+mod page;
+#[path = "../../../shm/tests/kill/process.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod process;
+mod program;
+mod races;
+#[path = "../../../sync/tests/rng/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod rng;
+#[path = "../abi/scene.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod scene;
+mod sharing;
+mod stopped;

@@ -1,0 +1,130 @@
+//! One writes, the other reads.
+
+use std::process::Command;
+
+use crate::build::{compile, crate_dir, has, languages, library_dir, pairs, table_c};
+use crate::program::{Program, run};
+
+#[test]
+fn what_one_language_writes_the_other_reads() {
+    for (writer, reader) in pairs() {
+        let case = format!("{writer:?} writes, {reader:?} reads");
+        let dir = tempfile::tempdir().unwrap();
+        let region = &dir.path().join("own/region");
+        for (key, value) in [("lyon", "Rhone"), ("london", "Thames"), ("paris", "Seine")] {
+            assert!(run(&writer, region, &["put", key, value]).0, "{case}");
+        }
+        let cases: &[(&[&str], bool, &str)] = &[
+            (&["get", "lyon"], true, "lyon = Rhone\n"),
+            (&["get", "rome"], false, "absent\n"),
+            (&["list"], true, "london = Thames\nlyon = Rhone\nparis = Seine\n"),
+            (&["list", "lo"], true, "london = Thames\n"),
+            (&["back", "l"], true, "lyon = Rhone\nlondon = Thames\n"),
+            (&["list", "x"], true, ""),
+        ];
+        for (arguments, is_found, said) in cases {
+            let expected = (*is_found, (*said).to_owned());
+            assert_eq!(run(&reader, region, arguments), expected, "{case}: {arguments:?}");
+        }
+        assert!(run(&writer, region, &["put", "lyon", ""]).0, "{case}");
+        assert_eq!(run(&reader, region, &["get", "lyon"]), (true, "lyon =\n".to_owned()), "{case}");
+        assert!(run(&reader, region, &["remove", "lyon"]).0, "{case}");
+        assert!(!run(&writer, region, &["remove", "lyon"]).0, "{case}");
+        let (_, said) = run(&reader, region, &["check"]);
+        assert_eq!(said, "sound: 1 maps, 2 entries, 0 dead swept\n", "{case}");
+        let (_, said) = run(&writer, region, &["stats"]);
+        assert!(said.starts_with("len 2, "), "{case}: {said}");
+    }
+}
+
+#[test]
+fn a_cursor_goes_on_over_the_changes_of_another_process() {
+    for (walker, changer) in pairs() {
+        let case = format!("{walker:?} walks, {changer:?} changes");
+        let dir = tempfile::tempdir().unwrap();
+        let region = &dir.path().join("own/region");
+        let change = |arguments: &[&str]| assert!(run(&changer, region, arguments).0, "{case}");
+        for key in ["a", "b", "c", "d"] {
+            change(&["put", key, "first"]);
+        }
+        let mut walk = Program::start(&walker, region, &["walk"]);
+        let mut asks = |asked: &str, said: &str| {
+            assert_eq!(walk.ask(asked), said, "{case}: {asked}");
+        };
+        asks("item", "nowhere");
+        asks("next", "a = first");
+        asks("next", "b = first");
+        change(&["put", "b", "second"]);
+        asks("item", "b = first");
+        change(&["remove", "b"]);
+        asks("item", "b = first");
+        change(&["put", "bb", "between"]);
+        asks("next", "bb = between");
+        asks("next", "c = first");
+        change(&["remove", "c"]);
+        change(&["put", "b", "third"]);
+        asks("previous", "bb = between");
+        asks("previous", "b = third");
+        asks("next", "bb = between");
+        asks("next", "d = first");
+        asks("next", "nowhere");
+        asks("previous", "d = first");
+        drop(walk);
+        let (_, said) = run(&changer, region, &["check"]);
+        assert_eq!(said, "sound: 1 maps, 4 entries, 1 dead swept\n", "{case}");
+    }
+}
+
+#[test]
+fn a_program_that_fails_says_on_which_side_the_cause_is() {
+    for language in languages() {
+        let dir = tempfile::tempdir().unwrap();
+        let region = dir.path().join("own/region");
+        let of = |key: &str| language.command().arg(&region).args(["put", key, ""]).output();
+        let said = of(&"x".repeat(9000)).unwrap();
+        assert_eq!(said.status.code(), Some(2), "{language:?}");
+        let said = String::from_utf8_lossy(&said.stderr);
+        let expected = "caller: the key is longer than any can be: keys have at most 8192 bytes";
+        assert_eq!(said.trim_end(), expected, "{language:?}");
+        std::fs::remove_file(&region).unwrap();
+        std::fs::create_dir(&region).unwrap();
+        let said = of("key").unwrap();
+        let said = String::from_utf8_lossy(&said.stderr);
+        assert!(said.starts_with("caller: an argument breaks a rule: "), "{language:?}: {said}");
+        assert!(said.trim_end().ends_with("is not a plain file"), "{language:?}: {said}");
+    }
+}
+
+#[test]
+fn the_static_library_is_whole() {
+    let archive = library_dir().join("libforebay_capi.a");
+    let system = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
+    let Some(program) = compile("table-static", &table_c(), |cc| cc.arg(archive).args(system))
+    else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let put = Command::new(program).arg(dir.path().join("own/region")).args(["fill", "3"]).output();
+    assert_eq!(String::from_utf8_lossy(&put.unwrap().stdout), "0\n1\n2\n");
+}
+
+#[test]
+fn the_header_is_one_of_other_languages_too() {
+    let header = crate_dir().join("include/forebay_ordmap.h");
+    let compilers: [(&str, &[&str]); 4] = [
+        ("cc", &["-x", "c", "-std=c99"]),
+        ("cc", &["-x", "c", "-std=c2x"]),
+        ("c++", &["-x", "c++", "-std=c++11"]),
+        ("c++", &["-x", "c++", "-std=c++20"]),
+    ];
+    for (compiler, arguments) in compilers {
+        if !has(compiler) {
+            continue;
+        }
+        let mut command = Command::new(compiler);
+        command.args(["-fsyntax-only", "-Wall", "-Wextra", "-Werror"]).args(arguments);
+        let said = command.arg(&header).output().unwrap();
+        let errors = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{compiler} {arguments:?}: {errors}");
+    }
+}

@@ -1,0 +1,53 @@
+//! A writer that is stopped while it has the lock of its map.
+
+use forebay_capi::*;
+use rustix::process::Signal;
+
+use crate::build::languages;
+use crate::process::{PATIENCE, now};
+use crate::program::Program;
+use crate::scene::{Place, answered, by, bytes, closing, last_message};
+
+#[test]
+fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
+    let Some(writer) = languages().first().cloned() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("own/region");
+    let mut writer = Program::start(&writer, &path, &["fill"]);
+    writer.hear().unwrap();
+    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the strings are there.
+    let attach = |place: Place<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
+    let region = answered(attach).unwrap();
+    let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+    // SAFETY: as above.
+    let open = |place: Place<'_, _>| unsafe {
+        forebay_member_existing_map(by(member), c"table".as_ptr(), place)
+    };
+    let map = answered(open).unwrap();
+    assert_eq!(forebay_member_set_wait_max(by(member), 20), Code::Ok);
+    // SAFETY: the bytes are there.
+    let put = || unsafe { forebay_map_put(by(map), bytes(b"ours"), bytes(b""), None) };
+    let deadline = now() + PATIENCE;
+    loop {
+        writer.signal(Signal::STOP);
+        match put() {
+            Code::Busy => break,
+            code => assert_eq!(code, Code::Ok),
+        }
+        assert!(now() < deadline, "it was never stopped with the lock");
+        writer.signal(Signal::CONT);
+        writer.hear().unwrap();
+    }
+    assert_eq!(last_message(), "another owner of the map's lock did not end in time");
+    assert_eq!(forebay_code_side(Code::Busy as i32), Side::Others);
+    // Readers go on.
+    // SAFETY: the bytes are there.
+    let read = unsafe { forebay_map_contains(by(map), bytes(b"row 00000000")) };
+    assert_eq!(read, Code::Ok);
+    writer.kill();
+    assert_eq!(put(), Code::Ok, "who is dead is not waited for");
+    forebay_map_close(closing(map));
+    forebay_member_leave(closing(member));
+    forebay_region_close(closing(region));
+}

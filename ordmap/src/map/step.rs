@@ -1,0 +1,169 @@
+//! Steps along the order of keys, for all that goes over entries.
+//!
+//! Who knows a place goes on from it by nodes, as long as nothing was published since, or those on
+//! its way are still the ones of the tree; else it looks for the key next to its own. So a change
+//! elsewhere in the map costs a look at the way, and no search.
+
+use std::cmp::Ordering;
+
+use super::entry::NotHeld;
+use super::reader::Reader;
+use crate::error::MapError;
+use crate::object::{Ref, Stop};
+use crate::tree::{Advanced, Node, Path, Sought, Way};
+
+/// Where something stands in the order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    path: Path,
+    /// When the path was found.
+    epoch: u64,
+    /// The path was current in this turn of the shard.
+    turn: u64,
+}
+
+/// What is done with each entry that is come to.
+pub(super) trait Taker<'m> {
+    /// What it makes of the entry.
+    type Taken;
+
+    /// Takes an entry, or says that it was changed meanwhile. What it makes counts only if the
+    /// place turns out to be the right one.
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, NotHeld>;
+
+    /// The key of what it has taken last.
+    fn key<'a>(&'a self, taken: &'a Self::Taken) -> &'a [u8];
+}
+
+/// The entry beside the place, which has this key; the place moves, half-way if this fails.
+#[inline]
+pub(super) fn step<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    place: &mut Place,
+    key: &[u8],
+    way: Way,
+    taker: &mut T,
+) -> Result<Option<T::Taken>, NotHeld> {
+    reader.while_young(place.epoch, || {
+        let turn = reader.shard.turn();
+        let leaf = reader.tree.leaf_of(&place.path)?;
+        let is_within = reader.tree.advance_within(&leaf, &mut place.path, way);
+        let taken = if is_within {
+            Some(take_at(reader, &leaf, &place.path, way, taker)?)
+        } else {
+            beyond(reader, place, &leaf, way, turn, taker)?
+        };
+        if is_within && !is_known(reader, place, turn) && !reader.tree.is_current(&place.path)? {
+            return Err(Stop::Changed.into());
+        }
+        leaf.settle(Ok(()))?;
+        check_order(key, way, false, taken.as_ref().map(|taken| taker.key(taken)))?;
+        place.turn = turn;
+        Ok(taken)
+    })
+}
+
+/// Was nothing published since the place was found, until now?
+#[inline]
+fn is_known(reader: &Reader<'_>, place: &Place, turn: u64) -> bool {
+    place.turn == turn && reader.shard.is_turn(turn)
+}
+
+/// Goes on into another leaf.
+fn beyond<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    place: &mut Place,
+    leaf: &Node<'m>,
+    way: Way,
+    turn: u64,
+    taker: &mut T,
+) -> Result<Option<T::Taken>, NotHeld> {
+    let before = place.path;
+    let advanced = reader.tree.advance(leaf, &mut place.path, way)?;
+    let is_there = advanced != Advanced::Nowhere;
+    let taken = if is_there { Some(enter_at(reader, &place.path, way, taker)?) } else { None };
+    if !is_known(reader, place, turn) && !reader.tree.is_adjacent(&before, &place.path, advanced)? {
+        return Err(Stop::Changed.into());
+    }
+    Ok(taken)
+}
+
+/// The entry next to a key, and its place.
+pub(super) fn find<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    key: &[u8],
+    way: Way,
+    may_equal: bool,
+    taker: &mut T,
+) -> Result<Option<(T::Taken, Place)>, MapError> {
+    reader.read(|| {
+        let (epoch, turn) = (reader.epoch(), reader.shard.turn());
+        let Some(sought) = reader.tree.seek(key, way, may_equal)? else {
+            return Ok(None);
+        };
+        let Sought { before, path, advanced } = sought;
+        let is_there = advanced != Advanced::Nowhere;
+        let taken = if is_there { Some(enter_at(reader, &path, way, taker)?) } else { None };
+        if !reader.shard.is_turn(turn) && !reader.tree.is_adjacent(&before, &path, advanced)? {
+            return Err(Stop::Changed.into());
+        }
+        check_order(key, way, may_equal, taken.as_ref().map(|taken| taker.key(taken)))?;
+        Ok(taken.map(|taken| (taken, Place { path, epoch, turn })))
+    })
+}
+
+/// The entry at an end of the map, from which everything lies in this way, and its place.
+pub(super) fn find_end<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    way: Way,
+    taker: &mut T,
+) -> Result<Option<(T::Taken, Place)>, MapError> {
+    reader.read(|| {
+        let (epoch, turn) = (reader.epoch(), reader.shard.turn());
+        let Some(path) = reader.tree.descend_to_end(way)? else { return Ok(None) };
+        let taken = enter_at(reader, &path, way, taker)?;
+        if !reader.shard.is_turn(turn) && !reader.tree.is_current(&path)? {
+            return Err(Stop::Changed.into());
+        }
+        Ok(Some((taken, Place { path, epoch, turn })))
+    })
+}
+
+/// Takes the entry where a path ends, in a leaf in which it has moved.
+#[inline]
+fn take_at<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    leaf: &Node<'m>,
+    path: &Path,
+    way: Way,
+    taker: &mut T,
+) -> Result<T::Taken, NotHeld> {
+    let entry = leaf.settle(leaf.slot(path.index()))?;
+    reader.tree.prefetch(leaf, path, way, false);
+    taker.take(reader, entry)
+}
+
+/// The same in a leaf that it has entered.
+fn enter_at<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    path: &Path,
+    way: Way,
+    taker: &mut T,
+) -> Result<T::Taken, NotHeld> {
+    let leaf = reader.tree.leaf_of(path)?;
+    let entry = leaf.settle(leaf.slot(path.index()))?;
+    reader.tree.prefetch(&leaf, path, way, true);
+    taker.take(reader, entry)
+}
+
+/// A slot that names a wrong entry must not send anybody back, who might then go on for ever.
+#[inline]
+fn check_order(from: &[u8], way: Way, may_equal: bool, to: Option<&[u8]>) -> Result<(), Stop> {
+    let Some(to) = to else { return Ok(()) };
+    let is_beyond = match (from.cmp(to), way) {
+        (Ordering::Less, Way::Up) | (Ordering::Greater, Way::Down) => true,
+        (Ordering::Equal, _) => may_equal,
+        _ => false,
+    };
+    if is_beyond { Ok(()) } else { Err(Stop::Damaged("keys are out of order")) }
+}
