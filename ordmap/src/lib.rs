@@ -51,10 +51,11 @@ mod tree;
 pub use error::MapError;
 #[cfg(not(loom))]
 pub use map::{Cursor, Entry, Expected, KeyValue, Map, MapStats, Range, Scan};
+pub use object::KEY_BYTES_MAX;
 #[cfg(not(loom))]
 pub use region::{
-    CheckReport, ConfigError, Finding, MapId, MapOptions, MapsError, Member, OpenError, OrdConfig,
-    OrdRegion,
+    CheckReport, ConfigError, Filled, Finding, MapId, MapOptions, MapsError, Member, OpenError,
+    OrdConfig, OrdRegion,
 };
 
 /// A point between two stores that must be seen in this order after a death: the compiler keeps

@@ -9,7 +9,8 @@ const SEQUENCE_BYTES: usize = 6;
 const SUFFIX_BYTES: usize = 1 + SEQUENCE_BYTES;
 
 /// The longest primary key that is stored: with a tag before it, an entry must fit into a map.
-pub(crate) const KEY_BYTES_MAX: usize = 8192 - SUFFIX_BYTES - TAG_BYTES_MAX - 1;
+pub(crate) const KEY_BYTES_MAX: usize =
+    forebay_ordmap::KEY_BYTES_MAX - SUFFIX_BYTES - TAG_BYTES_MAX - 1;
 
 /// What of a record is in the maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

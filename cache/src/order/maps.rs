@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ const TAGS: &str = "tags";
 /// notice.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
+/// The same for the making of the maps, at the start.
+const JOIN_WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// The order as a process has it.
 pub(crate) struct Order {
     region: OrdRegion,
@@ -40,6 +44,8 @@ pub(crate) struct OrderPart {
     member: Member,
     keys: MapId,
     tags: MapId,
+    /// The last change found a lock that was not to be had.
+    is_busy: Cell<bool>,
 }
 
 /// One of the two maps.
@@ -85,16 +91,19 @@ impl Order {
     /// The directory of the maps is damaged, or somebody who makes a map does not end.
     ///
     /// # Safety
-    /// The participant is one of the region, stays in it until the part is dropped, and has no
-    /// other part.
+    /// - The participant is one of the region, and stays in it until the part is dropped.
+    /// - It has no other part.
     pub(crate) unsafe fn join(&self, participant: &Participant) -> Result<OrderPart, MapsError> {
         // SAFETY: as the contract says; nobody joins the maps by themselves.
         let member = unsafe { self.region.guest(participant) };
+        // There are as many rows as participants.
         let member = member.map_err(|_| MapsError::Damaged)?;
-        member.set_wait_max(Some(WAIT_MAX));
+        // The first ones make them, and the others wait.
+        member.set_wait_max(Some(JOIN_WAIT_MAX));
         let keys = member.map(KEYS, &MapOptions::default())?.id();
         let tags = member.map(TAGS, &MapOptions::default())?.id();
-        Ok(OrderPart { member, keys, tags })
+        member.set_wait_max(Some(WAIT_MAX));
+        Ok(OrderPart { member, keys, tags, is_busy: Cell::new(false) })
     }
 
     /// What the maps hold and take.
@@ -123,11 +132,24 @@ impl OrderPart {
         self.member.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
     }
 
-    /// Is so little room left that records are to leave?
+    /// Is so little room left that records are to leave? Memory that has belonged to entries of some
+    /// size does not serve all others: if nothing else is left, more of it has to be free.
     pub(crate) fn is_short(&self) -> bool {
-        let used_bytes: u64 =
-            [self.keys, self.tags].map(|id| self.member.used_bytes(id)).iter().sum();
-        used_bytes > self.member.config().bytes / 16 * 15
+        let filled = self.member.filled(&[self.keys, self.tags]);
+        let capacity = filled.capacity_bytes;
+        let unowned = capacity.saturating_sub(filled.owned_bytes);
+        let may_be_used =
+            if unowned < capacity / 64 { capacity / 4 * 3 } else { capacity / 16 * 15 };
+        filled.used_bytes > may_be_used
+    }
+
+    /// Who met a lock that a stopped process holds does not wait for it again, until it is free.
+    fn waited<T>(&self, result: Result<T, MapError>) -> Result<T, MapError> {
+        let is_busy = matches!(result, Err(MapError::Busy));
+        if self.is_busy.replace(is_busy) != is_busy {
+            self.member.set_wait_max(Some(if is_busy { Duration::ZERO } else { WAIT_MAX }));
+        }
+        result
     }
 
     /// Enters a record.
@@ -137,13 +159,14 @@ impl OrderPart {
     /// clears.
     pub(crate) fn enter(&self, record: &Ordered<'_>) -> Result<(), MapError> {
         if record.has_key {
-            self.map(Which::Keys)?.insert(&key_entry(record.primary, record.sequence), &[])?;
+            let entry = key_entry(record.primary, record.sequence);
+            self.waited(self.map(Which::Keys)?.insert(&entry, &[]))?;
         }
         if !record.tags.is_empty() {
             let tags = self.map(Which::Tags)?;
             for entry in record.tag_entries() {
                 forebay_shm::crash_point!("order.entering");
-                tags.insert(&entry, &[])?;
+                self.waited(tags.insert(&entry, &[]))?;
             }
         }
         Ok(())
@@ -155,13 +178,14 @@ impl OrderPart {
     /// [`MapError`]; then something may be left.
     pub(crate) fn leave(&self, record: &Ordered<'_>) -> Result<(), MapError> {
         if record.has_key {
-            self.map(Which::Keys)?.remove(&key_entry(record.primary, record.sequence))?;
+            let entry = key_entry(record.primary, record.sequence);
+            self.waited(self.map(Which::Keys)?.remove(&entry))?;
         }
         if !record.tags.is_empty() {
             let tags = self.map(Which::Tags)?;
             for entry in record.tag_entries() {
                 forebay_shm::crash_point!("order.leaving");
-                tags.remove(&entry)?;
+                self.waited(tags.remove(&entry))?;
             }
         }
         Ok(())
@@ -174,7 +198,7 @@ impl OrderPart {
 
     /// Takes one entry out of a map, as it was found there.
     pub(crate) fn remove(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
-        self.map(which)?.remove(entry)
+        self.waited(self.map(which)?.remove(entry))
     }
 
     /// Up to so many entries of a map behind one of them.
@@ -201,6 +225,21 @@ impl OrderPart {
     /// What is wrong with the maps themselves.
     pub(crate) fn check(&self) -> Result<forebay_ordmap::CheckReport, MapError> {
         self.member.check()
+    }
+}
+
+#[cfg(test)]
+impl OrderPart {
+    /// Does something while this part holds the locks of both maps.
+    pub(crate) fn while_locked(&self, run: impl FnOnce()) {
+        let maps = [Which::Keys, Which::Tags].map(|which| self.map(which).expect("a map"));
+        let run = || maps[1].while_locked(run).expect("its lock");
+        maps[0].while_locked(run).expect("its lock");
+    }
+
+    /// Lets both maps name what is not there.
+    pub(crate) fn damage(&self) {
+        [Which::Keys, Which::Tags].map(|which| self.map(which).expect("a map").damage());
     }
 }
 

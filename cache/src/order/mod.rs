@@ -20,7 +20,7 @@
 //!
 //! | who stores | who sweeps |
 //! |---|---|
-//! | its row says the sequence (relaxed) | loads an entry (acquire, in the map) |
+//! | its row says the sequence (release, `order.entering`) | loads an entry (acquire, in the map) |
 //! | entries (release, in the map) | reads all rows (acquire, `order.rows`) |
 //! | the index word, or nothing | looks into the index |
 //! | the row is cleared (release, `order.entered`) | takes exactly that entry out |
@@ -40,6 +40,6 @@ mod walk;
 pub(crate) use entry::{KEY_BYTES_MAX, Ordered, key_entry, split_key_entry, split_tag_entry};
 #[cfg(not(loom))]
 pub(crate) use maps::{Order, OrderPart, Which, areas, config};
-pub(crate) use rows::Entering;
+pub(crate) use rows::{Entering, Left};
 #[cfg(not(loom))]
 pub(crate) use walk::Walk;

@@ -19,8 +19,10 @@ impl<W: Words> Entering<W> {
 
     /// The record of this sequence is going to be entered. By the owner of the row.
     pub(crate) fn begin(&self, row: u32, sequence: u64) {
-        // Relaxed: the map's own release, which comes behind it, lets who finds the entry see this.
-        self.rows.word(row as usize * self.row_words + self.word).store(sequence, Relaxed);
+        // The map's own release, which comes behind it, lets who finds the entry see this.
+        // ORDER: pairs with `order.rows`: who finds this one there sees the word of the one before.
+        let order = release("order.entering");
+        self.rows.word(row as usize * self.row_words + self.word).store(sequence, order);
     }
 
     /// Its word is published, or never will be.
@@ -28,6 +30,11 @@ impl<W: Words> Entering<W> {
         // ORDER: pairs with `order.rows`: who sees that it is over sees the word in the index.
         let order = release("order.entered");
         self.rows.word(row as usize * self.row_words + self.word).store(0, order);
+    }
+
+    /// The owner of the row is dead.
+    pub(crate) fn clear(&self, row: u32) {
+        self.rows.word(row as usize * self.row_words + self.word).store(0, Relaxed);
     }
 
     /// Is somebody about to publish the record of this sequence? Asked about an entry that was
@@ -41,6 +48,40 @@ impl<W: Words> Entering<W> {
     }
 }
 
+/// How often something may have been left in the order that names nothing, and up to which of these
+/// it was swept.
+#[derive(Clone, Debug)]
+pub(crate) struct Left<W> {
+    words: W,
+    left: usize,
+    tidied: usize,
+}
+
+impl<W: Words> Left<W> {
+    pub(crate) fn new(words: W, left: usize, tidied: usize) -> Left<W> {
+        Left { words, left, tidied }
+    }
+
+    /// Something may be left: somebody is to sweep. What stood in a dead one's row is cleared
+    /// before.
+    pub(crate) fn note(&self) {
+        // ORDER: pairs with `order.tidy`: who sweeps for this finds the row cleared.
+        self.words.word(self.left).fetch_add(1, release("order.left"));
+    }
+
+    /// How often, if that was not swept yet.
+    pub(crate) fn due(&self) -> Option<u64> {
+        // ORDER: pairs with `order.left`.
+        let left = self.words.word(self.left).load(acquire("order.tidy"));
+        (left != self.words.word(self.tidied).load(Relaxed)).then_some(left)
+    }
+
+    /// A sweep that began when so much was left is over.
+    pub(crate) fn tidied(&self, left: u64) {
+        self.words.word(self.tidied).store(left, Relaxed);
+    }
+}
+
 #[cfg(all(test, loom))]
 mod loom_tests {
     use std::sync::Arc;
@@ -51,9 +92,10 @@ mod loom_tests {
     use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release};
     use loom::thread;
 
-    use super::Entering;
+    use super::{Entering, Left};
 
-    /// One stores a record, one sweeps: entry and word are flags, as map and index publish them.
+    /// One stores a record, and begins with the next one; one sweeps. Entry and word are flags, as
+    /// map and index publish them.
     fn storing_while_sweeping() {
         let entry = Arc::new(AtomicU64::new(0));
         let word = Arc::new(AtomicU64::new(0));
@@ -65,6 +107,7 @@ mod loom_tests {
                 entry.store(7, Release);
                 word.store(7, Relaxed);
                 entering.end(1);
+                entering.begin(1, 8);
             })
         };
         let is_there = entry.load(Acquire) == 7;
@@ -78,6 +121,34 @@ mod loom_tests {
         let model = "order: a record is stored while somebody sweeps";
         holds(model, storing_while_sweeping);
         breaks("order.entered", model, storing_while_sweeping);
+        breaks("order.entering", model, storing_while_sweeping);
         breaks("order.rows", model, storing_while_sweeping);
+    }
+
+    /// One has died, with its entry made and its row set; one takes its row back, one sweeps.
+    fn taking_back_while_sweeping() {
+        let entering = Entering::new(Arc::new(boxed_words(1)), 1, 0);
+        let left = Left::new(Arc::new(boxed_words(2)), 0, 1);
+        entering.begin(0, 7);
+        let taking_back = {
+            let (entering, left) = (entering.clone(), left.clone());
+            thread::spawn(move || {
+                entering.clear(0);
+                left.note();
+            })
+        };
+        if let Some(seen) = left.due() {
+            assert!(!entering.is_entering(7), "what a dead one left stays for ever");
+            left.tidied(seen);
+        }
+        taking_back.join().unwrap();
+    }
+
+    #[test]
+    fn what_a_dead_one_has_left_is_swept() {
+        let model = "order: a row is taken back while somebody sweeps";
+        holds(model, taking_back_while_sweeping);
+        breaks("order.left", model, taking_back_while_sweeping);
+        breaks("order.tidy", model, taking_back_while_sweeping);
     }
 }

@@ -67,7 +67,8 @@ impl Own {
             let keys = key.into_iter().map(|entry| (Which::Keys, entry));
             for (which, entry) in keys.chain(ordered.tag_entries().map(|tag| (Which::Tags, tag))) {
                 // It may have left since it was seen.
-                if !self.order.contains(which, &entry)? && !self.is_left_over(which, &entry) {
+                if !self.order.contains(which, &entry)? && !self.is_left_over(which, &entry, &mut 0)
+                {
                     let text = entry.escape_ascii();
                     report.faults.push(format!("{which:?}: the index names {text}"));
                 }
@@ -94,7 +95,7 @@ impl Own {
                     report.faults.push(format!("{which:?}: {text} is no entry"));
                 }
                 report.entries += 1;
-                report.left_over += u64::from(self.is_left_over(which, entry));
+                report.left_over += u64::from(self.is_left_over(which, entry, &mut 0));
             }
         }
     }

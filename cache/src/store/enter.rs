@@ -13,8 +13,9 @@ use super::worker::Own;
 use crate::order::{KEY_BYTES_MAX, Ordered};
 use crate::segment::{Kind, Record};
 
-/// How often a record is tried to be entered, with a slice of reclaiming in between.
-const ATTEMPTS_MAX: usize = 16;
+/// How often a record is tried to be entered, with a slice of reclaiming in between. Room is made
+/// in advance: if it is not there now, the next record will find it.
+const ATTEMPTS_MAX: usize = 3;
 
 /// What of a record is in the order, by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +43,7 @@ impl Entered<'_> {
 
     /// The record is published. Its sequence.
     pub(crate) fn stays(mut self) -> u64 {
-        let is_entered = self.ordered.take().is_some();
-        if is_entered {
+        if self.ordered.take().is_some() {
             self.own.shared.entering.end(self.own.part.row());
         }
         self.sequence
@@ -52,9 +52,15 @@ impl Entered<'_> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        if let Some(ordered) = self.ordered.take() {
+        let Some(ordered) = self.ordered.take() else {
+            return;
+        };
+        self.own.shared.entering.end(self.own.part.row());
+        if std::thread::panicking() {
+            // Its word may be published. What is not is swept out.
+            self.own.shared.left.note();
+        } else {
             self.own.leave_order(&ordered);
-            self.own.shared.entering.end(self.own.part.row());
         }
     }
 }
@@ -123,6 +129,10 @@ impl Own {
                     return Ok(entered);
                 }
                 Err(MapError::Full) if self.make_room_in_order() => {}
+                Err(MapError::Damaged { .. }) => {
+                    Events::one(&self.shared.events.order_damaged);
+                    break;
+                }
                 Err(_) => break,
             }
         }
@@ -133,7 +143,7 @@ impl Own {
     /// Takes what named a record out of the order, now that the index does not name it any more.
     pub(crate) fn leave_order(&self, ordered: &Ordered<'_>) {
         if self.order.leave(ordered).is_err() {
-            self.shared.note_left();
+            self.shared.left.note();
         }
     }
 

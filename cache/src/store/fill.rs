@@ -149,7 +149,7 @@ impl Leader {
 
     /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with it takes the known
     /// one's place, if that is still stored; followers hear of it in any case. It keeps its tags,
-    /// if no others are given. Without a known record, the fetch has failed.
+    /// and gets those that are given. Without a known record, the fetch has failed.
     pub fn validated(self, head: &[u8], times: Times, tags: Option<&RecordTags>) {
         let Some(known) = self.known else {
             return;

@@ -40,7 +40,7 @@ impl Own {
             // SAFETY: the segment is draining, and we have the eviction lock.
             match unsafe { shared.segments.record(Place(place)) } {
                 Ok(record) => self.reach().note_orphans(&record),
-                Err(_) => shared.note_left(),
+                Err(_) => shared.left.note(),
             }
         });
         self.demote_orphans();

@@ -196,6 +196,7 @@ impl Own {
                 Orphans::Variants(variants) => {
                     for key in variants.keys() {
                         self.index.remove(&self.pins, &self.key(&key));
+                        left = left.saturating_sub(1);
                     }
                 }
                 Orphans::Ordered(ordered) => {

@@ -17,6 +17,9 @@ use crate::segment::{Kind, Record};
 /// How long a purge waits for another one. They take microseconds.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// Buckets that are looked at before what follows the records in them is taken out, too.
+const BUCKETS_AT_ONCE: usize = 1024;
+
 /// What a purge took out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purged {
@@ -212,14 +215,21 @@ impl Own {
 
     /// Takes out everything that matches, by looking at all records.
     pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
-        let removed = self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
+        let matches = |hit: &Hit<'_>| {
             let record = self.reach().record(hit.at());
             record.is_none_or(|record| {
                 let place = place_of(record.header.kind, record.key());
                 place.is_some_and(|(primary, _)| predicate.matches(primary, record.tags()))
             })
-        });
-        removed as u64
+        };
+        let (count, mut removed) = (self.index.bucket_count(), 0);
+        for first in (0..count).step_by(BUCKETS_AT_ONCE) {
+            let buckets = first..count.min(first + BUCKETS_AT_ONCE);
+            removed += self.index.remove_where(&self.pins, buckets, matches) as u64;
+            // What follows them does not gather.
+            while self.demote_orphans() {}
+        }
+        removed
     }
 }
 

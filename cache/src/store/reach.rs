@@ -161,7 +161,7 @@ impl Records for Reach {
             self.shared.count_dead(hit.at().place(), record.header.record_bytes());
             self.note_orphans(&record);
         } else {
-            self.shared.note_left();
+            self.shared.left.note();
         }
         self.shared.events.taken_out(reason);
     }

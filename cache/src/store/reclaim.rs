@@ -355,7 +355,7 @@ impl Own {
             self.shared.count_dead(place, bytes);
             match self.reach().record(hit.at()) {
                 Some(gone) => self.reach().note_orphans(&gone),
-                None => self.shared.note_left(),
+                None => self.shared.left.note(),
             }
         }
         drop(hit);

@@ -40,13 +40,14 @@ impl Store {
         shared.eviction_lock.abandon(dead);
         shared.purge_lock.abandon(dead);
         shared.order.take_back(dead);
+        shared.entering.clear(row);
         for word in 0..ROW_WORDS {
             shared.rows.word(row as usize * ROW_WORDS + word).store(0, Relaxed);
         }
         // SAFETY: as above.
         unsafe { shared.pins.clear_row(row as usize) };
         // What it had entered and not published.
-        shared.note_left();
+        shared.left.note();
     }
 }
 
@@ -141,6 +142,8 @@ impl Own {
     pub(super) fn drop_damaged(&self, hit: &Hit<'_>) {
         if self.index.take_out(hit) {
             Events::one(&self.shared.events.dropped_damaged);
+            // Key and tags may be what is damaged.
+            self.shared.left.note();
             self.reach().taken_out(hit, Reason::Removed);
         }
     }

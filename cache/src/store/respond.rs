@@ -249,6 +249,7 @@ impl Own {
             let (tags, head) = (record.tags(), record.head());
             let new = Remade { primary, purge_noted, tags, head, body: &body, times };
             if self.replace(&pinned, &new).is_some() {
+                crash_point!("store.unnamed");
                 for hash in oldest {
                     let mut key = Vec::new();
                     variants::write_key_of(&mut key, primary, epoch, hash);
@@ -260,8 +261,9 @@ impl Own {
         false
     }
 
-    /// Stores the known record with another head in its own place, and with other tags if some are
-    /// given. Its sequence then. `noted` is the last purge before the origin was asked: what it
+    /// Stores the known record with another head in its own place, and with more tags if some are
+    /// given. It keeps those that it had: a purge by one of them may be on its way to it, and it has
+    /// the old body. Its sequence then. `noted` is the last purge before the origin was asked: what it
     /// said is not about a newer one, and a soft purge leaves the record where it is.
     pub(crate) fn renew(
         &self,
@@ -277,7 +279,11 @@ impl Own {
         }
         let head = [record.head().get(..head_start).unwrap_or_default(), head].concat();
         let (primary, body) = (key.0, record.body());
-        let tags = tags.map_or(record.tags(), RecordTags::as_bytes);
+        let tags = match tags {
+            Some(tags) => tags.and(record.tags()).ok()?,
+            None => RecordTags::of_record(record.tags()),
+        };
+        let tags = tags.as_bytes();
         let new = Remade { primary, purge_noted: noted, tags, head: &head, body, times };
         self.replace(&pinned, &new)
     }
@@ -315,13 +321,15 @@ impl Own {
         }
         crash_point!("store.replacing");
         let key = self.key(record.key());
-        if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
-            self.reach().keep_orphans_of(record);
+        if !self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
+            drop(entered);
             self.demote_orphans();
-            return Some(entered.stays());
+            return None;
         }
+        let sequence = entered.stays();
+        self.reach().keep_orphans_of(record);
         self.demote_orphans();
-        None
+        Some(sequence)
     }
 
     /// The record of a key, or of one of its variants, and where its head begins.
@@ -339,6 +347,8 @@ impl Own {
         Some((pinned, head_start))
     }
 
+    /// The record of a variant that the base names. What it does not name any more is on its way
+    /// out, or was left by a death: purges do not reach it, so nobody may find it.
     pub(crate) fn find_variant(
         &self,
         primary: &[u8],
@@ -346,8 +356,12 @@ impl Own {
         values: &[u8],
     ) -> Option<PinnedRecord<'_>> {
         let base = BaseBody::decode(base.record().body())?;
+        let hash = self.shared.wide_hash(values);
+        if !base.hashes().contains(&hash) {
+            return None;
+        }
         let mut key = self.scratch.take();
-        variants::write_key(&self.shared, &mut key, primary, base.epoch, values);
+        variants::write_key_of(&mut key, primary, base.epoch, &hash);
         let pinned = self.look(&key);
         self.scratch.replace(key);
         pinned

@@ -12,7 +12,7 @@ use crate::index::{Hit, State};
 use crate::order::Walk;
 use crate::purge::Predicate;
 use crate::segment::{Kind, Record};
-use crate::tags::{Bound, TagExpr, tags_of};
+use crate::tags::{Candidates, TagExpr, tags_of};
 
 /// Records between two reports of progress.
 const REPORT_EVERY: u64 = 256;
@@ -46,7 +46,8 @@ pub struct Weighed {
     pub sample: Vec<Vec<u8>>,
 }
 
-/// A resource as a list shows it: its record, or the variant that came last.
+/// A resource as a list shows it: its record, or of the variants that are selected the one that came
+/// last.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedResource<'a> {
     /// Its primary key.
@@ -87,15 +88,15 @@ impl Selection {
     }
 
     fn walk(&self, after: Option<&[u8]>) -> Walk {
-        match self.tags.as_ref().map(|expr| expr.encoded().bound()) {
-            Some(Bound::Tags(tags)) => Walk::over_tags(tags, &self.within, after),
-            Some(Bound::Nothing) | None => Walk::over_keys(&self.within, after),
+        match self.tags.as_ref().map(|expr| expr.encoded().candidates()) {
+            Some(Candidates::Tagged(tags)) => Walk::over_tags(tags, &self.within, after),
+            Some(Candidates::All) | None => Walk::over_keys(&self.within, after),
         }
     }
 }
 
 impl ListedResource<'_> {
-    /// Its tags.
+    /// The tags of the record that is shown.
     pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
         tags_of(self.tags)
     }
@@ -126,8 +127,8 @@ impl StoreWorker {
         Ok(weighed)
     }
 
-    /// Shows what is selected in the order of keys, behind `after`: at most `limit` resources, and
-    /// at most a few hundred are looked at. Where to go on, if there is more.
+    /// Shows what is selected in the order of keys, behind `after`: at most `limit` resources (one
+    /// at least), and some hundred records are looked at. Where to go on, if there may be more.
     ///
     /// # Errors
     /// The order of keys and tags is damaged.
@@ -140,20 +141,28 @@ impl StoreWorker {
     ) -> Result<Option<Vec<u8>>, OrderDamaged> {
         let mut walk = selection.walk(after);
         let (mut shown, mut looked, mut last) = (0, 0, None);
-        while shown < limit && looked < LOOKED_AT_MAX {
+        while shown < limit.max(1) && looked < LOOKED_AT_MAX {
             let Some(primary) = walk.next(&self.own.order)? else {
                 return Ok(None);
             };
-            shown += usize::from(self.own.show(&primary, selection, see));
-            looked += 1;
+            let Shown { is_shown, looked_at } = self.own.show(&primary, selection, see);
+            shown += usize::from(is_shown);
+            looked += looked_at;
             last = Some(primary);
         }
-        Ok(last.or_else(|| after.map(<[u8]>::to_vec)))
+        Ok(last)
     }
 }
 
-/// Resources that one call of `list` looks at: some hundred microseconds.
+/// Records that one call of `list` looks at, about: some hundred microseconds.
 const LOOKED_AT_MAX: usize = 256;
+
+/// What became of a resource that may be shown.
+struct Shown {
+    is_shown: bool,
+    /// Records that were looked at for it.
+    looked_at: usize,
+}
 
 /// The order of keys and tags cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +204,6 @@ impl Own {
                     // What is not in order is found by looking at everything; what would be marked
                     // goes, too.
                     let removed = self.purge_all_matching(&selection.predicate());
-                    while self.demote_orphans() {}
                     return (walked.records + removed, walked.bytes);
                 }
             }
@@ -239,6 +247,8 @@ impl Own {
         walked: &mut Walked,
         variants: &mut BTreeSet<Vec<u8>>,
     ) {
+        // Of one that moves meanwhile this is asked again.
+        let mut counted = Vec::new();
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
             let Some(record) = self.reach().record(hit.at()) else {
                 return true;
@@ -252,8 +262,11 @@ impl Own {
             if !selection.matches(&record) {
                 return false;
             }
-            walked.records += 1;
-            walked.bytes += bytes_of(&record);
+            if !counted.contains(&record.header.sequence) {
+                counted.push(record.header.sequence);
+                walked.records += 1;
+                walked.bytes += bytes_of(&record);
+            }
             !(is_soft && self.soften_hit(hit))
         });
     }
@@ -273,23 +286,28 @@ impl Own {
         primary: &[u8],
         selection: &Selection,
         see: &mut dyn FnMut(&ListedResource<'_>),
-    ) -> bool {
-        let (mut bytes, mut variants, mut is_selected, mut newest) = (0, 0, false, 0);
-        let mut newest_key = primary.to_vec();
+    ) -> Shown {
+        let (mut bytes, mut variants, mut newest) = (0, 0, 0);
+        let (mut newest_key, mut looked_at) = (primary.to_vec(), 1);
         self.each_record(primary, |_, record| {
+            looked_at += 1;
             bytes += bytes_of(record);
             variants += u32::from(split_variant_key(record.key()).is_some());
-            is_selected |= selection.matches(record);
-            if record.header.sequence > newest {
+            if record.header.sequence > newest && selection.matches(record) {
                 newest = record.header.sequence;
                 newest_key = record.key().to_vec();
             }
         });
-        let Some(found) = is_selected.then(|| self.look(&newest_key)).flatten() else {
-            return false;
+        let Some(found) = (newest > 0).then(|| self.look(&newest_key)).flatten() else {
+            return Shown { is_shown: false, looked_at };
         };
         let record = found.record();
-        let values_bytes = if variants > 0 { values_bytes(record.head()) } else { 0 };
+        if record.header.kind == Kind::Base {
+            // It has variants since.
+            return Shown { is_shown: false, looked_at };
+        }
+        let is_variant = split_variant_key(record.key()).is_some();
+        let values_bytes = if is_variant { values_bytes(record.head()) } else { 0 };
         see(&ListedResource {
             key: primary,
             head: record.head().get(values_bytes..).unwrap_or_default(),
@@ -301,7 +319,7 @@ impl Own {
             variants,
             bytes,
         });
-        true
+        Shown { is_shown: true, looked_at }
     }
 
     /// Shows the live records of a resource, without its base.

@@ -16,7 +16,7 @@ use super::layout::{Plan, ROW_WORDS, kind, row, word};
 use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
-use crate::order::{Entering, Order};
+use crate::order::{Entering, Left, Order};
 use crate::purge::Purges;
 use crate::segment::{Progress, Segments};
 
@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     /// Keys and tags in order.
     pub(crate) order: Order,
     pub(crate) entering: Entering<Area>,
+    /// What may be in the order and names nothing.
+    pub(crate) left: Left<Area>,
     /// What the owner of the eviction lock is at.
     pub(crate) drain: Progress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
@@ -123,6 +125,7 @@ impl Shared {
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
             purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK),
             entering: Entering::new(area(kind::ROWS)?, ROW_WORDS, row::ENTERING),
+            left: Left::new(store.clone(), word::LEFT, word::TIDIED),
             order,
             rows: area(kind::ROWS)?,
             ghosts: area(kind::GHOSTS)?,
@@ -180,11 +183,6 @@ impl Shared {
     /// One word that all who insert write. Its 48 bits last for 9 years at a million a second.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
-    }
-
-    /// Something may be in the order that names nothing: somebody is to sweep it out.
-    pub(crate) fn note_left(&self) {
-        self.store.word(word::LEFT).fetch_add(1, Relaxed);
     }
 
     /// A number that only grows: when a segment was sealed.

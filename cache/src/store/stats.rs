@@ -27,6 +27,7 @@ pub(crate) struct Events {
     pub(crate) repaired: AtomicU64,
     pub(crate) dropped_damaged: AtomicU64,
     pub(crate) order_refused: AtomicU64,
+    pub(crate) order_damaged: AtomicU64,
     pub(crate) order_tidied: AtomicU64,
 }
 
@@ -117,6 +118,8 @@ pub struct Stats {
     /// Responses that were not stored since the order of keys and tags had no room for them, or
     /// could not be changed in time.
     pub order_refused: u64,
+    /// Of these, those that met damage in the order: it does not mend by itself.
+    pub order_damaged: u64,
     /// Entries of the order that named nothing and were swept out.
     pub order_tidied: u64,
     /// Part of `metadata_bytes`: what is set aside for the order of keys and tags.
@@ -273,6 +276,7 @@ impl Store {
             (&mut stats.repaired, &events.repaired),
             (&mut stats.dropped_damaged, &events.dropped_damaged),
             (&mut stats.order_refused, &events.order_refused),
+            (&mut stats.order_damaged, &events.order_damaged),
             (&mut stats.order_tidied, &events.order_tidied),
         ];
         for (stat, counter) in counters {

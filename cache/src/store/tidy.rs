@@ -2,18 +2,19 @@
 //! nothing in the index and is taken out, in slices.
 
 use forebay_ordmap::MapError;
-use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::layout::word;
 use super::stats::Events;
 use super::variants::BaseBody;
 use super::worker::Own;
 use crate::order::{Which, split_key_entry, split_tag_entry};
 use crate::segment::Kind;
 
-/// Entries that one slice looks at: some 50 µs.
+/// Entries that one slice takes from a map, if that does not mean too many lookups.
 const SLICE_ENTRIES: usize = 32;
+
+/// Lookups of one slice, some 50 µs: for an entry of a tag there may be one for each variant.
+const SLICE_LOOKUPS: usize = 64;
 
 /// How far a sweep has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Own {
         let Some(tidying) = self.tidied.take().or_else(|| self.begin_tidying()) else {
             return false;
         };
-        // Who cannot read the maps tries again when something is left the next time.
+        // Who cannot read the maps, or change them, begins anew in another turn.
         let next = self.tidy_from(tidying).unwrap_or_default();
         let goes_on = next.is_some();
         if !goes_on {
@@ -41,16 +42,9 @@ impl Own {
         goes_on
     }
 
-    /// Is something left, and nobody of this process at it but perhaps this thread?
-    pub(super) fn must_tidy(&self) -> bool {
-        let word = |number| self.shared.store.word(number).load(Relaxed);
-        let is_other_at_it = self.shared.is_tidying.load(Relaxed) && self.tidied.borrow().is_none();
-        word(word::LEFT) != word(word::TIDIED) && !is_other_at_it
-    }
-
     fn begin_tidying(&self) -> Option<Tidying> {
-        let begins = self.must_tidy() && !self.shared.is_tidying.swap(true, Relaxed);
-        let left = self.shared.store.word(word::LEFT).load(Relaxed);
+        let left = self.shared.left.due()?;
+        let begins = !self.shared.is_tidying.swap(true, Relaxed);
         begins.then(|| Tidying { left, which: Which::Keys, behind: Vec::new() })
     }
 
@@ -63,18 +57,23 @@ impl Own {
 
     fn tidy_from(&self, tidying: Tidying) -> Result<Option<Tidying>, MapError> {
         let Tidying { left, which, behind } = tidying;
-        let entries = self.order.entries_behind(which, &behind, SLICE_ENTRIES)?;
-        for entry in &entries {
-            if self.is_left_over(which, entry) && self.order.remove(which, entry)? {
+        let mut entries = self.order.entries_behind(which, &behind, SLICE_ENTRIES)?;
+        let mut lookups = 0;
+        for (number, entry) in entries.iter().enumerate() {
+            if self.is_left_over(which, entry, &mut lookups) && self.order.remove(which, entry)? {
                 Events::one(&self.shared.events.order_tidied);
+            }
+            if lookups > SLICE_LOOKUPS {
+                let behind = entries.swap_remove(number);
+                return Ok(Some(Tidying { left, which, behind }));
             }
         }
         let is_through = entries.len() < SLICE_ENTRIES;
-        Ok(match (entries.into_iter().next_back(), which) {
+        Ok(match (entries.pop(), which) {
             (Some(behind), _) if !is_through => Some(Tidying { left, which, behind }),
             (_, Which::Keys) => Some(Tidying { left, which: Which::Tags, behind: Vec::new() }),
             (_, Which::Tags) => {
-                self.shared.store.word(word::TIDIED).store(left, Relaxed);
+                self.shared.left.tidied(left);
                 None
             }
         })
@@ -82,7 +81,8 @@ impl Own {
 
     /// Does an entry name nothing, and never will? The rows are read before the index: see
     /// [`order`](crate::order).
-    pub(super) fn is_left_over(&self, which: Which, entry: &[u8]) -> bool {
+    /// Adds the lookups that it took.
+    pub(super) fn is_left_over(&self, which: Which, entry: &[u8], lookups: &mut usize) -> bool {
         let split = match which {
             Which::Keys => split_key_entry(entry),
             Which::Tags => split_tag_entry(entry),
@@ -94,12 +94,16 @@ impl Own {
             return false;
         }
         let mut variants = Vec::new();
+        *lookups += 1;
         if self.has_sequence(primary, sequence, &mut variants) {
             return false;
         }
         // Only tags have entries of variants.
-        which == Which::Keys
-            || !variants.iter().any(|key| self.has_sequence(key, sequence, &mut Vec::new()))
+        if which == Which::Keys {
+            return true;
+        }
+        *lookups += variants.len();
+        !variants.iter().any(|key| self.has_sequence(key, sequence, &mut Vec::new()))
     }
 
     /// Is the record of a key with this sequence in the index, in whatever state? Adds the keys of

@@ -46,17 +46,19 @@ impl Own {
         if self.demote_orphans() {
             return true;
         }
+        // Before room is made in the order: what is left over may be what fills it.
+        let tidies = self.tidy_slice();
         if !self.is_due.get() && !self.sees_waiting.get() {
-            return self.verify_slice() || self.tidy_slice();
+            return tidies || self.verify_slice();
         }
         match self.reclaim_slice(now) {
             Slice::More => true,
             Slice::Enough => {
                 self.is_due.set(false);
                 self.sees_waiting.set(self.waiting_count() > 0);
-                self.verified.get().is_some() || self.must_tidy()
+                self.verified.get().is_some() || tidies
             }
-            Slice::Busy | Slice::Nothing => self.tidy_slice(),
+            Slice::Busy | Slice::Nothing => tidies,
         }
     }
 }

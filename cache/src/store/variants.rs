@@ -9,7 +9,6 @@
 //! The epoch is new with each base that does not come from another one. So a purge only has to take
 //! out the base: what it named is found by nobody again.
 
-use super::shared::Shared;
 use crate::segment::SEQUENCE_MAX;
 
 const EPOCH_BYTES: usize = 8;
@@ -85,18 +84,7 @@ pub(crate) fn first_body(epoch: u64, hash: [u8; HASH_BYTES]) -> [u8; EPOCH_BYTES
     body
 }
 
-/// Writes the key of the variant with these values into `key`.
-pub(crate) fn write_key(
-    shared: &Shared,
-    key: &mut Vec<u8>,
-    primary: &[u8],
-    epoch: u64,
-    values: &[u8],
-) {
-    write_key_of(key, primary, epoch, &shared.wide_hash(values));
-}
-
-/// The same for a hash that is known.
+/// Writes the key of the variant whose values have this hash into `key`.
 pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: &[u8; HASH_BYTES]) {
     key.clear();
     key.extend_from_slice(primary);

@@ -26,11 +26,11 @@ pub(crate) struct Encoded<'a>(&'a [u8]);
 
 /// Where to look for what an expression matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Bound<'a> {
+pub(crate) enum Candidates<'a> {
     /// It has one of these tags at least.
-    Tags(Vec<&'a [u8]>),
+    Tagged(Vec<&'a [u8]>),
     /// It may have none.
-    Nothing,
+    All,
 }
 
 /// A piece of an expression.
@@ -125,21 +125,21 @@ impl<'a> Encoded<'a> {
     }
 
     /// Where to look for what matches.
-    pub(crate) fn bound(self) -> Bound<'a> {
-        let mut open: Vec<Bound<'a>> = Vec::new();
+    pub(crate) fn candidates(self) -> Candidates<'a> {
+        let mut open: Vec<Candidates<'a>> = Vec::new();
         for piece in self.pieces() {
-            let bound = match piece {
-                Piece::Tag(tag) => Bound::Tags(vec![tag]),
+            let candidates = match piece {
+                Piece::Tag(tag) => Candidates::Tagged(vec![tag]),
                 Piece::Not => {
                     open.pop();
-                    Bound::Nothing
+                    Candidates::All
                 }
-                Piece::And => joined(&mut open, Bound::narrower),
-                Piece::Or => joined(&mut open, Bound::either),
+                Piece::And => joined(&mut open, Candidates::fewer),
+                Piece::Or => joined(&mut open, Candidates::either),
             };
-            open.push(bound);
+            open.push(candidates);
         }
-        open.pop().unwrap_or(Bound::Nothing)
+        open.pop().unwrap_or(Candidates::All)
     }
 
     pub(super) fn pieces(self) -> impl Iterator<Item = Piece<'a>> {
@@ -163,35 +163,39 @@ impl<'a> Encoded<'a> {
 
 /// The last two, as one.
 fn joined<'a>(
-    open: &mut Vec<Bound<'a>>,
-    join: impl FnOnce(Bound<'a>, Bound<'a>) -> Bound<'a>,
-) -> Bound<'a> {
+    open: &mut Vec<Candidates<'a>>,
+    join: impl FnOnce(Candidates<'a>, Candidates<'a>) -> Candidates<'a>,
+) -> Candidates<'a> {
     match (open.pop(), open.pop()) {
         (Some(second), Some(first)) => join(first, second),
-        _ => Bound::Nothing,
+        _ => Candidates::All,
     }
 }
 
-impl<'a> Bound<'a> {
-    fn narrower(self, other: Bound<'a>) -> Bound<'a> {
+impl<'a> Candidates<'a> {
+    fn fewer(self, other: Candidates<'a>) -> Candidates<'a> {
         match (self, other) {
-            (Bound::Tags(first), Bound::Tags(second)) if second.len() < first.len() => {
-                Bound::Tags(second)
+            (Candidates::Tagged(first), Candidates::Tagged(second))
+                if second.len() < first.len() =>
+            {
+                Candidates::Tagged(second)
             }
-            (Bound::Tags(tags), _) | (_, Bound::Tags(tags)) => Bound::Tags(tags),
-            _ => Bound::Nothing,
+            (Candidates::Tagged(tags), _) | (_, Candidates::Tagged(tags)) => {
+                Candidates::Tagged(tags)
+            }
+            _ => Candidates::All,
         }
     }
 
-    fn either(self, other: Bound<'a>) -> Bound<'a> {
+    fn either(self, other: Candidates<'a>) -> Candidates<'a> {
         match (self, other) {
-            (Bound::Tags(mut first), Bound::Tags(second)) => {
+            (Candidates::Tagged(mut first), Candidates::Tagged(second)) => {
                 first.extend(second);
                 first.sort_unstable();
                 first.dedup();
-                Bound::Tags(first)
+                Candidates::Tagged(first)
             }
-            _ => Bound::Nothing,
+            _ => Candidates::All,
         }
     }
 }

@@ -11,7 +11,7 @@ mod record;
 mod tests;
 
 pub use expr::TagExpr;
-pub(crate) use expr::{Bound, Encoded};
+pub(crate) use expr::{Candidates, Encoded};
 pub use parse::TagExprError;
 pub(crate) use record::tags_of;
 pub use record::{RecordTags, TagsError};

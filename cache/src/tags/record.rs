@@ -52,6 +52,16 @@ impl RecordTags {
         Ok(RecordTags { bytes })
     }
 
+    /// As a record holds them.
+    pub(crate) fn of_record(bytes: &[u8]) -> RecordTags {
+        RecordTags { bytes: bytes.to_vec() }
+    }
+
+    /// These, and those that a record holds.
+    pub(crate) fn and(&self, bytes: &[u8]) -> Result<RecordTags, TagsError> {
+        RecordTags::new(self.iter().chain(tags_of(bytes)))
+    }
+
     /// No tags.
     #[must_use]
     pub fn none() -> RecordTags {

@@ -118,10 +118,10 @@ fn where_to_look_is_as_narrow_as_can_be() {
     ] {
         let parsed: TagExpr = expr.parse().expect(expr);
         let expected = match expected {
-            Some(words) => Bound::Tags(words.split(' ').map(str::as_bytes).collect()),
-            None => Bound::Nothing,
+            Some(words) => Candidates::Tagged(words.split(' ').map(str::as_bytes).collect()),
+            None => Candidates::All,
         };
-        assert_eq!(parsed.encoded().bound(), expected, "{expr}");
+        assert_eq!(parsed.encoded().candidates(), expected, "{expr}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Changing a map, under the lock of its shard.
 
 use forebay_shm::{Area, RobustGuard, SystemFutex};
+use forebay_sync::atomic::Relaxed;
 
 use super::{Entry, Map};
 use crate::error::MapError;
@@ -74,6 +75,22 @@ impl Map<'_> {
     pub fn reclaim(&self) -> Result<u64, MapError> {
         let (_guard, writer) = self.begin()?;
         Ok(self.reclaim_all(&writer, true)?)
+    }
+
+    /// Does something while nobody else can change the map, as an owner of its lock that has
+    /// stopped; for tests.
+    ///
+    /// # Errors
+    /// [`MapError`]; then it was not done.
+    #[doc(hidden)]
+    pub fn while_locked<T>(&self, run: impl FnOnce() -> T) -> Result<T, MapError> {
+        self.under_lock(|_| run())
+    }
+
+    /// Lets the map name what is not there; for tests of its users.
+    #[doc(hidden)]
+    pub fn damage(&self) {
+        self.reader.shard.word(crate::shard::ROOT).store(u64::MAX, Relaxed);
     }
 
     /// Does something under the lock of the shard.

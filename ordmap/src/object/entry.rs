@@ -12,7 +12,7 @@ use super::reference::{Generation, UNIT_WORDS};
 use super::view::{Seen, Stop, compare_words, copy_words, store_bytes};
 
 /// The longest key.
-pub(crate) const KEY_BYTES_MAX: usize = 8192;
+pub const KEY_BYTES_MAX: usize = 8192;
 
 /// The longest value.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;

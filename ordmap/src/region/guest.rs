@@ -12,7 +12,7 @@ use super::member::{MapId, Member};
 use super::open::{OpenError, OrdRegion, Shared};
 use crate::layout::{AREA_COUNT, Plan, VERSION, kind};
 use crate::map::MapStats;
-use crate::object::UNIT_WORDS;
+use crate::object::{CHUNK_WORDS, UNIT_WORDS};
 
 impl OrdRegion {
     /// The areas that maps of this configuration take in a region of somebody else's, of kinds from
@@ -47,7 +47,7 @@ impl OrdRegion {
         barrier: Barrier,
     ) -> Result<OrdRegion, OpenError> {
         let plan = Plan::within(config).map_err(OpenError::Config)?;
-        let shared = Shared::over(region.clone(), *config, plan, barrier, first_kind)?;
+        let shared = Shared::over(region.clone(), *config, plan, barrier, first_kind, true)?;
         Ok(OrdRegion { shared: Arc::new(shared) })
     }
 
@@ -57,8 +57,8 @@ impl OrdRegion {
     /// Its row is beyond those of the maps.
     ///
     /// # Safety
-    /// - The participant is one of the region in which the maps lie, and stays in it until the
-    ///   member is dropped.
+    /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the region
+    ///   in which they lie, and stays in it until the member is dropped.
     /// - It has no other member of these maps.
     /// - It did not join by [`OrdRegion::join`].
     pub unsafe fn guest(&self, participant: &Participant) -> Result<Member, JoinError> {
@@ -79,6 +79,18 @@ impl OrdRegion {
     }
 }
 
+/// Memory that maps share. A glance: others change it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// Bytes of entries and nodes.
+    pub used_bytes: u64,
+    /// Bytes that belong to the maps: what is not used of them is there for what has the sizes of
+    /// what was there before.
+    pub owned_bytes: u64,
+    /// All of it.
+    pub capacity_bytes: u64,
+}
+
 impl Member {
     /// Sizes of what the maps lie in.
     #[must_use]
@@ -86,11 +98,20 @@ impl Member {
         &self.shared().config
     }
 
-    /// Bytes of entries and nodes of a map, as in [`MapStats`]; 0 for a number of another region.
+    /// How full the memory is that some maps share.
     #[must_use]
-    pub fn used_bytes(&self, id: MapId) -> u64 {
-        let is_there = id.0 < self.shared().config.maps_max as usize;
-        let units = is_there.then(|| self.shared().allocator(id.0).taken_units());
-        units.unwrap_or(0).saturating_mul((UNIT_WORDS * 8) as u64)
+    pub fn filled(&self, maps: &[MapId]) -> Filled {
+        let there = maps.iter().filter(|id| id.0 < self.shared().config.maps_max as usize);
+        let (mut units, mut chunks) = (0_u64, 0_u64);
+        for allocator in there.map(|id| self.shared().allocator(id.0)) {
+            units = units.saturating_add(allocator.taken_units());
+            chunks = chunks.saturating_add(allocator.chunks_owned());
+        }
+        let (unit, chunk) = ((UNIT_WORDS * 8) as u64, (CHUNK_WORDS * 8) as u64);
+        Filled {
+            used_bytes: units.saturating_mul(unit),
+            owned_bytes: chunks.saturating_mul(chunk),
+            capacity_bytes: self.shared().plan.chunk_count as u64 * chunk,
+        }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_shm::{
-    Area, Deputy, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock, SystemFutex,
-    process_id,
+    Area, Deputy, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock,
+    SystemFutex, process_id,
 };
 use forebay_sync::leases::LeaseRow;
 

@@ -9,6 +9,7 @@ mod open;
 
 pub use check::{CheckReport, Finding};
 pub use config::{ConfigError, OrdConfig};
+pub use guest::Filled;
 pub(crate) use member::NotLocked;
 pub use member::{MapId, MapOptions, Member};
 pub(crate) use open::Shared;

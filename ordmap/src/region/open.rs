@@ -137,7 +137,7 @@ impl OrdRegion {
         } else {
             Barrier::process().unwrap_or(region.barrier())
         };
-        Shared::over(region, *config, plan, barrier, kind::HEAD)
+        Shared::over(region, *config, plan, barrier, kind::HEAD, false)
             .map(|shared| OrdRegion { shared: Arc::new(shared) })
     }
 
@@ -179,6 +179,7 @@ impl Shared {
         plan: Plan,
         barrier: Barrier,
         first_kind: u32,
+        is_guest: bool,
     ) -> Result<Shared, OpenError> {
         let area = |kind: u32| {
             let found = region.area(first_kind + (kind - kind::HEAD));
@@ -200,7 +201,7 @@ impl Shared {
             head,
             config,
             plan,
-            is_guest: first_kind != kind::HEAD,
+            is_guest,
             region,
         })
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::purge::predicate::Buffer;
+use crate::tags::{RecordTags, TagExpr};
 
 #[test]
 fn a_predicate_matches_what_it_names() {
@@ -22,6 +23,68 @@ fn a_predicate_matches_what_it_names() {
     ];
     for (predicate, key, expected) in cases {
         assert_eq!(predicate.may_match(key), *expected, "{predicate:?}, {key:?}");
+    }
+}
+
+#[test]
+fn a_predicate_with_tags_matches_by_prefix_and_tags() {
+    let expr: TagExpr = "red and not blue".parse().unwrap();
+    let predicate = Predicate::Tags(b"site/", expr.encoded());
+    for (key, tags, expected) in [
+        (&b"site/a"[..], "red", true),
+        (b"site/a", "red green", true),
+        (b"site/a", "red blue", false),
+        (b"site/a", "", false),
+        (b"other/a", "red", false),
+        (b"", "red", false),
+    ] {
+        let tags = RecordTags::new(tags.split_whitespace().map(str::as_bytes)).unwrap();
+        assert_eq!(predicate.matches(key, tags.as_bytes()), expected, "{key:?}, {tags:?}");
+        // Without the tags it is known only where it does not.
+        assert_eq!(predicate.may_match(key), key.starts_with(b"site/"), "{key:?}");
+    }
+}
+
+#[test]
+fn tags_that_do_not_fit_become_their_prefix_and_others_stay_whole() {
+    let tag = "t".repeat(250);
+    let fitting = format!("{tag} or {}", "u".repeat(250));
+    let long = [&fitting[..], &"v".repeat(250), &"w".repeat(250)].join(" or ");
+    for (within, expr, fits) in [
+        (&b""[..], "red", true),
+        (b"site/", "red and not (blue or green)", true),
+        (b"site/", &fitting, true),
+        (b"site/", &long, false),
+        (&[b's'; PREDICATE_BYTES_MAX], "red", false),
+    ] {
+        let expr: TagExpr = expr.parse().unwrap();
+        let predicate = Predicate::Tags(within, expr.encoded());
+        let expected = if fits { predicate } else { Predicate::Prefix(within) };
+        assert_eq!(predicate.fitted(), expected, "{} bytes", within.len());
+        assert_eq!(announced(predicate).borrowed(), expected, "{} bytes", within.len());
+    }
+}
+
+#[test]
+fn damaged_tags_are_a_purge_of_everything() {
+    let expr: TagExpr = "red and not blue".parse().unwrap();
+    let words: Vec<u64> = Predicate::Tags(b"site/", expr.encoded()).encode().collect();
+    let decoded = |words: &[u64]| {
+        let mut buffer: Buffer = [0; PREDICATE_BYTES_MAX];
+        let decoded = Predicate::decode(words.iter().copied(), &mut buffer);
+        (decoded == Predicate::All, decoded.may_match(b"site/a"))
+    };
+    assert_eq!(decoded(&words), (false, true));
+    // Cut short, or with a length of the prefix that is beyond its end.
+    assert_eq!(decoded(&words[..2]), (true, true));
+    let mut torn = words.clone();
+    torn[1] |= 0xffff;
+    assert_eq!(decoded(&torn), (true, true));
+    for bit in 0..64 * words.len() {
+        let mut flipped = words.clone();
+        flipped[bit / 64] ^= 1 << (bit % 64);
+        // Whatever it is taken for, it is no panic.
+        decoded(&flipped);
     }
 }
 

@@ -181,7 +181,7 @@ fn each_variant_is_meant_by_its_own_tags() {
         found
     };
     assert_eq!(listed(&Selection::within(b"k")), [("head of three".to_owned(), 3)]);
-    assert_eq!(listed(&selection("", "blue")), [("head of three".to_owned(), 3)]);
+    assert_eq!(listed(&selection("", "blue")), [("head of two".to_owned(), 3)]);
     let purged = worker.purge_selected(&selection("", "blue"), false, &mut |_| ()).unwrap();
     assert_eq!(purged.records, 1);
     let is_there = |value: &[u8]| match worker.lookup(b"k") {
@@ -257,8 +257,10 @@ fn what_is_validated_is_not_renewed_if_its_tags_were_purged() {
                 heads.push((listed.head.to_vec(), tags));
             })
             .unwrap();
-        let expected = after.unwrap_or(before).as_bytes().to_vec();
-        let renewed = (b"new".to_vec(), vec![expected]);
+        // It keeps the tags that it had.
+        let expected: Vec<_> = std::iter::once(before).chain(after).collect();
+        let expected = expected.into_iter().map(|tag| tag.as_bytes().to_vec()).collect();
+        let renewed = (b"new".to_vec(), expected);
         // A record that was not purged stays as it was, if what is told was.
         let old = (b"head".to_vec(), vec![before.as_bytes().to_vec()]);
         let expected = match (stays, before) {
@@ -268,6 +270,137 @@ fn what_is_validated_is_not_renewed_if_its_tags_were_purged() {
         };
         assert_eq!(heads, expected, "{before:?}, {after:?}");
         worker.purge(b"k").unwrap();
+    }
+}
+
+/// What a base does not name any more is on its way out, and purges do not reach it.
+#[test]
+fn a_variant_that_is_not_named_any_more_is_not_found() {
+    let store = Store::open(StoreConfig { variants_max: 1, ..config(8 << 20) }).unwrap();
+    let worker = store.join().unwrap();
+    put_variant(&worker, b"one", "red");
+    let epoch = worker.own.epoch_of(b"k", b"accept").expect("a base");
+    let hash = worker.own.shared.wide_hash(b"one");
+    let mut key = Vec::new();
+    crate::store::variants::write_key_of(&mut key, b"k", epoch, &hash);
+    put_variant(&worker, b"two", "red");
+    // As if who named the second one had died before it took out the first.
+    assert!(put(&worker, &key, b"\x03\0onehead", b"body"));
+    let is_there = |value: &[u8]| match worker.lookup(b"k") {
+        Lookup::Base(base) => base.variant(value).is_some(),
+        _ => false,
+    };
+    assert!(worker.own.look(&key).is_some(), "it is in the index");
+    assert_eq!([is_there(b"one"), is_there(b"two")], [false, true]);
+}
+
+#[test]
+fn variants_are_purged_softly_each_by_its_tags() {
+    let (_store, worker) = open(8 << 20);
+    put_variant(&worker, b"one", "red");
+    put_variant(&worker, b"two", "blue");
+    let purged = worker.purge_selected(&selection("k", "red"), true, &mut |_| ()).unwrap();
+    assert_eq!(purged.records, 1);
+    let is_soft = |value: &[u8]| match worker.lookup(b"k") {
+        Lookup::Base(base) => base.variant(value).map(|found| found.is_soft()),
+        _ => None,
+    };
+    assert_eq!([is_soft(b"one"), is_soft(b"two")], [Some(true), Some(false)]);
+    worker.purge_selected(&selection("k", ""), true, &mut |_| ()).unwrap();
+    assert_eq!([is_soft(b"one"), is_soft(b"two")], [Some(true), Some(true)]);
+}
+
+/// A record that has other tags now has the old body still: a purge that is under way finds it.
+#[test]
+fn a_validation_adds_tags_and_takes_none_away() {
+    let (_store, worker) = open(8 << 20);
+    put_tagged(&worker, "k", "red", b"body");
+    let known = match worker.lookup(b"k") {
+        Lookup::Record(found) => found.known(),
+        other => panic!("{other:?}"),
+    };
+    let Join::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
+        panic!("it is fetched by nobody");
+    };
+    leader.validated(b"new", fresh(), Some(&tags_of("green")));
+    for (tags, count) in [("red", 1), ("green", 1), ("blue", 0)] {
+        let weighed = worker.weigh_selected(&selection("", tags), 0, &mut |_| ()).unwrap();
+        assert_eq!(weighed.walked.records, count, "{tags}");
+    }
+    let order = worker.check_order().unwrap();
+    assert_eq!((order.entries, order.left_over, order.faults), (3, 0, vec![]));
+}
+
+#[test]
+fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
+    let (store, worker) = filled();
+    let tags = tags_of("red left");
+    for sequence in [1 << 40, 1 << 41] {
+        for (primary, has_key) in [(&b"a/1"[..], true), (b"gone", true), (b"gone", false)] {
+            let tags = tags.as_bytes();
+            let ordered = crate::order::Ordered { primary, has_key, sequence, tags };
+            worker.own.order.enter(&ordered).unwrap();
+        }
+    }
+    // One of them is about to be published by somebody.
+    worker.own.shared.entering.begin(worker.own.part.row(), 1 << 41);
+    store.shared.left.note();
+    while worker.turn(NOW, |_| ()) {}
+    let order = worker.check_order().unwrap();
+    assert_eq!((order.left_over, order.faults), (0, vec![]), "they count as entered");
+    // Two keys with two tags each, of the first sequence.
+    assert_eq!(store.stats().order_tidied, 6);
+    assert_eq!(left(&worker).len(), STORED.len());
+
+    worker.own.shared.entering.end(worker.own.part.row());
+    store.shared.left.note();
+    while worker.turn(NOW, |_| ()) {}
+    assert_eq!(store.stats().order_tidied, 12);
+    assert_eq!(store.stats().ordered_keys, STORED.len() as u64);
+    for (key, _) in STORED {
+        worker.purge(key.as_bytes()).unwrap();
+    }
+    assert_eq!(worker.check_order().unwrap().entries, 0);
+}
+
+/// Who holds a map's lock and has stopped delays the others once, and what they could not change is
+/// mended afterwards.
+#[test]
+fn a_stopped_owner_of_a_map_stops_nobody() {
+    let (store, worker) = filled();
+    let owner = store.join().unwrap();
+    owner.own.order.while_locked(|| {
+        let began = std::time::Instant::now();
+        assert!(!put(&worker, b"new", b"head", b"body"), "it cannot be entered");
+        for (key, _) in STORED {
+            assert!(worker.purge(key.as_bytes()).unwrap().records == 1, "{key}");
+        }
+        assert_eq!(left(&worker), Vec::<&str>::new());
+        // Far less than a wait for each.
+        let waited = began.elapsed();
+        assert!(waited.as_millis() < 20 * STORED.len() as u128, "{waited:?}");
+    });
+    assert!(store.stats().order_refused > 0);
+    assert!(put(&worker, b"new", b"head", b"body"), "the lock is free again");
+    while worker.turn(NOW, |_| ()) {}
+    let order = worker.check_order().unwrap();
+    assert_eq!((order.entries, order.left_over, order.faults), (1, 0, vec![]));
+}
+
+/// Where the order cannot be walked a purge looks at everything.
+#[test]
+fn a_purge_finds_what_a_damaged_order_does_not() {
+    for (within, tags, expected) in
+        [("a/", "", &["b/1", "b/2", "b/3", "c/1"][..]), ("", "red", &["a/3", "a/4", "b/2", "b/3"])]
+    {
+        let (store, worker) = filled();
+        worker.own.order.damage();
+        assert!(worker.weigh_selected(&selection(within, tags), 0, &mut |_| ()).is_err());
+        let purged = worker.purge_selected(&selection(within, tags), false, &mut |_| ()).unwrap();
+        assert_eq!(purged.records, 4, "{within:?}, {tags:?}");
+        assert_eq!(left(&worker), expected, "{within:?}, {tags:?}");
+        assert!(!put(&worker, b"new", b"head", b"body"));
+        assert!(store.stats().order_damaged > 0);
     }
 }
 
