@@ -104,8 +104,8 @@ impl Order {
         // They are made by the first who joins.
         stats.ordered_keys = keys.map_or(0, |keys| keys.len);
         stats.ordered_tags = tags.map_or(0, |tags| tags.len);
-        let owned = [keys, tags].into_iter().flatten().map(|map| map.owned_bytes);
-        stats.order_used_bytes = owned.sum();
+        let used = [keys, tags].into_iter().flatten().map(|map| map.used_bytes);
+        stats.order_used_bytes = used.sum();
     }
 
     /// Takes back what a dead participant held.
@@ -121,6 +121,13 @@ impl OrderPart {
             Which::Tags => self.tags,
         };
         self.member.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
+    }
+
+    /// Is so little room left that records are to leave?
+    pub(crate) fn is_short(&self) -> bool {
+        let used_bytes: u64 =
+            [self.keys, self.tags].map(|id| self.member.used_bytes(id)).iter().sum();
+        used_bytes > self.member.config().bytes / 16 * 15
     }
 
     /// Enters a record.

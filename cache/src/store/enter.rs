@@ -6,14 +6,15 @@ use forebay_shm::crash_point;
 
 use super::put::{NotStored, Put};
 use super::reach::Orphans;
+use super::reclaim::Slice;
 use super::stats::Events;
 use super::variants::split_variant_key;
 use super::worker::Own;
 use crate::order::{KEY_BYTES_MAX, Ordered};
 use crate::segment::{Kind, Record};
 
-/// How often a record is tried to be entered, with records leaving in between.
-const ATTEMPTS_MAX: usize = 64;
+/// How often a record is tried to be entered, with a slice of reclaiming in between.
+const ATTEMPTS_MAX: usize = 16;
 
 /// What of a record is in the order, by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +115,10 @@ impl Own {
         for _ in 0..ATTEMPTS_MAX {
             match self.order.enter(&ordered) {
                 Ok(()) => {
+                    // Room is made before it is needed.
+                    if self.order.is_short() {
+                        self.is_due.set(true);
+                    }
                     crash_point!("store.entered");
                     return Ok(entered);
                 }
@@ -132,27 +137,14 @@ impl Own {
         }
     }
 
-    /// Lets a segment's worth of records leave; whether some did.
+    /// Lets some records leave; whether there may be room now.
     fn make_room_in_order(&self) -> bool {
-        let segments = self.shared.plan.geometry.segment_count();
-        let free = self.free_count(segments);
-        let mut has_left = false;
-        for _ in 0..SLICES_MAX {
-            match self.reclaim_towards(free + 1, self.now.get()) {
-                super::reclaim::Slice::More => has_left = true,
-                _ => break,
-            }
-            while self.demote_orphans() {}
-            if self.free_count(segments) > free {
-                break;
-            }
-        }
-        has_left
+        self.is_due.set(true);
+        let slice = self.reclaim_for_order(self.now.get());
+        while self.demote_orphans() {}
+        slice == Slice::More
     }
 }
-
-/// Slices of reclaiming in a row: more than a segment takes.
-const SLICES_MAX: usize = 4096;
 
 impl Orphans {
     /// What of a record is to leave the order.

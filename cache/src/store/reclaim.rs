@@ -104,7 +104,16 @@ impl Own {
 
     /// One slice of reclaiming. `now` is in Unix seconds.
     pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
+        if self.order.is_short() {
+            return self.reclaim_for_order(now);
+        }
         self.reclaim_towards(self.reserve(), now)
+    }
+
+    /// One slice, so that entries leave the order, whatever memory is free.
+    pub(crate) fn reclaim_for_order(&self, now: u64) -> Slice {
+        let segments = self.shared.plan.geometry.segment_count();
+        self.reclaim_towards(self.free_count(segments) + 1, now)
     }
 
     /// One slice on the way to so many free segments.

@@ -56,7 +56,7 @@ impl Own {
                 self.sees_waiting.set(self.waiting_count() > 0);
                 self.verified.get().is_some() || self.must_tidy()
             }
-            Slice::Busy | Slice::Nothing => false,
+            Slice::Busy | Slice::Nothing => self.tidy_slice(),
         }
     }
 }

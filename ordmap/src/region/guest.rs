@@ -8,10 +8,11 @@ use forebay_sync::Barrier;
 
 use super::config::{ConfigError, OrdConfig};
 use super::directory;
-use super::member::Member;
+use super::member::{MapId, Member};
 use super::open::{OpenError, OrdRegion, Shared};
 use crate::layout::{AREA_COUNT, Plan, VERSION, kind};
 use crate::map::MapStats;
+use crate::object::UNIT_WORDS;
 
 impl OrdRegion {
     /// The areas that maps of this configuration take in a region of somebody else's, of kinds from
@@ -75,5 +76,21 @@ impl OrdRegion {
     /// For the host's own sweep: takes back what a dead participant held of the maps.
     pub fn take_back(&self, dead: &Dead) {
         self.shared.take_back(dead);
+    }
+}
+
+impl Member {
+    /// Sizes of what the maps lie in.
+    #[must_use]
+    pub fn config(&self) -> &OrdConfig {
+        &self.shared().config
+    }
+
+    /// Bytes of entries and nodes of a map, as in [`MapStats`]; 0 for a number of another region.
+    #[must_use]
+    pub fn used_bytes(&self, id: MapId) -> u64 {
+        let is_there = id.0 < self.shared().config.maps_max as usize;
+        let units = is_there.then(|| self.shared().allocator(id.0).taken_units());
+        units.unwrap_or(0).saturating_mul((UNIT_WORDS * 8) as u64)
     }
 }
