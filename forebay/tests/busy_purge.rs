@@ -138,6 +138,20 @@ fn a_purge_of_many_that_cannot_begin_is_told_and_counted() {
 }
 
 #[test]
+fn a_client_that_cannot_purge_hears_so_and_it_is_counted_once() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    lock.hold();
+    for (number, fields) in [&[][..], &["Surrogate-Key: a"]].into_iter().enumerate() {
+        let mut client = Client::connect(server.address());
+        assert_eq!(client.ask("PURGE", "/", fields).expect("answered").status, 503, "{fields:?}");
+        let counts = (server.stat("purges_busy_total"), server.stat("purged_total"));
+        assert_eq!(counts, (number as f64 + 1.0, 0.0), "{fields:?}");
+    }
+    lock.release();
+}
+
+#[test]
 fn a_client_that_purges_waits_and_others_do_not() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);

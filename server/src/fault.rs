@@ -181,7 +181,6 @@ impl Fault {
             Fault::NoSite | Fault::Loop | Fault::PurgeForbidden | Fault::PurgeTags => {
                 Some(Counter::RequestsRefused)
             }
-            Fault::PurgeBusy => Some(Counter::PurgesBusy),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),
@@ -196,6 +195,8 @@ impl Fault {
                 Some(Counter::OriginTimeouts)
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
+            // Counted where it is seen.
+            Fault::PurgeBusy => None,
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
         }
     }

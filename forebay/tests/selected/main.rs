@@ -4,6 +4,7 @@
 mod common;
 mod groups;
 mod list;
+mod promise;
 mod purge;
 mod purge_method;
 mod tags;

@@ -122,6 +122,36 @@ fn what_has_tags_that_cannot_be_kept_passes_unstored() {
 }
 
 #[test]
+fn what_was_purged_stays_so_if_the_server_is_killed_at_once() {
+    let origin = origin();
+    let builder = builder(&origin, "");
+    let dir = builder.path("cache").display().to_string();
+    let mut server = builder.flag("--cache-dir", &dir).start();
+    let urls: Vec<_> = (0..40).map(|number| format!("http://shop.test/{number}")).collect();
+    let all: Vec<_> = urls.iter().map(String::as_str).collect();
+    for flags in [&["--tag", "odd"][..], &["--prefix", "http://shop.test/3"], &["--host", "*"]] {
+        for (number, url) in urls.iter().enumerate() {
+            store(&server, url, &[["Surrogate-Key: even", "Surrogate-Key: odd"][number % 2]]);
+        }
+        let dropped = purge(&server, flags)["purged"].as_u64().expect("a number");
+        server.signal(Signal::KILL);
+        server.wait().expect("it ends");
+        server = server.again().start();
+        let left = stored(&server, &all);
+        assert_eq!(left.len() as u64, 40 - dropped, "{flags:?}");
+        assert!(dropped > 0 && purge(&server, flags)["purged"] == 0, "{flags:?}");
+        // What is marked stays marked.
+        let kept = purge(&server, &["--host", "*", "--soft"])["purged"].clone();
+        server.signal(Signal::KILL);
+        server.wait().expect("it ends");
+        server = server.again().start();
+        let lines = list(&server, &[]);
+        assert!(lines.iter().all(|line| line["soft"] == true), "{flags:?}");
+        assert_eq!(kept, lines.len(), "{flags:?}");
+    }
+}
+
+#[test]
 fn rules_make_tags_and_hosts_and_purges_find_both() {
     let origin = origin();
     let builder = builder(&origin, "");

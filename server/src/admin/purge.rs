@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use forebay_cache::{PurgeBusy, Purged, Selection, Walked, Weighed};
 use http::{Request, StatusCode};
+use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
@@ -35,6 +36,10 @@ pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Answ
     let read = Query::parse(request.uri().query(), KNOWN).and_then(|query| {
         let how = How { is_soft: query.is_set("soft")?, is_dry_run: query.is_set("dry-run")? };
         let selections = match query.selects() {
+            true if !request.body().is_end_stream() => {
+                let text = "a URL in the body and this cannot be given together";
+                return Err(Bad::new("host, prefix or tag", text));
+            }
             true => Some(control.with_config(|config| query.selections(config))?),
             false => None,
         };

@@ -49,6 +49,7 @@ pub(crate) async fn purge_asked(
         tags(request.head.fields(), settings.tag_fields.set().intersection(SURROGATE_FIELDS));
     if tags.is_empty() {
         let purged = purge_patiently(worker, key, is_soft).await.map_err(|PurgeBusy| {
+            worker.count(Counter::PurgesBusy);
             worker.event(Event::PurgeBusy, &key.escape_ascii());
             Fault::PurgeBusy
         })?;
@@ -59,7 +60,10 @@ pub(crate) async fn purge_asked(
     let selection = Selection { within: site_beginning(&place.site.name), tags: Some(tags) };
     let work = Work::Purge { is_soft, counter: Counter::Purged };
     // However long it takes: it goes on if the client leaves.
-    let asked = worker.purger.ask(vec![selection], work).map_err(|_| Fault::PurgeBusy)?;
+    let asked = worker.purger.ask(vec![selection], work).map_err(|_| {
+        worker.count(Counter::PurgesBusy);
+        Fault::PurgeBusy
+    })?;
     asked.purged().await.map_err(|_| Fault::PurgeBusy)
 }
 
