@@ -239,7 +239,13 @@ impl OrderPart {
 
     /// Lets both maps name what is not there.
     pub(crate) fn damage(&self) {
-        [Which::Keys, Which::Tags].map(|which| self.map(which).expect("a map").damage());
+        for which in [Which::Keys, Which::Tags] {
+            self.map(which).expect("a map").damage();
+        }
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy.get()
     }
 }
 
