@@ -9,7 +9,7 @@
 //! let map = member.map("towns", &MapOptions::default())?;
 //! map.insert(b"lyon", b"Rhone")?;
 //! map.insert(b"london", b"Thames")?;
-//! let mut range = map.prefix(b"l");
+//! let mut range = map.prefix(b"l"); // `map.scan_prefix` would copy and hold nothing
 //! while let Some(entry) = range.next()? {
 //!     println!("{:?} {:?}", entry.key(), entry.value());
 //! }
@@ -50,7 +50,7 @@ mod tree;
 #[cfg(not(loom))]
 pub use error::MapError;
 #[cfg(not(loom))]
-pub use map::{Cursor, Entry, Expected, Map, MapStats, Range};
+pub use map::{Cursor, Entry, Expected, KeyValue, Map, MapStats, Range, Scan};
 #[cfg(not(loom))]
 pub use region::{
     CheckReport, ConfigError, Finding, MapOptions, MapsError, Member, OpenError, OrdConfig,

@@ -74,6 +74,14 @@ fn use_all(member: &Member, map: &Map<'_>, random: &mut Rng) {
 
 fn walk(map: &Map<'_>, random: &mut Rng) {
     let is_up = random.below(2) == 0;
+    let mut scan = map.scan(..);
+    for _ in 0..1000 {
+        let next = if is_up { scan.next() } else { scan.previous() };
+        match next {
+            Ok(Some((key, _))) => assert!(key.len() <= 8192),
+            Ok(None) | Err(_) => break,
+        }
+    }
     let mut range = map.range(..);
     for _ in 0..1000 {
         let next = if is_up { range.next() } else { range.previous() };

@@ -95,13 +95,17 @@ fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
     let name = name(key);
     let guess = 1 + random.below(new as usize) as u64;
     let bytes = new.to_le_bytes();
-    match random.below(9) {
+    match random.below(10) {
         0 => Step::Get { found: map.get(&name).unwrap().map(|value| number(&value)) },
         1 => Step::Hold { found: map.entry(&name).unwrap().map(|held| number(held.value())) },
         2 => {
             let mut range = map.range(&name[..]..=&name[..]);
             let found = range.next().unwrap().map(|entry| number(entry.value()));
             Step::Next { found }
+        }
+        9 => {
+            let mut scan = map.scan(&name[..]..=&name[..]);
+            Step::Next { found: scan.next().unwrap().map(|(_, value)| number(value)) }
         }
         3 | 4 => Step::Insert { new, was_there: map.insert(&name, &bytes).unwrap() },
         5 => Step::Remove { was_there: map.remove(&name).unwrap() },

@@ -112,7 +112,7 @@ impl<'m> Cursor<'m> {
         }
     }
 
-    fn seek(
+    pub(super) fn seek(
         &mut self,
         key: &[u8],
         way: Way,
@@ -122,7 +122,7 @@ impl<'m> Cursor<'m> {
         Ok(self.stand_at(found))
     }
 
-    fn go_to_end(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
+    pub(super) fn go_to_end(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
         let found = find_end(&self.reader, way, &mut Holder)?;
         Ok(self.stand_at(found))
     }

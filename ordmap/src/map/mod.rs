@@ -1,10 +1,12 @@
 //! A map: byte keys in order, each with an immutable value.
 
+mod bounds;
 mod cursor;
 mod entry;
 mod handle;
 mod range;
 mod reader;
+mod scan;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -14,4 +16,5 @@ pub use cursor::Cursor;
 pub use entry::Entry;
 pub use handle::{Map, MapStats};
 pub use range::Range;
+pub use scan::{KeyValue, Scan};
 pub use write::Expected;

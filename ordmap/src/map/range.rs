@@ -1,19 +1,18 @@
 //! Entries between two keys, from either end.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
+use super::bounds::{Beginning, Bounds};
 use super::cursor::Cursor;
 use super::{Entry, Map};
 use crate::error::MapError;
-use crate::key::end_of_prefix;
 use crate::tree::Way;
 
 /// Goes over the entries between two keys, up or down, and holds the one that it shows.
 #[derive(Debug)]
 pub struct Range<'m> {
     cursor: Cursor<'m>,
-    low: Bound<Vec<u8>>,
-    high: Bound<Vec<u8>>,
+    bounds: Bounds,
     /// Has it gone over an end?
     is_over: bool,
     has_begun: bool,
@@ -22,17 +21,15 @@ pub struct Range<'m> {
 impl<'m> Map<'m> {
     /// The entries whose keys are in a range.
     pub fn range<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Range<'m> {
-        let own = |bound: Bound<&&[u8]>| bound.map(|key| key.to_vec());
-        let (low, high) = (own(keys.start_bound()), own(keys.end_bound()));
-        Range { cursor: self.cursor(), low, high, is_over: false, has_begun: false }
+        let bounds = Bounds::of(&keys);
+        Range { cursor: self.cursor(), bounds, is_over: false, has_begun: false }
     }
 
     /// The entries whose keys begin with these bytes.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Range<'m> {
-        let high = end_of_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        let low = Bound::Included(prefix.to_vec());
-        Range { cursor: self.cursor(), low, high, is_over: false, has_begun: false }
+        let bounds = Bounds::of_prefix(prefix);
+        Range { cursor: self.cursor(), bounds, is_over: false, has_begun: false }
     }
 
     /// The first entry.
@@ -87,23 +84,18 @@ impl<'m> Range<'m> {
         } else {
             self.begin(way)?
         };
-        let is_inside = self.cursor.entry().is_some_and(|entry| match way {
-            Way::Up => is_below(entry.key(), &self.high),
-            Way::Down => is_above(entry.key(), &self.low),
-        });
+        let entry = self.cursor.entry();
+        let is_inside = entry.is_some_and(|entry| self.bounds.has(entry.key(), way));
         self.has_begun = true;
         self.is_over = !is_inside;
         Ok(if is_inside { self.cursor.entry() } else { None })
     }
 
     fn begin(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
-        match (way, &self.low, &self.high) {
-            (Way::Up, Bound::Included(key), _) => self.cursor.at_or_above(key),
-            (Way::Up, Bound::Excluded(key), _) => self.cursor.above(key),
-            (Way::Up, Bound::Unbounded, _) => self.cursor.first(),
-            (Way::Down, _, Bound::Included(key)) => self.cursor.at_or_below(key),
-            (Way::Down, _, Bound::Excluded(key)) => self.cursor.below(key),
-            (Way::Down, _, Bound::Unbounded) => self.cursor.last(),
+        match self.bounds.beginning(way) {
+            Beginning::At(key) => self.cursor.seek(key, way, true),
+            Beginning::Beyond(key) => self.cursor.seek(key, way, false),
+            Beginning::End => self.cursor.go_to_end(way),
         }
     }
 
@@ -111,21 +103,5 @@ impl<'m> Range<'m> {
     #[must_use]
     pub fn into_entry(self) -> Option<Entry<'m>> {
         if self.is_over { None } else { self.cursor.into_entry() }
-    }
-}
-
-fn is_below(key: &[u8], high: &Bound<Vec<u8>>) -> bool {
-    match high {
-        Bound::Included(high) => key <= &high[..],
-        Bound::Excluded(high) => key < &high[..],
-        Bound::Unbounded => true,
-    }
-}
-
-fn is_above(key: &[u8], low: &Bound<Vec<u8>>) -> bool {
-    match low {
-        Bound::Included(low) => key >= &low[..],
-        Bound::Excluded(low) => key > &low[..],
-        Bound::Unbounded => true,
     }
 }

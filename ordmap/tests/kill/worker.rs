@@ -31,7 +31,8 @@ impl<'m> Worker<'m> {
         match self.random.below(40) {
             0..24 => self.change(),
             24..28 => self.look(),
-            28..32 => self.walk(),
+            28..30 => self.walk(),
+            30..32 => self.scan(),
             32 => self.fill(),
             _ => self.hold(),
         }
@@ -97,6 +98,18 @@ impl<'m> Worker<'m> {
             assert!(is_next, "{entry:?} after {:?}", last.escape_ascii().to_string());
             assert!(belongs_to(entry.key(), entry.value()), "{entry:?}");
             last = entry.key().to_vec();
+        }
+    }
+
+    /// The same by copies.
+    fn scan(&mut self) {
+        let mut scan = self.map.scan(&key_of(self.number, self.random.below(KEYS))[..]..);
+        let mut last = Vec::new();
+        for _ in 0..self.random.below(60) {
+            let Some((key, value)) = scan.next().unwrap() else { return };
+            assert!(key > &last[..], "{key:?} after {last:?}");
+            assert!(belongs_to(key, value), "{key:?}");
+            last = key.to_vec();
         }
     }
 

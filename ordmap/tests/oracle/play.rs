@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use forebay_ordmap::{Expected, Map};
+use forebay_ordmap::{Expected, Map, Range, Scan};
 
 use crate::keys::Keys;
 use crate::rng::Rng;
@@ -16,6 +16,27 @@ pub(crate) struct Play<'m> {
     /// The map grows while this is odd, and shrinks while it is even.
     phase: usize,
     steps: usize,
+}
+
+/// Both ways to go over entries do the same.
+enum Walk<'m> {
+    Holding(Range<'m>),
+    Copying(Scan<'m>),
+}
+
+impl Walk<'_> {
+    fn go(&mut self, is_up: bool) -> Option<(Vec<u8>, Vec<u8>)> {
+        match self {
+            Walk::Holding(range) => {
+                let entry = if is_up { range.next() } else { range.previous() }.unwrap()?;
+                Some((entry.key().to_vec(), entry.value().to_vec()))
+            }
+            Walk::Copying(scan) => {
+                let pair = if is_up { scan.next() } else { scan.previous() }.unwrap()?;
+                Some((pair.0.to_vec(), pair.1.to_vec()))
+            }
+        }
+    }
 }
 
 impl<'m> Play<'m> {
@@ -133,7 +154,11 @@ impl<'m> Play<'m> {
         let (low, high) = if key <= &other[..] { (key, &other[..]) } else { (&other[..], key) };
         let (low, high) = (low.to_vec(), high.to_vec());
         let is_up = self.random.below(2) == 0;
-        let mut range = self.map.range(&low[..]..&high[..]);
+        let keys = &low[..]..&high[..];
+        let mut walk = match self.random.below(2) {
+            0 => Walk::Holding(self.map.range(keys)),
+            _ => Walk::Copying(self.map.scan(keys)),
+        };
         let mut last: Option<Vec<u8>> = None;
         for _ in 0..self.random.below(120) {
             let bounds = match (&last, is_up) {
@@ -149,8 +174,7 @@ impl<'m> Play<'m> {
             let expected =
                 rest.as_mut().and_then(|rest| if is_up { rest.next() } else { rest.next_back() });
             let expected = expected.map(|(key, value)| (key.clone(), value.clone()));
-            let found = if is_up { range.next() } else { range.previous() };
-            let found = found.unwrap().map(|entry| (entry.key().to_vec(), entry.value().to_vec()));
+            let found = walk.go(is_up);
             assert_eq!(found, expected, "after {last:?}, up {is_up}, {low:?}..{high:?}");
             let Some((shown, _)) = found else { return };
             self.change_near(&shown);
@@ -191,6 +215,11 @@ impl<'m> Play<'m> {
             assert_eq!((entry.key(), entry.value()), (&key[..], &value[..]));
         }
         assert_eq!(range.next().unwrap(), None);
+        let mut scan = self.map.scan(..);
+        for (key, value) in &self.oracle {
+            assert_eq!(scan.next().unwrap(), Some((&key[..], &value[..])));
+        }
+        assert_eq!(scan.next().unwrap(), None);
         let mut range = self.map.range(..);
         for (key, value) in self.oracle.iter().rev() {
             let entry = range.previous().unwrap().unwrap();

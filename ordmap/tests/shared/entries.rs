@@ -38,6 +38,8 @@ fn a_member_has_so_many_leases_and_gets_them_back() {
     assert_eq!(hold().unwrap_err(), MapError::TooManyLeases);
     assert_eq!(map.first().unwrap_err(), MapError::TooManyLeases);
     assert_eq!(map.get(own.as_bytes()).unwrap().as_deref(), Some(&b"value"[..]), "it takes none");
+    let mut scan = map.scan_prefix(own.as_bytes());
+    assert_eq!(scan.next().unwrap(), Some((own.as_bytes(), &b"value"[..])), "nor does this");
     drop(held);
     for _ in 0..3 * leases {
         hold().unwrap();

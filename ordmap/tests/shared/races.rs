@@ -119,6 +119,18 @@ fn who_walks_among_changes_misses_nothing_that_stays() {
                 last = entry.key().to_vec();
             }
             assert_eq!(staying, KEYS / 2, "up {is_up}");
+            let mut scan = map.scan_prefix(own.as_bytes());
+            let (mut staying, mut last) = (0, Vec::new());
+            while let Some((key, value)) =
+                if is_up { scan.next() } else { scan.previous() }.unwrap()
+            {
+                let is_next = last.is_empty() || (key > &last[..]) == is_up;
+                assert!(is_next && key != last, "{key:?} after {last:?}");
+                assert!([&b"stays"[..], b"goes"].contains(&value), "{value:?}");
+                staying += u32::from(value == b"stays");
+                last = key.to_vec();
+            }
+            assert_eq!(staying, KEYS / 2, "copied, up {is_up}");
             if is_over.load(SeqCst) {
                 break;
             }

@@ -1,0 +1,56 @@
+//! Between which keys something goes.
+
+use std::ops::{Bound, RangeBounds};
+
+use crate::key::end_of_prefix;
+use crate::tree::Way;
+
+/// The lowest and the highest key, or those next to them.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    low: Bound<Vec<u8>>,
+    high: Bound<Vec<u8>>,
+}
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning<'b> {
+    /// At this key, or at the next one.
+    At(&'b [u8]),
+    /// At the one next to this key.
+    Beyond(&'b [u8]),
+    /// At the end of the map.
+    End,
+}
+
+impl Bounds {
+    pub(super) fn of<'k>(keys: &impl RangeBounds<&'k [u8]>) -> Bounds {
+        let own = |bound: Bound<&&[u8]>| bound.map(|key| key.to_vec());
+        Bounds { low: own(keys.start_bound()), high: own(keys.end_bound()) }
+    }
+
+    pub(super) fn of_prefix(prefix: &[u8]) -> Bounds {
+        let high = end_of_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        Bounds { low: Bound::Included(prefix.to_vec()), high }
+    }
+
+    /// Where to begin in this way.
+    pub(super) fn beginning(&self, way: Way) -> Beginning<'_> {
+        match if way == Way::Up { &self.low } else { &self.high } {
+            Bound::Included(key) => Beginning::At(key),
+            Bound::Excluded(key) => Beginning::Beyond(key),
+            Bound::Unbounded => Beginning::End,
+        }
+    }
+
+    /// Is a key that was come to in this way still inside?
+    pub(super) fn has(&self, key: &[u8], way: Way) -> bool {
+        match (way, if way == Way::Up { &self.high } else { &self.low }) {
+            (_, Bound::Unbounded) => true,
+            (Way::Up, Bound::Included(high)) => key <= &high[..],
+            (Way::Up, Bound::Excluded(high)) => key < &high[..],
+            (Way::Down, Bound::Included(low)) => key >= &low[..],
+            (Way::Down, Bound::Excluded(low)) => key > &low[..],
+        }
+    }
+}
