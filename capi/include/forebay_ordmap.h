@@ -834,6 +834,19 @@ forebay_code forebay_map_prefix(const forebay_map *map,
                                 forebay_range **range);
 
 /**
+ * About how many entries lie between two ends, which are as in `forebay_map_range`: exact up to a
+ * hundred or more, else off by a quarter at most where keys come and go at random, and mostly by
+ * less. It takes the time of some look-ups, whatever lies between.
+ *
+ * # Safety
+ * As `forebay_map_range`; `count` is null or can be written.
+ */
+forebay_code forebay_map_estimate(const forebay_map *map,
+                                  const forebay_bound *low,
+                                  const forebay_bound *high,
+                                  uint64_t *count);
+
+/**
  * The next entry up, at first the lowest, shown in `item`, which may be null: valid until the
  * range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will come any
  * more in either direction.

@@ -60,6 +60,7 @@ fn null_is_refused_or_right_everywhere() {
         forebay_cursor_below(None, NOTHING, None),
         forebay_cursor_item(None, None),
         forebay_cursor_into_entry(None, None),
+        forebay_map_estimate(None, None, None, None),
         forebay_map_scan(None, None, None, None),
         forebay_map_scan_prefix(None, NOTHING, None),
         forebay_scan_next(None, None),

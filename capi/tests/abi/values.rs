@@ -122,6 +122,10 @@ fn ranges_have_the_ends_that_they_are_given() {
         assert_eq!(found, [expected, expected], "copied");
         forebay_scan_close(closing(up));
         forebay_scan_close(closing(down));
+        // SAFETY: as above.
+        let count =
+            |place: Place<'_, _>| unsafe { forebay_map_estimate(by(scene.map), low, high, place) };
+        assert_eq!(answered(count), Ok(expected.split_whitespace().count() as u64), "{expected}");
     }
     let odd = Bound { kind: 3, key: bytes(b"") };
     // SAFETY: the key is there.
