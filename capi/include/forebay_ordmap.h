@@ -253,6 +253,12 @@ typedef struct forebay_range forebay_range;
 typedef struct forebay_region forebay_region;
 
 /**
+ * Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
+ * for who reads much and keeps nothing.
+ */
+typedef struct forebay_scan forebay_scan;
+
+/**
  * Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0
  * where the usual is right.
  */
@@ -336,8 +342,8 @@ typedef struct {
 
 /**
  * Bytes somewhere in memory. Where the caller passes them, they are the caller's and are only read
- * during the call; `data` may be null if `len` is 0. Where the library gives them, they are read
- * where they lie in the region: until what shows them is released, moved or closed.
+ * during the call; `data` may be null if `len` is 0. Where the library gives them, they are there
+ * to be read until what shows them is released, moved or closed.
  */
 typedef struct {
   /**
@@ -351,8 +357,8 @@ typedef struct {
 } forebay_bytes;
 
 /**
- * Key and value of an entry, where they lie. The value's first byte has an address that is a
- * multiple of 8.
+ * Key and value of an entry, where they lie; those of a scan are copies. Of the others, the
+ * value's first byte has an address that is a multiple of 8.
  */
 typedef struct {
   /**
@@ -828,6 +834,19 @@ forebay_code forebay_map_prefix(const forebay_map *map,
                                 forebay_range **range);
 
 /**
+ * About how many entries lie between two ends, which are as in `forebay_map_range`: exact up to a
+ * hundred or more, else off by a quarter at most where keys come and go at random, and mostly by
+ * less. It takes the time of some look-ups, whatever lies between.
+ *
+ * # Safety
+ * As `forebay_map_range`; `count` is null or can be written.
+ */
+forebay_code forebay_map_estimate(const forebay_map *map,
+                                  const forebay_bound *low,
+                                  const forebay_bound *high,
+                                  uint64_t *count);
+
+/**
  * The next entry up, at first the lowest, shown in `item`, which may be null: valid until the
  * range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will come any
  * more in either direction.
@@ -843,6 +862,46 @@ forebay_code forebay_range_previous(forebay_range *range, forebay_item *item);
  * Closes a range; null is right, too. What it showed must not be read any more.
  */
 forebay_code forebay_range_close(forebay_range *range);
+
+/**
+ * Copies of the entries whose keys are between two ends; null is no end. `scan` is the caller's,
+ * until `forebay_scan_close`; the keys of the ends are copied.
+ *
+ * # Safety
+ * As `forebay_map_range`; `scan` is null or can be written.
+ */
+forebay_code forebay_map_scan(const forebay_map *map,
+                              const forebay_bound *low,
+                              const forebay_bound *high,
+                              forebay_scan **scan);
+
+/**
+ * Copies of the entries whose keys begin with these bytes. `scan` is the caller's, until
+ * `forebay_scan_close`.
+ *
+ * # Safety
+ * As `forebay_map_scan`; `prefix` is as `forebay_bytes` says.
+ */
+forebay_code forebay_map_scan_prefix(const forebay_map *map,
+                                     forebay_bytes prefix,
+                                     forebay_scan **scan);
+
+/**
+ * A copy of the next entry up, at first of the lowest, shown in `item`, which may be null: valid
+ * until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will
+ * come any more in either direction.
+ */
+forebay_code forebay_scan_next(forebay_scan *scan, forebay_item *item);
+
+/**
+ * A copy of the next entry down, at first of the highest, as `forebay_scan_next`.
+ */
+forebay_code forebay_scan_previous(forebay_scan *scan, forebay_item *item);
+
+/**
+ * Closes a scan; null is right, too. What it showed must not be read any more.
+ */
+forebay_code forebay_scan_close(forebay_scan *scan);
 
 /**
  * What the map holds and takes.

@@ -7,8 +7,8 @@ use crate::code::Code;
 use crate::failure::Failure;
 
 /// Bytes somewhere in memory. Where the caller passes them, they are the caller's and are only read
-/// during the call; `data` may be null if `len` is 0. Where the library gives them, they are read
-/// where they lie in the region: until what shows them is released, moved or closed.
+/// during the call; `data` may be null if `len` is 0. Where the library gives them, they are there
+/// to be read until what shows them is released, moved or closed.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Bytes {
@@ -18,8 +18,8 @@ pub struct Bytes {
     pub len: usize,
 }
 
-/// Key and value of an entry, where they lie. The value's first byte has an address that is a
-/// multiple of 8.
+/// Key and value of an entry, where they lie; those of a scan are copies. Of the others, the
+/// value's first byte has an address that is a multiple of 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Item {

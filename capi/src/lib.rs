@@ -34,6 +34,7 @@ mod change;
 mod cursor;
 
 mod range;
+mod scan;
 mod stats;
 
 mod handle;
@@ -50,6 +51,7 @@ pub use map::*;
 pub use member::*;
 pub use range::*;
 pub use region::*;
+pub use scan::*;
 pub use stats::*;
 
 /// What the page shows of Rust compiles.

@@ -6,7 +6,7 @@ use crate::bytes::{Bound, Bytes, Item};
 use crate::code::Code;
 use crate::cursor::shown;
 use crate::failure::guard;
-use crate::handle::{Lent, given, handle};
+use crate::handle::{Lent, answer, given, handle};
 use crate::map::Map;
 
 /// Goes over the entries between two keys, up or down, and holds the one that it shows. It needs
@@ -57,6 +57,30 @@ pub unsafe extern "C" fn forebay_map_prefix(
         let lent = &given(map, "map")?.lent;
         let place = given(range, "range")?;
         place.write(handle(Range(lent.with(lent.what.prefix(prefix)))));
+        Ok(Code::Ok)
+    })
+}
+
+/// About how many entries lie between two ends, which are as in `forebay_map_range`: exact up to a
+/// hundred or more, else off by a quarter at most where keys come and go at random, and mostly by
+/// less. It takes the time of some look-ups, whatever lies between.
+///
+/// # Safety
+/// As `forebay_map_range`; `count` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forebay_map_estimate(
+    map: Option<&Map>,
+    low: Option<&Bound>,
+    high: Option<&Bound>,
+    count: Option<&mut MaybeUninit<u64>>,
+) -> Code {
+    guard(|| {
+        // SAFETY: the contract is the same.
+        let low = unsafe { Bound::read(low, "low")? };
+        // SAFETY: the contract is the same.
+        let high = unsafe { Bound::read(high, "high")? };
+        let map = &given(map, "map")?.lent.what;
+        answer(count, "count", map.estimate((low, high))?)?;
         Ok(Code::Ok)
     })
 }

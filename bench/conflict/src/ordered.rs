@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::hint::black_box;
 
-use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion, Range};
+use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion, Range, Scan};
 
 use crate::workloads::Operation;
 
@@ -15,6 +15,7 @@ const STRIDE: usize = 7919;
 thread_local! {
     static MAP: OnceCell<Map<'static>> = const { OnceCell::new() };
     static RANGE: RefCell<Option<Range<'static>>> = const { RefCell::new(None) };
+    static SCAN: RefCell<Option<Scan<'static>>> = const { RefCell::new(None) };
     static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static TURN: Cell<usize> = const { Cell::new(0) };
 }
@@ -100,6 +101,22 @@ pub(crate) fn ranges(has_writer: bool) -> Operation {
                 let is_over = begun.next().expect("leases are free").is_none();
                 if is_over {
                     *range = None;
+                }
+            });
+        });
+    })
+}
+
+/// Steps of a scan that begins anew at its end.
+pub(crate) fn scans(has_writer: bool) -> Operation {
+    let ordered = Ordered::new(has_writer);
+    Box::new(move |thread| {
+        ordered.with_map(thread, |map| {
+            SCAN.with_borrow_mut(|scan| {
+                let begun = scan.get_or_insert_with(|| map.scan(ordered.next(thread)..));
+                let is_over = begun.next().expect("the map is sound").is_none();
+                if is_over {
+                    *scan = None;
                 }
             });
         });

@@ -196,6 +196,11 @@ pub(crate) const ORDERED: &[Workload] = &[
         operation: || ordered::ranges(false),
     },
     Workload {
+        name: "ordmap, next of a scan",
+        expected: Expected::NoConflict,
+        operation: || ordered::scans(false),
+    },
+    Workload {
         name: "ordmap, get, number 0 writes",
         expected: Expected::OthersAtMost(0),
         operation: || ordered::gets(true),
@@ -209,6 +214,11 @@ pub(crate) const ORDERED: &[Workload] = &[
         name: "ordmap, next of a range, number 0 writes",
         expected: Expected::OthersAtMost(2),
         operation: || ordered::ranges(true),
+    },
+    Workload {
+        name: "ordmap, next of a scan, number 0 writes",
+        expected: Expected::OthersAtMost(0),
+        operation: || ordered::scans(true),
     },
 ];
 

@@ -21,17 +21,18 @@ impl Amounts {
     pub(crate) fn of(self, work: Work) -> usize {
         match work {
             Work::Get | Work::Hold => self.gets,
-            Work::Range | Work::RangeByKey => self.ranges,
+            Work::Range | Work::Scan | Work::RangeByKey => self.ranges,
             Work::Insert | Work::Remove | Work::InsertBatched | Work::RemoveBatched => self.changes,
         }
     }
 }
 
 /// In this order: what is removed is inserted again.
-const WORKS: [Work; 8] = [
+const WORKS: [Work; 9] = [
     Work::Get,
     Work::Hold,
     Work::Range,
+    Work::Scan,
     Work::RangeByKey,
     Work::Remove,
     Work::Insert,
@@ -75,7 +76,9 @@ pub(crate) fn measure(
 fn numbers_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<u32> {
     let (count, turn) = (amounts.of(work), round as u64 + 1);
     match work {
-        Work::Get | Work::Hold | Work::Range | Work::RangeByKey => data.draw(count, turn),
+        Work::Get | Work::Hold | Work::Range | Work::Scan | Work::RangeByKey => {
+            data.draw(count, turn)
+        }
         Work::Remove | Work::Insert => data.pick(count, turn << 32),
         Work::RemoveBatched | Work::InsertBatched => data.pick(count, turn << 33),
     }
@@ -85,10 +88,14 @@ fn numbers_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<u3
 pub(crate) fn compare_all(engines: &mut [Box<dyn Engine>], data: &Data) {
     let all: Vec<u32> = (0..data.keys.len() as u32).collect();
     let every_100th: Vec<u32> = all.iter().copied().step_by(100).collect();
-    for (work, numbers) in [(Work::Get, &all), (Work::Range, &every_100th)] {
-        let answer = |engine: &mut Box<dyn Engine>| engine.run(work, data, numbers);
-        let answers: Vec<_> = engines.iter_mut().map(answer).collect();
-        assert!(answers.is_sorted_by(|one, two| one == two), "{work:?}: {answers:?}");
+    let gets: &[Work] = &[Work::Get, Work::Hold];
+    let ranges: &[Work] = &[Work::Range, Work::Scan, Work::RangeByKey];
+    for (works, numbers) in [(gets, &all), (ranges, &every_100th)] {
+        let mut answers = Vec::new();
+        for engine in engines.iter_mut() {
+            answers.extend(works.iter().filter_map(|work| engine.run(*work, data, numbers)));
+        }
+        assert!(answers.is_sorted_by(|one, two| one == two), "{works:?}: {answers:?}");
     }
     let number = |number: &u32| u64::from(*number) + 1;
     let expected = all.iter().map(number).sum::<u64>();

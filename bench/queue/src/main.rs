@@ -116,7 +116,8 @@ fn measure(
     folder: &Path,
     (rounds, queries): (usize, usize),
 ) -> Result<Vec<Sample>, String> {
-    let ways = ways::all();
+    let processors = system::processors();
+    let ways = ways::all(&processors);
     let mut samples = Vec::new();
     let mut random = fastrand::Rng::with_seed(1);
     // The first round warms caches, and is not counted.
@@ -127,7 +128,9 @@ fn measure(
         let mut order: Vec<(Way, Place)> = ways.clone();
         random.shuffle(&mut order);
         for (way, place) in order {
-            let (cost, sum) = ways::ask(way, place, table, data, (folder, &numbers))?;
+            let theirs = processors[usize::from(place == Place::TwoProcessors)];
+            let at = (processors[0], theirs);
+            let (cost, sum) = ways::ask(way, at, table, data, (folder, &numbers))?;
             if sum != expected {
                 return Err(format!("{way:?} gives other answers"));
             }

@@ -58,6 +58,18 @@ impl Usage {
     }
 }
 
+/// The processors on which this process may run, before it stays on one of them.
+pub(crate) fn processors() -> Vec<usize> {
+    // SAFETY: zeros are an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a set of ours, of this size.
+    let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    assert_eq!(result, 0, "the system says where this process may run");
+    let numbers = 0..libc::CPU_SETSIZE as usize;
+    // SAFETY: the numbers are those for which a set has room.
+    numbers.filter(|number| unsafe { libc::CPU_ISSET(*number, &set) }).collect()
+}
+
 /// Runs on this processor only, from now on; no, if there is none of this number for us.
 pub(crate) fn stay_on(processor: usize) -> bool {
     // SAFETY: zeros are an empty set.

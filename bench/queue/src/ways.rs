@@ -26,7 +26,7 @@ pub(crate) enum Way {
 }
 
 /// Where both processes run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Place {
     OneProcessor,
     TwoProcessors,
@@ -38,7 +38,7 @@ pub(crate) struct Role {
     #[arg(long)]
     way: Way,
     #[arg(long)]
-    place: Place,
+    processor: usize,
     #[arg(long)]
     map: PathBuf,
     /// How the queues are called
@@ -47,9 +47,9 @@ pub(crate) struct Role {
 }
 
 /// All that can be tried on this machine; says what cannot.
-pub(crate) fn all() -> Vec<(Way, Place)> {
+pub(crate) fn all(processors: &[usize]) -> Vec<(Way, Place)> {
     let mut places = vec![Place::OneProcessor];
-    if stay_on(1) {
+    if processors.len() > 1 {
         places.push(Place::TwoProcessors);
     } else {
         eprintln!("there is no second processor: left out");
@@ -70,13 +70,14 @@ fn name_of(direction: usize) -> String {
 /// Asks for all numbers; what it cost both processes, and the sum of the answers.
 pub(crate) fn ask(
     way: Way,
-    place: Place,
+    processors: (usize, usize),
     table: &Table,
     data: &Data,
     (folder, numbers): (&Path, &[u32]),
 ) -> Result<(Cost, u64), String> {
-    if !stay_on(0) {
-        return Err("processor 0 is not ours".into());
+    let (ours, theirs) = processors;
+    if !stay_on(ours) {
+        return Err(format!("processor {ours} is not ours"));
     }
     let keys = || numbers.iter().map(|number| &data.keys[*number as usize][..]);
     if way == Way::SharedMap {
@@ -84,7 +85,7 @@ pub(crate) fn ask(
         let sum = keys().map(|key| table.look(key)).fold(0, u64::wrapping_add);
         return Ok((Usage::now().since(before), sum));
     }
-    let mut answerer = Answerer::start(way, place, folder).map_err(|error| error.to_string())?;
+    let mut answerer = Answerer::start(way, theirs, folder).map_err(|error| error.to_string())?;
     let before = Usage::now();
     let sum = keys().map(|key| answerer.ask(key)).sum::<io::Result<u64>>();
     let cost = Usage::now().since(before);
@@ -128,15 +129,13 @@ const COST: &[u8] = b"cost";
 const END: &[u8] = b"end";
 
 impl Answerer {
-    fn start(way: Way, place: Place, folder: &Path) -> io::Result<Answerer> {
+    fn start(way: Way, processor: usize, folder: &Path) -> io::Result<Answerer> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("answer").arg("--map").arg(folder.join("map"));
         command.args(["--name", &name_of(0)]);
-        let of = |name: Option<clap::builder::PossibleValue>| {
-            name.map(|name| name.get_name().to_owned()).unwrap_or_default()
-        };
-        command.args(["--way", &of(way.to_possible_value())]);
-        command.args(["--place", &of(place.to_possible_value())]);
+        let name = way.to_possible_value().map(|name| name.get_name().to_owned());
+        command.args(["--way", &name.unwrap_or_default()]);
+        command.args(["--processor", &processor.to_string()]);
         let end = if way == Way::SocketPair {
             let (ours, theirs) = UnixDatagram::pair()?;
             command.stdin(Stdio::from(OwnedFd::from(theirs)));
@@ -188,9 +187,8 @@ impl Drop for Answerer {
 
 /// What the other process does.
 pub(crate) fn answer(role: &Role) -> Result<(), String> {
-    let place = if role.place == Place::OneProcessor { 0 } else { 1 };
-    if !stay_on(place) {
-        return Err(format!("processor {place} is not ours"));
+    if !stay_on(role.processor) {
+        return Err(format!("processor {} is not ours", role.processor));
     }
     let table = Table::attach(&role.map)?;
     answer_all(role, &table).map_err(|error| error.to_string())

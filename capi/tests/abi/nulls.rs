@@ -60,6 +60,11 @@ fn null_is_refused_or_right_everywhere() {
         forebay_cursor_below(None, NOTHING, None),
         forebay_cursor_item(None, None),
         forebay_cursor_into_entry(None, None),
+        forebay_map_estimate(None, None, None, None),
+        forebay_map_scan(None, None, None, None),
+        forebay_map_scan_prefix(None, NOTHING, None),
+        forebay_scan_next(None, None),
+        forebay_scan_previous(None, None),
         forebay_range_next(None, None),
         forebay_range_previous(None, None),
     };
@@ -70,6 +75,7 @@ fn null_is_refused_or_right_everywhere() {
         forebay_entry_release(None),
         forebay_cursor_close(None),
         forebay_range_close(None),
+        forebay_scan_close(None),
     };
     for (name, code) in &refused {
         assert_eq!(*code, Code::Null, "{name}");

@@ -99,19 +99,33 @@ fn ranges_have_the_ends_that_they_are_given() {
         (bound(included, b"c"), bound(excluded, b"b"), ""),
     ];
     for (low, high, expected) in cases {
+        let (low, high) = (low.as_ref(), high.as_ref());
         // SAFETY: the keys are there.
-        let open = |place: Place<'_, _>| unsafe {
-            forebay_map_range(by(scene.map), low.as_ref(), high.as_ref(), place)
-        };
-        let (up, down) = (answered(open).unwrap(), answered(open).unwrap());
-        let next = || answered(|place| forebay_range_next(by_mut(up), place)).ok();
-        let previous = || answered(|place| forebay_range_previous(by_mut(down), place)).ok();
-        let found: Vec<_> = std::iter::from_fn(next).map(|item| text(item.key)).collect();
-        let mut back: Vec<_> = std::iter::from_fn(previous).map(|item| text(item.key)).collect();
-        back.reverse();
-        assert_eq!((found.join(" "), back.join(" ")), (expected.into(), expected.into()));
+        let range =
+            |place: Place<'_, _>| unsafe { forebay_map_range(by(scene.map), low, high, place) };
+        let (up, down) = (answered(range).unwrap(), answered(range).unwrap());
+        let found = [
+            keys(|place| forebay_range_next(by_mut(up), place)),
+            reversed(keys(|place| forebay_range_previous(by_mut(down), place))),
+        ];
+        assert_eq!(found, [expected, expected]);
         forebay_range_close(closing(up));
         forebay_range_close(closing(down));
+        // SAFETY: as above.
+        let scan =
+            |place: Place<'_, _>| unsafe { forebay_map_scan(by(scene.map), low, high, place) };
+        let (up, down) = (answered(scan).unwrap(), answered(scan).unwrap());
+        let found = [
+            keys(|place| forebay_scan_next(by_mut(up), place)),
+            reversed(keys(|place| forebay_scan_previous(by_mut(down), place))),
+        ];
+        assert_eq!(found, [expected, expected], "copied");
+        forebay_scan_close(closing(up));
+        forebay_scan_close(closing(down));
+        // SAFETY: as above.
+        let count =
+            |place: Place<'_, _>| unsafe { forebay_map_estimate(by(scene.map), low, high, place) };
+        assert_eq!(answered(count), Ok(expected.split_whitespace().count() as u64), "{expected}");
     }
     let odd = Bound { kind: 3, key: bytes(b"") };
     // SAFETY: the key is there.
@@ -119,6 +133,37 @@ fn ranges_have_the_ends_that_they_are_given() {
         |place: Place<'_, _>| unsafe { forebay_map_range(by(scene.map), Some(&odd), None, place) };
     assert_eq!(answered(open).unwrap_err(), Code::Argument);
     assert_eq!(last_message(), "low: no kind of bound is 3");
+}
+
+/// The keys that are shown until there is none any more.
+fn keys(mut next: impl FnMut(Place<'_, Item>) -> Code) -> String {
+    let shown = || Some(text(answered(&mut next).ok()?.key));
+    std::iter::from_fn(shown).collect::<Vec<_>>().join(" ")
+}
+
+fn reversed(keys: String) -> String {
+    keys.split(' ').rev().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_scan_copies_and_takes_no_lease() {
+    let scene = Scene::open(1);
+    ["a1", "a2", "b"].iter().for_each(|key| scene.put(key, "old"));
+    let held: Vec<_> = std::iter::from_fn(|| scene.entry("b").ok()).collect();
+    // SAFETY: the bytes are there.
+    let open =
+        |place: Place<'_, _>| unsafe { forebay_map_scan_prefix(by(scene.map), bytes(b"a"), place) };
+    let scan = answered(open).unwrap();
+    let next = || answered(|place| forebay_scan_next(by_mut(scan), place));
+    let item = next().unwrap();
+    scene.put("a1", "new");
+    scene.put("a2", "new");
+    assert_eq!((text(item.key), text(item.value)), ("a1".into(), "old".into()));
+    let item = next().unwrap();
+    assert_eq!((text(item.key), text(item.value)), ("a2".into(), "new".into()));
+    assert_eq!(next().unwrap_err(), Code::Absent);
+    forebay_scan_close(closing(scan));
+    held.into_iter().for_each(|entry| _ = forebay_entry_release(closing(entry)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use forebay_sync::leases::{Lease, NotLeased};
 
 use super::reader::Reader;
 use crate::error::MapError;
-use crate::object::{Kind, Lengths, Ref, Seen, Stop};
+use crate::object::{Lengths, Ref, Seen, Stop, Text};
 use crate::region::Member;
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
@@ -61,7 +61,7 @@ impl<'m> Entry<'m> {
             Err(NotLeased::Gone | NotLeased::NoPlace) => return Err(Stop::Changed.into()),
         };
         // It cannot be freed any more, so what it says now stays.
-        let lengths = Lengths::of(&seen, Kind::Entry);
+        let lengths = Lengths::of(&seen, Text::Entry);
         let lengths = match lengths {
             // Reclaiming may have marked it since: then it is not named any more.
             Err(_) => seen.settle(lengths)?,

@@ -1,16 +1,19 @@
 //! A map as one member of its region uses it: reading single keys, and what it takes.
 
 use std::fmt;
+use std::ops::RangeBounds;
 
 use forebay_shm::{Area, RobustLock, SystemFutex};
 
+use super::bounds::{Beginning, Bounds};
 use super::cursor::Cursor;
 use super::entry::Entry;
 use super::reader::Reader;
 use crate::error::MapError;
-use crate::object::{CHUNK_UNITS, UNIT_WORDS};
+use crate::object::{CHUNK_UNITS, Stop, UNIT_WORDS};
 use crate::region::{MapId, Member, Shared};
 use crate::shard::{BUDGET, EVICTED, LEN, LIMBO_COUNT, REPAIRED, SEQUENCE};
+use crate::tree::{Path, Tree, Way};
 
 /// A map, as one member of its region uses it.
 pub struct Map<'m> {
@@ -107,6 +110,25 @@ impl<'m> Map<'m> {
         self.reader.shard.load(LEN)
     }
 
+    /// About how many entries have keys in a range: exact up to a hundred or more, else
+    /// off by a quarter at most where keys come and go at random, and mostly by less. It reads some
+    /// hundred nodes at most, whatever lies between.
+    ///
+    /// # Errors
+    /// [`MapError::Damaged`].
+    pub fn estimate<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Result<u64, MapError> {
+        let (bounds, tree) = (Bounds::of(&keys), self.reader.tree);
+        self.reader.read(|| {
+            let Some((low, _)) = place_of(tree, bounds.beginning(Way::Up), Way::Up)? else {
+                return Ok(0);
+            };
+            let Some((high, end)) = place_of(tree, bounds.beginning(Way::Down), Way::Down)? else {
+                return Ok(0);
+            };
+            Ok(tree.estimate(&low, &high, end)?)
+        })
+    }
+
     /// Is there no entry?
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -135,6 +157,28 @@ impl MapStats {
             repair_count: shard.load(REPAIRED),
         }
     }
+}
+
+/// The way to where a range begins, or ends; and the index of the first entry there that is not
+/// below, for `Up`, or above, for `Down`. None: the map is empty.
+fn place_of(
+    tree: Tree<'_>,
+    beginning: Beginning<'_>,
+    way: Way,
+) -> Result<Option<(Path, usize)>, Stop> {
+    let (key, passes_equal) = match beginning {
+        Beginning::At(key) => (key, way == Way::Down),
+        Beginning::Beyond(key) => (key, way == Way::Up),
+        Beginning::End => {
+            let Some(path) = tree.descend_to_end(way)? else { return Ok(None) };
+            let index = path.index() + usize::from(way == Way::Down);
+            return Ok(Some((path, index)));
+        }
+    };
+    let Some((mut path, spot)) = tree.descend(key)? else { return Ok(None) };
+    let index = spot.index + usize::from(passes_equal && spot.entry.is_some());
+    path.set_index(path.depth - 1, index);
+    Ok(Some((path, index)))
 }
 
 impl fmt::Debug for Map<'_> {

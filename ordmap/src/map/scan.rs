@@ -9,7 +9,7 @@ use super::entry::NotHeld;
 use super::reader::Reader;
 use super::step::{Place, Taker, find, find_end, step};
 use crate::error::MapError;
-use crate::object::{Kind, Lengths, Ref, Stop};
+use crate::object::{Lengths, Ref, Stop, Text};
 use crate::tree::Way;
 
 /// Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
@@ -133,7 +133,7 @@ impl<'m> Taker<'m> for Copy {
     #[inline]
     fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<(), NotHeld> {
         let seen = reader.tree.view.begin(entry)?;
-        let lengths = match Lengths::of(&seen, Kind::Entry) {
+        let lengths = match Lengths::of(&seen, Text::Entry) {
             Ok(lengths) => lengths,
             Err(stop) => return Ok(seen.settle(Err(stop))?),
         };

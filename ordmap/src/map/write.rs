@@ -6,7 +6,7 @@ use forebay_sync::atomic::Relaxed;
 use super::{Entry, Map};
 use crate::error::MapError;
 use crate::object::{
-    Class, EntryLayout, KEY_BYTES_MAX, Kind, Lengths, Ref, UNIT_WORDS, VALUE_BYTES_MAX,
+    Class, EntryLayout, KEY_BYTES_MAX, Lengths, Ref, Text, UNIT_WORDS, VALUE_BYTES_MAX,
 };
 use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, is_idle, repair};
 
@@ -233,7 +233,7 @@ impl Map<'_> {
             Expected::Entry(held) => Ok(held.is_at(self.member, entry)),
             Expected::Value(value) => {
                 let seen = writer.tree.view.begin(entry)?;
-                let lengths = Lengths::of(&seen, Kind::Entry)?;
+                let lengths = Lengths::of(&seen, Text::Entry)?;
                 Ok(lengths.compare_value(&seen, value).is_eq())
             }
         }

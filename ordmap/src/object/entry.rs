@@ -1,7 +1,8 @@
 //! Keys with their values, and keys alone: how they lie in an object.
 //!
-//! Word 0 is the header, with the bytes of value; word 1 has the bytes of key in its low half. The
-//! key follows, padded with zeros to whole words, then the value in the same way.
+//! Word 0 is the header. A short entry, as a separator, has both lengths there; a long one has the
+//! bytes of value there and those of key in the low half of word 1. The key follows, padded with
+//! zeros to whole words, then the value in the same way.
 
 use std::cmp::Ordering;
 
@@ -17,20 +18,36 @@ pub const KEY_BYTES_MAX: usize = 8192;
 /// The longest value.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 
-const LENGTHS: usize = 1;
-const KEY: usize = 2;
+/// What has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// A key with its value.
+    Entry,
+    /// A key between two leaves; it has no value.
+    Separator,
+}
 
-/// How many words key and value take.
+/// The longest value of a short entry.
+const SHORT_VALUE_BYTES_MAX: usize = (1 << (32 - SHORT_KEY_BITS)) - 1;
+const SHORT_KEY_BITS: u32 = 14;
+const _: () = assert!(KEY_BYTES_MAX < 1 << SHORT_KEY_BITS);
+
+/// The word of a long entry that has the bytes of its key.
+const KEY_BYTES: usize = 1;
+
+/// Where key and value lie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryLayout {
+    key: usize,
     value: usize,
     end: usize,
 }
 
 impl EntryLayout {
     pub(crate) fn of(key_bytes: usize, value_bytes: usize) -> EntryLayout {
-        let value = KEY + key_bytes.div_ceil(8);
-        EntryLayout { value, end: value + value_bytes.div_ceil(8) }
+        let key = if value_bytes > SHORT_VALUE_BYTES_MAX { 2 } else { 1 };
+        let value = key + key_bytes.div_ceil(8);
+        EntryLayout { key, value, end: value + value_bytes.div_ceil(8) }
     }
 
     pub(crate) fn units(self) -> usize {
@@ -42,15 +59,23 @@ impl EntryLayout {
         self,
         words: &[AtomicU64],
         generation: Generation,
-        kind: Kind,
+        text: Text,
         key: &[u8],
         value: &[u8],
     ) {
         assert!(self.end <= words.len(), "the object is as large as was asked for");
-        words[LENGTHS].store(key.len() as u64, Relaxed);
-        store_bytes(&words[KEY..self.value], key);
+        let is_long = self.key > KEY_BYTES;
+        let (kind, lengths) = match text {
+            Text::Entry if is_long => (Kind::LongEntry, value.len()),
+            Text::Entry => (Kind::ShortEntry, key.len() | value.len() << SHORT_KEY_BITS),
+            Text::Separator => (Kind::Separator, key.len()),
+        };
+        if is_long {
+            words[KEY_BYTES].store(key.len() as u64, Relaxed);
+        }
+        store_bytes(&words[self.key..self.value], key);
         store_bytes(&words[self.value..self.end], value);
-        words[0].store(Header::new(generation, kind, value.len() as u32).word(), Relaxed);
+        words[0].store(Header::new(generation, kind, lengths as u32).word(), Relaxed);
     }
 }
 
@@ -63,17 +88,27 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// What an object of this kind says; before it is settled that may be nonsense, but never
-    /// leads out of the object.
+    /// What an object says that should be this; before it is settled that may be nonsense, but
+    /// never leads out of the object.
     #[inline]
-    pub(crate) fn of(seen: &Seen<'_>, kind: Kind) -> Result<Lengths, Stop> {
-        let header = seen.header_of(kind)?;
-        let key_bytes = seen.word(LENGTHS)? as usize;
-        let value_bytes = header.value_bytes() as usize;
+    pub(crate) fn of(seen: &Seen<'_>, text: Text) -> Result<Lengths, Stop> {
+        let header = seen.header();
+        let lengths = header.lengths() as usize;
+        let short = (lengths & ((1 << SHORT_KEY_BITS) - 1), lengths >> SHORT_KEY_BITS);
+        let (key_bytes, value_bytes) = match (text, header.kind()) {
+            (Text::Entry, Some(Kind::ShortEntry)) | (Text::Separator, Some(Kind::Separator)) => {
+                short
+            }
+            (Text::Entry, Some(Kind::LongEntry)) => (seen.word(KEY_BYTES)? as usize, lengths),
+            _ => return Err(Stop::Damaged("an object is of another kind")),
+        };
         if key_bytes > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX {
             return Err(Stop::Damaged("an entry is longer than any can be"));
         }
         let layout = EntryLayout::of(key_bytes, value_bytes);
+        if header.kind() == Some(Kind::LongEntry) && layout.key <= KEY_BYTES {
+            return Err(Stop::Damaged("a long entry is short"));
+        }
         if layout.end > seen.words().len() {
             return Err(Stop::Damaged("an entry is longer than its memory"));
         }
@@ -81,7 +116,7 @@ impl Lengths {
     }
 
     pub(crate) fn key_words<'a>(&self, seen: &Seen<'a>) -> &'a [AtomicU64] {
-        &seen.words()[KEY..self.layout.value]
+        &seen.words()[self.layout.key..self.layout.value]
     }
 
     pub(crate) fn value_words<'a>(&self, seen: &Seen<'a>) -> &'a [AtomicU64] {
@@ -104,5 +139,27 @@ impl Lengths {
 
     pub(crate) fn copy_value(&self, seen: &Seen<'_>, out: &mut Vec<u8>) {
         copy_words(self.value_words(seen), self.value_bytes, out);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{EntryLayout, KEY_BYTES_MAX, SHORT_VALUE_BYTES_MAX};
+
+    #[test]
+    fn an_entry_takes_one_word_beside_key_and_value_or_two() {
+        let cases = [
+            ((0, 0), 1),
+            ((8, 8), 3),
+            ((8, 32), 6),
+            ((9, 31), 7),
+            ((KEY_BYTES_MAX, 1), 1026),
+            ((8, SHORT_VALUE_BYTES_MAX), 2 + 32 * 1024),
+            ((8, SHORT_VALUE_BYTES_MAX + 1), 3 + 32 * 1024),
+        ];
+        for ((key_bytes, value_bytes), words) in cases {
+            let layout = EntryLayout::of(key_bytes, value_bytes);
+            assert_eq!(layout.end, words, "{key_bytes} {value_bytes}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! | 0–27 | generation |
 //! | 28 | used since the hand of eviction passed; entries only |
 //! | 29–31 | kind |
-//! | 32–63 | an entry's bytes of value |
+//! | 32–63 | a long entry's bytes of value; else 14 bits the key's bytes, 18 the value's |
 
 use super::reference::{GENERATION_BITS, Generation};
 
@@ -22,10 +22,18 @@ pub(crate) enum Kind {
     Leaf = 1,
     /// A node whose slots name nodes.
     Inner = 2,
-    /// A key with its value.
-    Entry = 3,
+    /// A key with a value that is too long for a short entry.
+    LongEntry = 3,
     /// A key between two leaves.
     Separator = 4,
+    /// A key with its value, whose lengths are both in the header.
+    ShortEntry = 5,
+}
+
+impl Kind {
+    pub(crate) fn is_entry(self) -> bool {
+        matches!(self, Kind::LongEntry | Kind::ShortEntry)
+    }
 }
 
 /// The first word of an object.
@@ -33,9 +41,10 @@ pub(crate) enum Kind {
 pub(crate) struct Header(u64);
 
 impl Header {
-    pub(crate) fn new(generation: Generation, kind: Kind, value_bytes: u32) -> Header {
+    /// `lengths` is the upper half.
+    pub(crate) fn new(generation: Generation, kind: Kind, lengths: u32) -> Header {
         let kind = (kind as u64) << KIND_SHIFT;
-        Header(generation.bits() | kind | u64::from(value_bytes) << 32)
+        Header(generation.bits() | kind | u64::from(lengths) << 32)
     }
 
     #[inline]
@@ -59,14 +68,15 @@ impl Header {
             0 => Some(Kind::Free),
             1 => Some(Kind::Leaf),
             2 => Some(Kind::Inner),
-            3 => Some(Kind::Entry),
+            3 => Some(Kind::LongEntry),
             4 => Some(Kind::Separator),
+            5 => Some(Kind::ShortEntry),
             _ => None,
         }
     }
 
     #[inline]
-    pub(crate) fn value_bytes(self) -> u32 {
+    pub(crate) fn lengths(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
@@ -81,6 +91,6 @@ impl Header {
 
     /// The same memory when it is freed: whoever holds a lease still finds the lengths.
     pub(crate) fn freed(self) -> Header {
-        Header::new(self.generation().next(), Kind::Free, self.value_bytes())
+        Header::new(self.generation().next(), Kind::Free, self.lengths())
     }
 }

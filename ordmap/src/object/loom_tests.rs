@@ -15,7 +15,7 @@ use super::class::{CHUNK_WORDS, ChunkWord, Class};
 use super::header::{Header, Kind};
 use super::reference::{Generation, Ref};
 use super::view::{View, before_reuse, follow, publish};
-use super::{EntryLayout, Lengths};
+use super::{EntryLayout, Lengths, Text};
 
 pub(crate) const OWNER: u16 = 1;
 pub(crate) const PAIRS: Class = Class::Size(1);
@@ -99,7 +99,7 @@ impl Memory {
     /// Reads what a reference names; it must be of this reference.
     pub(crate) fn read(&self, reference: Ref) {
         let Ok(seen) = self.view().begin(reference) else { return };
-        let said = Lengths::of(&seen, Kind::Entry).map(|lengths| {
+        let said = Lengths::of(&seen, Text::Entry).map(|lengths| {
             let key = lengths.key_words(&seen)[0].load(Relaxed);
             (key, lengths.value_words(&seen).first().map(|word| word.load(Relaxed)))
         });
@@ -112,7 +112,7 @@ impl Memory {
 pub(crate) fn write_itself(words: &[AtomicU64], reference: Ref) {
     let bytes = reference.word().to_le_bytes();
     let layout = EntryLayout::of(8, 8);
-    layout.write(words, reference.generation(), Kind::Entry, &bytes, &bytes);
+    layout.write(words, reference.generation(), Text::Entry, &bytes, &bytes);
 }
 
 /// A reader follows the slot, while what it names is freed and written again.
@@ -174,7 +174,7 @@ fn divided_into_larger() {
         allocator.set_free(0, Generation::of(2));
         assert!(allocator.claim_one(0));
         before_reuse();
-        let forged = Header::new(Generation::of(0), Kind::Entry, 8);
+        let forged = Header::new(Generation::of(0), Kind::ShortEntry, 8);
         other.data[4].store(forged.word(), Relaxed);
     });
     memory.read(first);

@@ -26,7 +26,7 @@ pub(crate) use class::{CHUNK_UNITS, CHUNK_WORDS, ChunkWord, Class};
 #[cfg(test)]
 pub(crate) use class::{SIZES, SPAN_CHUNKS_MAX};
 pub use entry::KEY_BYTES_MAX;
-pub(crate) use entry::{EntryLayout, Lengths, VALUE_BYTES_MAX};
+pub(crate) use entry::{EntryLayout, Lengths, Text, VALUE_BYTES_MAX};
 pub(crate) use header::{Header, Kind};
 pub(crate) use reference::{Ref, UNIT_WORDS};
 pub(crate) use view::{Seen, Stop, View, compare_words, follow, head_of, prefetch, publish};

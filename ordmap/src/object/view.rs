@@ -77,11 +77,13 @@ impl<'a> View<'a> {
         self.data.get(index)
     }
 
-    /// Asks for the first line of an object, that is about to be read.
+    /// Asks for the line in which an object begins, that is about to be read, and for the next one
+    /// if a small object ends there.
     #[inline]
     pub(crate) fn prefetch(self, reference: Ref) {
-        let word = reference.unit().and_then(|unit| self.data.get(unit * UNIT_WORDS));
-        word.into_iter().for_each(prefetch);
+        let first = reference.unit().map_or(usize::MAX, |unit| unit * UNIT_WORDS);
+        let words = [first, first.saturating_add(4)].map(|word| self.data.get(word));
+        words.into_iter().flatten().for_each(prefetch);
     }
 
     /// Begins to read an object. The reference was loaded by [`follow`].

@@ -7,7 +7,7 @@
 use super::intent::Halt;
 use super::words::{EVICTED, HAND, IS_FULL};
 use super::writer::Writer;
-use crate::object::{CHUNK_UNITS, Class, Kind, Ref, Stop};
+use crate::object::{CHUNK_UNITS, Class, Kind, Ref, Stop, Text};
 use crate::tree::copy_key_of;
 
 /// Rounds after which there is nothing that could go: the first may only clear marks.
@@ -59,7 +59,7 @@ impl Writer<'_> {
                 continue;
             }
             let header = self.allocator.header_at(unit).ok_or(Halt::Damaged("out of the data"))?;
-            if header.kind() == Some(Kind::Entry) {
+            if header.kind().is_some_and(Kind::is_entry) {
                 return Ok(Some(Ref::new(unit, header.generation())));
             }
         }
@@ -74,7 +74,7 @@ impl Writer<'_> {
             return Ok(false);
         }
         let mut key = Vec::new();
-        match copy_key_of(self.tree.view, entry, Kind::Entry, &mut key) {
+        match copy_key_of(self.tree.view, entry, Text::Entry, &mut key) {
             Ok(()) => {}
             Err(Stop::Changed) => return Ok(false),
             Err(damaged) => return Err(damaged.into()),

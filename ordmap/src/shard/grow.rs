@@ -3,7 +3,7 @@
 
 use super::intent::{Change, Halt, SlotPlace};
 use super::writer::Writer;
-use crate::object::{Kind, Ref};
+use crate::object::{Ref, Text};
 use crate::tree::{ITEMS_MAX, Image, Path, common_bytes, copy_key_of, separator_of};
 
 /// A node that became two.
@@ -63,11 +63,11 @@ impl Writer<'_> {
         let middle = middle_of(&image, index);
         let (low, separator) = if image.level == 0 {
             let separator = self.shortest_between(&image, middle)?;
-            (change.make_entry(Kind::Separator, &separator, &[])?, separator)
+            (change.make_entry(Text::Separator, &separator, &[])?, separator)
         } else {
             let low = separator_of(view, image.slot(middle))?;
             let mut separator = Vec::new();
-            copy_key_of(view, low, Kind::Separator, &mut separator)?;
+            copy_key_of(view, low, Text::Separator, &mut separator)?;
             (low, separator)
         };
         let high = self.tree.high_of(path, depth)?;

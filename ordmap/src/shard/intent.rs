@@ -21,7 +21,7 @@ use super::words::{
     EPOCH, EPOCH_CHANGES, INTENT_MAX, LEN, LEN_AFTER, NEW, NEWS, NEWS_COUNT, OLD_ENTRY, OLDS,
     OLDS_COUNT, SEQUENCE, SLOT, STATE, ShardWords,
 };
-use crate::object::{Allocator, EntryLayout, Found, Kind, Ref, Stop, View, follow, publish};
+use crate::object::{Allocator, EntryLayout, Found, Ref, Stop, Text, View, follow, publish};
 use crate::tree::Image;
 
 const IDLE: u64 = 0;
@@ -90,10 +90,10 @@ impl<'a> Change<'a> {
     }
 
     /// Writes an entry or a separator.
-    pub(crate) fn make_entry(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<Ref, Halt> {
+    pub(crate) fn make_entry(&mut self, text: Text, key: &[u8], value: &[u8]) -> Result<Ref, Halt> {
         let layout = EntryLayout::of(key.len(), value.len());
         let found = self.take(layout.units())?;
-        layout.write(found.words, found.reference.generation(), kind, key, value);
+        layout.write(found.words, found.reference.generation(), text, key, value);
         Ok(found.reference)
     }
 

@@ -12,7 +12,7 @@ use super::intent::{Change, SlotPlace, is_idle, repair};
 use super::limbo::Limbo;
 use super::words::{ROOT, ShardWords, words_needed};
 use crate::object::loom_tests::{Memory, OWNER};
-use crate::object::{Kind, Lengths, Ref, Seen, follow, publish};
+use crate::object::{Lengths, Ref, Seen, Text, follow, publish};
 
 /// So many preemptions: a reclaim has very many steps.
 const BOUND: Option<usize> = Some(3);
@@ -56,7 +56,7 @@ impl Scene {
         }
         let Ok(seen) = self.memory.view().begin(named) else { return };
         if let Ok(_lease) = row.take(named.word(), || seen.is_same()) {
-            let Ok(lengths) = Lengths::of(&seen, Kind::Entry) else { return };
+            let Ok(lengths) = Lengths::of(&seen, Text::Entry) else { return };
             let key = lengths.key_words(&seen)[0].load(Relaxed);
             assert_eq!(key, named.word(), "what is leased was written again");
         }

@@ -3,7 +3,7 @@
 
 use super::intent::{Change, Halt, SlotPlace};
 use super::writer::Writer;
-use crate::object::{Kind, Ref};
+use crate::object::{Ref, Text};
 use crate::tree::{ITEMS_MAX, Image, Path, copy_key_of, separator_of};
 
 /// A node with fewer items is joined with one beside it, if both together are not nearly full.
@@ -112,7 +112,7 @@ impl Writer<'_> {
         right.retune(view, high)?;
         change.retire(sibling)?;
         let mut separator = Vec::new();
-        copy_key_of(view, low, Kind::Separator, &mut separator)?;
+        copy_key_of(view, low, Text::Separator, &mut separator)?;
         parent.set_slot(at, change.make_node(&left)?);
         parent.remove(at + 1);
         parent.insert(at + 1, &separator, change.make_node(&right)?)?;

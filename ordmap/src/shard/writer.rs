@@ -2,7 +2,7 @@
 
 use super::intent::{Change, Halt, SlotPlace};
 use super::words::{LEN, ROOT, ShardWords};
-use crate::object::{Allocator, Kind, Ref};
+use crate::object::{Allocator, Ref, Text};
 use crate::tree::{Image, Node, Path, Tree};
 
 /// What the owner of a shard's lock may do.
@@ -39,7 +39,7 @@ impl<'a> Writer<'a> {
     /// Stores an entry at its position.
     pub(crate) fn put(&self, at: &Position, key: &[u8], value: &[u8]) -> Result<(), Halt> {
         let mut change = Change::begin(self.allocator, self.shard);
-        let entry = change.make_entry(Kind::Entry, key, value)?;
+        let entry = change.make_entry(Text::Entry, key, value)?;
         let len = self.shard.load(LEN);
         match (&at.path, at.entry) {
             (None, _) => {

@@ -5,7 +5,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use super::node::{
     HEADS, ITEMS_MAX, LOW, META, NODE_WORDS, Node, PREFIX, PREFIX_BYTES_MAX, SLOTS, separator_of,
 };
-use crate::object::{Header, Kind, Lengths, Ref, Stop, View, head_of};
+use crate::object::{Header, Kind, Lengths, Ref, Stop, Text, View, head_of};
 
 const TOO_SHORT: Stop = Stop::Damaged("a key is too short for its node");
 
@@ -144,8 +144,8 @@ impl Image {
     ) -> Result<(), Stop> {
         let slot = self.slots[index];
         match self.level {
-            0 => copy_key_of(view, slot, Kind::Entry, out),
-            _ => copy_key_of(view, separator_of(view, slot)?, Kind::Separator, out),
+            0 => copy_key_of(view, slot, Text::Entry, out),
+            _ => copy_key_of(view, separator_of(view, slot)?, Text::Separator, out),
         }
     }
 
@@ -194,11 +194,11 @@ impl Image {
 pub(crate) fn copy_key_of(
     view: View<'_>,
     at: Ref,
-    kind: Kind,
+    text: Text,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
     let seen = view.begin(at)?;
-    let copied = Lengths::of(&seen, kind).map(|lengths| lengths.copy_key(&seen, out));
+    let copied = Lengths::of(&seen, text).map(|lengths| lengths.copy_key(&seen, out));
     seen.settle(copied)
 }
 
@@ -208,8 +208,8 @@ fn common_of(view: View<'_>, low: Ref, high: Ref) -> Result<usize, Stop> {
         return Ok(0);
     }
     let (mut below, mut above) = (Vec::new(), Vec::new());
-    copy_key_of(view, low, Kind::Separator, &mut below)?;
-    copy_key_of(view, high, Kind::Separator, &mut above)?;
+    copy_key_of(view, low, Text::Separator, &mut below)?;
+    copy_key_of(view, high, Text::Separator, &mut above)?;
     Ok(common_bytes(&below, &above))
 }
 

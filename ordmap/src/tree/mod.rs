@@ -9,6 +9,7 @@
 //! - An inner node has two children at least, all of the level below.
 //! - A separator is named by the leaf above it and by the inner nodes whose left edge that leaf is.
 
+mod estimate;
 mod image;
 mod node;
 mod walk;

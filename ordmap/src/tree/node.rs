@@ -26,7 +26,7 @@ use std::hint::select_unpredictable;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use crate::object::{
-    Kind, Lengths, Ref, Seen, Stop, View, compare_words, follow, head_of, prefetch,
+    Kind, Lengths, Ref, Seen, Stop, Text, View, compare_words, follow, head_of, prefetch,
 };
 
 pub(crate) const NODE_WORDS: usize = 64;
@@ -193,7 +193,7 @@ impl<'a> Node<'a> {
         while low < high {
             let middle = (low + high) / 2;
             let seen = view.begin(self.slot(middle)?)?;
-            let compared = Lengths::of(&seen, Kind::Entry)
+            let compared = Lengths::of(&seen, Text::Entry)
                 .map(|lengths| (lengths, lengths.compare(&seen, key, self.known_bytes())));
             let (lengths, order) = seen.settle(compared)?;
             match order {
@@ -242,6 +242,6 @@ fn compare_separator(
 ) -> Result<Ordering, Stop> {
     let seen = view.begin(separator)?;
     let compared =
-        Lengths::of(&seen, Kind::Separator).map(|lengths| lengths.compare(&seen, key, known_bytes));
+        Lengths::of(&seen, Text::Separator).map(|lengths| lengths.compare(&seen, key, known_bytes));
     seen.settle(compared)
 }

@@ -68,7 +68,10 @@ fn keys_and_values_have_limits() {
     assert_eq!(map.insert(&key(8193), b""), Err(MapError::KeyTooLong));
     assert_eq!(map.insert(&key(50), &vec![0; (1 << 20) + 1]), Err(MapError::ValueTooLong));
     assert_eq!(map.get(&key(8193)).unwrap(), None, "it can be asked for");
-    for (key_bytes, value_bytes) in [(8192, 0), (8192, 1 << 20), (50, 20_000), (51, 0)] {
+    let short = (1 << 18) - 1;
+    let lengths =
+        [(8192, 0), (8192, 1 << 20), (50, 20_000), (51, 0), (8192, short), (60, short + 1)];
+    for (key_bytes, value_bytes) in lengths {
         let (key, value) = (key(key_bytes), vec![key_bytes as u8; value_bytes]);
         map.insert(&key, &value).unwrap();
         assert_eq!(map.get(&key).unwrap().as_ref(), Some(&value), "{key_bytes} {value_bytes}");

@@ -82,7 +82,7 @@ impl Engine for Lmdb {
             // It lends values where they lie; nobody copies them.
             Work::Get | Work::Hold => keys.map(|key| self.get(key)).fold(0, u64::wrapping_add),
             Work::Range => keys.map(|key| self.range(key)).fold(0, u64::wrapping_add),
-            Work::RangeByKey => return None,
+            Work::Scan | Work::RangeByKey => return None,
             Work::Insert => self.change(data, numbers, 1, true),
             Work::Remove => self.change(data, numbers, 1, false),
             Work::InsertBatched => self.change(data, numbers, BATCH, true),

@@ -22,6 +22,8 @@ pub(crate) enum Work {
     Hold,
     /// A hundred entries from a key on.
     Range,
+    /// The same, each copied instead of held.
+    Scan,
     /// The same, each looked for by the key of the one before.
     RangeByKey,
     /// The value of a key, which may be there: stored.

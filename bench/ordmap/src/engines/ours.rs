@@ -60,6 +60,16 @@ impl Ours {
         sum
     }
 
+    fn scan(&self, key: &[u8]) -> u64 {
+        let mut scan = self.map.scan(key..);
+        let mut sum = 0_u64;
+        for _ in 0..RANGE {
+            let Some((_, value)) = scan.next().expect("the map is sound") else { break };
+            sum = sum.wrapping_add(digest(value));
+        }
+        sum
+    }
+
     fn range_by_key(&self, key: &[u8], last: &mut Vec<u8>) -> u64 {
         let mut cursor = self.map.cursor();
         let mut sum = 0_u64;
@@ -100,6 +110,7 @@ impl Engine for Ours {
             Work::Get => Some(self.get(key(number))),
             Work::Hold => Some(self.hold(key(number))),
             Work::Range => Some(self.range(key(number))),
+            Work::Scan => Some(self.scan(key(number))),
             Work::RangeByKey => Some(self.range_by_key(key(number), &mut last)),
             Work::Insert => Some(self.insert(data, *number)),
             Work::Remove => Some(self.remove(key(number))),

@@ -54,7 +54,7 @@ impl Engine for Skiplist {
             Work::Range => Some(self.range(key(number))),
             Work::Insert => Some(self.insert(data, *number)),
             Work::Remove => Some(self.remove(key(number))),
-            Work::RangeByKey | Work::InsertBatched | Work::RemoveBatched => None,
+            Work::Scan | Work::RangeByKey | Work::InsertBatched | Work::RemoveBatched => None,
         });
         sum.reduce(|sum, one| Some(sum?.wrapping_add(one?)))?
     }

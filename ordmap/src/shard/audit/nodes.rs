@@ -1,7 +1,7 @@
 //! The tree: every node, every key, every separator.
 
 use super::Audit;
-use crate::object::{Kind, Ref, Stop, follow, head_of};
+use crate::object::{Ref, Stop, Text, follow, head_of};
 use crate::shard::words::{LEN, ROOT};
 use crate::tree::{ITEMS_MAX, Image, Node, copy_key_of};
 
@@ -134,7 +134,7 @@ impl Audit<'_> {
     }
 
     fn entry(&mut self, entry: Ref) -> Result<(), Stop> {
-        copy_key_of(self.allocator.view, entry, Kind::Entry, &mut Vec::new())?;
+        copy_key_of(self.allocator.view, entry, Text::Entry, &mut Vec::new())?;
         self.name(entry);
         self.audited.entries += 1;
         Ok(())

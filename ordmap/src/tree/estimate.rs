@@ -1,0 +1,90 @@
+//! How many entries lie between two places, without going over all of them.
+//!
+//! Nodes between the two ways are counted level by level. As long as they are few all are read, and
+//! the number is exact; else some of them stand for all, evenly chosen.
+
+use super::node::Node;
+use super::walk::{Path, Tree};
+use crate::object::{Ref, Stop};
+
+/// So many nodes of a level are read.
+const READ_MAX: usize = 32;
+
+/// A node, and how many it stands for.
+type Weighed = (Ref, f64);
+
+impl Tree<'_> {
+    /// About how many entries lie between the entry where the first path ends and the one before
+    /// that at `end` in the leaf of the second.
+    pub(crate) fn estimate(self, low: &Path, high: &Path, end: usize) -> Result<u64, Stop> {
+        if low.depth != high.depth {
+            return Err(Stop::Changed);
+        }
+        let (leaf_depth, begin) = (low.depth - 1, low.index());
+        let Some(fork) = (0..leaf_depth).find(|depth| low.step(*depth).1 != high.step(*depth).1)
+        else {
+            return self.same(low, high, leaf_depth, end.saturating_sub(begin) as u64);
+        };
+        let (left, right) = (low.step(fork).1, high.step(fork).1);
+        if left > right {
+            return self.same(low, high, fork, 0);
+        }
+        let mut between = Vec::new();
+        self.add_slots(&mut between, low.step(fork).0, 1.0, left + 1..right)?;
+        for depth in fork + 1..leaf_depth {
+            let mut below = Vec::new();
+            let (node, index) = low.step(depth);
+            self.add_slots(&mut below, node, 1.0, index + 1..usize::MAX)?;
+            for (node, weight) in between {
+                self.add_slots(&mut below, node, weight, 0..usize::MAX)?;
+            }
+            let (node, index) = high.step(depth);
+            self.add_slots(&mut below, node, 1.0, 0..index)?;
+            between = thinned(below);
+        }
+        let mut sum = end as f64;
+        sum += self.count_of(low.step(leaf_depth).0)?.saturating_sub(begin) as f64;
+        for (leaf, weight) in between {
+            sum += self.count_of(leaf)? as f64 * weight;
+        }
+        self.same(low, high, fork, sum.round() as u64)
+    }
+
+    /// A number, if both ways are the same down to where they part: else the tree was changed
+    /// between going the one and the other.
+    fn same(self, low: &Path, high: &Path, fork: usize, number: u64) -> Result<u64, Stop> {
+        let is_same = (0..=fork).all(|depth| low.step(depth).0 == high.step(depth).0);
+        if is_same { Ok(number) } else { Err(Stop::Changed) }
+    }
+
+    fn count_of(self, node: Ref) -> Result<usize, Stop> {
+        let node = Node::begin(self.view, node, None)?;
+        node.settle(Ok(node.count))
+    }
+
+    fn add_slots(
+        self,
+        to: &mut Vec<Weighed>,
+        node: Ref,
+        weight: f64,
+        indices: std::ops::Range<usize>,
+    ) -> Result<(), Stop> {
+        let node = Node::begin(self.view, node, None)?;
+        for index in indices.start..indices.end.min(node.count) {
+            to.push((node.slot(index)?, weight));
+        }
+        node.settle(Ok(()))
+    }
+}
+
+/// Some of them, which stand for all.
+fn thinned(nodes: Vec<Weighed>) -> Vec<Weighed> {
+    if nodes.len() <= READ_MAX {
+        return nodes;
+    }
+    let whole: f64 = nodes.iter().map(|(_, weight)| weight).sum();
+    let chosen = (0..READ_MAX).map(|index| nodes[(2 * index + 1) * nodes.len() / (2 * READ_MAX)]);
+    let chosen: Vec<Weighed> = chosen.collect();
+    let part: f64 = chosen.iter().map(|(_, weight)| weight).sum();
+    chosen.into_iter().map(|(node, weight)| (node, weight * whole / part)).collect()
+}
