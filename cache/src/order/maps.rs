@@ -21,8 +21,8 @@ const FIRST_KIND: u32 = 32;
 /// What an entry takes in the mean: some 64 bytes beside the key, and keys of some 64 bytes.
 const ENTRY_BYTES_EXPECTED: u64 = 128;
 
-/// A cursor needs two.
-const LEASES_MAX: u32 = 4;
+/// Nobody holds entries: walks copy them.
+const LEASES_MAX: u32 = 1;
 
 const KEYS: &str = "keys";
 const TAGS: &str = "tags";
@@ -212,12 +212,12 @@ impl OrderPart {
         count: usize,
     ) -> Result<Vec<Vec<u8>>, MapError> {
         use std::ops::Bound;
-        let mut range = self.map(which)?.range((Bound::Excluded(behind), Bound::Unbounded));
+        let mut scan = self.map(which)?.scan((Bound::Excluded(behind), Bound::Unbounded));
         let mut entries = Vec::new();
         while entries.len() < count
-            && let Some(entry) = range.next()?
+            && let Some((entry, _)) = scan.next()?
         {
-            entries.push(entry.key().to_vec());
+            entries.push(entry.to_vec());
         }
         Ok(entries)
     }

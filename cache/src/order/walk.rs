@@ -90,15 +90,15 @@ impl Source {
         while self.batch.is_empty() && !self.is_through {
             let low = self.low.as_ref().map(|low| &low[..]);
             let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let mut range = order.map(self.which)?.range((low, high));
+            let mut scan = order.map(self.which)?.scan((low, high));
             let mut last = Vec::new();
             for _ in 0..BATCH {
-                let Some(entry) = range.next()? else {
+                let Some((entry, _)) = scan.next()? else {
                     self.is_through = true;
                     break;
                 };
                 last.clear();
-                last.extend_from_slice(entry.key());
+                last.extend_from_slice(entry);
                 self.note(&last);
             }
             if !last.is_empty() {
