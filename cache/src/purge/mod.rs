@@ -7,7 +7,7 @@
 //! | who | does |
 //! |---|---|
 //! | purge, under the purge lock | [`Purges::announce`]: slot, `purge_seq`, fence |
-//! | | walks: takes out what matches, unchecked words too |
+//! | purge; of many keys without the lock | walks: takes out what matches, unchecked words too |
 //! | | acknowledges |
 //! | fill | [`Purges::noted`], then asks the origin |
 //! | | publishes unchecked, fence |
@@ -25,8 +25,9 @@
 //! anything; so who has read looks at `purge_seq` again: if as many purges are newer than what it
 //! noted as the ring holds, it counts as purged. That is raised before the slot is touched.
 //!
-//! A purger may die anywhere. Nothing that it did was acknowledged; the purge lock's next owner
-//! repeats the walk of the [last](Purges::last) purge before its own, and finds:
+//! A purger may die anywhere. Nothing that it did was acknowledged. If it had the purge lock, the
+//! next owner repeats the walk of the [last](Purges::last) purge before its own, if that was of one
+//! key, and finds:
 //!
 //! | died | `purge_seq` | slot of n + 1 | what the next owner does |
 //! |---|---|---|---|
@@ -34,6 +35,8 @@
 //! | at `purge.written` | n | whole | the same: this purge never was |
 //! | at `purge.announced` | n + 1 | whole | walks for n + 1 in its place |
 //! | in the walk, or after it | n + 1 | whole | walks for n + 1 again |
+//!
+//! What a purge of many keys had not reached stays stored until somebody purges again.
 //!
 //! A torn slot is read by nobody: it was that of a purge one ring back, and for whom that one would
 //! be newer, as many are newer as the ring holds.

@@ -20,7 +20,7 @@ pub(crate) const PURGE_SEQ_WORD: usize = 16;
 /// So few that they take 64 KiB.
 pub(super) const SLOTS_MIN: usize = 64;
 
-/// So many that a check of all of them, each as long as can be, takes about 70 µs.
+/// So many that a check of all of them, each a key as long as can be, takes about 70 µs.
 pub(super) const SLOTS_MAX: usize = 1024;
 
 /// Which part of a region its ring may be: one of so many.
@@ -115,7 +115,7 @@ impl<W: Words> Purges<W> {
     }
 
     /// Makes a purge known and returns its number. The caller holds the purge lock; it then walks,
-    /// unchecked words included, and only after that gives the lock back and acknowledges.
+    /// unchecked words included, and only after that acknowledges.
     ///
     /// What does not fit is shortened: the walk is about `predicate.fitted()`, as
     /// [`last`](Purges::last) says, or about less, which must be no less than `predicate`.
@@ -131,8 +131,8 @@ impl<W: Words> Purges<W> {
         number
     }
 
-    /// The last purge, for the next owner of the purge lock after a death: it walks for this one
-    /// before it announces its own. `None`: there was none.
+    /// The last purge, for the next owner of the purge lock after a death: it walks for this one, if
+    /// it is of one key, before it announces its own. `None`: there was none.
     pub(crate) fn last(&self) -> Option<(u64, OwnedPredicate)> {
         // The purge lock brings us what the dead one wrote.
         let number = self.sequence().load(Relaxed);

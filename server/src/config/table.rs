@@ -135,8 +135,10 @@ settings! {
             included.",
         kind: Kind::Bytes { min: 64, max: 16 * MIB },
         reloads: false,
-        reason: "It sizes the tables that responses are found by, 8 bytes for each. If they are \
-            smaller in fact, the tables are full before the memory is.",
+        reason: "It sizes the tables that responses are found by and the order of keys and tags, 8 \
+            and 128 bytes for each. If responses are smaller in fact, or have many tags, these are \
+            full before the memory is; if they are larger, a higher value leaves more memory for \
+            them.",
     }
     growing_percent_max: u8 = "12" {
         doc: "Share of the cache that is set aside for responses that are still arriving; beyond \
