@@ -32,6 +32,8 @@ impl Language {
             }
         };
         command.env_remove("FOREBAY_CRASH_AT");
+        // By which cargo names a folder where an older library may lie.
+        command.env_remove("LD_LIBRARY_PATH");
         command
     }
 }

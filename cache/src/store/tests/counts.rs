@@ -5,7 +5,7 @@ use crate::segment::Phase;
 
 #[test]
 fn nothing_is_evicted_while_the_cache_is_not_full() {
-    let config = StoreConfig { record_bytes_expected: 3000, ..config(16 << 20) };
+    let config = StoreConfig { record_bytes_expected: 2000, ..config(16 << 20) };
     let store = Store::open(config).unwrap();
     let worker = store.join().unwrap();
     let mut number = 0;
