@@ -14,6 +14,8 @@
 //! | `store/` | all of this, as its users see it |
 //! | `index/` | which record is the one of a key: words, and the rules for swapping them |
 //! | `segment/` | where records lie: appended to, sealed, reclaimed whole |
+//! | `order/` | primary keys and tags in order |
+//! | `tags/` | tags of records, and expressions over them |
 //! | `purge/` | predicates of purges, and who has to look at them |
 //! | `flight/` | what is arriving, private to a process |
 //! | `policy/` | which segment is reclaimed next, and what becomes of its records |
@@ -34,6 +36,8 @@
 mod flight;
 #[doc(hidden)] // For measurements and stress tests.
 pub mod index;
+#[cfg_attr(loom, allow(dead_code, unused_imports))] // What uses the maps is not compiled.
+mod order;
 #[doc(hidden)] // For the simulator.
 pub mod policy;
 #[cfg_attr(loom, expect(dead_code, reason = "its users are not compiled"))]
@@ -46,6 +50,8 @@ mod rng;
 mod segment;
 #[cfg(not(loom))]
 mod store;
+#[cfg_attr(loom, allow(dead_code, unused_imports))] // Its users are not compiled.
+mod tags;
 #[cfg(not(loom))]
 mod tool;
 
@@ -53,10 +59,12 @@ mod tool;
 pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refused, Renewed};
 #[cfg(not(loom))]
 pub use store::{
-    ConfigError, Filling, Found, FoundBase, Join, Known, Leader, Lent, LentIsLost, LongBody,
-    Lookup, Named, OpenError, Phases, PurgeBusy, Purged, Reading, Stats, Store, StoreConfig,
-    StoreWorker, StoredBody, Tag, Times,
+    ConfigError, Filling, Found, FoundBase, Join, Known, Leader, Lent, LentIsLost, ListedResource,
+    LongBody, Lookup, Named, OpenError, OrderDamaged, OrderReport, Phases, PurgeBusy, Purged,
+    Reading, Selection, Stats, Store, StoreConfig, StoreWorker, StoredBody, Tag, Times, Walked,
+    Weighed,
 };
+pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]
 pub use tool::{
     CheckDepth, CopiedRecord, Finding, KeyParts, ListedRecord, Progress, ReadError, RecordKind,

@@ -37,17 +37,30 @@ pub(crate) const LEASES_MAX: u32 = 1024;
 /// Header, directory and participants of the region, and the ends of areas.
 const REGION_FIXED_BYTES: u64 = 64 * 1024;
 
+/// How many areas there are.
+pub(crate) const AREA_COUNT: usize = 7;
+
 /// Sizes of everything in a region; they follow from its configuration alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) shard_words: usize,
     pub(crate) chunk_count: usize,
     /// Kind and bytes of each area.
-    pub(crate) areas: [(u32, u64); 7],
+    pub(crate) areas: [(u32, u64); AREA_COUNT],
 }
 
 impl Plan {
+    /// Of a region that holds nothing else.
     pub(crate) fn of(config: &OrdConfig) -> Result<Plan, ConfigError> {
+        Plan::beside(config, REGION_FIXED_BYTES + u64::from(config.participants_max) * 64)
+    }
+
+    /// Of areas in a region that is somebody else's.
+    pub(crate) fn within(config: &OrdConfig) -> Result<Plan, ConfigError> {
+        Plan::beside(config, 0)
+    }
+
+    fn beside(config: &OrdConfig, others_bytes: u64) -> Result<Plan, ConfigError> {
         config.check()?;
         let leases = config.participants_max as usize * config.leases_max as usize;
         let shard_words = shard::words_needed(leases);
@@ -55,8 +68,7 @@ impl Plan {
         let row_words = (config.leases_max as usize).next_multiple_of(LINE_WORDS);
         let lease_words = config.participants_max as usize * row_words;
         let fixed_words = head::COUNT + maps * (ROW_WORDS + shard_words) + lease_words;
-        let fixed_bytes =
-            REGION_FIXED_BYTES + fixed_words as u64 * 8 + u64::from(config.participants_max) * 64;
+        let fixed_bytes = others_bytes + fixed_words as u64 * 8;
         let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
         let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
         // A chunk for nodes, and one for each of some sizes.

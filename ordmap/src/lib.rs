@@ -53,7 +53,7 @@ pub use error::MapError;
 pub use map::{Cursor, Entry, Expected, KeyValue, Map, MapStats, Range, Scan};
 #[cfg(not(loom))]
 pub use region::{
-    CheckReport, ConfigError, Finding, MapOptions, MapsError, Member, OpenError, OrdConfig,
+    CheckReport, ConfigError, Finding, MapId, MapOptions, MapsError, Member, OpenError, OrdConfig,
     OrdRegion,
 };
 

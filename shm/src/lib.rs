@@ -47,7 +47,7 @@ pub use file::create_private_dir;
 pub use layout::{BOUNDS_MAX, COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};
 pub use participant::{Dead, ParticipantId, RegionId};
 #[cfg(not(loom))]
-pub use participant::{JoinError, Listed, Participant, ParticipantStatus};
+pub use participant::{Deputy, JoinError, Listed, Participant, ParticipantStatus};
 pub use process::{Writer, process_id};
 pub use reader::CounterReader;
 #[cfg(not(loom))]

@@ -5,6 +5,7 @@ mod churn;
 mod draw;
 mod ladder;
 mod lookup;
+mod order;
 mod space;
 mod time;
 
@@ -19,6 +20,7 @@ Examples:
   store lookup --keys 10000        fits into the processor's caches
   store space                      memory of a record, cost of storing one
   store churn                      storing into a cache that is full
+  store order                      keys and tags in order; purging by prefix and tag
   store ladder                     what each step of a hit is worth";
 
 /// What a lookup, an insert and a record cost
@@ -55,6 +57,15 @@ enum What {
         #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
         workers: Vec<u32>,
     },
+    /// Keeping keys and tags in order; purging and listing by them
+    Order {
+        /// Records in the store
+        #[arg(long, default_value_t = 1_000_000)]
+        keys: usize,
+        /// Times that each is measured: groups of 10,000 records
+        #[arg(long, default_value_t = 9)]
+        rounds: usize,
+    },
     /// The steps of a hit
     Ladder {
         /// Times that each is measured
@@ -68,6 +79,7 @@ fn main() {
         What::Lookup { keys, rounds } => lookups(keys, rounds),
         What::Space { keys } => space::print(keys),
         What::Churn { mib, workers } => churn::print(mib, &workers),
+        What::Order { keys, rounds } => order::print(keys, rounds),
         What::Ladder { rounds } => ladder::print(rounds),
     }
 }

@@ -57,7 +57,7 @@ fn world(slots: usize) -> Arc<World> {
 
 impl World {
     fn is_ours_purged_since(&self, noted: u64) -> bool {
-        self.purges.is_newer(noted, |predicate| predicate.matches_key(&OURS))
+        self.purges.is_newer(noted, |predicate| predicate.may_match(&OURS))
     }
 
     fn ask_origin(&self) -> u32 {
@@ -191,7 +191,7 @@ fn store_word(world: &World, word: &AtomicU64, noted: u64, place: u32) -> Option
     let unchecked = live(place) + 1;
     word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
     fence("index.unchecked");
-    let verdict = world.purges.check(noted, |predicate| predicate.matches_key(&OURS));
+    let verdict = world.purges.check(noted, |predicate| predicate.may_match(&OURS));
     let (new, checked) = match verdict {
         Verdict::Clear { checked } => (live(place), Some(checked)),
         Verdict::Purged => (EMPTY, None),

@@ -1,6 +1,7 @@
 //! What a purge is about, and the words that say it.
 
 use super::ring::SLOT_WORDS;
+use crate::tags::Encoded;
 
 const WORD_BYTES: usize = 8;
 
@@ -18,35 +19,51 @@ pub(crate) enum Predicate<'a> {
     Key(&'a [u8]),
     /// All whose primary key begins so.
     Prefix(&'a [u8]),
+    /// Of these, the records whose tags match.
+    Tags(&'a [u8], Encoded<'a>),
     /// Everything; also what this version does not understand.
     All,
 }
 
-/// The numbers of the kinds. 4 is kept for an expression over tags: who finds one takes it for
-/// everything.
+/// The numbers of the kinds.
 pub(super) mod kind {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const PREFIX: u64 = 2;
     pub(crate) const ALL: u64 = 3;
+    /// Two bytes: how long the prefix is; the prefix; the expression.
+    pub(crate) const TAGS: u64 = 4;
 }
 
 /// Kind in the low half of a word, length in the high one.
 const LENGTH_SHIFT: u32 = 32;
 
 impl<'a> Predicate<'a> {
-    /// Does it match what is stored under this primary key?
-    pub(crate) fn matches_key(&self, primary: &[u8]) -> bool {
+    /// Does it match a record that stands under this primary key, or is one of its variants, and
+    /// has these tags?
+    pub(crate) fn matches(&self, primary: &[u8], tags: &[u8]) -> bool {
+        match self {
+            Predicate::Tags(_, expr) => self.may_match(primary) && expr.matches(tags),
+            _ => self.may_match(primary),
+        }
+    }
+
+    /// The same, if the tags are not known.
+    pub(crate) fn may_match(&self, primary: &[u8]) -> bool {
         match self {
             Predicate::Key(key) => *key == primary,
-            Predicate::Prefix(prefix) => primary.starts_with(prefix),
+            Predicate::Prefix(prefix) | Predicate::Tags(prefix, _) => primary.starts_with(prefix),
             Predicate::All => true,
         }
     }
 
     /// The predicate that a slot holds in its place: matches all that it matches.
     pub(crate) fn fitted(self) -> Predicate<'a> {
-        let (Predicate::Key(bytes) | Predicate::Prefix(bytes)) = self else {
-            return self;
+        let bytes = match self {
+            Predicate::Key(bytes) | Predicate::Prefix(bytes) => bytes,
+            Predicate::Tags(within, expr) if !fits(within, expr) => {
+                return Predicate::Prefix(within).fitted();
+            }
+            Predicate::Tags(..) | Predicate::All => return self,
         };
         match bytes.get(..PREDICATE_BYTES_MAX) {
             Some(first) if first.len() < bytes.len() => Predicate::Prefix(first),
@@ -55,19 +72,24 @@ impl<'a> Predicate<'a> {
     }
 
     /// As words: kind and length, then the bytes; for one that fits.
-    pub(super) fn encode(self) -> impl Iterator<Item = u64> + use<'a> {
+    pub(super) fn encode(self) -> impl Iterator<Item = u64> {
         let (kind, bytes) = match self {
-            Predicate::Key(key) => (kind::KEY, key),
-            Predicate::Prefix(prefix) => (kind::PREFIX, prefix),
-            Predicate::All => (kind::ALL, &[][..]),
-        };
-        let word = |piece: &[u8]| {
-            let mut bytes = [0; WORD_BYTES];
-            bytes[..piece.len()].copy_from_slice(piece);
-            u64::from_le_bytes(bytes)
+            Predicate::Key(key) => (kind::KEY, key.to_vec()),
+            Predicate::Prefix(prefix) => (kind::PREFIX, prefix.to_vec()),
+            Predicate::Tags(within, expr) => {
+                let length = (within.len() as u16).to_le_bytes();
+                (kind::TAGS, [&length[..], within, expr.as_bytes()].concat())
+            }
+            Predicate::All => (kind::ALL, Vec::new()),
         };
         let first = kind | (bytes.len() as u64) << LENGTH_SHIFT;
-        std::iter::once(first).chain(bytes.chunks(WORD_BYTES).map(word))
+        let mut words = vec![first];
+        words.extend(bytes.chunks(WORD_BYTES).map(|piece| {
+            let mut word = [0; WORD_BYTES];
+            word[..piece.len()].copy_from_slice(piece);
+            u64::from_le_bytes(word)
+        }));
+        words.into_iter()
     }
 
     /// From words. Whatever they say, what comes of it matches no less than what was meant.
@@ -89,9 +111,22 @@ impl<'a> Predicate<'a> {
         match first & u64::from(u32::MAX) {
             kind::KEY => Predicate::Key(bytes),
             kind::PREFIX => Predicate::Prefix(bytes),
+            kind::TAGS => Predicate::decode_tags(bytes).unwrap_or(Predicate::All),
             _ => Predicate::All,
         }
     }
+
+    fn decode_tags(bytes: &'a [u8]) -> Option<Predicate<'a>> {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let length = usize::from(u16::from_le_bytes(*length));
+        let (within, expr) = rest.split_at_checked(length)?;
+        Some(Predicate::Tags(within, Encoded::of(expr)?))
+    }
+}
+
+/// Has a slot room for them?
+fn fits(within: &[u8], expr: Encoded<'_>) -> bool {
+    size_of::<u16>() + within.len() + expr.as_bytes().len() <= PREDICATE_BYTES_MAX
 }
 
 /// A predicate with bytes of its own, for who walks in slices.
@@ -101,6 +136,8 @@ pub(crate) enum OwnedPredicate {
     Key(Box<[u8]>),
     /// As [`Predicate::Prefix`].
     Prefix(Box<[u8]>),
+    /// As [`Predicate::Tags`].
+    Tags(Box<[u8]>, Box<[u8]>),
     /// As [`Predicate::All`].
     All,
 }
@@ -111,6 +148,10 @@ impl OwnedPredicate {
         match self {
             OwnedPredicate::Key(key) => Predicate::Key(key),
             OwnedPredicate::Prefix(prefix) => Predicate::Prefix(prefix),
+            OwnedPredicate::Tags(within, expr) => match Encoded::of(expr) {
+                Some(expr) => Predicate::Tags(within, expr),
+                None => Predicate::Prefix(within),
+            },
             OwnedPredicate::All => Predicate::All,
         }
     }
@@ -121,6 +162,9 @@ impl From<Predicate<'_>> for OwnedPredicate {
         match predicate {
             Predicate::Key(key) => OwnedPredicate::Key(key.into()),
             Predicate::Prefix(prefix) => OwnedPredicate::Prefix(prefix.into()),
+            Predicate::Tags(within, expr) => {
+                OwnedPredicate::Tags(within.into(), expr.as_bytes().into())
+            }
             Predicate::All => OwnedPredicate::All,
         }
     }

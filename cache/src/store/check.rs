@@ -1,6 +1,10 @@
 //! Checking a store while it is used.
 
+use super::enter::OwnedOrdered;
+use super::select::OrderDamaged;
 use super::store::Store;
+use super::worker::{Own, StoreWorker};
+use crate::order::{Which, key_entry, split_key_entry, split_tag_entry};
 use crate::tool::view::View;
 use crate::tool::{CheckDepth, Progress, ReadError, Report, check};
 
@@ -17,5 +21,81 @@ impl Store {
     ) -> Result<Report, ReadError> {
         let view = View::of(self.shared.region.clone())?;
         Ok(check::check(&view, depth, progress))
+    }
+}
+
+/// What a look at the order of keys and tags has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderReport {
+    /// Entries of keys, and of tags.
+    pub entries: u64,
+    /// Entries that name no record: a sweep takes them out.
+    pub left_over: u64,
+    /// What must never be.
+    pub faults: Vec<String>,
+}
+
+impl StoreWorker {
+    /// Looks if every record that can be found is in the order of keys and tags, and what the order
+    /// names. Others go on meanwhile; their entries may count as left over. For tests and checks:
+    /// it looks at everything at once.
+    ///
+    /// # Errors
+    /// The order cannot be read.
+    pub fn check_order(&self) -> Result<OrderReport, OrderDamaged> {
+        let mut report = OrderReport::default();
+        let maps = self.own.order.check()?;
+        report.faults.extend((!maps.is_sound()).then(|| maps.to_string()));
+        self.own.check_entered(&mut report)?;
+        self.own.check_entries(Which::Keys, &mut report)?;
+        self.own.check_entries(Which::Tags, &mut report)?;
+        Ok(report)
+    }
+}
+
+impl Own {
+    /// Is each record that the index names in the order?
+    fn check_entered(&self, report: &mut OrderReport) -> Result<(), OrderDamaged> {
+        let all = 0..self.index.bucket_count();
+        let of = |hit: crate::index::Hit<'_>| {
+            self.reach().record(hit.at()).and_then(|record| OwnedOrdered::of(&record))
+        };
+        let named: Vec<_> = self.index.hits(&self.pins, all).filter_map(of).collect();
+        for ordered in named {
+            let ordered = ordered.borrowed();
+            let key = ordered.has_key.then(|| key_entry(ordered.primary, ordered.sequence));
+            let keys = key.into_iter().map(|entry| (Which::Keys, entry));
+            for (which, entry) in keys.chain(ordered.tag_entries().map(|tag| (Which::Tags, tag))) {
+                // It may have left since it was seen.
+                if !self.order.contains(which, &entry)? && !self.is_left_over(which, &entry) {
+                    let text = entry.escape_ascii();
+                    report.faults.push(format!("{which:?}: the index names {text}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_entries(&self, which: Which, report: &mut OrderReport) -> Result<(), OrderDamaged> {
+        let mut behind = Vec::new();
+        loop {
+            let entries = self.order.entries_behind(which, &behind, 256)?;
+            let Some(last) = entries.last() else {
+                return Ok(());
+            };
+            behind.clone_from(last);
+            for entry in &entries {
+                let split = match which {
+                    Which::Keys => split_key_entry(entry),
+                    Which::Tags => split_tag_entry(entry),
+                };
+                if split.is_none() {
+                    let text = entry.escape_ascii();
+                    report.faults.push(format!("{which:?}: {text} is no entry"));
+                }
+                report.entries += 1;
+                report.left_over += u64::from(self.is_left_over(which, entry));
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ use crate::flight::{
     Base, FlightKey, Follower, Gate, Growth, Joined, Lead, NobodyListens, Refused, Renewed,
 };
 use crate::segment::{Kind, Queue};
+use crate::tags::RecordTags;
 
 /// What a caller does who needs a fetch.
 #[derive(Debug)]
@@ -48,6 +49,7 @@ pub struct Filling {
     own: Rc<Own>,
     growth: Growth,
     times: Times,
+    tags: RecordTags,
     queue: Queue,
     long: Option<LongFill>,
 }
@@ -92,7 +94,8 @@ impl Gate for Current<'_> {
 
     fn may_follow(&self, purge_noted: u64) -> bool {
         let purges = &self.own.shared.purges;
-        !purges.is_newer(purge_noted, |purge| purge.matches_key(self.primary))
+        // Which tags it will have is not known.
+        !purges.is_newer(purge_noted, |purge| purge.may_match(self.primary))
     }
 }
 
@@ -145,19 +148,20 @@ impl Leader {
     }
 
     /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with it takes the known
-    /// one's place, if that is still stored; followers hear of it in any case. Without a known
-    /// record, the fetch has failed.
-    pub fn validated(self, head: &[u8], times: Times) {
+    /// one's place, if that is still stored; followers hear of it in any case. It keeps its tags,
+    /// if no others are given. Without a known record, the fetch has failed.
+    pub fn validated(self, head: &[u8], times: Times, tags: Option<&RecordTags>) {
         let Some(known) = self.known else {
             return;
         };
         let FlightKey { primary, variant, .. } = self.lead.key();
         let noted = self.lead.purge_noted();
-        let sequence = self.own.renew((primary, variant), known, noted, (head, times));
+        let sequence = self.own.renew((primary, variant), known, noted, (head, times, tags));
         self.lead.validated(Renewed { head: Bytes::copy_from_slice(head), sequence });
     }
 
     /// Begins to store a response. `base` if it has variants, `body_bytes` if its length is known.
+    /// It has no tags until [`Filling::tag`] gives it some.
     ///
     /// # Errors
     /// Why it cannot be stored, and the leader back: followers wait for its word.
@@ -171,13 +175,21 @@ impl Leader {
         let Leader { own, lead, known } = self;
         let queue = own.queue_for(lead.key().primary, base.as_ref());
         match lead.begin(head, base, body_bytes) {
-            Ok(growth) => Ok(Filling { own, growth, times, queue, long: None }),
+            Ok(growth) => {
+                let tags = RecordTags::none();
+                Ok(Filling { own, growth, times, tags, queue, long: None })
+            }
             Err((lead, refused)) => Err((Leader { own, lead, known }, refused)),
         }
     }
 }
 
 impl Filling {
+    /// Gives it the tags by which it can be purged. Before anything is appended.
+    pub fn tag(&mut self, tags: RecordTags) {
+        self.tags = tags;
+    }
+
     /// Waits until more may be appended: at once while the record is to be stored. See
     /// `NobodyListens` for the error. To a body that is not going to be stored its slowest reader
     /// sets the pace, for a while: ask again after a part of that time, woken or not. `now_ms` is
@@ -290,6 +302,8 @@ impl Filling {
         let put = Put {
             kind: Kind::Fragment,
             key: &fragment_key(long.id, long.count),
+            // Its head has them; a purge that is about them takes that out.
+            tags: &[],
             head: &[],
             body: &body,
             // It is as fresh as its head, which may be renewed.
@@ -319,6 +333,7 @@ impl Filling {
             primary: self.growth.key().primary,
             base: opening.base.as_ref(),
             kind: if long.is_some() { Kind::LongHead } else { Kind::Whole },
+            tags: self.tags.as_bytes(),
             head: &opening.head,
             body: &body,
             times: self.times,

@@ -3,12 +3,14 @@
 //! `docs/format/store.md` has the bytes. Everything follows from the settings, so that all who open
 //! a region with the same settings have the same plan.
 
+use forebay_ordmap::OrdConfig;
 use forebay_shm::{AreaSpec, PARTICIPANTS_MAX};
 use forebay_sync::Words;
 use forebay_sync::pins::Pins;
 
 use super::config::{ConfigError, StoreConfig};
 use crate::index;
+use crate::order;
 use crate::purge;
 use crate::segment::{DATA_BYTES_MAX, Geometry, Table};
 
@@ -44,6 +46,10 @@ pub(crate) mod word {
     /// Since when what is drained waits for pins, in Unix seconds; 0: it does not.
     pub(crate) const WAITS_SINCE: usize = 42;
     pub(crate) const SEQUENCE: usize = 48;
+    /// How often something was left in the order of keys that names nothing.
+    pub(crate) const LEFT: usize = 56;
+    /// How much of that was swept out.
+    pub(crate) const TIDIED: usize = 57;
     pub(crate) const SEAL_ORDER: usize = 64;
     pub(crate) const COUNT: usize = 80;
 }
@@ -59,10 +65,12 @@ pub(crate) mod row {
     /// How many pieces its owner has lent that pin a segment. A hint: zero of a row that pins
     /// nothing for long.
     pub(crate) const LENT: usize = 3;
+    /// The sequence of the record that its owner has entered in the order and not published yet.
+    pub(crate) const ENTERING: usize = 4;
 }
 
 /// Version of all areas of the store; another one is another plan.
-pub(crate) const STORE_VERSION: u32 = 1;
+pub(crate) const STORE_VERSION: u32 = 2;
 
 /// The index is that full when all memory is taken by records of the expected size: at nine tenths
 /// of the words two-choice buckets begin to push records out.
@@ -79,7 +87,9 @@ pub(crate) struct Plan {
     pub(crate) bucket_count: usize,
     pub(crate) ghost_words: usize,
     pub(crate) purge_slots: usize,
-    pub(crate) areas: [AreaSpec; 8],
+    /// Of the maps that keep keys and tags in order.
+    pub(crate) order: OrdConfig,
+    pub(crate) areas: Vec<AreaSpec>,
     /// What the file takes.
     pub(crate) region_bytes: u64,
 }
@@ -122,7 +132,8 @@ impl Plan {
         let purge_slots = purge::slots_for(data_bytes);
         let area =
             |kind, words: usize| AreaSpec { kind, version: STORE_VERSION, bytes: words as u64 * 8 };
-        let areas = [
+        let order = order::config(records, rows);
+        let mut areas = vec![
             area(kind::STORE, word::COUNT),
             area(kind::SEGMENTS, Table::<Box<[_]>>::words_needed(geometry)),
             area(kind::INDEX, index::words_needed(bucket_count)?),
@@ -132,9 +143,19 @@ impl Plan {
             area(kind::PURGES, purge::words_needed(purge_slots)?),
             area(kind::DATA, geometry.data_bytes() as usize / 8),
         ];
+        areas.extend(order::areas(&order)?);
         let region_bytes = REGION_FIXED_BYTES
             + areas.iter().map(|area| area.bytes.next_multiple_of(4096)).sum::<u64>();
-        Some(Plan { geometry, rows, bucket_count, ghost_words, purge_slots, areas, region_bytes })
+        Some(Plan {
+            geometry,
+            rows,
+            bucket_count,
+            ghost_words,
+            purge_slots,
+            order,
+            areas,
+            region_bytes,
+        })
     }
 }
 

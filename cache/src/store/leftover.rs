@@ -38,8 +38,9 @@ impl Own {
         self.index.remove_places(bucket..end, is_there, |place| {
             Events::one(&shared.events.evicted);
             // SAFETY: the segment is draining, and we have the eviction lock.
-            if let Ok(record) = unsafe { shared.segments.record(Place(place)) } {
-                self.reach().note_orphans(&record);
+            match unsafe { shared.segments.record(Place(place)) } {
+                Ok(record) => self.reach().note_orphans(&record),
+                Err(_) => shared.note_left(),
             }
         });
         self.demote_orphans();

@@ -7,7 +7,8 @@
 //! | `worker.rs` | a thread's part |
 //! | `lookup.rs`, `lend.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
-//! | `purge.rs` | taking out, as a promise |
+//! | `enter.rs`, `tidy.rs` | keeping keys and tags in order |
+//! | `purge.rs`, `select.rs` | taking out, as a promise; by prefix or tags; listing |
 //! | `turn.rs`, `reclaim.rs`, `choose.rs`, `steps.rs`, `leftover.rs` | making room |
 //! | `recover.rs` | cleaning up after the dead |
 //! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
@@ -15,6 +16,7 @@
 mod check;
 mod choose;
 mod config;
+mod enter;
 mod fill;
 pub(crate) mod hash;
 pub(crate) mod layout;
@@ -29,6 +31,7 @@ mod reach;
 mod reclaim;
 mod recover;
 mod respond;
+mod select;
 mod shared;
 mod stats;
 mod steps;
@@ -36,10 +39,12 @@ mod steps;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tidy;
 mod turn;
 pub(crate) mod variants;
 mod worker;
 
+pub use check::OrderReport;
 pub use config::{ConfigError, OpenError, StoreConfig};
 pub use fill::{Filling, Join, Leader};
 pub use lend::{Lent, LentIsLost, Reading, Tag};
@@ -48,6 +53,7 @@ pub use lookup::{Found, FoundBase, Known, Lookup, StoredBody};
 pub use probe::{Named, Phases};
 pub use purge::{PurgeBusy, Purged};
 pub use put::Times;
+pub use select::{ListedResource, OrderDamaged, Selection, Walked, Weighed};
 pub use stats::Stats;
 pub(crate) use stats::{Accounts, accounts};
 pub use store::Store;

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use forebay_shm::crash_point;
 
+use super::enter::place_of;
+use super::select::{Selection, Walked};
 use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};
-use crate::index::{KeyHash, State};
+use crate::index::{Hit, KeyHash, State};
 use crate::purge::{Predicate, soften};
 use crate::segment::{Kind, Record};
 
@@ -18,8 +20,10 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// What a purge took out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// Stored records.
+    /// Stored records, or those that were marked.
     pub records: u64,
+    /// Their bytes, with those of long bodies; not counted when a key is purged.
+    pub bytes: u64,
     /// Fetches that will not be stored.
     pub flights: u64,
 }
@@ -64,6 +68,34 @@ impl StoreWorker {
         self.purge_by(primary, WAIT_MAX, |own, _| own.soften_key(primary))
     }
 
+    /// Takes out all that is selected, or marks it as to be validated before use, if that is
+    /// enough. No lookup that begins after this returns finds what was stored, or what a fetch that
+    /// began before this brings.
+    ///
+    /// It takes some microseconds a record; others serve, store and purge meanwhile. `progress`
+    /// hears of it now and then. A process that dies in the middle leaves the rest stored.
+    ///
+    /// # Errors
+    /// [`PurgeBusy`].
+    pub fn purge_selected(
+        &self,
+        selection: &Selection,
+        is_soft: bool,
+        progress: &mut dyn FnMut(&Walked),
+    ) -> Result<Purged, PurgeBusy> {
+        let own = &self.own;
+        let flights =
+            own.announce(selection.predicate(), WAIT_MAX, |own| match selection.tags {
+                // Which tags the responses will have is not known; who stores them looks.
+                Some(_) => 0,
+                None => own.shared.flights.detach_where(|key| key.starts_with(&selection.within)),
+            })?;
+        crash_point!("purge.walking");
+        let (records, bytes) = own.purge_walk(selection, is_soft, progress);
+        crash_point!("store.purged");
+        Ok(Purged { records, bytes, flights })
+    }
+
     fn purge_by(
         &self,
         primary: &[u8],
@@ -71,25 +103,36 @@ impl StoreWorker {
         walk: impl FnOnce(&Own, KeyHash) -> u64,
     ) -> Result<Purged, PurgeBusy> {
         let own = &self.own;
-        let lock = &own.shared.purge_lock;
-        let mut guard = lock.lock_within(own.part.participant(), at_most).map_err(|_| PurgeBusy)?;
-        if guard.must_repair() {
-            own.repeat_last_purge();
-            guard.repaired();
-        }
-        own.shared.purges.announce(Predicate::Key(primary));
         let hash = own.shared.hash(primary);
-        let flights = own.shared.flights.detach(hash.value(), primary);
-        let records = walk(own, hash);
-        drop(guard);
+        let (flights, records) = own.announce(Predicate::Key(primary), at_most, |own| {
+            (own.shared.flights.detach(hash.value(), primary), walk(own, hash))
+        })?;
         // Who purges may have no turns.
         while own.demote_orphans() {}
         crash_point!("store.purged");
-        Ok(Purged { records, flights })
+        Ok(Purged { records, bytes: 0, flights })
     }
 }
 
 impl Own {
+    /// Makes a purge known, and does the first of it under the lock.
+    fn announce<T>(
+        &self,
+        predicate: Predicate<'_>,
+        at_most: Duration,
+        begin: impl FnOnce(&Own) -> T,
+    ) -> Result<T, PurgeBusy> {
+        let lock = &self.shared.purge_lock;
+        let mut guard =
+            lock.lock_within(self.part.participant(), at_most).map_err(|_| PurgeBusy)?;
+        if guard.must_repair() {
+            self.repeat_last_purge();
+            guard.repaired();
+        }
+        self.shared.purges.announce(predicate);
+        Ok(begin(self))
+    }
+
     /// A purger died: what it has announced may not be taken out.
     fn repeat_last_purge(&self) {
         let Some((_, predicate)) = self.shared.purges.last() else {
@@ -102,10 +145,9 @@ impl Own {
                 self.shared.flights.detach(hash.value(), primary);
                 self.purge_key(hash, primary);
             }
-            Predicate::Prefix(_) | Predicate::All => {
-                self.shared.flights.detach_where(|primary| predicate.matches_key(primary));
-                self.purge_matching(&predicate);
-            }
+            // Nobody was told that it was done, and whoever wanted it asks again. What is under way
+            // looks at the ring.
+            Predicate::Prefix(_) | Predicate::Tags(..) | Predicate::All => {}
         }
     }
 
@@ -131,12 +173,17 @@ impl Own {
                 variants.extend(variant_keys_of(key, &record));
                 return false;
             }
-            let marks = self.reach().marks(hit.at());
-            let stays = marks.is_some_and(|marks| soften(hit.word(), marks));
+            let stays = self.soften_hit(hit);
             marked += u64::from(stays);
             !stays
         });
         marked + gone as u64
+    }
+
+    /// Marks a record; no, if it has to be taken out.
+    pub(super) fn soften_hit(&self, hit: &Hit<'_>) -> bool {
+        let marks = self.reach().marks(hit.at());
+        marks.is_some_and(|marks| soften(hit.word(), marks))
     }
 
     /// Takes out what stands under a primary key, and the variants that it names.
@@ -155,17 +202,21 @@ impl Own {
         self.look(primary).map_or(Vec::new(), |found| variant_keys_of(primary, found.record()))
     }
 
-    /// Takes out everything whose key matches, by looking at all records.
-    fn purge_matching(&self, predicate: &Predicate<'_>) {
-        self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
+    /// Takes out everything that matches, by looking at all records.
+    pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
+        let removed = self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
             let record = self.reach().record(hit.at());
-            record.is_none_or(|record| predicate.matches_key(record.key()))
+            record.is_none_or(|record| {
+                let place = place_of(record.header.kind, record.key());
+                place.is_some_and(|(primary, _)| predicate.matches(primary, record.tags()))
+            })
         });
+        removed as u64
     }
 }
 
 /// The keys of the variants that a record of a primary key names, if it is a base.
-fn variant_keys_of(primary: &[u8], record: &Record<'_>) -> Vec<Vec<u8>> {
+pub(super) fn variant_keys_of(primary: &[u8], record: &Record<'_>) -> Vec<Vec<u8>> {
     let base = (record.header.kind == Kind::Base).then(|| BaseBody::decode(record.body()));
     let named = base.flatten().map(|base| base.named(primary));
     named.map_or(Vec::new(), |named| named.keys().collect())

@@ -1,8 +1,9 @@
-//! Storing: a record is appended to an open segment, then its word is published, checked against
-//! purges, and made live.
+//! Storing: a record is entered in the order and appended to an open segment, then its word is
+//! published, checked against purges, and made live.
 //!
 //! | step | who dies behind it leaves |
 //! |---|---|
+//! | it is entered in the order | entries that name nothing, until they are swept out |
 //! | the record is appended | bytes that no word names |
 //! | its word is published, unchecked | a record that readers miss, until who checks takes it out |
 //! | it is live | a record; perhaps two of its key, until the segment is checked |
@@ -47,6 +48,8 @@ pub(crate) enum NotStored {
 pub(crate) struct Put<'a> {
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
+    /// As [`RecordTags`](crate::RecordTags) has them.
+    pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
     /// In pieces, as it came.
     pub(crate) body: &'a [&'a [u8]],
@@ -92,17 +95,22 @@ impl Appended {
 impl Own {
     /// Stores a record. Its sequence.
     pub(crate) fn put(&self, put: &Put<'_>, queue: Queue) -> Result<u64, NotStored> {
-        let appended = self.append(put, queue)?;
+        let entered = self.enter(put)?;
+        let appended = self.append(put, entered.sequence(), queue)?;
         if self.publish(put, &appended) {
-            return Ok(appended.sequence);
+            return Ok(entered.stays());
         }
         Err(NotStored::Outdated)
     }
 
-    /// Appends a record with a sequence of its own, without a word. Its bytes count as live: who
-    /// does not publish it counts them dead.
-    pub(crate) fn append(&self, put: &Put<'_>, queue: Queue) -> Result<Appended, NotStored> {
-        let sequence = self.shared.next_sequence();
+    /// Appends a record, without a word. Its bytes count as live: who does not publish it counts
+    /// them dead.
+    pub(crate) fn append(
+        &self,
+        put: &Put<'_>,
+        sequence: u64,
+        queue: Queue,
+    ) -> Result<Appended, NotStored> {
         let record = NewRecord {
             kind: put.kind,
             sequence,
@@ -110,7 +118,7 @@ impl Own {
             response_time: put.times.response_time,
             marks: Marks::stale_from(put.times.stale_from),
             key: put.key,
-            tags: &[],
+            tags: put.tags,
             head: put.head,
             body: put.body,
         };
@@ -163,7 +171,7 @@ impl Own {
         };
         crash_point!("store.unchecked");
         let purged =
-            self.shared.purges.check(put.purge_noted, |purge| purge.matches_key(put.primary));
+            self.shared.purges.check(put.purge_noted, |purge| purge.matches(put.primary, put.tags));
         if purged == Verdict::Purged {
             if self.index.withdraw(unchecked) {
                 appended.give_up(&self.shared);

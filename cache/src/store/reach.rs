@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use forebay_shm::Area;
 
+use super::enter::OwnedOrdered;
 use super::long::LongBody;
 use super::shared::Shared;
 use super::variants::{BaseBody, NamedVariants};
@@ -32,6 +33,8 @@ pub(crate) enum Orphans {
     Fragments(LongBody, u32),
     /// The variants of a base.
     Variants(NamedVariants),
+    /// What named the record in the order.
+    Ordered(OwnedOrdered),
 }
 
 impl Orphans {
@@ -101,9 +104,11 @@ impl Reach {
         self.record(at).is_some_and(|record| record.key() == key)
     }
 
-    /// A record leaves: nobody reaches what it names any more.
+    /// A record leaves: nobody reaches what it names any more, and nothing is to name it.
     pub(crate) fn note_orphans(&self, record: &Record<'_>) {
-        self.orphans.borrow_mut().extend(Orphans::of(record));
+        let mut orphans = self.orphans.borrow_mut();
+        orphans.extend(Orphans::of(record));
+        orphans.extend(Orphans::of_order(record));
     }
 
     /// Another record names what this one names.
@@ -155,6 +160,8 @@ impl Records for Reach {
         if let Some(record) = self.record(hit.at()) {
             self.shared.count_dead(hit.at().place(), record.header.record_bytes());
             self.note_orphans(&record);
+        } else {
+            self.shared.note_left();
         }
         self.shared.events.taken_out(reason);
     }

@@ -39,11 +39,14 @@ impl Store {
         }
         shared.eviction_lock.abandon(dead);
         shared.purge_lock.abandon(dead);
+        shared.order.take_back(dead);
         for word in 0..ROW_WORDS {
             shared.rows.word(row as usize * ROW_WORDS + word).store(0, Relaxed);
         }
         // SAFETY: as above.
         unsafe { shared.pins.clear_row(row as usize) };
+        // What it had entered and not published.
+        shared.note_left();
     }
 }
 

@@ -12,6 +12,7 @@ use crate::index::{Hit, KeyHash};
 use crate::policy::{self, enters};
 use crate::purge::{Predicate, Verdict};
 use crate::segment::{Kind, Queue};
+use crate::tags::RecordTags;
 
 /// How often a variant is tried to be stored while others change its base.
 const ATTEMPTS_MAX: usize = 8;
@@ -25,6 +26,7 @@ pub(crate) struct Response<'a> {
     pub(crate) primary: &'a [u8],
     pub(crate) base: Option<&'a Base>,
     pub(crate) kind: Kind,
+    pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [&'a [u8]],
     pub(crate) times: Times,
@@ -37,6 +39,7 @@ struct Remade<'a> {
     primary: &'a [u8],
     /// Of who makes it: what it says is not about a newer purge.
     purge_noted: u64,
+    tags: &'a [u8],
     head: &'a [u8],
     body: &'a [u8],
     times: Times,
@@ -47,6 +50,7 @@ impl Response<'_> {
         Put {
             kind: self.kind,
             key,
+            tags: self.tags,
             head,
             body: self.body,
             times: self.times,
@@ -214,6 +218,8 @@ impl Own {
         let body = variants::first_body(epoch, hash);
         let put = Put {
             kind: Kind::Base,
+            // Its variants have them.
+            tags: &[],
             body: &[&body],
             times: Times { stale_from: NEVER, ..response.times },
             ..response.put(response.primary, names)
@@ -240,7 +246,8 @@ impl Own {
             }
             let (body, oldest) = base.with(hash, self.shared.config.variants_max);
             let times = Times { response_time: record.header.response_time, stale_from: NEVER };
-            let new = Remade { primary, purge_noted, head: record.head(), body: &body, times };
+            let (tags, head) = (record.tags(), record.head());
+            let new = Remade { primary, purge_noted, tags, head, body: &body, times };
             if self.replace(&pinned, &new).is_some() {
                 for hash in oldest {
                     let mut key = Vec::new();
@@ -253,15 +260,15 @@ impl Own {
         false
     }
 
-    /// Stores the known record with another head in its own place. Its sequence then. `noted` is
-    /// the last purge before the origin was asked: what it said is not about a newer one, and a
-    /// soft purge leaves the record where it is.
+    /// Stores the known record with another head in its own place, and with other tags if some are
+    /// given. Its sequence then. `noted` is the last purge before the origin was asked: what it
+    /// said is not about a newer one, and a soft purge leaves the record where it is.
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),
         known: Known,
         noted: u64,
-        (head, times): (&[u8], Times),
+        (head, times, tags): (&[u8], Times, Option<&RecordTags>),
     ) -> Option<u64> {
         let (pinned, head_start) = self.find(key)?;
         let record = pinned.record();
@@ -270,7 +277,8 @@ impl Own {
         }
         let head = [record.head().get(..head_start).unwrap_or_default(), head].concat();
         let (primary, body) = (key.0, record.body());
-        let new = Remade { primary, purge_noted: noted, head: &head, body, times };
+        let tags = tags.map_or(record.tags(), RecordTags::as_bytes);
+        let new = Remade { primary, purge_noted: noted, tags, head: &head, body, times };
         self.replace(&pinned, &new)
     }
 
@@ -281,6 +289,7 @@ impl Own {
         let put = Put {
             kind: record.header.kind,
             key: record.key(),
+            tags: new.tags,
             head: new.head,
             body: &[new.body],
             times: new.times,
@@ -288,14 +297,18 @@ impl Own {
             primary: record.key(),
         };
         let marks = self.reach().marks(pinned.hit.at())?;
-        let matches = |purge: &Predicate<'_>| purge.matches_key(new.primary);
+        // What is purged by the tags that it had has to go, too.
+        let matches = |purge: &Predicate<'_>| {
+            [record.tags(), new.tags].iter().any(|tags| purge.matches(new.primary, tags))
+        };
         let purges = &self.shared.purges;
         // What is frozen once stays so, as somebody else may be copying it, too: the next soft
         // purge takes it out. So whoever can fail does so before.
         if purges.is_newer(new.purge_noted, matches) {
             return None;
         }
-        let appended = self.append(&put, Queue::Main).ok()?;
+        let entered = self.enter(&put).ok()?;
+        let appended = self.append(&put, entered.sequence(), Queue::Main).ok()?;
         if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
             appended.give_up(&self.shared);
             return None;
@@ -305,7 +318,7 @@ impl Own {
         if self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
             self.reach().keep_orphans_of(record);
             self.demote_orphans();
-            return Some(appended.sequence);
+            return Some(entered.stays());
         }
         self.demote_orphans();
         None

@@ -12,10 +12,11 @@ use forebay_sync::{Barrier, Words};
 
 use super::config::{FLIGHT_SHARDS, OpenError, StoreConfig};
 use super::hash::Hasher;
-use super::layout::{Plan, kind, word};
+use super::layout::{Plan, ROW_WORDS, kind, row, word};
 use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
+use crate::order::{Entering, Order};
 use crate::purge::Purges;
 use crate::segment::{Progress, Segments};
 
@@ -32,6 +33,9 @@ pub(crate) struct Shared {
     pub(crate) segments: Segments<Area>,
     pub(crate) pins: Pins<Area>,
     pub(crate) purges: Purges<Area>,
+    /// Keys and tags in order.
+    pub(crate) order: Order,
+    pub(crate) entering: Entering<Area>,
     /// What the owner of the eviction lock is at.
     pub(crate) drain: Progress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
@@ -42,6 +46,8 @@ pub(crate) struct Shared {
     is_verifying: AtomicBool,
     /// What was found is verified up to this segment.
     verified_segments: AtomicU32,
+    /// Somebody sweeps the order.
+    pub(super) is_tidying: AtomicBool,
     hasher: Hasher,
 }
 
@@ -103,6 +109,8 @@ impl Shared {
         };
         let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
             .map_err(|_| OpenError::damaged("the area of pins is too small"))?;
+        let order = Order::within(&region, &plan.order, barrier)
+            .map_err(|_| OpenError::damaged("the areas of the order are damaged"))?;
         let purges =
             Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
                 .map_err(|_| OpenError::damaged("the area of purges is too small"))?;
@@ -114,12 +122,15 @@ impl Shared {
             ),
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
             purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK),
+            entering: Entering::new(area(kind::ROWS)?, ROW_WORDS, row::ENTERING),
+            order,
             rows: area(kind::ROWS)?,
             ghosts: area(kind::GHOSTS)?,
             index_words: area(kind::INDEX)?,
             events: Events::default(),
             is_verifying: AtomicBool::new(false),
             verified_segments: AtomicU32::new(0),
+            is_tidying: AtomicBool::new(false),
             hasher: Hasher::of_seed(region.seed()),
             config,
             plan,
@@ -169,6 +180,11 @@ impl Shared {
     /// One word that all who insert write. Its 48 bits last for 9 years at a million a second.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
+    }
+
+    /// Something may be in the order that names nothing: somebody is to sweep it out.
+    pub(crate) fn note_left(&self) {
+        self.store.word(word::LEFT).fetch_add(1, Relaxed);
     }
 
     /// A number that only grows: when a segment was sealed.

@@ -26,6 +26,8 @@ pub(crate) struct Events {
     pub(crate) lent_lost: AtomicU64,
     pub(crate) repaired: AtomicU64,
     pub(crate) dropped_damaged: AtomicU64,
+    pub(crate) order_refused: AtomicU64,
+    pub(crate) order_tidied: AtomicU64,
 }
 
 impl Events {
@@ -112,6 +114,19 @@ pub struct Stats {
     pub repaired: u64,
     /// Records that were dropped because they were damaged.
     pub dropped_damaged: u64,
+    /// Responses that were not stored since the order of keys and tags had no room for them, or
+    /// could not be changed in time.
+    pub order_refused: u64,
+    /// Entries of the order that named nothing and were swept out.
+    pub order_tidied: u64,
+    /// Part of `metadata_bytes`: what is set aside for the order of keys and tags.
+    pub order_bytes: u64,
+    /// What of it is in use.
+    pub order_used_bytes: u64,
+    /// Entries in the order of keys.
+    pub ordered_keys: u64,
+    /// Entries in the order of tags.
+    pub ordered_tags: u64,
 }
 
 /// What the segments hold.
@@ -212,6 +227,7 @@ impl Store {
         };
         stats.metadata_bytes =
             shared.plan.region_bytes - shared.plan.geometry.data_bytes() + tables_bytes();
+        shared.order.add_stats(&mut stats);
         self.add_segments(&mut stats);
         self.add_events(&mut stats);
         let config = &shared.config;
@@ -256,6 +272,8 @@ impl Store {
             (&mut stats.lent_lost, &events.lent_lost),
             (&mut stats.repaired, &events.repaired),
             (&mut stats.dropped_damaged, &events.dropped_damaged),
+            (&mut stats.order_refused, &events.order_refused),
+            (&mut stats.order_tidied, &events.order_tidied),
         ];
         for (stat, counter) in counters {
             *stat = counter.load(Relaxed);
@@ -312,13 +330,14 @@ mod tests {
         let put = Put {
             kind: Kind::Whole,
             key,
+            tags: b"",
             head: b"",
             body: &body,
             times,
             purge_noted: 0,
             primary: key,
         };
-        worker.own.append(&put, Queue::Small).unwrap();
+        worker.own.append(&put, 1, Queue::Small).unwrap();
         assert_eq!(over(), 0);
         let table = store.shared.segments.table();
         let open = table.which(|state| state.phase == Phase::Open).next().unwrap();

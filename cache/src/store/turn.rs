@@ -47,16 +47,16 @@ impl Own {
             return true;
         }
         if !self.is_due.get() && !self.sees_waiting.get() {
-            return self.verify_slice();
+            return self.verify_slice() || self.tidy_slice();
         }
         match self.reclaim_slice(now) {
             Slice::More => true,
             Slice::Enough => {
                 self.is_due.set(false);
                 self.sees_waiting.set(self.waiting_count() > 0);
-                self.verified.get().is_some()
+                self.verified.get().is_some() || self.must_tidy()
             }
-            Slice::Busy | Slice::Nothing => false,
+            Slice::Busy | Slice::Nothing => self.tidy_slice(),
         }
     }
 }

@@ -12,6 +12,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,7 +25,9 @@ use super::layout::ROW_WORDS;
 use super::lend::Lending;
 use super::reach::Reach;
 use super::shared::Shared;
+use super::tidy::Tidying;
 use crate::index::{Index, Key, KeyHash, Pinned};
+use crate::order::OrderPart;
 use crate::segment::{OpenSegment, Queue};
 
 /// One thread's part in a [`Store`](crate::Store).
@@ -52,6 +55,9 @@ pub(crate) struct Own {
     pub(crate) verified: Cell<Option<(u32, u64)>>,
     /// For keys and other bytes that are needed for a moment.
     pub(crate) scratch: RefCell<Vec<u8>>,
+    /// How far this thread has swept the order, if it does.
+    pub(crate) tidied: RefCell<Option<Tidying>>,
+    pub(crate) order: OrderPart,
     /// Last, so that the row is given back when nothing uses it any more.
     pub(crate) part: Part,
 }
@@ -111,6 +117,9 @@ impl StoreWorker {
         };
         let full = |_| JoinError::Full { participants_max: shared.plan.rows };
         let index = index.map_err(full)?;
+        // SAFETY: it has no other part, and `Part` gives the row back after this one is gone.
+        let order = unsafe { shared.order.join(&participant) };
+        let order = order.map_err(|error| JoinError::Io(io::Error::other(error)))?;
         let worker = StoreWorker {
             own: Rc::new(Own {
                 shared: Arc::clone(shared),
@@ -124,6 +133,8 @@ impl StoreWorker {
                 now: Cell::new(0),
                 verified: Cell::new(None),
                 scratch: RefCell::default(),
+                tidied: RefCell::default(),
+                order,
                 part: Part(Some(participant)),
             }),
         };
@@ -183,6 +194,7 @@ impl Drop for Own {
         if let Some((segment, _)) = self.verified.get() {
             self.shared.leave_verifying(segment);
         }
+        self.leave_tidying();
         if !std::thread::panicking() {
             while self.demote_orphans() {}
             self.seal(Queue::Small);

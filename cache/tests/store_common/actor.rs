@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use forebay_cache::{Lent, Lookup, StoreWorker, StoredBody, Tag, Times};
+use forebay_cache::{Lent, Lookup, Selection, StoreWorker, StoredBody, Tag, Times};
 use forebay_sync::Words;
 
 use super::ledger::{Ledger, VALUES};
@@ -73,7 +73,8 @@ impl<W: Words> Actor<W> {
             35..40 if is_own => self.renew(own, value),
             40..42 => self.purge(key),
             42..43 => self.purge_softly(key),
-            43..50 => self.lend(key),
+            43 => self.purge_some(key, value),
+            44..50 => self.lend(key),
             50..56 => self.read_lent(),
             _ => self.get(key, value).map(|_| ()),
         }
@@ -137,7 +138,9 @@ impl<W: Words> Actor<W> {
         if let forebay_cache::Join::Leader(leader, _) = joined {
             let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
             let times = Times { response_time: START as u32, stale_from: START + 5000 };
-            leader.validated(&label.head(), times);
+            let tags = label.tags();
+            let are_told = self.random.below(2) == 0;
+            leader.validated(&label.head(), times, are_told.then_some(&tags));
         }
         Ok(())
     }
@@ -155,6 +158,35 @@ impl<W: Words> Actor<W> {
     fn purge_softly(&mut self, key: u32) -> Done {
         let purged = self.worker.purge_softly(&super::key_bytes(key));
         purged.map(|_| ()).map_err(|busy| busy.to_string())
+    }
+
+    /// By a tag, or by what keys begin with.
+    fn purge_some(&mut self, key: u32, value: u32) -> Done {
+        let is_soft = self.random.below(4) == 0;
+        if value == 0 {
+            let (selection, is_meant) = super::beginning(key);
+            return self.purge_selected(&selection, is_meant, is_soft);
+        }
+        let group = key % super::GROUPS;
+        let is_meant = |key| Label::is_in_group(key, group);
+        self.purge_selected(&super::group(group), is_meant, is_soft)
+    }
+
+    fn purge_selected(
+        &mut self,
+        selection: &Selection,
+        is_meant: impl Fn(u32) -> bool,
+        is_soft: bool,
+    ) -> Done {
+        let all = (0..self.cast.keys).flat_map(|key| (0..VALUES).map(move |value| (key, value)));
+        let meant = all.filter(|(key, _)| is_meant(*key));
+        let begun: Vec<_> = meant.map(|(key, v)| (key, v, self.ledger.begun(key, v))).collect();
+        let purged = self.worker.purge_selected(selection, is_soft, &mut |_| ());
+        purged.map_err(|busy| busy.to_string())?;
+        for (key, value, begun) in begun.into_iter().filter(|_| !is_soft) {
+            self.ledger.end_before(key, value, begun + 1);
+        }
+        Ok(())
     }
 
     fn lend(&mut self, key: u32) -> Done {

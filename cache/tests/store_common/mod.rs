@@ -13,7 +13,8 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    Base, Filling, Found, Join, Known, Leader, Lookup, StoreWorker, StoredBody, Times,
+    Base, Filling, Found, Join, Known, Leader, Lookup, RecordTags, Selection, StoreWorker,
+    StoredBody, TagExpr, Times,
 };
 
 /// Bodies are at most this long.
@@ -79,6 +80,20 @@ impl Label {
         if label.head() == head { Ok(label) } else { Err(wrong()) }
     }
 
+    /// By what it can be purged; some have none.
+    pub(crate) fn tags(self) -> RecordTags {
+        let group = group_tag(self.key % GROUPS);
+        let own = format!("own {} {}", self.key, self.version);
+        let tags = [&group[..], own.as_bytes()];
+        let count = if self.key % 7 == 3 { 0 } else { 1 + self.version as usize % 2 };
+        RecordTags::new(tags.into_iter().take(count)).expect("they are short")
+    }
+
+    /// Is it in a group?
+    pub(crate) fn is_in_group(key: u32, group: u32) -> bool {
+        key % 7 != 3 && key % GROUPS == group
+    }
+
     /// A part of the body.
     pub(crate) fn body(self, part: Range<usize>) -> Vec<u8> {
         let first = mixed(u64::from(self.key) << 32 | u64::from(self.version));
@@ -104,6 +119,27 @@ impl Label {
         let at = wanted.iter().zip(bytes).take_while(|(a, b)| a == b).count();
         Err(format!("byte {} of {self:?} is wrong", part.start + at))
     }
+}
+
+/// Keys are in so many groups, by tags.
+pub(crate) const GROUPS: u32 = 11;
+
+/// The tag of a group.
+pub(crate) fn group_tag(group: u32) -> Vec<u8> {
+    format!("group {group}").into_bytes()
+}
+
+/// All of a group.
+pub(crate) fn group(group: u32) -> Selection {
+    let tags = TagExpr::any_of([&group_tag(group)[..]]).expect("a tag");
+    Selection { within: b"site\0http\0".to_vec(), tags: Some(tags) }
+}
+
+/// All keys that begin with the same digits, and which those are.
+pub(crate) fn beginning(digits: u32) -> (Selection, impl Fn(u32) -> bool) {
+    let prefix = format!("site\0http\0host\0/{digits}").into_bytes();
+    let begins = prefix.clone();
+    (Selection::within(&prefix), move |key| key_bytes(key).starts_with(&begins))
 }
 
 /// A key's bytes; some are long, and begin alike.
@@ -194,7 +230,9 @@ pub(crate) fn begin(
     let base =
         names_number.map(|number| Base { names: names(number), variant: values(label.value) });
     let body_bytes = is_length_known.then_some(u64::from(label.body_bytes));
-    leader.begin(&label.head(), base, body_bytes, times).ok()
+    let mut filling = leader.begin(&label.head(), base, body_bytes, times).ok()?;
+    filling.tag(label.tags());
+    Some(filling)
 }
 
 /// Appends the next bytes of the body; false if nobody wants them any more.

@@ -78,6 +78,7 @@ impl Scene {
         let wrong = named.iter().find(|named| !named.is_live || !named.is_whole);
         assert_eq!(wrong, None, "{case}");
         self.check_sums(case);
+        check_order(&worker, case);
         let report = self.store.check(CheckDepth::Checksums, |_| ()).expect("its sizes");
         assert!(report.is_sound(), "{case}: {report}");
         for key in 0..CAST.keys {
@@ -99,6 +100,8 @@ impl Scene {
         assert_eq!((stats.live_bytes, stats.dead_bytes, stats.pinned_bytes), (0, 0, 0), "{case}");
         assert_eq!(worker.named(), [], "{case}: words are left");
         self.check_sums(case);
+        let stats = self.store.stats();
+        assert_eq!((stats.ordered_keys, stats.ordered_tags), (0, 0), "{case}: entries are left");
     }
 
     fn check_sums(&self, case: &str) {
@@ -114,6 +117,13 @@ impl Scene {
         }
         assert!(actor.stored > 0, "{case}: nothing is stored any more");
     }
+}
+
+/// What the dead have left in the order is swept out.
+fn check_order(worker: &StoreWorker, case: &str) {
+    while worker.turn(0, |_| ()) {}
+    let report = worker.check_order().expect("the order");
+    assert_eq!((report.left_over, report.faults), (0, Vec::new()), "{case}");
 }
 
 fn config(path: PathBuf) -> StoreConfig {

@@ -17,6 +17,10 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
     if let Some(named) = named.iter().find(|named| !named.is_live || !named.is_whole) {
         return Err(format!("{named:?}"));
     }
+    let order = worker.check_order().map_err(|error| error.to_string())?;
+    if order.left_over > 0 || !order.faults.is_empty() {
+        return Err(format!("{order:?}"));
+    }
     let report = store.check(CheckDepth::Headers, |_| ()).map_err(|error| error.to_string())?;
     if report.fault_count + report.drift_count > 0 { Err(report.to_string()) } else { Ok(()) }
 }

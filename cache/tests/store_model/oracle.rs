@@ -48,6 +48,14 @@ impl Possible {
         self.soft.clear();
     }
 
+    /// By a tag: what says which variants there are may stay for others, or where they have left.
+    pub(crate) fn purged_by_tag(&mut self) {
+        self.purge_count += 1;
+        self.record = None;
+        self.bases.iter_mut().for_each(|(_, variants)| variants.clear());
+        self.soft.clear();
+    }
+
     pub(crate) fn purged_softly(&mut self) {
         self.purge_count += 1;
         let variants = self.bases.iter().flat_map(|(_, variants)| variants.values());

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    Filling, Join, Lent, Lookup, Outcome, Store, StoreWorker, StoredBody, Tag, Times,
+    Filling, Join, Lent, Lookup, Outcome, Selection, Store, StoreWorker, StoredBody, Tag, Times,
 };
 
 use crate::finish;
@@ -120,6 +120,7 @@ impl<'a> Play<'a> {
             Kind::Renew => self.renew(operation),
             Kind::Purge => self.purge(operation.worker, operation.key),
             Kind::PurgeSoftly => self.purge_softly(operation.worker, operation.key),
+            Kind::PurgeSome => self.purge_some(operation),
             Kind::Forget => self.forget(operation),
             Kind::Turn => self.turn(operation),
             Kind::Rejoin => self.rejoin(operation.worker),
@@ -351,7 +352,7 @@ impl<'a> Play<'a> {
         }
         let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
         let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
-        leader.validated(&label.head(), times);
+        leader.validated(&label.head(), times, None);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
             return Err("not validated".to_owned());
@@ -383,6 +384,52 @@ impl<'a> Play<'a> {
         self.totals.count("softened", purged.records);
         self.possible[key as usize].purged_softly();
         (0..5).try_for_each(|value| self.look(worker, key, value).map(|_| ()))
+    }
+
+    fn purge_some(&mut self, operation: Operation) -> Done {
+        let Operation { worker, key, choice, .. } = operation;
+        let is_soft = choice.is_multiple_of(4);
+        if choice.is_multiple_of(2) {
+            let (selection, is_meant) = common::beginning(key);
+            return self.purge_selected(worker, &selection, is_meant, is_soft);
+        }
+        let group = key % common::GROUPS;
+        let is_meant = |key| Label::is_in_group(key, group);
+        self.purge_selected(worker, &common::group(group), is_meant, is_soft)
+    }
+
+    fn purge_selected(
+        &mut self,
+        worker: usize,
+        selection: &Selection,
+        is_meant: impl Fn(u32) -> bool,
+        is_soft: bool,
+    ) -> Done {
+        let weighed = self.workers[worker].weigh_selected(selection, 3, &mut |_| ());
+        let weighed = weighed.map_err(|error| error.to_string())?.walked;
+        let purged = self.workers[worker].purge_selected(selection, is_soft, &mut |_| ());
+        let purged = purged.map_err(|busy| busy.to_string())?;
+        if (weighed.records, weighed.bytes) != (purged.records, purged.bytes) {
+            return Err(format!("{weighed:?} were counted, and then purged {purged:?}"));
+        }
+        self.totals.count("purged by prefix or tag", purged.records);
+        let meant: Vec<_> = (0..self.setting.keys as u32).filter(|key| is_meant(*key)).collect();
+        for key in &meant {
+            match is_soft {
+                true => self.possible[*key as usize].purged_softly(),
+                false if selection.tags.is_some() => self.possible[*key as usize].purged_by_tag(),
+                false => self.possible[*key as usize].purged(),
+            }
+        }
+        let left = self.workers[worker].weigh_selected(selection, 3, &mut |_| ());
+        let left = left.map_err(|error| error.to_string())?;
+        if !is_soft && left.walked.records > 0 {
+            return Err(format!("{left:?} were purged"));
+        }
+        meant.iter().try_for_each(|key| match (self.look(worker, *key, 0)?, is_soft) {
+            (Some((found, false)), false) => Err(format!("{found:?} was purged")),
+            _ => Ok(()),
+        })
     }
 
     fn forget(&mut self, operation: Operation) -> Done {

@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Renew,
     Purge,
     PurgeSoftly,
+    /// By what keys begin with, or by a tag.
+    PurgeSome,
     Forget,
     Turn,
     /// A worker leaves, and another one comes.
@@ -56,6 +58,7 @@ const SHARES: &[(Kind, usize)] = &[
     (Kind::Renew, 40),
     (Kind::Purge, 12),
     (Kind::PurgeSoftly, 12),
+    (Kind::PurgeSome, 6),
     (Kind::Forget, 10),
     (Kind::Turn, 90),
     (Kind::Rejoin, 1),

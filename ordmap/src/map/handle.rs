@@ -11,7 +11,7 @@ use super::entry::Entry;
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::{CHUNK_UNITS, Stop, UNIT_WORDS};
-use crate::region::Member;
+use crate::region::{MapId, Member, Shared};
 use crate::shard::{BUDGET, EVICTED, LEN, LIMBO_COUNT, REPAIRED, SEQUENCE};
 use crate::tree::{Path, Tree, Way};
 
@@ -48,6 +48,12 @@ impl<'m> Map<'m> {
     pub(crate) fn new(member: &'m Member, shard: usize) -> Map<'m> {
         let lock = member.shared().shard_lock(shard);
         Map { member, reader: Reader::new(member, shard), shard, lock }
+    }
+
+    /// Which map of its region it is.
+    #[must_use]
+    pub fn id(&self) -> MapId {
+        MapId(self.shard)
     }
 
     /// A copy of the value of a key.
@@ -132,7 +138,13 @@ impl<'m> Map<'m> {
     /// What the map holds and takes.
     #[must_use]
     pub fn stats(&self) -> MapStats {
-        let (shard, allocator) = (self.reader.shard, self.member.shared().allocator(self.shard));
+        MapStats::of(self.member.shared(), self.shard)
+    }
+}
+
+impl MapStats {
+    pub(crate) fn of(shared: &Shared, shard: usize) -> MapStats {
+        let (shard, allocator) = (shared.shard_words(shard), shared.allocator(shard));
         let unit_bytes = (UNIT_WORDS * 8) as u64;
         MapStats {
             len: shard.load(LEN),

@@ -2,13 +2,12 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_shm::{
-    Area, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock, SystemFutex,
-    process_id,
+    Area, Deputy, JoinError, Liveness, LockError, Participant, RobustGuard, RobustLock,
+    SystemFutex, process_id,
 };
 use forebay_sync::leases::LeaseRow;
 
@@ -20,7 +19,9 @@ use crate::map::Map;
 /// time. What it lends ends before it does. A child that is forked off can only read with its copy.
 pub struct Member {
     shared: Arc<Shared>,
-    participant: ManuallyDrop<Participant>,
+    /// Nothing, if somebody else's participant is who takes part.
+    participant: Option<Participant>,
+    deputy: Deputy,
     row: LeaseRow<Area>,
     /// Whose it is: a child that was forked off has copies of everything.
     pid: u32,
@@ -50,6 +51,10 @@ pub struct MapOptions {
     pub budget_bytes: Option<u64>,
 }
 
+/// Which map of a region it is: the same number for all members, as long as the map is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapId(pub(crate) usize);
+
 impl Member {
     pub(crate) fn join(shared: Arc<Shared>) -> Result<Member, JoinError> {
         let participant = match shared.region.join() {
@@ -69,15 +74,43 @@ impl Member {
         let Some(row) = row else {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
         };
-        let pid = process_id();
-        Ok(Member {
+        Ok(Member::of(shared, row, participant.deputy(), Some(participant)))
+    }
+
+    /// Takes part in the name of a participant of the region that the maps lie in.
+    ///
+    /// # Safety
+    /// - The participant is one of that region, and stays in it until the member is dropped.
+    /// - It has no other member.
+    pub(super) unsafe fn guest(
+        shared: Arc<Shared>,
+        participant: &Participant,
+    ) -> Result<Member, JoinError> {
+        // SAFETY:
+        // - The participant alone has the row, as long as this member lives (contract).
+        // - As in `join`.
+        let row = unsafe { shared.leases.row(participant.id().row as usize) };
+        let Some(row) = row else {
+            return Err(JoinError::Full { participants_max: shared.config.participants_max });
+        };
+        Ok(Member::of(shared, row, participant.deputy(), None))
+    }
+
+    fn of(
+        shared: Arc<Shared>,
+        row: LeaseRow<Area>,
+        deputy: Deputy,
+        participant: Option<Participant>,
+    ) -> Member {
+        Member {
             shared,
-            participant: ManuallyDrop::new(participant),
+            participant,
+            deputy,
             row,
-            pid,
+            pid: process_id(),
             wait_max: Cell::new(None),
             kept_count: Cell::new(0),
-        })
+        }
     }
 
     /// The map of this name; made if there is none.
@@ -104,6 +137,16 @@ impl Member {
     pub fn existing_map(&self, name: &str) -> Result<Map<'_>, MapsError> {
         let shard = directory::lookup(&self.shared, name.as_bytes())?;
         shard.map(|shard| Map::new(self, shard)).ok_or(MapsError::NotThere)
+    }
+
+    /// The map that another member of this region calls its [own](Map::id), without looking for
+    /// its name.
+    ///
+    /// # Errors
+    /// [`MapsError::NotThere`]: the number is one of another region.
+    pub fn map_of(&self, id: MapId) -> Result<Map<'_>, MapsError> {
+        let is_there = id.0 < self.shared.config.maps_max as usize;
+        is_there.then(|| Map::new(self, id.0)).ok_or(MapsError::NotThere)
     }
 
     /// How long a change waits for the lock of its map, and the making of a map for that of the
@@ -143,8 +186,8 @@ impl Member {
             return Err(NotLocked::Forked);
         }
         let taken = match self.wait_max.get() {
-            None => lock.lock(&*self.participant),
-            Some(wait_max) => lock.lock_within(&*self.participant, wait_max),
+            None => lock.lock(&self.deputy),
+            Some(wait_max) => lock.lock_within(&self.deputy, wait_max),
         };
         taken.map_err(NotLocked::Lock)
     }
@@ -162,8 +205,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // SAFETY: it is taken here and never again, since this value is gone afterwards.
-        let participant = unsafe { ManuallyDrop::take(&mut self.participant) };
+        let participant = self.participant.take();
         if !self.is_ours() {
             return;
         }
@@ -171,13 +213,15 @@ impl Drop for Member {
         // - What was lent borrows this member, so nobody reads it any more: entries that were
         //   forgotten left their leases, and nothing else.
         // - The row is still ours.
-        unsafe { self.shared.leases.clear_row(participant.id().row as usize) };
-        participant.leave();
+        unsafe { self.shared.leases.clear_row(self.deputy.id().row as usize) };
+        if let Some(participant) = participant {
+            participant.leave();
+        }
     }
 }
 
 impl fmt::Debug for Member {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Member").field("id", &self.participant.id()).finish_non_exhaustive()
+        out.debug_struct("Member").field("id", &self.deputy.id()).finish_non_exhaustive()
     }
 }

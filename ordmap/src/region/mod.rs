@@ -3,11 +3,13 @@
 mod check;
 mod config;
 mod directory;
+mod guest;
 mod member;
 mod open;
 
 pub use check::{CheckReport, Finding};
 pub use config::{ConfigError, OrdConfig};
 pub(crate) use member::NotLocked;
-pub use member::{MapOptions, Member};
+pub use member::{MapId, MapOptions, Member};
+pub(crate) use open::Shared;
 pub use open::{MapsError, OpenError, OrdRegion};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_shm::{
-    Area, AreaSpec, BarrierWish, JoinError, Listed, LockError, Opened, ParticipantStatus, Region,
-    RegionError, RegionReader, RegionSpec, RobustLock, SystemFutex,
+    Area, AreaSpec, BarrierWish, Dead, JoinError, Listed, LockError, Opened, ParticipantStatus,
+    Region, RegionError, RegionReader, RegionSpec, RobustLock, SystemFutex,
 };
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) config: OrdConfig,
     pub(crate) plan: Plan,
     pub(crate) region: Region,
+    /// Is the region somebody else's, who sweeps it?
+    is_guest: bool,
     pub(crate) head: Area,
     pub(crate) maps: Area,
     pub(crate) shards: Area,
@@ -129,7 +131,13 @@ impl OrdRegion {
             areas: &areas,
         });
         let region = region.map_err(OpenError::Region)?;
-        Shared::over(region, *config, plan, is_named)
+        // Without a file nobody but the threads of this process takes part.
+        let barrier = if is_named {
+            region.barrier()
+        } else {
+            Barrier::process().unwrap_or(region.barrier())
+        };
+        Shared::over(region, *config, plan, barrier, kind::HEAD)
             .map(|shared| OrdRegion { shared: Arc::new(shared) })
     }
 
@@ -164,19 +172,17 @@ impl OrdRegion {
 }
 
 impl Shared {
-    fn over(
+    /// `first_kind`: the kind of the head, behind which the others come.
+    pub(super) fn over(
         region: Region,
         config: OrdConfig,
         plan: Plan,
-        is_named: bool,
+        barrier: Barrier,
+        first_kind: u32,
     ) -> Result<Shared, OpenError> {
-        let area =
-            |kind| region.area(kind).ok_or(OpenError::Damaged { what: "an area is missing" });
-        // Without a file nobody but the threads of this process takes part.
-        let barrier = if is_named {
-            region.barrier()
-        } else {
-            Barrier::process().unwrap_or(region.barrier())
+        let area = |kind: u32| {
+            let found = region.area(first_kind + (kind - kind::HEAD));
+            found.ok_or(OpenError::Damaged { what: "an area is missing" })
         };
         let (rows, slots) = (config.participants_max as usize, config.leases_max as usize);
         let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
@@ -194,6 +200,7 @@ impl Shared {
             head,
             config,
             plan,
+            is_guest: first_kind != kind::HEAD,
             region,
         })
     }
@@ -238,15 +245,22 @@ impl Shared {
     }
 
     pub(crate) fn sweep(&self) -> io::Result<u32> {
-        self.region.sweep(|dead| {
-            // SAFETY: a sweep has found it dead, and holds its row until this is over.
-            unsafe { self.leases.clear_row(dead.id().row as usize) };
-            forebay_shm::crash_point!("sweep.leases_cleared");
-            self.directory_lock.abandon(dead);
-            for shard in 0..self.config.maps_max as usize {
-                self.shard_lock(shard).abandon(dead);
-            }
-        })
+        if self.is_guest {
+            // Of the dead there is more to take back than what they held here.
+            return Ok(0);
+        }
+        self.region.sweep(|dead| self.take_back(dead))
+    }
+
+    /// Takes back what a dead participant held.
+    pub(super) fn take_back(&self, dead: &Dead) {
+        // SAFETY: a sweep has found it dead, and holds its row until this is over.
+        unsafe { self.leases.clear_row(dead.id().row as usize) };
+        forebay_shm::crash_point!("sweep.leases_cleared");
+        self.directory_lock.abandon(dead);
+        for shard in 0..self.config.maps_max as usize {
+            self.shard_lock(shard).abandon(dead);
+        }
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) async fn lead(errand: Errand, leader: Leader, own: oneshot::Sender<To
         }
         Ok(Fetched::Confirmed(update)) => {
             errand.worker.count(Counter::Validated);
-            leader.validated(&update.head, update.times);
+            leader.validated(&update.head, update.times, None);
             errand.worker.has_stored();
             tell(own, Told::Follow { fwd_status: 304, progress: errand.asked.course.progress() });
         }

@@ -97,6 +97,32 @@ impl Participant {
     pub fn region(&self) -> &Region {
         &self.region
     }
+
+    /// Who locks in this participant's name: a part of its program that does not own it.
+    pub fn deputy(&self) -> Deputy {
+        Deputy { region: self.region.clone(), id: self.id }
+    }
+}
+
+/// Stands for a participant where locks are taken. It is of no use when the participant has left.
+#[derive(Clone, Debug)]
+pub struct Deputy {
+    region: Region,
+    id: ParticipantId,
+}
+
+impl Liveness for Deputy {
+    fn region_id(&self) -> RegionId {
+        self.region.id()
+    }
+
+    fn id(&self) -> ParticipantId {
+        self.id
+    }
+
+    fn is_alive(&self, id: ParticipantId) -> bool {
+        self.region.table().is_alive(id)
+    }
 }
 
 impl Liveness for Participant {

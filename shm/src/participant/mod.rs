@@ -24,7 +24,7 @@ pub(crate) use byte_lock::FileLocks;
 #[cfg(not(loom))]
 pub(crate) use handle::describe;
 #[cfg(not(loom))]
-pub use handle::{JoinError, Listed, Participant, ParticipantStatus};
+pub use handle::{Deputy, JoinError, Listed, Participant, ParticipantStatus};
 pub use table::ParticipantId;
 #[cfg(all(test, loom))]
 pub(crate) use table::{ByteLocks, Facts};

@@ -58,7 +58,7 @@ fn renew(soft: &Soft, store: &Store, row: &Row) {
     let Some(hit) = store.index.lookup(row, &store.key(KEY)) else {
         return;
     };
-    let matches = |purge: &Predicate<'_>| purge.matches_key(&OURS);
+    let matches = |purge: &Predicate<'_>| purge.may_match(&OURS);
     let marks = soft.marks_of(&hit);
     if soft.world.purges.freeze_and_check(marks, 0, matches) != Verdict::Purged {
         store.replace(row, &hit, RENEWED);

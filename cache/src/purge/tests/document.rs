@@ -15,7 +15,7 @@ fn the_page_has_the_numbers_of_the_code() {
         format!("{} a whole key;", kind::KEY),
         format!("{} the beginning of keys;", kind::PREFIX),
         format!("{} everything;", kind::ALL),
-        "4 a tag expression (reserved)".to_owned(),
+        format!("{} the beginning of keys and a tag expression;", kind::TAGS),
         format!("1/{REGION_SHARE} of the region, but {SLOTS_MIN} to {SLOTS_MAX} slots"),
         format!("({} KiB to {} MiB)", bytes(SLOTS_MIN) >> 10, bytes(SLOTS_MAX) >> 20),
     ];

@@ -50,7 +50,7 @@ impl Made {
     }
 
     fn check(&self, noted: u64, key: &[u8]) -> Verdict {
-        self.purges.check(noted, |predicate| predicate.matches_key(key))
+        self.purges.check(noted, |predicate| predicate.may_match(key))
     }
 }
 
@@ -117,7 +117,7 @@ fn a_fill_finds_the_purges_that_are_newer_than_what_it_noted() {
     ];
     for (noted, key, verdict) in cases {
         assert_eq!(made.check(*noted, key), *verdict, "{key:?}, noted {noted}");
-        let is_newer = made.purges.is_newer(*noted, |predicate| predicate.matches_key(key));
+        let is_newer = made.purges.is_newer(*noted, |predicate| predicate.may_match(key));
         assert_eq!(is_newer, *verdict == Verdict::Purged, "{key:?}, noted {noted}");
     }
 }

@@ -21,7 +21,7 @@ fn a_predicate_matches_what_it_names() {
         (All, b"anything", true),
     ];
     for (predicate, key, expected) in cases {
-        assert_eq!(predicate.matches_key(key), *expected, "{predicate:?}, {key:?}");
+        assert_eq!(predicate.may_match(key), *expected, "{predicate:?}, {key:?}");
     }
 }
 
@@ -50,7 +50,7 @@ fn what_fits_stays_whole_and_what_is_longer_becomes_a_prefix() {
         for predicate in [Predicate::Key(&bytes[..length]), Predicate::Prefix(&bytes[..length])] {
             assert_eq!(predicate.fitted(), first, "{length} bytes");
             assert_eq!(announced(predicate).borrowed(), first, "{length} bytes");
-            assert!(first.matches_key(&bytes[..length]));
+            assert!(first.may_match(&bytes[..length]));
         }
     }
     assert_eq!(announced(Predicate::All), OwnedPredicate::All);

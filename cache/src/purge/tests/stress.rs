@@ -51,7 +51,7 @@ impl World {
         }
         fence("index.unchecked");
         let bytes = key_bytes(key);
-        let is_purged = self.purges.is_newer(noted, |predicate| predicate.matches_key(&bytes));
+        let is_purged = self.purges.is_newer(noted, |predicate| predicate.may_match(&bytes));
         let new = if is_purged { EMPTY } else { live };
         let swapped = stored.compare_exchange(live + 1, new, Relaxed, Relaxed);
         swapped.is_ok() && !is_purged

@@ -75,7 +75,7 @@ fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
         else {
             panic!("no leader");
         };
-        leader.validated(b"new and longer", fresh());
+        leader.validated(b"new and longer", fresh(), None);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(crate::Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
             panic!("not validated");

@@ -5,7 +5,9 @@ use crate::segment::Phase;
 
 #[test]
 fn nothing_is_evicted_while_the_cache_is_not_full() {
-    let (store, worker) = open(16 << 20);
+    let config = StoreConfig { record_bytes_expected: 3000, ..config(16 << 20) };
+    let store = Store::open(config).unwrap();
+    let worker = store.join().unwrap();
     let mut number = 0;
     // Segments that are kept free are the only part of the budget that is not used before.
     while store.stats().free_segment_count > u64::from(worker.own.reserve()) {

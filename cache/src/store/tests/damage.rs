@@ -201,7 +201,8 @@ fn make_long_head(made: &Made) {
 /// Stores a record, whatever is there.
 fn store_as(made: &Made, kind: Kind, key: &[u8], body: &[u8]) {
     let (head, times) = (b"head", fresh());
-    let put = Put { kind, key, head, body: &[body], times, purge_noted: 0, primary: key };
+    let put =
+        Put { kind, key, tags: &[], head, body: &[body], times, purge_noted: 0, primary: key };
     made.worker.own.put(&put, Queue::Small).unwrap();
 }
 

@@ -1,11 +1,14 @@
 //! docs/format/store.md against the code.
 
+use crate::order::{areas, config};
 use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, row, word};
 
 #[test]
 fn the_document_describes_areas_and_words() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/store.md");
     let text = std::fs::read_to_string(page).unwrap();
+    let order = areas(&config(1000, 4)).unwrap();
+    let (first, last) = (order[0].kind, order[order.len() - 1].kind);
     let rows = [
         format!("| {} | `store` | {} |", kind::STORE, word::COUNT),
         format!("| {} | `segments` |", kind::SEGMENTS),
@@ -27,9 +30,14 @@ fn the_document_describes_areas_and_words() {
         format!("| {} | `waits_since` |", word::WAITS_SINCE),
         format!("| {} | `purge_lock` |", word::PURGE_LOCK),
         format!("| {} | `sequence` |", word::SEQUENCE),
+        format!("| {} | `left` |", word::LEFT),
+        format!("| {} | `tidied` |", word::TIDIED),
         format!("| {} | `seal_order` |", word::SEAL_ORDER),
         format!("| {} | `wanted` |", row::WANTED),
         format!("| {} | `lent` |", row::LENT),
+        format!("| {} | `entering` |", row::ENTERING),
+        format!("{first}–{last} | the order |"),
+        format!("version {STORE_VERSION} of the store's areas"),
     ];
     for row in rows {
         assert!(text.contains(&row), "docs/format/store.md lacks {row:?}");

@@ -6,6 +6,7 @@ mod damage;
 mod document;
 mod load;
 mod reader;
+mod select;
 mod slow;
 mod soft;
 mod uses;

@@ -93,7 +93,9 @@ fn who_steps_aside_holds_nothing_that_is_stored_and_reads_on_in_the_store() {
 
 #[test]
 fn pieces_that_are_wanted_are_copied_or_lost_and_what_is_used_stays() {
-    let (store, worker) = open(16 << 20);
+    let config = StoreConfig { record_bytes_expected: 20_000, ..config(16 << 20) };
+    let store = Store::open(config.clone()).unwrap();
+    let worker = store.join().unwrap();
     assert!(put(&worker, b"used", b"head", &body(0, 1000)));
     let lent: Vec<_> = (0..600_usize)
         .map(|number| {
@@ -118,7 +120,7 @@ fn pieces_that_are_wanted_are_copied_or_lost_and_what_is_used_stays() {
     assert_eq!(told, lost, "all are told of, once");
     let stats = store.stats();
     assert!(stats.copied_out > 0 && stats.lent_lost as usize == lost.len(), "{stats:?}");
-    assert!(stats.copied_bytes <= config(16 << 20).copied_out_bytes_max(), "{stats:?}");
+    assert!(stats.copied_bytes <= config.copied_out_bytes_max(), "{stats:?}");
     assert!(stats.pinned_bytes < stats.budget_bytes / 4, "{stats:?}");
     for (number, lent) in lent.iter().enumerate() {
         let reading = worker.reading();

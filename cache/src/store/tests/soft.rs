@@ -22,7 +22,7 @@ fn two() -> (Store, StoreWorker, StoreWorker) {
 /// A response that is on its way since before any purge.
 fn put_of<'a>(key: &'a [u8], body: &'a [&'a [u8]]) -> Put<'a> {
     let (times, primary) = (fresh(), KEY);
-    Put { kind: Kind::Whole, key, head: b"head", body, times, purge_noted: 0, primary }
+    Put { kind: Kind::Whole, key, tags: &[], head: b"head", body, times, purge_noted: 0, primary }
 }
 
 fn is_soft(worker: &StoreWorker) -> Option<bool> {
@@ -41,10 +41,10 @@ fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
             assert!(put(&filler, KEY, b"old", b"old"));
         }
         let own = &filler.own;
-        let appended = own.append(&put_of(KEY, &[b"body"]), Queue::Small).unwrap();
+        let appended = own.append(&put_of(KEY, &[b"body"]), 1 << 40, Queue::Small).unwrap();
         let key = own.key(KEY);
         let unchecked = own.index.insert(&own.pins, &key, &appended.for_index()).unwrap();
-        assert!(!own.shared.purges.is_newer(0, |purge| purge.matches_key(KEY)));
+        assert!(!own.shared.purges.is_newer(0, |purge| purge.may_match(KEY)));
         assert_eq!(purger.purge_softly(KEY).unwrap().records, 1, "{is_replacing}");
         assert!(!own.index.make_live(&own.pins, &key, unchecked), "{is_replacing}");
         assert_eq!(is_soft(&purger), None, "{is_replacing}");
@@ -116,6 +116,7 @@ fn response_of<'a>(base: &'a Base, head: &'a [u8]) -> Response<'a> {
         primary: KEY,
         base: Some(base),
         kind: Kind::Whole,
+        tags: &[],
         head,
         body: &[b"body"],
         times: fresh(),
@@ -159,7 +160,7 @@ fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
         if is_newer {
             assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
         }
-        leader.validated(b"new", fresh());
+        leader.validated(b"new", fresh(), None);
         assert_eq!(is_soft(&purger), expected, "{is_newer}");
         assert_sound(&store);
     }
@@ -179,7 +180,7 @@ fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
         if !is_too_long {
             assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
         }
-        leader.validated(&vec![b'h'; if is_too_long { 8 << 20 } else { 3 }], fresh());
+        leader.validated(&vec![b'h'; if is_too_long { 8 << 20 } else { 3 }], fresh(), None);
         assert_eq!(is_soft(&worker), Some(!is_too_long), "{is_too_long}");
         assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
         assert_eq!(is_soft(&worker), Some(true), "{is_too_long}");
@@ -217,13 +218,13 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
         let mut follower = if is_out_first {
             assert_eq!(own.purge_key(hash, KEY), 1);
             let follower = follow();
-            leader.validated(b"new", fresh());
+            leader.validated(b"new", fresh(), None);
             follower
         } else {
             let Join::Follower(follower) = purger.collapse(KEY, None, Some(known), 0) else {
                 panic!("no follower");
             };
-            leader.validated(b"new", fresh());
+            leader.validated(b"new", fresh(), None);
             assert_eq!(own.purge_key(hash, KEY), 1);
             follower
         };

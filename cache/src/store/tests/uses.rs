@@ -40,7 +40,7 @@ fn a_request_that_is_revalidated_is_one_use() {
     let Join::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
         panic!("no leader");
     };
-    leader.validated(b"new", fresh());
+    leader.validated(b"new", fresh(), None);
     assert_eq!(get(&worker, KEY).expect("stored").0, b"new");
     assert_eq!(uses(&worker, KEY), 2, "the second is that of the test");
 }
@@ -133,6 +133,7 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
     let put = Put {
         kind: Kind::LongHead,
         key: KEY,
+        tags: &[],
         head: b"head",
         body: &[b"no body is named so"],
         times: fresh(),

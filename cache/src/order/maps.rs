@@ -1,0 +1,211 @@
+//! The two maps in the region.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::time::Duration;
+
+use forebay_ordmap::{
+    ConfigError, Map, MapError, MapId, MapOptions, MapsError, Member, OrdConfig, OrdRegion,
+};
+use forebay_shm::{AreaSpec, Dead, Participant, Region};
+use forebay_sync::Barrier;
+
+use super::entry::{Ordered, key_entry};
+use crate::store::Stats;
+
+/// The kind of the first area of the maps.
+const FIRST_KIND: u32 = 32;
+
+/// What an entry takes in the mean: some 64 bytes beside the key, and keys of some 64 bytes.
+const ENTRY_BYTES_EXPECTED: u64 = 128;
+
+/// A cursor needs two.
+const LEASES_MAX: u32 = 4;
+
+const KEYS: &str = "keys";
+const TAGS: &str = "tags";
+
+/// How long a worker waits for who changes a map: longer than that takes, shorter than clients
+/// notice.
+const WAIT_MAX: Duration = Duration::from_millis(20);
+
+/// The order as a process has it.
+pub(crate) struct Order {
+    region: OrdRegion,
+}
+
+/// The order as one participant uses it.
+pub(crate) struct OrderPart {
+    member: Member,
+    keys: MapId,
+    tags: MapId,
+}
+
+/// One of the two maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Primary keys.
+    Keys,
+    /// Tags.
+    Tags,
+}
+
+/// How the maps are to be for so many records and participants.
+pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
+    let bytes = records * ENTRY_BYTES_EXPECTED;
+    let config = OrdConfig { bytes, maps_max: 2, participants_max: rows, leases_max: LEASES_MAX };
+    // What belongs to the maps whatever is in them comes on top.
+    match OrdRegion::areas_within(&OrdConfig { bytes: 0, ..config }, FIRST_KIND) {
+        Err(ConfigError::TooSmall { minimum_bytes }) => {
+            OrdConfig { bytes: bytes + minimum_bytes, ..config }
+        }
+        _ => config,
+    }
+}
+
+/// The areas of the region that the maps lie in; `None` if there can be none so large.
+pub(crate) fn areas(config: &OrdConfig) -> Option<Vec<AreaSpec>> {
+    OrdRegion::areas_within(config, FIRST_KIND).ok().map(Vec::from)
+}
+
+impl Order {
+    /// The maps in a region that was made with their [areas].
+    pub(crate) fn within(
+        region: &Region,
+        config: &OrdConfig,
+        barrier: Barrier,
+    ) -> Result<Order, forebay_ordmap::OpenError> {
+        OrdRegion::within(region, config, FIRST_KIND, barrier).map(|region| Order { region })
+    }
+
+    /// What a participant of the region uses them by.
+    ///
+    /// # Errors
+    /// The directory of the maps is damaged, or somebody who makes a map does not end.
+    ///
+    /// # Safety
+    /// The participant is one of the region, stays in it until the part is dropped, and has no
+    /// other part.
+    pub(crate) unsafe fn join(&self, participant: &Participant) -> Result<OrderPart, MapsError> {
+        // SAFETY: as the contract says; nobody joins the maps by themselves.
+        let member = unsafe { self.region.guest(participant) };
+        let member = member.map_err(|_| MapsError::Damaged)?;
+        member.set_wait_max(Some(WAIT_MAX));
+        let keys = member.map(KEYS, &MapOptions::default())?.id();
+        let tags = member.map(TAGS, &MapOptions::default())?.id();
+        Ok(OrderPart { member, keys, tags })
+    }
+
+    /// What the maps hold and take.
+    pub(crate) fn add_stats(&self, stats: &mut Stats) {
+        stats.order_bytes = self.region.config().bytes;
+        let [keys, tags] = [KEYS, TAGS].map(|name| self.region.stats_of(name));
+        // They are made by the first who joins.
+        stats.ordered_keys = keys.map_or(0, |keys| keys.len);
+        stats.ordered_tags = tags.map_or(0, |tags| tags.len);
+        let used = [keys, tags].into_iter().flatten().map(|map| map.used_bytes);
+        stats.order_used_bytes = used.sum();
+    }
+
+    /// Takes back what a dead participant held.
+    pub(crate) fn take_back(&self, dead: &Dead) {
+        self.region.take_back(dead);
+    }
+}
+
+impl OrderPart {
+    pub(super) fn map(&self, which: Which) -> Result<Map<'_>, MapError> {
+        let id = match which {
+            Which::Keys => self.keys,
+            Which::Tags => self.tags,
+        };
+        self.member.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
+    }
+
+    /// Is so little room left that records are to leave?
+    pub(crate) fn is_short(&self) -> bool {
+        let used_bytes: u64 =
+            [self.keys, self.tags].map(|id| self.member.used_bytes(id)).iter().sum();
+        used_bytes > self.member.config().bytes / 16 * 15
+    }
+
+    /// Enters a record.
+    ///
+    /// # Errors
+    /// [`MapError`]; then it is in neither map, or in some places that [`leave`](Self::leave)
+    /// clears.
+    pub(crate) fn enter(&self, record: &Ordered<'_>) -> Result<(), MapError> {
+        if record.has_key {
+            self.map(Which::Keys)?.insert(&key_entry(record.primary, record.sequence), &[])?;
+        }
+        if !record.tags.is_empty() {
+            let tags = self.map(Which::Tags)?;
+            for entry in record.tag_entries() {
+                forebay_shm::crash_point!("order.entering");
+                tags.insert(&entry, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a record out of both maps.
+    ///
+    /// # Errors
+    /// [`MapError`]; then something may be left.
+    pub(crate) fn leave(&self, record: &Ordered<'_>) -> Result<(), MapError> {
+        if record.has_key {
+            self.map(Which::Keys)?.remove(&key_entry(record.primary, record.sequence))?;
+        }
+        if !record.tags.is_empty() {
+            let tags = self.map(Which::Tags)?;
+            for entry in record.tag_entries() {
+                forebay_shm::crash_point!("order.leaving");
+                tags.remove(&entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Is an entry in a map?
+    pub(crate) fn contains(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
+        self.map(which)?.contains(entry)
+    }
+
+    /// Takes one entry out of a map, as it was found there.
+    pub(crate) fn remove(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
+        self.map(which)?.remove(entry)
+    }
+
+    /// Up to so many entries of a map behind one of them.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub(crate) fn entries_behind(
+        &self,
+        which: Which,
+        behind: &[u8],
+        count: usize,
+    ) -> Result<Vec<Vec<u8>>, MapError> {
+        use std::ops::Bound;
+        let mut range = self.map(which)?.range((Bound::Excluded(behind), Bound::Unbounded));
+        let mut entries = Vec::new();
+        while entries.len() < count
+            && let Some(entry) = range.next()?
+        {
+            entries.push(entry.key().to_vec());
+        }
+        Ok(entries)
+    }
+
+    /// What is wrong with the maps themselves.
+    pub(crate) fn check(&self) -> Result<forebay_ordmap::CheckReport, MapError> {
+        self.member.check()
+    }
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Order").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,122 @@
+//! Walking over primary keys: those with a prefix, or those that have records with a tag.
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+use forebay_ordmap::MapError;
+use forebay_ordmap::key::end_of_prefix;
+
+use super::entry::{split_key_entry, tag_head, write_end_of};
+use super::maps::{OrderPart, Which};
+
+/// Entries that are taken from a map at one time: few, so that what comes later is not old.
+const BATCH: usize = 64;
+
+/// Gives primary keys in order, each once. What is there all the time is given; of what comes and
+/// goes meanwhile some is and some is not.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    sources: Vec<Source>,
+}
+
+/// The entries of one tag, or all.
+#[derive(Debug)]
+struct Source {
+    which: Which,
+    /// What stands before the primary key.
+    head_bytes: usize,
+    /// Behind this the next batch begins, or with it.
+    low: Bound<Vec<u8>>,
+    high: Option<Vec<u8>>,
+    batch: VecDeque<Vec<u8>>,
+    /// The primary key that came into the batch last: of one there may be several entries.
+    last: Vec<u8>,
+    is_through: bool,
+}
+
+impl Walk {
+    /// Over all primary keys that begin so, behind `after`.
+    pub(crate) fn over_keys(within: &[u8], after: Option<&[u8]>) -> Walk {
+        Walk { sources: vec![Source::new(Which::Keys, Vec::new(), within, after)] }
+    }
+
+    /// The same of those that have, or had, a record with one of these tags.
+    pub(crate) fn over_tags<'a>(
+        tags: impl IntoIterator<Item = &'a [u8]>,
+        within: &[u8],
+        after: Option<&[u8]>,
+    ) -> Walk {
+        let source = |tag| Source::new(Which::Tags, tag_head(tag), within, after);
+        Walk { sources: tags.into_iter().map(source).collect() }
+    }
+
+    /// The next one.
+    ///
+    /// # Errors
+    /// [`MapError`]: what was to come is not known.
+    pub(crate) fn next(&mut self, order: &OrderPart) -> Result<Option<Vec<u8>>, MapError> {
+        for source in &mut self.sources {
+            source.fill(order)?;
+        }
+        let fronts = self.sources.iter().filter_map(|source| source.batch.front());
+        let Some(lowest) = fronts.min().cloned() else {
+            return Ok(None);
+        };
+        for source in &mut self.sources {
+            source.batch.pop_front_if(|key| *key == lowest);
+        }
+        Ok(Some(lowest))
+    }
+}
+
+impl Source {
+    fn new(which: Which, head: Vec<u8>, within: &[u8], after: Option<&[u8]>) -> Source {
+        let prefix = [&head[..], within].concat();
+        let low = match after {
+            Some(after) if after >= within => {
+                let mut low = head.clone();
+                write_end_of(&mut low, after);
+                Bound::Excluded(low)
+            }
+            _ => Bound::Included(prefix.clone()),
+        };
+        let high = end_of_prefix(&prefix);
+        let (head_bytes, batch, last) = (head.len(), VecDeque::new(), Vec::new());
+        Source { which, head_bytes, low, high, batch, last, is_through: false }
+    }
+
+    /// Sees to it that the batch has something, if there is more.
+    fn fill(&mut self, order: &OrderPart) -> Result<(), MapError> {
+        while self.batch.is_empty() && !self.is_through {
+            let low = self.low.as_ref().map(|low| &low[..]);
+            let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut range = order.map(self.which)?.range((low, high));
+            let mut last = Vec::new();
+            for _ in 0..BATCH {
+                let Some(entry) = range.next()? else {
+                    self.is_through = true;
+                    break;
+                };
+                last.clear();
+                last.extend_from_slice(entry.key());
+                self.note(&last);
+            }
+            if !last.is_empty() {
+                self.low = Bound::Excluded(last);
+            }
+        }
+        Ok(())
+    }
+
+    /// The primary key of an entry is the next one, unless it was the last one.
+    fn note(&mut self, entry: &[u8]) {
+        let primary = entry.get(self.head_bytes..).and_then(split_key_entry);
+        if let Some((primary, _)) = primary
+            && self.last != primary
+        {
+            self.last.clear();
+            self.last.extend_from_slice(primary);
+            self.batch.push_back(primary.to_vec());
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Keeping the order of keys and tags as the index is: an entry comes before the word of its
+//! record, and leaves behind it.
+
+use forebay_ordmap::MapError;
+use forebay_shm::crash_point;
+
+use super::put::{NotStored, Put};
+use super::reach::Orphans;
+use super::reclaim::Slice;
+use super::stats::Events;
+use super::variants::split_variant_key;
+use super::worker::Own;
+use crate::order::{KEY_BYTES_MAX, Ordered};
+use crate::segment::{Kind, Record};
+
+/// How often a record is tried to be entered, with a slice of reclaiming in between.
+const ATTEMPTS_MAX: usize = 16;
+
+/// What of a record is in the order, by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnedOrdered {
+    primary: Box<[u8]>,
+    has_key: bool,
+    sequence: u64,
+    tags: Box<[u8]>,
+}
+
+/// A record has a sequence and is entered in the order. When this is dropped its word is published,
+/// or never will be; then its entries leave.
+#[must_use = "its entries leave"]
+pub(crate) struct Entered<'o> {
+    own: &'o Own,
+    sequence: u64,
+    /// What is to leave.
+    ordered: Option<Ordered<'o>>,
+}
+
+impl Entered<'_> {
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The record is published. Its sequence.
+    pub(crate) fn stays(mut self) -> u64 {
+        let is_entered = self.ordered.take().is_some();
+        if is_entered {
+            self.own.shared.entering.end(self.own.part.row());
+        }
+        self.sequence
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        if let Some(ordered) = self.ordered.take() {
+            self.own.leave_order(&ordered);
+            self.own.shared.entering.end(self.own.part.row());
+        }
+    }
+}
+
+impl OwnedOrdered {
+    /// What of a record is in the order; nothing of a fragment, or of a variant without tags.
+    pub(crate) fn of(record: &Record<'_>) -> Option<OwnedOrdered> {
+        let (primary, has_key) = place_of(record.header.kind, record.key())?;
+        let (sequence, tags) = (record.header.sequence, record.tags());
+        let ordered = Ordered { primary, has_key, sequence, tags };
+        let owned =
+            || OwnedOrdered { primary: primary.into(), has_key, sequence, tags: tags.into() };
+        (!ordered.is_nowhere()).then(owned)
+    }
+
+    pub(crate) fn borrowed(&self) -> Ordered<'_> {
+        let OwnedOrdered { primary, has_key, sequence, tags } = self;
+        Ordered { primary, has_key: *has_key, sequence: *sequence, tags }
+    }
+}
+
+/// The primary key of a record, and whether it stands under it; nothing for a fragment.
+pub(crate) fn place_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
+    match kind {
+        Kind::Base => Some((key, true)),
+        Kind::Whole | Kind::LongHead => Some(match split_variant_key(key) {
+            Some((primary, _, _)) => (primary, false),
+            None => (key, true),
+        }),
+        Kind::Fragment | Kind::Filler => None,
+    }
+}
+
+impl<'a> Put<'a> {
+    /// What of it will be in the order.
+    fn ordered(&self, sequence: u64) -> Option<Ordered<'a>> {
+        let (primary, has_key) = place_of(self.kind, self.key)?;
+        let ordered = Ordered { primary, has_key, sequence, tags: self.tags };
+        (!ordered.is_nowhere()).then_some(ordered)
+    }
+}
+
+impl Own {
+    /// Gives a record a sequence, and enters it, before it is appended: then nothing else may be
+    /// appended before its word is published. If there is no room in the order some records leave,
+    /// as if there were none in memory.
+    pub(crate) fn enter<'o>(&'o self, put: &Put<'o>) -> Result<Entered<'o>, NotStored> {
+        let sequence = self.shared.next_sequence();
+        let ordered = put.ordered(sequence);
+        let entered = Entered { own: self, sequence, ordered };
+        let Some(ordered) = ordered else {
+            return Ok(entered);
+        };
+        self.shared.entering.begin(self.part.row(), sequence);
+        if ordered.primary.len() > KEY_BYTES_MAX {
+            return Err(NotStored::TooLarge);
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            match self.order.enter(&ordered) {
+                Ok(()) => {
+                    // Room is made before it is needed.
+                    if self.order.is_short() {
+                        self.is_due.set(true);
+                    }
+                    crash_point!("store.entered");
+                    return Ok(entered);
+                }
+                Err(MapError::Full) if self.make_room_in_order() => {}
+                Err(_) => break,
+            }
+        }
+        Events::one(&self.shared.events.order_refused);
+        Err(NotStored::NoRoom)
+    }
+
+    /// Takes what named a record out of the order, now that the index does not name it any more.
+    pub(crate) fn leave_order(&self, ordered: &Ordered<'_>) {
+        if self.order.leave(ordered).is_err() {
+            self.shared.note_left();
+        }
+    }
+
+    /// Lets some records leave; whether there may be room now.
+    fn make_room_in_order(&self) -> bool {
+        self.is_due.set(true);
+        let slice = self.reclaim_for_order(self.now.get());
+        while self.demote_orphans() {}
+        slice == Slice::More
+    }
+}
+
+impl Orphans {
+    /// What of a record is to leave the order.
+    pub(super) fn of_order(record: &Record<'_>) -> Option<Orphans> {
+        OwnedOrdered::of(record).map(Orphans::Ordered)
+    }
+}
+
+impl std::fmt::Debug for Entered<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entered").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,343 @@
+//! What is meant by the beginning of its key, or by its tags: counted, purged, listed.
+
+use std::collections::BTreeSet;
+
+use forebay_ordmap::MapError;
+
+use super::long::LongBody;
+use super::purge::variant_keys_of;
+use super::variants::split_variant_key;
+use super::worker::{Own, StoreWorker};
+use crate::index::{Hit, State};
+use crate::order::Walk;
+use crate::purge::Predicate;
+use crate::segment::{Kind, Record};
+use crate::tags::{Bound, TagExpr, tags_of};
+
+/// Records between two reports of progress.
+const REPORT_EVERY: u64 = 256;
+
+/// Some of what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// What primary keys begin with; empty: all.
+    pub within: Vec<u8>,
+    /// Of these, the records whose tags match; each variant by its own.
+    pub tags: Option<TagExpr>,
+}
+
+/// How far a walk has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// Resources that were looked at.
+    pub resources: u64,
+    /// Records that matched.
+    pub records: u64,
+    /// Their bytes, with those of long bodies.
+    pub bytes: u64,
+}
+
+/// What a purge would take out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weighed {
+    /// Records, and their bytes.
+    pub walked: Walked,
+    /// The primary keys of the first ones.
+    pub sample: Vec<Vec<u8>>,
+}
+
+/// A resource as a list shows it: its record, or the variant that came last.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedResource<'a> {
+    /// Its primary key.
+    pub key: &'a [u8],
+    /// The stored head.
+    pub head: &'a [u8],
+    tags: &'a [u8],
+    /// When the response was received, in Unix seconds.
+    pub response_time: u32,
+    /// From when on it is stale, in Unix seconds.
+    pub stale_from: u64,
+    /// Was it purged softly?
+    pub is_soft: bool,
+    /// How often it was used lately, 0 to 3.
+    pub uses: u8,
+    /// How many variants are stored; 0: it has none.
+    pub variants: u32,
+    /// Bytes of all its records, with those of long bodies.
+    pub bytes: u64,
+}
+
+impl Selection {
+    /// Everything whose primary key begins so.
+    pub fn within(prefix: &[u8]) -> Selection {
+        Selection { within: prefix.to_vec(), tags: None }
+    }
+
+    pub(super) fn predicate(&self) -> Predicate<'_> {
+        match &self.tags {
+            Some(expr) => Predicate::Tags(&self.within, expr.encoded()),
+            None if self.within.is_empty() => Predicate::All,
+            None => Predicate::Prefix(&self.within),
+        }
+    }
+
+    fn matches(&self, record: &Record<'_>) -> bool {
+        self.tags.as_ref().is_none_or(|expr| expr.encoded().matches(record.tags()))
+    }
+
+    fn walk(&self, after: Option<&[u8]>) -> Walk {
+        match self.tags.as_ref().map(|expr| expr.encoded().bound()) {
+            Some(Bound::Tags(tags)) => Walk::over_tags(tags, &self.within, after),
+            Some(Bound::Nothing) | None => Walk::over_keys(&self.within, after),
+        }
+    }
+}
+
+impl ListedResource<'_> {
+    /// Its tags.
+    pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
+        tags_of(self.tags)
+    }
+}
+
+impl StoreWorker {
+    /// Counts what is selected, with the keys of the first `sample` resources. `progress` hears of
+    /// it now and then.
+    ///
+    /// # Errors
+    /// The order of keys and tags is damaged.
+    pub fn weigh_selected(
+        &self,
+        selection: &Selection,
+        sample: usize,
+        progress: &mut dyn FnMut(&Walked),
+    ) -> Result<Weighed, OrderDamaged> {
+        let mut weighed = Weighed::default();
+        let mut walk = selection.walk(None);
+        while let Some(primary) = walk.next(&self.own.order)? {
+            let before = weighed.walked.records;
+            self.own.weigh(&primary, selection, &mut weighed.walked);
+            if weighed.walked.records > before && weighed.sample.len() < sample {
+                weighed.sample.push(primary);
+            }
+            report(&mut weighed.walked, progress);
+        }
+        Ok(weighed)
+    }
+
+    /// Shows what is selected in the order of keys, behind `after`: at most `limit` resources, and
+    /// at most a few hundred are looked at. Where to go on, if there is more.
+    ///
+    /// # Errors
+    /// The order of keys and tags is damaged.
+    pub fn list(
+        &self,
+        selection: &Selection,
+        after: Option<&[u8]>,
+        limit: usize,
+        see: &mut dyn FnMut(&ListedResource<'_>),
+    ) -> Result<Option<Vec<u8>>, OrderDamaged> {
+        let mut walk = selection.walk(after);
+        let (mut shown, mut looked, mut last) = (0, 0, None);
+        while shown < limit && looked < LOOKED_AT_MAX {
+            let Some(primary) = walk.next(&self.own.order)? else {
+                return Ok(None);
+            };
+            shown += usize::from(self.own.show(&primary, selection, see));
+            looked += 1;
+            last = Some(primary);
+        }
+        Ok(last.or_else(|| after.map(<[u8]>::to_vec)))
+    }
+}
+
+/// Resources that one call of `list` looks at: some hundred microseconds.
+const LOOKED_AT_MAX: usize = 256;
+
+/// The order of keys and tags cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderDamaged(MapError);
+
+impl From<MapError> for OrderDamaged {
+    fn from(error: MapError) -> OrderDamaged {
+        OrderDamaged(error)
+    }
+}
+
+impl std::fmt::Display for OrderDamaged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the order of keys and tags cannot be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for OrderDamaged {}
+
+impl Own {
+    /// Takes out or marks what is selected: how many records, and their bytes.
+    pub(super) fn purge_walk(
+        &self,
+        selection: &Selection,
+        is_soft: bool,
+        progress: &mut dyn FnMut(&Walked),
+    ) -> (u64, u64) {
+        let mut walked = Walked::default();
+        let mut walk = selection.walk(None);
+        loop {
+            match walk.next(&self.order) {
+                Ok(Some(primary)) => {
+                    self.purge_resource(&primary, selection, is_soft, &mut walked);
+                    while self.demote_orphans() {}
+                    report(&mut walked, progress);
+                }
+                Ok(None) => return (walked.records, walked.bytes),
+                Err(_) => {
+                    // What is not in order is found by looking at everything; what would be marked
+                    // goes, too.
+                    let removed = self.purge_all_matching(&selection.predicate());
+                    while self.demote_orphans() {}
+                    return (walked.records + removed, walked.bytes);
+                }
+            }
+        }
+    }
+
+    fn purge_resource(
+        &self,
+        primary: &[u8],
+        selection: &Selection,
+        is_soft: bool,
+        walked: &mut Walked,
+    ) {
+        let mut variants = BTreeSet::new();
+        let base = self.look(primary).map(|found| found.record().header.sequence);
+        self.purge_record(primary, selection, is_soft, walked, &mut variants);
+        for key in &variants {
+            self.purge_record(key, selection, is_soft, walked, &mut BTreeSet::new());
+        }
+        if !variants.is_empty() && !variants.iter().any(|key| self.look(key).is_some()) {
+            self.drop_empty_base(primary, base);
+        }
+    }
+
+    /// Takes a base out that names nothing any more, unless something was named meanwhile.
+    fn drop_empty_base(&self, primary: &[u8], sequence: Option<u64>) {
+        self.index.remove_if(&self.pins, &self.key(primary), |hit| {
+            let record = self.reach().record(hit.at());
+            record.is_some_and(|record| {
+                record.header.kind == Kind::Base && Some(record.header.sequence) == sequence
+            })
+        });
+    }
+
+    /// The record of a key, in whatever state: who publishes it may have looked for purges before.
+    fn purge_record(
+        &self,
+        key: &[u8],
+        selection: &Selection,
+        is_soft: bool,
+        walked: &mut Walked,
+        variants: &mut BTreeSet<Vec<u8>>,
+    ) {
+        self.index.remove_if(&self.pins, &self.key(key), |hit| {
+            let Some(record) = self.reach().record(hit.at()) else {
+                return true;
+            };
+            if record.header.kind == Kind::Base {
+                variants.extend(variant_keys_of(key, &record));
+                // One that says which variants are there stays for those that stay.
+                let stays = is_soft || selection.tags.is_some();
+                return !(stays && hit.word().state() == State::Live);
+            }
+            if !selection.matches(&record) {
+                return false;
+            }
+            walked.records += 1;
+            walked.bytes += bytes_of(&record);
+            !(is_soft && self.soften_hit(hit))
+        });
+    }
+
+    fn weigh(&self, primary: &[u8], selection: &Selection, walked: &mut Walked) {
+        self.each_record(primary, |_, record| {
+            if selection.matches(record) {
+                walked.records += 1;
+                walked.bytes += bytes_of(record);
+            }
+        });
+    }
+
+    /// Shows a resource, if one of its records is selected.
+    fn show(
+        &self,
+        primary: &[u8],
+        selection: &Selection,
+        see: &mut dyn FnMut(&ListedResource<'_>),
+    ) -> bool {
+        let (mut bytes, mut variants, mut is_selected, mut newest) = (0, 0, false, 0);
+        let mut newest_key = primary.to_vec();
+        self.each_record(primary, |_, record| {
+            bytes += bytes_of(record);
+            variants += u32::from(split_variant_key(record.key()).is_some());
+            is_selected |= selection.matches(record);
+            if record.header.sequence > newest {
+                newest = record.header.sequence;
+                newest_key = record.key().to_vec();
+            }
+        });
+        let Some(found) = is_selected.then(|| self.look(&newest_key)).flatten() else {
+            return false;
+        };
+        let record = found.record();
+        let values_bytes = if variants > 0 { values_bytes(record.head()) } else { 0 };
+        see(&ListedResource {
+            key: primary,
+            head: record.head().get(values_bytes..).unwrap_or_default(),
+            tags: record.tags(),
+            response_time: record.header.response_time,
+            stale_from: record.marks.stale_from_seconds(),
+            is_soft: record.marks.is_soft(),
+            uses: found.hit.word().uses(),
+            variants,
+            bytes,
+        });
+        true
+    }
+
+    /// Shows the live records of a resource, without its base.
+    fn each_record(&self, primary: &[u8], mut see: impl FnMut(&Hit<'_>, &Record<'_>)) {
+        let Some(found) = self.look(primary) else {
+            return;
+        };
+        if found.record().header.kind != Kind::Base {
+            return see(&found.hit, found.record());
+        }
+        for key in variant_keys_of(primary, found.record()) {
+            if let Some(variant) = self.look(&key) {
+                see(&variant.hit, variant.record());
+            }
+        }
+    }
+}
+
+/// Bytes before the response's head in that of a variant.
+fn values_bytes(head: &[u8]) -> usize {
+    let length = head.first_chunk().map_or(0, |length| u16::from_le_bytes(*length));
+    size_of::<u16>() + usize::from(length)
+}
+
+/// With its fragments.
+fn bytes_of(record: &Record<'_>) -> u64 {
+    let long = match record.header.kind {
+        Kind::LongHead => LongBody::decode(record.body()).map_or(0, |long| long.bytes()),
+        _ => 0,
+    };
+    record.header.record_bytes() + long
+}
+
+fn report(walked: &mut Walked, progress: &mut dyn FnMut(&Walked)) {
+    walked.resources += 1;
+    if walked.resources.is_multiple_of(REPORT_EVERY) {
+        progress(walked);
+    }
+}

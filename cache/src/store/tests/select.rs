@@ -1,0 +1,315 @@
+//! Counting, purging and listing by the beginnings of keys and by tags.
+
+use super::*;
+use crate::flight::Base;
+use crate::{RecordTags, Selection, Walked};
+
+fn put_tagged(worker: &StoreWorker, key: &str, tags: &str, body: &[u8]) {
+    let leader = match worker.collapse(key.as_bytes(), None, None, 0) {
+        Join::Leader(leader, _) => leader,
+        other => panic!("{other:?}"),
+    };
+    let mut filling =
+        leader.begin(b"head", None, None, fresh()).unwrap_or_else(|_| panic!("{key}"));
+    filling.tag(tags_of(tags));
+    filling.append(body).unwrap();
+    assert!(filling.finish(), "{key}");
+}
+
+fn tags_of(words: &str) -> RecordTags {
+    RecordTags::new(words.split_whitespace().map(str::as_bytes)).unwrap()
+}
+
+fn selection(within: &str, tags: &str) -> Selection {
+    let tags = (!tags.is_empty()).then(|| tags.parse().unwrap());
+    Selection { within: within.as_bytes().to_vec(), tags }
+}
+
+/// Ten keys, and who has which tags.
+const STORED: &[(&str, &str)] = &[
+    ("a/1", "red"),
+    ("a/2", "red blue"),
+    ("a/3", ""),
+    ("a/4", "blue"),
+    ("b/1", "red"),
+    ("b/2", "green blue"),
+    ("b/3", ""),
+    ("c/1", "red green"),
+];
+
+fn filled() -> (Store, StoreWorker) {
+    let (store, worker) = open(8 << 20);
+    for (key, tags) in STORED {
+        put_tagged(&worker, key, tags, b"body");
+    }
+    (store, worker)
+}
+
+/// What stands in the store.
+fn left(worker: &StoreWorker) -> Vec<&'static str> {
+    let keys = STORED.iter().map(|(key, _)| *key);
+    keys.filter(|key| get(worker, key.as_bytes()).is_some()).collect()
+}
+
+#[test]
+fn what_is_selected_is_counted_then_purged_and_nothing_else() {
+    for (within, tags, selected) in [
+        ("", "", &["a/1", "a/2", "a/3", "a/4", "b/1", "b/2", "b/3", "c/1"][..]),
+        ("a/", "", &["a/1", "a/2", "a/3", "a/4"]),
+        ("a/2", "", &["a/2"]),
+        ("d", "", &[]),
+        ("", "red", &["a/1", "a/2", "b/1", "c/1"]),
+        ("a", "red", &["a/1", "a/2"]),
+        ("", "red and not blue", &["a/1", "b/1", "c/1"]),
+        ("", "blue and green", &["b/2"]),
+        ("", "blue or green", &["a/2", "a/4", "b/2", "c/1"]),
+        ("", "not red", &["a/3", "a/4", "b/2", "b/3"]),
+        ("b", "not (red or green)", &["b/3"]),
+        ("", "yellow", &[]),
+    ] {
+        let (store, worker) = filled();
+        let selection = selection(within, tags);
+        let weighed = worker.weigh_selected(&selection, 2, &mut |_| ()).unwrap();
+        let case = format!("{within:?}, {tags:?}");
+        assert_eq!(weighed.walked.records, selected.len() as u64, "{case}");
+        let sample: Vec<_> = selected.iter().take(2).map(|key| key.as_bytes().to_vec()).collect();
+        assert_eq!(weighed.sample, sample, "{case}");
+        assert_eq!(left(&worker).len(), STORED.len(), "{case}: counting takes nothing out");
+
+        let purged = worker.purge_selected(&selection, false, &mut |_| ()).unwrap();
+        let counted = (weighed.walked.records, weighed.walked.bytes);
+        assert_eq!((purged.records, purged.bytes), counted, "{case}");
+        let expected: Vec<_> = STORED.iter().map(|(key, _)| *key).collect();
+        let expected: Vec<_> = expected.into_iter().filter(|key| !selected.contains(key)).collect();
+        assert_eq!(left(&worker), expected, "{case}");
+        let order = worker.check_order().unwrap();
+        assert_eq!((order.left_over, order.faults), (0, vec![]), "{case}");
+        assert_eq!(store.stats().ordered_keys, expected.len() as u64, "{case}");
+    }
+}
+
+#[test]
+fn what_is_purged_softly_stays_and_says_so() {
+    let (_store, worker) = filled();
+    worker.purge_selected(&selection("", "red"), true, &mut |_| ()).unwrap();
+    assert_eq!(left(&worker).len(), STORED.len());
+    let mut soft = Vec::new();
+    let all = Selection::within(b"");
+    let next = worker.list(&all, None, 100, &mut |listed| {
+        soft.extend(listed.is_soft.then(|| String::from_utf8_lossy(listed.key).into_owned()));
+    });
+    assert_eq!(next, Ok(None));
+    assert_eq!(soft, ["a/1", "a/2", "b/1", "c/1"]);
+}
+
+#[test]
+fn a_list_goes_on_where_it_ended() {
+    let (_store, worker) = filled();
+    for (within, tags, expected) in [
+        ("", "", "a/1 a/2 a/3 a/4 b/1 b/2 b/3 c/1"),
+        ("a", "", "a/1 a/2 a/3 a/4"),
+        ("", "blue or green", "a/2 a/4 b/2 c/1"),
+        ("", "not red", "a/3 a/4 b/2 b/3"),
+    ] {
+        for limit in 1..9 {
+            let (mut keys, mut after) = (Vec::new(), None);
+            loop {
+                let selection = selection(within, tags);
+                let next = worker.list(&selection, after.as_deref(), limit, &mut |listed| {
+                    keys.push(String::from_utf8_lossy(listed.key).into_owned());
+                });
+                after = next.unwrap();
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(keys.join(" "), expected, "{limit} at a time");
+        }
+    }
+}
+
+#[test]
+fn a_list_says_what_is_stored() {
+    let (_store, worker) = open(8 << 20);
+    put_tagged(&worker, "k", "red blue", &[7; 3000]);
+    assert!(get(&worker, b"k").is_some());
+    let mut seen = 0;
+    worker
+        .list(&Selection::within(b""), None, 10, &mut |listed| {
+            seen += 1;
+            assert_eq!((listed.key, listed.head, listed.variants), (&b"k"[..], &b"head"[..], 0));
+            let tags: Vec<_> = listed.tags().collect();
+            assert_eq!(tags, [&b"blue"[..], b"red"]);
+            assert_eq!((listed.uses, listed.is_soft), (1, false));
+            assert_eq!(listed.stale_from, fresh().stale_from);
+            assert_eq!(listed.response_time, fresh().response_time);
+            assert!((3000..3200).contains(&listed.bytes), "{}", listed.bytes);
+        })
+        .unwrap();
+    assert_eq!(seen, 1);
+}
+
+fn put_variant(worker: &StoreWorker, value: &[u8], tags: &str) {
+    let known = match worker.lookup(b"k") {
+        Lookup::Base(_) => Some(value),
+        _ => None,
+    };
+    let Join::Leader(leader, _) = worker.collapse(b"k", known, None, 0) else {
+        panic!("it is fetched by nobody");
+    };
+    let base = Base { names: b"accept".to_vec(), variant: value.to_vec() };
+    let head = [b"head of ", value].concat();
+    let mut filling = leader.begin(&head, Some(base), None, fresh()).unwrap_or_else(|_| panic!());
+    filling.tag(tags_of(tags));
+    filling.append(b"body").unwrap();
+    assert!(filling.finish());
+}
+
+#[test]
+fn each_variant_is_meant_by_its_own_tags() {
+    let (_store, worker) = open(8 << 20);
+    put_variant(&worker, b"one", "red");
+    put_variant(&worker, b"two", "red blue");
+    put_variant(&worker, b"three", "");
+    let listed = |selection: &Selection| {
+        let mut found = Vec::new();
+        worker
+            .list(selection, None, 10, &mut |listed| {
+                found.push((String::from_utf8_lossy(listed.head).into_owned(), listed.variants));
+            })
+            .unwrap();
+        found
+    };
+    assert_eq!(listed(&Selection::within(b"k")), [("head of three".to_owned(), 3)]);
+    assert_eq!(listed(&selection("", "blue")), [("head of three".to_owned(), 3)]);
+    let purged = worker.purge_selected(&selection("", "blue"), false, &mut |_| ()).unwrap();
+    assert_eq!(purged.records, 1);
+    let is_there = |value: &[u8]| match worker.lookup(b"k") {
+        Lookup::Base(base) => base.variant(value).is_some(),
+        _ => false,
+    };
+    let there = || [is_there(b"one"), is_there(b"two"), is_there(b"three")];
+    assert_eq!(there(), [true, false, true]);
+    worker.purge_selected(&selection("", "red"), false, &mut |_| ()).unwrap();
+    assert_eq!(there(), [false, false, true]);
+    worker.purge_selected(&selection("k", ""), false, &mut |_| ()).unwrap();
+    assert!(matches!(worker.lookup(b"k"), Lookup::Miss));
+    let order = worker.check_order().unwrap();
+    assert_eq!((order.entries, order.left_over, order.faults), (0, 0, vec![]));
+}
+
+/// What was begun before a purge by tag is looked at when its tags are known.
+#[test]
+fn what_is_being_fetched_is_not_stored_if_its_tags_were_purged() {
+    let (_store, worker) = open(8 << 20);
+    for (tags, is_stored) in [("red", false), ("blue", true), ("", true)] {
+        let Join::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
+            panic!("it is fetched by nobody");
+        };
+        let mut filling = leader.begin(b"head", None, None, fresh()).unwrap_or_else(|_| panic!());
+        filling.tag(tags_of(tags));
+        worker.purge_selected(&selection("", "red"), false, &mut |_| ()).unwrap();
+        assert_eq!(filling.finish(), is_stored, "{tags}");
+        worker.purge(b"k").unwrap();
+    }
+}
+
+/// Who comes behind a purge gets nothing that may be older, whichever tags that will have.
+#[test]
+fn nobody_joins_a_fetch_that_began_before_a_purge_by_tag() {
+    let (_store, worker) = open(8 << 20);
+    for (within, joins) in [("", false), ("k", false), ("x", true)] {
+        let Join::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
+            panic!("it is fetched by nobody");
+        };
+        worker.purge_selected(&selection(within, "red"), false, &mut |_| ()).unwrap();
+        let other = worker.collapse(b"k", None, None, 0);
+        assert_eq!(matches!(other, Join::Follower(_)), joins, "{within}");
+        leader.decline_once();
+    }
+}
+
+/// A validation that was begun before a purge by tag brings nothing back, whichever tags it tells.
+#[test]
+fn what_is_validated_is_not_renewed_if_its_tags_were_purged() {
+    let (_store, worker) = open(8 << 20);
+    for (before, after, stays) in [
+        ("red", None, false),
+        ("red", Some("blue"), false),
+        ("blue", Some("red"), false),
+        ("blue", None, true),
+        ("blue", Some("green"), true),
+    ] {
+        put_tagged(&worker, "k", before, b"body");
+        let known = match worker.lookup(b"k") {
+            Lookup::Record(found) => found.known(),
+            other => panic!("{other:?}"),
+        };
+        let Join::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
+            panic!("it is fetched by nobody");
+        };
+        worker.purge_selected(&selection("", "red"), false, &mut |_| ()).unwrap();
+        leader.validated(b"new", fresh(), after.map(tags_of).as_ref());
+        let mut heads = Vec::new();
+        worker
+            .list(&Selection::within(b"k"), None, 1, &mut |listed| {
+                let tags: Vec<_> = listed.tags().map(<[u8]>::to_vec).collect();
+                heads.push((listed.head.to_vec(), tags));
+            })
+            .unwrap();
+        let expected = after.unwrap_or(before).as_bytes().to_vec();
+        let renewed = (b"new".to_vec(), vec![expected]);
+        // A record that was not purged stays as it was, if what is told was.
+        let old = (b"head".to_vec(), vec![before.as_bytes().to_vec()]);
+        let expected = match (stays, before) {
+            (true, _) => vec![renewed],
+            (false, "red") => vec![],
+            (false, _) => vec![old],
+        };
+        assert_eq!(heads, expected, "{before:?}, {after:?}");
+        worker.purge(b"k").unwrap();
+    }
+}
+
+#[test]
+fn progress_is_told_and_a_walk_goes_to_the_end() {
+    let (_store, worker) = open(16 << 20);
+    for number in 0..1000 {
+        assert!(put(&worker, format!("k{number}").as_bytes(), b"head", b"body"));
+    }
+    let mut last = Walked::default();
+    let mut count = 0;
+    let purged = worker
+        .purge_selected(&Selection::within(b"k"), false, &mut |walked| {
+            assert!(walked.resources > last.resources);
+            last = *walked;
+            count += 1;
+        })
+        .unwrap();
+    assert_eq!((purged.records, count), (1000, 3));
+}
+
+/// A key too long for the order is not stored: a purge would not find it.
+#[test]
+fn what_has_no_room_in_the_order_is_not_stored() {
+    let (store, worker) = open(8 << 20);
+    let longest = vec![b'k'; crate::order::KEY_BYTES_MAX];
+    assert!(put(&worker, &longest, b"head", b"body"));
+    assert!(!put(&worker, &[&longest[..], b"k"].concat(), b"head", b"body"));
+    let purged = worker.purge_selected(&Selection::within(b"k"), false, &mut |_| ()).unwrap();
+    assert_eq!(purged.records, 1);
+
+    // Many small records with long keys: the order is full long before memory is.
+    let key = |number: usize| format!("{number:06}{}", "x".repeat(3000)).into_bytes();
+    for number in 0..3000 {
+        put(&worker, &key(number), b"", b"");
+        worker.turn(NOW, |_| ());
+    }
+    let stats = store.stats();
+    assert!(stats.evicted > 500, "{stats:?}");
+    assert!(stats.order_used_bytes <= stats.order_bytes, "{stats:?}");
+    assert!(get(&worker, &key(2999)).is_some(), "the last one is stored: others have left for it");
+    assert_sound(&store);
+    let order = worker.check_order().unwrap();
+    assert_eq!((order.left_over, order.faults), (0, vec![]));
+}

@@ -1,0 +1,124 @@
+//! Sweeping the order: what a death left in it, or damage, or a lock that could not be had, names
+//! nothing in the index and is taken out, in slices.
+
+use forebay_ordmap::MapError;
+use forebay_sync::Words;
+use forebay_sync::atomic::Relaxed;
+
+use super::layout::word;
+use super::stats::Events;
+use super::variants::BaseBody;
+use super::worker::Own;
+use crate::order::{Which, split_key_entry, split_tag_entry};
+use crate::segment::Kind;
+
+/// Entries that one slice looks at: some 50 µs.
+const SLICE_ENTRIES: usize = 32;
+
+/// How far a sweep has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tidying {
+    /// What was left when it began: what is left later is for the next sweep.
+    left: u64,
+    which: Which,
+    /// The last entry that was looked at.
+    behind: Vec<u8>,
+}
+
+impl Own {
+    /// The next entries of a sweep, if one is due; is there more to do?
+    pub(crate) fn tidy_slice(&self) -> bool {
+        let Some(tidying) = self.tidied.take().or_else(|| self.begin_tidying()) else {
+            return false;
+        };
+        // Who cannot read the maps tries again when something is left the next time.
+        let next = self.tidy_from(tidying).unwrap_or_default();
+        let goes_on = next.is_some();
+        if !goes_on {
+            self.shared.is_tidying.store(false, Relaxed);
+        }
+        self.tidied.replace(next);
+        goes_on
+    }
+
+    /// Is something left, and nobody of this process at it but perhaps this thread?
+    pub(super) fn must_tidy(&self) -> bool {
+        let word = |number| self.shared.store.word(number).load(Relaxed);
+        let is_other_at_it = self.shared.is_tidying.load(Relaxed) && self.tidied.borrow().is_none();
+        word(word::LEFT) != word(word::TIDIED) && !is_other_at_it
+    }
+
+    fn begin_tidying(&self) -> Option<Tidying> {
+        let begins = self.must_tidy() && !self.shared.is_tidying.swap(true, Relaxed);
+        let left = self.shared.store.word(word::LEFT).load(Relaxed);
+        begins.then(|| Tidying { left, which: Which::Keys, behind: Vec::new() })
+    }
+
+    /// Who was at it leaves: somebody else begins anew.
+    pub(super) fn leave_tidying(&self) {
+        if self.tidied.take().is_some() {
+            self.shared.is_tidying.store(false, Relaxed);
+        }
+    }
+
+    fn tidy_from(&self, tidying: Tidying) -> Result<Option<Tidying>, MapError> {
+        let Tidying { left, which, behind } = tidying;
+        let entries = self.order.entries_behind(which, &behind, SLICE_ENTRIES)?;
+        for entry in &entries {
+            if self.is_left_over(which, entry) && self.order.remove(which, entry)? {
+                Events::one(&self.shared.events.order_tidied);
+            }
+        }
+        let is_through = entries.len() < SLICE_ENTRIES;
+        Ok(match (entries.into_iter().next_back(), which) {
+            (Some(behind), _) if !is_through => Some(Tidying { left, which, behind }),
+            (_, Which::Keys) => Some(Tidying { left, which: Which::Tags, behind: Vec::new() }),
+            (_, Which::Tags) => {
+                self.shared.store.word(word::TIDIED).store(left, Relaxed);
+                None
+            }
+        })
+    }
+
+    /// Does an entry name nothing, and never will? The rows are read before the index: see
+    /// [`order`](crate::order).
+    pub(super) fn is_left_over(&self, which: Which, entry: &[u8]) -> bool {
+        let split = match which {
+            Which::Keys => split_key_entry(entry),
+            Which::Tags => split_tag_entry(entry),
+        };
+        let Some((primary, sequence)) = split else {
+            return true;
+        };
+        if self.shared.entering.is_entering(sequence) {
+            return false;
+        }
+        let mut variants = Vec::new();
+        if self.has_sequence(primary, sequence, &mut variants) {
+            return false;
+        }
+        // Only tags have entries of variants.
+        which == Which::Keys
+            || !variants.iter().any(|key| self.has_sequence(key, sequence, &mut Vec::new()))
+    }
+
+    /// Is the record of a key with this sequence in the index, in whatever state? Adds the keys of
+    /// the variants that the record names. Unlike a lookup it misses none that is moved meanwhile.
+    fn has_sequence(&self, key: &[u8], sequence: u64, variants: &mut Vec<Vec<u8>>) -> bool {
+        let mut is_there = false;
+        self.index.remove_if(&self.pins, &self.key(key), |hit| {
+            if let Some(record) = self.reach().record(hit.at()) {
+                is_there |= record.header.sequence == sequence;
+                if record.header.kind == Kind::Base {
+                    let base = BaseBody::decode(record.body());
+                    variants.extend(
+                        base.into_iter()
+                            .flat_map(|base| base.named(key).keys().collect::<Vec<_>>()),
+                    );
+                }
+            }
+            false
+        });
+        is_there
+    }
+}

@@ -1,0 +1,208 @@
+//! Reading an expression over tags. Without recursion: what is typed may be nested anyhow.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::expr::{Piece, TagExpr, push};
+use super::record::check;
+use super::{TERMS_MAX, TagsError};
+
+/// Where an expression is wrong, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TagExprError {
+    /// The byte at which it was noticed.
+    pub at: usize,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+/// What stands somewhere in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Tag(Vec<u8>),
+    Not,
+    And,
+    Or,
+    Open,
+    Close,
+}
+
+/// What waits for what is behind it, by how much it binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Waiting {
+    Open,
+    Or,
+    And,
+    Not,
+}
+
+#[derive(Default)]
+struct Reading {
+    bytes: Vec<u8>,
+    waiting: Vec<(Waiting, usize)>,
+    terms: usize,
+    /// Does a tag stand before this place, or an expression in parentheses?
+    is_behind_operand: bool,
+}
+
+impl FromStr for TagExpr {
+    type Err = TagExprError;
+
+    fn from_str(text: &str) -> Result<TagExpr, TagExprError> {
+        let mut reading = Reading::default();
+        let mut at = 0;
+        while let Some((start, token, end)) = next_token(text, at)? {
+            reading.take(token, start)?;
+            at = end;
+        }
+        reading.end(text.len())
+    }
+}
+
+impl Reading {
+    fn take(&mut self, token: Token, at: usize) -> Result<(), TagExprError> {
+        match token {
+            Token::Tag(tag) => self.tag(&tag, at),
+            Token::Not | Token::Open if self.is_behind_operand => Err(missing_operator(at)),
+            Token::Not => self.wait(Waiting::Not, at),
+            Token::Open => self.wait(Waiting::Open, at),
+            Token::And | Token::Or | Token::Close if !self.is_behind_operand => {
+                Err(TagExprError { at, what: "a tag is missing before this" })
+            }
+            Token::And => self.join(Waiting::And, at),
+            Token::Or => self.join(Waiting::Or, at),
+            Token::Close => self.close(at),
+        }
+    }
+
+    fn tag(&mut self, tag: &[u8], at: usize) -> Result<(), TagExprError> {
+        if self.is_behind_operand {
+            return Err(missing_operator(at));
+        }
+        check(tag).map_err(|error| TagExprError {
+            at,
+            what: match error {
+                TagsError::TooLong { .. } => "no tag is so long: 250 bytes are the most",
+                _ => "a tag has bytes, and no NUL among them",
+            },
+        })?;
+        self.terms += 1;
+        if self.terms > TERMS_MAX {
+            return Err(TagExprError { at, what: "an expression names 64 tags at most" });
+        }
+        push(&mut self.bytes, Piece::Tag(tag));
+        self.is_behind_operand = true;
+        Ok(())
+    }
+
+    fn wait(&mut self, what: Waiting, at: usize) -> Result<(), TagExprError> {
+        // Far more than means something.
+        if self.waiting.len() >= 4 * TERMS_MAX {
+            return Err(TagExprError { at, what: "this is nested too deeply" });
+        }
+        self.waiting.push((what, at));
+        self.is_behind_operand = false;
+        Ok(())
+    }
+
+    fn join(&mut self, what: Waiting, at: usize) -> Result<(), TagExprError> {
+        self.give_out(what);
+        self.wait(what, at)
+    }
+
+    fn close(&mut self, at: usize) -> Result<(), TagExprError> {
+        self.give_out(Waiting::Or);
+        match self.waiting.pop() {
+            Some((Waiting::Open, _)) => Ok(()),
+            _ => Err(TagExprError { at, what: "no parenthesis was opened for this one" }),
+        }
+    }
+
+    /// What binds as much as this, or more, has all that it waited for.
+    fn give_out(&mut self, binding: Waiting) {
+        while let Some((waiting, _)) = self.waiting.pop_if(|(waiting, _)| *waiting >= binding) {
+            push(
+                &mut self.bytes,
+                match waiting {
+                    Waiting::Not => Piece::Not,
+                    Waiting::And => Piece::And,
+                    Waiting::Or | Waiting::Open => Piece::Or,
+                },
+            );
+        }
+    }
+
+    fn end(mut self, at: usize) -> Result<TagExpr, TagExprError> {
+        if !self.is_behind_operand {
+            return Err(TagExprError { at, what: "a tag is missing at the end" });
+        }
+        self.give_out(Waiting::Or);
+        match self.waiting.pop() {
+            Some((_, at)) => Err(TagExprError { at, what: "this parenthesis is not closed" }),
+            None => Ok(TagExpr::of_bytes(self.bytes)),
+        }
+    }
+}
+
+fn missing_operator(at: usize) -> TagExprError {
+    TagExprError { at, what: "`and` or `or` is missing before this" }
+}
+
+/// The token at or behind a place: where it begins, and what is behind it.
+fn next_token(text: &str, from: usize) -> Result<Option<(usize, Token, usize)>, TagExprError> {
+    let bytes = text.as_bytes();
+    let blank = bytes.iter().skip(from).take_while(|byte| byte.is_ascii_whitespace()).count();
+    let at = from + blank;
+    let token = match bytes.get(at) {
+        None => return Ok(None),
+        Some(b'(') => (at, Token::Open, at + 1),
+        Some(b')') => (at, Token::Close, at + 1),
+        Some(b'"') => {
+            let (tag, end) = quoted(bytes, at)?;
+            (at, Token::Tag(tag), end)
+        }
+        Some(_) => word(bytes, at),
+    };
+    Ok(Some(token))
+}
+
+fn word(bytes: &[u8], at: usize) -> (usize, Token, usize) {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b'"');
+    let rest = bytes.get(at..).unwrap_or_default();
+    let length = rest.iter().position(ends).unwrap_or(rest.len());
+    let word = rest.get(..length).unwrap_or_default();
+    let token = match word.to_ascii_lowercase().as_slice() {
+        b"and" => Token::And,
+        b"or" => Token::Or,
+        b"not" => Token::Not,
+        _ => Token::Tag(word.to_vec()),
+    };
+    (at, token, at + length)
+}
+
+fn quoted(bytes: &[u8], at: usize) -> Result<(Vec<u8>, usize), TagExprError> {
+    let mut tag = Vec::new();
+    let mut rest = bytes.iter().enumerate().skip(at + 1);
+    while let Some((place, byte)) = rest.next() {
+        match byte {
+            b'"' => return Ok((tag, place + 1)),
+            b'\\' => match rest.next() {
+                Some((_, escaped @ (b'"' | b'\\'))) => tag.push(*escaped),
+                _ => {
+                    let what = "a backslash stands before a quote or a backslash";
+                    return Err(TagExprError { at: place, what });
+                }
+            },
+            _ => tag.push(*byte),
+        }
+    }
+    Err(TagExprError { at, what: "this quote is not closed" })
+}
+
+impl fmt::Display for TagExprError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "at byte {}: {}", self.at, self.what)
+    }
+}
+
+impl std::error::Error for TagExprError {}

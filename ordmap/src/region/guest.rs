@@ -1,0 +1,96 @@
+//! Maps in a region that is somebody else's: the host gives them some areas, and looks after who
+//! takes part.
+
+use std::sync::Arc;
+
+use forebay_shm::{AreaSpec, Dead, JoinError, Participant, Region};
+use forebay_sync::Barrier;
+
+use super::config::{ConfigError, OrdConfig};
+use super::directory;
+use super::member::{MapId, Member};
+use super::open::{OpenError, OrdRegion, Shared};
+use crate::layout::{AREA_COUNT, Plan, VERSION, kind};
+use crate::map::MapStats;
+use crate::object::UNIT_WORDS;
+
+impl OrdRegion {
+    /// The areas that maps of this configuration take in a region of somebody else's, of kinds from
+    /// `first_kind` on. `config.bytes` is what they take together; `participants_max` is at least
+    /// the host's.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn areas_within(
+        config: &OrdConfig,
+        first_kind: u32,
+    ) -> Result<[AreaSpec; AREA_COUNT], ConfigError> {
+        let plan = Plan::within(config)?;
+        Ok(plan.areas.map(|(kind, bytes)| AreaSpec {
+            kind: first_kind + (kind - kind::HEAD),
+            version: VERSION,
+            bytes,
+        }))
+    }
+
+    /// The maps in the areas of a region that was made with
+    /// [`areas_within`](OrdRegion::areas_within). `barrier` is how its participants are ordered.
+    /// Nobody [joins](OrdRegion::join) it, but the host's participants are
+    /// [guests](OrdRegion::guest); and the host sweeps.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn within(
+        region: &Region,
+        config: &OrdConfig,
+        first_kind: u32,
+        barrier: Barrier,
+    ) -> Result<OrdRegion, OpenError> {
+        let plan = Plan::within(config).map_err(OpenError::Config)?;
+        let shared = Shared::over(region.clone(), *config, plan, barrier, first_kind)?;
+        Ok(OrdRegion { shared: Arc::new(shared) })
+    }
+
+    /// What one of the host's participants uses the maps by.
+    ///
+    /// # Errors
+    /// Its row is beyond those of the maps.
+    ///
+    /// # Safety
+    /// - The participant is one of the region in which the maps lie, and stays in it until the
+    ///   member is dropped.
+    /// - It has no other member of these maps.
+    /// - It did not join by [`OrdRegion::join`].
+    pub unsafe fn guest(&self, participant: &Participant) -> Result<Member, JoinError> {
+        // SAFETY: as the contract says.
+        unsafe { Member::guest(Arc::clone(&self.shared), participant) }
+    }
+
+    /// What a map holds and takes, for who takes no part; `None`: there is none of this name.
+    #[must_use]
+    pub fn stats_of(&self, name: &str) -> Option<MapStats> {
+        let shard = directory::lookup(&self.shared, name.as_bytes()).ok()??;
+        Some(MapStats::of(&self.shared, shard))
+    }
+
+    /// For the host's own sweep: takes back what a dead participant held of the maps.
+    pub fn take_back(&self, dead: &Dead) {
+        self.shared.take_back(dead);
+    }
+}
+
+impl Member {
+    /// Sizes of what the maps lie in.
+    #[must_use]
+    pub fn config(&self) -> &OrdConfig {
+        &self.shared().config
+    }
+
+    /// Bytes of entries and nodes of a map, as in [`MapStats`]; 0 for a number of another region.
+    #[must_use]
+    pub fn used_bytes(&self, id: MapId) -> u64 {
+        let is_there = id.0 < self.shared().config.maps_max as usize;
+        let units = is_there.then(|| self.shared().allocator(id.0).taken_units());
+        units.unwrap_or(0).saturating_mul((UNIT_WORDS * 8) as u64)
+    }
+}
