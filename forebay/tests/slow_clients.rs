@@ -50,7 +50,7 @@ fn answer(request: &Request) -> Script {
 fn start(origin: &Origin) -> Server {
     let builder = ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "2");
     let builder = builder.flag("--cache-size", &BUDGET_BYTES.to_string());
-    let builder = builder.flag("--cache-record-bytes", "16KiB");
+    let builder = builder.flag("--cache-record-bytes", "3KiB");
     // Some of them arrive at the same time.
     let builder = builder.flag("--growing-percent-max", "30");
     let builder = builder.flag("--connection-bytes-max", &CONNECTION_BYTES_MAX.to_string());
