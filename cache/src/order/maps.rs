@@ -132,15 +132,14 @@ impl OrderPart {
         self.member.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
     }
 
-    /// Is so little room left that records are to leave? Memory that has belonged to entries of some
-    /// size does not serve all others: if nothing else is left, more of it has to be free.
+    /// Is so little room left that records are to leave? Memory that has belonged to entries of
+    /// some size does not serve all others: if nothing else is left, more of it has to be free.
     pub(crate) fn is_short(&self) -> bool {
         let filled = self.member.filled(&[self.keys, self.tags]);
         let capacity = filled.capacity_bytes;
         let unowned = capacity.saturating_sub(filled.owned_bytes);
-        let may_be_used =
-            if unowned < capacity / 64 { capacity / 4 * 3 } else { capacity / 16 * 15 };
-        filled.used_bytes > may_be_used
+        let sixteenths = if unowned < capacity / 64 { 12 } else { 15 };
+        filled.used_bytes > capacity / 16 * sixteenths
     }
 
     /// Who met a lock that a stopped process holds does not wait for it again, until it is free.

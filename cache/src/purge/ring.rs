@@ -131,8 +131,8 @@ impl<W: Words> Purges<W> {
         number
     }
 
-    /// The last purge, for the next owner of the purge lock after a death: it walks for this one, if
-    /// it is of one key, before it announces its own. `None`: there was none.
+    /// The last purge, for the next owner of the purge lock after a death: it walks for this one,
+    /// if it is of one key, before it announces its own. `None`: there was none.
     pub(crate) fn last(&self) -> Option<(u64, OwnedPredicate)> {
         // The purge lock brings us what the dead one wrote.
         let number = self.sequence().load(Relaxed);

@@ -262,9 +262,9 @@ impl Own {
     }
 
     /// Stores the known record with another head in its own place, and with more tags if some are
-    /// given. It keeps those that it had: a purge by one of them may be on its way to it, and it has
-    /// the old body. Its sequence then. `noted` is the last purge before the origin was asked: what it
-    /// said is not about a newer one, and a soft purge leaves the record where it is.
+    /// given. It keeps those that it had: a purge by one of them may be on its way to it, and it
+    /// has the old body. Its sequence then. `noted` is the last purge before the origin was asked:
+    /// what it said is not about a newer one, and a soft purge leaves the record where it is.
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),

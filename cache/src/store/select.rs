@@ -46,8 +46,8 @@ pub struct Weighed {
     pub sample: Vec<Vec<u8>>,
 }
 
-/// A resource as a list shows it: its record, or of the variants that are selected the one that came
-/// last.
+/// A resource as a list shows it: its record, or of the variants that are selected the one that
+/// came last.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedResource<'a> {
     /// Its primary key.

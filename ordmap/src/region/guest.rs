@@ -57,8 +57,8 @@ impl OrdRegion {
     /// Its row is beyond those of the maps.
     ///
     /// # Safety
-    /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the region
-    ///   in which they lie, and stays in it until the member is dropped.
+    /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the
+    ///   region in which they lie, and stays in it until the member is dropped.
     /// - It has no other member of these maps.
     /// - It did not join by [`OrdRegion::join`].
     pub unsafe fn guest(&self, participant: &Participant) -> Result<Member, JoinError> {

@@ -28,8 +28,8 @@ impl Tagged {
 
     /// What a 304 makes of them; `None` if it says nothing about tags.
     ///
-    /// RFC 9111 §3.2: each of its fields takes the place of the stored one. Which of the stored
-    /// tags another field has brought is not known, so all of them stay then.
+    /// The stored tags stay beside the new ones: a purge by one of them may be on its way to what
+    /// is stored, whose body is the same.
     ///
     /// # Errors
     /// See [`Tagged::of`].
@@ -39,15 +39,13 @@ impl Tagged {
         settings: &RouteSettings,
     ) -> Result<Option<Tagged>, TagsError> {
         let read = settings.tag_fields.set();
-        let (stored, brought) = (stale.meta.tag_fields(), update.seen().intersection(read));
+        let brought = update.seen().intersection(read);
         if brought == FieldSet::EMPTY {
             return Ok(None);
         }
         let mut tags = tags(update, read);
-        if stored.intersection(brought) != stored {
-            tags.extend(stale.tags.iter().map(Cow::Borrowed));
-        }
-        Tagged::made(&tags, stored.union(brought)).map(Some)
+        tags.extend(stale.tags.iter().map(Cow::Borrowed));
+        Tagged::made(&tags, stale.meta.tag_fields().union(brought)).map(Some)
     }
 
     fn made(tags: &[Cow<'_, [u8]>], fields: FieldSet) -> Result<Tagged, TagsError> {
