@@ -182,6 +182,15 @@ impl std::fmt::Display for OrderDamaged {
 
 impl std::error::Error for OrderDamaged {}
 
+/// A base that was met.
+#[derive(Debug, Default)]
+struct BaseSeen {
+    /// 0: there was none.
+    sequence: u64,
+    /// The keys of the variants that it names.
+    variants: BTreeSet<Vec<u8>>,
+}
+
 impl Own {
     /// Takes out or marks what is selected: how many records, and their bytes.
     pub(super) fn purge_walk(
@@ -217,23 +226,22 @@ impl Own {
         is_soft: bool,
         walked: &mut Walked,
     ) {
-        let mut variants = BTreeSet::new();
-        let base = self.look(primary).map(|found| found.record().header.sequence);
-        self.purge_record(primary, selection, is_soft, walked, &mut variants);
-        for key in &variants {
-            self.purge_record(key, selection, is_soft, walked, &mut BTreeSet::new());
+        let mut base = BaseSeen::default();
+        self.purge_record(primary, selection, is_soft, walked, &mut base);
+        for key in &base.variants {
+            self.purge_record(key, selection, is_soft, walked, &mut BaseSeen::default());
         }
-        if !variants.is_empty() && !variants.iter().any(|key| self.look(key).is_some()) {
-            self.drop_empty_base(primary, base);
+        if base.sequence > 0 && !base.variants.iter().any(|key| self.look(key).is_some()) {
+            self.drop_empty_base(primary, base.sequence);
         }
     }
 
     /// Takes a base out that names nothing any more, unless something was named meanwhile.
-    fn drop_empty_base(&self, primary: &[u8], sequence: Option<u64>) {
+    fn drop_empty_base(&self, primary: &[u8], sequence: u64) {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
             let record = self.reach().record(hit.at());
             record.is_some_and(|record| {
-                record.header.kind == Kind::Base && Some(record.header.sequence) == sequence
+                record.header.kind == Kind::Base && record.header.sequence == sequence
             })
         });
     }
@@ -245,16 +253,17 @@ impl Own {
         selection: &Selection,
         is_soft: bool,
         walked: &mut Walked,
-        variants: &mut BTreeSet<Vec<u8>>,
+        base: &mut BaseSeen,
     ) {
         // Of one that moves meanwhile this is asked again.
-        let mut counted = Vec::new();
+        let mut counted = 0;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
             let Some(record) = self.reach().record(hit.at()) else {
                 return true;
             };
             if record.header.kind == Kind::Base {
-                variants.extend(variant_keys_of(key, &record));
+                base.sequence = record.header.sequence;
+                base.variants.extend(variant_keys_of(key, &record));
                 // One that says which variants are there stays for those that stay.
                 let stays = is_soft || selection.tags.is_some();
                 return !(stays && hit.word().state() == State::Live);
@@ -262,8 +271,8 @@ impl Own {
             if !selection.matches(&record) {
                 return false;
             }
-            if !counted.contains(&record.header.sequence) {
-                counted.push(record.header.sequence);
+            if counted != record.header.sequence {
+                counted = record.header.sequence;
                 walked.records += 1;
                 walked.bytes += bytes_of(&record);
             }
