@@ -138,6 +138,21 @@ class Forebay:
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+    def threads_ms(self):
+        """Of each thread that lives, by its name and number: milliseconds on a processor, and
+        waiting for one."""
+        times = {}
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            on_ns, waiting_ns, _ = (task / "schedstat").read_text().split()
+            name = (task / "comm").read_text().strip() + " " + task.name
+            times[name] = (int(on_ns) / 1e6, int(waiting_ns) / 1e6)
+        return times
+
+    def cpu_ms(self):
+        """Processor milliseconds used so far, exactly, by the threads that live."""
+        return sum(on_ms for on_ms, _ in self.threads_ms().values())
+
+
 def status_bytes(pid, name):
     """A line of /proc/PID/status, in bytes."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -88,6 +88,8 @@ pub(super) struct Number<T> {
     kind: &'static str,
     pub(super) help: &'static str,
     pub(super) read: fn(&T) -> u64,
+    #[cfg(test)]
+    field: &'static str,
 }
 
 macro_rules! numbers {
@@ -99,6 +101,8 @@ macro_rules! numbers {
             kind: stringify!($kind),
             help: $help,
             read: |whose| whose.$field,
+            #[cfg(test)]
+            field: stringify!($field),
         } ),*];
     };
 }
@@ -133,7 +137,16 @@ numbers! {
     gauge "cache_dead_bytes" dead_bytes
         "What was replaced or dropped and takes up room until its segment is freed.";
     gauge "cache_metadata_bytes" metadata_bytes
-        "Fixed tables of the cache.";
+        "Fixed tables of the cache, the order of keys and tags among them.";
+    gauge "cache_order_bytes" order_bytes
+        "What is set aside for the order of keys and tags, a part of `cache_metadata_bytes`.";
+    gauge "cache_order_used_bytes" order_used_bytes
+        "What of it is in use. Beyond 15/16, sometimes from 3/4 on, responses leave although there \
+         is memory: see `cache_record_bytes`.";
+    gauge "cache_ordered_keys" ordered_keys
+        "Entries in the order of keys: responses that a purge or list by host or prefix finds.";
+    gauge "cache_ordered_tags" ordered_tags
+        "Entries in the order of tags: one for each tag of each response.";
     gauge "cache_growing_bytes" growing_bytes
         "Responses that are arriving.";
     gauge "cache_pinned_bytes" pinned_bytes
@@ -182,4 +195,39 @@ numbers! {
         "Segments checked after the death of whoever was writing to them.";
     counter "cache_dropped_damaged_total" dropped_damaged
         "Responses dropped because they were damaged.";
+    counter "cache_order_refused_total" order_refused
+        "Responses not stored since the order of keys and tags had no room or could not be \
+         changed. If it rises: a lower `cache_record_bytes` or a larger `cache_size`.";
+    counter "cache_order_damaged_total" order_damaged
+        "Of these, those that met damage in the order, which does not mend by itself. Stop the \
+         server, move the file `store` out of `cache_dir` and start again.";
+    counter "cache_order_tidied_total" order_tidied
+        "Entries of the order that named nothing any more and were swept out.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_of_the_store_is_shown_once() {
+        let printed = format!("{:?}", Stats::default());
+        let fields = printed.trim_start_matches("Stats {").split(',');
+        let mut fields: Vec<_> = fields.filter_map(|field| field.split(':').next()).collect();
+        fields.iter_mut().for_each(|field| *field = field.trim());
+        fields.sort_unstable();
+        let mut shown: Vec<_> = STORE_NUMBERS.iter().map(|number| number.field).collect();
+        shown.sort_unstable();
+        assert_eq!(shown, fields);
+    }
+
+    #[test]
+    fn the_page_of_counters_has_the_numbers_of_the_store() {
+        let page = include_str!("../../tests/docs/counters_store.md");
+        let (_, table) = page.split_once("|---|---|---|\n").expect("there is a table");
+        let row = |Number { name, kind, help, .. }: &Number<Stats>| {
+            format!("| `{name}` | {kind} | {help} |\n")
+        };
+        assert_eq!(table, STORE_NUMBERS.iter().map(row).collect::<String>());
+    }
 }
