@@ -247,6 +247,9 @@ impl<'a> Progress<'a> {
             records: records + walked.records,
             bytes: bytes + walked.bytes,
         };
+        // Here it holds no lock of the order: who has to give up the processor with one keeps all
+        // that store from theirs.
+        std::thread::yield_now();
         let now_ms = clock::monotonic_ms();
         if now_ms - self.told_ms >= PURGE_PROGRESS_MS {
             self.told_ms = now_ms;

@@ -31,6 +31,10 @@ const TAGS: &str = "tags";
 /// notice.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
+/// The same after one that was in vain: far longer than a change takes, and many of them are no
+/// harm.
+const BUSY_WAIT_MAX: Duration = Duration::from_micros(200);
+
 /// The same for the making of the maps, at the start.
 const JOIN_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -142,11 +146,12 @@ impl OrderPart {
         filled.used_bytes > capacity / 16 * sixteenths
     }
 
-    /// Who met a lock that a stopped process holds does not wait for it again, until it is free.
+    /// Who met a lock that a stopped process holds does not wait for it as long again, until it is
+    /// free.
     fn waited<T>(&self, result: Result<T, MapError>) -> Result<T, MapError> {
         let is_busy = matches!(result, Err(MapError::Busy));
         if self.is_busy.replace(is_busy) != is_busy {
-            self.member.set_wait_max(Some(if is_busy { Duration::ZERO } else { WAIT_MAX }));
+            self.member.set_wait_max(Some(if is_busy { BUSY_WAIT_MAX } else { WAIT_MAX }));
         }
         result
     }

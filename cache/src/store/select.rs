@@ -14,8 +14,8 @@ use crate::purge::Predicate;
 use crate::segment::{Kind, Record};
 use crate::tags::{Candidates, TagExpr, tags_of};
 
-/// Records between two reports of progress.
-const REPORT_EVERY: u64 = 256;
+/// Resources between two reports of progress: some 200 µs.
+const REPORT_EVERY: u64 = 64;
 
 /// Some of what is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
