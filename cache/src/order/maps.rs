@@ -176,22 +176,26 @@ impl OrderPart {
         Ok(())
     }
 
-    /// Takes a record out of both maps.
+    /// Takes records out of both maps. Neighbours leave at little more than the cost of one.
     ///
     /// # Errors
     /// [`MapError`]; then something may be left.
-    pub(crate) fn leave(&self, record: &Ordered<'_>) -> Result<(), MapError> {
-        if record.has_key {
-            let entry = key_entry(record.primary, record.sequence);
-            self.waited(self.map(Which::Keys)?.remove(&entry))?;
+    pub(crate) fn leave(&self, records: &[Ordered<'_>]) -> Result<(), MapError> {
+        let with_key = records.iter().filter(|record| record.has_key);
+        let keys = with_key.map(|record| key_entry(record.primary, record.sequence)).collect();
+        self.remove_all(Which::Keys, keys)?;
+        let tags = records.iter().flat_map(Ordered::tag_entries).collect();
+        self.remove_all(Which::Tags, tags)
+    }
+
+    fn remove_all(&self, which: Which, mut entries: Vec<Vec<u8>>) -> Result<(), MapError> {
+        if entries.is_empty() {
+            return Ok(());
         }
-        if !record.tags.is_empty() {
-            let tags = self.map(Which::Tags)?;
-            for entry in record.tag_entries() {
-                forebay_shm::crash_point!("order.leaving");
-                self.waited(tags.remove(&entry))?;
-            }
-        }
+        entries.sort_unstable();
+        let entries: Vec<&[u8]> = entries.iter().map(|entry| &entry[..]).collect();
+        forebay_shm::crash_point!("order.leaving");
+        self.waited(self.map(which)?.remove_all(&entries))?;
         Ok(())
     }
 

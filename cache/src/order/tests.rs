@@ -143,7 +143,7 @@ fn what_leaves_is_in_no_map_any_more_and_what_is_full_says_so() {
     for sequence in entered {
         let (primary, tags) = (key(sequence), tags.as_bytes());
         let ordered = Ordered { primary: primary.as_bytes(), has_key: true, sequence, tags };
-        scene.part.leave(&ordered).unwrap();
+        scene.part.leave(&[ordered]).unwrap();
     }
     for which in [Which::Keys, Which::Tags] {
         assert_eq!(scene.part.entries_behind(which, b"", 10).unwrap(), Vec::<Vec<u8>>::new());

@@ -60,7 +60,7 @@ impl Drop for Entered<'_> {
             // Its word may be published. What is not is swept out.
             self.own.shared.left.note();
         } else {
-            self.own.leave_order(&ordered);
+            self.own.leave_order(&[ordered]);
         }
     }
 }
@@ -140,9 +140,9 @@ impl Own {
         Err(NotStored::NoRoom)
     }
 
-    /// Takes what named a record out of the order, now that the index does not name it any more.
-    pub(crate) fn leave_order(&self, ordered: &Ordered<'_>) {
-        if self.order.leave(ordered).is_err() {
+    /// Takes what named records out of the order, now that the index does not name them any more.
+    pub(crate) fn leave_order(&self, records: &[Ordered<'_>]) {
+        if self.order.leave(records).is_err() {
             self.shared.left.note();
         }
     }

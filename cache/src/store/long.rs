@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use super::enter::OwnedOrdered;
 use super::lend::{Lent, Tag};
 use super::reach::Orphans;
 use super::worker::{Own, StoreWorker};
+use crate::order::Ordered;
 use crate::segment::{Geometry, Kind};
 
 /// Begins the keys of fragments, and no other: a site's name is printable.
@@ -37,6 +39,9 @@ const DEMOTED_AT_ONCE: u32 = 128;
 
 /// What an entry of the order costs that leaves, in fragments: a change of a map, some 2 µs.
 const ENTRY_COST: u32 = 8;
+
+/// Records that leave the order together.
+const ORDERED_AT_ONCE: usize = 16;
 
 /// Where a body lies that is too long for one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,10 +204,12 @@ impl Own {
                         left = left.saturating_sub(1);
                     }
                 }
-                Orphans::Ordered(ordered) => {
-                    let ordered = ordered.borrowed();
-                    self.leave_order(&ordered);
-                    left = left.saturating_sub(ordered.entry_count() * ENTRY_COST);
+                Orphans::Ordered(first) => {
+                    let all = self.reach().with_next_ordered(first, ORDERED_AT_ONCE);
+                    let all: Vec<_> = all.iter().map(OwnedOrdered::borrowed).collect();
+                    self.leave_order(&all);
+                    let entries: u32 = all.iter().map(Ordered::entry_count).sum();
+                    left = left.saturating_sub(entries * ENTRY_COST);
                 }
             }
         }

@@ -128,6 +128,22 @@ impl Reach {
         self.orphans.borrow_mut().push(orphans);
     }
 
+    /// This one, and those right before it in the list that are to leave the order, too.
+    pub(crate) fn with_next_ordered(&self, first: OwnedOrdered, count: usize) -> Vec<OwnedOrdered> {
+        let (mut orphans, mut all) = (self.orphans.borrow_mut(), vec![first]);
+        while all.len() < count {
+            match orphans.pop() {
+                Some(Orphans::Ordered(ordered)) => all.push(ordered),
+                Some(other) => {
+                    orphans.push(other);
+                    break;
+                }
+                None => break,
+            }
+        }
+        all
+    }
+
     pub(crate) fn next_orphans(&self) -> Option<Orphans> {
         self.orphans.borrow_mut().pop()
     }

@@ -17,6 +17,9 @@ use crate::tags::{Candidates, TagExpr, tags_of};
 /// Resources between two reports of progress: some 200 µs.
 const REPORT_EVERY: u64 = 64;
 
+/// Resources whose entries leave the order together.
+const LEAVE_EVERY: u64 = 32;
+
 /// Some of what is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
@@ -205,10 +208,16 @@ impl Own {
             match walk.next(&self.order) {
                 Ok(Some(primary)) => {
                     self.purge_resource(&primary, selection, is_soft, &mut walked);
-                    while self.demote_orphans() {}
+                    // Those that stand beside each other leave the order together.
+                    if walked.resources.is_multiple_of(LEAVE_EVERY) {
+                        while self.demote_orphans() {}
+                    }
                     report(&mut walked, progress);
                 }
-                Ok(None) => return (walked.records, walked.bytes),
+                Ok(None) => {
+                    while self.demote_orphans() {}
+                    return (walked.records, walked.bytes);
+                }
                 Err(_) => {
                     // What is not in order is found by looking at everything; what would be marked
                     // goes, too.

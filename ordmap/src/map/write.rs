@@ -8,7 +8,9 @@ use crate::error::MapError;
 use crate::object::{
     Class, EntryLayout, KEY_BYTES_MAX, Lengths, Ref, Text, UNIT_WORDS, VALUE_BYTES_MAX,
 };
-use crate::shard::{BUDGET, Halt, Limbo, Position, Writer, is_idle, repair};
+use crate::shard::{
+    BUDGET, Halt, LIMBO_BATCH, LIMBO_SPARE, Limbo, Position, Writer, is_idle, repair,
+};
 
 /// What must be there for a change to be made.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,10 @@ pub enum Expected<'e> {
 
 /// Nodes and separators that a change may need beside its entry: what a budget has to have left.
 const SPARE_UNITS: u64 = 8 * 32 + 2 * KEY_BYTES_MAX as u64 / 16;
+
+/// Entries that leave under one hold of the lock: what limbo has room for beside a batch.
+const REMOVED_AT_ONCE: usize = 16;
+const _: () = assert!(LIMBO_BATCH + REMOVED_AT_ONCE <= LIMBO_SPARE);
 
 impl Map<'_> {
     /// Stores a value under a key; yes, if one was there before.
@@ -57,6 +63,26 @@ impl Map<'_> {
     /// [`MapError`].
     pub fn remove(&self, key: &[u8]) -> Result<bool, MapError> {
         self.take_out(key, |_, position| Ok(position.entry.is_some()))
+    }
+
+    /// Takes keys out; how many were there. Of keys that are given in their order, those that stand
+    /// beside each other in the map leave in one change, which costs little more than one of them.
+    /// The lock is given back now and then.
+    ///
+    /// # Errors
+    /// [`MapError`]; then some of them may have left.
+    pub fn remove_all(&self, keys: &[&[u8]]) -> Result<u64, MapError> {
+        let mut removed = 0;
+        for some in keys.chunks(REMOVED_AT_ONCE) {
+            let (_guard, writer) = self.begin()?;
+            let mut rest = some;
+            while !rest.is_empty() {
+                let run = writer.remove_run(rest)?;
+                rest = rest.get(run.looked_at..).unwrap_or_default();
+                removed += run.removed as u64;
+            }
+        }
+        Ok(removed)
     }
 
     /// Takes a key out if it is there as expected; no, if it is not. Nothing is done when

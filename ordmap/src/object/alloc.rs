@@ -177,6 +177,15 @@ impl<'a> Allocator<'a> {
         self.clear(reference).map(|_| ())
     }
 
+    /// Is what lies there an entry, of this very reference?
+    pub(crate) fn is_entry(&self, reference: Ref) -> bool {
+        self.place_of(reference).is_some_and(|(_, _, words)| {
+            let header = Header::of_word(words[0].load(Relaxed));
+            let is_it = header.generation() == reference.generation();
+            is_it && header.kind().is_some_and(Kind::is_entry)
+        })
+    }
+
     /// Is this place taken, by whatever?
     pub(crate) fn is_taken(&self, reference: Ref) -> bool {
         self.place_of(reference).is_some_and(|(chunk, object, _)| {

@@ -5,7 +5,7 @@
 //! | state | last | 0 nothing; 1 news are being made; 2 about to be published, or published |
 //! | news | before each is taken | objects made for the change |
 //! | slot, new | before state 2 | the slot that is stored into (0: the root's), and what |
-//! | olds, old entry | before state 2 | nodes and separators to be freed; an entry for limbo |
+//! | olds, old entry | before state 2 | nodes and separators to be freed, entries for limbo |
 //! | len after | before state 2 | entries in the map then |
 //!
 //! The owner after a death compares the slot with what was to be stored: if it is there the change
@@ -113,7 +113,8 @@ impl<'a> Change<'a> {
         Ok(found)
     }
 
-    /// Notes a node or a separator that will not be named any more.
+    /// Notes what will not be named any more: a node or a separator, to be freed; or an entry, for
+    /// limbo.
     pub(crate) fn retire(&mut self, old: Ref) -> Result<(), Halt> {
         if self.olds == INTENT_MAX {
             return Err(Halt::Damaged("a change frees too many objects"));
@@ -140,10 +141,14 @@ impl<'a> Change<'a> {
         crate::step!("change.published");
         shard.end_turn();
         let allocator = self.allocator;
+        let limbo = Limbo::new(allocator, shard);
         std::mem::forget(self);
-        finish(&allocator, shard, |old| allocator.release(old))?;
+        finish(&allocator, shard, |old| match allocator.is_entry(old) {
+            true => limbo.push(old),
+            false => allocator.release(old),
+        })?;
         if !old_entry.is_none() {
-            Limbo::new(allocator, shard).push(old_entry)?;
+            limbo.push(old_entry)?;
         }
         crate::step!("change.in_limbo");
         shard.store(STATE, IDLE);
@@ -232,14 +237,14 @@ fn slot_at<'a>(
 fn finish(
     allocator: &Allocator<'_>,
     shard: ShardWords<'_>,
-    mut release: impl FnMut(Ref) -> Result<(), Stop>,
+    mut let_go: impl FnMut(Ref) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     debug_assert!(allocator.owner > 0);
     shard.store(LEN, shard.load(LEN_AFTER));
     count_change(shard);
     crate::step!("change.counted");
     for index in 0..(shard.load(OLDS_COUNT) as usize).min(INTENT_MAX) {
-        release(Ref::of_word(shard.load(OLDS + index)))?;
+        let_go(Ref::of_word(shard.load(OLDS + index)))?;
         crate::step!("change.old_freed");
     }
     Ok(())
@@ -262,7 +267,10 @@ pub(crate) fn repair(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Result<
     let is_published = state == PUBLISHING
         && follow(slot_at(allocator.view, shard, place)?).word() == shard.load(NEW);
     if is_published {
-        finish(&allocator, shard, |old| allocator.release_again(old))?;
+        finish(&allocator, shard, |old| match allocator.is_entry(old) {
+            true => limbo.push_again(old),
+            false => allocator.release_again(old),
+        })?;
         limbo.push_again(Ref::of_word(shard.load(OLD_ENTRY)))?;
         crate::step!("repair.finished");
     } else if state != IDLE {

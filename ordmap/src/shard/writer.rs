@@ -22,6 +22,13 @@ pub(crate) struct Position {
     pub(crate) entry: Option<Ref>,
 }
 
+/// What became of the first of some keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) looked_at: usize,
+    pub(crate) removed: usize,
+}
+
 impl<'a> Writer<'a> {
     pub(crate) fn new(allocator: Allocator<'a>, shard: ShardWords<'a>) -> Writer<'a> {
         let tree = Tree { view: allocator.view, root: shard.word(ROOT) };
@@ -72,6 +79,37 @@ impl<'a> Writer<'a> {
         let len = self.shard.load(LEN).saturating_sub(1);
         self.shrink(change, path, image, entry, len)?;
         Ok(true)
+    }
+
+    /// Takes out the first of these keys, if it is there, and with it those of the next ones that
+    /// stand right behind it in its leaf.
+    pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<Run, Halt> {
+        let Some(first) = keys.first() else { return Ok(Run::default()) };
+        let at = self.look(first)?;
+        let (Some(path), Some(entry)) = (&at.path, at.entry) else {
+            return Ok(Run { looked_at: 1, removed: 0 });
+        };
+        let mut change = Change::begin(self.allocator, self.shard);
+        let (leaf, index) = path.step(path.depth - 1);
+        let mut image = Image::load(self.tree.view, leaf)?;
+        change.retire(entry)?;
+        image.remove(index);
+        let (mut count, mut key) = (1, Vec::new());
+        while let Some(wanted) = keys.get(count)
+            && index < image.count
+        {
+            key.clear();
+            image.copy_key(self.tree.view, index, &mut key)?;
+            if key != *wanted {
+                break;
+            }
+            change.retire(image.slot(index))?;
+            image.remove(index);
+            count += 1;
+        }
+        let len = self.shard.load(LEN).saturating_sub(count as u64);
+        self.shrink(change, path, image, Ref::NONE, len)?;
+        Ok(Run { looked_at: count, removed: count })
     }
 
     /// Where the node is named that a path has at this depth.

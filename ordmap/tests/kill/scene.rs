@@ -50,10 +50,21 @@ pub(crate) fn fill_key(worker: usize, number: usize) -> Vec<u8> {
     format!("fill{worker}.{number}").into_bytes()
 }
 
+/// Keys of a run, which come and go together.
+pub(crate) const RUN: usize = 60;
+
+/// They stand beside each other.
+pub(crate) fn run_key(worker: usize, number: usize) -> Vec<u8> {
+    format!("run{worker}.{number:03}").into_bytes()
+}
+
 /// Is this what some version of this key was?
 pub(crate) fn belongs_to(key: &[u8], value: &[u8]) -> bool {
     if key.starts_with(b"fill") {
         return value == [7; 1 << 20];
+    }
+    if key.starts_with(b"run") {
+        return value == b"run";
     }
     let mut numbers = value.split(|byte| *byte == b' ').map(|number| {
         std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok())
@@ -156,6 +167,9 @@ impl Scene {
         }
         for (worker, number) in (0..WORKERS * FILLS).map(|fill| (fill / FILLS, fill % FILLS)) {
             map.remove(&fill_key(worker, number)).unwrap();
+        }
+        for (worker, number) in (0..WORKERS * RUN).map(|run| (run / RUN, run % RUN)) {
+            map.remove(&run_key(worker, number)).unwrap();
         }
         map.reclaim().unwrap();
         let report = member.check().unwrap();

@@ -3,7 +3,9 @@
 use forebay_ordmap::{Cursor, Map, MapError};
 
 use crate::rng::Rng;
-use crate::scene::{FILLS, KEYS, Scene, WORKERS, belongs_to, fill_key, key_of, value_of};
+use crate::scene::{
+    FILLS, KEYS, RUN, Scene, WORKERS, belongs_to, fill_key, key_of, run_key, value_of,
+};
 
 /// Steps for which a cursor is held.
 const HELD_STEPS: usize = 40;
@@ -34,6 +36,7 @@ impl<'m> Worker<'m> {
             28..30 => self.walk(),
             30..32 => self.scan(),
             32 => self.fill(),
+            33..35 => self.run(),
             _ => self.hold(),
         }
         self.scene.count_step(self.number);
@@ -71,6 +74,26 @@ impl<'m> Worker<'m> {
         } else {
             self.map.remove(&key).unwrap();
         }
+    }
+
+    /// A run of keys comes, or some of it leaves in few changes. After a death any part is there.
+    fn run(&mut self) {
+        let first = self.random.below(RUN);
+        let end = (first + 1 + self.random.below(RUN)).min(RUN);
+        let names: Vec<_> = (first..end).map(|number| run_key(self.number, number)).collect();
+        if self.random.below(2) == 0 {
+            for name in &names {
+                match self.map.insert(name, b"run") {
+                    Ok(_) | Err(MapError::Full) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            return;
+        }
+        let there = names.iter().filter(|name| self.map.contains(name).unwrap()).count();
+        let keys: Vec<_> = names.iter().map(|name| &name[..]).collect();
+        assert_eq!(self.map.remove_all(&keys).unwrap(), there as u64);
+        assert!(!names.iter().any(|name| self.map.contains(name).unwrap()));
     }
 
     /// What others change: it is some version of it.

@@ -58,6 +58,7 @@ impl<'m> Play<'m> {
             75..85 => self.look(&key),
             85..90 => self.range(&key),
             90..92 => self.ends(),
+            92..94 => self.remove_some(&key),
             _ => self.insert(&key),
         }
         assert_eq!(self.map.len(), self.oracle.len() as u64);
@@ -83,6 +84,26 @@ impl<'m> Play<'m> {
     fn remove(&mut self, key: &[u8]) {
         let before = self.oracle.remove(key);
         assert_eq!(self.map.remove(key).unwrap(), before.is_some(), "remove {key:?}");
+    }
+
+    /// Neighbours, all or some of them, with others that are not there; not always in order.
+    fn remove_some(&mut self, key: &[u8]) {
+        let count = 1 + self.random.below(50);
+        let behind = self.oracle.range(key.to_vec()..).map(|(key, _)| key.clone());
+        let mut keys: Vec<_> = behind.take(count).collect();
+        let share = 1 + self.random.below(4);
+        let mut number = 0;
+        keys.retain(|_| {
+            number += 1;
+            share == 1 || number % share > 0
+        });
+        keys.extend((0..self.random.below(3)).map(|_| self.keys.any(&mut self.random)));
+        if self.random.below(4) > 0 {
+            keys.sort();
+        }
+        let there = keys.iter().filter(|key| self.oracle.remove(*key).is_some()).count();
+        let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+        assert_eq!(self.map.remove_all(&keys).unwrap(), there as u64, "remove {keys:?}");
     }
 
     fn compare_and_insert(&mut self, key: &[u8]) {
