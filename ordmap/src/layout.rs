@@ -29,7 +29,7 @@ pub(crate) mod head {
 }
 
 /// Version of all areas.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;

@@ -39,10 +39,15 @@ pub(crate) fn write(row: &[AtomicU64], name: &[u8], shard: usize) {
     crate::step!("map.live");
 }
 
+/// Is there a map?
+pub(crate) fn is_live(row: &[AtomicU64]) -> bool {
+    // ORDER: pairs with `ordmap.live`: name and shard are there.
+    row[STATE].load(acquire("ordmap.name")) == LIVE
+}
+
 /// The name of a live map.
 pub(crate) fn name_of(row: &[AtomicU64]) -> Option<Vec<u8>> {
-    // ORDER: pairs with `ordmap.live`: name and shard are there.
-    if row[STATE].load(acquire("ordmap.name")) != LIVE {
+    if !is_live(row) {
         return None;
     }
     let words = row[NAME..SHARD].iter();

@@ -36,6 +36,11 @@ impl<'m> Cursor<'m> {
         self.shown
     }
 
+    /// Stands nowhere again.
+    pub(super) fn let_go(&mut self) {
+        self.shown = None;
+    }
+
     /// Goes to the first entry.
     ///
     /// # Errors

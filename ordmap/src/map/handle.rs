@@ -72,14 +72,19 @@ impl<'m> Map<'m> {
     #[inline]
     pub fn read_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, MapError> {
         let begin = out.len();
-        self.reader.read(|| {
-            let Some(hit) = self.reader.tree.find(key)? else { return Ok(false) };
+        let found = self.reader.read(|| {
+            // What a try before this one has copied was freed meanwhile.
             out.truncate(begin);
+            let Some(hit) = self.reader.tree.find(key)? else { return Ok(false) };
             hit.lengths.copy_value(&hit.entry, out);
             hit.entry.settle(Ok(()))?;
             self.reader.mark(&hit.entry);
             Ok(true)
-        })
+        });
+        if found.is_err() {
+            out.truncate(begin);
+        }
+        found
     }
 
     /// Is there an entry of this key?

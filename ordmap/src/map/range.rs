@@ -88,7 +88,12 @@ impl<'m> Range<'m> {
         let is_inside = entry.is_some_and(|entry| self.bounds.has(entry.key(), way));
         self.has_begun = true;
         self.is_over = !is_inside;
-        Ok(if is_inside { self.cursor.entry() } else { None })
+        if self.is_over {
+            // What lies beyond the end is held for nobody.
+            self.cursor.let_go();
+            return Ok(None);
+        }
+        Ok(self.cursor.entry())
     }
 
     fn begin(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {

@@ -141,9 +141,8 @@ impl<'m> Taker<'m> for Copy {
         self.value.clear();
         lengths.copy_key(&seen, &mut self.key);
         lengths.copy_value(&seen, &mut self.value);
-        seen.settle(Ok(()))?;
-        reader.mark(&seen);
-        Ok(())
+        // Not marked as used: a scan of everything would keep everything from leaving.
+        Ok(seen.settle(Ok(()))?)
     }
 
     #[inline]

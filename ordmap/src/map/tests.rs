@@ -277,3 +277,48 @@ fn nothing_is_lost_by_changes_in_a_panic() {
     let report = member.check().unwrap();
     assert!(report.is_sound(), "{report}");
 }
+
+#[test]
+fn a_range_that_is_over_holds_nothing() {
+    let config = OrdConfig { leases_max: 2, ..OrdConfig::with_bytes(4 << 20) };
+    let region = OrdRegion::anonymous(&config).unwrap();
+    let member = region.join().unwrap();
+    let map = member.map("towns", &MapOptions::default()).unwrap();
+    for key in ["a", "b", "c"] {
+        map.insert(key.as_bytes(), b"value").unwrap();
+    }
+    let mut over = Vec::new();
+    for _ in 0..10 {
+        let mut range = map.range(&b"a"[..]..b"b");
+        assert!(range.next().unwrap().is_some());
+        assert!(range.next().unwrap().is_none());
+        over.push(range);
+    }
+}
+
+#[test]
+fn a_number_that_names_no_map_is_refused() {
+    let config = OrdConfig::with_bytes(4 << 20);
+    let [one, other] = [(); 2].map(|()| OrdRegion::anonymous(&config).unwrap());
+    let (one, other) = (one.join().unwrap(), other.join().unwrap());
+    one.map("first", &MapOptions::default()).unwrap();
+    let second = one.map("second", &MapOptions::default()).unwrap().id();
+    assert!(one.map_of(second).is_ok());
+    assert!(matches!(other.map_of(second), Err(MapsError::NotThere)));
+}
+
+#[test]
+fn what_is_not_there_adds_nothing() {
+    let region = OrdRegion::anonymous(&OrdConfig::with_bytes(4 << 20)).unwrap();
+    let member = region.join().unwrap();
+    let map = member.map("towns", &MapOptions::default()).unwrap();
+    map.insert(b"lyon", b"Rhone").unwrap();
+    let mut out = b"before ".to_vec();
+    assert!(!map.read_into(b"london", &mut out).unwrap());
+    assert_eq!(out, b"before ");
+    assert!(map.read_into(b"lyon", &mut out).unwrap());
+    assert_eq!(out, b"before Rhone");
+    map.damage();
+    assert!(map.read_into(b"lyon", &mut out).is_err());
+    assert_eq!(out, b"before Rhone");
+}

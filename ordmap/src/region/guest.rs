@@ -60,6 +60,8 @@ impl OrdRegion {
     /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the
     ///   region in which they lie, and stays in it until the member is dropped.
     /// - It has no other member of these maps.
+    /// - All who open these maps have given [`within`](OrdRegion::within) the same barrier, which
+    ///   orders all participants of the region.
     /// - It did not join by [`OrdRegion::join`].
     pub unsafe fn guest(&self, participant: &Participant) -> Result<Member, JoinError> {
         // SAFETY: as the contract says.

@@ -14,6 +14,7 @@ use forebay_sync::leases::LeaseRow;
 use super::directory;
 use super::open::{MapsError, Shared};
 use crate::map::Map;
+use crate::names::is_live;
 
 /// A thread that takes part in a region: it may move to another thread, but is used by one at a
 /// time. What it lends ends before it does. A child that is forked off can only read with its copy.
@@ -145,7 +146,8 @@ impl Member {
     /// # Errors
     /// [`MapsError::NotThere`]: the number is one of another region.
     pub fn map_of(&self, id: MapId) -> Result<Map<'_>, MapsError> {
-        let is_there = id.0 < self.shared.config.maps_max as usize;
+        let is_number = id.0 < self.shared.config.maps_max as usize;
+        let is_there = is_number && is_live(self.shared.map_words(id.0));
         is_there.then(|| Map::new(self, id.0)).ok_or(MapsError::NotThere)
     }
 

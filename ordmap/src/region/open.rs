@@ -255,6 +255,10 @@ impl Shared {
 
     /// Takes back what a dead participant held.
     pub(super) fn take_back(&self, dead: &Dead) {
+        if dead.region() != self.region.id() {
+            // There the same row is somebody else's.
+            return;
+        }
         // SAFETY: a sweep has found it dead, and holds its row until this is over.
         unsafe { self.leases.clear_row(dead.id().row as usize) };
         forebay_shm::crash_point!("sweep.leases_cleared");

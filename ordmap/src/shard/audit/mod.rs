@@ -50,13 +50,15 @@ impl Audit<'_> {
         }
     }
 
-    /// Notes that something names an object; yes, if nothing did before.
+    /// Notes that something names an object; yes, if nothing did before: then it may be walked.
     fn name(&mut self, object: Ref) -> bool {
-        let taken = object.unit().filter(|_| self.allocator.is_taken(object));
-        let Some(unit) = taken else {
-            self.find("what is named is not taken", object.word());
-            return true;
+        let Some(unit) = object.unit() else {
+            self.find("what is named is nothing", object.word());
+            return false;
         };
+        if !self.allocator.is_taken(object) {
+            self.find("what is named is not taken", object.word());
+        }
         let is_first = self.named.insert(unit);
         if !is_first {
             self.find("an object is named twice", object.word());
