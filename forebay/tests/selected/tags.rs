@@ -170,6 +170,11 @@ fn rules_make_tags_and_hosts_and_purges_find_both() {
     assert_eq!(purge(&server, &["--host", "inner.test"])["purged"], 1);
     store(&server, moved, &["Surrogate-Key: a"]);
     assert_eq!(purge(&server, &["--prefix", inner, "--tag", "ruled"])["purged"], 1);
+    for soft in [&[inner, "--soft"][..], &[inner]] {
+        store(&server, moved, &[]);
+        assert_eq!(purge(&server, &[inner, "--dry-run"])["would_purge"], 1);
+        assert_eq!(purge(&server, soft)["purged"], 1, "{soft:?}");
+    }
     assert!(list(&server, &[]).is_empty());
 }
 
