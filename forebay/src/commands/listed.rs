@@ -48,7 +48,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     match end {
         End::Whole { after } => {
             if let Some(after) = after {
-                eprintln!("there may be more: --after '{after}'");
+                eprintln!("there may be more: --after {}", quoted(&after));
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -93,6 +93,11 @@ fn printable(tag: &str) -> String {
     tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
+/// As one word of a shell: a URL is what a client asked for, and this is meant to be copied.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +116,15 @@ mod tests {
         assert!(matches!(end, Some(End::Whole { after: Some(after) }) if after == "s http://h/a"));
         assert!(matches!(shown("{\"url\":", true), Err(End::Broken(_))));
         assert!(matches!(shown("{\"error\":\"x\"}", true), Err(End::Broken(why)) if why == "x"));
+    }
+
+    #[test]
+    fn what_is_to_be_copied_is_one_word_of_a_shell() {
+        for text in ["s http://h/a", "s http://h/x';echo${IFS}evil;'", "'", "$(id)`id`\\\"!#"] {
+            let script = format!("printf %s {}", quoted(text));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output();
+            let output = output.expect("there is a shell");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{script}");
+        }
     }
 }

@@ -77,6 +77,36 @@ fn a_list_goes_on_where_the_last_one_ended() {
     assert_eq!(listed(&server, &["--host", "a.test", "--after", &after]), [""; 0]);
 }
 
+/// A host without its port is two selections for each site.
+#[test]
+fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
+    let (_origin, server) = start();
+    let urls = [80, 80, 80, 8080, 81].iter().enumerate();
+    let urls: Vec<_> = urls.map(|(n, port)| format!("http://shop.test:{port}/{n}")).collect();
+    urls.iter().for_each(|url| store(&server, url, &[]));
+    let urls: Vec<_> = urls.iter().map(|url| url.replace(":80/", "/")).collect();
+    for limit in 1..=urls.len() {
+        let (mut found, mut after, limit) = (Vec::new(), Vec::new(), limit.to_string());
+        loop {
+            let flags = ["ls", "--json", "--host", "shop.test", "--limit", &limit];
+            let after_flags = after.iter().flat_map(|after: &String| ["--after", after]);
+            let flags: Vec<_> = flags.into_iter().chain(after_flags).collect();
+            let output = server.command(&flags);
+            for line in String::from_utf8_lossy(&output.stdout).lines() {
+                let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                found.push(line["url"].as_str().expect("a URL").to_owned());
+            }
+            let said = said(&output);
+            let Some(rest) = said.trim_end().strip_prefix("there may be more: --after '") else {
+                assert_eq!(said, "");
+                break;
+            };
+            after = vec![rest.strip_suffix('\'').expect("a quote").to_owned()];
+        }
+        assert_eq!(found, urls, "limit {limit}");
+    }
+}
+
 #[test]
 fn who_has_seen_enough_ends_it_quietly() {
     let (_origin, server) = start();

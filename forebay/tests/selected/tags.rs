@@ -82,6 +82,27 @@ fn a_304_brings_more_tags_and_takes_none_away() {
 }
 
 #[test]
+fn what_was_stored_before_a_field_was_read_has_its_tags_after_a_304() {
+    let origin = origin();
+    let server = builder(&origin, "tag_fields = [\"cache-tag\"]").start();
+    store(&server, URL, &["xkey: a", "Cache-Tag: b"]);
+    let path = server.path("forebay.toml");
+    let config = std::fs::read_to_string(&path).expect("it was written");
+    let config = config.replacen("[\"cache-tag\"]", "[\"xkey\", \"cache-tag\"]", 1);
+    std::fs::write(&path, config).expect("the folder is ours");
+    assert!(server.command(&["reload"]).status.success());
+    assert_eq!(tags_of(&server, URL), ["b"]);
+    // The first 304 takes the field out of what is stored.
+    for _ in 0..2 {
+        purge(&server, &[URL, "--soft"]);
+        store(&server, URL, &[]);
+        assert_eq!(tags_of(&server, URL), ["a", "b"]);
+    }
+    assert_eq!(server.stat("validated_total"), 2.0);
+    assert_eq!(purge(&server, &["--tag", "a"])["purged"], 1);
+}
+
+#[test]
 fn what_has_tags_that_cannot_be_kept_passes_unstored() {
     let (_origin, server) = start();
     let many = |count: usize| {
@@ -170,6 +191,11 @@ fn rules_make_tags_and_hosts_and_purges_find_both() {
     assert_eq!(purge(&server, &["--host", "inner.test"])["purged"], 1);
     store(&server, moved, &["Surrogate-Key: a"]);
     assert_eq!(purge(&server, &["--prefix", inner, "--tag", "ruled"])["purged"], 1);
+    for soft in [&[inner, "--soft"][..], &[inner]] {
+        store(&server, moved, &[]);
+        assert_eq!(purge(&server, &[inner, "--dry-run"])["would_purge"], 1);
+        assert_eq!(purge(&server, soft)["purged"], 1, "{soft:?}");
+    }
     assert!(list(&server, &[]).is_empty());
 }
 

@@ -12,20 +12,19 @@
 //! | 24–27 | u32 | `lifetime_s` |
 //! | 28–31 | u32 | offset of the ETag value in the field block |
 //! | 32–35 | u32 | bytes of the ETag value; 0: no ETag |
-//! | 36–39 | u32 | `tag_fields`, a bit for each of [`TAG_FIELDS`]; undefined bits are 0 |
+//! | 36–39 | u32 | reserved, 0 |
 //! | 40–47 | u64 | `last_modified`, Unix seconds; all ones: none |
 //! | 48–55 | u64 | `body_bytes`; all ones: not known |
 //! | 56–63 | u64 | `date`, Unix seconds: Date, or the time of arrival without it |
 //!
 //! Decoding refuses another size and undefined bits, so a later layout is not misread as this one.
 
-use crate::fields::{FieldBlock, FieldId, FieldSet};
+use crate::fields::{FieldBlock, FieldId};
 use crate::policy::directives::ResponseDirectives;
 use crate::policy::etag::EntityTag;
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{Arrival, CacheRules, OriginResponse};
 use crate::policy::freshness::{freshness_lifetime, initial_age};
-use crate::policy::tags::TAG_FIELDS;
 
 /// Bytes of an encoded [`StoredMeta`].
 pub const STORED_META_BYTES: usize = 64;
@@ -62,8 +61,6 @@ pub struct StoredMeta {
     pub date: u64,
     /// Bytes of the body; the storer sets it when it is known.
     pub body_bytes: Option<u64>,
-    /// Which fields have brought its tags: a bit for each of [`TAG_FIELDS`].
-    tag_fields: u32,
     etag: Span,
 }
 
@@ -99,7 +96,6 @@ impl StoredMeta {
             last_modified: date_field(response.fields, FieldId::LastModified),
             date: date.unwrap_or(arrival.response_time),
             body_bytes: None,
-            tag_fields: 0,
             etag: etag_span(block).unwrap_or_default(),
         }
     }
@@ -122,21 +118,6 @@ impl StoredMeta {
         self.response_time.saturating_add(u64::from(left_s))
     }
 
-    /// Which fields have brought its tags. They may not be stored themselves.
-    pub fn tag_fields(&self) -> FieldSet {
-        let is_set = |bit: u32| self.tag_fields >> bit & 1 == 1;
-        let mut fields = FieldSet::EMPTY;
-        let found = TAG_FIELDS.iter().zip(0..).filter(|(_, bit)| is_set(*bit));
-        found.for_each(|(id, _)| fields.insert(*id));
-        fields
-    }
-
-    /// Says so; of other fields nothing is kept.
-    pub fn set_tag_fields(&mut self, fields: FieldSet) {
-        let bits = TAG_FIELDS.iter().zip(0..);
-        self.tag_fields = bits.map(|(id, bit)| u32::from(fields.contains(*id)) << bit).sum();
-    }
-
     /// Can it be validated?
     pub fn has_validator(&self) -> bool {
         self.etag.len > 0 || self.last_modified.is_some()
@@ -157,7 +138,7 @@ impl StoredMeta {
         out.extend_from_slice(&self.lifetime_s.to_le_bytes());
         out.extend_from_slice(&self.etag.start.to_le_bytes());
         out.extend_from_slice(&self.etag.len.to_le_bytes());
-        out.extend_from_slice(&self.tag_fields.to_le_bytes());
+        out.extend_from_slice(&0_u32.to_le_bytes());
         out.extend_from_slice(&self.last_modified.unwrap_or(NONE).to_le_bytes());
         out.extend_from_slice(&self.body_bytes.unwrap_or(NONE).to_le_bytes());
         out.extend_from_slice(&self.date.to_le_bytes());
@@ -177,11 +158,11 @@ impl StoredMeta {
             start: u32::from_le_bytes(take(&mut rest)?),
             len: u32::from_le_bytes(take(&mut rest)?),
         };
-        let tag_fields = u32::from_le_bytes(take(&mut rest)?);
+        let reserved = u32::from_le_bytes(take(&mut rest)?);
         let last_modified = u64::from_le_bytes(take(&mut rest)?);
         let body_bytes = u64::from_le_bytes(take(&mut rest)?);
         let date = u64::from_le_bytes(take(&mut rest)?);
-        if !rest.is_empty() || flags & !FLAGS_ALL != 0 || tag_fields >> TAG_FIELDS.len() != 0 {
+        if !rest.is_empty() || flags & !FLAGS_ALL != 0 || reserved != 0 {
             return None;
         }
         Some(StoredMeta {
@@ -196,7 +177,6 @@ impl StoredMeta {
             last_modified: (last_modified != NONE).then_some(last_modified),
             date,
             body_bytes: (body_bytes != NONE).then_some(body_bytes),
-            tag_fields,
             etag,
         })
     }

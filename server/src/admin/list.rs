@@ -22,7 +22,7 @@ const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "after", "limit"];
 /// What is still to be listed.
 struct Listing {
     selections: Vec<Selection>,
-    /// The key behind which it goes on.
+    /// The key behind which it goes on: at last that of the last line.
     after: Option<Vec<u8>>,
     left: u64,
     listed: u64,
@@ -63,13 +63,11 @@ impl Listing {
     /// with the place to go on if there may be more.
     async fn write(mut self, control: &Control, lines: &Lines) -> Result<(), Gone> {
         let selections = std::mem::take(&mut self.selections);
-        let mut goes_on = None;
-        for selection in &selections {
-            let mut after = self.after.take().filter(|after| after.starts_with(&selection.within));
+        'all: for selection in &selections {
+            let mut after = self.after.clone().filter(|after| after.starts_with(&selection.within));
             loop {
                 if self.left == 0 {
-                    goes_on = after;
-                    break;
+                    break 'all;
                 }
                 let (text, next) = match self.slice(control, selection, after.as_deref()) {
                     Ok(slice) => slice,
@@ -87,6 +85,8 @@ impl Listing {
                 after = next;
             }
         }
+        // Behind the last line of one selection there may be others that nobody has looked at.
+        let goes_on = self.after.filter(|_| self.left == 0);
         let after = goes_on.and_then(|key| KeyText::of(&key));
         let after = after.map(|text| format!("{} {}", text.site, text.url));
         lines.write_json(&json!({ "listed": self.listed, "after": after })).await
@@ -101,10 +101,13 @@ impl Listing {
     ) -> Result<(String, Option<Vec<u8>>), OrderDamaged> {
         let limit = usize::try_from(self.left).unwrap_or(usize::MAX).min(LISTED_AT_ONCE_MAX);
         let (now, mut text, mut count) = (clock::unix_seconds(), String::new(), 0);
+        let mut last = None;
         let next = control.store_worker.list(selection, after, limit, &mut |resource| {
             write_line(&mut text, resource, now);
+            last = Some(resource.key.to_vec());
             count += 1;
         })?;
+        self.after = last.or(self.after.take());
         self.left -= count;
         self.listed += count;
         Ok((text, next))

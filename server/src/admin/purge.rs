@@ -15,7 +15,7 @@ use super::query::{Bad, Query, has_site};
 use crate::counters::Counter;
 use crate::engine::Control;
 use crate::events::Event;
-use crate::key::{KeyText, site_url_key, url_key};
+use crate::key::{KeyText, url_keys};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX, PURGE_PROGRESS_MS};
 use crate::purger::{Asked, Told, Work};
 
@@ -73,50 +73,60 @@ async fn purge_url(
     };
     let body = body.to_bytes();
     let url = body.trim_ascii();
-    let mut key = Vec::new();
-    let read = control.with_config(|config| match query.text("site") {
-        None => url_key(config, url, &mut key).map_err(|text| Bad::new("url", text)),
-        Some(site) => has_site(config, site)
-            .and_then(|()| site_url_key(site, url, &mut key).map_err(|text| Bad::new("url", text))),
+    let site = query.text("site");
+    let read = control.with_config(|config| {
+        site.map_or(Ok(()), |site| has_site(config, site))?;
+        url_keys(config, url, site).map_err(|text| Bad::new("url", text))
     });
-    if let Err(bad) = read {
-        return refused(&bad);
-    }
-    if how.is_dry_run {
-        return weigh_url(control, &key);
-    }
-    let purged = match how.is_soft {
-        true => control.store_worker.purge_softly(&key),
-        false => control.store_worker.purge(&key),
-    };
-    match purged {
-        Ok(purged) => {
-            control.count(Counter::Purged, purged.records);
-            let (records, fetches) = (purged.records, purged.flights);
-            json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
-        }
-        Err(busy @ PurgeBusy) => {
-            control.count(Counter::PurgesBusy, 1);
-            Event::PurgeBusy.log(&url.escape_ascii());
-            unavailable(&busy.to_string())
-        }
+    match read {
+        Err(bad) => refused(&bad),
+        Ok(keys) if how.is_dry_run => weigh_url(control, &keys),
+        Ok(keys) => purge_keys(control, &keys, url, how.is_soft),
     }
 }
 
-/// The resource of a key comes first among all that begins with it.
-fn weigh_url(control: &Control, key: &[u8]) -> Answer {
-    let (mut records, mut bytes) = (0, 0);
-    let listed = control.store_worker.list(&Selection::within(key), None, 1, &mut |resource| {
-        if resource.key == key {
-            (records, bytes) = (u64::from(resource.variants.max(1)), resource.bytes);
+/// Purges what a URL is stored under.
+fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) -> Answer {
+    let (mut records, mut fetches) = (0, 0);
+    for key in keys {
+        let purged = match is_soft {
+            true => control.store_worker.purge_softly(key),
+            false => control.store_worker.purge(key),
+        };
+        match purged {
+            Ok(purged) => {
+                control.count(Counter::Purged, purged.records);
+                records += purged.records;
+                fetches += purged.flights;
+            }
+            Err(busy @ PurgeBusy) => {
+                control.count(Counter::PurgesBusy, 1);
+                Event::PurgeBusy.log(&url.escape_ascii());
+                return unavailable(&busy.to_string());
+            }
         }
-    });
-    if let Err(damaged) = listed {
-        return unavailable(&damaged.to_string());
     }
-    let sample = if records > 0 { vec![key.to_vec()] } else { Vec::new() };
-    let walked = Walked { resources: 1, records, bytes };
-    json_answer(StatusCode::OK, &weighed_json(&Weighed { walked, sample }))
+    json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
+}
+
+/// The resource of a key comes first among all that begins with it.
+fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> Answer {
+    let mut weighed = Weighed { walked: Walked::default(), sample: Vec::new() };
+    for key in keys {
+        let selection = Selection::within(key);
+        let listed = control.store_worker.list(&selection, None, 1, &mut |resource| {
+            if resource.key == key {
+                weighed.walked.resources += 1;
+                weighed.walked.records += u64::from(resource.variants.max(1));
+                weighed.walked.bytes += resource.bytes;
+                weighed.sample.push(key.clone());
+            }
+        });
+        if let Err(damaged) = listed {
+            return unavailable(&damaged.to_string());
+        }
+    }
+    json_answer(StatusCode::OK, &weighed_json(&weighed))
 }
 
 async fn purge_selected(control: &Control, selections: Vec<Selection>, how: How) -> Answer {

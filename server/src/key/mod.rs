@@ -9,7 +9,9 @@ mod select;
 mod text;
 mod url;
 
-pub(crate) use select::{host_beginnings, site_beginning, site_beginnings, url_beginnings};
+pub(crate) use select::{
+    host_beginnings, site_beginning, site_beginnings, url_beginnings, url_keys,
+};
 pub use text::KeyText;
 pub use url::{site_url_key, url_key};
 

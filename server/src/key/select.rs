@@ -53,15 +53,23 @@ pub(crate) fn host_beginnings(config: &Config, host: &str, site: Option<&str>) -
 /// # Errors
 /// See [`host_beginnings`].
 pub(crate) fn url_beginnings(config: &Config, url: &[u8], site: Option<&str>) -> Beginnings {
+    limited(url_keys(config, url, site)?)
+}
+
+/// The keys of a URL, of each site that could have stored it.
+///
+/// # Errors
+/// See [`host_beginnings`].
+pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> Beginnings {
     let (authority, path_query) = split_url(url)?;
     let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
     let sites = sites(config, &HostPattern::Exact(host), site)?;
-    let beginnings = sites.iter().map(|site| {
+    let keys = sites.iter().map(|site| {
         let mut key = Vec::new();
         write_key_of(&mut key, &site.name, Some(authority), path_query);
         key
     });
-    limited(beginnings.collect())
+    Ok(keys.collect())
 }
 
 fn limited(mut beginnings: Vec<Vec<u8>>) -> Beginnings {

@@ -5,7 +5,8 @@ use forebay_http::authority::Authority;
 use super::{write_key, write_key_of};
 use crate::config::Config;
 
-/// Writes the key of what an `http` URL names into `key`, for an operator who purges it.
+/// Writes the key into `key` under which the site that serves an `http` URL stores it, if no rule
+/// changes it.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the URL, or that no site serves it.

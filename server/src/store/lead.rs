@@ -17,7 +17,7 @@ use forebay_rules::ast::{Control, Hook};
 use tokio::sync::oneshot;
 
 use super::fill::fill;
-use super::tags::Tagged;
+use super::tags::{record_tags, renewed_tags};
 use crate::clock;
 use crate::config::{Config, Route, RouteNumber, RouteSettings};
 use crate::counters::Counter;
@@ -163,10 +163,7 @@ impl Errand {
         let mut meta =
             StoredMeta::new(stale.meta.status, &block, &arrival, &rules(&self.route().settings));
         meta.body_bytes = stale.meta.body_bytes;
-        let tagged = Tagged::renewed(stale, update, &self.route().settings).ok()?;
-        let fields = tagged.as_ref().map_or(stale.meta.tag_fields(), |tagged| tagged.fields);
-        meta.set_tag_fields(fields);
-        let tags = tagged.map(|tagged| tagged.tags);
+        let tags = renewed_tags(&stale.tags, merged.fields(), &self.route().settings).ok()?;
         Some(Update { head: stored_head(&meta, &block), tags, times: times(&meta) })
     }
 
@@ -213,7 +210,7 @@ impl Errand {
         permitted_by_rules(&self.ruling(), &answer.head.block)?;
         let rules = rules(&self.route().settings);
         check(&self.asked, status, &answer.head.block, &rules)?;
-        let tagged = Tagged::of(answer.head.block.fields(), &self.route().settings)
+        let tags = record_tags(answer.head.block.fields(), &self.route().settings)
             .map_err(|error| self.unkept_for_tags(error, status))?;
         let length = answer.head.content_length;
         if length.is_some_and(|length| length > self.route().settings.object_bytes_max) {
@@ -223,10 +220,9 @@ impl Errand {
         let block = stored_lines(&answer.head.block, &arrival, &self.route().settings);
         let mut meta = StoredMeta::new(status, &block, &arrival, &rules);
         meta.body_bytes = length;
-        meta.set_tag_fields(tagged.fields);
         let base = self.base(&answer.head.block);
         let (head, times) = (stored_head(&meta, &block), times(&meta));
-        Ok(Kept { head, tags: tagged.tags, base, times })
+        Ok(Kept { head, tags, base, times })
     }
 
     fn unkept_for_tags(&self, error: TagsError, status: u16) -> Unkept {
@@ -347,7 +343,7 @@ pub(crate) fn notice_storable(
     let settings = &place.route.settings;
     let block = &answer.head.block;
     let is_storable = check(asked, answer.head.status, block, &rules(settings)).is_ok();
-    if is_storable && Tagged::of(block.fields(), settings).is_ok() {
+    if is_storable && record_tags(block.fields(), settings).is_ok() {
         worker.store.forget_declined(key);
     }
 }

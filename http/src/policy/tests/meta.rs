@@ -1,8 +1,6 @@
 use super::{NOW, date, stored};
-use crate::fields::{FieldId, FieldSet};
 use crate::policy::etag::EntityTag;
 use crate::policy::meta::{STORED_META_BYTES, StoredMeta};
-use crate::policy::tags::TAG_FIELDS;
 
 fn encoded(meta: &StoredMeta) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -26,23 +24,6 @@ fn what_is_encoded_is_decoded() {
             assert_eq!(StoredMeta::decode(&bytes), Some(meta), "{text}");
         }
     }
-}
-
-#[test]
-fn the_fields_that_have_brought_tags_are_known_again() {
-    let (mut meta, _) = stored("X: y");
-    assert_eq!(meta.tag_fields(), FieldSet::EMPTY);
-    for bits in 0..1_u8 << TAG_FIELDS.len() {
-        let mut fields = FieldSet::EMPTY;
-        let some = TAG_FIELDS.iter().zip(0..).filter(|(_, bit)| bits >> bit & 1 == 1);
-        some.for_each(|(id, _)| fields.insert(*id));
-        meta.set_tag_fields(fields);
-        let bytes = encoded(&meta);
-        assert_eq!(bytes[36..40], [bits, 0, 0, 0]);
-        assert_eq!(StoredMeta::decode(&bytes).map(|meta| meta.tag_fields()), Some(fields));
-    }
-    meta.set_tag_fields(FieldSet::of(&[FieldId::Etag]));
-    assert_eq!(meta.tag_fields(), FieldSet::EMPTY);
 }
 
 #[test]
