@@ -24,6 +24,7 @@ mod log;
 mod lookup;
 mod out;
 mod parse;
+mod printed;
 mod purger;
 mod ready;
 mod rules;
@@ -34,6 +35,7 @@ mod worker;
 
 pub use key::{KeyText, site_url_key, url_key};
 pub use lookup::write_stored_head;
+pub use printed::steers_terminal;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_server::steers_terminal;
 use serde_json::Value;
 
 use super::is_set;
@@ -88,9 +89,9 @@ fn row(value: &Value) -> String {
     format!("{}\n", (row + &tags.join(",")).trim_end())
 }
 
-/// A tag is what an origin sent: nothing of it moves the cursor.
+/// A tag is what an origin sent: nothing of it moves the cursor or turns the text around.
 fn printable(tag: &str) -> String {
-    tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    tag.chars().map(|c| if steers_terminal(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// As one word of a shell: a URL is what a client asked for, and this is meant to be copied.
@@ -105,9 +106,11 @@ mod tests {
     #[test]
     fn a_line_becomes_a_row_and_the_last_one_an_end() {
         let line = "{\"url\":\"http://h/a\",\"site\":\"s\",\"age_s\":75,\"fresh_for_s\":-180,\
-                    \"uses\":3,\"variants\":0,\"bytes\":1536,\"tags\":[\"a\",\"b\\u001b[2J\"],\
+                    \"uses\":3,\"variants\":0,\"bytes\":1536,\
+                    \"tags\":[\"a\",\"b\\u001b[2J\\u009bx\\u202ey\"],\
                     \"soft\":false}\n";
-        let row = "    75s     -3m   3    0    1.5 KiB  http://h/a  a,b\u{fffd}[2J\n";
+        let row =
+            "    75s     -3m   3    0    1.5 KiB  http://h/a  a,b\u{fffd}[2J\u{fffd}x\u{fffd}y\n";
         assert_eq!(shown(line, false).ok().as_deref(), Some(row));
         assert_eq!(shown(line, true).ok().as_deref(), Some(line));
         let soft = line.replace("\"soft\":false", "\"soft\":true");

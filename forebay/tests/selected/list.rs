@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
+use forebay_testkit::{Origin, Request, Script};
+
 use crate::common::{ask, builder, list, listed, origin, said, start, store};
 
 #[test]
@@ -42,6 +44,23 @@ fn what_is_stored_is_listed_in_order_with_what_matters_of_it() {
     assert_eq!(text.lines().count(), 1 + urls.len(), "{text}");
     let row = text.lines().find(|row| row.contains("http://other.test/")).expect("it is there");
     assert!(row.contains("  1    0 ") && row.ends_with("t1,t2"), "{text}");
+}
+
+/// U+009B begins what a terminal obeys, U+202E turns around the text behind it.
+#[test]
+fn a_tag_does_not_steer_the_terminal() {
+    let tag = "a\u{9b}2J\u{202e}b";
+    let origin = Origin::start(move |_: &Request| {
+        let key = format!("Surrogate-Key: {tag}");
+        Script::answer("200 OK", &[&key, "Cache-Control: max-age=600"], b"body")
+    });
+    let server = builder(&origin, "").start();
+    store(&server, "http://shop.test/", &[]);
+    assert_eq!(list(&server, &[])[0]["tags"], serde_json::json!([tag]));
+    for flags in [&["ls", "--json"][..], &["ls"]] {
+        let text = String::from_utf8(server.command(flags).stdout).expect("text");
+        assert!(text.contains("2J") && !text.contains(['\u{9b}', '\u{202e}']), "{text:?}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::engine::Control;
 use crate::key::{KeyText, site_url_key};
 use crate::limits::LISTED_AT_ONCE_MAX;
 use crate::lookup::stored_meta;
+use crate::printed::escaped_json;
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "after", "limit"];
 
@@ -148,7 +149,7 @@ fn write_line(text: &mut String, resource: &ListedResource<'_>, now: u64) {
         "soft": resource.is_soft,
     });
     // A string takes everything.
-    let _ = writeln!(text, "{line}");
+    let _ = writeln!(text, "{}", escaped_json(&line.to_string()));
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A key begins with its site's name: what is meant is one beginning for each site that could have
 //! stored it, two where a port may follow the host.
 
+use std::net::Ipv6Addr;
+
 use forebay_http::authority::Authority;
 use forebay_rules::ast::Hook;
 
@@ -124,6 +126,9 @@ fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
             _ => Err(MALFORMED),
         };
     }
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Err("an IPv6 address stands in brackets here: [::1] or [::1]:8080");
+    }
     let authority = Authority::parse(text.as_bytes()).ok_or(MALFORMED)?;
     let mut ending = Vec::new();
     write_authority(&mut ending, authority);
@@ -181,6 +186,7 @@ mod tests {
             ("c.org", Err("no site")),
             ("*.c.org", Err("no site")),
             ("", Err("no host")),
+            ("::1", Err("in brackets")),
             ("*.", Err("no host")),
             ("*.0.0.1", Err("no host")),
             ("http://a.org", Err("no host")),
