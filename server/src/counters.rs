@@ -142,6 +142,9 @@ counters! {
         "PURGE requests from clients that may send them.";
     PurgesBusy, Counter, "purges_busy_total",
         "Purges, also of unsafe requests, that dropped nothing because another one did not end.";
+    PurgesFailed, Counter, "purges_failed_total",
+        "Purges that were not done, or not to their end: the server stopped, another process has \
+         a cache of its own, or an error of this server's own ended them.";
     OriginRequests, Counter, "origin_requests_total",
         "Requests sent to an origin.";
     OriginConnections, Counter, "origin_connections_total",

@@ -30,6 +30,7 @@ struct How {
 
 pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
     if !control.store_is_used() {
+        control.count(Counter::PurgesFailed, 1);
         let text = "another process serves from a cache of its own now; ask again";
         return unavailable(text);
     }
