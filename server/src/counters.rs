@@ -136,6 +136,11 @@ counters! {
         "Responses that could not be stored because they have too many tags, or too long ones.";
     Invalidated, Counter, "invalidated_total",
         "Stored responses dropped because of an unsafe request.";
+    OriginsInvalidated, Counter, "origins_invalidated_total",
+        "Answers to unsafe requests that dropped all of their origin: they named too many groups.";
+    GroupsLate, Counter, "groups_late_total",
+        "Answers to unsafe requests that were sent before their groups were dropped, because that \
+         took too long; it went on.";
     Purged, Counter, "purged_total",
         "Stored responses that an operator purged: dropped, or marked to be validated.";
     PurgeRequests, Counter, "purge_requests_total",
