@@ -91,6 +91,21 @@ fn an_answer_that_drops_groups_is_held_for_some_seconds_but_not_until_all_others
 }
 
 #[test]
+fn a_server_that_ends_says_how_many_purges_it_leaves() {
+    let (_origin, mut server) = start();
+    let lock = PurgeLock::of(&server);
+    lock.hold();
+    let mut purges =
+        ["a.test", "b.test"].map(|host| Admin::ask(&server, &format!("POST /purge?host={host}")));
+    purges.iter_mut().for_each(|purge| assert!(purge.line().contains("\"seen\":")));
+    let mut count = Admin::ask(&server, "POST /purge?host=a.test&dry-run");
+    assert!(count.line().contains("\"seen\":"));
+    server.stop();
+    let errors = server.errors();
+    assert!(errors.contains("purge_failed") && errors.contains("2 at the end"), "{errors}");
+}
+
+#[test]
 fn a_purge_that_does_not_end_is_counted_and_told() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
