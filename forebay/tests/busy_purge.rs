@@ -73,6 +73,39 @@ fn who_drops_a_group_waits_for_it_too() {
 }
 
 #[test]
+fn an_answer_that_drops_groups_is_held_for_some_seconds_but_not_until_all_others_are_done() {
+    let (_origin, server) = start();
+    let lock = PurgeLock::of(&server);
+    let mut reader = Client::connect(server.address());
+    reader.ask("GET", "/group/page", &[]).expect("served");
+    lock.hold();
+    let mut purge = Admin::ask(&server, "POST /purge?host=other.test");
+    assert!(purge.line().contains("\"seen\":"));
+    let mut writer = Client::connect(server.address());
+    let invalidation = "POST /group HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n";
+    writer.send(invalidation);
+    assert_eq!(writer.response("POST").expect("it waits, but not for ever").status, 200);
+    assert_eq!(server.stat("groups_late_total"), 1.0);
+    lock.release();
+    eventually("it is done later", || !is_hit(&mut reader));
+}
+
+#[test]
+fn a_server_that_ends_says_how_many_purges_it_leaves() {
+    let (_origin, mut server) = start();
+    let lock = PurgeLock::of(&server);
+    lock.hold();
+    let mut purges =
+        ["a.test", "b.test"].map(|host| Admin::ask(&server, &format!("POST /purge?host={host}")));
+    purges.iter_mut().for_each(|purge| assert!(purge.line().contains("\"seen\":")));
+    let mut count = Admin::ask(&server, "POST /purge?host=a.test&dry-run");
+    assert!(count.line().contains("\"seen\":"));
+    server.stop();
+    let errors = server.errors();
+    assert!(errors.contains("purge_failed") && errors.contains("2 at the end"), "{errors}");
+}
+
+#[test]
 fn a_purge_that_does_not_end_is_counted_and_told() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
@@ -96,6 +129,9 @@ fn a_purge_of_many_that_takes_long_tells_how_far_it_is_and_holds_up_nobody() {
     assert!(first.contains("\"seen\":") && first.contains("\"matched\":"), "{first}");
     assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
     assert!(Admin::ask(&server, "GET /healthz").line().starts_with("ok"));
+    // It hears of it even if nothing changes.
+    assert!(purge.line().contains("\"seen\":"));
+    assert_eq!(server.stat("purges_busy_total"), 0.0, "it was a line of the end");
     lock.release();
     let mut line = purge.line();
     while line.contains("\"seen\":") {

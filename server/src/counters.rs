@@ -136,12 +136,20 @@ counters! {
         "Responses that could not be stored because they have too many tags, or too long ones.";
     Invalidated, Counter, "invalidated_total",
         "Stored responses dropped because of an unsafe request.";
+    OriginsInvalidated, Counter, "origins_invalidated_total",
+        "Answers to unsafe requests that dropped all of their origin: they named too many groups.";
+    GroupsLate, Counter, "groups_late_total",
+        "Answers to unsafe requests that were sent before their groups were dropped, because that \
+         took too long; it went on.";
     Purged, Counter, "purged_total",
         "Stored responses that an operator purged: dropped, or marked to be validated.";
     PurgeRequests, Counter, "purge_requests_total",
         "PURGE requests from clients that may send them.";
     PurgesBusy, Counter, "purges_busy_total",
         "Purges, also of unsafe requests, that dropped nothing because another one did not end.";
+    PurgesFailed, Counter, "purges_failed_total",
+        "Purges that were not done, or not to their end: the server stopped, another process has \
+         a cache of its own, or an error of this server's own ended them.";
     OriginRequests, Counter, "origin_requests_total",
         "Requests sent to an origin.";
     OriginConnections, Counter, "origin_connections_total",

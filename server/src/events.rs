@@ -72,6 +72,7 @@ events! {
     TagsRefused, warn, "tags_refused", "a response has tags that can't be kept; it is not stored";
     LogFailed, error, "log_failed", "the access log can't be written";
     PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was dropped";
+    PurgeFailed, error, "purge_failed", "a purge was not done, or not to its end";
     StoreUnswept, error, "store_unswept", "cannot tell which users of the cache's memory live";
     AdminFailed, error, "admin_failed", "an admin connection could not be accepted";
 }

@@ -45,6 +45,10 @@ pub(crate) enum Fault {
     PurgeForbidden,
     /// What a request purges by can be nobody's tags.
     PurgeTags,
+    /// Where it would have tags to purge by there are none, or they are not read there.
+    PurgeNoTags,
+    /// Another process has a cache of its own.
+    PurgeElsewhere,
     /// Other purges do not end.
     PurgeBusy,
     /// The client wants only what is stored, and nothing usable is.
@@ -90,9 +94,11 @@ impl Fault {
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags
+            | Fault::PurgeNoTags
             | Fault::OnlyIfCached => Side::Client,
             Fault::OriginBusy
             | Fault::PurgeBusy
+            | Fault::PurgeElsewhere
             | Fault::HitCut
             | Fault::GaveWay
             | Fault::Rules
@@ -108,14 +114,15 @@ impl Fault {
             Fault::TargetNotForwardable
             | Fault::RequestBody
             | Fault::ClientGone
-            | Fault::PurgeTags => 400,
+            | Fault::PurgeTags
+            | Fault::PurgeNoTags => 400,
             Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow => 408,
             Fault::NoSite => 421,
             Fault::Loop => 508,
             Fault::HitCut | Fault::GaveWay | Fault::Rules | Fault::Internal => 500,
-            Fault::OriginBusy | Fault::PurgeBusy => 503,
+            Fault::OriginBusy | Fault::PurgeBusy | Fault::PurgeElsewhere => 503,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
             | Fault::OriginFirstByteTimeout
@@ -141,6 +148,8 @@ impl Fault {
             Fault::Loop => "the request has been at this server before: the origin leads back",
             Fault::PurgeForbidden => "this address may not purge here",
             Fault::PurgeTags => "the purge has too many tags, or too long ones",
+            Fault::PurgeNoTags => "the purge has no tag in the fields that tags are read from here",
+            Fault::PurgeElsewhere => "another process serves from a cache of its own; ask again",
             Fault::PurgeBusy => "other purges did not end in time; try again",
             Fault::OnlyIfCached => "nothing usable is stored, and only-if-cached was asked for",
             Fault::HitCut => "the memory of what was to be sent was needed for something else",
@@ -167,6 +176,7 @@ impl Fault {
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags
+            | Fault::PurgeNoTags
             | Fault::OnlyIfCached => false,
             fault => fault.side() == Side::Client,
         }
@@ -178,9 +188,11 @@ impl Fault {
             Fault::Request(_) | Fault::TargetNotForwardable | Fault::RequestBody => {
                 Some(Counter::RequestsRefused)
             }
-            Fault::NoSite | Fault::Loop | Fault::PurgeForbidden | Fault::PurgeTags => {
-                Some(Counter::RequestsRefused)
-            }
+            Fault::NoSite
+            | Fault::Loop
+            | Fault::PurgeForbidden
+            | Fault::PurgeTags
+            | Fault::PurgeNoTags => Some(Counter::RequestsRefused),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),
@@ -196,7 +208,7 @@ impl Fault {
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
             // Counted where it is seen.
-            Fault::PurgeBusy => None,
+            Fault::PurgeBusy | Fault::PurgeElsewhere => None,
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
         }
     }

@@ -23,17 +23,24 @@ pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;
 /// Rule files at one place of a configuration: more is a list that belongs in fewer files.
 pub(crate) const RULE_FILES_MAX: usize = 64;
 
-/// Groups that one answer may drop (RFC 9875 asks for 32 at least); each 64 are a purge.
+/// Groups that one answer may drop (RFC 9875 asks for 32 at least); each 64 are a purge. With more
+/// it drops all of its origin.
 pub(crate) const INVALIDATED_GROUPS_MAX: usize = 256;
 
 /// Purges and counts by host, prefix or tags that wait for the one under way.
 pub(crate) const PURGES_QUEUED_MAX: usize = 64;
+
+/// Of these places, those that unsafe requests leave to operators: anybody may send them.
+pub(crate) const PURGES_RESERVED: usize = 16;
 
 /// At the end the purge under way gets this long. What it leaves it has not acknowledged.
 pub(crate) const PURGER_FINISH_MS_MAX: u64 = 2_000;
 
 /// How often somebody hears of a purge that takes long.
 pub(crate) const PURGE_PROGRESS_MS: u64 = 250;
+
+/// Who waits for a purge gets a line at least so often, so that it does not give up.
+pub(crate) const PURGE_REPEAT_MS: u64 = 1_000;
 
 /// Keys that are named of what a purge would take out.
 pub(crate) const PURGE_SAMPLE_MAX: usize = 10;

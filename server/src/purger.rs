@@ -3,6 +3,9 @@
 //! thread. One purge follows the other.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,17 +19,45 @@ use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::{
     INVALIDATE_MS_MAX, PURGE_PROGRESS_MS, PURGE_SAMPLE_MAX, PURGER_NICENESS, PURGES_QUEUED_MAX,
+    PURGES_RESERVED,
 };
 
 /// A way to the thread.
 #[derive(Clone)]
 pub(crate) struct Purger {
     jobs: SyncSender<Job>,
+    left: Arc<Left>,
+}
+
+/// What waits or is under way.
+#[derive(Debug, Default)]
+struct Left {
+    jobs: AtomicUsize,
+    /// Those of them that are not only counts.
+    purges: AtomicU64,
+}
+
+impl Left {
+    /// Takes a place, if fewer than this are taken.
+    fn take(&self, work: Work, places: usize) -> bool {
+        if self.jobs.fetch_add(1, Relaxed) >= places {
+            self.jobs.fetch_sub(1, Relaxed);
+            return false;
+        }
+        self.purges.fetch_add(u64::from(work != Work::Weigh), Relaxed);
+        true
+    }
+
+    fn give_back(&self, work: Work) {
+        self.jobs.fetch_sub(1, Relaxed);
+        self.purges.fetch_sub(u64::from(work != Work::Weigh), Relaxed);
+    }
 }
 
 /// The thread; it ends when the last way to it is gone.
 pub(crate) struct PurgerThread {
     jobs: SyncSender<Job>,
+    left: Arc<Left>,
     thread: JoinHandle<()>,
 }
 
@@ -61,8 +92,13 @@ pub(crate) enum Told {
 pub(crate) enum PurgeFailed {
     /// Too many others wait.
     Queue,
-    Busy(PurgeBusy),
+    Busy {
+        busy: PurgeBusy,
+        purged: u64,
+    },
     Order(OrderDamaged),
+    /// An error of our own.
+    Panicked,
     /// The server stops.
     Stopping,
 }
@@ -71,8 +107,9 @@ impl fmt::Display for PurgeFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PurgeFailed::Queue => f.write_str("too many other purges wait; try again"),
-            PurgeFailed::Busy(busy) => busy.fmt(f),
+            PurgeFailed::Busy { busy, .. } => busy.fmt(f),
             PurgeFailed::Order(damaged) => damaged.fmt(f),
+            PurgeFailed::Panicked => f.write_str("an error of this server's own ended the purge"),
             PurgeFailed::Stopping => f.write_str("the server stops"),
         }
     }
@@ -111,8 +148,36 @@ impl Purger {
     /// # Errors
     /// [`PurgeFailed::Queue`], or that the server stops.
     pub(crate) fn ask(&self, selections: Vec<Selection>, work: Work) -> Result<Asked, PurgeFailed> {
+        self.ask_for(selections, work, PURGES_QUEUED_MAX)
+    }
+
+    /// The same for somebody who may be anybody: some places are left to operators.
+    ///
+    /// # Errors
+    /// [`PurgeFailed::Queue`], or that the server stops.
+    pub(crate) fn ask_for_client(
+        &self,
+        selections: Vec<Selection>,
+        work: Work,
+    ) -> Result<Asked, PurgeFailed> {
+        self.ask_for(selections, work, PURGES_QUEUED_MAX - PURGES_RESERVED)
+    }
+
+    fn ask_for(
+        &self,
+        selections: Vec<Selection>,
+        work: Work,
+        places: usize,
+    ) -> Result<Asked, PurgeFailed> {
+        if !self.left.take(work, places) {
+            return Err(PurgeFailed::Queue);
+        }
         let (tell, told) = unbounded_channel();
-        match self.jobs.try_send(Job { selections, work, tell }) {
+        let sent = self.jobs.try_send(Job { selections, work, tell });
+        if sent.is_err() {
+            self.left.give_back(work);
+        }
+        match sent {
             Ok(()) => Ok(Asked { told }),
             Err(TrySendError::Full(_)) => Err(PurgeFailed::Queue),
             Err(TrySendError::Disconnected(_)) => Err(PurgeFailed::Stopping),
@@ -130,6 +195,8 @@ impl PurgerThread {
         counters: CounterSlot,
     ) -> Result<PurgerThread, E> {
         let (jobs, received) = sync_channel(PURGES_QUEUED_MAX);
+        let left = Arc::new(Left::default());
+        let left_there = Arc::clone(&left);
         let (up, is_up) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("purger".to_owned()).spawn(move || {
             // Who serves comes first. It is only a wish.
@@ -140,61 +207,82 @@ impl PurgerThread {
                 Err(error) => return drop(up.send(Err(error))),
             };
             drop(up.send(Ok(())));
-            work(&store, &received, &counters);
+            let count = |counter: Counter| counters.add(counter.index(), 1);
+            work(&received, &left_there, count, |job| do_job(&store, job, &counters));
         })?;
         let ended = |_| Err(std::io::Error::other("the purging thread has ended").into());
         is_up.recv().unwrap_or_else(ended)?;
-        Ok(PurgerThread { jobs, thread })
+        Ok(PurgerThread { jobs, left, thread })
     }
 
     /// A way to it.
     pub(crate) fn purger(&self) -> Purger {
-        Purger { jobs: self.jobs.clone() }
+        Purger { jobs: self.jobs.clone(), left: Arc::clone(&self.left) }
     }
 
-    /// Lets it end, and waits for that for so long.
-    pub(crate) async fn finish(self, ms_max: u64, poll: Duration) {
+    /// Lets it end, and waits for that for so long; returns how many purges are left undone.
+    pub(crate) async fn finish(self, ms_max: u64, poll: Duration) -> u64 {
         drop(self.jobs);
         let deadline_ms = clock::monotonic_ms() + ms_max;
         while !self.thread.is_finished() && clock::monotonic_ms() < deadline_ms {
             tokio::time::sleep(poll).await;
         }
+        self.left.purges.load(Relaxed)
     }
 }
 
-fn work(store: &StoreWorker, jobs: &Receiver<Job>, counters: &CounterSlot) {
+/// A panic ends one job, not those that follow.
+fn work(
+    jobs: &Receiver<Job>,
+    left: &Left,
+    count: impl Fn(Counter),
+    mut do_job: impl FnMut(&Job) -> Told,
+) {
     while let Ok(job) = jobs.recv() {
-        let told = match job.work {
-            Work::Purge { is_soft, counter } => {
-                let (purged, failed) = purge(store, &job, is_soft);
-                counters.add(counter.index(), purged.records);
-                match failed {
-                    None => Told::Purged(purged),
-                    Some(busy) => {
-                        counters.add(Counter::PurgesBusy.index(), 1);
-                        Event::PurgeBusy.log(&described(&job.selections));
-                        Told::Failed(PurgeFailed::Busy(busy))
-                    }
-                }
-            }
-            Work::Weigh => match weigh(store, &job) {
-                Ok(weighed) => Told::Weighed(weighed),
-                Err(damaged) => Told::Failed(PurgeFailed::Order(damaged)),
-            },
-        };
+        let told = catch_unwind(AssertUnwindSafe(|| do_job(&job))).unwrap_or_else(|_| {
+            count(Counter::PurgesFailed);
+            Event::PurgeFailed.log(&format_args!("panic: {}", described(&job.selections)));
+            Told::Failed(PurgeFailed::Panicked)
+        });
+        left.give_back(job.work);
         // Who asked may have gone.
         let _ = job.tell.send(told);
     }
 }
 
-/// What was taken out, and why not all of it.
-fn purge(store: &StoreWorker, job: &Job, is_soft: bool) -> (Purged, Option<PurgeBusy>) {
+fn do_job(store: &StoreWorker, job: &Job, counters: &CounterSlot) -> Told {
+    match job.work {
+        Work::Purge { is_soft, counter } => {
+            let (purged, failed) = purge(job, INVALIDATE_MS_MAX, |selection, progress| {
+                store.purge_selected(selection, is_soft, &mut |walked| progress.tell(walked))
+            });
+            counters.add(counter.index(), purged.records);
+            let Some(busy) = failed else {
+                return Told::Purged(purged);
+            };
+            counters.add(Counter::PurgesBusy.index(), 1);
+            Event::PurgeBusy.log(&described(&job.selections));
+            Told::Failed(PurgeFailed::Busy { busy, purged: purged.records })
+        }
+        Work::Weigh => match weigh(store, job) {
+            Ok(weighed) => Told::Weighed(weighed),
+            Err(damaged) => Told::Failed(PurgeFailed::Order(damaged)),
+        },
+    }
+}
+
+/// What was taken out, and why not all of it; each part is tried for so long.
+fn purge(
+    job: &Job,
+    tried_ms: u64,
+    mut purge_part: impl FnMut(&Selection, &mut Progress<'_>) -> Result<Purged, PurgeBusy>,
+) -> (Purged, Option<PurgeBusy>) {
     let mut sum = Purged::default();
     let mut progress = Progress::new(&job.tell);
-    let deadline_ms = clock::monotonic_ms() + INVALIDATE_MS_MAX;
     for selection in &job.selections {
+        let deadline_ms = clock::monotonic_ms() + tried_ms;
         let purged = loop {
-            match store.purge_selected(selection, is_soft, &mut |walked| progress.tell(walked)) {
+            match purge_part(selection, &mut progress) {
                 Ok(purged) => break purged,
                 // It has waited already.
                 Err(PurgeBusy) if clock::monotonic_ms() < deadline_ms => {}
@@ -272,3 +360,7 @@ fn described(selections: &[Selection]) -> String {
     let first = selections.first().map(one).unwrap_or_default();
     if more == 0 { first } else { format!("{first} and {more} more") }
 }
+
+#[cfg(test)]
+#[path = "purger_tests.rs"]
+mod tests;

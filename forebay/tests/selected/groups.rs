@@ -70,4 +70,18 @@ fn groups_that_are_not_read_drop_nothing_and_many_are_dropped_at_once() {
     ask(&server, "POST", "http://shop.test/form", &[&field, "Content-Length: 0"]);
     let urls: Vec<_> = urls.iter().map(String::as_str).collect();
     assert_eq!(stored(&server, &urls), [urls[129]].into());
+    assert_eq!(server.stat("origins_invalidated_total"), 0.0);
+}
+
+#[test]
+fn an_answer_with_more_groups_than_are_dropped_drops_its_origin() {
+    let (_origin, server) = start();
+    let all: Vec<_> = PAGES.iter().map(|(url, _)| *url).collect();
+    all.iter().for_each(|url| store(&server, url, &["Cache-Groups: \"z\""]));
+    let groups: Vec<_> = (0..300).map(|number| format!("\"{number}\"")).collect();
+    let field = format!("X-Answer: Cache-Group-Invalidation: {}", groups.join(", "));
+    ask(&server, "POST", "http://shop.test/form", &[&field, "Content-Length: 0"]);
+    // Those of another port or host stay.
+    assert_eq!(stored(&server, &all), all[5..].iter().copied().collect());
+    assert_eq!(server.stat("origins_invalidated_total"), 1.0);
 }

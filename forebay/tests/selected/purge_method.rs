@@ -1,5 +1,7 @@
 //! `PURGE` requests from clients.
 
+use forebay_testkit::ServerBuilder;
+
 use crate::common::{ask, builder, list, origin, store, stored};
 
 const FIRST: &str = "http://shop.test/1";
@@ -74,6 +76,59 @@ fn who_may_not_is_refused_and_where_nobody_may_it_is_forwarded() {
     assert_eq!(origin.requests_since(before)[0].method, "PURGE");
     // As any method that is not known to be safe (RFC 9111 §4.4).
     assert!(stored(&server, &[FIRST]).is_empty());
+}
+
+#[test]
+fn a_field_without_tags_that_are_read_purges_nothing() {
+    let origin = origin();
+    let top = "purge_from = [\"127.0.0.1\"]\ntag_fields = [\"surrogate-key\", \"cache-groups\"]";
+    let server = builder(&origin, top).start();
+    store(&server, FIRST, &["Surrogate-Key: a"]);
+    let no_tags: &[&[&str]] = &[
+        &["Surrogate-Key:"],
+        &["Surrogate-Key:  "],
+        &["xkey: a"],
+        &["Cache-Tag: a"],
+        &["Cache-Groups: \"a\""],
+        &["Surrogate-Key: b", "xkey: a"],
+    ];
+    for fields in no_tags {
+        let response = ask(&server, "PURGE", FIRST, fields);
+        assert_eq!(response.status, 400, "{fields:?}");
+        assert!(response.text().contains("no tag in the fields"), "{response:?}");
+        assert_eq!(stored(&server, &[FIRST]).len(), 1, "{fields:?}");
+    }
+    assert_eq!(server.stat("requests_refused_total"), no_tags.len() as f64);
+    assert_eq!(server.stat("purge_requests_total"), 0.0);
+}
+
+#[test]
+fn who_may_purge_one_route_purges_no_other_by_its_tags() {
+    let origin = origin();
+    let site = |top: &str, route: &str| {
+        let address = origin.address();
+        let site =
+            format!("[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{address}\"");
+        let route = format!("[[site.route]]\npath_prefix = \"/api\"\n{route}");
+        ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"))
+            .config(&format!("{top}\n{site}\n{route}\n"))
+            .flag("--workers", "1")
+    };
+    let (page, api) = ("http://shop.test/page", "http://shop.test/api/1");
+    let (here, nowhere) = ("purge_from = [\"127.0.0.1\"]", "purge_from = [\"192.0.2.1\"]");
+    for top in ["", nowhere] {
+        let server = site(top, here).start();
+        store(&server, page, &["xkey: a"]);
+        store(&server, api, &["xkey: a"]);
+        assert_eq!(ask(&server, "PURGE", api, &["xkey: a"]).status, 403, "{top}");
+        assert_eq!(stored(&server, &[page, api]).len(), 2, "{top}");
+        assert_eq!(ask(&server, "PURGE", api, &[]).status, 200, "{top}");
+        assert_eq!(stored(&server, &[page, api]), [page].into(), "{top}");
+    }
+    let server = site(here, here).start();
+    store(&server, page, &["xkey: a"]);
+    assert_eq!(ask(&server, "PURGE", api, &["xkey: a"]).status, 200);
+    assert!(stored(&server, &[page]).is_empty());
 }
 
 #[test]

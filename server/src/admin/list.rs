@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::body::{Answer, Gone, Lines, json_answer};
-use super::query::{Bad, Query, has_site};
+use super::query::{Bad, Query};
 use crate::clock;
 use crate::config::Config;
 use crate::engine::Control;
@@ -52,7 +52,7 @@ impl Listing {
     fn read(config: &Config, query: Option<&str>) -> Result<Listing, Bad> {
         let query = Query::parse(query, KNOWN)?;
         let mut selections = query.selections(config)?;
-        let after = query.text("after").map(|text| key_after(config, text)).transpose()?;
+        let after = query.text("after").map(key_after).transpose()?;
         if let Some(after) = &after {
             selections.retain(|selection| reaches_behind(&selection.within, after));
         }
@@ -116,11 +116,12 @@ impl Listing {
 }
 
 /// `SITE URL`, as the last line of a list has it.
-fn key_after(config: &Config, text: &str) -> Result<Vec<u8>, Bad> {
+///
+/// Any site will do: what a site that is configured no more has stored is listed too.
+fn key_after(text: &str) -> Result<Vec<u8>, Bad> {
     let Some((site, url)) = text.split_once(' ') else {
         return Err(Bad::new("after", "this is the name of a site, a blank and a URL"));
     };
-    has_site(config, site).map_err(|bad| Bad::new("after", bad.text))?;
     let mut key = Vec::new();
     site_url_key(site, url.as_bytes(), &mut key).map_err(|text| Bad::new("after", text))?;
     Ok(key)
@@ -178,11 +179,16 @@ mod tests {
             let within = listing.selections.iter().map(|selection| selection.within.clone());
             assert_eq!(within.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{query}");
         }
+        // A site that is not configured any more.
+        assert_eq!(
+            read("after=b+http://a.org/").expect("b").after,
+            Some(b"b\0http\0org.a\0/".into())
+        );
         assert_eq!(read("").expect("all").selections, [Selection::within(b"")]);
         assert_eq!(read("limit=5").expect("all").left, 5);
         for (query, argument) in [
             ("after=http://a.org/", "after"),
-            ("after=b+http://a.org/", "after"),
+            ("after=b", "after"),
             ("after=a+ftp://a.org/", "after"),
             ("limit=x", "limit"),
             ("soft", "soft"),

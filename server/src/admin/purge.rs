@@ -16,8 +16,8 @@ use crate::counters::Counter;
 use crate::engine::Control;
 use crate::events::Event;
 use crate::key::{KeyText, url_keys};
-use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX, PURGE_PROGRESS_MS};
-use crate::purger::{Asked, Told, Work};
+use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX, PURGE_PROGRESS_MS, PURGE_REPEAT_MS};
+use crate::purger::{Asked, PurgeFailed, Told, Work};
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "soft", "dry-run"];
 
@@ -30,6 +30,7 @@ struct How {
 
 pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
     if !control.store_is_used() {
+        control.count(Counter::PurgesFailed, 1);
         let text = "another process serves from a cache of its own now; ask again";
         return unavailable(text);
     }
@@ -152,7 +153,7 @@ async fn purge_selected(control: &Control, selections: Vec<Selection>, how: How)
 
 fn ended(told: &Told) -> Answer {
     match told {
-        Told::Failed(failed) => unavailable(&failed.to_string()),
+        Told::Failed(_) => json_answer(StatusCode::SERVICE_UNAVAILABLE, &told_json(told)),
         told => json_answer(StatusCode::OK, &told_json(told)),
     }
 }
@@ -163,7 +164,11 @@ fn tell_progress(mut asked: Asked, walked: Walked) -> Answer {
     tokio::task::spawn_local(async move {
         let mut told = Told::Walked(walked);
         while lines.write_json(&told_json(&told)).await.is_ok() && matches!(told, Told::Walked(_)) {
-            told = asked.next().await;
+            // It may wait for others: who listens has to hear that it is not forgotten.
+            let repeat = Duration::from_millis(PURGE_REPEAT_MS);
+            if let Ok(next) = tokio::time::timeout(repeat, asked.next()).await {
+                told = next;
+            }
         }
     });
     answer
@@ -178,6 +183,9 @@ fn told_json(told: &Told) -> Value {
             json!({ "purged": records, "fetches": flights, "bytes": bytes })
         }
         Told::Weighed(weighed) => weighed_json(weighed),
+        Told::Failed(PurgeFailed::Busy { busy, purged }) if *purged > 0 => {
+            json!({ "error": busy.to_string(), "purged": purged })
+        }
         Told::Failed(failed) => json!({ "error": failed.to_string() }),
     }
 }

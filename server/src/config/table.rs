@@ -378,7 +378,8 @@ settings! {
     purge_from: AddressList = "" {
         doc: "Addresses of clients, or networks such as `10.0.0.0/8`, that may send `PURGE` \
             requests: see [operations.md](operations.md). Without any, PURGE is forwarded as a \
-            method like others.",
+            method like others. Purges by tags, which reach the whole site, need it for the path \
+            `/` too.",
         kind: Kind::Texts { expected: "an array of addresses or networks, such as \
             [\"127.0.0.1\", \"10.0.0.0/8\"]" },
         reloads: true,

@@ -348,7 +348,11 @@ impl Control {
             finished &= worker.thread.join().unwrap_or(false);
         }
         if let Some(purger) = self.purger.take() {
-            purger.finish(PURGER_FINISH_MS_MAX, STOP_POLL).await;
+            let undone = purger.finish(PURGER_FINISH_MS_MAX, STOP_POLL).await;
+            if undone > 0 {
+                self.count(Counter::PurgesFailed, undone);
+                Event::PurgeFailed.log(&format_args!("{undone} at the end of the server"));
+            }
         }
         if let Some(writer) = self.log_writer.take() {
             writer.finish(LOG_FINISH_MS_MAX).await;

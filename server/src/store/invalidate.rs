@@ -53,7 +53,7 @@ impl UnsafeTarget {
         if !invalidates(false, answer.received_status) {
             return;
         }
-        let groups = self.groups(place, answer);
+        let groups = self.groups(worker, place, answer);
         let mut keys = self.keys(place, answer).into_iter();
         let is_busy = |key: &Vec<u8>| !drop_stored(worker, key);
         let mut left: Vec<_> = keys.find(is_busy).into_iter().collect();
@@ -68,7 +68,7 @@ impl UnsafeTarget {
     }
 
     /// What the answer drops by its group, of the same origin (RFC 9875 §3).
-    fn groups(&self, place: Place<'_>, answer: &OriginAnswer) -> Vec<Selection> {
+    fn groups(&self, worker: &Worker, place: Place<'_>, answer: &OriginAnswer) -> Vec<Selection> {
         let received = answer.received.as_ref().unwrap_or(&answer.head.block);
         if !place.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
             return Vec::new();
@@ -78,9 +78,13 @@ impl UnsafeTarget {
         groups.dedup();
         // What can be no tag is in no stored response.
         groups.retain(|group| TagExpr::any_of([&**group]).is_ok());
-        groups.truncate(INVALIDATED_GROUPS_MAX);
         let mut within = Vec::new();
         write_key(&mut within, place.site, self.host.as_deref().and_then(Authority::parse), b"");
+        if groups.len() > INVALIDATED_GROUPS_MAX {
+            // Rather too much than some of it left.
+            worker.count(Counter::OriginsInvalidated);
+            return vec![Selection { within, tags: None }];
+        }
         let selection = |groups: &[Vec<u8>]| {
             let tags = TagExpr::any_of(groups.iter().map(Vec::as_slice)).ok();
             tags.map(|tags| Selection { within: within.clone(), tags: Some(tags) })
@@ -144,16 +148,21 @@ async fn drop_patiently(
 async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) {
     let work = Work::Purge { is_soft: false, counter: Counter::Invalidated };
     let asked = loop {
-        match worker.purger.ask(groups.clone(), work) {
+        match worker.purger.ask_for_client(groups.clone(), work) {
             Err(PurgeFailed::Queue) if clock::monotonic_ms() < deadline_ms => {
                 tokio::time::sleep(Duration::from_millis(INVALIDATE_RETRY_MS)).await;
             }
             asked => break asked,
         }
     };
-    // Once asked for, it is done to its end, and its end is waited for.
     match asked {
-        Ok(asked) => drop(asked.purged().await),
+        // Once asked for, it is done to its end, but its end is not waited for without limit.
+        Ok(asked) => {
+            let left = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
+            if tokio::time::timeout(left, asked.purged()).await.is_err() {
+                worker.count(Counter::GroupsLate);
+            }
+        }
         Err(failed) => {
             worker.count(Counter::PurgesBusy);
             worker.event(Event::PurgeBusy, &failed);

@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use forebay_cache::{PurgeBusy, Purged, Selection, TagExpr};
-use forebay_http::policy::tags::{SURROGATE_FIELDS, tags};
+use forebay_http::fields::FieldSet;
+use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS, tags};
 use forebay_http::request::Method;
 
 use crate::clock;
@@ -41,13 +42,17 @@ pub(crate) async fn purge_asked(
         return Err(Fault::PurgeForbidden);
     }
     if !worker.store_is_used() {
-        return Err(Fault::PurgeBusy);
+        worker.count(Counter::PurgesFailed);
+        return Err(Fault::PurgeElsewhere);
+    }
+    let expression = tags_asked(place, request)?;
+    // What has a tag lies anywhere in the site.
+    if expression.is_some() && !place.site.route(b"/").settings.purge_from.contains(client) {
+        return Err(Fault::PurgeForbidden);
     }
     worker.count(Counter::PurgeRequests);
     let is_soft = is_soft(request);
-    let tags =
-        tags(request.head.fields(), settings.tag_fields.set().intersection(SURROGATE_FIELDS));
-    if tags.is_empty() {
+    let Some(tags) = expression else {
         let purged = purge_patiently(worker, key, is_soft).await.map_err(|PurgeBusy| {
             worker.count(Counter::PurgesBusy);
             worker.event(Event::PurgeBusy, &key.escape_ascii());
@@ -55,8 +60,7 @@ pub(crate) async fn purge_asked(
         })?;
         worker.count_many(Counter::Purged, purged.records);
         return Ok(purged);
-    }
-    let tags = TagExpr::any_of(tags.iter().map(|tag| &**tag)).map_err(|_| Fault::PurgeTags)?;
+    };
     let selection = Selection { within: site_beginning(&place.site.name), tags: Some(tags) };
     let work = Work::Purge { is_soft, counter: Counter::Purged };
     // However long it takes: it goes on if the client leaves.
@@ -65,6 +69,26 @@ pub(crate) async fn purge_asked(
         Fault::PurgeBusy
     })?;
     asked.purged().await.map_err(|_| Fault::PurgeBusy)
+}
+
+/// The tags to purge by; `None` if it is about the URL alone.
+///
+/// # Errors
+/// They can be nobody's, or there are none where tags stand: purging only the URL then would leave
+/// what was meant.
+fn tags_asked(place: Place<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
+    let read = place.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
+    let fields = request.head.fields();
+    let brought = fields.seen().intersection(FieldSet::of(&TAG_FIELDS));
+    if brought == FieldSet::EMPTY {
+        return Ok(None);
+    }
+    let tags = tags(fields, read);
+    if tags.is_empty() || brought.intersection(read) != brought {
+        return Err(Fault::PurgeNoTags);
+    }
+    let tags = TagExpr::any_of(tags.iter().map(|tag| &**tag));
+    tags.map(Some).map_err(|_| Fault::PurgeTags)
 }
 
 fn is_soft(request: &Request<'_>) -> bool {
