@@ -27,9 +27,9 @@ const LEASES_MAX: u32 = 1;
 const KEYS: &str = "keys";
 const TAGS: &str = "tags";
 
-/// How long a worker waits for who changes a map: longer than that takes, shorter than clients
-/// notice.
-const WAIT_MAX: Duration = Duration::from_millis(20);
+/// How long a worker waits for who changes a map: longer than that takes, also if who does so has
+/// to wait for a processor. Only one that is stopped makes others wait so long.
+const WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The same after one that was in vain: far longer than a change takes, and many of them are no
 /// harm.
