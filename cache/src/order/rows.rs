@@ -104,12 +104,15 @@ mod loom_tests {
             let (entry, word, entering) = (Arc::clone(&entry), Arc::clone(&word), entering.clone());
             thread::spawn(move || {
                 entering.begin(1, 7);
+                // ORDER: pairs with the load of `entry` below, as a map's publication with its
+                // reader.
                 entry.store(7, Release);
                 word.store(7, Relaxed);
                 entering.end(1);
                 entering.begin(1, 8);
             })
         };
+        // ORDER: pairs with the store into `entry` above.
         let is_there = entry.load(Acquire) == 7;
         let is_left = is_there && !entering.is_entering(7) && word.load(Relaxed) != 7;
         storing.join().unwrap();
