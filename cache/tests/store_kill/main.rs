@@ -19,6 +19,8 @@ mod scene;
 #[path = "../store_common/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod store_common;
+#[path = "../../../shm/tests/kill/workers.rs"]
+mod workers;
 
 #[test]
 fn role() {

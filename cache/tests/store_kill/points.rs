@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::process::Actor;
-use crate::random::{start, wait_for_steps};
 use crate::rng::Rng;
 use crate::scene::Scene;
+use crate::workers::start;
 
 /// Other builds have none.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
@@ -61,7 +61,7 @@ fn who_dies_at_a_crash_point_of_the_store_leaves_nothing() {
 fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) {
     scene.stop(false);
     let first = start(dir, 0, random, None);
-    wait_for_steps(scene, 0, 300);
+    scene.wait_for_steps(0, 300);
     let is_after_death = AFTER_A_DEATH.contains(&point);
     let witness = (!is_after_death).then(|| start(dir, 1, random, None));
     first.kill();
@@ -69,9 +69,9 @@ fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) 
     // It does not end by itself: so it has reached the point.
     start(dir, 2, random, Some(&format!("{point}:{times}"))).end_killed();
     let witness = witness.unwrap_or_else(|| start(dir, 1, random, None));
-    wait_for_steps(scene, 1, 200);
+    scene.wait_for_steps(1, 200);
     let next = start(dir, 2, random, None);
-    wait_for_steps(scene, 2, 200);
+    scene.wait_for_steps(2, 200);
     scene.stop(true);
     [witness, next].into_iter().for_each(Actor::end_well);
 }

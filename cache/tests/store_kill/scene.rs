@@ -11,6 +11,7 @@ use crate::rng::Rng;
 use crate::store_common::actor::{Actor, Cast};
 use crate::store_common::key_bytes;
 use crate::store_common::ledger::Ledger;
+use crate::workers;
 
 pub(crate) const WORKERS: u32 = 4;
 
@@ -58,8 +59,13 @@ impl Scene {
     }
 
     /// Steps that a worker has done, all its lives together.
-    pub(crate) fn progress(&self, number: u32) -> u64 {
+    fn progress(&self, number: u32) -> u64 {
         self.words.word(PROGRESS + number as usize).load(SeqCst)
+    }
+
+    /// Waits until a worker has done so many steps more.
+    pub(crate) fn wait_for_steps(&self, number: u32, steps: u64) {
+        workers::wait_for_steps(number as usize, steps, || self.progress(number));
     }
 
     pub(crate) fn count_step(&self, number: u32) {

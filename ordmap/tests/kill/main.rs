@@ -19,6 +19,8 @@ mod roles;
 mod scene;
 mod stopped;
 mod worker;
+#[path = "../../../shm/tests/kill/workers.rs"]
+mod workers;
 
 #[test]
 fn role() {

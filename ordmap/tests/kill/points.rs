@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::process::Actor;
-use crate::random::{start, wait_for_steps};
 use crate::rng::Rng;
 use crate::scene::Scene;
+use crate::workers::start;
 
 /// Other builds have none.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
@@ -91,7 +91,7 @@ fn who_dies_at_a_crash_point_leaves_nothing() {
 fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) {
     scene.stop(false);
     let first = start(dir, 0, random, None);
-    wait_for_steps(scene, 0, 100);
+    scene.wait_for_steps(0, 100);
     let witness = start(dir, 1, random, None);
     first.kill();
     // A swept participant is swept once.
@@ -117,9 +117,9 @@ fn die_in_repair(scene: &Scene, dir: &Path, point: &str, before: &str, random: &
 fn go_on(scene: &Scene, dir: &Path, random: &mut Rng, witness: Option<Actor>) {
     scene.stop(false);
     let witness = witness.unwrap_or_else(|| start(dir, 1, random, None));
-    wait_for_steps(scene, 1, 100);
+    scene.wait_for_steps(1, 100);
     let next = start(dir, 2, random, None);
-    wait_for_steps(scene, 2, 100);
+    scene.wait_for_steps(2, 100);
     scene.stop(true);
     [witness, next].into_iter().for_each(Actor::end_well);
 }

@@ -7,6 +7,8 @@ use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion};
 use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::Words;
 
+use crate::workers;
+
 pub(crate) const WORKERS: usize = 4;
 /// Keys of each worker, which it alone changes.
 pub(crate) const KEYS: usize = 300;
@@ -104,8 +106,13 @@ impl Scene {
         self.words.word(STOP).load(SeqCst) != 0
     }
 
-    pub(crate) fn progress(&self, worker: usize) -> u64 {
+    fn progress(&self, worker: usize) -> u64 {
         self.words.word(PROGRESS + worker).load(SeqCst)
+    }
+
+    /// Waits until a worker has done so many steps more.
+    pub(crate) fn wait_for_steps(&self, number: usize, steps: u64) {
+        workers::wait_for_steps(number, steps, || self.progress(number));
     }
 
     pub(crate) fn count_step(&self, worker: usize) {

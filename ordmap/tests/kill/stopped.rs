@@ -1,5 +1,8 @@
 //! A reader that is stopped keeps what it holds and nothing else; a dead one nothing.
 
+use std::path::Path;
+
+use forebay_ordmap::Map;
 use rustix::process::Signal;
 
 use crate::process::Actor;
@@ -8,23 +11,31 @@ use crate::scene::{KEYS, Scene, key_of, value_of};
 /// Entries that may wait without being held: a batch.
 const BATCH: u64 = 64;
 
+/// Stores this version of all keys.
+fn fill(map: &Map<'_>, version: u64) {
+    for key in 0..KEYS {
+        map.insert(&key_of(0, key), &value_of(0, key, version).unwrap()).unwrap();
+    }
+}
+
+/// A process that holds three entries of the first version.
+fn reader_of_three(dir: &Path, map: &Map<'_>) -> Actor {
+    fill(map, 1);
+    let mut reader = Actor::start("hold", dir);
+    assert_eq!(reader.hear().as_deref(), Some("holding 3"));
+    reader
+}
+
 #[test]
 fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let scene = Scene::open(dir.path());
     let member = scene.region.join().unwrap();
     let map = scene.map(&member);
-    let fill = |version| {
-        for key in 0..KEYS {
-            map.insert(&key_of(0, key), &value_of(0, key, version).unwrap()).unwrap();
-        }
-    };
-    fill(1);
-    let mut reader = Actor::start("hold", dir.path());
-    assert_eq!(reader.hear().as_deref(), Some("holding 3"));
+    let reader = reader_of_three(dir.path(), &map);
     reader.signal(Signal::STOP);
     for version in [2, 3, 5, 6, 7] {
-        fill(version);
+        fill(&map, version);
         assert!(map.stats().waiting_count <= BATCH + 3, "{:?}", map.stats());
     }
     map.reclaim().unwrap();
@@ -46,17 +57,10 @@ fn what_a_dead_reader_held_is_freed_by_who_changes_the_map() {
     let scene = Scene::open(dir.path());
     let member = scene.region.join().unwrap();
     let map = scene.map(&member);
-    let fill = |version| {
-        for key in 0..KEYS {
-            map.insert(&key_of(0, key), &value_of(0, key, version).unwrap()).unwrap();
-        }
-    };
-    fill(1);
-    let mut reader = Actor::start("hold", dir.path());
-    assert_eq!(reader.hear().as_deref(), Some("holding 3"));
+    let reader = reader_of_three(dir.path(), &map);
     reader.kill();
     for version in [2, 3, 5, 6, 7, 9, 10, 11] {
-        fill(version);
+        fill(&map, version);
     }
     assert_eq!(scene.region.sweep().unwrap(), 0, "who changes has swept");
     assert!(map.stats().waiting_count < BATCH, "{:?}", map.stats());

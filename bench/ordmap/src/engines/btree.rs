@@ -5,7 +5,7 @@ use std::ops::Bound;
 #[allow(clippy::disallowed_types, reason = "it is what is measured")]
 use std::sync::RwLock;
 
-use super::{Engine, RANGE, Work, heap_bytes};
+use super::{Calls, Engine, RANGE, Work, heap_bytes, run_by_calls};
 use crate::data::{Data, digest};
 
 type Boxed = Box<[u8]>;
@@ -23,7 +23,9 @@ impl Locked {
         let heap_before = heap_bytes();
         Locked { map: Default::default(), value: Vec::new(), heap_before }
     }
+}
 
+impl Calls for Locked {
     fn get(&self, key: &[u8]) -> u64 {
         self.map.read().expect("nobody panics").get(key).map_or(0, |value| digest(value))
     }
@@ -51,15 +53,7 @@ impl Engine for Locked {
     }
 
     fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
-        let key = |number: &u32| &data.keys[*number as usize][..];
-        let sum = numbers.iter().map(|number| match work {
-            Work::Get | Work::Hold => Some(self.get(key(number))),
-            Work::Range => Some(self.range(key(number))),
-            Work::Insert => Some(self.insert(data, *number)),
-            Work::Remove => Some(self.remove(key(number))),
-            Work::Scan | Work::RangeByKey | Work::InsertBatched | Work::RemoveBatched => None,
-        });
-        sum.reduce(|sum, one| Some(sum?.wrapping_add(one?)))?
+        run_by_calls(self, work, data, numbers)
     }
 
     fn used_bytes(&self) -> u64 {

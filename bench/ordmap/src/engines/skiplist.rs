@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use crossbeam_skiplist::SkipMap;
 
-use super::{Engine, RANGE, Work, heap_bytes};
+use super::{Calls, Engine, RANGE, Work, heap_bytes, run_by_calls};
 use crate::data::{Data, digest};
 
 type Boxed = Box<[u8]>;
@@ -20,7 +20,9 @@ impl Skiplist {
         let heap_before = heap_bytes();
         Skiplist { map: SkipMap::new(), value: Vec::new(), heap_before }
     }
+}
 
+impl Calls for Skiplist {
     fn get(&self, key: &[u8]) -> u64 {
         self.map.get(key).map_or(0, |entry| digest(entry.value()))
     }
@@ -48,15 +50,7 @@ impl Engine for Skiplist {
     }
 
     fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
-        let key = |number: &u32| &data.keys[*number as usize][..];
-        let sum = numbers.iter().map(|number| match work {
-            Work::Get | Work::Hold => Some(self.get(key(number))),
-            Work::Range => Some(self.range(key(number))),
-            Work::Insert => Some(self.insert(data, *number)),
-            Work::Remove => Some(self.remove(key(number))),
-            Work::Scan | Work::RangeByKey | Work::InsertBatched | Work::RemoveBatched => None,
-        });
-        sum.reduce(|sum, one| Some(sum?.wrapping_add(one?)))?
+        run_by_calls(self, work, data, numbers)
     }
 
     fn used_bytes(&self) -> u64 {
