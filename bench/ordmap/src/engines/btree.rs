@@ -5,7 +5,8 @@ use std::ops::Bound;
 #[allow(clippy::disallowed_types, reason = "it is what is measured")]
 use std::sync::RwLock;
 
-use super::{Calls, Engine, RANGE, Work, heap_bytes, run_by_calls};
+use super::calls::{Calls, run_by_calls};
+use super::{Engine, RANGE, Work, heap_bytes};
 use crate::data::{Data, digest};
 
 type Boxed = Box<[u8]>;

@@ -4,7 +4,8 @@ use std::ops::Bound;
 
 use crossbeam_skiplist::SkipMap;
 
-use super::{Calls, Engine, RANGE, Work, heap_bytes, run_by_calls};
+use super::calls::{Calls, run_by_calls};
+use super::{Engine, RANGE, Work, heap_bytes};
 use crate::data::{Data, digest};
 
 type Boxed = Box<[u8]>;
