@@ -76,15 +76,20 @@ impl Geometry {
     /// # Errors
     /// Too few bytes, with the least number that is enough, or too many.
     pub(crate) fn plan(bytes: u64, participants: u32) -> Result<Geometry, SizeError> {
-        let participants = u64::from(participants.max(1));
-        let minimum_bytes = u64::from(SEGMENT_BYTES_MIN) * SEGMENTS_EACH_MIN * participants;
+        let minimum_bytes = Geometry::least_bytes(participants);
         if bytes < minimum_bytes {
             return Err(SizeError::TooSmall { minimum_bytes });
         }
+        let participants = u64::from(participants.max(1));
         let share = bytes / (SEGMENTS_EACH * participants);
         let (least, most) = (u64::from(SEGMENT_BYTES_MIN), u64::from(SEGMENT_BYTES_MAX));
         let segment_bytes = 1 << share.clamp(least, most).ilog2();
         Geometry::of(segment_bytes, bytes / segment_bytes)
+    }
+
+    /// The least that can be divided among so many participants.
+    pub(crate) fn least_bytes(participants: u32) -> u64 {
+        u64::from(SEGMENT_BYTES_MIN) * SEGMENTS_EACH_MIN * u64::from(participants.max(1))
     }
 
     /// From two numbers that were written down, by another process perhaps.

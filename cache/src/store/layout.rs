@@ -110,16 +110,23 @@ impl Plan {
         }
     }
 
-    /// The most data that fits beside its own metadata.
+    /// The most data that fits beside its own metadata; `None` if not even the least does.
     fn fit(config: &StoreConfig, region_bytes: u64) -> Option<Plan> {
-        let mut data_bytes = region_bytes.checked_sub(REGION_FIXED_BYTES)?;
-        loop {
-            let plan = Plan::with_data(config, data_bytes)?;
-            match plan.region_bytes.checked_sub(region_bytes) {
-                None | Some(0) => return Some(Plan { region_bytes, ..plan }),
-                Some(over_bytes) => data_bytes = data_bytes.checked_sub(over_bytes)?,
+        let with_data = |data_bytes| {
+            let plan = Plan::with_data(config, data_bytes);
+            plan.filter(|plan| plan.region_bytes <= region_bytes)
+        };
+        let mut enough = Geometry::least_bytes(config.worker_count);
+        let mut too_much = region_bytes.max(enough);
+        let mut fitting = with_data(enough)?;
+        while too_much - enough > 4096 {
+            let middle = enough + (too_much - enough) / 2;
+            match with_data(middle) {
+                Some(plan) => (enough, fitting) = (middle, plan),
+                None => too_much = middle,
             }
         }
+        Some(Plan { region_bytes, ..fitting })
     }
 
     fn with_data(config: &StoreConfig, data_bytes: u64) -> Option<Plan> {
@@ -182,3 +189,41 @@ fn minimum_bytes(config: &StoreConfig) -> u64 {
 }
 
 const _: () = assert!(PARTICIPANTS_MAX >= 2 * 1024 + 2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Budgets in small steps from the least on, for records of several sizes.
+    fn plans(record_bytes_expected: u32) -> impl Iterator<Item = (u64, Result<Plan, ConfigError>)> {
+        let base = StoreConfig { record_bytes_expected, ..StoreConfig::with_budget(0) };
+        let least = minimum_bytes(&base);
+        (0..400).map(move |step| {
+            let budget_bytes = least + step * 65_552;
+            (budget_bytes, Plan::of(&StoreConfig { budget_bytes, ..base.clone() }))
+        })
+    }
+
+    #[test]
+    fn whatever_is_not_below_the_least_is_enough() {
+        for record_bytes in [256, 1024, 4096, 16_384] {
+            for (budget_bytes, plan) in plans(record_bytes) {
+                assert!(plan.is_ok(), "{record_bytes}, {budget_bytes}: {plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_budget_is_left_over() {
+        for record_bytes in [256, 1024, 4096, 16_384] {
+            for (budget_bytes, plan) in plans(record_bytes) {
+                let plan = plan.unwrap();
+                let areas = plan.areas.iter().map(|area| area.bytes.next_multiple_of(4096));
+                let unused = plan.region_bytes - REGION_FIXED_BYTES - areas.sum::<u64>();
+                // Another segment would take so much with what belongs to it.
+                let step_bytes = 2 * u64::from(plan.geometry.segment_bytes()) + 64 * 1024;
+                assert!(unused <= step_bytes, "{record_bytes}, {budget_bytes}: {unused} unused");
+            }
+        }
+    }
+}

@@ -158,7 +158,9 @@ fn a_store_answers_with_what_was_stored_last_or_not_at_all() {
     let mut random = Rng::of("a_store_answers_with_what_was_stored_last_or_not_at_all");
     let mut totals = Totals::default();
     let mut played = 0;
-    while played < operation_count() {
+    // What comes seldom may need more settings than the usual.
+    let played_max = operation_count().max(1_000_000);
+    while played < operation_count() || played < played_max && totals.missing().is_some() {
         let setting = Setting::random(&mut random);
         let operations: Vec<_> = (0..OPERATIONS).map(|_| setting.operation(&mut random)).collect();
         played += operations.len() as u64;
@@ -168,7 +170,7 @@ fn a_store_answers_with_what_was_stored_last_or_not_at_all() {
         }
     }
     println!("{played} operations: {totals:?}");
-    totals.assert_all_happened();
+    assert_eq!(totals.missing(), None, "of {totals:?}");
 }
 
 /// Plays a sequence; a panic of the store is an error, too.
