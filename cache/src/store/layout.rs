@@ -196,10 +196,14 @@ mod tests {
 
     /// Budgets in small steps from the least on, for records of several sizes.
     fn plans(record_bytes_expected: u32) -> impl Iterator<Item = (u64, Result<Plan, ConfigError>)> {
-        let base = StoreConfig { record_bytes_expected, ..StoreConfig::with_budget(0) };
+        let base = StoreConfig {
+            record_bytes_expected,
+            growing_percent: 12,
+            ..StoreConfig::with_budget(0)
+        };
         let least = minimum_bytes(&base);
         (0..400).map(move |step| {
-            let budget_bytes = least + step * 65_552;
+            let budget_bytes = least + step * 4112;
             (budget_bytes, Plan::of(&StoreConfig { budget_bytes, ..base.clone() }))
         })
     }
