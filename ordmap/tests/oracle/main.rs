@@ -4,9 +4,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod journal;
 #[path = "../common/keys.rs"]
 mod keys;
 mod play;
+mod processes;
 #[path = "../../../sync/tests/rng/mod.rs"]
 mod rng;
 
@@ -32,6 +34,7 @@ fn a_map_does_what_an_ordinary_one_does() {
             play.step();
             if step % 2000 == 0 {
                 play.compare_all();
+                play.take_changes();
                 let report = member.check().unwrap();
                 assert!(report.is_sound(), "{keys:?}, step {step}: {report}");
             }

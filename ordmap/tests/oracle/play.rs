@@ -1,16 +1,16 @@
 //! One random operation after another, on both.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use forebay_ordmap::{Expected, Map, Range, Scan};
 
+use crate::journal::{Change, Oracle};
 use crate::keys::Keys;
 use crate::rng::Rng;
 
 pub(crate) struct Play<'m> {
     map: &'m Map<'m>,
-    oracle: BTreeMap<Vec<u8>, Vec<u8>>,
+    oracle: Oracle,
     keys: Keys,
     random: Rng,
     /// The map grows while this is odd, and shrinks while it is even.
@@ -41,7 +41,17 @@ impl Walk<'_> {
 
 impl<'m> Play<'m> {
     pub(crate) fn new(map: &'m Map<'m>, keys: Keys, random: Rng) -> Play<'m> {
-        Play { map, oracle: BTreeMap::new(), keys, random, phase: 1, steps: 0 }
+        Play { map, oracle: Oracle::default(), keys, random, phase: 1, steps: 0 }
+    }
+
+    /// What it has changed since it was asked last.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        self.oracle.take_changes()
+    }
+
+    /// What another process has changed in the map.
+    pub(crate) fn follow(&mut self, changes: Vec<Change>) {
+        self.oracle.follow(changes);
     }
 
     pub(crate) fn step(&mut self) {
@@ -101,7 +111,7 @@ impl<'m> Play<'m> {
         if self.random.below(4) > 0 {
             keys.sort();
         }
-        let there = keys.iter().filter(|key| self.oracle.remove(*key).is_some()).count();
+        let there = keys.iter().filter(|key| self.oracle.remove(key).is_some()).count();
         let keys: Vec<_> = keys.iter().map(|key| &key[..]).collect();
         assert_eq!(self.map.remove_all(&keys).unwrap(), there as u64, "remove {keys:?}");
     }
@@ -231,13 +241,13 @@ impl<'m> Play<'m> {
     /// Goes over everything, up and down.
     pub(crate) fn compare_all(&self) {
         let mut range = self.map.range(..);
-        for (key, value) in &self.oracle {
+        for (key, value) in self.oracle.iter() {
             let entry = range.next().unwrap().unwrap();
             assert_eq!((entry.key(), entry.value()), (&key[..], &value[..]));
         }
         assert_eq!(range.next().unwrap(), None);
         let mut scan = self.map.scan(..);
-        for (key, value) in &self.oracle {
+        for (key, value) in self.oracle.iter() {
             assert_eq!(scan.next().unwrap(), Some((&key[..], &value[..])));
         }
         assert_eq!(scan.next().unwrap(), None);
