@@ -45,7 +45,7 @@ impl Network {
         };
         let not_an_address = || "an address stands here without brackets and port".to_owned();
         let address: IpAddr = address.parse().map_err(|_| not_an_address())?;
-        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let bits_max: u8 = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             None => bits_max,
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -54,6 +54,13 @@ impl Network {
             }
             Some(_) => return Err(format!("behind the / stands a number from 0 to {bits_max}")),
         };
+        if let IpAddr::V6(mapped) = address
+            && let Some(plain) = mapped.to_ipv4_mapped()
+        {
+            // Clients are never seen under such an address.
+            let bits = bits.saturating_sub(96);
+            return Err(format!("an IPv4 address stands here as one: write \"{plain}/{bits}\""));
+        }
         match network_of(address, bits) {
             Some(first) if first != address => Err(format!("write \"{first}/{bits}\"")),
             _ => Ok(Network { address, bits }),

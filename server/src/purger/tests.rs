@@ -1,6 +1,18 @@
 //! What becomes of jobs, whatever doing them comes to.
 
-use super::*;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use forebay_cache::{PurgeBusy, Purged, Selection};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::ask::{Job, PurgeFailed, Told, Work};
+use super::job::purge;
+use super::thread::{Purger, work};
+use crate::clock;
+use crate::counters::Counter;
+use crate::limits::{PURGES_QUEUED_MAX, PURGES_RESERVED};
 
 fn job(parts: usize, tell: UnboundedSender<Told>) -> Job {
     let work = Work::Purge { is_soft: false, counter: Counter::Purged };

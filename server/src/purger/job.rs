@@ -1,0 +1,122 @@
+//! Doing what was asked: each selection after the other, with word now and then of how far it is.
+
+use forebay_cache::{OrderDamaged, PurgeBusy, Purged, Selection, StoreWorker, Walked, Weighed};
+use forebay_shm::CounterSlot;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::ask::{Job, PurgeFailed, Told, Work};
+use crate::clock;
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::limits::{INVALIDATE_MS_MAX, PURGE_PROGRESS_MS, PURGE_SAMPLE_MAX};
+
+pub(super) fn do_job(store: &StoreWorker, job: &Job, counters: &CounterSlot) -> Told {
+    match job.work {
+        Work::Purge { is_soft, counter } => {
+            let (purged, failed) = purge(job, INVALIDATE_MS_MAX, |selection, progress| {
+                store.purge_selected(selection, is_soft, &mut |walked| progress.tell(walked))
+            });
+            counters.add(counter.index(), purged.records);
+            let Some(busy) = failed else {
+                return Told::Purged(purged);
+            };
+            counters.add(Counter::PurgesBusy.index(), 1);
+            Event::PurgeBusy.log(&described(&job.selections));
+            Told::Failed(PurgeFailed::Busy { busy, purged: purged.records })
+        }
+        Work::Weigh => match weigh(store, job) {
+            Ok(weighed) => Told::Weighed(weighed),
+            Err(damaged) => Told::Failed(PurgeFailed::Order(damaged)),
+        },
+    }
+}
+
+/// What was taken out, and why not all of it; each part is tried for so long.
+pub(super) fn purge(
+    job: &Job,
+    tried_ms: u64,
+    mut purge_part: impl FnMut(&Selection, &mut Progress<'_>) -> Result<Purged, PurgeBusy>,
+) -> (Purged, Option<PurgeBusy>) {
+    let mut sum = Purged::default();
+    let mut progress = Progress::new(&job.tell);
+    for selection in &job.selections {
+        let deadline_ms = clock::monotonic_ms() + tried_ms;
+        let purged = loop {
+            match purge_part(selection, &mut progress) {
+                Ok(purged) => break purged,
+                // It has waited already.
+                Err(PurgeBusy) if clock::monotonic_ms() < deadline_ms => {}
+                Err(busy) => return (sum, Some(busy)),
+            }
+        };
+        sum.records += purged.records;
+        sum.flights += purged.flights;
+        sum.bytes += purged.bytes;
+        progress.end_part(Walked { records: sum.records, bytes: sum.bytes, ..progress.last });
+    }
+    (sum, None)
+}
+
+fn weigh(store: &StoreWorker, job: &Job) -> Result<Weighed, OrderDamaged> {
+    let mut sum = Weighed::default();
+    let mut progress = Progress::new(&job.tell);
+    for selection in &job.selections {
+        let wanted = PURGE_SAMPLE_MAX - sum.sample.len();
+        let tell = &mut |walked: &Walked| progress.tell(walked);
+        let weighed = store.weigh_selected(selection, wanted, tell)?;
+        sum.walked.resources += weighed.walked.resources;
+        sum.walked.records += weighed.walked.records;
+        sum.walked.bytes += weighed.walked.bytes;
+        sum.sample.extend(weighed.sample);
+        progress.end_part(sum.walked);
+    }
+    Ok(sum)
+}
+
+/// Tells how far a job has come, over all its parts and not too often.
+pub(super) struct Progress<'a> {
+    to: &'a UnboundedSender<Told>,
+    told_ms: u64,
+    /// What the parts before have walked.
+    before: Walked,
+    last: Walked,
+}
+
+impl<'a> Progress<'a> {
+    fn new(to: &'a UnboundedSender<Told>) -> Progress<'a> {
+        let nothing = Walked::default();
+        Progress { to, told_ms: clock::monotonic_ms(), before: nothing, last: nothing }
+    }
+
+    pub(super) fn tell(&mut self, walked: &Walked) {
+        let Walked { resources, records, bytes } = self.before;
+        self.last = Walked {
+            resources: resources + walked.resources,
+            records: records + walked.records,
+            bytes: bytes + walked.bytes,
+        };
+        // Here it holds no lock of the order: who has to give up the processor with one keeps all
+        // that store from theirs.
+        std::thread::yield_now();
+        let now_ms = clock::monotonic_ms();
+        if now_ms - self.told_ms >= PURGE_PROGRESS_MS {
+            self.told_ms = now_ms;
+            let _ = self.to.send(Told::Walked(self.last));
+        }
+    }
+
+    fn end_part(&mut self, walked: Walked) {
+        (self.before, self.last) = (walked, walked);
+    }
+}
+
+/// For the log.
+pub(super) fn described(selections: &[Selection]) -> String {
+    let one = |selection: &Selection| {
+        let tags = selection.tags.as_ref().map(|tags| format!(" with tags {tags}"));
+        format!("{}{}", selection.within.escape_ascii(), tags.unwrap_or_default())
+    };
+    let more = selections.len().saturating_sub(1);
+    let first = selections.first().map(one).unwrap_or_default();
+    if more == 0 { first } else { format!("{first} and {more} more") }
+}

@@ -1,0 +1,13 @@
+//! The thread that purges by host, prefix and tags. Such a purge walks over everything that it
+//! takes out, which may be all that is stored: no worker waits for that, nor does the control
+//! thread. One purge follows the other.
+
+mod ask;
+mod job;
+mod thread;
+
+pub(crate) use ask::{Asked, PurgeFailed, Told, Work};
+pub(crate) use thread::{Purger, PurgerThread};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The thread, the ways to it, and how many wait there.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use forebay_cache::{Selection, StoreWorker};
+use forebay_shm::CounterSlot;
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::ask::{Asked, Job, PurgeFailed, Told, Work};
+use super::job::{described, do_job};
+
+use crate::clock;
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::limits::{PURGER_NICENESS, PURGES_QUEUED_MAX, PURGES_RESERVED};
+
+/// A way to the thread.
+#[derive(Clone)]
+pub(crate) struct Purger {
+    pub(super) jobs: SyncSender<Job>,
+    pub(super) left: Arc<Left>,
+}
+
+/// What waits or is under way.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) jobs: AtomicUsize,
+    /// Those of them that are not only counts.
+    pub(super) purges: AtomicU64,
+}
+
+impl Left {
+    /// Takes a place, if fewer than this are taken.
+    fn take(&self, work: Work, places: usize) -> bool {
+        if self.jobs.fetch_add(1, Relaxed) >= places {
+            self.jobs.fetch_sub(1, Relaxed);
+            return false;
+        }
+        self.purges.fetch_add(u64::from(work != Work::Weigh), Relaxed);
+        true
+    }
+
+    fn give_back(&self, work: Work) {
+        self.jobs.fetch_sub(1, Relaxed);
+        self.purges.fetch_sub(u64::from(work != Work::Weigh), Relaxed);
+    }
+}
+
+/// The thread; it ends when the last way to it is gone.
+pub(crate) struct PurgerThread {
+    jobs: SyncSender<Job>,
+    left: Arc<Left>,
+    thread: JoinHandle<()>,
+}
+
+impl Purger {
+    /// Has the work done, after what others have asked for.
+    ///
+    /// # Errors
+    /// [`PurgeFailed::Queue`], or that the server stops.
+    pub(crate) fn ask(&self, selections: Vec<Selection>, work: Work) -> Result<Asked, PurgeFailed> {
+        self.ask_for(selections, work, PURGES_QUEUED_MAX)
+    }
+
+    /// The same for somebody who may be anybody: some places are left to operators.
+    ///
+    /// # Errors
+    /// [`PurgeFailed::Queue`], or that the server stops.
+    pub(crate) fn ask_for_client(
+        &self,
+        selections: Vec<Selection>,
+        work: Work,
+    ) -> Result<Asked, PurgeFailed> {
+        self.ask_for(selections, work, PURGES_QUEUED_MAX - PURGES_RESERVED)
+    }
+
+    fn ask_for(
+        &self,
+        selections: Vec<Selection>,
+        work: Work,
+        places: usize,
+    ) -> Result<Asked, PurgeFailed> {
+        if !self.left.take(work, places) {
+            return Err(PurgeFailed::Queue);
+        }
+        let (tell, told) = unbounded_channel();
+        let sent = self.jobs.try_send(Job { selections, work, tell });
+        if sent.is_err() {
+            self.left.give_back(work);
+        }
+        match sent {
+            Ok(()) => Ok(Asked { told }),
+            Err(TrySendError::Full(_)) => Err(PurgeFailed::Queue),
+            Err(TrySendError::Disconnected(_)) => Err(PurgeFailed::Stopping),
+        }
+    }
+}
+
+impl PurgerThread {
+    /// Starts the thread; `join` takes part in the store for it.
+    ///
+    /// # Errors
+    /// The thread can't be made, or can't take part.
+    pub(crate) fn start<E: From<std::io::Error> + Send + 'static>(
+        join: impl FnOnce() -> Result<StoreWorker, E> + Send + 'static,
+        counters: CounterSlot,
+    ) -> Result<PurgerThread, E> {
+        let (jobs, received) = sync_channel(PURGES_QUEUED_MAX);
+        let left = Arc::new(Left::default());
+        let left_there = Arc::clone(&left);
+        let (up, is_up) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name("purger".to_owned()).spawn(move || {
+            // Who serves comes first. It is only a wish.
+            let _ = rustix::process::nice(PURGER_NICENESS);
+            let joined = join();
+            let store = match joined {
+                Ok(store) => store,
+                Err(error) => return drop(up.send(Err(error))),
+            };
+            drop(up.send(Ok(())));
+            let count = |counter: Counter| counters.add(counter.index(), 1);
+            work(&received, &left_there, count, |job| do_job(&store, job, &counters));
+        })?;
+        let ended = |_| Err(std::io::Error::other("the purging thread has ended").into());
+        is_up.recv().unwrap_or_else(ended)?;
+        Ok(PurgerThread { jobs, left, thread })
+    }
+
+    /// A way to it.
+    pub(crate) fn purger(&self) -> Purger {
+        Purger { jobs: self.jobs.clone(), left: Arc::clone(&self.left) }
+    }
+
+    /// Lets it end, and waits for that for so long; returns how many purges are left undone.
+    pub(crate) async fn finish(self, ms_max: u64, poll: Duration) -> u64 {
+        drop(self.jobs);
+        let deadline_ms = clock::monotonic_ms() + ms_max;
+        while !self.thread.is_finished() && clock::monotonic_ms() < deadline_ms {
+            tokio::time::sleep(poll).await;
+        }
+        self.left.purges.load(Relaxed)
+    }
+}
+
+/// A panic ends one job, not those that follow.
+pub(super) fn work(
+    jobs: &Receiver<Job>,
+    left: &Left,
+    count: impl Fn(Counter),
+    mut do_job: impl FnMut(&Job) -> Told,
+) {
+    while let Ok(job) = jobs.recv() {
+        let told = catch_unwind(AssertUnwindSafe(|| do_job(&job))).unwrap_or_else(|_| {
+            count(Counter::PurgesFailed);
+            Event::PurgeFailed.log(&format_args!("panic: {}", described(&job.selections)));
+            Told::Failed(PurgeFailed::Panicked)
+        });
+        left.give_back(job.work);
+        // Who asked may have gone.
+        let _ = job.tell.send(told);
+    }
+}
