@@ -143,7 +143,7 @@ impl<'m> Reader<'m> {
             let Ok(entry) = self.tree.view.begin(named) else { continue };
             entry.prefetch();
             let Ok(lengths) = Lengths::of(&entry, Text::Entry) else { continue };
-            if lengths.compare(&entry, key, 0).is_ne() || !entry.is_same() {
+            if !lengths.is_key(&entry, key) || !entry.is_same() {
                 continue;
             }
             match self.while_young(epoch, || take(&Hit { entry, lengths })) {
