@@ -200,6 +200,7 @@ impl<'a> Node<'a> {
         while low < high {
             let middle = (low + high) / 2;
             let seen = view.begin(self.slot(middle)?)?;
+            seen.prefetch();
             let compared = Lengths::of(&seen, Text::Entry)
                 .map(|lengths| (lengths, lengths.compare(&seen, key, self.known_bytes())));
             let (lengths, order) = seen.settle(compared)?;

@@ -9,10 +9,10 @@ use forebay_sync::atomic::AtomicU64;
 use super::node::{LEVELS_MAX, NODE_WORDS, Node, Spot};
 use crate::object::{Lengths, Ref, Seen, Stop, View, follow};
 
-/// Entries that are on their way while a cursor walks, and lines of each: a key of a usual length,
-/// and where its value begins.
+/// Entries that are on their way while a cursor walks, and lines of each: those of a usual key and
+/// a short value.
 const PREFETCHED: usize = 8;
-const ENTRY_LINES: usize = 2;
+const ENTRY_LINES: usize = 3;
 
 /// A key is there.
 #[derive(Clone, Copy, Debug)]
