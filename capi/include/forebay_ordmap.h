@@ -30,7 +30,7 @@
 /**
  * A higher one: something was added.
  */
-#define FOREBAY_ABI_MINOR 0
+#define FOREBAY_ABI_MINOR 1
 
 /**
  * What a function answers: 0 and above, it was done; below 0, it was not, and nothing has changed.
@@ -288,6 +288,10 @@ typedef struct {
    * 0.
    */
   uint32_t reserved;
+  /**
+   * How many of the bytes are for hashes in front of maps; usually none.
+   */
+  uint64_t front_bytes;
 } forebay_config;
 
 /**
@@ -304,6 +308,11 @@ typedef struct {
    * region has, and nothing is evicted.
    */
   uint64_t budget_bytes;
+  /**
+   * Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
+   * that is expected, of those that the region has for it. 0: none.
+   */
+  uint64_t front_bytes;
 } forebay_options;
 
 /**
@@ -425,6 +434,10 @@ typedef struct {
    * How often a change of a dead process was finished or undone.
    */
   uint64_t repair_count;
+  /**
+   * Bytes of the hash in front of the tree; 0: it has none.
+   */
+  uint64_t front_bytes;
 } forebay_stats;
 
 #ifdef __cplusplus
@@ -529,6 +542,8 @@ forebay_code forebay_member_set_wait_max(const forebay_member *member, int64_t w
 /**
  * The map of this name, of 1 to 64 bytes of UTF-8; made if there is none. `options` may be null;
  * those of the one who made it stand. `map` is the caller's, until `forebay_map_close`.
+ *
+ * `FOREBAY_CODE_FULL`: the region has not so much left for a hash in front.
  *
  * # Safety
  * - `member` is null or a handle that is not closed, as everywhere below.

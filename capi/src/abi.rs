@@ -7,7 +7,7 @@ use crate::failure::{Failure, guard};
 pub const FOREBAY_ABI_MAJOR: u32 = 1;
 
 /// A higher one: something was added.
-pub const FOREBAY_ABI_MINOR: u32 = 0;
+pub const FOREBAY_ABI_MINOR: u32 = 1;
 
 /// The version of the library that is loaded: major × 65536 + minor.
 #[unsafe(no_mangle)]

@@ -29,9 +29,12 @@ pub struct Options {
     /// Bytes that the map may take; then entries that were not used are evicted. 0: as many as the
     /// region has, and nothing is evicted.
     pub budget_bytes: u64,
+    /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
+    /// that is expected, of those that the region has for it. 0: none.
+    pub front_bytes: u64,
 }
 
-// SAFETY: two numbers of 8 bytes; any numbers are valid.
+// SAFETY: three numbers of 8 bytes; any numbers are valid.
 unsafe impl Growing for Options {}
 
 /// What a check found.
@@ -102,6 +105,8 @@ pub extern "C" fn forebay_member_set_wait_max(member: Option<&Member>, wait_ms_m
 /// The map of this name, of 1 to 64 bytes of UTF-8; made if there is none. `options` may be null;
 /// those of the one who made it stand. `map` is the caller's, until `forebay_map_close`.
 ///
+/// `FOREBAY_CODE_FULL`: the region has not so much left for a hash in front.
+///
 /// # Safety
 /// - `member` is null or a handle that is not closed, as everywhere below.
 /// - `name` is null or a string with a NUL at its end; `options` is null or has as many bytes as
@@ -124,7 +129,7 @@ pub unsafe extern "C" fn forebay_member_map(
             unsafe { sized::read(options, "options")? }
         };
         let budget_bytes = Some(options.budget_bytes).filter(|bytes| *bytes > 0);
-        let options = MapOptions { budget_bytes };
+        let options = MapOptions { budget_bytes, front_bytes: options.front_bytes };
         let place = given(map, "map")?;
         let lent =
             Lent::new(&given(member, "member")?.0, |member| Ok(member.map(name, &options)?))?;

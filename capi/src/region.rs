@@ -35,9 +35,11 @@ pub struct Config {
     pub leases_max: u32,
     /// 0.
     pub reserved: u32,
+    /// How many of the bytes are for hashes in front of maps; usually none.
+    pub front_bytes: u64,
 }
 
-// SAFETY: two numbers of 8 bytes and four of 4, without padding; any numbers are valid.
+// SAFETY: three numbers of 8 bytes and four of 4, without padding; any numbers are valid.
 unsafe impl Growing for Config {}
 
 /// How a region came to be there.
@@ -176,6 +178,7 @@ impl Config {
             maps_max: or(self.maps_max, usual.maps_max),
             participants_max: or(self.members_max, usual.participants_max),
             leases_max: or(self.leases_max, usual.leases_max),
+            front_bytes: self.front_bytes,
         })
     }
 }

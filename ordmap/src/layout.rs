@@ -1,5 +1,6 @@
 //! What lies where in a region. `docs/format/ordmap.md` describes it; a test compares the two.
 
+use crate::front::BUCKET_BYTES;
 use crate::names::ROW_WORDS;
 use crate::object::{CHUNK_UNITS, CHUNK_WORDS, LIST_WORDS, MARK_WORDS, POOL_WORDS};
 use crate::region::{ConfigError, OrdConfig};
@@ -15,6 +16,8 @@ pub(crate) mod kind {
     pub(crate) const CHUNKS: u32 = 20;
     pub(crate) const MARKS: u32 = 21;
     pub(crate) const DATA: u32 = 22;
+    /// Only if it is wanted.
+    pub(crate) const FRONT: u32 = 23;
 }
 
 /// Words of the area `HEAD`.
@@ -23,22 +26,22 @@ pub(crate) mod head {
     pub(crate) const MAPS_MAX: usize = 1;
     pub(crate) const PARTICIPANTS_MAX: usize = 2;
     pub(crate) const LEASES_MAX: usize = 3;
+    pub(crate) const FRONT_BYTES: usize = 4;
     pub(crate) const POOL: usize = 16;
     pub(crate) const DIRECTORY_LOCK: usize = 32;
     pub(crate) const COUNT: usize = 48;
 }
 
 /// Version of all areas.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;
+/// As much as references reach.
+const FRONT_BYTES_MAX: u64 = 1 << 40;
 
 /// Header, directory and participants of the region, and the ends of areas.
 const REGION_FIXED_BYTES: u64 = 64 * 1024;
-
-/// How many areas there are.
-pub(crate) const AREA_COUNT: usize = 7;
 
 /// Sizes of everything in a region; they follow from its configuration alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub(crate) struct Plan {
     pub(crate) shard_words: usize,
     pub(crate) chunk_count: usize,
     /// Kind and bytes of each area.
-    pub(crate) areas: [(u32, u64); AREA_COUNT],
+    pub(crate) areas: Vec<(u32, u64)>,
 }
 
 impl Plan {
@@ -68,7 +71,10 @@ impl Plan {
         let row_words = (config.leases_max as usize).next_multiple_of(LINE_WORDS);
         let lease_words = config.participants_max as usize * row_words;
         let fixed_words = head::COUNT + maps * (ROW_WORDS + shard_words) + lease_words;
-        let fixed_bytes = others_bytes + fixed_words as u64 * 8;
+        let front_bytes = config.front_bytes.checked_next_multiple_of(BUCKET_BYTES);
+        let front_bytes = front_bytes.filter(|bytes| *bytes <= FRONT_BYTES_MAX);
+        let front_bytes = front_bytes.ok_or(ConfigError::TooLarge)?;
+        let fixed_bytes = others_bytes + fixed_words as u64 * 8 + front_bytes;
         let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
         let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
         // A chunk for nodes, and one for each of some sizes.
@@ -83,7 +89,7 @@ impl Plan {
         }
         let chunk_count = chunk_count as usize;
         let bytes = |words: usize| words as u64 * 8;
-        let areas = [
+        let mut areas = vec![
             (kind::HEAD, bytes(head::COUNT)),
             (kind::MAPS, bytes(maps * ROW_WORDS)),
             (kind::SHARDS, bytes(maps * shard_words)),
@@ -92,6 +98,9 @@ impl Plan {
             (kind::MARKS, bytes(chunk_count * MARK_WORDS)),
             (kind::DATA, bytes(chunk_count * CHUNK_WORDS)),
         ];
+        if front_bytes > 0 {
+            areas.push((kind::FRONT, front_bytes));
+        }
         Ok(Plan { shard_words, chunk_count, areas })
     }
 }

@@ -35,6 +35,7 @@
 
 #[cfg(not(loom))]
 mod error;
+mod front;
 pub mod key;
 #[cfg(not(loom))]
 mod layout;

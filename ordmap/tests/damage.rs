@@ -15,6 +15,8 @@ use forebay_ordmap::{Expected, Map, MapOptions, Member, OrdConfig, OrdRegion};
 use rng::Rng;
 
 const BYTES: u64 = 400 << 10;
+/// Of the hash in front of the map.
+const FRONT_BYTES: u64 = 8 << 10;
 /// The header of the region and the rows of its participants have tests of their own.
 const FIRST: u64 = 8192;
 
@@ -24,7 +26,13 @@ fn rounds() -> usize {
 }
 
 fn config() -> OrdConfig {
-    OrdConfig { maps_max: 2, participants_max: 4, leases_max: 4, ..OrdConfig::with_bytes(BYTES) }
+    OrdConfig {
+        maps_max: 2,
+        participants_max: 4,
+        leases_max: 4,
+        front_bytes: FRONT_BYTES,
+        ..OrdConfig::with_bytes(BYTES)
+    }
 }
 
 fn key(number: usize) -> Vec<u8> {
@@ -111,7 +119,8 @@ fn play(path: &Path, mut random: Rng) -> bool {
     let budget_bytes = (random.below(2) == 0).then_some(200 << 10);
     let region = OrdRegion::open_or_create(path, &config()).unwrap();
     let member = region.join().unwrap();
-    let map = member.map("damaged", &MapOptions { budget_bytes }).unwrap();
+    let options = MapOptions { budget_bytes, front_bytes: FRONT_BYTES };
+    let map = member.map("damaged", &options).unwrap();
     fill(&map, &mut random);
     let file = File::options().read(true).write(true).open(path).unwrap();
     damage(&file, &mut random);

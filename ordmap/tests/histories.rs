@@ -126,13 +126,19 @@ fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
     }
 }
 
+/// Two maps of three have a hash in front: one of a single bucket, one with room for all.
+fn options_of(round: usize) -> MapOptions {
+    let front_bytes = [0, 64, 4096][round % 64 % 3];
+    MapOptions { front_bytes, ..MapOptions::default() }
+}
+
 /// Threads work on few keys, among others that come and go beside them.
 fn record(region: &OrdRegion, round: usize, random: &mut Rng) -> Vec<Event> {
     let (clock, start) = (AtomicU64::new(1), Barrier::new(THREADS));
     let map_name = format!("round {}", round % 64);
     let play = |thread: usize, mut random: Rng| {
         let member = region.join().unwrap();
-        let map = member.map(&map_name, &MapOptions::default()).unwrap();
+        let map = member.map(&map_name, &options_of(round)).unwrap();
         let mut events = Vec::new();
         start.wait();
         for step in 0..STEPS {
@@ -163,7 +169,8 @@ fn record(region: &OrdRegion, round: usize, random: &mut Rng) -> Vec<Event> {
 fn what_threads_see_fits_one_order() {
     let rounds = std::env::var("FOREBAY_ROUNDS").map_or(150, |rounds| rounds.parse().unwrap());
     let mut random = Rng::of("what_threads_see_fits_one_order");
-    let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20)).unwrap();
+    let config = OrdConfig { front_bytes: 1 << 20, ..OrdConfig::with_bytes(32 << 20) };
+    let region = OrdRegion::anonymous(&config).unwrap();
     for round in 0..rounds {
         let events = record(&region, round, &mut random);
         for key in 0..KEYS {
@@ -173,7 +180,7 @@ fn what_threads_see_fits_one_order() {
             assert!(is_linearizable(&of_key), "round {round}, key {key}: {of_key:#?}");
         }
         let member = region.join().unwrap();
-        let map = member.map(&format!("round {}", round % 64), &MapOptions::default()).unwrap();
+        let map = member.map(&format!("round {}", round % 64), &options_of(round)).unwrap();
         (0..KEYS).for_each(|key| _ = map.remove(&name(key)).unwrap());
     }
 }

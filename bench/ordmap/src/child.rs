@@ -12,7 +12,7 @@ use std::thread;
 use clap::{Args, ValueEnum};
 
 use crate::data::Data;
-use crate::engines::{Engine, Lmdb, Ours, Shared, Work};
+use crate::engines::{Engine, Form, Lmdb, Ours, Shared, Work};
 use crate::time::cpu_ns;
 
 /// What a child has to do.
@@ -47,8 +47,9 @@ const STEP: usize = 200;
 pub(crate) fn run(role: &Role) -> Result<(), String> {
     let data = Data::new(role.key_count, role.bytes, 7);
     match role.engine {
-        Shared::Ours => {
-            let ours = Ours::attach(&role.folder.join("ours"));
+        Shared::Ours | Shared::OursByHash => {
+            let form = if role.engine == Shared::Ours { Form::Tree } else { Form::Hash };
+            let ours = Ours::attach(form, &role.folder);
             let _held = (role.what == What::Hold).then(|| ours.cursor_at(&middle(&data)));
             work(ours, role.what, &data)
         }

@@ -1,8 +1,10 @@
 //! Programs and libraries of different versions.
 
+use std::ffi::{CStr, CString};
+
 use forebay_capi::*;
 
-use crate::scene::{Scene, answered, by, last_message};
+use crate::scene::{Place, Scene, answered, by, closing, last_message};
 
 #[test]
 fn structs_of_older_and_newer_programs_are_understood() {
@@ -31,13 +33,46 @@ fn what_only_a_later_version_knows_is_refused() {
         })
         .map(|_| ())
     };
-    assert_eq!(open(&[40, 4 << 20, 0, 0, 7]), Err(Code::Version));
+    assert_eq!(open(&[48, 4 << 20, 0, 0, 0, 7]), Err(Code::Version));
     assert_eq!(last_message(), "config: the caller asks for what only a later version knows");
     assert_eq!(open(&[32, 4 << 20, 0, 7 << 32]), Err(Code::Version));
     assert_eq!(open(&[1 << 40]), Err(Code::Argument));
     assert_eq!(open(&[8]), Err(Code::Argument));
     assert!(last_message().contains("bytes at least"), "{}", last_message());
     assert_eq!(open(&[32, 4 << 20, 1 << 31, 0]), Err(Code::Argument));
+}
+
+#[test]
+fn a_map_has_a_hash_in_front_if_it_is_wanted() {
+    let scene = Scene::open(1);
+    let path = [scene.path().as_bytes(), b".other"].concat();
+    let path = CString::new(path).unwrap();
+    let struct_bytes = size_of::<Config>();
+    let config = Config { struct_bytes, bytes: 4 << 20, front_bytes: 4096, ..Config::default() };
+    // SAFETY: the string and the struct are there.
+    let open = |place: Place<'_, _>| unsafe {
+        forebay_region_open(path.as_ptr(), &raw const config, place)
+    };
+    let region = answered(open).unwrap();
+    let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+    let map = |name: &CStr, front_bytes| {
+        let struct_bytes = size_of::<Options>();
+        let options = Options { struct_bytes, front_bytes, ..Options::default() };
+        // SAFETY: the string and the struct are there.
+        answered(|place| unsafe {
+            forebay_member_map(by(member), name.as_ptr(), &raw const options, place)
+        })
+    };
+    let towns = map(c"towns", 4096).unwrap();
+    let mut stats = Stats { struct_bytes: size_of::<Stats>(), ..Stats::default() };
+    // SAFETY: there is room for the struct.
+    assert_eq!(unsafe { forebay_map_stats(by(towns), &raw mut stats) }, Code::Ok);
+    assert_eq!((stats.front_bytes, scene.stats().front_bytes), (4096, 0));
+    assert_eq!(map(c"rivers", 64), Err(Code::Full));
+    assert_eq!(last_message(), "the region has no room for such a hash in front of a map");
+    forebay_map_close(closing(towns));
+    forebay_member_leave(closing(member));
+    forebay_region_close(closing(region));
 }
 
 #[test]

@@ -16,8 +16,9 @@ pub struct Cursor<'m> {
     place: Option<Place>,
 }
 
-/// Holds what it comes to.
-struct Holder;
+/// Holds what it comes to, where it stays: moving an entry costs as much as finding it.
+#[derive(Debug, Default)]
+struct Holder<'m>(Option<Entry<'m>>);
 
 impl<'m> Cursor<'m> {
     pub(super) fn new(reader: Reader<'m>) -> Cursor<'m> {
@@ -96,13 +97,14 @@ impl<'m> Cursor<'m> {
         let Some(shown) = &self.shown else {
             return self.go_to_end(way);
         };
+        let mut holder = Holder(None);
         let native = match &mut self.place {
-            Some(place) => step(&self.reader, place, shown.key(), way, &mut Holder),
+            Some(place) => step(&self.reader, place, shown.key(), way, &mut holder),
             None => Err(Stop::Changed.into()),
         };
         match native {
             Ok(next) => {
-                self.shown = next;
+                self.shown = next.and(holder.0);
                 Ok(self.shown.as_ref())
             }
             Err(not) => {
@@ -111,8 +113,8 @@ impl<'m> Cursor<'m> {
                 if not != NotHeld::Stop(Stop::Changed) {
                     return Err(not.into());
                 }
-                let found = find(&self.reader, shown.key(), way, false, &mut Holder)?;
-                Ok(self.stand_at(found))
+                let found = find(&self.reader, shown.key(), way, false, &mut holder)?;
+                Ok(self.stand_at(found, holder))
             }
         }
     }
@@ -123,34 +125,39 @@ impl<'m> Cursor<'m> {
         way: Way,
         may_equal: bool,
     ) -> Result<Option<&Entry<'m>>, MapError> {
-        let found = find(&self.reader, key, way, may_equal, &mut Holder)?;
-        Ok(self.stand_at(found))
+        let mut holder = Holder(None);
+        let found = find(&self.reader, key, way, may_equal, &mut holder)?;
+        Ok(self.stand_at(found, holder))
     }
 
     pub(super) fn go_to_end(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
-        let found = find_end(&self.reader, way, &mut Holder)?;
-        Ok(self.stand_at(found))
+        let mut holder = Holder(None);
+        let found = find_end(&self.reader, way, &mut holder)?;
+        Ok(self.stand_at(found, holder))
     }
 
-    fn stand_at(&mut self, found: Option<(Entry<'m>, Place)>) -> Option<&Entry<'m>> {
-        (self.shown, self.place) = found.unzip();
+    fn stand_at(&mut self, found: Option<((), Place)>, holder: Holder<'m>) -> Option<&Entry<'m>> {
+        self.place = found.map(|((), place)| place);
+        self.shown = holder.0.filter(|_| self.place.is_some());
         self.shown.as_ref()
     }
 }
 
-impl<'m> Taker<'m> for Holder {
-    type Taken = Entry<'m>;
+impl<'m> Taker<'m> for Holder<'m> {
+    type Taken = ();
 
     #[inline]
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Entry<'m>, NotHeld> {
-        let entry = Entry::hold(reader, entry)?;
-        reader.mark_held(&entry);
-        Ok(entry)
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<(), NotHeld> {
+        // What a try before has held is let go first: it has the lease that this one needs.
+        self.0 = None;
+        self.0 = Some(Entry::hold(reader, entry)?);
+        self.0.iter().for_each(|entry| reader.mark_held(entry));
+        Ok(())
     }
 
     #[inline]
-    fn key<'a>(&'a self, taken: &'a Entry<'m>) -> &'a [u8] {
-        taken.key()
+    fn key<'a>(&'a self, (): &'a ()) -> &'a [u8] {
+        self.0.as_ref().map_or(&[], Entry::key)
     }
 }
 

@@ -10,6 +10,7 @@ use super::cursor::Cursor;
 use super::entry::Entry;
 use super::reader::Reader;
 use crate::error::MapError;
+use crate::front::BUCKET_BYTES;
 use crate::object::{CHUNK_UNITS, Stop, UNIT_WORDS};
 use crate::region::{MapId, Member, Shared};
 use crate::shard::{BUDGET, EVICTED, LEN, LIMBO_COUNT, REPAIRED, SEQUENCE};
@@ -34,6 +35,9 @@ pub struct MapStats {
     pub owned_bytes: u64,
     /// What `used_bytes` may be at most; 0: no limit but the region.
     pub budget_bytes: u64,
+    /// Bytes of the hash in front of the tree, which are not among those that it owns; 0: it has
+    /// none.
+    pub front_bytes: u64,
     /// Entries that wait until no lease can hold them.
     pub waiting_count: u64,
     /// Entries that were evicted.
@@ -72,19 +76,18 @@ impl<'m> Map<'m> {
     #[inline]
     pub fn read_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, MapError> {
         let begin = out.len();
-        let found = self.reader.read(|| {
+        let found = self.reader.look_up(key, |hit| {
             // What a try before this one has copied was freed meanwhile.
             out.truncate(begin);
-            let Some(hit) = self.reader.tree.find(key)? else { return Ok(false) };
             hit.lengths.copy_value(&hit.entry, out);
             hit.entry.settle(Ok(()))?;
             self.reader.mark(&hit.entry);
-            Ok(true)
+            Ok(())
         });
-        if found.is_err() {
+        if !matches!(found, Ok(Some(()))) {
             out.truncate(begin);
         }
-        found
+        Ok(found?.is_some())
     }
 
     /// Is there an entry of this key?
@@ -92,7 +95,7 @@ impl<'m> Map<'m> {
     /// # Errors
     /// [`MapError::Damaged`].
     pub fn contains(&self, key: &[u8]) -> Result<bool, MapError> {
-        self.reader.read(|| Ok(self.reader.tree.find(key)?.is_some()))
+        Ok(self.reader.look_up(key, |_| Ok(()))?.is_some())
     }
 
     /// The entry of a key, to be read where it lies. It takes one of the member's leases.
@@ -149,6 +152,7 @@ impl<'m> Map<'m> {
 
 impl MapStats {
     pub(crate) fn of(shared: &Shared, shard: usize) -> MapStats {
+        let front_bytes = shared.front(shard).bucket_count() * BUCKET_BYTES;
         let (shard, allocator) = (shared.shard_words(shard), shared.allocator(shard));
         let unit_bytes = (UNIT_WORDS * 8) as u64;
         MapStats {
@@ -156,6 +160,7 @@ impl MapStats {
             used_bytes: allocator.taken_units().saturating_mul(unit_bytes),
             owned_bytes: allocator.chunks_owned().saturating_mul(CHUNK_UNITS as u64 * unit_bytes),
             budget_bytes: shard.load(BUDGET),
+            front_bytes,
             waiting_count: shard.load(LIMBO_COUNT),
             evicted_count: shard.load(EVICTED),
             change_count: shard.load(SEQUENCE),

@@ -6,10 +6,11 @@ use forebay_sync::leases::LeaseRow;
 
 use super::entry::{Entry, NotHeld};
 use crate::error::MapError;
-use crate::object::{Seen, Stop};
+use crate::front::Front;
+use crate::object::{Lengths, Seen, Stop, Text};
 use crate::region::Member;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
-use crate::tree::Tree;
+use crate::tree::{Hit, Tree};
 
 /// So often something is read again while nobody changes anything: more means that it is damaged.
 const QUIET_TRIES_MAX: u32 = 1000;
@@ -23,6 +24,7 @@ const TRIES_MAX: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
+    pub(super) front: Front<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) member: &'m Member,
 }
@@ -32,7 +34,7 @@ impl<'m> Reader<'m> {
         let shared = member.shared();
         let words = shared.shard_words(shard);
         let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
-        Reader { tree, shard: words, member }
+        Reader { tree, front: shared.front(shard), shard: words, member }
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -105,11 +107,52 @@ impl<'m> Reader<'m> {
 
     /// The entry of a key, held.
     pub(super) fn hold(&self, key: &[u8]) -> Result<Option<Entry<'m>>, MapError> {
-        self.read(|| {
-            let Some(hit) = self.tree.find(key)? else { return Ok(None) };
+        self.look_up(key, |hit| {
             let entry = Entry::hold(self, hit.entry.reference())?;
             self.mark_held(&entry);
-            Ok(Some(entry))
+            Ok(entry)
         })
+    }
+
+    /// What `take` makes of the entry of a key; it settles what it reads, and may be asked again.
+    #[inline]
+    pub(super) fn look_up<T>(
+        &self,
+        key: &[u8],
+        mut take: impl FnMut(&Hit<'m>) -> Result<T, NotHeld>,
+    ) -> Result<Option<T>, MapError> {
+        if let Some(found) = self.look_in_front(key, &mut take)? {
+            return Ok(Some(found));
+        }
+        self.read(|| match self.tree.find(key)? {
+            Some(hit) => take(&hit).map(Some),
+            None => Ok(None),
+        })
+    }
+
+    /// The same by the hash, which may say nothing of it.
+    #[inline]
+    fn look_in_front<T>(
+        &self,
+        key: &[u8],
+        take: &mut impl FnMut(&Hit<'m>) -> Result<T, NotHeld>,
+    ) -> Result<Option<T>, MapError> {
+        let Some(bucket) = self.front.bucket(key) else { return Ok(None) };
+        let epoch = self.epoch();
+        for named in bucket.named() {
+            let Ok(entry) = self.tree.view.begin(named) else { continue };
+            entry.prefetch();
+            let Ok(lengths) = Lengths::of(&entry, Text::Entry) else { continue };
+            if !lengths.is_key(&entry, key) || !entry.is_same() {
+                continue;
+            }
+            match self.while_young(epoch, || take(&Hit { entry, lengths })) {
+                Ok(found) => return Ok(Some(found)),
+                // It has left meanwhile: the tree says what is there instead.
+                Err(NotHeld::Stop(_)) => {}
+                Err(not) => return Err(not.into()),
+            }
+        }
+        Ok(None)
     }
 }

@@ -167,14 +167,15 @@ impl Map<'_> {
     ) -> Result<bool, MapError> {
         let (_guard, writer) = self.begin()?;
         let position = writer.look(key)?;
-        Ok(decide(&writer, &position)? && writer.remove(&position)?)
+        Ok(decide(&writer, &position)? && writer.remove(&position, key)?)
     }
 
     /// Locks the shard, and repairs what a dead owner has left.
     fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
         let shared = self.member.shared();
         let mut guard = self.member.lock(&self.lock)?;
-        let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
+        let writer =
+            Writer::new(shared.allocator(self.shard), self.reader.shard, self.reader.front);
         // Who met damage after it had published left its intent, and the lock as if all was well.
         if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;

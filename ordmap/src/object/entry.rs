@@ -10,7 +10,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::header::{Header, Kind};
 use super::reference::{Generation, UNIT_WORDS};
-use super::view::{Seen, Stop, compare_words, copy_words, store_bytes};
+use super::view::{Seen, Stop, compare_words, copy_words, equals_words, store_bytes};
 
 /// The longest key.
 pub const KEY_BYTES_MAX: usize = 8192;
@@ -129,14 +129,22 @@ impl Lengths {
         compare_words(self.key_words(seen), self.key_bytes, key, equal_bytes)
     }
 
+    /// Is this its key?
+    #[inline]
+    pub(crate) fn is_key(&self, seen: &Seen<'_>, key: &[u8]) -> bool {
+        self.key_bytes == key.len() && equals_words(self.key_words(seen), key)
+    }
+
     pub(crate) fn compare_value(&self, seen: &Seen<'_>, value: &[u8]) -> Ordering {
         compare_words(self.value_words(seen), self.value_bytes, value, 0)
     }
 
+    #[inline]
     pub(crate) fn copy_key(&self, seen: &Seen<'_>, out: &mut Vec<u8>) {
         copy_words(self.key_words(seen), self.key_bytes, out);
     }
 
+    #[inline]
     pub(crate) fn copy_value(&self, seen: &Seen<'_>, out: &mut Vec<u8>) {
         copy_words(self.value_words(seen), self.value_bytes, out);
     }

@@ -39,6 +39,9 @@ pub(crate) struct View<'a> {
     owner: u16,
 }
 
+/// Lines of an object that is about to be read: those of a short key and a short value.
+const PREFETCHED_LINES: usize = 4;
+
 /// An object that is being read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
@@ -77,13 +80,12 @@ impl<'a> View<'a> {
         self.data.get(index)
     }
 
-    /// Asks for the line in which an object begins, that is about to be read, and for the next one
-    /// if a small object ends there.
+    /// Asks for the lines in which an object begins that is about to be read: so many.
     #[inline]
-    pub(crate) fn prefetch(self, reference: Ref) {
+    pub(crate) fn prefetch(self, reference: Ref, lines: usize) {
         let first = reference.unit().map_or(usize::MAX, |unit| unit * UNIT_WORDS);
-        let words = [first, first.saturating_add(4)].map(|word| self.data.get(word));
-        words.into_iter().flatten().for_each(prefetch);
+        let words = (0..lines).map(|line| self.data.get(first.saturating_add(8 * line)));
+        words.flatten().for_each(prefetch);
     }
 
     /// Begins to read an object. The reference was loaded by [`follow`].
@@ -126,6 +128,12 @@ impl<'a> Seen<'a> {
 
     pub(crate) fn header(&self) -> Header {
         Header::of_word(self.words[0].load(Relaxed))
+    }
+
+    /// Asks for its first lines, so that they come together.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.words.iter().step_by(8).take(PREFETCHED_LINES).for_each(prefetch);
     }
 
     /// The header, if it is one of this kind.
@@ -252,16 +260,25 @@ pub(crate) fn compare_words(
     byte_count.cmp(&key.len())
 }
 
-/// Appends the first `byte_count` bytes that lie in words.
+/// Is what lies in words this key? Behind its end they have zeros.
+#[inline]
+pub(crate) fn equals_words(words: &[AtomicU64], key: &[u8]) -> bool {
+    let (whole, rest) = key.as_chunks::<8>();
+    let mut words = words.iter().map(|word| word.load(Relaxed));
+    let is_whole = whole.iter().all(|bytes| words.next() == Some(u64::from_le_bytes(*bytes)));
+    is_whole && (rest.is_empty() || words.next() == Some(head_of(rest).swap_bytes()))
+}
+
+/// Appends the first `byte_count` bytes that lie in words; fewer, if there are not as many.
+#[inline]
 pub(crate) fn copy_words(words: &[AtomicU64], byte_count: usize, out: &mut Vec<u8>) {
-    let whole = byte_count / 8;
-    out.reserve(byte_count + 8);
-    for word in words.iter().take(byte_count.div_ceil(8)) {
-        out.extend_from_slice(&word.load(Relaxed).to_le_bytes());
+    let (begin, word_count) = (out.len(), words.len().min(byte_count.div_ceil(8)));
+    out.resize(begin + word_count * 8, 0);
+    let places = out[begin..].as_chunks_mut().0;
+    for (place, word) in places.iter_mut().zip(words) {
+        *place = word.load(Relaxed).to_le_bytes();
     }
-    let surplus = words.len().min(byte_count.div_ceil(8)) * 8 - byte_count.min(words.len() * 8);
-    out.truncate(out.len() - surplus);
-    debug_assert!(whole <= words.len());
+    out.truncate(begin + byte_count);
 }
 
 /// Stores bytes as words, with zeros behind the last.

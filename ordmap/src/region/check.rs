@@ -109,6 +109,6 @@ impl Member {
 impl crate::map::Map<'_> {
     /// What an audit finds.
     pub(crate) fn audit(&self) -> Result<shard::Audited, MapError> {
-        self.under_lock(|writer| shard::audit(writer.allocator, writer.shard))
+        self.under_lock(shard::audit)
     }
 }

@@ -18,6 +18,8 @@ pub struct OrdConfig {
     /// How many entries a participant can hold at one time. A cursor needs two while it moves: it
     /// lets go of one when it has the next.
     pub leases_max: u32,
+    /// How many of the bytes are for [hashes in front](crate::MapOptions::front_bytes) of maps.
+    pub front_bytes: u64,
 }
 
 /// Why there can be no such region.
@@ -43,7 +45,7 @@ impl OrdConfig {
     /// Of this size, with room for 128 maps, 64 participants and 16 leases of each.
     #[must_use]
     pub const fn with_bytes(bytes: u64) -> OrdConfig {
-        OrdConfig { bytes, maps_max: 128, participants_max: 64, leases_max: 16 }
+        OrdConfig { bytes, maps_max: 128, participants_max: 64, leases_max: 16, front_bytes: 0 }
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {

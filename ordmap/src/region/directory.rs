@@ -1,9 +1,10 @@
 //! Looking for maps by their names, and making them under the directory's lock.
 
-use super::member::Member;
+use super::member::{MapOptions, Member};
 use super::open::{MapsError, Shared};
-use crate::names::{NAME_BYTES_MAX, name_of, shard_of, write};
-use crate::shard::BUDGET;
+use crate::front::BUCKET_BYTES;
+use crate::names::{NAME_BYTES_MAX, is_live, name_of, shard_of, write};
+use crate::shard::{BUDGET, FRONT, FRONT_BUCKETS};
 
 /// The shard of the map with this name, if there is one.
 pub(crate) fn lookup(shared: &Shared, name: &[u8]) -> Result<Option<usize>, MapsError> {
@@ -19,7 +20,11 @@ pub(crate) fn lookup(shared: &Shared, name: &[u8]) -> Result<Option<usize>, Maps
 }
 
 /// Makes a map; gives the one of this name, if there is one already.
-pub(crate) fn create(member: &Member, name: &[u8], budget_bytes: u64) -> Result<usize, MapsError> {
+pub(crate) fn create(
+    member: &Member,
+    name: &[u8],
+    options: &MapOptions,
+) -> Result<usize, MapsError> {
     let shared = member.shared();
     let mut guard = member.lock(&shared.directory_lock)?;
     // What a dead one had begun is not live, and is written anew.
@@ -30,9 +35,25 @@ pub(crate) fn create(member: &Member, name: &[u8], budget_bytes: u64) -> Result<
     let mut rows = 0..shared.config.maps_max as usize;
     let index = rows.find(|index| name_of(shared.map_words(*index)).is_none());
     let index = index.ok_or(MapsError::TooMany)?;
-    shared.shard_words(index).store(BUDGET, budget_bytes);
+    let buckets = options.front_bytes.div_ceil(BUCKET_BYTES);
+    let front = free_front(shared, buckets).ok_or(MapsError::FrontFull)?;
+    let words = shared.shard_words(index);
+    words.store(BUDGET, options.budget_bytes.unwrap_or(0));
+    words.store(FRONT, front);
+    words.store(FRONT_BUCKETS, buckets);
     write(shared.map_words(index), name, index);
     Ok(index)
+}
+
+/// Where so many buckets are that no map has; maps are never taken away, so they lie in a row.
+fn free_front(shared: &Shared, buckets: u64) -> Option<u64> {
+    let rows = (0..shared.config.maps_max as usize).filter(|row| is_live(shared.map_words(*row)));
+    let ends = rows.map(|row| {
+        let words = shared.shard_words(row);
+        words.load(FRONT).saturating_add(words.load(FRONT_BUCKETS))
+    });
+    let first = ends.max().unwrap_or(0);
+    shared.fronts().part(first, buckets).map(|_| first)
 }
 
 /// The names of all maps.

@@ -10,7 +10,7 @@ use super::config::{ConfigError, OrdConfig};
 use super::directory;
 use super::member::{MapId, Member};
 use super::open::{OpenError, OrdRegion, Shared};
-use crate::layout::{AREA_COUNT, Plan, VERSION, kind};
+use crate::layout::{Plan, VERSION, kind};
 use crate::map::MapStats;
 use crate::object::{CHUNK_WORDS, UNIT_WORDS};
 
@@ -21,16 +21,14 @@ impl OrdRegion {
     ///
     /// # Errors
     /// [`ConfigError`].
-    pub fn areas_within(
-        config: &OrdConfig,
-        first_kind: u32,
-    ) -> Result<[AreaSpec; AREA_COUNT], ConfigError> {
+    pub fn areas_within(config: &OrdConfig, first_kind: u32) -> Result<Vec<AreaSpec>, ConfigError> {
         let plan = Plan::within(config)?;
-        Ok(plan.areas.map(|(kind, bytes)| AreaSpec {
+        let spec = |(kind, bytes)| AreaSpec {
             kind: first_kind + (kind - kind::HEAD),
             version: VERSION,
             bytes,
-        }))
+        };
+        Ok(plan.areas.into_iter().map(spec).collect())
     }
 
     /// The maps in the areas of a region that was made with

@@ -50,6 +50,9 @@ pub struct MapOptions {
     /// not used are evicted. `None`: as much as the region has, and nothing is evicted. Some 20 KiB
     /// are always left for nodes: a map with less holds nothing.
     pub budget_bytes: Option<u64>,
+    /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
+    /// that is expected, of those that the region [has](crate::OrdConfig::front_bytes). 0: none.
+    pub front_bytes: u64,
 }
 
 /// Which map of a region it is: the same number for all members, as long as the map is there.
@@ -123,10 +126,7 @@ impl Member {
     pub fn map(&self, name: &str, options: &MapOptions) -> Result<Map<'_>, MapsError> {
         let shard = match directory::lookup(&self.shared, name.as_bytes())? {
             Some(shard) => shard,
-            None => {
-                let budget_bytes = options.budget_bytes.unwrap_or(0);
-                directory::create(self, name.as_bytes(), budget_bytes)?
-            }
+            None => directory::create(self, name.as_bytes(), options)?,
         };
         Ok(Map::new(self, shard))
     }

@@ -15,10 +15,11 @@ use forebay_sync::{Barrier, Words};
 
 use super::config::{ConfigError, OrdConfig};
 use super::member::{Member, NotLocked};
+use crate::front::Front;
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
 use crate::object::{Allocator, POOL_WORDS, View};
-use crate::shard::{EPOCH, LOCK, ShardWords};
+use crate::shard::{EPOCH, FRONT, FRONT_BUCKETS, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     chunks: Area,
     marks: Area,
     data: Area,
+    /// None, if no map has a hash in front.
+    front: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
 }
@@ -101,6 +104,7 @@ impl OrdRegion {
             maps_max: number(head::MAPS_MAX),
             participants_max: number(head::PARTICIPANTS_MAX),
             leases_max: number(head::LEASES_MAX),
+            front_bytes: words.load(head::FRONT_BYTES),
         };
         // What differs would be replaced.
         if !is_of_plan(&reader, &config, &Plan::of(&config).map_err(OpenError::Config)?) {
@@ -123,7 +127,9 @@ impl OrdRegion {
         is_named: bool,
     ) -> Result<OrdRegion, OpenError> {
         let plan = Plan::of(config).map_err(OpenError::Config)?;
-        let areas = plan.areas.map(|(kind, bytes)| AreaSpec { kind, version: VERSION, bytes });
+        let spec =
+            |(kind, bytes): &(u32, u64)| AreaSpec { kind: *kind, version: VERSION, bytes: *bytes };
+        let areas: Vec<_> = plan.areas.iter().map(spec).collect();
         let region = open(&RegionSpec {
             bytes: config.bytes,
             participants_max: config.participants_max,
@@ -188,6 +194,7 @@ impl Shared {
         let (rows, slots) = (config.participants_max as usize, config.leases_max as usize);
         let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
             .map_err(|_| OpenError::Damaged { what: "the area of leases is too small" })?;
+        let has_front = plan.areas.iter().any(|(kind, _)| *kind == kind::FRONT);
         let head = area(kind::HEAD)?;
         write_sizes(&head, &config)?;
         Ok(Shared {
@@ -197,6 +204,7 @@ impl Shared {
             chunks: area(kind::CHUNKS)?,
             marks: area(kind::MARKS)?,
             data: area(kind::DATA)?,
+            front: region.area(first_kind + (kind::FRONT - kind::HEAD)).filter(|_| has_front),
             leases,
             head,
             config,
@@ -228,6 +236,18 @@ impl Shared {
     pub(crate) fn shard_words(&self, shard: usize) -> ShardWords<'_> {
         let count = self.plan.shard_words;
         ShardWords(&self.shards.all()[shard * count..][..count])
+    }
+
+    /// All buckets of hashes in front of maps.
+    pub(crate) fn fronts(&self) -> Front<'_> {
+        Front::new(self.front.as_ref().map_or(&[], |front| front.all()))
+    }
+
+    /// The hash in front of a map; none, if it says to have what is not there.
+    pub(crate) fn front(&self, shard: usize) -> Front<'_> {
+        let words = self.shard_words(shard);
+        let part = self.fronts().part(words.load(FRONT), words.load(FRONT_BUCKETS));
+        part.unwrap_or(Front::new(&[]))
     }
 
     pub(crate) fn shard_lock(&self, shard: usize) -> RobustLock<Area, SystemFutex> {
@@ -294,6 +314,7 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OpenError> {
         (head::MAPS_MAX, config.maps_max.into()),
         (head::PARTICIPANTS_MAX, config.participants_max.into()),
         (head::LEASES_MAX, config.leases_max.into()),
+        (head::FRONT_BYTES, config.front_bytes),
     ];
     for (index, size) in sizes {
         let found = words.word(index).load(Relaxed);
@@ -347,6 +368,8 @@ pub enum MapsError {
     Name,
     /// There are as many maps as there can be.
     TooMany,
+    /// The region has not so much left for hashes in front of maps.
+    FrontFull,
     /// There is no map of this name.
     NotThere,
     /// The directory holds what can not be.
@@ -364,6 +387,9 @@ impl fmt::Display for MapsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MapsError::Name => write!(out, "names have 1 to {NAME_BYTES_MAX} bytes"),
+            MapsError::FrontFull => {
+                out.write_str("the region has no room for such a hash in front of a map")
+            }
             MapsError::TooMany => out.write_str("there are as many maps as there can be"),
             MapsError::NotThere => out.write_str("there is no map of this name"),
             MapsError::Damaged => out.write_str("the directory of maps is damaged"),

@@ -84,6 +84,6 @@ impl Writer<'_> {
             // It waits in limbo.
             return Ok(false);
         }
-        self.remove(&position)
+        self.remove(&position, &key)
     }
 }

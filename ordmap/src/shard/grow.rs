@@ -92,11 +92,17 @@ impl Writer<'_> {
 }
 
 /// Where a node with one item too many is split. Who inserts in order leaves full nodes behind.
+///
+/// Else in the middle. But if items are alike in their heads, whole keys have to be compared: then
+/// where neighbours have least in common, so that the prefixes of both halves become longer.
 fn middle_of(image: &Image, index: usize) -> usize {
-    let least = if image.level == 0 { 1 } else { 2 };
+    let (least, middle) = (if image.level == 0 { 1 } else { 2 }, image.count / 2);
     match index {
         0 => least,
         last if last + 1 == image.count => image.count - least,
-        _ => image.count / 2,
+        _ if !image.has_equal_heads() => middle,
+        _ => (image.count / 4..=image.count - image.count / 4)
+            .min_by_key(|at| (image.common_head_bytes(*at), at.abs_diff(middle)))
+            .unwrap_or(middle),
     }
 }

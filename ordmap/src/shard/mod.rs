@@ -21,7 +21,7 @@ pub(crate) use audit::{Audited, audit};
 pub(crate) use intent::{Halt, is_idle, repair};
 pub(crate) use limbo::Limbo;
 pub(crate) use words::{
-    BUDGET, EPOCH, EPOCHS_MAX, EVICTED, IS_FULL, LEN, LIMBO_BATCH, LIMBO_COUNT, LIMBO_SPARE, LOCK,
-    REPAIRED, ROOT, SEQUENCE, ShardWords, words_needed,
+    BUDGET, EPOCH, EPOCHS_MAX, EVICTED, FRONT, FRONT_BUCKETS, IS_FULL, LEN, LIMBO_BATCH,
+    LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, ShardWords, words_needed,
 };
 pub(crate) use writer::{Position, Writer};

@@ -2,6 +2,7 @@
 
 use super::intent::{Change, Halt, SlotPlace};
 use super::words::{LEN, ROOT, ShardWords};
+use crate::front::Front;
 use crate::object::{Allocator, Ref, Text};
 use crate::tree::{Image, Node, Path, Tree};
 
@@ -11,6 +12,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) tree: Tree<'a>,
     pub(crate) allocator: Allocator<'a>,
     pub(crate) shard: ShardWords<'a>,
+    pub(crate) front: Front<'a>,
 }
 
 /// Where a key is, or would be.
@@ -30,9 +32,13 @@ pub(crate) struct Run {
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(allocator: Allocator<'a>, shard: ShardWords<'a>) -> Writer<'a> {
+    pub(crate) fn new(
+        allocator: Allocator<'a>,
+        shard: ShardWords<'a>,
+        front: Front<'a>,
+    ) -> Writer<'a> {
         let tree = Tree { view: allocator.view, root: shard.word(ROOT) };
-        Writer { tree, allocator, shard }
+        Writer { tree, allocator, shard, front }
     }
 
     pub(crate) fn look(&self, key: &[u8]) -> Result<Position, Halt> {
@@ -53,30 +59,36 @@ impl<'a> Writer<'a> {
                 let mut leaf = Image::empty(0, Ref::NONE);
                 leaf.insert(0, key, entry)?;
                 let root = change.make_node(&leaf)?;
-                change.publish(SlotPlace::Root, root, Ref::NONE, len.wrapping_add(1))
+                change.publish(SlotPlace::Root, root, Ref::NONE, len.wrapping_add(1))?;
             }
             (Some(path), Some(old)) => {
                 let place = self.slot_of_item(path, path.depth - 1)?;
-                change.publish(place, entry, old, len)
+                self.take_out(key, old);
+                change.publish(place, entry, old, len)?;
             }
             (Some(path), None) => {
                 let depth = path.depth - 1;
                 let (leaf, index) = path.step(depth);
                 let mut image = Image::load(self.tree.view, leaf)?;
                 image.insert(index, key, entry)?;
-                self.grow(change, path, image, len.wrapping_add(1))
+                self.grow(change, path, image, len.wrapping_add(1))?;
             }
         }
+        if let Some(bucket) = self.front.bucket(key) {
+            bucket.put(entry);
+        }
+        Ok(())
     }
 
-    /// Takes the entry at a position out; no, if there is none.
-    pub(crate) fn remove(&self, at: &Position) -> Result<bool, Halt> {
+    /// Takes the entry of a key out, which is at this position; no, if there is none.
+    pub(crate) fn remove(&self, at: &Position, key: &[u8]) -> Result<bool, Halt> {
         let (Some(path), Some(entry)) = (&at.path, at.entry) else { return Ok(false) };
         let change = Change::begin(self.allocator, self.shard);
         let (leaf, index) = path.step(path.depth - 1);
         let mut image = Image::load(self.tree.view, leaf)?;
         image.remove(index);
         let len = self.shard.load(LEN).saturating_sub(1);
+        self.take_out(key, entry);
         self.shrink(change, path, image, entry, len)?;
         Ok(true)
     }
@@ -93,6 +105,7 @@ impl<'a> Writer<'a> {
         let (leaf, index) = path.step(path.depth - 1);
         let mut image = Image::load(self.tree.view, leaf)?;
         change.retire(entry)?;
+        self.take_out(first, entry);
         image.remove(index);
         let (mut count, mut key) = (1, Vec::new());
         while let Some(wanted) = keys.get(count)
@@ -104,12 +117,20 @@ impl<'a> Writer<'a> {
                 break;
             }
             change.retire(image.slot(index))?;
+            self.take_out(&key, image.slot(index));
             image.remove(index);
             count += 1;
         }
         let len = self.shard.load(LEN).saturating_sub(count as u64);
         self.shrink(change, path, image, Ref::NONE, len)?;
         Ok(Run { looked_at: count, removed: count })
+    }
+
+    /// Takes the word of an entry out, before the tree loses it.
+    fn take_out(&self, key: &[u8], entry: Ref) {
+        if let Some(bucket) = self.front.bucket(key) {
+            bucket.take_out(entry);
+        }
     }
 
     /// Where the node is named that a path has at this depth.

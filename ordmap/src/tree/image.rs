@@ -77,6 +77,16 @@ impl Image {
         self.slots[index]
     }
 
+    /// Are there items that their heads do not tell apart?
+    pub(crate) fn has_equal_heads(&self) -> bool {
+        self.heads[self.first_keyed()..self.count].windows(2).any(|pair| pair[0] == pair[1])
+    }
+
+    /// In how many bytes the head of an item is like that of the one before, which has one, too.
+    pub(crate) fn common_head_bytes(&self, index: usize) -> u32 {
+        (self.heads[index] ^ self.heads[index - 1]).leading_zeros() / 8
+    }
+
     pub(crate) fn set_slot(&mut self, index: usize, slot: Ref) {
         self.slots[index] = slot;
     }

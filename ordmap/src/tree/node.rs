@@ -26,7 +26,8 @@ use std::hint::select_unpredictable;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use crate::object::{
-    Kind, Lengths, Ref, Seen, Stop, Text, View, compare_words, follow, head_of, prefetch,
+    Kind, Lengths, Ref, Seen, Stop, Text, View, compare_words, equals_words, follow, head_of,
+    prefetch,
 };
 
 pub(crate) const NODE_WORDS: usize = 64;
@@ -149,7 +150,13 @@ impl<'a> Node<'a> {
             key.get(self.skip..).ok_or(Stop::Damaged("a key is too short for its node"))?;
         let prefix = &self.words[PREFIX..HEADS];
         let beginning = &suffix[..self.prefix_bytes.min(suffix.len())];
-        match compare_words(prefix, self.prefix_bytes, beginning, 0) {
+        let is_usual = beginning.len() == self.prefix_bytes && equals_words(prefix, beginning);
+        let order = if is_usual {
+            Ordering::Equal
+        } else {
+            compare_words(prefix, self.prefix_bytes, beginning, 0)
+        };
+        match order {
             Ordering::Greater => return Ok((0, 0)),
             Ordering::Less => return Ok((self.count - first, 0)),
             Ordering::Equal => {}
@@ -193,6 +200,7 @@ impl<'a> Node<'a> {
         while low < high {
             let middle = (low + high) / 2;
             let seen = view.begin(self.slot(middle)?)?;
+            seen.prefetch();
             let compared = Lengths::of(&seen, Text::Entry)
                 .map(|lengths| (lengths, lengths.compare(&seen, key, self.known_bytes())));
             let (lengths, order) = seen.settle(compared)?;

@@ -6,11 +6,13 @@
 
 use forebay_sync::atomic::AtomicU64;
 
-use super::node::{LEVELS_MAX, Node, Spot};
+use super::node::{LEVELS_MAX, NODE_WORDS, Node, Spot};
 use crate::object::{Lengths, Ref, Seen, Stop, View, follow};
 
-/// Entries that are on their way while a cursor walks.
+/// Entries that are on their way while a cursor walks, and lines of each: those of a usual key and
+/// a short value.
 const PREFETCHED: usize = 8;
+const ENTRY_LINES: usize = 3;
 
 /// A key is there.
 #[derive(Clone, Copy, Debug)]
@@ -177,8 +179,34 @@ impl<'a> Tree<'a> {
                 Way::Up => Some(index + distance),
                 Way::Down => index.checked_sub(distance),
             };
-            let Some(Ok(entry)) = next.map(|next| leaf.slot(next)) else { return };
-            self.view.prefetch(entry);
+            let Some(Ok(entry)) = next.map(|next| leaf.slot(next)) else {
+                let left = if way == Way::Up { leaf.count - 1 - index } else { index };
+                return self.prefetch_beyond(path, way, left);
+            };
+            self.view.prefetch(entry, ENTRY_LINES);
+        }
+    }
+
+    /// When few entries are left in a leaf, asks for the next one under the same node; when fewer
+    /// are, for what that names. It need not be right.
+    fn prefetch_beyond(self, path: &Path, way: Way, left: usize) {
+        let is_next = left == PREFETCHED / 2;
+        let Some(above) = path.depth.checked_sub(2) else { return };
+        if !is_next && left != PREFETCHED - 1 {
+            return;
+        }
+        let (parent, index) = path.step(above);
+        let Ok(parent) = Node::begin(self.view, parent, Some(1)) else { return };
+        let next = next_index(index, parent.count, way);
+        let Some(Ok(leaf)) = next.map(|next| parent.slot(next)) else { return };
+        if !is_next {
+            return self.view.prefetch(leaf, NODE_WORDS / 8);
+        }
+        let Ok(leaf) = Node::begin(self.view, leaf, Some(0)) else { return };
+        for step in 0..PREFETCHED / 2 {
+            let next = if way == Way::Up { step } else { leaf.count.wrapping_sub(1 + step) };
+            let Ok(entry) = leaf.slot(next) else { return };
+            self.view.prefetch(entry, ENTRY_LINES);
         }
     }
 

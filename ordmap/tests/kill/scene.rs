@@ -16,6 +16,9 @@ pub(crate) const KEYS: usize = 300;
 /// Large values of each worker, which do not all fit.
 pub(crate) const FILLS: usize = 12;
 
+/// Of the hash in front of the map: some of its buckets are full.
+const FRONT_BYTES: u64 = 16 << 10;
+
 const LEDGER_KIND: u32 = 100;
 
 /// Words before the ledger's: whether to stop, then the progress of each worker.
@@ -95,7 +98,8 @@ impl Scene {
     }
 
     pub(crate) fn map<'m>(&self, member: &'m Member) -> Map<'m> {
-        member.map("ledger", &MapOptions::default()).unwrap()
+        let options = MapOptions { front_bytes: FRONT_BYTES, ..MapOptions::default() };
+        member.map("ledger", &options).unwrap()
     }
 
     pub(crate) fn stop(&self, is_stopped: bool) {
@@ -195,6 +199,7 @@ fn config() -> OrdConfig {
         maps_max: 4,
         participants_max: 12,
         leases_max: 6,
+        front_bytes: FRONT_BYTES,
         ..OrdConfig::with_bytes(16 << 20)
     }
 }

@@ -12,7 +12,7 @@ use crate::data::{Data, KEY_BYTES};
 use crate::report::{Figure, Sample};
 
 pub(crate) use lmdb::Lmdb;
-pub(crate) use ours::Ours;
+pub(crate) use ours::{Form, Ours};
 
 /// What is asked of an engine, for each number of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub(crate) trait Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Shared {
     Ours,
+    OursByHash,
     Lmdb,
 }
 
@@ -72,8 +73,9 @@ type Make = fn(&Data, &Path) -> Box<dyn Engine>;
 /// Makes all engines and fills them in random order; says what that took.
 pub(crate) fn filled(data: &Data, dir: &Path, samples: &mut Vec<Sample>) -> Vec<Box<dyn Engine>> {
     let order = data.pick(data.keys.len(), 0);
-    let make: [Make; 4] = [
-        |data, dir| Box::new(Ours::create(&dir.join("ours"), data)),
+    let make: [Make; 5] = [
+        |data, dir| Box::new(Ours::create(Form::Tree, dir, data)),
+        |data, dir| Box::new(Ours::create(Form::Hash, dir, data)),
         |_, dir| Box::new(Lmdb::open(dir)),
         |_, _| Box::new(btree::Locked::new()),
         |_, _| Box::new(skiplist::Skiplist::new()),

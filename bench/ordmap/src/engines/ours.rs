@@ -1,6 +1,6 @@
 //! The ordered map of this project.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_ordmap::{Cursor, Entry, Map, MapOptions, Member, OrdConfig, OrdRegion};
 
@@ -8,28 +8,54 @@ use super::{Engine, RANGE, Shared, Work};
 use crate::data::{Data, digest};
 
 pub(crate) struct Ours {
+    form: Form,
     map: Map<'static>,
     value: Vec<u8>,
 }
 
+/// With what the map is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The tree alone.
+    Tree,
+    /// A hash in front of it.
+    Hash,
+}
+
+/// What the documentation says to be enough.
+const FRONT_BYTES_EACH: u64 = 16;
+
+impl Form {
+    /// Where the region is.
+    fn path(self, folder: &Path) -> PathBuf {
+        folder.join(if self == Form::Tree { "ours" } else { "hash" })
+    }
+}
+
 impl Ours {
     /// A region of its own, with room for what is replaced meanwhile.
-    pub(crate) fn create(path: &Path, data: &Data) -> Ours {
+    pub(crate) fn create(form: Form, folder: &Path, data: &Data) -> Ours {
         let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
         let bytes = (64 << 20) + 2 * record_bytes * data.keys.len() as u64;
-        let region = OrdRegion::open_or_create(path, &OrdConfig::with_bytes(bytes));
-        Ours::of(region.expect("there is room in the folder"))
+        let hash_bytes = FRONT_BYTES_EACH * data.keys.len() as u64;
+        let front_bytes = if form == Form::Hash { hash_bytes } else { 0 };
+        let config = OrdConfig { front_bytes, ..OrdConfig::with_bytes(bytes + front_bytes) };
+        let region = OrdRegion::open_or_create(&form.path(folder), &config);
+        Ours::of(form, region.expect("there is room in the folder"))
     }
 
-    pub(crate) fn attach(path: &Path) -> Ours {
-        Ours::of(OrdRegion::attach(path).expect("the other process has made it"))
+    pub(crate) fn attach(form: Form, folder: &Path) -> Ours {
+        let region = OrdRegion::attach(&form.path(folder));
+        Ours::of(form, region.expect("the other process has made it"))
     }
 
-    fn of(region: OrdRegion) -> Ours {
+    fn of(form: Form, region: OrdRegion) -> Ours {
+        let front_bytes = region.config().front_bytes;
         // Region and member stay until the process ends: what they lend has their lifetime.
         let member: &'static Member = Box::leak(Box::new(region.join().expect("a place is free")));
-        let map = member.map("bench", &MapOptions::default()).expect("there is room for a map");
-        Ours { map, value: Vec::new() }
+        let options = MapOptions { front_bytes, ..MapOptions::default() };
+        let map = member.map("bench", &options).expect("there is room for a map");
+        Ours { form, map, value: Vec::new() }
     }
 
     /// A cursor in the middle of the map.
@@ -100,7 +126,10 @@ impl Ours {
 
 impl Engine for Ours {
     fn name(&self) -> &'static str {
-        "ordmap"
+        match self.form {
+            Form::Tree => "ordmap",
+            Form::Hash => "ordmap, hash in front",
+        }
     }
 
     fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
@@ -120,14 +149,19 @@ impl Engine for Ours {
     }
 
     fn used_bytes(&self) -> u64 {
-        self.map.stats().used_bytes
+        let stats = self.map.stats();
+        stats.used_bytes + stats.front_bytes
     }
 
     fn taken_bytes(&self) -> u64 {
-        self.map.stats().owned_bytes
+        let stats = self.map.stats();
+        stats.owned_bytes + stats.front_bytes
     }
 
     fn shared(&self) -> Option<Shared> {
-        Some(Shared::Ours)
+        Some(match self.form {
+            Form::Tree => Shared::Ours,
+            Form::Hash => Shared::OursByHash,
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Looks through a whole shard, under its lock: is every node right, is every object that is taken
 //! named once, and nothing lost?
 
+mod front;
 mod memory;
 mod nodes;
 
@@ -8,6 +9,7 @@ use std::collections::HashSet;
 
 use super::intent::is_idle;
 use super::words::ShardWords;
+use super::writer::Writer;
 use crate::object::{Allocator, Ref};
 
 /// So many findings are enough.
@@ -32,14 +34,15 @@ struct Audit<'a> {
 }
 
 /// Looks through the shard; the caller has its lock, and has repaired it if need be.
-pub(crate) fn audit(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Audited {
-    let audited = Audited::default();
+pub(crate) fn audit(writer: &Writer<'_>) -> Audited {
+    let (allocator, shard, audited) = (writer.allocator, writer.shard, Audited::default());
     let mut audit = Audit { allocator, shard, named: HashSet::new(), audited };
     if !is_idle(shard) {
         audit.find("a change is in the middle", 0);
     }
     audit.nodes();
     audit.memory();
+    audit.front(writer);
     audit.audited
 }
 

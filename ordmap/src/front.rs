@@ -1,0 +1,138 @@
+//! A hash in front of a tree: for a look-up of one key it names the entry without a way down.
+//!
+//! It is a hint and no more. What is not in it is in the tree; a bucket that is full loses what was
+//! in it, and keys that were chosen to meet in one bucket make each other slow as the tree is.
+//!
+//! Invariant: *a word in a bucket names the entry that the tree has for its key now*. So a change
+//! takes the word of what leaves [out](Bucket::take_out) before it publishes, and
+//! [puts](Bucket::put) that of what came in afterwards. Who loads a word finds what was there at
+//! that moment, if the generation is still the same when it has read. Who dies between leaves a
+//! hint out.
+//!
+//! A bucket is a line of eight words:
+//!
+//! | word | written by | read by | holds |
+//! |---|---|---|---|
+//! | 0 | owners of the locks of the map's shards | all | bits 8 w to 8 w + 7: the tag of word w |
+//! | 1–7 | the same | all | references, or 0 |
+//!
+//! Owners of several shards may write one bucket at the same time with plain stores: each stores
+//! only 0 and words of its own. So a hint may be lost, but a word that its owner has taken out
+//! never comes back. A tag says which words are worth a look; a wrong one costs a look, or a hint.
+
+use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
+use twox_hash::XxHash3_64;
+
+use crate::object::Ref;
+
+/// Words of a bucket: a line of the processor's.
+pub(crate) const BUCKET_WORDS: usize = 8;
+/// Bytes of a bucket.
+pub(crate) const BUCKET_BYTES: u64 = BUCKET_WORDS as u64 * 8;
+
+/// Every byte of a word is one.
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x80 * ONES;
+
+/// The buckets of one map; there may be none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Front<'a> {
+    buckets: &'a [[AtomicU64; BUCKET_WORDS]],
+}
+
+/// Where the word of a key may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket<'a> {
+    words: &'a [AtomicU64; BUCKET_WORDS],
+    hash: u64,
+}
+
+impl<'a> Front<'a> {
+    pub(crate) fn new(words: &'a [AtomicU64]) -> Front<'a> {
+        Front { buckets: words.as_chunks().0 }
+    }
+
+    /// Some of these buckets; `None`: there are not as many.
+    pub(crate) fn part(self, first: u64, count: u64) -> Option<Front<'a>> {
+        let end = first.checked_add(count)?;
+        let buckets = self.buckets.get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)?;
+        Some(Front { buckets })
+    }
+
+    pub(crate) fn bucket_count(self) -> u64 {
+        self.buckets.len() as u64
+    }
+
+    /// The bucket of a key, if there are any.
+    #[inline]
+    pub(crate) fn bucket(self, key: &[u8]) -> Option<Bucket<'a>> {
+        if self.buckets.is_empty() { None } else { self.bucket_of(XxHash3_64::oneshot(key)) }
+    }
+
+    /// The bucket of a hash, which has the same share of all hashes as any other.
+    #[inline]
+    fn bucket_of(self, hash: u64) -> Option<Bucket<'a>> {
+        let index = (u128::from(hash) * self.buckets.len() as u128) >> 64;
+        Some(Bucket { words: self.buckets.get(index as usize)?, hash })
+    }
+
+    /// The words of all buckets.
+    pub(crate) fn words(self) -> impl Iterator<Item = &'a AtomicU64> {
+        self.buckets.iter().flat_map(|bucket| &bucket[1..])
+    }
+}
+
+impl<'a> Bucket<'a> {
+    /// What may be the entry of the key: mostly one or none. Each is loaded when it is come to.
+    #[inline]
+    pub(crate) fn named(self) -> impl Iterator<Item = Ref> {
+        let differing = self.words[0].load(Relaxed) ^ (ONES * u64::from(self.tag()));
+        // The high bit of each byte that is zero, but for the one of the tags' own word.
+        let mut equal = !(((differing & !HIGHS) + !HIGHS) | differing) & HIGHS & !0xff;
+        std::iter::from_fn(move || {
+            let word = self.words.get(equal.trailing_zeros() as usize / 8)?;
+            equal &= equal - 1;
+            // ORDER: pairs with `ordmap.front`: what the word names is written, and published
+            // where who goes through the tree afterwards finds it.
+            Some(Ref::of_word(word.load(acquire("ordmap.ask"))))
+        })
+        .filter(|entry| !entry.is_none())
+    }
+
+    /// Is this word in it?
+    pub(crate) fn has(self, word: &AtomicU64) -> bool {
+        self.words[1..].iter().any(|other| std::ptr::eq(other, word))
+    }
+
+    /// Takes the word of an entry out that is about to leave.
+    ///
+    /// The release of the publication follows: who finds by the tree that the entry has left does
+    /// not find it here afterwards.
+    pub(crate) fn take_out(self, entry: Ref) {
+        let is_it = |word: &&AtomicU64| word.load(Relaxed) == entry.word();
+        self.words[1..].iter().filter(is_it).for_each(|word| word.store(0, Relaxed));
+        crate::step!("front.taken_out");
+    }
+
+    /// Puts the word of an entry in that is published; in a full bucket another one goes.
+    pub(crate) fn put(self, entry: Ref) {
+        let free = self.words[1..].iter().position(|word| word.load(Relaxed) == 0);
+        let place = 1 + free.unwrap_or((self.hash >> 8) as usize % (BUCKET_WORDS - 1));
+        let shift = 8 * place as u32;
+        let others = self.words[0].load(Relaxed) & !(0xff << shift);
+        self.words[0].store(others | u64::from(self.tag()) << shift, Relaxed);
+        crate::step!("front.tagged");
+        // ORDER: pairs with `ordmap.ask`.
+        self.words[place].store(entry.word(), release("ordmap.front"));
+        crate::step!("front.put");
+    }
+
+    fn tag(self) -> u8 {
+        self.hash as u8
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,135 @@
+//! A change of a key, beside somebody who asks the hash and goes through the tree.
+
+use std::sync::Arc;
+
+use forebay_sync::atomic::AtomicU64;
+use forebay_sync::boxed_words;
+use forebay_sync::model::{breaks, fails, holds};
+use loom::thread;
+
+use super::{BUCKET_WORDS, Bucket, Front};
+use crate::object::loom_tests::{Memory, OWNER};
+use crate::object::{Ref, follow, publish};
+
+/// Of the one key that there is.
+const HASH: u64 = 7;
+
+/// Who reads: what it found, and by which way, in its order.
+type Reading = fn(&Scene) -> [Ref; 2];
+
+struct Scene {
+    memory: Memory,
+    words: Box<[AtomicU64]>,
+    first: Ref,
+}
+
+impl Scene {
+    /// A key with an entry, which both name.
+    fn new() -> Arc<Scene> {
+        let (memory, words) = (Memory::new(), boxed_words(BUCKET_WORDS));
+        let first = memory.make();
+        publish(&memory.slot, first);
+        let scene = Scene { memory, words, first };
+        scene.bucket().put(first);
+        Arc::new(scene)
+    }
+
+    fn bucket(&self) -> Bucket<'_> {
+        Front::new(&self.words).bucket_of(HASH).unwrap()
+    }
+
+    /// What the hash names, which is read as far as it is still there.
+    fn asked(&self) -> Ref {
+        let named = self.bucket().named().next().unwrap_or(Ref::NONE);
+        if !named.is_none() {
+            self.memory.read(named);
+        }
+        named
+    }
+
+    fn followed(&self) -> Ref {
+        follow(&self.memory.slot)
+    }
+
+    /// As a change does it.
+    fn replace(&self) {
+        let new = self.memory.make();
+        self.bucket().take_out(self.first);
+        publish(&self.memory.slot, new);
+        self.bucket().put(new);
+    }
+
+    fn replace_and_free(&self) {
+        self.replace();
+        self.memory.allocator(OWNER).release(self.first).unwrap();
+    }
+
+    /// The word is taken out too late.
+    fn replace_late(&self) {
+        let new = self.memory.make();
+        publish(&self.memory.slot, new);
+        self.bucket().take_out(self.first);
+    }
+
+    /// The new word is there before the entry is.
+    fn replace_early(&self) {
+        let new = self.memory.make();
+        self.bucket().take_out(self.first);
+        self.bucket().put(new);
+        publish(&self.memory.slot, new);
+    }
+}
+
+/// Who reads twice never finds what was there before what it has found.
+fn read_beside(change: fn(&Scene), reading: Reading) {
+    let scene = Scene::new();
+    let other = Arc::clone(&scene);
+    let writer = thread::spawn(move || change(&other));
+    let [before, after] = reading(&scene);
+    let is_new = |found: Ref| !found.is_none() && found != scene.first;
+    assert!(!is_new(before) || after != scene.first, "the old entry after the new one");
+    writer.join().unwrap();
+    let [followed, asked] = [scene.followed(), scene.asked()];
+    assert!(asked.is_none() || asked == followed, "a word names what the tree has not");
+}
+
+fn tree_then_hash(scene: &Scene) -> [Ref; 2] {
+    [scene.followed(), scene.asked()]
+}
+
+fn hash_then_tree(scene: &Scene) -> [Ref; 2] {
+    [scene.asked(), scene.followed()]
+}
+
+fn hash_twice(scene: &Scene) -> [Ref; 2] {
+    [scene.asked(), scene.asked()]
+}
+
+#[test]
+fn what_the_tree_has_lost_the_hash_does_not_name() {
+    let model = "ordmap: a reader goes through the tree, then asks the hash";
+    let run = || read_beside(Scene::replace, tree_then_hash);
+    holds(model, run);
+    breaks("ordmap.publish", model, run);
+    breaks("ordmap.follow", model, run);
+    let model = "ordmap: a word is taken out of the hash after its entry has left";
+    fails(model, || read_beside(Scene::replace_late, tree_then_hash));
+}
+
+#[test]
+fn what_the_hash_names_the_tree_has() {
+    let model = "ordmap: a reader asks the hash, then goes through the tree";
+    let run = || read_beside(Scene::replace, hash_then_tree);
+    holds(model, run);
+    breaks("ordmap.front", model, run);
+    breaks("ordmap.ask", model, run);
+    let model = "ordmap: a word is put into the hash before its entry is published";
+    fails(model, || read_beside(Scene::replace_early, hash_then_tree));
+}
+
+#[test]
+fn what_the_hash_names_is_whole() {
+    holds("ordmap: an entry leaves and is freed beside who asks the hash", || {
+        read_beside(Scene::replace_and_free, hash_twice);
+    });
+}

@@ -1,0 +1,44 @@
+//! The hash in front of the tree: every word names the entry that the tree has for its key.
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use super::Audit;
+use crate::object::{CHUNK_UNITS, ChunkWord, Ref, Text};
+use crate::shard::words::FRONT_BUCKETS;
+use crate::shard::writer::Writer;
+use crate::tree::copy_key_of;
+
+impl Audit<'_> {
+    pub(super) fn front(&mut self, writer: &Writer<'_>) {
+        let said = self.shard.load(FRONT_BUCKETS);
+        if said != writer.front.bucket_count() {
+            self.find("the hash in front is not there", said);
+        }
+        for word in writer.front.words() {
+            let entry = Ref::of_word(word.load(Relaxed));
+            let is_wrong = !entry.is_none()
+                && !self.is_others(entry)
+                && !is_found(writer, word, entry)
+                // Another shard's owner has not taken it out meanwhile, and given its chunk back.
+                && word.load(Relaxed) == entry.word();
+            if is_wrong {
+                self.find("the hash in front names what the tree has not", entry.word());
+            }
+        }
+    }
+
+    /// Does it lie in a chunk of another shard, whose owner may take the word out any moment?
+    fn is_others(&self, entry: Ref) -> bool {
+        let chunk = entry.unit().and_then(|unit| self.allocator.view.chunk(unit / CHUNK_UNITS));
+        let is_ours = |chunk: ChunkWord| chunk.owner() == self.allocator.owner;
+        chunk.is_some_and(|chunk| !chunk.is_free() && !is_ours(chunk))
+    }
+}
+
+/// Is the word where its key says, and does the tree have it?
+fn is_found(writer: &Writer<'_>, word: &AtomicU64, entry: Ref) -> bool {
+    let mut key = Vec::new();
+    copy_key_of(writer.tree.view, entry, Text::Entry, &mut key).is_ok()
+        && writer.front.bucket(&key).is_some_and(|bucket| bucket.has(word))
+        && writer.look(&key).is_ok_and(|position| position.entry == Some(entry))
+}
