@@ -17,6 +17,9 @@ use crate::steps;
 
 const PROCESSES: usize = 3;
 
+/// Of the hash in front of the tree.
+const FRONT_BYTES: u64 = 1 << 14;
+
 /// Steps of a turn are fewer.
 const TURN_STEPS: usize = 200;
 
@@ -101,7 +104,8 @@ fn turn(players: &mut [Player], at: usize, steps: u32) {
 
 fn open(dir: &Path) -> OrdRegion {
     let dir = dir.join("region");
-    OrdRegion::open_or_create(&dir.join("maps"), &OrdConfig::with_bytes(64 << 20)).unwrap()
+    let config = OrdConfig { front_bytes: FRONT_BYTES, ..OrdConfig::with_bytes(64 << 20) };
+    OrdRegion::open_or_create(&dir.join("maps"), &config).unwrap()
 }
 
 /// What another process does, until nobody tells it any more; nothing without its environment.
@@ -113,7 +117,8 @@ fn player() {
     let dir = PathBuf::from(dir);
     let region = open(&dir);
     let member = region.join().unwrap();
-    let map = member.map("oracle", &MapOptions::default()).unwrap();
+    let options = MapOptions { front_bytes: FRONT_BYTES, ..MapOptions::default() };
+    let map = member.map("oracle", &options).unwrap();
     let keys = Keys::ALL[keys.parse::<usize>().unwrap()];
     let mut play = Play::new(&map, keys, Rng::of("player"));
     let stream = UnixStream::connect(dir.join("turns")).unwrap();
