@@ -43,13 +43,13 @@ class Growing(ctypes.Structure):
 
 class Config(Growing):
     _fields_ = [("struct_bytes", c_size_t), ("bytes", c_uint64), ("maps_max", c_uint32),
-                ("members_max", c_uint32), ("leases_max", c_uint32), ("reserved", c_uint32)]
+                ("members_max", c_uint32), ("leases_max", c_uint32), ("splits_max", c_uint32)]
 
 
 class Stats(Growing):
     _fields_ = [(name, c_uint64) for name in (
         "struct_bytes", "len", "used_bytes", "owned_bytes", "budget_bytes", "waiting_count",
-        "evicted_count", "change_count", "repair_count")]
+        "evicted_count", "change_count", "repair_count", "shard_count")]
 
 
 class CheckReport(Growing):

@@ -285,9 +285,10 @@ typedef struct {
    */
   uint32_t leases_max;
   /**
-   * 0.
+   * How often maps can be split, all together; 0: never. A map that may have eight parts needs
+   * seven of them (`forebay_options`).
    */
-  uint32_t reserved;
+  uint32_t splits_max;
 } forebay_config;
 
 /**
@@ -304,6 +305,12 @@ typedef struct {
    * region has, and nothing is evicted.
    */
   uint64_t budget_bytes;
+  /**
+   * Into how many parts the map may be split, up to 16, when its writers wait for each other:
+   * then several change it at a time. Not with a budget, and not into more than the region has
+   * left of its `splits_max`. 0: it is not split.
+   */
+  uint64_t shards_max;
 } forebay_options;
 
 /**
@@ -425,6 +432,10 @@ typedef struct {
    * How often a change of a dead process was finished or undone.
    */
   uint64_t repair_count;
+  /**
+   * Parts that the map is split into.
+   */
+  uint64_t shard_count;
 } forebay_stats;
 
 #ifdef __cplusplus

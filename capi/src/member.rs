@@ -29,9 +29,13 @@ pub struct Options {
     /// Bytes that the map may take; then entries that were not used are evicted. 0: as many as the
     /// region has, and nothing is evicted.
     pub budget_bytes: u64,
+    /// Into how many parts the map may be split, up to 16, when its writers wait for each other:
+    /// then several change it at a time. Not with a budget, and not into more than the region has
+    /// left of its `splits_max`. 0: it is not split.
+    pub shards_max: u64,
 }
 
-// SAFETY: two numbers of 8 bytes; any numbers are valid.
+// SAFETY: three numbers of 8 bytes; any numbers are valid.
 unsafe impl Growing for Options {}
 
 /// What a check found.
@@ -124,7 +128,8 @@ pub unsafe extern "C" fn forebay_member_map(
             unsafe { sized::read(options, "options")? }
         };
         let budget_bytes = Some(options.budget_bytes).filter(|bytes| *bytes > 0);
-        let options = MapOptions { budget_bytes };
+        let shards_max = u32::try_from(options.shards_max).unwrap_or(u32::MAX);
+        let options = MapOptions { budget_bytes, shards_max };
         let place = given(map, "map")?;
         let lent =
             Lent::new(&given(member, "member")?.0, |member| Ok(member.map(name, &options)?))?;

@@ -33,8 +33,9 @@ pub struct Config {
     /// How many entries a member can hold at one time; usually 16. A cursor needs two while it
     /// moves, and one else.
     pub leases_max: u32,
-    /// 0.
-    pub reserved: u32,
+    /// How often maps can be split, all together; 0: never. A map that may have eight parts needs
+    /// seven of them (`forebay_options`).
+    pub splits_max: u32,
 }
 
 // SAFETY: two numbers of 8 bytes and four of 4, without padding; any numbers are valid.
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn forebay_region_open(
         let path = unsafe { path_of(path)? };
         // SAFETY: the contract is the same.
         let config = unsafe { sized::read(config, "config")? };
-        opened(OrdRegion::open_or_create(path, &config.sizes()?), region)
+        opened(OrdRegion::open_or_create(path, &config.sizes()), region)
     })
 }
 
@@ -165,17 +166,15 @@ unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
 }
 
 impl Config {
-    fn sizes(&self) -> Result<OrdConfig, Failure> {
-        if self.reserved != 0 {
-            return Err(Failure::new(Code::Version, "config: reserved is not 0"));
-        }
+    fn sizes(&self) -> OrdConfig {
         let usual = OrdConfig::with_bytes(self.bytes);
         let or = |given: u32, usual: u32| if given == 0 { usual } else { given };
-        Ok(OrdConfig {
+        OrdConfig {
             bytes: self.bytes,
             maps_max: or(self.maps_max, usual.maps_max),
             participants_max: or(self.members_max, usual.participants_max),
             leases_max: or(self.leases_max, usual.leases_max),
-        })
+            splits_max: self.splits_max,
+        }
     }
 }

@@ -28,9 +28,11 @@ pub struct Stats {
     pub change_count: u64,
     /// How often a change of a dead process was finished or undone.
     pub repair_count: u64,
+    /// Parts that the map is split into.
+    pub shard_count: u64,
 }
 
-// SAFETY: nine numbers of 8 bytes; any numbers are valid.
+// SAFETY: ten numbers of 8 bytes; any numbers are valid.
 unsafe impl Growing for Stats {}
 
 /// What the map holds and takes.
@@ -52,6 +54,7 @@ pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats)
             evicted_count: found.evicted_count,
             change_count: found.change_count,
             repair_count: found.repair_count,
+            shard_count: found.shard_count,
         };
         // SAFETY: the contract is the same.
         unsafe { sized::write(stats, &answer, "stats")? };

@@ -3,6 +3,7 @@
 use crate::names::ROW_WORDS;
 use crate::object::{CHUNK_UNITS, CHUNK_WORDS, LIST_WORDS, MARK_WORDS, POOL_WORDS};
 use crate::region::{ConfigError, OrdConfig};
+use crate::route::ROUTE_ROW_WORDS;
 use crate::shard;
 use forebay_sync::LINE_WORDS;
 
@@ -15,6 +16,8 @@ pub(crate) mod kind {
     pub(crate) const CHUNKS: u32 = 20;
     pub(crate) const MARKS: u32 = 21;
     pub(crate) const DATA: u32 = 22;
+    /// Only if maps may be split.
+    pub(crate) const ROUTES: u32 = 24;
 }
 
 /// Words of the area `HEAD`.
@@ -23,22 +26,21 @@ pub(crate) mod head {
     pub(crate) const MAPS_MAX: usize = 1;
     pub(crate) const PARTICIPANTS_MAX: usize = 2;
     pub(crate) const LEASES_MAX: usize = 3;
+    pub(crate) const SPLITS_MAX: usize = 5;
     pub(crate) const POOL: usize = 16;
     pub(crate) const DIRECTORY_LOCK: usize = 32;
     pub(crate) const COUNT: usize = 48;
 }
 
 /// Version of all areas.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;
+pub(crate) const SPLITS_MAX: u32 = 4096;
 
 /// Header, directory and participants of the region, and the ends of areas.
 const REGION_FIXED_BYTES: u64 = 64 * 1024;
-
-/// How many areas there are.
-pub(crate) const AREA_COUNT: usize = 7;
 
 /// Sizes of everything in a region; they follow from its configuration alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub(crate) struct Plan {
     pub(crate) shard_words: usize,
     pub(crate) chunk_count: usize,
     /// Kind and bytes of each area.
-    pub(crate) areas: [(u32, u64); AREA_COUNT],
+    pub(crate) areas: Vec<(u32, u64)>,
 }
 
 impl Plan {
@@ -64,10 +66,13 @@ impl Plan {
         config.check()?;
         let leases = config.participants_max as usize * config.leases_max as usize;
         let shard_words = shard::words_needed(leases);
-        let maps = config.maps_max as usize;
+        let (maps, splits) = (config.maps_max as usize, config.splits_max as usize);
+        let shards = maps + splits;
+        let route_words = splits * 2 * ROUTE_ROW_WORDS;
         let row_words = (config.leases_max as usize).next_multiple_of(LINE_WORDS);
         let lease_words = config.participants_max as usize * row_words;
-        let fixed_words = head::COUNT + maps * (ROW_WORDS + shard_words) + lease_words;
+        let shards_words = maps * ROW_WORDS + shards * shard_words + route_words;
+        let fixed_words = head::COUNT + shards_words + lease_words;
         let fixed_bytes = others_bytes + fixed_words as u64 * 8;
         let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
         let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
@@ -83,15 +88,18 @@ impl Plan {
         }
         let chunk_count = chunk_count as usize;
         let bytes = |words: usize| words as u64 * 8;
-        let areas = [
+        let mut areas = vec![
             (kind::HEAD, bytes(head::COUNT)),
             (kind::MAPS, bytes(maps * ROW_WORDS)),
-            (kind::SHARDS, bytes(maps * shard_words)),
+            (kind::SHARDS, bytes(shards * shard_words)),
             (kind::LEASES, bytes(lease_words)),
             (kind::CHUNKS, bytes(chunk_count)),
             (kind::MARKS, bytes(chunk_count * MARK_WORDS)),
             (kind::DATA, bytes(chunk_count * CHUNK_WORDS)),
         ];
+        if route_words > 0 {
+            areas.push((kind::ROUTES, bytes(route_words)));
+        }
         Ok(Plan { shard_words, chunk_count, areas })
     }
 }

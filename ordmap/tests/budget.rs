@@ -17,7 +17,9 @@ fn region(bytes: u64) -> OrdRegion {
 }
 
 fn map_with_budget<'m>(member: &'m Member, name: &str) -> Map<'m> {
-    let map = member.map(name, &MapOptions { budget_bytes: Some(BUDGET) }).unwrap();
+    let map = member
+        .map(name, &MapOptions { budget_bytes: Some(BUDGET), ..MapOptions::default() })
+        .unwrap();
     assert_eq!(map.stats().budget_bytes, BUDGET);
     map
 }
@@ -141,7 +143,8 @@ fn what_leases_make_impossible_does_not_empty_the_map() {
     let region = OrdRegion::anonymous(&config).unwrap();
     let member = region.join().unwrap();
     let budget_bytes = Some(64 << 20);
-    let map = member.map("scattered", &MapOptions { budget_bytes }).unwrap();
+    let map =
+        member.map("scattered", &MapOptions { budget_bytes, ..MapOptions::default() }).unwrap();
     let mut count = 0;
     while map.stats().evicted_count == 0 {
         map.insert(&key(count), &[1; 64]).unwrap();

@@ -64,7 +64,13 @@ pub(crate) enum Which {
 /// How the maps are to be for so many records and participants.
 pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
     let bytes = records * ENTRY_BYTES_EXPECTED;
-    let config = OrdConfig { bytes, maps_max: 2, participants_max: rows, leases_max: LEASES_MAX };
+    let config = OrdConfig {
+        bytes,
+        maps_max: 2,
+        participants_max: rows,
+        leases_max: LEASES_MAX,
+        splits_max: 0,
+    };
     // What belongs to the maps whatever is in them comes on top.
     match OrdRegion::areas_within(&OrdConfig { bytes: 0, ..config }, FIRST_KIND) {
         Err(ConfigError::TooSmall { minimum_bytes }) => {
@@ -76,7 +82,7 @@ pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
 
 /// The areas of the region that the maps lie in; `None` if there can be none so large.
 pub(crate) fn areas(config: &OrdConfig) -> Option<Vec<AreaSpec>> {
-    OrdRegion::areas_within(config, FIRST_KIND).ok().map(Vec::from)
+    OrdRegion::areas_within(config, FIRST_KIND).ok()
 }
 
 impl Order {

@@ -111,7 +111,7 @@ impl<'m> Cursor<'m> {
                 if not != NotHeld::Stop(Stop::Changed) {
                     return Err(not.into());
                 }
-                let found = find(&self.reader, shown.key(), way, false, &mut Holder)?;
+                let found = find(&mut self.reader, shown.key(), way, false, &mut Holder)?;
                 Ok(self.stand_at(found))
             }
         }
@@ -123,12 +123,12 @@ impl<'m> Cursor<'m> {
         way: Way,
         may_equal: bool,
     ) -> Result<Option<&Entry<'m>>, MapError> {
-        let found = find(&self.reader, key, way, may_equal, &mut Holder)?;
+        let found = find(&mut self.reader, key, way, may_equal, &mut Holder)?;
         Ok(self.stand_at(found))
     }
 
     pub(super) fn go_to_end(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
-        let found = find_end(&self.reader, way, &mut Holder)?;
+        let found = find_end(&mut self.reader, way, &mut Holder)?;
         Ok(self.stand_at(found))
     }
 

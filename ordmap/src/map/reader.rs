@@ -6,8 +6,10 @@ use forebay_sync::leases::LeaseRow;
 
 use super::entry::{Entry, NotHeld};
 use crate::error::MapError;
+use crate::names::Shards;
 use crate::object::{Seen, Stop};
 use crate::region::Member;
+use crate::route::Routes;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::Tree;
 
@@ -19,20 +21,55 @@ const QUIET_TRIES_MAX: u32 = 1000;
 /// must not hold a reader for as long as others write.
 const TRIES_MAX: u32 = 1 << 16;
 
-/// A map as a thread reads it.
+/// A map as a thread reads it: one of its shards, and how to come to the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) member: &'m Member,
+    /// Which shards the map has, and which of them has which keys.
+    pub(super) shards: Shards,
+    pub(super) routes: Routes<'m>,
 }
 
 impl<'m> Reader<'m> {
+    /// At the first shard of a map.
     pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
         let shared = member.shared();
+        let shards = shared.shards_of(shard);
         let words = shared.shard_words(shard);
         let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
-        Reader { tree, shard: words, member }
+        Reader { tree, shard: words, member, shards, routes: shared.routes(shards) }
+    }
+
+    /// At another shard of the map.
+    pub(super) fn at(&self, slot: usize) -> Reader<'m> {
+        let (shared, number) = (self.member.shared(), self.shards.number(slot));
+        let words = shared.shard_words(number);
+        let tree = Tree { view: shared.view(number), root: words.word(ROOT) };
+        Reader { tree, shard: words, ..*self }
+    }
+
+    /// Reads in the shard that has a key, until that was the same one all the time.
+    #[inline]
+    pub(super) fn read_for<T>(
+        &self,
+        key: &[u8],
+        mut attempt: impl FnMut(&Reader<'m>) -> Result<T, NotHeld>,
+    ) -> Result<T, MapError> {
+        if self.routes.is_single() {
+            return self.read(|| attempt(self));
+        }
+        for _ in 0..TRIES_MAX {
+            let (version, slot) = self.routes.find(key)?;
+            let reader = self.at(slot);
+            let read = reader.read(|| attempt(&reader));
+            // Entries that have moved left their old shard after that was published.
+            if self.routes.is_now(version) {
+                return read;
+            }
+        }
+        Err(MapError::Damaged { what: "bounds move for ever" })
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -105,10 +142,10 @@ impl<'m> Reader<'m> {
 
     /// The entry of a key, held.
     pub(super) fn hold(&self, key: &[u8]) -> Result<Option<Entry<'m>>, MapError> {
-        self.read(|| {
-            let Some(hit) = self.tree.find(key)? else { return Ok(None) };
-            let entry = Entry::hold(self, hit.entry.reference())?;
-            self.mark_held(&entry);
+        self.read_for(key, |reader| {
+            let Some(hit) = reader.tree.find(key)? else { return Ok(None) };
+            let entry = Entry::hold(reader, hit.entry.reference())?;
+            reader.mark_held(&entry);
             Ok(Some(entry))
         })
     }

@@ -264,7 +264,7 @@ impl Drop for Fills<'_> {
 fn nothing_is_lost_by_changes_in_a_panic() {
     let region = region();
     let member = region.join().unwrap();
-    let options = MapOptions { budget_bytes: Some(64 << 20) };
+    let options = MapOptions { budget_bytes: Some(64 << 20), ..MapOptions::default() };
     let map = || member.map("panic", &options).unwrap();
     let fills = Fills(map());
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

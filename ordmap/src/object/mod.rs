@@ -29,4 +29,6 @@ pub use entry::KEY_BYTES_MAX;
 pub(crate) use entry::{EntryLayout, Lengths, Text, VALUE_BYTES_MAX};
 pub(crate) use header::{Header, Kind};
 pub(crate) use reference::{Ref, UNIT_WORDS};
-pub(crate) use view::{Seen, Stop, View, compare_words, follow, head_of, prefetch, publish};
+pub(crate) use view::{
+    Seen, Stop, View, compare_words, copy_words, follow, head_of, prefetch, publish, store_bytes,
+};

@@ -6,7 +6,7 @@ use forebay_sync::atomic::Relaxed;
 
 use super::member::Member;
 use crate::error::MapError;
-use crate::names::name_of;
+use crate::names::is_live;
 use crate::object::ChunkWord;
 use crate::shard;
 
@@ -88,8 +88,13 @@ impl Member {
     /// Is there a map of this shard, whose number plus one it is? Others may be made meanwhile.
     fn is_live(&self, owner: u16) -> bool {
         let shard = usize::from(owner).wrapping_sub(1);
-        let is_there = shard < self.shared().config.maps_max as usize;
-        is_there && name_of(self.shared().map_words(shard)).is_some()
+        let rows =
+            (0..self.shared().config.maps_max as usize).map(|map| self.shared().map_words(map));
+        let mut live = rows.filter(|row| is_live(row));
+        live.any(|row| {
+            let shards = self.shared().shards_in(row);
+            shards.is_some_and(|shards| shards.numbers().any(|number| number == shard))
+        })
     }
 
     fn check_chunks(&self, report: &mut CheckReport) {
@@ -109,6 +114,12 @@ impl Member {
 impl crate::map::Map<'_> {
     /// What an audit finds.
     pub(crate) fn audit(&self) -> Result<shard::Audited, MapError> {
-        self.under_lock(|writer| shard::audit(writer.allocator, writer.shard))
+        let mut all = shard::Audited::default();
+        for slot in 0..self.shards().count {
+            let (_guard, writer) = self.begin(slot)?;
+            let range = self.routes().range_of(slot)?;
+            all.add(shard::audit(writer.allocator, writer.shard, &range));
+        }
+        Ok(all)
     }
 }

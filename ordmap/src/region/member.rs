@@ -11,6 +11,8 @@ use forebay_shm::{
 };
 use forebay_sync::leases::LeaseRow;
 
+#[cfg(doc)]
+use super::config::OrdConfig;
 use super::directory;
 use super::open::{MapsError, Shared};
 use crate::map::Map;
@@ -35,6 +37,9 @@ pub struct Member {
 /// Looking for the dead costs a system call for each participant.
 const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
+/// How long who need not have a lock waits for it.
+const SOON: Duration = Duration::from_millis(2);
+
 /// Why a lock was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotLocked {
@@ -50,6 +55,11 @@ pub struct MapOptions {
     /// not used are evicted. `None`: as much as the region has, and nothing is evicted. Some 20 KiB
     /// are always left for nodes: a map with less holds nothing.
     pub budget_bytes: Option<u64>,
+    /// Into how many shards the map may be split, up to 16, when its writers wait for each other:
+    /// each shard has a range of keys and a lock of its own. 0 and 1: into none, and one at a time
+    /// changes the map. As many as the region has [left](OrdConfig::splits_max); a map with a
+    /// budget is not split.
+    pub shards_max: u32,
 }
 
 /// Which map of a region it is: the same number for all members, as long as the map is there.
@@ -123,10 +133,7 @@ impl Member {
     pub fn map(&self, name: &str, options: &MapOptions) -> Result<Map<'_>, MapsError> {
         let shard = match directory::lookup(&self.shared, name.as_bytes())? {
             Some(shard) => shard,
-            None => {
-                let budget_bytes = options.budget_bytes.unwrap_or(0);
-                directory::create(self, name.as_bytes(), budget_bytes)?
-            }
+            None => directory::create(self, name.as_bytes(), options)?,
         };
         Ok(Map::new(self, shard))
     }
@@ -192,6 +199,28 @@ impl Member {
             Some(wait_max) => lock.lock_within(&self.deputy, wait_max),
         };
         taken.map_err(NotLocked::Lock)
+    }
+
+    /// Takes a lock of the region, if nobody alive has it.
+    pub(crate) fn try_lock<'a>(
+        &'a self,
+        lock: &'a RobustLock<Area, SystemFutex>,
+    ) -> Result<Option<RobustGuard<'a, Area, SystemFutex>>, NotLocked> {
+        if !self.is_ours() {
+            return Err(NotLocked::Forked);
+        }
+        lock.try_lock(&self.deputy).map_err(NotLocked::Lock)
+    }
+
+    /// Takes a lock of the region, if that takes no longer than some changes.
+    pub(crate) fn lock_soon<'a>(
+        &'a self,
+        lock: &'a RobustLock<Area, SystemFutex>,
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, NotLocked> {
+        if !self.is_ours() {
+            return Err(NotLocked::Forked);
+        }
+        lock.lock_within(&self.deputy, SOON).map_err(NotLocked::Lock)
     }
 
     /// Is this the process that joined, and no child of it, whose copy may lock and lease nothing?

@@ -16,8 +16,9 @@ use forebay_sync::{Barrier, Words};
 use super::config::{ConfigError, OrdConfig};
 use super::member::{Member, NotLocked};
 use crate::layout::{Plan, VERSION, head, kind};
-use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
+use crate::names::{MOVE_LOCK, NAME_BYTES_MAX, ROUTE, ROW_WORDS, Shards};
 use crate::object::{Allocator, POOL_WORDS, View};
+use crate::route::{ROUTE_ROW_WORDS, Routes};
 use crate::shard::{EPOCH, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     chunks: Area,
     marks: Area,
     data: Area,
+    /// None, if no map may be split.
+    routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
 }
@@ -101,6 +104,7 @@ impl OrdRegion {
             maps_max: number(head::MAPS_MAX),
             participants_max: number(head::PARTICIPANTS_MAX),
             leases_max: number(head::LEASES_MAX),
+            splits_max: number(head::SPLITS_MAX),
         };
         // What differs would be replaced.
         if !is_of_plan(&reader, &config, &Plan::of(&config).map_err(OpenError::Config)?) {
@@ -123,7 +127,9 @@ impl OrdRegion {
         is_named: bool,
     ) -> Result<OrdRegion, OpenError> {
         let plan = Plan::of(config).map_err(OpenError::Config)?;
-        let areas = plan.areas.map(|(kind, bytes)| AreaSpec { kind, version: VERSION, bytes });
+        let spec =
+            |(kind, bytes): &(u32, u64)| AreaSpec { kind: *kind, version: VERSION, bytes: *bytes };
+        let areas: Vec<_> = plan.areas.iter().map(spec).collect();
         let region = open(&RegionSpec {
             bytes: config.bytes,
             participants_max: config.participants_max,
@@ -188,6 +194,7 @@ impl Shared {
         let (rows, slots) = (config.participants_max as usize, config.leases_max as usize);
         let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
             .map_err(|_| OpenError::Damaged { what: "the area of leases is too small" })?;
+        let has_routes = plan.areas.iter().any(|(kind, _)| *kind == kind::ROUTES);
         let head = area(kind::HEAD)?;
         write_sizes(&head, &config)?;
         Ok(Shared {
@@ -197,6 +204,7 @@ impl Shared {
             chunks: area(kind::CHUNKS)?,
             marks: area(kind::MARKS)?,
             data: area(kind::DATA)?,
+            routes: if has_routes { Some(area(kind::ROUTES)?) } else { None },
             leases,
             head,
             config,
@@ -223,6 +231,36 @@ impl Shared {
     /// The words of a map in the directory.
     pub(crate) fn map_words(&self, index: usize) -> &[AtomicU64] {
         &self.maps.all()[index * ROW_WORDS..][..ROW_WORDS]
+    }
+
+    /// How many shards all maps can have together.
+    pub(crate) fn shard_count(&self) -> usize {
+        (self.config.maps_max + self.config.splits_max) as usize
+    }
+
+    /// The shards of a live map by its row; `None`: that is damaged.
+    pub(crate) fn shards_in(&self, row: &[AtomicU64]) -> Option<Shards> {
+        Shards::of(row, self.config.maps_max as usize, self.shard_count())
+    }
+
+    /// The shards of a map, whose number is that of its first one.
+    pub(crate) fn shards_of(&self, map: usize) -> Shards {
+        let one = Shards { first: map, count: 1, further: self.config.maps_max as usize };
+        self.shards_in(self.map_words(map)).filter(|shards| shards.first == map).unwrap_or(one)
+    }
+
+    /// Which of them has which keys.
+    pub(crate) fn routes(&self, shards: Shards) -> Routes<'_> {
+        let all = self.routes.as_ref().map_or(&[][..], |routes| routes.all());
+        let map_rows = 2 * ROUTE_ROW_WORDS;
+        let begin = (shards.further - self.config.maps_max as usize) * map_rows;
+        let rows = all.get(begin..begin + (shards.count - 1) * map_rows);
+        Routes::new(&self.map_words(shards.first)[ROUTE], rows.unwrap_or_default())
+    }
+
+    /// The lock of who moves entries between the shards of a map.
+    pub(crate) fn move_lock(&self, map: usize) -> RobustLock<Area, SystemFutex> {
+        RobustLock::new(self.maps.clone(), map * ROW_WORDS + MOVE_LOCK)
     }
 
     pub(crate) fn shard_words(&self, shard: usize) -> ShardWords<'_> {
@@ -263,8 +301,11 @@ impl Shared {
         unsafe { self.leases.clear_row(dead.id().row as usize) };
         forebay_shm::crash_point!("sweep.leases_cleared");
         self.directory_lock.abandon(dead);
-        for shard in 0..self.config.maps_max as usize {
+        for shard in 0..self.shard_count() {
             self.shard_lock(shard).abandon(dead);
+        }
+        for map in 0..self.config.maps_max as usize {
+            self.move_lock(map).abandon(dead);
         }
     }
 }
@@ -294,6 +335,7 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OpenError> {
         (head::MAPS_MAX, config.maps_max.into()),
         (head::PARTICIPANTS_MAX, config.participants_max.into()),
         (head::LEASES_MAX, config.leases_max.into()),
+        (head::SPLITS_MAX, config.splits_max.into()),
     ];
     for (index, size) in sizes {
         let found = words.word(index).load(Relaxed);

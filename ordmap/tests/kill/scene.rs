@@ -95,7 +95,8 @@ impl Scene {
     }
 
     pub(crate) fn map<'m>(&self, member: &'m Member) -> Map<'m> {
-        member.map("ledger", &MapOptions::default()).unwrap()
+        let options = MapOptions { shards_max: 4, ..MapOptions::default() };
+        member.map("ledger", &options).unwrap()
     }
 
     pub(crate) fn stop(&self, is_stopped: bool) {
@@ -195,6 +196,7 @@ fn config() -> OrdConfig {
         maps_max: 4,
         participants_max: 12,
         leases_max: 6,
+        splits_max: 3,
         ..OrdConfig::with_bytes(16 << 20)
     }
 }
