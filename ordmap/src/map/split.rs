@@ -1,7 +1,8 @@
 //! A map of several shards: whose lock a change needs, and when entries move to another shard.
 //!
-//! A writer that finds the lock of its shard taken counts that. When it happens often, and the
-//! shard has many entries, each writer moves some of them up into another shard after its own
+//! A writer that finds the lock of its shard taken counts how many changes others make until it
+//! gets it: who sleeps is overtaken often. When these are a good part of all changes, and the shard
+//! has many entries, each writer moves some of them up into another shard after its own
 //! change, until both have as many. One moves at a time, and nobody waits for that: who does not
 //! get the locks soon leaves it to others.
 //!
@@ -19,9 +20,9 @@ use crate::tree::Way;
 /// A shard with fewer entries is not split.
 const SPLIT_LEN_MIN: u64 = 4096;
 
-/// It is when one in sixteen of so many changes had to wait.
+/// It is when for an eighth of so many changes somebody had to wait.
 const WINDOW: u64 = 4096;
-const WAITS_MIN: u64 = WINDOW / 16;
+const WAITS_MIN: u64 = WINDOW / 8;
 
 /// The halves may differ by so many entries.
 const UNEVEN_MAX: u64 = 64;
@@ -60,19 +61,22 @@ impl Map<'_> {
         Err(Stop::Damaged("bounds move for ever").into())
     }
 
-    /// Takes the lock of a shard, and counts if that had to be waited for.
+    /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
     pub(super) fn take_lock(&self, slot: usize) -> Result<Guard<'_>, MapError> {
         let lock = self.lock_of(slot);
         if self.routes().is_single() {
             return Ok(self.member.lock(lock)?);
         }
-        let tried = self.member.try_lock(lock)?;
-        let has_waited = tried.is_none();
-        let guard = match tried {
-            Some(guard) => guard,
-            None => self.member.lock(lock)?,
+        let shard = self.words_of(slot);
+        let before = shard.load(SEQUENCE);
+        let (guard, waited) = match self.member.try_lock(lock)? {
+            Some(guard) => (guard, 0),
+            None => {
+                let guard = self.member.lock(lock)?;
+                (guard, shard.load(SEQUENCE).wrapping_sub(before).clamp(1, WINDOW))
+            }
         };
-        count_wait(self.words_of(slot), has_waited);
+        count_wait(shard, waited);
         Ok(guard)
     }
 
@@ -184,14 +188,14 @@ impl Map<'_> {
     }
 }
 
-fn count_wait(shard: ShardWords<'_>, has_waited: bool) {
+fn count_wait(shard: ShardWords<'_>, waited: u64) {
     let changes = shard.load(SEQUENCE);
     if changes.wrapping_sub(shard.load(WAITS_SINCE)) >= WINDOW {
         shard.store(WAITS_SINCE, changes);
         shard.store(WAITS, 0);
     }
-    if has_waited {
-        shard.store(WAITS, shard.load(WAITS).wrapping_add(1));
+    if waited > 0 {
+        shard.store(WAITS, shard.load(WAITS).saturating_add(waited));
     }
 }
 

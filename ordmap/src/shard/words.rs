@@ -28,7 +28,7 @@ pub(crate) const LIMBO_COUNT: usize = 22;
 pub(crate) const LIMBO_HINT: usize = 23;
 /// How many leases held when limbo was last reclaimed.
 pub(crate) const LIMBO_KEPT: usize = 24;
-/// How often the lock was waited for since `WAITS_SINCE`, a number of changes.
+/// For how many changes somebody waited for the lock, since there were `WAITS_SINCE` of them.
 pub(crate) const WAITS: usize = 25;
 pub(crate) const WAITS_SINCE: usize = 26;
 /// Into which of the map's shards entries are moved until both have as many; 0: none.

@@ -15,21 +15,34 @@ pub(crate) struct Ours {
 impl Ours {
     /// A region of its own, with room for what is replaced meanwhile.
     pub(crate) fn create(path: &Path, data: &Data) -> Ours {
+        Ours::create_for(path, data, 1)
+    }
+
+    /// A map that may be split into so many shards.
+    pub(crate) fn create_for(path: &Path, data: &Data, shards_max: u32) -> Ours {
         let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
         let bytes = (64 << 20) + 2 * record_bytes * data.keys.len() as u64;
-        let region = OrdRegion::open_or_create(path, &OrdConfig::with_bytes(bytes));
-        Ours::of(region.expect("there is room in the folder"))
+        let config = OrdConfig { splits_max: shards_max - 1, ..OrdConfig::with_bytes(bytes) };
+        let region = OrdRegion::open_or_create(path, &config);
+        Ours::of(region.expect("there is room in the folder"), shards_max)
     }
 
     pub(crate) fn attach(path: &Path) -> Ours {
-        Ours::of(OrdRegion::attach(path).expect("the other process has made it"))
+        Ours::of(OrdRegion::attach(path).expect("the other process has made it"), 1)
     }
 
-    fn of(region: OrdRegion) -> Ours {
+    /// `shards_max` counts if the map is not there yet.
+    fn of(region: OrdRegion, shards_max: u32) -> Ours {
         // Region and member stay until the process ends: what they lend has their lifetime.
         let member: &'static Member = Box::leak(Box::new(region.join().expect("a place is free")));
-        let map = member.map("bench", &MapOptions::default()).expect("there is room for a map");
+        let options = MapOptions { shards_max, ..MapOptions::default() };
+        let map = member.map("bench", &options).expect("there is room for a map");
         Ours { map, value: Vec::new() }
+    }
+
+    /// Into how many shards the map is split.
+    pub(crate) fn shard_count(&self) -> u64 {
+        self.map.stats().shard_count
     }
 
     /// A cursor in the middle of the map.
