@@ -285,9 +285,10 @@ typedef struct {
    */
   uint32_t leases_max;
   /**
-   * 0.
+   * How often maps can be split, all together; 0: never. A map that may have eight parts needs
+   * seven of them (`forebay_options`).
    */
-  uint32_t reserved;
+  uint32_t splits_max;
   /**
    * How many of the bytes are for hashes in front of maps; usually none.
    */
@@ -313,6 +314,12 @@ typedef struct {
    * that is expected, of those that the region has for it. 0: none.
    */
   uint64_t front_bytes;
+  /**
+   * Into how many parts the map may be split, up to 16, when its writers wait for each other:
+   * then several change it at a time. Not with a budget, and not into more than the region has
+   * left of its `splits_max`. 0: it is not split.
+   */
+  uint64_t shards_max;
 } forebay_options;
 
 /**
@@ -438,6 +445,10 @@ typedef struct {
    * Bytes of the hash in front of the tree; 0: it has none.
    */
   uint64_t front_bytes;
+  /**
+   * Parts that the map is split into.
+   */
+  uint64_t shard_count;
 } forebay_stats;
 
 #ifdef __cplusplus

@@ -32,6 +32,10 @@ pub struct Options {
     /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
     /// that is expected, of those that the region has for it. 0: none.
     pub front_bytes: u64,
+    /// Into how many parts the map may be split, up to 16, when its writers wait for each other:
+    /// then several change it at a time. Not with a budget, and not into more than the region has
+    /// left of its `splits_max`. 0: it is not split.
+    pub shards_max: u64,
 }
 
 // SAFETY: three numbers of 8 bytes; any numbers are valid.
@@ -129,7 +133,8 @@ pub unsafe extern "C" fn forebay_member_map(
             unsafe { sized::read(options, "options")? }
         };
         let budget_bytes = Some(options.budget_bytes).filter(|bytes| *bytes > 0);
-        let options = MapOptions { budget_bytes, front_bytes: options.front_bytes };
+        let shards_max = u32::try_from(options.shards_max).unwrap_or(u32::MAX);
+        let options = MapOptions { budget_bytes, front_bytes: options.front_bytes, shards_max };
         let place = given(map, "map")?;
         let lent =
             Lent::new(&given(member, "member")?.0, |member| Ok(member.map(name, &options)?))?;

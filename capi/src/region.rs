@@ -33,8 +33,9 @@ pub struct Config {
     /// How many entries a member can hold at one time; usually 16. A cursor needs two while it
     /// moves, and one else.
     pub leases_max: u32,
-    /// 0.
-    pub reserved: u32,
+    /// How often maps can be split, all together; 0: never. A map that may have eight parts needs
+    /// seven of them (`forebay_options`).
+    pub splits_max: u32,
     /// How many of the bytes are for hashes in front of maps; usually none.
     pub front_bytes: u64,
 }
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn forebay_region_open(
         let path = unsafe { path_of(path)? };
         // SAFETY: the contract is the same.
         let config = unsafe { sized::read(config, "config")? };
-        opened(OrdRegion::open_or_create(path, &config.sizes()?), region)
+        opened(OrdRegion::open_or_create(path, &config.sizes()), region)
     })
 }
 
@@ -167,18 +168,16 @@ unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
 }
 
 impl Config {
-    fn sizes(&self) -> Result<OrdConfig, Failure> {
-        if self.reserved != 0 {
-            return Err(Failure::new(Code::Version, "config: reserved is not 0"));
-        }
+    fn sizes(&self) -> OrdConfig {
         let usual = OrdConfig::with_bytes(self.bytes);
         let or = |given: u32, usual: u32| if given == 0 { usual } else { given };
-        Ok(OrdConfig {
+        OrdConfig {
             bytes: self.bytes,
             maps_max: or(self.maps_max, usual.maps_max),
             participants_max: or(self.members_max, usual.participants_max),
             leases_max: or(self.leases_max, usual.leases_max),
             front_bytes: self.front_bytes,
-        })
+            splits_max: self.splits_max,
+        }
     }
 }

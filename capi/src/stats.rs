@@ -30,6 +30,8 @@ pub struct Stats {
     pub repair_count: u64,
     /// Bytes of the hash in front of the tree; 0: it has none.
     pub front_bytes: u64,
+    /// Parts that the map is split into.
+    pub shard_count: u64,
 }
 
 // SAFETY: ten numbers of 8 bytes; any numbers are valid.
@@ -55,6 +57,7 @@ pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats)
             change_count: found.change_count,
             repair_count: found.repair_count,
             front_bytes: found.front_bytes,
+            shard_count: found.shard_count,
         };
         // SAFETY: the contract is the same.
         unsafe { sized::write(stats, &answer, "stats")? };

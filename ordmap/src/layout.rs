@@ -4,6 +4,7 @@ use crate::front::BUCKET_BYTES;
 use crate::names::ROW_WORDS;
 use crate::object::{CHUNK_UNITS, CHUNK_WORDS, LIST_WORDS, MARK_WORDS, POOL_WORDS};
 use crate::region::{ConfigError, OrdConfig};
+use crate::route::ROUTE_ROW_WORDS;
 use crate::shard;
 use forebay_sync::LINE_WORDS;
 
@@ -18,6 +19,8 @@ pub(crate) mod kind {
     pub(crate) const DATA: u32 = 22;
     /// Only if it is wanted.
     pub(crate) const FRONT: u32 = 23;
+    /// Only if maps may be split.
+    pub(crate) const ROUTES: u32 = 24;
 }
 
 /// Words of the area `HEAD`.
@@ -27,18 +30,20 @@ pub(crate) mod head {
     pub(crate) const PARTICIPANTS_MAX: usize = 2;
     pub(crate) const LEASES_MAX: usize = 3;
     pub(crate) const FRONT_BYTES: usize = 4;
+    pub(crate) const SPLITS_MAX: usize = 5;
     pub(crate) const POOL: usize = 16;
     pub(crate) const DIRECTORY_LOCK: usize = 32;
     pub(crate) const COUNT: usize = 48;
 }
 
 /// Version of all areas.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;
 /// As much as references reach.
 const FRONT_BYTES_MAX: u64 = 1 << 40;
+pub(crate) const SPLITS_MAX: u32 = 4096;
 
 /// Header, directory and participants of the region, and the ends of areas.
 const REGION_FIXED_BYTES: u64 = 64 * 1024;
@@ -67,10 +72,13 @@ impl Plan {
         config.check()?;
         let leases = config.participants_max as usize * config.leases_max as usize;
         let shard_words = shard::words_needed(leases);
-        let maps = config.maps_max as usize;
+        let (maps, splits) = (config.maps_max as usize, config.splits_max as usize);
+        let shards = maps + splits;
+        let route_words = splits * 2 * ROUTE_ROW_WORDS;
         let row_words = (config.leases_max as usize).next_multiple_of(LINE_WORDS);
         let lease_words = config.participants_max as usize * row_words;
-        let fixed_words = head::COUNT + maps * (ROW_WORDS + shard_words) + lease_words;
+        let shards_words = maps * ROW_WORDS + shards * shard_words + route_words;
+        let fixed_words = head::COUNT + shards_words + lease_words;
         let front_bytes = config.front_bytes.checked_next_multiple_of(BUCKET_BYTES);
         let front_bytes = front_bytes.filter(|bytes| *bytes <= FRONT_BYTES_MAX);
         let front_bytes = front_bytes.ok_or(ConfigError::TooLarge)?;
@@ -92,7 +100,7 @@ impl Plan {
         let mut areas = vec![
             (kind::HEAD, bytes(head::COUNT)),
             (kind::MAPS, bytes(maps * ROW_WORDS)),
-            (kind::SHARDS, bytes(maps * shard_words)),
+            (kind::SHARDS, bytes(shards * shard_words)),
             (kind::LEASES, bytes(lease_words)),
             (kind::CHUNKS, bytes(chunk_count)),
             (kind::MARKS, bytes(chunk_count * MARK_WORDS)),
@@ -100,6 +108,9 @@ impl Plan {
         ];
         if front_bytes > 0 {
             areas.push((kind::FRONT, front_bytes));
+        }
+        if route_words > 0 {
+            areas.push((kind::ROUTES, bytes(route_words)));
         }
         Ok(Plan { shard_words, chunk_count, areas })
     }

@@ -45,6 +45,7 @@ mod names;
 mod object;
 #[cfg(not(loom))]
 mod region;
+mod route;
 mod shard;
 mod tree;
 

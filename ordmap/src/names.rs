@@ -2,19 +2,27 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | 0 | 1: the map is there; then nothing of its row changes any more |
+//! | 0 | 1: the map is there; then words 1–12 do not change any more |
 //! | 1 | bytes of the name |
 //! | 2–9 | the name, with zeros behind it |
 //! | 10 | its first shard |
-//! | 11 | how many shards it has: 1 |
+//! | 11 | how many shards it may have |
+//! | 12 | the first one of the others, which follow each other |
+//! | 13 | which shard has which keys: see [`route`](crate::route) |
+//! | 14 | the lock of who moves entries from one shard into another |
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
+
+use crate::route::SHARDS_MAX;
 
 pub(crate) const STATE: usize = 0;
 pub(crate) const NAME_BYTES: usize = 1;
 pub(crate) const NAME: usize = 2;
 pub(crate) const SHARD: usize = 10;
 pub(crate) const SHARD_COUNT: usize = 11;
+pub(crate) const FURTHER: usize = 12;
+pub(crate) const ROUTE: usize = 13;
+pub(crate) const MOVE_LOCK: usize = 14;
 /// Words of a row.
 pub(crate) const ROW_WORDS: usize = 16;
 /// The longest name.
@@ -22,17 +30,27 @@ pub(crate) const NAME_BYTES_MAX: usize = (SHARD - NAME) * 8;
 
 const LIVE: u64 = 1;
 
+/// Which shards of the region a map may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shards {
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+    /// The first one of the others.
+    pub(crate) further: usize,
+}
+
 /// Gives a row that is not live a name; the caller has the lock of the directory. Who dies before
 /// the last store has done nothing.
-pub(crate) fn write(row: &[AtomicU64], name: &[u8], shard: usize) {
+pub(crate) fn write(row: &[AtomicU64], name: &[u8], shards: Shards) {
     let mut padded = [0; NAME_BYTES_MAX];
     padded[..name.len()].copy_from_slice(name);
     for (word, bytes) in row[NAME..SHARD].iter().zip(padded.as_chunks().0) {
         word.store(u64::from_le_bytes(*bytes), Relaxed);
     }
     row[NAME_BYTES].store(name.len() as u64, Relaxed);
-    row[SHARD].store(shard as u64, Relaxed);
-    row[SHARD_COUNT].store(1, Relaxed);
+    row[SHARD].store(shards.first as u64, Relaxed);
+    row[SHARD_COUNT].store(shards.count as u64, Relaxed);
+    row[FURTHER].store(shards.further as u64, Relaxed);
     crate::step!("map.written");
     // ORDER: pairs with `ordmap.name`.
     row[STATE].store(LIVE, release("ordmap.live"));
@@ -56,10 +74,26 @@ pub(crate) fn name_of(row: &[AtomicU64]) -> Option<Vec<u8>> {
     Some(name)
 }
 
-/// The shard of a live map; `None`: its row is damaged.
-pub(crate) fn shard_of(row: &[AtomicU64], shards: usize) -> Option<usize> {
-    let shard = row[SHARD].load(Relaxed) as usize;
-    (shard < shards && row[SHARD_COUNT].load(Relaxed) == 1).then_some(shard)
+impl Shards {
+    /// Those of a live map, in a region for so many maps with so many shards; `None`: its row is
+    /// damaged.
+    pub(crate) fn of(row: &[AtomicU64], maps: usize, shards: usize) -> Option<Shards> {
+        let word = |index: usize| row[index].load(Relaxed) as usize;
+        let found = Shards { first: word(SHARD), count: word(SHARD_COUNT), further: word(FURTHER) };
+        let is_right = found.first < maps && (1..=SHARDS_MAX).contains(&found.count);
+        let further = shards.checked_sub(found.further).filter(|_| found.further >= maps);
+        (is_right && further.is_some_and(|left| found.count - 1 <= left)).then_some(found)
+    }
+
+    /// The number in the region of one of them.
+    pub(crate) fn number(self, slot: usize) -> usize {
+        if slot == 0 { self.first } else { self.further + slot - 1 }
+    }
+
+    /// The numbers of all.
+    pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
+        (0..self.count).map(move |slot| self.number(slot))
+    }
 }
 
 #[cfg(all(test, loom))]
@@ -70,16 +104,18 @@ mod loom_tests {
     use forebay_sync::model::{breaks, holds};
     use loom::thread;
 
-    use super::{ROW_WORDS, name_of, shard_of, write};
+    use super::{ROW_WORDS, Shards, name_of, write};
+
+    const SHARDS: Shards = Shards { first: 3, count: 4, further: 4 };
 
     /// Somebody looks for a map that is being made.
     fn making() {
         let row = Arc::new(boxed_words(ROW_WORDS));
         let other = Arc::clone(&row);
-        let maker = thread::spawn(move || write(&other, b"towns", 3));
+        let maker = thread::spawn(move || write(&other, b"towns", SHARDS));
         if let Some(name) = name_of(&row) {
             assert_eq!(name, b"towns");
-            assert_eq!(shard_of(&row, 4), Some(3));
+            assert_eq!(Shards::of(&row, 4, 7), Some(SHARDS));
         }
         maker.join().unwrap();
     }

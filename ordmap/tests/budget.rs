@@ -26,7 +26,8 @@ fn map_with_budget<'m>(member: &'m Member, name: &str) -> Map<'m> {
 }
 
 fn map_with_front<'m>(member: &'m Member, name: &str, front_bytes: u64) -> Map<'m> {
-    let map = member.map(name, &MapOptions { budget_bytes: Some(BUDGET), front_bytes }).unwrap();
+    let options = MapOptions { budget_bytes: Some(BUDGET), front_bytes, ..MapOptions::default() };
+    let map = member.map(name, &options).unwrap();
     assert_eq!(map.stats().budget_bytes, BUDGET);
     map
 }

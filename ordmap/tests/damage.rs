@@ -14,7 +14,7 @@ use std::path::Path;
 use forebay_ordmap::{Expected, Map, MapOptions, Member, OrdConfig, OrdRegion};
 use rng::Rng;
 
-const BYTES: u64 = 400 << 10;
+const BYTES: u64 = 448 << 10;
 /// Of the hash in front of the map.
 const FRONT_BYTES: u64 = 8 << 10;
 /// The header of the region and the rows of its participants have tests of their own.
@@ -30,6 +30,7 @@ fn config() -> OrdConfig {
         maps_max: 2,
         participants_max: 4,
         leases_max: 4,
+        splits_max: 3,
         front_bytes: FRONT_BYTES,
         ..OrdConfig::with_bytes(BYTES)
     }
@@ -44,6 +45,8 @@ fn fill(map: &Map<'_>, random: &mut Rng) {
         map.insert(&key(number), &vec![1; random.below(150)]).unwrap();
     }
     (0..60).for_each(|_| _ = map.remove(&key(random.below(400))).unwrap());
+    // Some maps have several shards.
+    (0..random.below(5)).for_each(|_| _ = map.split_at(&key(random.below(400))));
 }
 
 /// Writes nonsense over some words, or copies words to where they do not belong.
@@ -65,7 +68,7 @@ fn damage(file: &File, random: &mut Rng) {
 fn use_all(member: &Member, map: &Map<'_>, random: &mut Rng) {
     for _ in 0..40 {
         let key = key(random.below(500));
-        match random.below(9) {
+        match random.below(13) {
             0 => drop(map.get(&key)),
             1 => drop(map.entry(&key)),
             2 | 3 => drop(map.insert(&key, &vec![2; random.below(3000)])),
@@ -73,6 +76,10 @@ fn use_all(member: &Member, map: &Map<'_>, random: &mut Rng) {
             5 => drop(map.compare_and_insert(&key, Expected::Value(b"x"), b"y")),
             6 => drop(map.reclaim()),
             7 => walk(map, random),
+            8 => drop(map.split_at(&key)),
+            9 => drop(map.move_up(&key)),
+            10 => drop(map.move_down(&key)),
+            11 => drop(map.estimate(&key[..]..)),
             _ => drop(map.stats()),
         }
     }
@@ -119,7 +126,7 @@ fn play(path: &Path, mut random: Rng) -> bool {
     let budget_bytes = (random.below(2) == 0).then_some(200 << 10);
     let region = OrdRegion::open_or_create(path, &config()).unwrap();
     let member = region.join().unwrap();
-    let options = MapOptions { budget_bytes, front_bytes: FRONT_BYTES };
+    let options = MapOptions { budget_bytes, front_bytes: FRONT_BYTES, shards_max: 4 };
     let map = member.map("damaged", &options).unwrap();
     fill(&map, &mut random);
     let file = File::options().read(true).write(true).open(path).unwrap();

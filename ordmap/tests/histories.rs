@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use forebay_ordmap::{Expected, Map, MapOptions, OrdConfig, OrdRegion};
+use forebay_ordmap::{Expected, Map, MapError, MapOptions, OrdConfig, OrdRegion};
 use rng::Rng;
 
 const THREADS: usize = 3;
@@ -127,18 +127,30 @@ fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
 }
 
 /// Two maps of three have a hash in front: one of a single bucket, one with room for all.
-fn options_of(round: usize) -> MapOptions {
+fn options_of(round: usize, shards_max: u32) -> MapOptions {
     let front_bytes = [0, 64, 4096][round % 64 % 3];
-    MapOptions { front_bytes, ..MapOptions::default() }
+    MapOptions { front_bytes, shards_max, ..MapOptions::default() }
+}
+
+/// Entries go into another shard, if the map may have several.
+fn move_some(map: &Map<'_>, random: &mut Rng) {
+    let name = name(random.below(KEYS));
+    let moved = match random.below(6) {
+        0 => map.split_at(&name),
+        1 => map.move_up(&name),
+        2 => map.move_down(&name),
+        _ => Ok(0),
+    };
+    assert!(matches!(moved, Ok(_) | Err(MapError::Busy)), "{moved:?}");
 }
 
 /// Threads work on few keys, among others that come and go beside them.
-fn record(region: &OrdRegion, round: usize, random: &mut Rng) -> Vec<Event> {
+fn record(region: &OrdRegion, options: MapOptions, round: usize, random: &mut Rng) -> Vec<Event> {
     let (clock, start) = (AtomicU64::new(1), Barrier::new(THREADS));
     let map_name = format!("round {}", round % 64);
     let play = |thread: usize, mut random: Rng| {
         let member = region.join().unwrap();
-        let map = member.map(&map_name, &options_of(round)).unwrap();
+        let map = member.map(&map_name, &options).unwrap();
         let mut events = Vec::new();
         start.wait();
         for step in 0..STEPS {
@@ -151,6 +163,7 @@ fn record(region: &OrdRegion, round: usize, random: &mut Rng) -> Vec<Event> {
             let beside = format!("key{}.{}", random.below(KEYS), random.below(40)).into_bytes();
             let _ =
                 if random.below(2) == 0 { map.insert(&beside, b"") } else { map.remove(&beside) };
+            move_some(&map, &mut random);
         }
         events
     };
@@ -167,12 +180,23 @@ fn record(region: &OrdRegion, round: usize, random: &mut Rng) -> Vec<Event> {
 
 #[test]
 fn what_threads_see_fits_one_order() {
+    check_rounds("what_threads_see_fits_one_order", 1);
+}
+
+#[test]
+fn what_threads_see_fits_one_order_while_the_map_is_split() {
+    check_rounds("what_threads_see_while_the_map_is_split", 4);
+}
+
+fn check_rounds(test: &'static str, shards_max: u32) {
     let rounds = std::env::var("FOREBAY_ROUNDS").map_or(150, |rounds| rounds.parse().unwrap());
-    let mut random = Rng::of("what_threads_see_fits_one_order");
-    let config = OrdConfig { front_bytes: 1 << 20, ..OrdConfig::with_bytes(32 << 20) };
+    let mut random = Rng::of(test);
+    let splits_max = 64 * (shards_max - 1);
+    let config = OrdConfig { splits_max, front_bytes: 1 << 20, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
     for round in 0..rounds {
-        let events = record(&region, round, &mut random);
+        let options = options_of(round, shards_max);
+        let events = record(&region, options, round, &mut random);
         for key in 0..KEYS {
             let mut of_key: Vec<_> =
                 events.iter().filter(|event| event.key == key).copied().collect();
@@ -180,8 +204,9 @@ fn what_threads_see_fits_one_order() {
             assert!(is_linearizable(&of_key), "round {round}, key {key}: {of_key:#?}");
         }
         let member = region.join().unwrap();
-        let map = member.map(&format!("round {}", round % 64), &options_of(round)).unwrap();
+        let map = member.map(&format!("round {}", round % 64), &options).unwrap();
         (0..KEYS).for_each(|key| _ = map.remove(&name(key)).unwrap());
+        assert!(round < 64 || map.stats().shard_count == u64::from(shards_max));
     }
 }
 

@@ -12,6 +12,7 @@ mod report;
 mod rounds;
 mod stopped;
 mod time;
+mod writers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -105,6 +106,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         rounds::measure(&mut engines, &data, amounts, rounds, &mut samples);
         processes::measure(&mut engines, &data, amounts, rounds, (&dir.0, &mut samples))?;
         stopped::measure(&mut engines, &data, amounts, &dir.0, &mut samples)?;
+        writers::measure(&data, amounts, rounds, &dir.0, &mut samples)?;
         rounds::compare_all(&mut engines, &data);
     }
     print!("{}", report::markdown(&samples, keys));

@@ -17,6 +17,8 @@ pub(crate) enum Figure {
     With(Work, What),
     /// What an operation of that other process takes meanwhile.
     Other(Work, What),
+    /// Time that passes for each store over while two processes do nothing else.
+    TwoWriters,
     /// Memory of a record after random inserts.
     UsedBytes,
     /// The same without key and value.
@@ -65,6 +67,7 @@ impl Figure {
             Figure::Other(work, _) => {
                 format!("get, copied, in another process, beside {}, ns", name_of(work))
             }
+            Figure::TwoWriters => "store over by two processes, ns that pass for each".into(),
             Figure::UsedBytes => "memory in use for a record, bytes".into(),
             Figure::BesideBytes => "the same without key and value, bytes".into(),
             Figure::TakenBytes => "memory taken for a record, bytes".into(),

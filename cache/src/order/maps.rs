@@ -70,6 +70,7 @@ pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
         participants_max: rows,
         leases_max: LEASES_MAX,
         front_bytes: 0,
+        splits_max: 0,
     };
     // What belongs to the maps whatever is in them comes on top.
     match OrdRegion::areas_within(&OrdConfig { bytes: 0, ..config }, FIRST_KIND) {

@@ -1,24 +1,26 @@
 //! Programs and libraries of different versions.
 
 use std::ffi::{CStr, CString};
+use std::path::Path;
 
 use forebay_capi::*;
+use forebay_ordmap::OrdRegion;
 
-use crate::scene::{Place, Scene, answered, by, closing, last_message};
+use crate::scene::{Place, Scene, answered, by, closing, last_message, stats_of};
 
 #[test]
 fn structs_of_older_and_newer_programs_are_understood() {
     let scene = Scene::open(1);
     scene.put("key", "value");
-    // An older program knows two fields of the answer, a newer one eleven words.
-    for (known, expected) in [(16, [16, 1, 9]), (88, [88, 1, scene.stats().used_bytes])] {
-        let mut words = [9_u64; 11];
+    // An older program knows two fields of the answer, a newer one twelve words.
+    for (known, expected) in [(16, [16, 1, 9]), (96, [96, 1, scene.stats().used_bytes])] {
+        let mut words = [9_u64; 12];
         words[0] = known;
         // SAFETY: there is room for what the first word says.
         let code = unsafe { forebay_map_stats(by(scene.map), words.as_mut_ptr().cast()) };
         assert_eq!(code, Code::Ok);
         assert_eq!(words[..3], expected, "{known} bytes");
-        assert_eq!(words[9..], if known == 88 { [0, 0] } else { [9, 9] }, "{known} bytes");
+        assert_eq!(words[9..], if known == 96 { [0, 1, 0] } else { [9, 9, 9] }, "{known} bytes");
     }
 }
 
@@ -35,11 +37,35 @@ fn what_only_a_later_version_knows_is_refused() {
     };
     assert_eq!(open(&[48, 4 << 20, 0, 0, 0, 7]), Err(Code::Version));
     assert_eq!(last_message(), "config: the caller asks for what only a later version knows");
-    assert_eq!(open(&[32, 4 << 20, 0, 7 << 32]), Err(Code::Version));
+    assert_eq!(open(&[32, 4 << 20, 0, 5000 << 32]), Err(Code::Argument));
     assert_eq!(open(&[1 << 40]), Err(Code::Argument));
     assert_eq!(open(&[8]), Err(Code::Argument));
     assert!(last_message().contains("bytes at least"), "{}", last_message());
     assert_eq!(open(&[32, 4 << 20, 1 << 31, 0]), Err(Code::Argument));
+}
+
+/// A map is split by who uses the same region by other means.
+#[test]
+fn a_map_may_be_split_as_often_as_was_said() {
+    let scene = Scene::open(2);
+    let struct_bytes = size_of::<Options>();
+    let options = Options { struct_bytes, shards_max: 3, ..Options::default() };
+    // SAFETY: string and struct are there.
+    let made = answered(|place| unsafe {
+        forebay_member_map(by(scene.member), c"split".as_ptr(), &options, place)
+    });
+    let made = made.unwrap();
+    let region = OrdRegion::attach(Path::new(scene.path().to_str().unwrap())).unwrap();
+    let member = region.join().unwrap();
+    for (map, parts) in [(scene.map, 1), (made, 3)] {
+        let name = if map == made { "split" } else { "map" };
+        let other = member.existing_map(name).unwrap();
+        (0..200).for_each(|key: u8| _ = other.insert(&[key], b"value").unwrap());
+        (0..9).for_each(|_| _ = other.split_at(&[100]).unwrap());
+        assert_eq!(stats_of(map).shard_count, parts, "{name}");
+        assert_eq!(stats_of(map).len, 200, "{name}");
+    }
+    assert_eq!(forebay_map_close(closing(made)), Code::Ok);
 }
 
 #[test]

@@ -61,9 +61,17 @@ pub(crate) fn closing<T>(handle: *mut T) -> Option<Box<T>> {
     Some(unsafe { Box::from_raw(handle) })
 }
 
+pub(crate) fn stats_of(map: *mut Map) -> Stats {
+    let mut stats = Stats { struct_bytes: size_of::<Stats>(), ..Stats::default() };
+    // SAFETY: there is room for the struct.
+    assert_eq!(unsafe { forebay_map_stats(by(map), &raw mut stats) }, Code::Ok);
+    stats
+}
+
 pub(crate) fn config(members_max: u32) -> Config {
     let struct_bytes = size_of::<Config>();
-    Config { struct_bytes, bytes: 4 << 20, maps_max: 4, members_max, ..Config::default() }
+    let config = Config { struct_bytes, bytes: 4 << 20, maps_max: 4, ..Config::default() };
+    Config { members_max, splits_max: 6, ..config }
 }
 
 impl Scene {
@@ -104,10 +112,7 @@ impl Scene {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let mut stats = Stats { struct_bytes: size_of::<Stats>(), ..Stats::default() };
-        // SAFETY: there is room for the struct.
-        assert_eq!(unsafe { forebay_map_stats(by(self.map), &raw mut stats) }, Code::Ok);
-        stats
+        stats_of(self.map)
     }
 }
 

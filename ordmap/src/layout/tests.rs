@@ -6,7 +6,8 @@ use crate::names;
 use crate::object::{
     CHUNK_WORDS, KEY_BYTES_MAX, MARK_WORDS, SIZES, SPAN_CHUNKS_MAX, VALUE_BYTES_MAX,
 };
-use crate::shard::words;
+use crate::route::{BOUND_BYTES_MAX, ROUTE_ROW_WORDS, SHARDS_MAX};
+use crate::shard::{MOVED_AT_ONCE, words};
 use crate::tree::{ITEMS_MAX, NODE_WORDS};
 
 #[test]
@@ -26,8 +27,15 @@ fn the_document_describes_areas_and_words() {
         format!("| {} | `marks` | {MARK_WORDS} for each chunk |", kind::MARKS),
         format!("| {} | `data` | {CHUNK_WORDS} for each chunk |", kind::DATA),
         format!("| {} | `front` | {BUCKET_WORDS} for each bucket", kind::FRONT),
-        format!("{}–{} are the region's bytes", head::REGION_BYTES, head::FRONT_BYTES),
+        format!("| {} | `routes` | {} for each split |", kind::ROUTES, 2 * ROUTE_ROW_WORDS),
+        format!("{}–{} are the region's bytes", head::REGION_BYTES, head::SPLITS_MAX),
         format!("{} is the directory's lock", head::DIRECTORY_LOCK),
+        format!("it may have, at most {SHARDS_MAX}; {}: the first of the others", names::FURTHER),
+        format!("{}: its route word; {}: the lock for moves", names::ROUTE, names::MOVE_LOCK),
+        format!("at most {BOUND_BYTES_MAX} bytes |"),
+        format!("At most {MOVED_AT_ONCE} entries move"),
+        format!("| {}–{} | `waits`", words::WAITS, words::SPLIT_TO),
+        format!("| {}, {} | `moving`", words::MOVING, words::LEN_MOVED),
         format!("at most {} bytes", names::NAME_BYTES_MAX),
         format!("of {} or {last} units", sizes.join(", ")),
         format!("at most {SPAN_CHUNKS_MAX}."),

@@ -113,7 +113,7 @@ impl<'m> Cursor<'m> {
                 if not != NotHeld::Stop(Stop::Changed) {
                     return Err(not.into());
                 }
-                let found = find(&self.reader, shown.key(), way, false, &mut holder)?;
+                let found = find(&mut self.reader, shown.key(), way, false, &mut holder)?;
                 Ok(self.stand_at(found, holder))
             }
         }
@@ -126,13 +126,13 @@ impl<'m> Cursor<'m> {
         may_equal: bool,
     ) -> Result<Option<&Entry<'m>>, MapError> {
         let mut holder = Holder(None);
-        let found = find(&self.reader, key, way, may_equal, &mut holder)?;
+        let found = find(&mut self.reader, key, way, may_equal, &mut holder)?;
         Ok(self.stand_at(found, holder))
     }
 
     pub(super) fn go_to_end(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
         let mut holder = Holder(None);
-        let found = find_end(&self.reader, way, &mut holder)?;
+        let found = find_end(&mut self.reader, way, &mut holder)?;
         Ok(self.stand_at(found, holder))
     }
 

@@ -1,27 +1,28 @@
 //! A map as one member of its region uses it: reading single keys, and what it takes.
 
 use std::fmt;
-use std::ops::RangeBounds;
 
 use forebay_shm::{Area, RobustLock, SystemFutex};
 
-use super::bounds::{Beginning, Bounds};
 use super::cursor::Cursor;
 use super::entry::Entry;
+use super::estimate::len_of;
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::front::BUCKET_BYTES;
-use crate::object::{CHUNK_UNITS, Stop, UNIT_WORDS};
+use crate::names::Shards;
+use crate::object::{CHUNK_UNITS, UNIT_WORDS};
 use crate::region::{MapId, Member, Shared};
-use crate::shard::{BUDGET, EVICTED, LEN, LIMBO_COUNT, REPAIRED, SEQUENCE};
-use crate::tree::{Path, Tree, Way};
+use crate::route::Routes;
+use crate::shard::{BUDGET, EVICTED, LIMBO_COUNT, REPAIRED, SEQUENCE, ShardWords};
 
 /// A map, as one member of its region uses it.
 pub struct Map<'m> {
     pub(super) member: &'m Member,
     pub(super) reader: Reader<'m>,
     pub(super) shard: usize,
-    pub(super) lock: RobustLock<Area, SystemFutex>,
+    /// Of each shard.
+    locks: Vec<RobustLock<Area, SystemFutex>>,
 }
 
 /// What a map holds and takes. A glance: others change it meanwhile.
@@ -46,12 +47,33 @@ pub struct MapStats {
     pub change_count: u64,
     /// How often a change of a dead process was finished or undone.
     pub repair_count: u64,
+    /// Shards that the map is split into.
+    pub shard_count: u64,
 }
 
 impl<'m> Map<'m> {
     pub(crate) fn new(member: &'m Member, shard: usize) -> Map<'m> {
-        let lock = member.shared().shard_lock(shard);
-        Map { member, reader: Reader::new(member, shard), shard, lock }
+        let reader = Reader::new(member, shard);
+        let locks = reader.shards.numbers().map(|number| member.shared().shard_lock(number));
+        Map { member, shard, locks: locks.collect(), reader }
+    }
+
+    pub(crate) fn shards(&self) -> Shards {
+        self.reader.shards
+    }
+
+    pub(crate) fn routes(&self) -> Routes<'m> {
+        self.reader.routes
+    }
+
+    /// The lock of one of its shards.
+    pub(super) fn lock_of(&self, slot: usize) -> &RobustLock<Area, SystemFutex> {
+        &self.locks[slot]
+    }
+
+    /// The words of one of its shards.
+    pub(super) fn words_of(&self, slot: usize) -> ShardWords<'m> {
+        self.member.shared().shard_words(self.shards().number(slot))
     }
 
     /// Which map of its region it is.
@@ -76,12 +98,12 @@ impl<'m> Map<'m> {
     #[inline]
     pub fn read_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, MapError> {
         let begin = out.len();
-        let found = self.reader.look_up(key, |hit| {
+        let found = self.reader.look_up(key, |reader, hit| {
             // What a try before this one has copied was freed meanwhile.
             out.truncate(begin);
             hit.lengths.copy_value(&hit.entry, out);
             hit.entry.settle(Ok(()))?;
-            self.reader.mark(&hit.entry);
+            reader.mark(&hit.entry);
             Ok(())
         });
         if !matches!(found, Ok(Some(()))) {
@@ -95,7 +117,7 @@ impl<'m> Map<'m> {
     /// # Errors
     /// [`MapError::Damaged`].
     pub fn contains(&self, key: &[u8]) -> Result<bool, MapError> {
-        Ok(self.reader.look_up(key, |_| Ok(()))?.is_some())
+        Ok(self.reader.look_up(key, |_, _| Ok(()))?.is_some())
     }
 
     /// The entry of a key, to be read where it lies. It takes one of the member's leases.
@@ -115,26 +137,7 @@ impl<'m> Map<'m> {
     /// How many entries there are. It was right at some moment.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.reader.shard.load(LEN)
-    }
-
-    /// About how many entries have keys in a range: exact up to a hundred or more, else
-    /// off by a quarter at most where keys come and go at random, and mostly by less. It reads some
-    /// hundred nodes at most, whatever lies between.
-    ///
-    /// # Errors
-    /// [`MapError::Damaged`].
-    pub fn estimate<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Result<u64, MapError> {
-        let (bounds, tree) = (Bounds::of(&keys), self.reader.tree);
-        self.reader.read(|| {
-            let Some((low, _)) = place_of(tree, bounds.beginning(Way::Up), Way::Up)? else {
-                return Ok(0);
-            };
-            let Some((high, end)) = place_of(tree, bounds.beginning(Way::Down), Way::Down)? else {
-                return Ok(0);
-            };
-            Ok(tree.estimate(&low, &high, end)?)
-        })
+        len_of(self.member.shared(), self.shards())
     }
 
     /// Is there no entry?
@@ -153,42 +156,29 @@ impl<'m> Map<'m> {
 impl MapStats {
     pub(crate) fn of(shared: &Shared, shard: usize) -> MapStats {
         let front_bytes = shared.front(shard).bucket_count() * BUCKET_BYTES;
-        let (shard, allocator) = (shared.shard_words(shard), shared.allocator(shard));
+        let shards = shared.shards_of(shard);
+        let words = || shards.numbers().map(|number| shared.shard_words(number));
+        let sum =
+            |word: usize| words().fold(0, |sum: u64, words| sum.wrapping_add(words.load(word)));
+        let (mut units, mut chunks) = (0_u64, 0_u64);
+        for allocator in shards.numbers().map(|number| shared.allocator(number)) {
+            units = units.saturating_add(allocator.taken_units());
+            chunks = chunks.saturating_add(allocator.chunks_owned());
+        }
         let unit_bytes = (UNIT_WORDS * 8) as u64;
         MapStats {
-            len: shard.load(LEN),
-            used_bytes: allocator.taken_units().saturating_mul(unit_bytes),
-            owned_bytes: allocator.chunks_owned().saturating_mul(CHUNK_UNITS as u64 * unit_bytes),
-            budget_bytes: shard.load(BUDGET),
+            len: len_of(shared, shards),
+            used_bytes: units.saturating_mul(unit_bytes),
+            owned_bytes: chunks.saturating_mul(CHUNK_UNITS as u64 * unit_bytes),
+            budget_bytes: shared.shard_words(shard).load(BUDGET),
             front_bytes,
-            waiting_count: shard.load(LIMBO_COUNT),
-            evicted_count: shard.load(EVICTED),
-            change_count: shard.load(SEQUENCE),
-            repair_count: shard.load(REPAIRED),
+            waiting_count: sum(LIMBO_COUNT),
+            evicted_count: sum(EVICTED),
+            change_count: sum(SEQUENCE),
+            repair_count: sum(REPAIRED),
+            shard_count: shared.routes(shards).now().map_or(1, |now| now.count() as u64 + 1),
         }
     }
-}
-
-/// The way to where a range begins, or ends; and the index of the first entry there that is not
-/// below, for `Up`, or above, for `Down`. None: the map is empty.
-fn place_of(
-    tree: Tree<'_>,
-    beginning: Beginning<'_>,
-    way: Way,
-) -> Result<Option<(Path, usize)>, Stop> {
-    let (key, passes_equal) = match beginning {
-        Beginning::At(key) => (key, way == Way::Down),
-        Beginning::Beyond(key) => (key, way == Way::Up),
-        Beginning::End => {
-            let Some(path) = tree.descend_to_end(way)? else { return Ok(None) };
-            let index = path.index() + usize::from(way == Way::Down);
-            return Ok(Some((path, index)));
-        }
-    };
-    let Some((mut path, spot)) = tree.descend(key)? else { return Ok(None) };
-    let index = spot.index + usize::from(passes_equal && spot.entry.is_some());
-    path.set_index(path.depth - 1, index);
-    Ok(Some((path, index)))
 }
 
 impl fmt::Debug for Map<'_> {

@@ -3,10 +3,12 @@
 mod bounds;
 mod cursor;
 mod entry;
+mod estimate;
 mod handle;
 mod range;
 mod reader;
 mod scan;
+mod split;
 mod step;
 #[cfg(test)]
 mod tests;

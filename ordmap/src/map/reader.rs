@@ -7,8 +7,10 @@ use forebay_sync::leases::LeaseRow;
 use super::entry::{Entry, NotHeld};
 use crate::error::MapError;
 use crate::front::Front;
+use crate::names::Shards;
 use crate::object::{Lengths, Seen, Stop, Text};
 use crate::region::Member;
+use crate::route::Routes;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::{Hit, Tree};
 
@@ -20,21 +22,57 @@ const QUIET_TRIES_MAX: u32 = 1000;
 /// must not hold a reader for as long as others write.
 const TRIES_MAX: u32 = 1 << 16;
 
-/// A map as a thread reads it.
+/// A map as a thread reads it: one of its shards, and how to come to the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) front: Front<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) member: &'m Member,
+    /// Which shards the map has, and which of them has which keys.
+    pub(super) shards: Shards,
+    pub(super) routes: Routes<'m>,
 }
 
 impl<'m> Reader<'m> {
+    /// At the first shard of a map.
     pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
         let shared = member.shared();
+        let shards = shared.shards_of(shard);
         let words = shared.shard_words(shard);
         let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
-        Reader { tree, front: shared.front(shard), shard: words, member }
+        let (front, routes) = (shared.front(shard), shared.routes(shards));
+        Reader { tree, front, shard: words, member, shards, routes }
+    }
+
+    /// At another shard of the map.
+    pub(super) fn at(&self, slot: usize) -> Reader<'m> {
+        let (shared, number) = (self.member.shared(), self.shards.number(slot));
+        let words = shared.shard_words(number);
+        let tree = Tree { view: shared.view(number), root: words.word(ROOT) };
+        Reader { tree, shard: words, ..*self }
+    }
+
+    /// Reads in the shard that has a key, until that was the same one all the time.
+    #[inline]
+    pub(super) fn read_for<T>(
+        &self,
+        key: &[u8],
+        mut attempt: impl FnMut(&Reader<'m>) -> Result<T, NotHeld>,
+    ) -> Result<T, MapError> {
+        if self.routes.is_single() {
+            return self.read(|| attempt(self));
+        }
+        for _ in 0..TRIES_MAX {
+            let (version, slot) = self.routes.find(key)?;
+            let reader = self.at(slot);
+            let read = reader.read(|| attempt(&reader));
+            // Entries that have moved left their old shard after that was published.
+            if self.routes.is_now(version) {
+                return read;
+            }
+        }
+        Err(MapError::Damaged { what: "bounds move for ever" })
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -107,9 +145,9 @@ impl<'m> Reader<'m> {
 
     /// The entry of a key, held.
     pub(super) fn hold(&self, key: &[u8]) -> Result<Option<Entry<'m>>, MapError> {
-        self.look_up(key, |hit| {
-            let entry = Entry::hold(self, hit.entry.reference())?;
-            self.mark_held(&entry);
+        self.look_up(key, |reader, hit| {
+            let entry = Entry::hold(reader, hit.entry.reference())?;
+            reader.mark_held(&entry);
             Ok(entry)
         })
     }
@@ -119,14 +157,16 @@ impl<'m> Reader<'m> {
     pub(super) fn look_up<T>(
         &self,
         key: &[u8],
-        mut take: impl FnMut(&Hit<'m>) -> Result<T, NotHeld>,
+        mut take: impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, NotHeld>,
     ) -> Result<Option<T>, MapError> {
-        if let Some(found) = self.look_in_front(key, &mut take)? {
-            return Ok(Some(found));
-        }
-        self.read(|| match self.tree.find(key)? {
-            Some(hit) => take(&hit).map(Some),
-            None => Ok(None),
+        self.read_for(key, |reader| {
+            if let Some(found) = reader.look_in_front(key, &mut take)? {
+                return Ok(Some(found));
+            }
+            match reader.tree.find(key)? {
+                Some(hit) => take(reader, &hit).map(Some),
+                None => Ok(None),
+            }
         })
     }
 
@@ -135,10 +175,9 @@ impl<'m> Reader<'m> {
     fn look_in_front<T>(
         &self,
         key: &[u8],
-        take: &mut impl FnMut(&Hit<'m>) -> Result<T, NotHeld>,
-    ) -> Result<Option<T>, MapError> {
+        take: &mut impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, NotHeld>,
+    ) -> Result<Option<T>, NotHeld> {
         let Some(bucket) = self.front.bucket(key) else { return Ok(None) };
-        let epoch = self.epoch();
         for named in bucket.named() {
             let Ok(entry) = self.tree.view.begin(named) else { continue };
             entry.prefetch();
@@ -146,11 +185,10 @@ impl<'m> Reader<'m> {
             if !lengths.is_key(&entry, key) || !entry.is_same() {
                 continue;
             }
-            match self.while_young(epoch, || take(&Hit { entry, lengths })) {
-                Ok(found) => return Ok(Some(found)),
+            match take(self, &Hit { entry, lengths }) {
                 // It has left meanwhile: the tree says what is there instead.
                 Err(NotHeld::Stop(_)) => {}
-                Err(not) => return Err(not.into()),
+                taken => return taken.map(Some),
             }
         }
         Ok(None)

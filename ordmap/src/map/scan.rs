@@ -95,7 +95,7 @@ impl<'m> Scan<'m> {
     /// Copies the next one, if there is one.
     #[inline]
     fn go_on(&mut self, way: Way) -> Result<bool, MapError> {
-        let (reader, from) = (&self.reader, &self.shown.key);
+        let (reader, from) = (&mut self.reader, &self.shown.key);
         let native = match &mut self.place {
             Some(place) => step(reader, place, from, way, &mut self.next),
             None => Err(Stop::Changed.into()),
@@ -116,7 +116,7 @@ impl<'m> Scan<'m> {
     }
 
     fn begin(&mut self, way: Way) -> Result<bool, MapError> {
-        let (reader, next) = (&self.reader, &mut self.next);
+        let (reader, next) = (&mut self.reader, &mut self.next);
         let found = match self.bounds.beginning(way) {
             Beginning::At(key) => find(reader, key, way, true, next)?,
             Beginning::Beyond(key) => find(reader, key, way, false, next)?,

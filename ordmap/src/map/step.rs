@@ -4,12 +4,15 @@
 //! its way are still the ones of the tree; else it looks for the key next to its own. So a change
 //! elsewhere in the map costs a look at the way, and no search.
 
+mod across;
+
 use std::cmp::Ordering;
 
 use super::entry::NotHeld;
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::{Ref, Stop};
+use crate::route::Version;
 use crate::tree::{Advanced, Node, Path, Sought, Way};
 
 /// Where something stands in the order.
@@ -20,6 +23,9 @@ pub(super) struct Place {
     epoch: u64,
     /// The path was current in this turn of the shard.
     turn: u64,
+    /// The bounds of the shards then, and the place of this one among them.
+    version: Version,
+    position: usize,
 }
 
 /// What is done with each entry that is come to.
@@ -57,7 +63,11 @@ pub(super) fn step<'m, T: Taker<'m>>(
             return Err(Stop::Changed.into());
         }
         leaf.settle(Ok(()))?;
-        check_order(key, way, false, taken.as_ref().map(|taken| taker.key(taken)))?;
+        let next = taken.as_ref().map(|taken| taker.key(taken));
+        check_order(key, way, false, next)?;
+        if !is_of_map(reader, place, next, way) {
+            return Err(Stop::Changed.into());
+        }
         place.turn = turn;
         Ok(taken)
     })
@@ -88,8 +98,56 @@ fn beyond<'m, T: Taker<'m>>(
     Ok(taken)
 }
 
-/// The entry next to a key, and its place.
+/// Does the next entry lie within the bounds of the shard, or nothing come behind it? Else the next
+/// one is to be looked for, maybe in another shard.
+#[inline]
+fn is_of_map(reader: &Reader<'_>, place: &Place, next: Option<&[u8]>, way: Way) -> bool {
+    if reader.routes.is_single() {
+        return true;
+    }
+    let Place { version, position, .. } = *place;
+    let is_inside = match (next, way) {
+        (Some(key), _) => reader.routes.has(version, position, key),
+        (None, Way::Up) => position == version.count(),
+        (None, Way::Down) => position == 0,
+    };
+    is_inside && reader.routes.is_now(version)
+}
+
+/// The entry next to a key, and its place; the reader goes to the shard in which it is.
 pub(super) fn find<'m, T: Taker<'m>>(
+    reader: &mut Reader<'m>,
+    key: &[u8],
+    way: Way,
+    may_equal: bool,
+    taker: &mut T,
+) -> Result<Option<(T::Taken, Place)>, MapError> {
+    if reader.routes.is_single() {
+        return find_within(reader, key, way, may_equal, taker);
+    }
+    across::find(reader, across::From::Key(key, may_equal), way, taker)
+}
+
+/// The entry at an end of the map, from which everything lies in this way, and its place.
+pub(super) fn find_end<'m, T: Taker<'m>>(
+    reader: &mut Reader<'m>,
+    way: Way,
+    taker: &mut T,
+) -> Result<Option<(T::Taken, Place)>, MapError> {
+    if reader.routes.is_single() {
+        return find_end_within(reader, way, taker);
+    }
+    across::find(reader, across::From::End, way, taker)
+}
+
+impl Place {
+    fn new(path: Path, epoch: u64, turn: u64) -> Place {
+        Place { path, epoch, turn, version: Version::default(), position: 0 }
+    }
+}
+
+/// The entry next to a key in one shard.
+fn find_within<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     key: &[u8],
     way: Way,
@@ -108,12 +166,12 @@ pub(super) fn find<'m, T: Taker<'m>>(
             return Err(Stop::Changed.into());
         }
         check_order(key, way, may_equal, taken.as_ref().map(|taken| taker.key(taken)))?;
-        Ok(taken.map(|taken| (taken, Place { path, epoch, turn })))
+        Ok(taken.map(|taken| (taken, Place::new(path, epoch, turn))))
     })
 }
 
-/// The entry at an end of the map, from which everything lies in this way, and its place.
-pub(super) fn find_end<'m, T: Taker<'m>>(
+/// The entry at an end of one shard.
+fn find_end_within<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     way: Way,
     taker: &mut T,
@@ -125,7 +183,7 @@ pub(super) fn find_end<'m, T: Taker<'m>>(
         if !reader.shard.is_turn(turn) && !reader.tree.is_current(&path)? {
             return Err(Stop::Changed.into());
         }
-        Ok(Some((taken, Place { path, epoch, turn })))
+        Ok(Some((taken, Place::new(path, epoch, turn))))
     })
 }
 

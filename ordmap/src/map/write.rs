@@ -1,15 +1,16 @@
 //! Changing a map, under the lock of its shard.
 
-use forebay_shm::{Area, RobustGuard, SystemFutex};
 use forebay_sync::atomic::Relaxed;
 
+use super::split::Guard;
 use super::{Entry, Map};
 use crate::error::MapError;
 use crate::object::{
     Class, EntryLayout, KEY_BYTES_MAX, Lengths, Ref, Text, UNIT_WORDS, VALUE_BYTES_MAX,
 };
 use crate::shard::{
-    BUDGET, Halt, LIMBO_BATCH, LIMBO_SPARE, Limbo, Position, Writer, is_idle, repair,
+    BUDGET, Halt, LIMBO_BATCH, LIMBO_SPARE, Limbo, Position, Writer, is_idle, is_moving, repair,
+    settle_move,
 };
 
 /// What must be there for a change to be made.
@@ -72,17 +73,34 @@ impl Map<'_> {
     /// # Errors
     /// [`MapError`]; then some of them may have left.
     pub fn remove_all(&self, keys: &[&[u8]]) -> Result<u64, MapError> {
-        let mut removed = 0;
-        for some in keys.chunks(REMOVED_AT_ONCE) {
-            let (_guard, writer) = self.begin()?;
-            let mut rest = some;
-            while !rest.is_empty() {
-                let run = writer.remove_run(rest)?;
-                rest = rest.get(run.looked_at..).unwrap_or_default();
+        let (mut removed, mut rest) = (0, keys);
+        while let Some(first) = rest.first() {
+            let (guard, writer, slot) = self.begin_for(first)?;
+            let count = self.count_in(slot, &rest[..rest.len().min(REMOVED_AT_ONCE)])?;
+            let (mut some, others) = rest.split_at(count);
+            while !some.is_empty() {
+                let run = writer.remove_run(some)?;
+                some = some.get(run.looked_at..).unwrap_or_default();
                 removed += run.removed as u64;
             }
+            rest = others;
+            self.end(guard, &writer, slot);
         }
         Ok(removed)
+    }
+
+    /// How many of the first keys are in a shard, whose lock the caller has; the first is.
+    fn count_in(&self, slot: usize, keys: &[&[u8]]) -> Result<usize, MapError> {
+        let mut count = keys.len().min(1);
+        if self.routes().is_single() {
+            return Ok(keys.len());
+        }
+        while let Some(key) = keys.get(count)
+            && self.routes().find(key)?.1 == slot
+        {
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Takes a key out if it is there as expected; no, if it is not. Nothing is done when
@@ -99,8 +117,12 @@ impl Map<'_> {
     /// # Errors
     /// [`MapError`].
     pub fn reclaim(&self) -> Result<u64, MapError> {
-        let (_guard, writer) = self.begin()?;
-        Ok(self.reclaim_all(&writer, true)?)
+        let mut freed = 0_u64;
+        for slot in 0..self.shards().count {
+            let (_guard, writer) = self.begin(slot)?;
+            freed = freed.saturating_add(self.reclaim_all(&writer, true)?);
+        }
+        Ok(freed)
     }
 
     /// Does something while nobody else can change the map, as an owner of its lock that has
@@ -110,7 +132,9 @@ impl Map<'_> {
     /// [`MapError`]; then it was not done.
     #[doc(hidden)]
     pub fn while_locked<T>(&self, run: impl FnOnce() -> T) -> Result<T, MapError> {
-        self.under_lock(|_| run())
+        let slots = 0..self.shards().count;
+        let _begun = slots.map(|slot| self.begin(slot)).collect::<Result<Vec<_>, _>>()?;
+        Ok(run())
     }
 
     /// Lets the map name what is not there; for tests of its users.
@@ -119,9 +143,10 @@ impl Map<'_> {
         self.reader.shard.word(crate::shard::ROOT).store(u64::MAX, Relaxed);
     }
 
-    /// Does something under the lock of the shard.
+    /// Does something under the lock of the first shard.
+    #[cfg(test)]
     pub(crate) fn under_lock<T>(&self, run: impl FnOnce(&Writer<'_>) -> T) -> Result<T, MapError> {
-        let (_guard, writer) = self.begin()?;
+        let (_guard, writer) = self.begin(0)?;
         Ok(run(&writer))
     }
 
@@ -129,7 +154,7 @@ impl Map<'_> {
         &self,
         key: &[u8],
         value: &[u8],
-        mut decide: impl FnMut(&Writer<'_>, &Position) -> Result<bool, Halt>,
+        decide: impl FnMut(&Writer<'_>, &Position) -> Result<bool, Halt>,
     ) -> Result<bool, MapError> {
         if key.len() > KEY_BYTES_MAX {
             return Err(MapError::KeyTooLong);
@@ -137,7 +162,19 @@ impl Map<'_> {
         if value.len() > VALUE_BYTES_MAX {
             return Err(MapError::ValueTooLong);
         }
-        let (_guard, writer) = self.begin()?;
+        let (guard, writer, slot) = self.begin_for(key)?;
+        let is_done = self.put_by(&writer, key, value, decide);
+        self.end(guard, &writer, slot);
+        is_done
+    }
+
+    fn put_by(
+        &self,
+        writer: &Writer<'_>,
+        key: &[u8],
+        value: &[u8],
+        mut decide: impl FnMut(&Writer<'_>, &Position) -> Result<bool, Halt>,
+    ) -> Result<bool, MapError> {
         let mut need = Need::of(key, value);
         let budget_units = writer.shard.load(BUDGET) / UNIT_BYTES;
         if budget_units > 0 && need.wanted_units() > budget_units {
@@ -146,15 +183,15 @@ impl Map<'_> {
         }
         loop {
             let position = writer.look(key)?;
-            if !decide(&writer, &position)? {
+            if !decide(writer, &position)? {
                 return Ok(false);
             }
             // What is there stays until the new entry is: else a change could lose it.
             need.spared = position.entry;
-            let has_room = self.has_budget(&writer, &need) && writer.allocator.reserve_nodes()?;
+            let has_room = self.has_budget(writer, &need) && writer.allocator.reserve_nodes()?;
             match if has_room { writer.put(&position, key, value) } else { Err(Halt::Full) } {
                 Ok(()) => return Ok(true),
-                Err(Halt::Full) if self.make_room(&writer, &mut need)? => {}
+                Err(Halt::Full) if self.make_room(writer, &mut need)? => {}
                 Err(halt) => return Err(halt.into()),
             }
         }
@@ -165,26 +202,44 @@ impl Map<'_> {
         key: &[u8],
         decide: impl FnOnce(&Writer<'_>, &Position) -> Result<bool, Halt>,
     ) -> Result<bool, MapError> {
-        let (_guard, writer) = self.begin()?;
+        let (guard, writer, slot) = self.begin_for(key)?;
         let position = writer.look(key)?;
-        Ok(decide(&writer, &position)? && writer.remove(&position, key)?)
+        let is_done = decide(&writer, &position)? && writer.remove(&position, key)?;
+        self.end(guard, &writer, slot);
+        Ok(is_done)
     }
 
-    /// Locks the shard, and repairs what a dead owner has left.
-    fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
-        let shared = self.member.shared();
-        let mut guard = self.member.lock(&self.lock)?;
-        let writer =
-            Writer::new(shared.allocator(self.shard), self.reader.shard, self.reader.front);
+    /// Locks one of the map's shards, and repairs what a dead owner has left.
+    pub(crate) fn begin(&self, slot: usize) -> Result<(Guard<'_>, Writer<'_>), MapError> {
+        self.ready(self.take_lock(slot)?, slot)
+    }
+
+    /// Makes a shard ready to be changed, whose lock was taken.
+    pub(super) fn ready<'g>(
+        &self,
+        mut guard: Guard<'g>,
+        slot: usize,
+    ) -> Result<(Guard<'g>, Writer<'_>), MapError> {
+        let allocator = self.member.shared().allocator(self.shards().number(slot));
+        let writer = Writer::new(allocator, self.words_of(slot), self.reader.front);
         // Who met damage after it had published left its intent, and the lock as if all was well.
         if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
         }
-        if self.limbo(&writer).is_due() {
-            self.reclaim_all(&writer, false)?;
+        self.reclaim_if_due(&writer)?;
+        if is_moving(writer.shard) {
+            settle_move(&writer, &self.routes().range_of(slot)?)?;
+            self.reclaim_if_due(&writer)?;
         }
         Ok((guard, writer))
+    }
+
+    fn reclaim_if_due(&self, writer: &Writer<'_>) -> Result<(), Halt> {
+        if self.limbo(writer).is_due() {
+            self.reclaim_all(writer, false)?;
+        }
+        Ok(())
     }
 
     fn limbo<'a>(&self, writer: &Writer<'a>) -> Limbo<'a> {

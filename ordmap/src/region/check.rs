@@ -1,12 +1,13 @@
 //! The check of a whole region.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use forebay_sync::atomic::Relaxed;
 
 use super::member::Member;
 use crate::error::MapError;
-use crate::names::name_of;
+use crate::names::{Shards, is_live};
 use crate::object::ChunkWord;
 use crate::shard;
 
@@ -85,22 +86,32 @@ impl Member {
         Ok(report)
     }
 
-    /// Is there a map of this shard, whose number plus one it is? Others may be made meanwhile.
-    fn is_live(&self, owner: u16) -> bool {
-        let shard = usize::from(owner).wrapping_sub(1);
-        let is_there = shard < self.shared().config.maps_max as usize;
-        is_there && name_of(self.shared().map_words(shard)).is_some()
+    /// The shards of all maps.
+    fn live_shards(&self) -> HashSet<usize> {
+        let shared = self.shared();
+        let rows = (0..shared.config.maps_max as usize).map(|map| shared.map_words(map));
+        let shards = rows.filter(|row| is_live(row)).filter_map(|row| shared.shards_in(row));
+        shards.flat_map(Shards::numbers).collect()
     }
 
     fn check_chunks(&self, report: &mut CheckReport) {
+        let mut live = self.live_shards();
         for (chunk, word) in self.shared().chunks().iter().enumerate() {
-            match ChunkWord::of_word(word.load(Relaxed)) {
-                word if word.is_free() => report.free_chunks += 1,
-                word if !self.is_live(word.owner()) => {
-                    let what = "a chunk belongs to no map";
-                    report.findings.push(Finding { map: String::new(), what, at: chunk as u64 });
-                }
-                _ => {}
+            let word = ChunkWord::of_word(word.load(Relaxed));
+            if word.is_free() {
+                report.free_chunks += 1;
+                continue;
+            }
+            // The chunk's word has the number plus one.
+            let shard = usize::from(word.owner()).wrapping_sub(1);
+            if live.contains(&shard) {
+                continue;
+            }
+            // Others make maps meanwhile.
+            live = self.live_shards();
+            if !live.contains(&shard) {
+                let what = "a chunk belongs to no map";
+                report.findings.push(Finding { map: String::new(), what, at: chunk as u64 });
             }
         }
     }
@@ -109,6 +120,12 @@ impl Member {
 impl crate::map::Map<'_> {
     /// What an audit finds.
     pub(crate) fn audit(&self) -> Result<shard::Audited, MapError> {
-        self.under_lock(shard::audit)
+        let mut all = shard::Audited::default();
+        for slot in 0..self.shards().count {
+            let (_guard, writer) = self.begin(slot)?;
+            let range = self.routes().range_of(slot)?;
+            all.add(shard::audit(&writer, self.shards(), &range));
+        }
+        Ok(all)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use forebay_shm::PARTICIPANTS_MAX;
 
-use crate::layout::{LEASES_MAX, MAPS_MAX};
+use crate::layout::{LEASES_MAX, MAPS_MAX, SPLITS_MAX};
 
 /// Sizes of a region of maps, fixed when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct OrdConfig {
     pub leases_max: u32,
     /// How many of the bytes are for [hashes in front](crate::MapOptions::front_bytes) of maps.
     pub front_bytes: u64,
+    /// How often maps can be [split](crate::MapOptions::shards_max), all together; 0: never.
+    pub splits_max: u32,
 }
 
 /// Why there can be no such region.
@@ -42,21 +44,32 @@ pub enum ConfigError {
 }
 
 impl OrdConfig {
-    /// Of this size, with room for 128 maps, 64 participants and 16 leases of each.
+    /// Of this size, with room for 128 maps that are never split, 64 participants and 16 leases of
+    /// each.
     #[must_use]
     pub const fn with_bytes(bytes: u64) -> OrdConfig {
-        OrdConfig { bytes, maps_max: 128, participants_max: 64, leases_max: 16, front_bytes: 0 }
+        let (maps_max, participants_max) = (128, 64);
+        OrdConfig {
+            bytes,
+            maps_max,
+            participants_max,
+            leases_max: 16,
+            front_bytes: 0,
+            splits_max: 0,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let numbers = [
-            ("maps_max", self.maps_max, MAPS_MAX),
-            ("participants_max", self.participants_max, PARTICIPANTS_MAX),
-            ("leases_max", self.leases_max, LEASES_MAX),
+            ("maps_max", self.maps_max, 1, MAPS_MAX),
+            ("participants_max", self.participants_max, 1, PARTICIPANTS_MAX),
+            ("leases_max", self.leases_max, 1, LEASES_MAX),
+            ("splits_max", self.splits_max, 0, SPLITS_MAX),
         ];
-        let wrong = numbers.into_iter().find(|(_, number, max)| *number == 0 || number > max);
+        let is_wrong = |number: u32, min: u32, max: u32| !(min..=max).contains(&number);
+        let wrong = numbers.into_iter().find(|(_, number, min, max)| is_wrong(*number, *min, *max));
         match wrong {
-            Some((what, _, max)) => Err(ConfigError::OutOfRange { what, max }),
+            Some((what, _, _, max)) => Err(ConfigError::OutOfRange { what, max }),
             None => Ok(()),
         }
     }
@@ -69,7 +82,9 @@ impl fmt::Display for ConfigError {
                 write!(out, "the region needs {minimum_bytes} bytes at least")
             }
             ConfigError::TooLarge => out.write_str("no region of maps can be so large"),
-            ConfigError::OutOfRange { what, max } => write!(out, "{what} goes from 1 to {max}"),
+            ConfigError::OutOfRange { what, max } => {
+                write!(out, "{what} is not in its range, which goes to {max}")
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::member::{MapOptions, Member};
 use super::open::{MapsError, Shared};
 use crate::front::BUCKET_BYTES;
-use crate::names::{NAME_BYTES_MAX, is_live, name_of, shard_of, write};
+use crate::names::{NAME_BYTES_MAX, Shards, is_live, name_of, write};
+use crate::route::SHARDS_MAX;
 use crate::shard::{BUDGET, FRONT, FRONT_BUCKETS};
 
 /// The shard of the map with this name, if there is one.
@@ -15,8 +16,8 @@ pub(crate) fn lookup(shared: &Shared, name: &[u8]) -> Result<Option<usize>, Maps
     let Some(row) = rows.find(|row| name_of(row).is_some_and(|ours| ours == name)) else {
         return Ok(None);
     };
-    let shard = shard_of(row, shared.config.maps_max as usize);
-    shard.map(Some).ok_or(MapsError::Damaged)
+    let shards = shared.shards_in(row).ok_or(MapsError::Damaged)?;
+    Ok(Some(shards.first))
 }
 
 /// Makes a map; gives the one of this name, if there is one already.
@@ -35,13 +36,14 @@ pub(crate) fn create(
     let mut rows = 0..shared.config.maps_max as usize;
     let index = rows.find(|index| name_of(shared.map_words(*index)).is_none());
     let index = index.ok_or(MapsError::TooMany)?;
+    let shards = shards_for(shared, index, options)?;
     let buckets = options.front_bytes.div_ceil(BUCKET_BYTES);
     let front = free_front(shared, buckets).ok_or(MapsError::FrontFull)?;
     let words = shared.shard_words(index);
     words.store(BUDGET, options.budget_bytes.unwrap_or(0));
     words.store(FRONT, front);
     words.store(FRONT_BUCKETS, buckets);
-    write(shared.map_words(index), name, index);
+    write(shared.map_words(index), name, shards);
     Ok(index)
 }
 
@@ -54,6 +56,24 @@ fn free_front(shared: &Shared, buckets: u64) -> Option<u64> {
     });
     let first = ends.max().unwrap_or(0);
     shared.fronts().part(first, buckets).map(|_| first)
+}
+
+/// Those that nobody has are enough for some maps, which follow each other.
+fn shards_for(shared: &Shared, index: usize, options: &MapOptions) -> Result<Shards, MapsError> {
+    let config = &shared.config;
+    let mut further = config.maps_max as usize;
+    let rows = (0..config.maps_max as usize).map(|index| shared.map_words(index));
+    for row in rows.filter(|row| is_live(row)) {
+        let taken = shared.shards_in(row).ok_or(MapsError::Damaged)?;
+        further = further.max(taken.further + taken.count - 1);
+    }
+    let wanted = match options.budget_bytes {
+        // What must leave is looked for in one shard.
+        Some(_) => 1,
+        None => (options.shards_max as usize).clamp(1, SHARDS_MAX),
+    };
+    let left = shared.shard_count() - further;
+    Ok(Shards { first: index, count: 1 + left.min(wanted - 1), further })
 }
 
 /// The names of all maps.

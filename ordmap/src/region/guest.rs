@@ -23,7 +23,7 @@ impl OrdRegion {
     /// [`ConfigError`].
     pub fn areas_within(config: &OrdConfig, first_kind: u32) -> Result<Vec<AreaSpec>, ConfigError> {
         let plan = Plan::within(config)?;
-        let spec = |(kind, bytes)| AreaSpec {
+        let spec = |(kind, bytes): (u32, u64)| AreaSpec {
             kind: first_kind + (kind - kind::HEAD),
             version: VERSION,
             bytes,
@@ -103,7 +103,8 @@ impl Member {
     pub fn filled(&self, maps: &[MapId]) -> Filled {
         let there = maps.iter().filter(|id| id.0 < self.shared().config.maps_max as usize);
         let (mut units, mut chunks) = (0_u64, 0_u64);
-        for allocator in there.map(|id| self.shared().allocator(id.0)) {
+        let shards = there.flat_map(|id| self.shared().shards_of(id.0).numbers());
+        for allocator in shards.map(|shard| self.shared().allocator(shard)) {
             units = units.saturating_add(allocator.taken_units());
             chunks = chunks.saturating_add(allocator.chunks_owned());
         }

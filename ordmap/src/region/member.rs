@@ -11,6 +11,8 @@ use forebay_shm::{
 };
 use forebay_sync::leases::LeaseRow;
 
+#[cfg(doc)]
+use super::config::OrdConfig;
 use super::directory;
 use super::open::{MapsError, Shared};
 use crate::map::Map;
@@ -35,6 +37,9 @@ pub struct Member {
 /// Looking for the dead costs a system call for each participant.
 const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
+/// How long who need not have a lock waits for it.
+const SOON: Duration = Duration::from_millis(2);
+
 /// Why a lock was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotLocked {
@@ -53,6 +58,11 @@ pub struct MapOptions {
     /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
     /// that is expected, of those that the region [has](crate::OrdConfig::front_bytes). 0: none.
     pub front_bytes: u64,
+    /// Into how many shards the map may be split, up to 16, when its writers wait for each other:
+    /// each shard has a range of keys and a lock of its own. 0 and 1: into none, and one at a time
+    /// changes the map. As many as the region has [left](OrdConfig::splits_max); a map with a
+    /// budget is not split.
+    pub shards_max: u32,
 }
 
 /// Which map of a region it is: the same number for all members, as long as the map is there.
@@ -192,6 +202,28 @@ impl Member {
             Some(wait_max) => lock.lock_within(&self.deputy, wait_max),
         };
         taken.map_err(NotLocked::Lock)
+    }
+
+    /// Takes a lock of the region, if nobody alive has it.
+    pub(crate) fn try_lock<'a>(
+        &'a self,
+        lock: &'a RobustLock<Area, SystemFutex>,
+    ) -> Result<Option<RobustGuard<'a, Area, SystemFutex>>, NotLocked> {
+        if !self.is_ours() {
+            return Err(NotLocked::Forked);
+        }
+        lock.try_lock(&self.deputy).map_err(NotLocked::Lock)
+    }
+
+    /// Takes a lock of the region, if that takes no longer than some changes.
+    pub(crate) fn lock_soon<'a>(
+        &'a self,
+        lock: &'a RobustLock<Area, SystemFutex>,
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, NotLocked> {
+        if !self.is_ours() {
+            return Err(NotLocked::Forked);
+        }
+        lock.lock_within(&self.deputy, SOON).map_err(NotLocked::Lock)
     }
 
     /// Is this the process that joined, and no child of it, whose copy may lock and lease nothing?

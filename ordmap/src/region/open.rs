@@ -17,8 +17,9 @@ use super::config::{ConfigError, OrdConfig};
 use super::member::{Member, NotLocked};
 use crate::front::Front;
 use crate::layout::{Plan, VERSION, head, kind};
-use crate::names::{NAME_BYTES_MAX, ROW_WORDS};
+use crate::names::{MOVE_LOCK, NAME_BYTES_MAX, ROUTE, ROW_WORDS, Shards};
 use crate::object::{Allocator, POOL_WORDS, View};
+use crate::route::{ROUTE_ROW_WORDS, Routes};
 use crate::shard::{EPOCH, FRONT, FRONT_BUCKETS, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     data: Area,
     /// None, if no map has a hash in front.
     front: Option<Area>,
+    /// None, if no map may be split.
+    routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
 }
@@ -105,6 +108,7 @@ impl OrdRegion {
             participants_max: number(head::PARTICIPANTS_MAX),
             leases_max: number(head::LEASES_MAX),
             front_bytes: words.load(head::FRONT_BYTES),
+            splits_max: number(head::SPLITS_MAX),
         };
         // What differs would be replaced.
         if !is_of_plan(&reader, &config, &Plan::of(&config).map_err(OpenError::Config)?) {
@@ -195,6 +199,7 @@ impl Shared {
         let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
             .map_err(|_| OpenError::Damaged { what: "the area of leases is too small" })?;
         let has_front = plan.areas.iter().any(|(kind, _)| *kind == kind::FRONT);
+        let has_routes = plan.areas.iter().any(|(kind, _)| *kind == kind::ROUTES);
         let head = area(kind::HEAD)?;
         write_sizes(&head, &config)?;
         Ok(Shared {
@@ -205,6 +210,7 @@ impl Shared {
             marks: area(kind::MARKS)?,
             data: area(kind::DATA)?,
             front: region.area(first_kind + (kind::FRONT - kind::HEAD)).filter(|_| has_front),
+            routes: if has_routes { Some(area(kind::ROUTES)?) } else { None },
             leases,
             head,
             config,
@@ -231,6 +237,36 @@ impl Shared {
     /// The words of a map in the directory.
     pub(crate) fn map_words(&self, index: usize) -> &[AtomicU64] {
         &self.maps.all()[index * ROW_WORDS..][..ROW_WORDS]
+    }
+
+    /// How many shards all maps can have together.
+    pub(crate) fn shard_count(&self) -> usize {
+        (self.config.maps_max + self.config.splits_max) as usize
+    }
+
+    /// The shards of a live map by its row; `None`: that is damaged.
+    pub(crate) fn shards_in(&self, row: &[AtomicU64]) -> Option<Shards> {
+        Shards::of(row, self.config.maps_max as usize, self.shard_count())
+    }
+
+    /// The shards of a map, whose number is that of its first one.
+    pub(crate) fn shards_of(&self, map: usize) -> Shards {
+        let one = Shards { first: map, count: 1, further: self.config.maps_max as usize };
+        self.shards_in(self.map_words(map)).filter(|shards| shards.first == map).unwrap_or(one)
+    }
+
+    /// Which of them has which keys.
+    pub(crate) fn routes(&self, shards: Shards) -> Routes<'_> {
+        let all = self.routes.as_ref().map_or(&[][..], |routes| routes.all());
+        let map_rows = 2 * ROUTE_ROW_WORDS;
+        let begin = (shards.further - self.config.maps_max as usize) * map_rows;
+        let rows = all.get(begin..begin + (shards.count - 1) * map_rows);
+        Routes::new(&self.map_words(shards.first)[ROUTE], rows.unwrap_or_default())
+    }
+
+    /// The lock of who moves entries between the shards of a map.
+    pub(crate) fn move_lock(&self, map: usize) -> RobustLock<Area, SystemFutex> {
+        RobustLock::new(self.maps.clone(), map * ROW_WORDS + MOVE_LOCK)
     }
 
     pub(crate) fn shard_words(&self, shard: usize) -> ShardWords<'_> {
@@ -283,8 +319,11 @@ impl Shared {
         unsafe { self.leases.clear_row(dead.id().row as usize) };
         forebay_shm::crash_point!("sweep.leases_cleared");
         self.directory_lock.abandon(dead);
-        for shard in 0..self.config.maps_max as usize {
+        for shard in 0..self.shard_count() {
             self.shard_lock(shard).abandon(dead);
+        }
+        for map in 0..self.config.maps_max as usize {
+            self.move_lock(map).abandon(dead);
         }
     }
 }
@@ -315,6 +354,7 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OpenError> {
         (head::PARTICIPANTS_MAX, config.participants_max.into()),
         (head::LEASES_MAX, config.leases_max.into()),
         (head::FRONT_BYTES, config.front_bytes),
+        (head::SPLITS_MAX, config.splits_max.into()),
     ];
     for (index, size) in sizes {
         let found = words.word(index).load(Relaxed);

@@ -10,6 +10,7 @@ mod evict;
 mod grow;
 mod intent;
 mod limbo;
+mod moving;
 mod shrink;
 pub(crate) mod words;
 mod writer;
@@ -20,8 +21,12 @@ mod loom_tests;
 pub(crate) use audit::{Audited, audit};
 pub(crate) use intent::{Halt, is_idle, repair};
 pub(crate) use limbo::Limbo;
+#[cfg(test)]
+pub(crate) use moving::MOVED_AT_ONCE;
+pub(crate) use moving::{Neighbours, is_moving, settle_move, shown_len};
 pub(crate) use words::{
     BUDGET, EPOCH, EPOCHS_MAX, EVICTED, FRONT, FRONT_BUCKETS, IS_FULL, LEN, LIMBO_BATCH,
-    LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, ShardWords, words_needed,
+    LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, SPLIT_TO, ShardWords, TURN, WAITS,
+    WAITS_SINCE, words_needed,
 };
 pub(crate) use writer::{Position, Writer};

@@ -32,6 +32,16 @@ pub(crate) const LIMBO_COUNT: usize = 22;
 pub(crate) const LIMBO_HINT: usize = 23;
 /// How many leases held when limbo was last reclaimed.
 pub(crate) const LIMBO_KEPT: usize = 24;
+/// For how many changes somebody waited for the lock, since there were `WAITS_SINCE` of them.
+pub(crate) const WAITS: usize = 25;
+pub(crate) const WAITS_SINCE: usize = 26;
+/// Into which of the map's shards entries are moved until both have as many; 0: none.
+pub(crate) const SPLIT_TO: usize = 27;
+/// Not zero while entries are moved from here or to here: twice the version in which the bound goes
+/// over them, plus one in the upper shard of both.
+pub(crate) const MOVING: usize = 28;
+/// How many entries are here then.
+pub(crate) const LEN_MOVED: usize = 29;
 
 /// What is being changed.
 pub(crate) const STATE: usize = 32;

@@ -13,6 +13,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) allocator: Allocator<'a>,
     pub(crate) shard: ShardWords<'a>,
     pub(crate) front: Front<'a>,
+    /// Is what it changes outside of the shard's bounds, and not counted?
+    pub(super) is_hidden: bool,
 }
 
 /// Where a key is, or would be.
@@ -38,7 +40,7 @@ impl<'a> Writer<'a> {
         front: Front<'a>,
     ) -> Writer<'a> {
         let tree = Tree { view: allocator.view, root: shard.word(ROOT) };
-        Writer { tree, allocator, shard, front }
+        Writer { tree, allocator, shard, front, is_hidden: false }
     }
 
     pub(crate) fn look(&self, key: &[u8]) -> Result<Position, Halt> {
@@ -54,12 +56,13 @@ impl<'a> Writer<'a> {
         let mut change = Change::begin(self.allocator, self.shard);
         let entry = change.make_entry(Text::Entry, key, value)?;
         let len = self.shard.load(LEN);
+        let more = if self.is_hidden { len } else { len.wrapping_add(1) };
         match (&at.path, at.entry) {
             (None, _) => {
                 let mut leaf = Image::empty(0, Ref::NONE);
                 leaf.insert(0, key, entry)?;
                 let root = change.make_node(&leaf)?;
-                change.publish(SlotPlace::Root, root, Ref::NONE, len.wrapping_add(1))?;
+                change.publish(SlotPlace::Root, root, Ref::NONE, more)?;
             }
             (Some(path), Some(old)) => {
                 let place = self.slot_of_item(path, path.depth - 1)?;
@@ -71,10 +74,10 @@ impl<'a> Writer<'a> {
                 let (leaf, index) = path.step(depth);
                 let mut image = Image::load(self.tree.view, leaf)?;
                 image.insert(index, key, entry)?;
-                self.grow(change, path, image, len.wrapping_add(1))?;
+                self.grow(change, path, image, more)?;
             }
         }
-        if let Some(bucket) = self.front.bucket(key) {
+        if let Some(bucket) = self.front.bucket(key).filter(|_| !self.is_hidden) {
             bucket.put(entry);
         }
         Ok(())
@@ -87,7 +90,7 @@ impl<'a> Writer<'a> {
         let (leaf, index) = path.step(path.depth - 1);
         let mut image = Image::load(self.tree.view, leaf)?;
         image.remove(index);
-        let len = self.shard.load(LEN).saturating_sub(1);
+        let len = self.len_without(1);
         self.take_out(key, entry);
         self.shrink(change, path, image, entry, len)?;
         Ok(true)
@@ -121,16 +124,21 @@ impl<'a> Writer<'a> {
             image.remove(index);
             count += 1;
         }
-        let len = self.shard.load(LEN).saturating_sub(count as u64);
+        let len = self.len_without(count as u64);
         self.shrink(change, path, image, Ref::NONE, len)?;
         Ok(Run { looked_at: count, removed: count })
     }
 
     /// Takes the word of an entry out, before the tree loses it.
-    fn take_out(&self, key: &[u8], entry: Ref) {
+    pub(super) fn take_out(&self, key: &[u8], entry: Ref) {
         if let Some(bucket) = self.front.bucket(key) {
             bucket.take_out(entry);
         }
+    }
+
+    /// How many entries there are when so many have left.
+    fn len_without(&self, count: u64) -> u64 {
+        self.shard.load(LEN).saturating_sub(if self.is_hidden { 0 } else { count })
     }
 
     /// Where the node is named that a path has at this depth.

@@ -39,6 +39,15 @@ pub(crate) enum Way {
     Down,
 }
 
+impl Way {
+    pub(crate) fn opposite(self) -> Way {
+        match self {
+            Way::Up => Way::Down,
+            Way::Down => Way::Up,
+        }
+    }
+}
+
 /// Where a path has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advanced {
@@ -145,7 +154,7 @@ impl<'a> Tree<'a> {
     pub(crate) fn descend_to_end(self, way: Way) -> Result<Option<Path>, Stop> {
         let Some(root) = self.begin()? else { return Ok(None) };
         let mut path = Path::new();
-        self.descend_edge(root, opposite(way), &mut path)?;
+        self.descend_edge(root, way.opposite(), &mut path)?;
         Ok(Some(path))
     }
 
@@ -301,7 +310,7 @@ impl<'a> Tree<'a> {
             let (_, child) = self.child(&node, Ok(next))?;
             path.set_index(level, next);
             path.depth = level + 1;
-            self.descend_edge(child, opposite(way), path)?;
+            self.descend_edge(child, way.opposite(), path)?;
             return node.settle(Ok(Advanced::Beyond));
         }
         Ok(Advanced::Nowhere)
@@ -317,13 +326,6 @@ impl<'a> Tree<'a> {
             }
         }
         Ok(Ref::NONE)
-    }
-}
-
-fn opposite(way: Way) -> Way {
-    match way {
-        Way::Up => Way::Down,
-        Way::Down => Way::Up,
     }
 }
 

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod forked;
+mod moved;
 mod points;
 #[path = "../../../shm/tests/kill/process.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

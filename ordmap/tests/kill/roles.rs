@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::moved;
 use crate::process::SAY;
 use crate::rng::Rng;
 use crate::scene::{Scene, key_of};
@@ -25,6 +26,7 @@ pub(crate) fn run() {
     match &*role {
         "work" => work(&Scene::open(&dir)),
         "hold" => hold(&Scene::open(&dir)),
+        "move" => move_on(&Scene::open(&dir)),
         other => panic!("there is no role {other}"),
     }
 }
@@ -54,6 +56,12 @@ fn work(scene: &Scene) {
             }
         }
     }
+}
+
+/// Moves entries between shards until it is killed.
+fn move_on(scene: &Scene) {
+    let member = scene.region.join().unwrap();
+    moved::move_on(&scene.map(&member));
 }
 
 /// Holds three entries until the end of input.

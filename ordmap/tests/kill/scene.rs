@@ -98,7 +98,8 @@ impl Scene {
     }
 
     pub(crate) fn map<'m>(&self, member: &'m Member) -> Map<'m> {
-        let options = MapOptions { front_bytes: FRONT_BYTES, ..MapOptions::default() };
+        let options =
+            MapOptions { front_bytes: FRONT_BYTES, shards_max: 4, ..MapOptions::default() };
         member.map("ledger", &options).unwrap()
     }
 
@@ -200,6 +201,7 @@ fn config() -> OrdConfig {
         participants_max: 12,
         leases_max: 6,
         front_bytes: FRONT_BYTES,
+        splits_max: 3,
         ..OrdConfig::with_bytes(16 << 20)
     }
 }

@@ -37,6 +37,7 @@ impl<'m> Worker<'m> {
             30..32 => self.scan(),
             32 => self.fill(),
             33..35 => self.run(),
+            35..37 => self.split_or_move(),
             _ => self.hold(),
         }
         self.scene.count_step(self.number);
@@ -94,6 +95,20 @@ impl<'m> Worker<'m> {
         let keys: Vec<_> = names.iter().map(|name| &name[..]).collect();
         assert_eq!(self.map.remove_all(&keys).unwrap(), there as u64);
         assert!(!names.iter().any(|name| self.map.contains(name).unwrap()));
+    }
+
+    /// Some entries go into another shard, unless others move some, or there is no memory.
+    fn split_or_move(&mut self) {
+        let key = key_of(self.random.below(WORKERS), self.random.below(KEYS));
+        let moved = match self.random.below(4) {
+            0 => self.map.split_at(&key),
+            1 => self.map.move_up(&key),
+            _ => self.map.move_down(&key),
+        };
+        match moved {
+            Ok(_) | Err(MapError::Full | MapError::Busy) => {}
+            other => panic!("{other:?}"),
+        }
     }
 
     /// What others change: it is some version of it.

@@ -16,6 +16,8 @@ pub(crate) struct Play<'m> {
     /// The map grows while this is odd, and shrinks while it is even.
     phase: usize,
     steps: usize,
+    /// Entries that went into another shard.
+    pub(crate) moved: u64,
 }
 
 /// Both ways to go over entries do the same.
@@ -41,7 +43,7 @@ impl Walk<'_> {
 
 impl<'m> Play<'m> {
     pub(crate) fn new(map: &'m Map<'m>, keys: Keys, random: Rng) -> Play<'m> {
-        Play { map, oracle: Oracle::default(), keys, random, phase: 1, steps: 0 }
+        Play { map, oracle: Oracle::default(), keys, random, phase: 1, steps: 0, moved: 0 }
     }
 
     /// What it has changed since it was asked last.
@@ -71,6 +73,18 @@ impl<'m> Play<'m> {
             92..94 => self.remove_some(&key),
             _ => self.insert(&key),
         }
+        assert_eq!(self.map.len(), self.oracle.len() as u64);
+    }
+
+    /// Now and then some entries go into another shard.
+    pub(crate) fn split_or_move(&mut self) {
+        let key = self.keys.any(&mut self.random);
+        self.moved += match self.random.below(30) {
+            0 => self.map.split_at(&key).unwrap(),
+            1 | 2 => self.map.move_up(&key).unwrap(),
+            3 | 4 => self.map.move_down(&key).unwrap(),
+            _ => return,
+        };
         assert_eq!(self.map.len(), self.oracle.len() as u64);
     }
 
@@ -209,6 +223,7 @@ impl<'m> Play<'m> {
             assert_eq!(found, expected, "after {last:?}, up {is_up}, {low:?}..{high:?}");
             let Some((shown, _)) = found else { return };
             self.change_near(&shown);
+            self.split_or_move();
             last = Some(shown);
         }
     }

@@ -19,11 +19,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Map, MapError, MapOptions, Member, OrdConfig, OrdRegion};
 
 /// The region of all these tests.
 pub(crate) fn region() -> OrdRegion {
-    let config = OrdConfig::with_bytes(32 << 20);
+    let config = OrdConfig { splits_max: 60, ..OrdConfig::with_bytes(32 << 20) };
     match std::env::var_os("FOREBAY_ORDMAP_REGION") {
         Some(path) => OrdRegion::open_or_create(Path::new(&path), &config).unwrap(),
         None => OrdRegion::anonymous(&config).unwrap(),
@@ -32,7 +32,14 @@ pub(crate) fn region() -> OrdRegion {
 
 /// The map of a test, alike in all processes.
 pub(crate) fn map<'m>(member: &'m Member, test: &str) -> Map<'m> {
-    member.map(test, &MapOptions::default()).unwrap()
+    member.map(test, &MapOptions { shards_max: 4, ..MapOptions::default() }).unwrap()
+}
+
+/// Lets entries near a key go into another shard, unless somebody else moves some just now.
+pub(crate) fn split_or_move(map: &Map<'_>, key: &[u8]) {
+    for moved in [map.split_at(key), map.move_up(key), map.move_down(key)] {
+        assert!(matches!(moved, Ok(_) | Err(MapError::Busy)), "{moved:?}");
+    }
 }
 
 /// A beginning of keys that no one else has, nor had before.

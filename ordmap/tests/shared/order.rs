@@ -3,7 +3,7 @@
 use forebay_ordmap::key::{join, join_prefix};
 use forebay_ordmap::{MapOptions, OrdConfig, OrdRegion};
 
-use crate::{map, own, region};
+use crate::{map, own, region, split_or_move};
 
 #[test]
 fn ranges_go_up_and_down_between_their_ends() {
@@ -17,6 +17,7 @@ fn ranges_go_up_and_down_between_their_ends() {
     let cases = [(0, 2000), (1, 3), (3, 3), (100, 400), (101, 399), (1998, 1999), (500, 100)];
     for (low, high) in cases {
         let (low_key, high_key) = (key(low), key(high));
+        split_or_move(&map, &low_key);
         let expected: Vec<u32> = (low..high.max(low)).filter(|number| number % 2 == 0).collect();
         for is_up in [true, false] {
             let mut range = map.range(&low_key[..]..&high_key[..]);
@@ -83,12 +84,14 @@ fn a_cursor_goes_on_from_what_it_holds() {
     }
     let mut cursor = map.cursor();
     assert_eq!(cursor.at_or_above(&key(50)).unwrap().unwrap().key(), key(50));
+    split_or_move(&map, &key(50));
     // What it holds goes, and its neighbours, too.
     for number in 40..60 {
         map.remove(&key(number)).unwrap();
     }
     assert_eq!(cursor.entry().unwrap().key(), key(50));
     assert_eq!(cursor.next().unwrap().unwrap().key(), key(60));
+    split_or_move(&map, &key(60));
     assert_eq!(cursor.previous().unwrap().unwrap().key(), key(39));
     map.insert(&key(50), b"again").unwrap();
     assert_eq!(cursor.next().unwrap().unwrap().value(), b"again");

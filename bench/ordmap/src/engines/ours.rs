@@ -35,27 +35,40 @@ impl Form {
 impl Ours {
     /// A region of its own, with room for what is replaced meanwhile.
     pub(crate) fn create(form: Form, folder: &Path, data: &Data) -> Ours {
+        Ours::create_for(form, folder, data, 1)
+    }
+
+    /// A map that may be split into so many shards.
+    pub(crate) fn create_for(form: Form, folder: &Path, data: &Data, shards_max: u32) -> Ours {
         let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
         let bytes = (64 << 20) + 2 * record_bytes * data.keys.len() as u64;
         let hash_bytes = FRONT_BYTES_EACH * data.keys.len() as u64;
         let front_bytes = if form == Form::Hash { hash_bytes } else { 0 };
-        let config = OrdConfig { front_bytes, ..OrdConfig::with_bytes(bytes + front_bytes) };
+        let splits_max = shards_max - 1;
+        let all_bytes = bytes + front_bytes;
+        let config = OrdConfig { front_bytes, splits_max, ..OrdConfig::with_bytes(all_bytes) };
         let region = OrdRegion::open_or_create(&form.path(folder), &config);
-        Ours::of(form, region.expect("there is room in the folder"))
+        Ours::of(form, region.expect("there is room in the folder"), shards_max)
     }
 
     pub(crate) fn attach(form: Form, folder: &Path) -> Ours {
         let region = OrdRegion::attach(&form.path(folder));
-        Ours::of(form, region.expect("the other process has made it"))
+        Ours::of(form, region.expect("the other process has made it"), 1)
     }
 
-    fn of(form: Form, region: OrdRegion) -> Ours {
+    /// `shards_max` counts if the map is not there yet.
+    fn of(form: Form, region: OrdRegion, shards_max: u32) -> Ours {
         let front_bytes = region.config().front_bytes;
         // Region and member stay until the process ends: what they lend has their lifetime.
         let member: &'static Member = Box::leak(Box::new(region.join().expect("a place is free")));
-        let options = MapOptions { front_bytes, ..MapOptions::default() };
+        let options = MapOptions { front_bytes, shards_max, ..MapOptions::default() };
         let map = member.map("bench", &options).expect("there is room for a map");
         Ours { form, map, value: Vec::new() }
+    }
+
+    /// Into how many shards the map is split.
+    pub(crate) fn shard_count(&self) -> u64 {
+        self.map.stats().shard_count
     }
 
     /// A cursor in the middle of the map.

@@ -3,21 +3,23 @@
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::Audit;
+use crate::names::Shards;
 use crate::object::{CHUNK_UNITS, ChunkWord, Ref, Text};
 use crate::shard::words::FRONT_BUCKETS;
 use crate::shard::writer::Writer;
 use crate::tree::copy_key_of;
 
 impl Audit<'_> {
-    pub(super) fn front(&mut self, writer: &Writer<'_>) {
+    /// Of all words those that name entries of this shard, or of none of the map's.
+    pub(super) fn front(&mut self, writer: &Writer<'_>, shards: Shards) {
         let said = self.shard.load(FRONT_BUCKETS);
-        if said != writer.front.bucket_count() {
+        if said != 0 && said != writer.front.bucket_count() {
             self.find("the hash in front is not there", said);
         }
         for word in writer.front.words() {
             let entry = Ref::of_word(word.load(Relaxed));
             let is_wrong = !entry.is_none()
-                && !self.is_others(entry)
+                && !self.is_others(entry, shards)
                 && !is_found(writer, word, entry)
                 // Another shard's owner has not taken it out meanwhile, and given its chunk back.
                 && word.load(Relaxed) == entry.word();
@@ -27,11 +29,13 @@ impl Audit<'_> {
         }
     }
 
-    /// Does it lie in a chunk of another shard, whose owner may take the word out any moment?
-    fn is_others(&self, entry: Ref) -> bool {
+    /// Does it lie in a chunk of another shard of the map, whose owner may take the word out any
+    /// moment?
+    fn is_others(&self, entry: Ref, shards: Shards) -> bool {
         let chunk = entry.unit().and_then(|unit| self.allocator.view.chunk(unit / CHUNK_UNITS));
-        let is_ours = |chunk: ChunkWord| chunk.owner() == self.allocator.owner;
-        chunk.is_some_and(|chunk| !chunk.is_free() && !is_ours(chunk))
+        let owner = chunk.filter(|chunk| !chunk.is_free()).map(ChunkWord::owner);
+        let is_of = |owner| shards.numbers().any(|number| number as u16 + 1 == owner);
+        owner.is_some_and(|owner| owner != self.allocator.owner && is_of(owner))
     }
 }
 

@@ -8,9 +8,12 @@ mod nodes;
 use std::collections::HashSet;
 
 use super::intent::is_idle;
+use super::moving::is_moving;
 use super::words::ShardWords;
 use super::writer::Writer;
+use crate::names::Shards;
 use crate::object::{Allocator, Ref};
+use crate::route::KeyRange;
 
 /// So many findings are enough.
 const FINDINGS_MAX: usize = 100;
@@ -24,6 +27,16 @@ pub(crate) struct Audited {
     pub(crate) findings: Vec<(&'static str, u64)>,
 }
 
+impl Audited {
+    /// Adds what was found in another shard of the map.
+    pub(crate) fn add(&mut self, other: Audited) {
+        self.entries += other.entries;
+        self.nodes += other.nodes;
+        self.waiting += other.waiting;
+        self.findings.extend(other.findings);
+    }
+}
+
 /// An audit of one shard.
 struct Audit<'a> {
     allocator: Allocator<'a>,
@@ -33,16 +46,20 @@ struct Audit<'a> {
     audited: Audited,
 }
 
-/// Looks through the shard; the caller has its lock, and has repaired it if need be.
-pub(crate) fn audit(writer: &Writer<'_>) -> Audited {
+/// Looks through the shard, which is one of these and whose keys lie in this range; the caller has
+/// its lock, and has repaired it if need be.
+pub(crate) fn audit(writer: &Writer<'_>, shards: Shards, range: &KeyRange) -> Audited {
     let (allocator, shard, audited) = (writer.allocator, writer.shard, Audited::default());
     let mut audit = Audit { allocator, shard, named: HashSet::new(), audited };
     if !is_idle(shard) {
         audit.find("a change is in the middle", 0);
     }
-    audit.nodes();
+    if is_moving(shard) {
+        audit.find("entries are being moved", 0);
+    }
+    audit.nodes(range);
     audit.memory();
-    audit.front(writer);
+    audit.front(writer, shards);
     audit.audited
 }
 

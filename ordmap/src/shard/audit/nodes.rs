@@ -2,6 +2,7 @@
 
 use super::Audit;
 use crate::object::{Ref, Stop, Text, follow, head_of};
+use crate::route::KeyRange;
 use crate::shard::words::{LEN, ROOT};
 use crate::tree::{ITEMS_MAX, Image, Node, copy_key_of};
 
@@ -15,7 +16,7 @@ struct Ahead {
 }
 
 impl Audit<'_> {
-    pub(super) fn nodes(&mut self) {
+    pub(super) fn nodes(&mut self, range: &KeyRange) {
         let root = follow(self.shard.word(ROOT));
         let mut ahead = Vec::new();
         if !root.is_none() {
@@ -23,8 +24,8 @@ impl Audit<'_> {
                 node: root,
                 level: None,
                 low: Ref::NONE,
-                low_key: None,
-                high_key: None,
+                low_key: range.low.clone(),
+                high_key: range.high.clone(),
             });
         }
         while let Some(next) = ahead.pop() {

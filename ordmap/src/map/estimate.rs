@@ -1,0 +1,122 @@
+//! How many entries there are, in the whole map or in a range of it.
+
+use std::ops::RangeBounds;
+
+use super::Map;
+use super::bounds::{Beginning, Bounds};
+use super::reader::Reader;
+use crate::error::MapError;
+use crate::names::Shards;
+use crate::object::Stop;
+use crate::region::Shared;
+use crate::route::KeyRange;
+use crate::shard::{LEN, shown_len};
+use crate::tree::{Path, Tree, Way};
+
+/// So often shards are counted again if entries move between them: then it is near enough.
+const TRIES_MAX: u32 = 16;
+
+/// Where a range begins and where it ends.
+type Ends<'b> = (Beginning<'b>, Beginning<'b>);
+
+impl Map<'_> {
+    /// About how many entries have keys in a range: exact up to a hundred or more, else
+    /// off by a quarter at most where keys come and go at random, and mostly by less. It reads some
+    /// hundred nodes of each shard at most, whatever lies between.
+    ///
+    /// # Errors
+    /// [`MapError::Damaged`].
+    pub fn estimate<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Result<u64, MapError> {
+        let bounds = Bounds::of(&keys);
+        let ends = (bounds.beginning(Way::Up), bounds.beginning(Way::Down));
+        if self.routes().is_single() {
+            return estimate_in(&self.reader, ends);
+        }
+        let mut sum = 0_u64;
+        for _ in 0..TRIES_MAX {
+            let (version, ranges) = self.routes().ranges()?;
+            sum = 0;
+            for (slot, range) in ranges {
+                let some = estimate_in(&self.reader.at(slot), clipped(ends, &range))?;
+                sum = sum.saturating_add(some);
+            }
+            if self.routes().is_now(version) {
+                break;
+            }
+        }
+        Ok(sum)
+    }
+}
+
+/// What of a range lies in one shard.
+fn clipped<'b>((low, high): Ends<'b>, shard: &'b KeyRange) -> Ends<'b> {
+    let low = match (&shard.low, low) {
+        (Some(least), Beginning::End) => Beginning::At(least),
+        (Some(least), Beginning::At(key) | Beginning::Beyond(key)) if key < &least[..] => {
+            Beginning::At(least)
+        }
+        _ => low,
+    };
+    let high = match (&shard.high, high) {
+        (Some(end), Beginning::End) => Beginning::Beyond(end),
+        (Some(end), Beginning::At(key) | Beginning::Beyond(key)) if key >= &end[..] => {
+            Beginning::Beyond(end)
+        }
+        _ => high,
+    };
+    (low, high)
+}
+
+fn estimate_in(reader: &Reader<'_>, (low, high): Ends<'_>) -> Result<u64, MapError> {
+    let tree = reader.tree;
+    reader.read(|| {
+        let Some((low, _)) = place_of(tree, low, Way::Up)? else { return Ok(0) };
+        let Some((high, end)) = place_of(tree, high, Way::Down)? else { return Ok(0) };
+        Ok(tree.estimate(&low, &high, end)?)
+    })
+}
+
+/// How many entries a map has. It was right at some moment, if it has one shard; of several, each
+/// at one of its own.
+pub(super) fn len_of(shared: &Shared, shards: Shards) -> u64 {
+    let routes = shared.routes(shards);
+    let first = shared.shard_words(shards.first);
+    if routes.is_single() {
+        return first.load(LEN);
+    }
+    let mut sum = 0_u64;
+    for _ in 0..TRIES_MAX {
+        let Ok((version, ranges)) = routes.ranges() else { return first.load(LEN) };
+        sum = 0;
+        for (slot, range) in ranges {
+            let words = shared.shard_words(shards.number(slot));
+            sum = sum.saturating_add(shown_len(words, &range));
+        }
+        if routes.is_now(version) {
+            break;
+        }
+    }
+    sum
+}
+
+/// The way to where a range begins, or ends; and the index of the first entry there that is not
+/// below, for `Up`, or above, for `Down`. None: the map is empty.
+fn place_of(
+    tree: Tree<'_>,
+    beginning: Beginning<'_>,
+    way: Way,
+) -> Result<Option<(Path, usize)>, Stop> {
+    let (key, passes_equal) = match beginning {
+        Beginning::At(key) => (key, way == Way::Down),
+        Beginning::Beyond(key) => (key, way == Way::Up),
+        Beginning::End => {
+            let Some(path) = tree.descend_to_end(way)? else { return Ok(None) };
+            let index = path.index() + usize::from(way == Way::Down);
+            return Ok(Some((path, index)));
+        }
+    };
+    let Some((mut path, spot)) = tree.descend(key)? else { return Ok(None) };
+    let index = spot.index + usize::from(passes_equal && spot.entry.is_some());
+    path.set_index(path.depth - 1, index);
+    Ok(Some((path, index)))
+}

@@ -1,0 +1,213 @@
+//! A map of several shards: whose lock a change needs, and when entries move to another shard.
+//!
+//! A writer that finds the lock of its shard taken counts how many changes others make until it
+//! gets it: who sleeps is overtaken often. When these are a good part of all changes, and the shard
+//! has many entries, each writer moves some of them up into another shard after its own
+//! change, until both have as many. One moves at a time, and nobody waits for that: who does not
+//! get the locks soon leaves it to others.
+//!
+//! Locks: that for moves is only tried; then that of the lower shard, then that of the upper one.
+
+use forebay_shm::{Area, RobustGuard, SystemFutex};
+
+use super::Map;
+use crate::error::MapError;
+use crate::object::Stop;
+use crate::route::Row;
+use crate::shard::{LEN, Neighbours, SEQUENCE, SPLIT_TO, ShardWords, WAITS, WAITS_SINCE, Writer};
+use crate::tree::Way;
+
+/// A shard with fewer entries is not split.
+const SPLIT_LEN_MIN: u64 = 4096;
+
+/// It is when for an eighth of so many changes somebody had to wait.
+const WINDOW: u64 = 4096;
+const WAITS_MIN: u64 = WINDOW / 8;
+
+/// The halves may differ by so many entries.
+const UNEVEN_MAX: u64 = 64;
+
+/// So often somebody else may move the bound while a writer waits for its lock.
+const TRIES_MAX: u32 = 1 << 16;
+
+pub(super) type Guard<'g> = RobustGuard<'g, Area, SystemFutex>;
+
+/// Where entries are to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    /// Into the shard that was chosen for the split of this one, as long as it has fewer.
+    Half,
+    /// Into one that has none yet.
+    New,
+    /// Into the one above or below.
+    Beside(Way),
+}
+
+impl Map<'_> {
+    /// Locks the shard of a key, and says which that is.
+    pub(super) fn begin_for(&self, key: &[u8]) -> Result<(Guard<'_>, Writer<'_>, usize), MapError> {
+        if self.routes().is_single() {
+            let (guard, writer) = self.begin(0)?;
+            return Ok((guard, writer, 0));
+        }
+        for _ in 0..TRIES_MAX {
+            let slot = self.routes().find(key)?.1;
+            let (guard, writer) = self.begin(slot)?;
+            // The bounds of this one stay while its lock is ours.
+            if self.routes().find(key)?.1 == slot {
+                return Ok((guard, writer, slot));
+            }
+        }
+        Err(Stop::Damaged("bounds move for ever").into())
+    }
+
+    /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
+    pub(super) fn take_lock(&self, slot: usize) -> Result<Guard<'_>, MapError> {
+        let lock = self.lock_of(slot);
+        if self.routes().is_single() {
+            return Ok(self.member.lock(lock)?);
+        }
+        let shard = self.words_of(slot);
+        let before = shard.load(SEQUENCE);
+        let (guard, waited) = match self.member.try_lock(lock)? {
+            Some(guard) => (guard, 0),
+            None => {
+                let guard = self.member.lock(lock)?;
+                (guard, shard.load(SEQUENCE).wrapping_sub(before).clamp(1, WINDOW))
+            }
+        };
+        count_wait(shard, waited);
+        Ok(guard)
+    }
+
+    /// After a change: gives the lock back, and moves some entries if the shard is to be split.
+    pub(super) fn end(&self, guard: Guard<'_>, writer: &Writer<'_>, slot: usize) {
+        let is_due = !self.routes().is_single() && is_split_due(writer.shard);
+        drop(guard);
+        if is_due {
+            // The change is made, whatever becomes of this.
+            let _ = self.move_from(slot, To::Half);
+        }
+    }
+
+    /// Moves some entries from the shard of a key into one that has none yet, which is then the one
+    /// above; gives the number. For tests, as the two below.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    #[doc(hidden)]
+    pub fn split_at(&self, key: &[u8]) -> Result<u64, MapError> {
+        self.move_from(self.routes().find(key)?.1, To::New)
+    }
+
+    /// Moves some entries from the shard of a key into the one above.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    #[doc(hidden)]
+    pub fn move_up(&self, key: &[u8]) -> Result<u64, MapError> {
+        self.move_from(self.routes().find(key)?.1, To::Beside(Way::Up))
+    }
+
+    /// Moves some entries from the shard of a key into the one below.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    #[doc(hidden)]
+    pub fn move_down(&self, key: &[u8]) -> Result<u64, MapError> {
+        self.move_from(self.routes().find(key)?.1, To::Beside(Way::Down))
+    }
+
+    fn move_from(&self, slot: usize, to: To) -> Result<u64, MapError> {
+        if self.routes().is_single() {
+            return Ok(0);
+        }
+        let move_lock = self.member.shared().move_lock(self.shard);
+        let Some(mut mover) = self.member.try_lock(&move_lock)? else { return Ok(0) };
+        // What a dead one wrote and did not publish does not count.
+        mover.repaired();
+        let rows = self.routes().rows()?.1;
+        let Some(slots) = self.slots_for(slot, to, &rows) else {
+            self.stop_split(slot)?;
+            return Ok(0);
+        };
+        let way = if to == To::Beside(Way::Down) { Way::Down } else { Way::Up };
+        self.move_between(slots, way, to)
+    }
+
+    /// Moves some entries between two shards that lie beside each other.
+    fn move_between(&self, slots: (usize, usize), way: Way, to: To) -> Result<u64, MapError> {
+        let (_lower_guard, lower) = self.begin_soon(slots.0)?;
+        let (_upper_guard, upper) = self.begin_soon(slots.1)?;
+        if to == To::Half {
+            let uneven = lower.shard.load(LEN).saturating_sub(upper.shard.load(LEN));
+            if uneven <= UNEVEN_MAX {
+                forget_split(lower.shard);
+                return Ok(0);
+            }
+            lower.shard.store(SPLIT_TO, slots.1 as u64);
+        }
+        let moved = Neighbours { lower, upper, slots }.move_some(self.routes(), way);
+        if to == To::Half && !matches!(moved, Ok(1..)) {
+            forget_split(lower.shard);
+        }
+        Ok(moved?)
+    }
+
+    /// Which shards entries move between, the lower one first; `None`: there is none for them.
+    fn slots_for(&self, slot: usize, to: To, rows: &[Row]) -> Option<(usize, usize)> {
+        let at = rows.iter().position(|row| row.slot == slot);
+        let above = rows.get(at.map_or(0, |at| at + 1)).map(|row| row.slot);
+        let is_free = |slot: &usize| rows.iter().all(|row| row.slot != *slot);
+        let free = (1..self.shards().count).find(is_free);
+        match to {
+            To::Beside(Way::Up) => Some((slot, above?)),
+            To::Beside(Way::Down) => {
+                let below = at?.checked_sub(1).map_or(0, |below| rows[below].slot);
+                Some((below, slot))
+            }
+            To::New => Some((slot, free?)),
+            To::Half => {
+                let chosen = self.words_of(slot).load(SPLIT_TO) as usize;
+                let goes_on = above.filter(|above| *above == chosen);
+                Some((slot, goes_on.or(free)?))
+            }
+        }
+    }
+
+    /// There is no shard into which this one could be split: so that is not tried each time.
+    fn stop_split(&self, slot: usize) -> Result<(), MapError> {
+        let (_guard, writer) = self.begin_soon(slot)?;
+        forget_split(writer.shard);
+        Ok(())
+    }
+
+    /// As [`begin`](Map::begin), but waits no longer than some changes take.
+    fn begin_soon(&self, slot: usize) -> Result<(Guard<'_>, Writer<'_>), MapError> {
+        self.ready(self.member.lock_soon(self.lock_of(slot))?, slot)
+    }
+}
+
+fn count_wait(shard: ShardWords<'_>, waited: u64) {
+    let changes = shard.load(SEQUENCE);
+    if changes.wrapping_sub(shard.load(WAITS_SINCE)) >= WINDOW {
+        shard.store(WAITS_SINCE, changes);
+        shard.store(WAITS, 0);
+    }
+    if waited > 0 {
+        shard.store(WAITS, shard.load(WAITS).saturating_add(waited));
+    }
+}
+
+fn is_split_due(shard: ShardWords<'_>) -> bool {
+    let is_waited_for = shard.load(WAITS) >= WAITS_MIN && shard.load(LEN) >= SPLIT_LEN_MIN;
+    shard.load(SPLIT_TO) != 0 || is_waited_for
+}
+
+fn forget_split(shard: ShardWords<'_>) {
+    shard.store(SPLIT_TO, 0);
+    shard.store(WAITS, 0);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! What moves between shards, at moments that are chosen.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::thread;
+
+use crate::map::Map;
+use crate::map::entry::NotHeld;
+use crate::map::reader::Reader;
+use crate::map::step::{Taker, find};
+use crate::object::{Ref, Text};
+use crate::shard::LEN;
+use crate::tree::{Way, copy_key_of};
+use crate::{MapError, MapOptions, Member, OrdConfig, OrdRegion};
+
+/// A region for maps of four shards.
+fn region() -> OrdRegion {
+    let config = OrdConfig { maps_max: 4, splits_max: 9, ..OrdConfig::with_bytes(4 << 20) };
+    OrdRegion::anonymous(&config).unwrap()
+}
+
+fn map<'m>(member: &'m Member, name: &str) -> Map<'m> {
+    member.map(name, &MapOptions { shards_max: 4, ..MapOptions::default() }).unwrap()
+}
+
+fn number_key(number: u32) -> Vec<u8> {
+    format!("{number:04}").into_bytes()
+}
+
+/// The entry leaves its shard when the reader knows which that is, and has not looked there yet.
+#[test]
+fn who_looks_where_a_key_was_looks_again() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, moving) = (map(&member, "map"), map(&other, "map"));
+    (0..100).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
+    let key = number_key(99);
+    let mut tries = 0;
+    let is_found = map.reader.read_for(&key, |reader| {
+        tries += 1;
+        if tries == 1 {
+            assert!(moving.split_at(&key).unwrap() > 0);
+        }
+        Ok(reader.tree.find(&key)?.is_some())
+    });
+    assert_eq!((is_found, tries), (Ok(true), 2));
+}
+
+/// Changes the map when it has come to an entry.
+struct Changes<'t, 'm> {
+    map: &'t Map<'m>,
+    tries: usize,
+    key: Vec<u8>,
+}
+
+impl<'m> Taker<'m> for Changes<'_, '_> {
+    type Taken = Vec<u8>;
+
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, NotHeld> {
+        self.tries += 1;
+        if self.tries == 1 {
+            self.map.insert(b"0067+", b"").unwrap();
+            self.map.remove(&self.key).unwrap();
+            self.map.reclaim().unwrap();
+        }
+        let mut key = Vec::new();
+        copy_key_of(reader.tree.view, entry, Text::Entry, &mut key)?;
+        Ok(key)
+    }
+
+    fn key<'a>(&'a self, taken: &'a Vec<u8>) -> &'a [u8] {
+        taken
+    }
+}
+
+/// Nothing comes behind the key in its shard; then something does, and the first entry of the next
+/// shard goes: the second one of that was never the next.
+#[test]
+fn what_came_into_a_shard_that_was_passed_is_not_passed_over() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (map(&member, "map"), map(&other, "map"));
+    (0..100).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
+    assert_eq!(map.split_at(&number_key(99)), Ok(32));
+    let mut reader = map.reader;
+    let mut taker = Changes { map: &changing, tries: 0, key: number_key(68) };
+    let found = find(&mut reader, &number_key(67), Way::Up, false, &mut taker).unwrap();
+    let found = found.map(|(key, _)| key);
+    assert_eq!(found.as_deref(), Some(&b"0067+"[..]), "{} tries", taker.tries);
+}
+
+/// A move that finds no memory in the other shard leaves nothing behind.
+#[test]
+fn a_move_without_memory_moves_nothing() {
+    let region = region();
+    let member = region.join().unwrap();
+    let (map, filling) = (map(&member, "map"), map(&member, "filling"));
+    (0..100).for_each(|number| _ = map.insert(&number_key(number), &[1; 300]).unwrap());
+    let mut count = 0;
+    // Chunks are left for some entries of a batch.
+    while filling.insert(&number_key(count), &[1; 300]).is_ok() {
+        count += 1;
+    }
+    let mut failed = 0;
+    for number in (0..count).rev() {
+        if map.split_at(&number_key(99)) != Err(MapError::Full) {
+            break;
+        }
+        failed += 1;
+        if failed % 16 == 1 {
+            let report = member.check().unwrap();
+            assert!(report.is_sound(), "{report}");
+        }
+        assert_eq!((map.len(), map.stats().shard_count), (100, 1));
+        (0..100).for_each(|number| assert!(map.contains(&number_key(number)).unwrap()));
+        filling.remove(&number_key(number)).unwrap();
+        filling.reclaim().unwrap();
+    }
+    assert!(failed > 20, "it failed {failed} times");
+    assert_eq!((map.len(), map.stats().shard_count), (100, 2));
+}
+
+/// Entries of other shards are counted and found though each shard knows only its own.
+#[test]
+fn what_is_asked_of_a_map_is_asked_of_all_its_shards() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "map");
+    (0..400).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
+    for key in [399, 300, 200] {
+        assert!(map.split_at(&number_key(key)).unwrap() > 0);
+    }
+    assert_eq!(map.stats().shard_count, 4);
+    assert_eq!((map.len(), map.stats().len), (400, 400));
+    assert!(map.stats().owned_bytes >= 4 * 16384);
+    for (low, high) in [(0, 400), (10, 380), (300, 399), (350, 360), (399, 0)] {
+        let keys = (number_key(low), number_key(high));
+        let estimate = map.estimate(&keys.0[..]..&keys.1[..]).unwrap();
+        assert_eq!(estimate, u64::from(high.saturating_sub(low)), "{low}..{high}");
+    }
+    let filled = member.filled(&[map.id()]);
+    assert_eq!(filled.used_bytes, map.stats().used_bytes);
+    assert_eq!(filled.owned_bytes, map.stats().owned_bytes);
+}
+
+/// Entries of the first two shards.
+fn lens(map: &Map<'_>) -> [u64; 2] {
+    [0, 1].map(|slot| map.words_of(slot).load(LEN))
+}
+
+/// Somebody inserts while another one has the lock, again and again.
+fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> bool) {
+    const TURN_MAX: u32 = 20_000;
+    const GO: u32 = 1;
+    const GOES: u32 = 2;
+    const GONE: u32 = 0;
+    let (told, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let member = region.join().unwrap();
+            let map = map(&member, "map");
+            for number in (0..5000).cycle() {
+                while told.load(SeqCst) != GO {
+                    if is_over.load(SeqCst) {
+                        return;
+                    }
+                    thread::yield_now();
+                }
+                told.store(GOES, SeqCst);
+                map.insert(&number_key(number), b"again").unwrap();
+                told.store(GONE, SeqCst);
+            }
+        });
+        for _ in 0..TURN_MAX {
+            if until() {
+                break;
+            }
+            locked
+                .under_lock(|_| {
+                    told.store(GO, SeqCst);
+                    while told.load(SeqCst) == GO {
+                        thread::yield_now();
+                    }
+                    (0..50).for_each(|_| thread::yield_now());
+                })
+                .unwrap();
+            while told.load(SeqCst) != GONE {
+                thread::yield_now();
+            }
+        }
+        is_over.store(true, SeqCst);
+    });
+}
+
+/// Writers that wait for each other split the map into halves, by some entries with each change.
+#[test]
+fn a_map_whose_writers_wait_is_split_into_halves() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = map(&member, "map");
+    (0..5000).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
+    assert_eq!(map.stats().shard_count, 1, "nobody waited");
+    insert_in_turns(&region, &map, || map.stats().shard_count == 2);
+    assert!(lens(&map)[1] < 1000, "a change moves few: {:?}", lens(&map));
+    for number in 0..200 {
+        map.insert(&number_key(number), b"more").unwrap();
+    }
+    let [lower, upper] = lens(&map);
+    assert!(lower.abs_diff(upper) < 200 && map.stats().shard_count == 2, "{lower}, {upper}");
+    assert_eq!(map.len(), 5000);
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
+}
+
+/// One is not asked for more shards than it may have, nor one with a budget for any.
+#[test]
+fn a_map_has_as_many_shards_as_it_may() {
+    let region = region();
+    let member = region.join().unwrap();
+    let shards = |name, shards_max, budget_bytes| {
+        let map =
+            member.map(name, &MapOptions { shards_max, budget_bytes, front_bytes: 0 }).unwrap();
+        (0..1000).for_each(|number| _ = map.insert(&number_key(number), b"").unwrap());
+        (0..20).for_each(|_| _ = map.split_at(&number_key(0)).unwrap());
+        map.stats().shard_count
+    };
+    let found =
+        [("none", 0, None), ("budget", 16, Some(1 << 20)), ("some", 7, None), ("rest", 16, None)]
+            .map(|(name, shards_max, budget)| shards(name, shards_max, budget));
+    assert_eq!(found, [1, 1, 7, 4], "nine splits, all together");
+    assert!(member.check().unwrap().is_sound());
+}

@@ -1,0 +1,212 @@
+//! Which shard of a map has which keys.
+//!
+//! A map begins with one shard, which has all keys. Of several shards each but the lowest has a
+//! row, in the order of keys: its bound, the lowest key that can be in it. There are two copies of
+//! the rows; the word says which one counts, how many rows there are, and which version this is.
+//! Who moves a bound writes the other copy, and publishes it by one store into the word.
+//!
+//! | bits of the word | meaning |
+//! |---|---|
+//! | 0–7 | rows |
+//! | 8–63 | version; the second copy counts if it is odd |
+//!
+//! | word of a row | meaning |
+//! |---|---|
+//! | 0 | bits 0–7 which of the map's shards; 8–23 bytes of the bound |
+//! | 1 | the version in which the bound was moved last |
+//! | 2–31 | the bound |
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | word, rows | owner of the map's lock for moves | all |
+//!
+//! An entry is in the map if it lies within the bounds of its shard. So entries are copied into
+//! another shard before its bound moves over them, and leave their old one afterwards. Who reads
+//! asks in the end if the word is still the same.
+
+mod rows;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, release_fence};
+
+use crate::object::{Stop, compare_words};
+pub(crate) use rows::{KeyRange, Row};
+
+/// Words of a row.
+pub(crate) const ROUTE_ROW_WORDS: usize = if cfg!(loom) { 3 } else { 32 };
+const SHARD: usize = 0;
+const STAMP: usize = 1;
+const BOUND: usize = 2;
+
+/// The longest bound. Keys that are alike in more bytes stay together.
+pub(crate) const BOUND_BYTES_MAX: usize = (ROUTE_ROW_WORDS - BOUND) * 8;
+
+/// So many shards a map can have.
+pub(crate) const SHARDS_MAX: usize = 16;
+
+/// So often rows are read again: more means that somebody moves bounds as fast as we read, which
+/// nobody does.
+const TRIES_MAX: u32 = 1 << 16;
+
+const DAMAGED: Stop = Stop::Damaged("the bounds of the shards are damaged");
+
+/// The bounds of a map's shards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Routes<'a> {
+    word: &'a AtomicU64,
+    /// Two copies of as many rows as there can be.
+    rows: &'a [AtomicU64],
+}
+
+/// The bounds as they are at some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+impl Version {
+    /// How many bounds there are.
+    pub(crate) fn count(self) -> usize {
+        self.0 as u8 as usize
+    }
+
+    fn number(self) -> u64 {
+        self.0 >> 8
+    }
+
+    /// The stamp of what is published next.
+    pub(crate) fn next_stamp(self) -> u64 {
+        self.number() + 1
+    }
+}
+
+impl<'a> Routes<'a> {
+    /// `rows`: room for two copies of what the map needs; none for a map of one shard.
+    pub(crate) fn new(word: &'a AtomicU64, rows: &'a [AtomicU64]) -> Routes<'a> {
+        Routes { word, rows }
+    }
+
+    /// Can there be only one shard?
+    #[inline]
+    pub(crate) fn is_single(self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// How many rows there can be.
+    pub(crate) fn rows_max(self) -> usize {
+        self.rows.len() / (2 * ROUTE_ROW_WORDS)
+    }
+
+    /// The bounds as they are now.
+    #[inline]
+    pub(crate) fn now(self) -> Result<Version, Stop> {
+        // ORDER: pairs with `ordmap.routed`: we see the rows, and what was copied into a shard
+        // before it got the keys.
+        let version = Version(self.word.load(acquire("ordmap.route")));
+        if version.count() > self.rows_max() { Err(DAMAGED) } else { Ok(version) }
+    }
+
+    /// Are they still the same, after all that was read?
+    #[inline]
+    pub(crate) fn is_now(self, version: Version) -> bool {
+        // ORDER: pairs with `ordmap.reroute`: if we have read a row that was written anew, we see
+        // that it did not count any more.
+        acquire_fence("ordmap.rerouted");
+        self.word.load(Relaxed) == version.0
+    }
+
+    /// Which place in the order of the shards has a key.
+    #[inline]
+    pub(crate) fn position(self, version: Version, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, version.count());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.is_below(version, middle + 1, key) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// Is a key below the bound of the shard at this place, which is not the first?
+    #[inline]
+    fn is_below(self, version: Version, position: usize, key: &[u8]) -> bool {
+        let row = self.row(version, position);
+        let bytes = (row[SHARD].load(Relaxed) >> 8) as u16 as usize;
+        compare_words(&row[BOUND..], bytes.min(BOUND_BYTES_MAX), key, 0).is_gt()
+    }
+
+    /// Can a key be in the shard at this place?
+    #[inline]
+    pub(crate) fn has(self, version: Version, position: usize, key: &[u8]) -> bool {
+        let is_low = position > 0 && self.is_below(version, position, key);
+        let is_high = position < version.count() && !self.is_below(version, position + 1, key);
+        !is_low && !is_high
+    }
+
+    /// Which of the map's shards is at this place. As all that is read of rows, it may be nonsense
+    /// until it is known that they are still the same.
+    #[inline]
+    pub(crate) fn slot(self, version: Version, position: usize) -> Result<usize, Stop> {
+        if position == 0 {
+            return Ok(0);
+        }
+        let slot = self.row(version, position)[SHARD].load(Relaxed) as u8 as usize;
+        if (1..=self.rows_max()).contains(&slot) { Ok(slot) } else { Err(DAMAGED) }
+    }
+
+    /// Which shard has a key now.
+    #[inline]
+    pub(crate) fn find(self, key: &[u8]) -> Result<(Version, usize), Stop> {
+        self.read(|version| self.slot(version, self.position(version, key)))
+    }
+
+    /// Reads rows until they stay the same for so long.
+    #[inline]
+    pub(crate) fn read<T>(
+        self,
+        mut read: impl FnMut(Version) -> Result<T, Stop>,
+    ) -> Result<(Version, T), Stop> {
+        for _ in 0..TRIES_MAX {
+            let version = self.now()?;
+            let found = read(version);
+            if self.is_now(version) {
+                return Ok((version, found?));
+            }
+        }
+        Err(DAMAGED)
+    }
+
+    /// The row of the shard at a place that is not the first.
+    #[inline]
+    fn row(self, version: Version, position: usize) -> &'a [AtomicU64] {
+        let copy = (version.number() % 2) as usize * self.rows_max();
+        &self.rows[(copy + position - 1) * ROUTE_ROW_WORDS..][..ROUTE_ROW_WORDS]
+    }
+
+    /// Writes what comes after a version; nobody reads it yet.
+    fn write(self, next: Version, rows: &[Row]) {
+        // ORDER: pairs with `ordmap.rerouted`: who reads a word of what is written here sees that
+        // the copy does not count any more.
+        release_fence("ordmap.reroute");
+        for (index, row) in rows.iter().enumerate() {
+            row.store(self.row(next, index + 1));
+        }
+    }
+
+    /// From now on these bounds count. The caller has the lock for moves, and the locks of the
+    /// shards at both sides of each bound that is another one.
+    pub(crate) fn publish(self, version: Version, rows: &[Row]) {
+        let next = Version((version.number() + 1) << 8 | rows.len() as u64);
+        self.write(next, rows);
+        crate::step!("move.written");
+        // ORDER: pairs with `ordmap.route`.
+        self.word.store(next.0, release("ordmap.routed"));
+        crate::step!("move.published");
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,109 @@
+//! Rows in private memory, for who has a lock; and what they say of one shard.
+
+use forebay_sync::atomic::{AtomicU64, Relaxed};
+
+use super::{BOUND, BOUND_BYTES_MAX, DAMAGED, Routes, SHARD, STAMP, Version};
+use crate::object::{Stop, copy_words, store_bytes};
+
+/// A bound, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) slot: usize,
+    pub(crate) stamp: u64,
+    pub(crate) bound: Vec<u8>,
+}
+
+/// Between which keys the entries of a shard lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    /// The lowest one; none in the first shard.
+    pub(crate) low: Option<Vec<u8>>,
+    /// What is above all; none in the last one.
+    pub(crate) high: Option<Vec<u8>>,
+    /// The versions in which the bounds were moved last; 0: never.
+    pub(crate) low_stamp: u64,
+    pub(crate) high_stamp: u64,
+}
+
+impl KeyRange {
+    /// Of a shard that has no keys yet: nothing is below the empty key.
+    fn nothing() -> KeyRange {
+        KeyRange { high: Some(Vec::new()), ..KeyRange::default() }
+    }
+
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        let is_low = self.low.as_ref().is_some_and(|low| key < &low[..]);
+        let is_high = self.high.as_ref().is_some_and(|high| key >= &high[..]);
+        !is_low && !is_high
+    }
+}
+
+impl Row {
+    fn load(words: &[AtomicU64]) -> Row {
+        let head = words[SHARD].load(Relaxed);
+        let mut bound = Vec::new();
+        let bytes = (head >> 8) as u16 as usize;
+        copy_words(&words[BOUND..], bytes.min(BOUND_BYTES_MAX), &mut bound);
+        Row { slot: head as u8 as usize, stamp: words[STAMP].load(Relaxed), bound }
+    }
+
+    pub(super) fn store(&self, words: &[AtomicU64]) {
+        assert!(self.bound.len() <= BOUND_BYTES_MAX, "who chooses a bound knows the longest");
+        words[SHARD].store(self.slot as u64 | (self.bound.len() as u64) << 8, Relaxed);
+        words[STAMP].store(self.stamp, Relaxed);
+        store_bytes(&words[BOUND..], &self.bound);
+    }
+}
+
+impl Routes<'_> {
+    /// All rows, if they can be.
+    pub(crate) fn rows(self) -> Result<(Version, Vec<Row>), Stop> {
+        self.read(|version| {
+            let row = |position| Row::load(self.row(version, position));
+            let rows: Vec<Row> = (1..=version.count()).map(row).collect();
+            let is_known = |row: &Row| (1..=self.rows_max()).contains(&row.slot);
+            let is_once =
+                |row: &Row| rows.iter().filter(|other| other.slot == row.slot).count() == 1;
+            let is_right = rows.is_sorted_by(|low, high| low.bound < high.bound)
+                && rows.iter().all(|row| is_known(row) && is_once(row) && !row.bound.is_empty());
+            if is_right { Ok(rows) } else { Err(DAMAGED) }
+        })
+    }
+
+    /// All shards that have keys, and which they have, in the order of keys.
+    pub(crate) fn ranges(self) -> Result<(Version, Vec<(usize, KeyRange)>), Stop> {
+        let (version, rows) = self.rows()?;
+        let slots = std::iter::once(0).chain(rows.iter().map(|row| row.slot));
+        Ok((version, slots.map(|slot| (slot, range_in(&rows, slot))).collect()))
+    }
+
+    /// The keys that one shard has.
+    pub(crate) fn range_of(self, slot: usize) -> Result<KeyRange, Stop> {
+        if self.is_single() {
+            return Ok(KeyRange::default());
+        }
+        Ok(range_in(&self.rows()?.1, slot))
+    }
+
+    /// The lower bound of the shard at a place that is not the first.
+    pub(crate) fn copy_bound(self, version: Version, position: usize, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&Row::load(self.row(version, position)).bound);
+    }
+}
+
+/// The keys that one shard has by these rows.
+fn range_in(rows: &[Row], slot: usize) -> KeyRange {
+    let at = rows.iter().position(|row| row.slot == slot);
+    let (low, above) = match at {
+        Some(at) => (rows.get(at), rows.get(at + 1)),
+        None if slot == 0 => (None, rows.first()),
+        None => return KeyRange::nothing(),
+    };
+    KeyRange {
+        low: low.map(|row| row.bound.clone()),
+        high: above.map(|row| row.bound.clone()),
+        low_stamp: low.map_or(0, |row| row.stamp),
+        high_stamp: above.map_or(0, |row| row.stamp),
+    }
+}

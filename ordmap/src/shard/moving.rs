@@ -1,0 +1,237 @@
+//! Moving entries from a shard into the one beside it, some at a time.
+//!
+//! They are copied first; then the bound between both shards goes over them, by one store; then
+//! they leave where they were. Before and after that store some entries lie outside of the bounds
+//! of their shard: they are not in the map, and are not counted. Who dies leaves a word in both
+//! shards that says so; the next owner of each takes out what lies outside. It is told by the row
+//! of the bound, which says in which version it was moved, whether that was published.
+
+use super::intent::Halt;
+use super::words::{LEN, LEN_MOVED, LIMBO_BATCH, LIMBO_SPARE, MOVING, ShardWords};
+use super::writer::Writer;
+use crate::front::Bucket;
+use crate::object::{Lengths, Ref, Text};
+use crate::route::{BOUND_BYTES_MAX, KeyRange, Routes, Row};
+use crate::tree::{Advanced, Way, common_bytes, copy_key_of};
+
+/// So many entries move under one hold of both locks, and so many bytes, if they are not one entry.
+pub(crate) const MOVED_AT_ONCE: usize = 32;
+const MOVED_BYTES: usize = 32 << 10;
+// All of them go into limbo.
+const _: () = assert!(cfg!(loom) || LIMBO_BATCH + MOVED_AT_ONCE <= LIMBO_SPARE);
+
+/// Two shards beside each other, whose locks the caller has, as that for moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Neighbours<'a> {
+    pub(crate) lower: Writer<'a>,
+    pub(crate) upper: Writer<'a>,
+    /// Which of the map's shards they are.
+    pub(crate) slots: (usize, usize),
+}
+
+/// Entries at an end of a shard, from the end on, and the bound between them and the others.
+struct Batch {
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+    bound: Vec<u8>,
+}
+
+impl Neighbours<'_> {
+    /// Moves some entries over the bound, up or down; gives the number, which is 0 if no bound is
+    /// short enough.
+    pub(crate) fn move_some(&self, routes: Routes<'_>, way: Way) -> Result<u64, Halt> {
+        let (from, into) = match way {
+            Way::Up => (&self.lower, &self.upper),
+            Way::Down => (&self.upper, &self.lower),
+        };
+        let Some(Batch { entries, bound }) = from.batch_for(way)? else { return Ok(0) };
+        let count = entries.len() as u64;
+        let (version, rows) = routes.rows()?;
+        let stamp = version.next_stamp();
+        from.shard.store(LEN_MOVED, from.shard.load(LEN).saturating_sub(count));
+        into.shard.store(LEN_MOVED, into.shard.load(LEN).wrapping_add(count));
+        crate::step!("move.begun");
+        self.upper.shard.store(MOVING, stamp << 1 | 1);
+        crate::step!("move.announced");
+        self.lower.shard.store(MOVING, stamp << 1);
+        crate::step!("move.armed");
+        let copied = into.copy_in(&entries);
+        match copied {
+            Ok(()) => {
+                // What the hash in front names is in the map: so neither these, from now on, nor
+                // their copies before they are.
+                from.for_hints(&entries, |bucket, entry| bucket.take_out(entry))?;
+                routes.publish(version, &self.rows_with(rows, stamp, bound));
+                into.for_hints(&entries, |bucket, entry| bucket.put(entry))?;
+            }
+            Err(Halt::Full) => {}
+            Err(halt) => return Err(halt),
+        }
+        settle_move(&self.lower, &routes.range_of(self.slots.0)?)?;
+        crate::step!("move.settled");
+        settle_move(&self.upper, &routes.range_of(self.slots.1)?)?;
+        copied.map(|()| count)
+    }
+
+    /// The rows with the bound between both, which may be a new one.
+    fn rows_with(&self, mut rows: Vec<Row>, stamp: u64, bound: Vec<u8>) -> Vec<Row> {
+        let (lower, upper) = self.slots;
+        let row = Row { slot: upper, stamp, bound };
+        match rows.iter().position(|row| row.slot == upper) {
+            Some(at) => rows[at] = row,
+            None => {
+                let below = rows.iter().position(|row| row.slot == lower);
+                rows.insert(below.map_or(0, |at| at + 1), row);
+            }
+        }
+        rows
+    }
+}
+
+impl Writer<'_> {
+    /// The same owner, for what lies outside of the bounds.
+    fn hidden(&self) -> Self {
+        Writer { is_hidden: true, ..*self }
+    }
+
+    /// Some entries that are to go up or down, and at least one stays.
+    fn batch_for(&self, way: Way) -> Result<Option<Batch>, Halt> {
+        // From the end on, and the first one that stays.
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        self.walk(way.opposite(), |entry| {
+            let (key, value) = self.copy_of(entry)?;
+            bytes += key.len() + value.len();
+            entries.push((key, value));
+            let is_enough = bytes > MOVED_BYTES && entries.len() > 1;
+            Ok(entries.len() <= MOVED_AT_ONCE && !is_enough)
+        })?;
+        for count in (1..entries.len()).rev() {
+            let (moved, stays) = (&entries[count - 1].0, &entries[count].0);
+            let (below, above) = if way == Way::Up { (stays, moved) } else { (moved, stays) };
+            let bound = &above[..above.len().min(common_bytes(below, above) + 1)];
+            if bound.len() <= BOUND_BYTES_MAX {
+                let bound = bound.to_vec();
+                entries.truncate(count);
+                return Ok(Some(Batch { entries, bound }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes over the entries from an end on, from which all lies in this way, as long as it is told
+    /// so.
+    fn walk(&self, way: Way, mut see: impl FnMut(Ref) -> Result<bool, Halt>) -> Result<(), Halt> {
+        let Some(mut path) = self.tree.descend_to_end(way)? else { return Ok(()) };
+        loop {
+            let leaf = self.tree.leaf_of(&path)?;
+            let entry = leaf.slot(path.index())?;
+            if !see(entry)? || self.tree.advance(&leaf, &mut path, way)? == Advanced::Nowhere {
+                return Ok(());
+            }
+        }
+    }
+
+    fn copy_of(&self, entry: Ref) -> Result<(Vec<u8>, Vec<u8>), Halt> {
+        let seen = self.tree.view.begin(entry)?;
+        let lengths = seen.settle(Lengths::of(&seen, Text::Entry))?;
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        lengths.copy_key(&seen, &mut key);
+        lengths.copy_value(&seen, &mut value);
+        Ok((key, value))
+    }
+
+    /// Stores entries that are not in the map yet.
+    fn copy_in(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Halt> {
+        let writer = self.hidden();
+        for (key, value) in entries {
+            if !writer.allocator.reserve_nodes()? {
+                return Err(Halt::Full);
+            }
+            writer.put(&writer.look(key)?, key, value)?;
+            crate::step!("move.copied");
+        }
+        Ok(())
+    }
+
+    /// Has something done with each of these entries, and the bucket of its key.
+    fn for_hints(
+        &self,
+        entries: &[(Vec<u8>, Vec<u8>)],
+        run: impl Fn(Bucket<'_>, Ref),
+    ) -> Result<(), Halt> {
+        for (key, _) in entries {
+            let Some(bucket) = self.front.bucket(key) else { return Ok(()) };
+            if let Some(entry) = self.look(key)?.entry {
+                run(bucket, entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out what lies outside of the bounds.
+    fn trim(&self, range: &KeyRange) -> Result<(), Halt> {
+        for way in [Way::Up, Way::Down] {
+            let mut keys = self.keys_outside(range, way)?;
+            keys.sort_unstable();
+            let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            let mut rest = &keys[..];
+            while !rest.is_empty() {
+                let run = self.hidden().remove_run(rest)?;
+                if run.removed == 0 {
+                    return Err(Halt::Damaged("a key is not where it was found"));
+                }
+                rest = rest.get(run.looked_at..).unwrap_or_default();
+                crate::step!("move.trimmed");
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys outside of the bounds from one end on.
+    fn keys_outside(&self, range: &KeyRange, way: Way) -> Result<Vec<Vec<u8>>, Halt> {
+        let mut keys = Vec::new();
+        self.walk(way, |entry| {
+            let mut key = Vec::new();
+            copy_key_of(self.tree.view, entry, Text::Entry, &mut key)?;
+            if range.has(&key) {
+                return Ok(false);
+            }
+            keys.push(key);
+            if keys.len() > MOVED_AT_ONCE {
+                return Err(Halt::Damaged("more lies outside of a shard than can"));
+            }
+            Ok(true)
+        })?;
+        Ok(keys)
+    }
+}
+
+/// Are entries being moved from here or to here, or were they when somebody died?
+pub(crate) fn is_moving(shard: ShardWords<'_>) -> bool {
+    shard.load(MOVING) != 0
+}
+
+/// Was the bound moved over the entries?
+fn is_moved(shard: ShardWords<'_>, range: &KeyRange) -> bool {
+    let moving = shard.load(MOVING);
+    let stamp = if moving % 2 == 1 { range.low_stamp } else { range.high_stamp };
+    moving != 0 && moving >> 1 == stamp
+}
+
+/// How many entries of a shard are in the map.
+pub(crate) fn shown_len(shard: ShardWords<'_>, range: &KeyRange) -> u64 {
+    shard.load(if is_moved(shard, range) { LEN_MOVED } else { LEN })
+}
+
+/// Ends a move in one of both shards, whoever began it; it may be done twice.
+pub(crate) fn settle_move(writer: &Writer<'_>, range: &KeyRange) -> Result<(), Halt> {
+    let shard = writer.shard;
+    if is_moved(shard, range) {
+        shard.store(LEN, shard.load(LEN_MOVED));
+        crate::step!("move.counted");
+    }
+    writer.trim(range)?;
+    crate::step!("move.ending");
+    shard.store(MOVING, 0);
+    Ok(())
+}
