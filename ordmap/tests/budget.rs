@@ -292,3 +292,20 @@ fn a_region_that_is_used_is_not_replaced() {
     let why = ReplacedWhy::OtherPlan;
     assert_eq!(replaced.opened(), &Opened::Replaced { why }, "nobody uses it any more");
 }
+
+/// Nor does one without a hash in front, which here leaves as many chunks as with a small one.
+#[test]
+fn a_region_that_is_used_is_not_replaced_by_one_without_a_small_area() {
+    let dir = tempfile::tempdir().unwrap();
+    for front_bytes in [64, 1024, 8 << 10] {
+        let path = dir.path().join(format!("maps/{front_bytes}"));
+        let without = OrdConfig::with_bytes(2 << 20);
+        let with = OrdConfig { front_bytes, ..without };
+        for (first, second) in [(with, without), (without, with)] {
+            let made = OrdRegion::open_or_create(&path, &first).unwrap();
+            let _member = made.join().unwrap();
+            let refused = OrdRegion::open_or_create(&path, &second).unwrap_err();
+            assert!(matches!(refused, OpenError::InUse { participants: 1 }), "{refused}");
+        }
+    }
+}

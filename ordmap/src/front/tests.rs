@@ -44,8 +44,21 @@ fn a_full_bucket_forgets_one_for_another() {
 fn keys_have_the_hashes_of_the_format() {
     let words = boxed_words(BUCKET_WORDS);
     let hash = |key: &[u8]| Front::new(&words).bucket(key).unwrap().hash;
-    // XXH3 of 64 bits without a seed, as its own tests have it.
-    assert_eq!(hash(b""), 0x2d06_8005_38d3_94c2);
+    // XXH3 of 64 bits without a seed, as the tool `xxhsum -H3` of its authors has it: a way of its
+    // own for each of these lengths.
+    for (bytes, expected) in [
+        (0, 0x2d06_8005_38d3_94c2),
+        (8, 0x6053_9db6_3047_1163),
+        (13, 0x67f7_7075_aba7_f824),
+        (60, 0x5e95_4769_b0d3_d425),
+        (130, 0x3a73_1d1b_0052_1edd),
+        (200, 0xa369_f293_0049_476f),
+        (300, 0x4745_d904_8126_a285),
+        (2000, 0xc79f_2aba_52f5_9bf7),
+    ] {
+        let key: Vec<u8> = (0..bytes).map(|at: u32| ((at * 7 + 3) % 251) as u8).collect();
+        assert_eq!(hash(&key), expected, "{bytes} bytes");
+    }
     assert!(Front::new(&[]).bucket(b"").is_none());
 }
 

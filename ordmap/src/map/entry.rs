@@ -86,7 +86,7 @@ impl<'m> Entry<'m> {
     }
 
     /// Are both the same entry, and not only equal? No entry is the same as one that was stored
-    /// later, or in another map.
+    /// later, or in another map, or that has moved as the map was split.
     #[must_use]
     pub fn is_same(&self, other: &Entry<'_>) -> bool {
         self.is_at(other.member, other.reference())

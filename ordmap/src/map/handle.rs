@@ -134,13 +134,14 @@ impl<'m> Map<'m> {
         Cursor::new(self.reader)
     }
 
-    /// How many entries there are. It was right at some moment.
+    /// How many entries there are. It was right at some moment; where the map has several shards,
+    /// the number of each was, at a moment of its own.
     #[must_use]
     pub fn len(&self) -> u64 {
         len_of(self.member.shared(), self.shards())
     }
 
-    /// Is there no entry?
+    /// Is there no entry? As [`len`](Map::len) has it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -20,7 +20,8 @@ pub enum Expected<'e> {
     Absent,
     /// An entry with this value.
     Value(&'e [u8]),
-    /// This very entry.
+    /// This very entry. When a map is split, entries move and are others then, though nobody has
+    /// changed them: who hears no reads again.
     Entry(&'e Entry<'e>),
 }
 

@@ -154,11 +154,15 @@ impl Member {
     /// its name.
     ///
     /// # Errors
-    /// [`MapsError::NotThere`]: the number is one of another region.
+    /// [`MapsError::NotThere`]: the number is one of another region; [`MapsError::Damaged`].
     pub fn map_of(&self, id: MapId) -> Result<Map<'_>, MapsError> {
         let is_number = id.0 < self.shared.config.maps_max as usize;
-        let is_there = is_number && is_live(self.shared.map_words(id.0));
-        is_there.then(|| Map::new(self, id.0)).ok_or(MapsError::NotThere)
+        if !is_number || !is_live(self.shared.map_words(id.0)) {
+            return Err(MapsError::NotThere);
+        }
+        let shards = self.shared.shards_in(self.shared.map_words(id.0));
+        let is_right = shards.is_some_and(|shards| shards.first == id.0);
+        if is_right { Ok(Map::new(self, id.0)) } else { Err(MapsError::Damaged) }
     }
 
     /// How long a change waits for the lock of its map, and the making of a map for that of the

@@ -220,7 +220,10 @@ fn is_moved(shard: ShardWords<'_>, range: &KeyRange) -> bool {
 
 /// How many entries of a shard are in the map.
 pub(crate) fn shown_len(shard: ShardWords<'_>, range: &KeyRange) -> u64 {
-    shard.load(if is_moved(shard, range) { LEN_MOVED } else { LEN })
+    let moving = shard.load(MOVING);
+    let moved = is_moved(shard, range).then(|| shard.load(LEN_MOVED));
+    // The next move writes its own only after this one was settled.
+    moved.filter(|_| shard.load(MOVING) == moving).unwrap_or_else(|| shard.load(LEN))
 }
 
 /// Ends a move in one of both shards, whoever began it; it may be done twice.
