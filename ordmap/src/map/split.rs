@@ -45,6 +45,7 @@ enum To {
 
 impl Map<'_> {
     /// Locks the shard of a key, and says which that is.
+    #[inline]
     pub(super) fn begin_for(&self, key: &[u8]) -> Result<(Guard<'_>, Writer<'_>, usize), MapError> {
         if self.routes().is_single() {
             let (guard, writer) = self.begin(0)?;
@@ -62,6 +63,7 @@ impl Map<'_> {
     }
 
     /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
+    #[inline]
     pub(super) fn take_lock(&self, slot: usize) -> Result<Guard<'_>, MapError> {
         let lock = self.lock_of(slot);
         if self.routes().is_single() {
@@ -81,6 +83,7 @@ impl Map<'_> {
     }
 
     /// After a change: gives the lock back, and moves some entries if the shard is to be split.
+    #[inline]
     pub(super) fn end(&self, guard: Guard<'_>, writer: &Writer<'_>, slot: usize) {
         let is_due = !self.routes().is_single() && is_split_due(writer.shard);
         drop(guard);

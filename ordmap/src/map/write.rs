@@ -168,6 +168,7 @@ impl Map<'_> {
         is_done
     }
 
+    #[inline]
     fn put_by(
         &self,
         writer: &Writer<'_>,
@@ -215,6 +216,7 @@ impl Map<'_> {
     }
 
     /// Makes a shard ready to be changed, whose lock was taken.
+    #[inline]
     pub(super) fn ready<'g>(
         &self,
         mut guard: Guard<'g>,
