@@ -19,7 +19,8 @@
 //!
 //! An [`OrdRegion`] is a process's, a [`Member`] a thread's; a [`Map`] is a name in the region as a
 //! member uses it. A map is a B+tree whose nodes are copied when they change, and a change is
-//! published by one store. Its bytes are described in `docs/format/ordmap.md`.
+//! published by one store; or several of them, if it was split, each with a range of keys. Its
+//! bytes are described in `docs/format/ordmap.md`.
 //!
 //! Invariants:
 //! - Readers never wait, and write nothing that another thread writes, but for leases of their own

@@ -27,6 +27,8 @@
 mod rows;
 
 #[cfg(all(test, loom))]
+mod loom_hints;
+#[cfg(all(test, loom))]
 mod loom_tests;
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, release_fence};

@@ -6,7 +6,8 @@
 //! change, until both have as many. One moves at a time, and nobody waits for that: who does not
 //! get the locks soon leaves it to others.
 //!
-//! Locks: that for moves is only tried; then that of the lower shard, then that of the upper one.
+//! Locks: that for moves is only tried, and in a split those of both shards, too. Elsewhere that of
+//! the lower shard comes before that of the upper one.
 
 use forebay_shm::{Area, RobustGuard, SystemFutex};
 
@@ -14,7 +15,9 @@ use super::Map;
 use crate::error::MapError;
 use crate::object::Stop;
 use crate::route::Row;
-use crate::shard::{LEN, Neighbours, SEQUENCE, SPLIT_TO, ShardWords, WAITS, WAITS_SINCE, Writer};
+use crate::shard::{
+    Halt, LEN, Neighbours, SEQUENCE, SPLIT_TO, ShardWords, WAITS, WAITS_SINCE, Writer,
+};
 use crate::tree::Way;
 
 /// A shard with fewer entries is not split.
@@ -23,6 +26,9 @@ const SPLIT_LEN_MIN: u64 = 4096;
 /// It is when for an eighth of so many changes somebody had to wait.
 const WINDOW: u64 = 4096;
 const WAITS_MIN: u64 = WINDOW / 8;
+
+/// One wait counts for so many changes at most: one who sleeps long is no reason to split.
+const WAIT_MAX: u64 = WAITS_MIN / 16;
 
 /// The halves may differ by so many entries.
 const UNEVEN_MAX: u64 = 64;
@@ -45,6 +51,7 @@ enum To {
 
 impl Map<'_> {
     /// Locks the shard of a key, and says which that is.
+    #[inline]
     pub(super) fn begin_for(&self, key: &[u8]) -> Result<(Guard<'_>, Writer<'_>, usize), MapError> {
         if self.routes().is_single() {
             let (guard, writer) = self.begin(0)?;
@@ -62,6 +69,7 @@ impl Map<'_> {
     }
 
     /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
+    #[inline]
     pub(super) fn take_lock(&self, slot: usize) -> Result<Guard<'_>, MapError> {
         let lock = self.lock_of(slot);
         if self.routes().is_single() {
@@ -73,7 +81,7 @@ impl Map<'_> {
             Some(guard) => (guard, 0),
             None => {
                 let guard = self.member.lock(lock)?;
-                (guard, shard.load(SEQUENCE).wrapping_sub(before).clamp(1, WINDOW))
+                (guard, shard.load(SEQUENCE).wrapping_sub(before).clamp(1, WAIT_MAX))
             }
         };
         count_wait(shard, waited);
@@ -81,6 +89,7 @@ impl Map<'_> {
     }
 
     /// After a change: gives the lock back, and moves some entries if the shard is to be split.
+    #[inline]
     pub(super) fn end(&self, guard: Guard<'_>, writer: &Writer<'_>, slot: usize) {
         let is_due = !self.routes().is_single() && is_split_due(writer.shard);
         drop(guard);
@@ -131,25 +140,48 @@ impl Map<'_> {
             self.stop_split(slot)?;
             return Ok(0);
         };
-        let way = if to == To::Beside(Way::Down) { Way::Down } else { Way::Up };
-        self.move_between(slots, way, to)
+        match to {
+            To::Half => self.move_half(slots),
+            To::Beside(way) => self.move_between(slots, way),
+            To::New => self.move_between(slots, Way::Up),
+        }
+    }
+
+    /// Moves some entries of a split that goes on, if nobody has either lock.
+    fn move_half(&self, (slot, above): (usize, usize)) -> Result<u64, MapError> {
+        // The upper one first: if somebody died there, nobody who changes the lower one waits
+        // for the repair.
+        let Some(upper) = self.member.try_lock(self.lock_of(above))? else { return Ok(0) };
+        let upper = self.ready(upper, above);
+        let Some(lower) = self.member.try_lock(self.lock_of(slot))? else { return Ok(0) };
+        let (_lower_guard, lower) = self.ready(lower, slot)?;
+        let shard = lower.shard;
+        let moved = upper.and_then(|(_upper_guard, upper)| {
+            if shard.load(LEN).saturating_sub(upper.shard.load(LEN)) <= UNEVEN_MAX {
+                return Ok(0);
+            }
+            shard.store(SPLIT_TO, above as u64);
+            self.move_some(Neighbours { lower, upper, slots: (slot, above) }, Way::Up)
+        });
+        if !matches!(moved, Ok(1..)) {
+            forget_split(shard);
+        }
+        moved
     }
 
     /// Moves some entries between two shards that lie beside each other.
-    fn move_between(&self, slots: (usize, usize), way: Way, to: To) -> Result<u64, MapError> {
+    fn move_between(&self, slots: (usize, usize), way: Way) -> Result<u64, MapError> {
         let (_lower_guard, lower) = self.begin_soon(slots.0)?;
         let (_upper_guard, upper) = self.begin_soon(slots.1)?;
-        if to == To::Half {
-            let uneven = lower.shard.load(LEN).saturating_sub(upper.shard.load(LEN));
-            if uneven <= UNEVEN_MAX {
-                forget_split(lower.shard);
-                return Ok(0);
-            }
-            lower.shard.store(SPLIT_TO, slots.1 as u64);
-        }
-        let moved = Neighbours { lower, upper, slots }.move_some(self.routes(), way);
-        if to == To::Half && !matches!(moved, Ok(1..)) {
-            forget_split(lower.shard);
+        self.move_some(Neighbours { lower, upper, slots }, way)
+    }
+
+    fn move_some(&self, neighbours: Neighbours<'_>, way: Way) -> Result<u64, MapError> {
+        let moved = neighbours.move_some(self.routes(), way);
+        if matches!(moved, Err(Halt::Full)) {
+            // Who needs room does not look in the other shard for it.
+            self.reclaim_all(&neighbours.lower, true)?;
+            self.reclaim_all(&neighbours.upper, true)?;
         }
         Ok(moved?)
     }
@@ -177,8 +209,10 @@ impl Map<'_> {
 
     /// There is no shard into which this one could be split: so that is not tried each time.
     fn stop_split(&self, slot: usize) -> Result<(), MapError> {
-        let (_guard, writer) = self.begin_soon(slot)?;
-        forget_split(writer.shard);
+        if let Some(guard) = self.member.try_lock(self.lock_of(slot))? {
+            let (_guard, writer) = self.ready(guard, slot)?;
+            forget_split(writer.shard);
+        }
         Ok(())
     }
 

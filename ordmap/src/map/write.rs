@@ -169,6 +169,7 @@ impl Map<'_> {
         is_done
     }
 
+    #[inline]
     fn put_by(
         &self,
         writer: &Writer<'_>,
@@ -216,6 +217,7 @@ impl Map<'_> {
     }
 
     /// Makes a shard ready to be changed, whose lock was taken.
+    #[inline]
     pub(super) fn ready<'g>(
         &self,
         mut guard: Guard<'g>,
@@ -249,7 +251,7 @@ impl Map<'_> {
 
     /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
     /// unless it `must` be.
-    fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, Halt> {
+    pub(super) fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, Halt> {
         let (limbo, leases) = (self.limbo(writer), &self.member.shared().leases);
         let freed = limbo.reclaim(leases)?;
         if limbo.count() == 0 || !self.member.sweep_holders(must) {

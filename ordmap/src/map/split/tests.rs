@@ -7,9 +7,10 @@ use std::thread;
 use crate::map::Map;
 use crate::map::entry::NotHeld;
 use crate::map::reader::Reader;
+use crate::map::split::To;
 use crate::map::step::{Taker, find};
 use crate::object::{Ref, Text};
-use crate::shard::LEN;
+use crate::shard::{LEN, SPLIT_TO};
 use crate::tree::{Way, copy_key_of};
 use crate::{MapError, MapOptions, Member, OrdConfig, OrdRegion};
 
@@ -229,4 +230,24 @@ fn a_map_has_as_many_shards_as_it_may() {
             .map(|(name, shards_max, budget)| shards(name, shards_max, budget));
     assert_eq!(found, [1, 1, 7, 4], "nine splits, all together");
     assert!(member.check().unwrap().is_sound());
+}
+
+/// A split goes on with the changes of the lower shard; who has the upper one may stand still.
+#[test]
+fn a_split_waits_for_nobody() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, owner) = (map(&member, "map"), map(&other, "map"));
+    (0..5000).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
+    assert!(map.split_at(&number_key(0)).unwrap() > 0);
+    map.words_of(0).store(SPLIT_TO, 1);
+    let before = lens(&map);
+    let (_guard, _writer) = owner.begin(1).unwrap();
+    assert_eq!(map.move_from(0, To::Half), Ok(0), "to wait would end with an error");
+    (0..100).for_each(|number| _ = map.insert(&number_key(number), b"more").unwrap());
+    assert_eq!(lens(&map), before, "nothing moved");
+    drop(_guard);
+    (0..1000).for_each(|number| _ = map.insert(&number_key(number), b"more").unwrap());
+    let [lower, upper] = lens(&map);
+    assert!(lower.abs_diff(upper) < 200, "it went on: {lower}, {upper}");
 }
