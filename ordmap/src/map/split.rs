@@ -141,7 +141,12 @@ impl Map<'_> {
     /// Moves some entries between two shards that lie beside each other.
     fn move_between(&self, slots: (usize, usize), way: Way, to: To) -> Result<u64, MapError> {
         let (_lower_guard, lower) = self.begin_soon(slots.0)?;
-        let (_upper_guard, upper) = self.begin_soon(slots.1)?;
+        let upper = self.begin_soon(slots.1);
+        if to == To::Half && upper.is_err() {
+            // Its owner may be stopped: not each change of this shard waits for that.
+            forget_split(lower.shard);
+        }
+        let (_upper_guard, upper) = upper?;
         if to == To::Half {
             let uneven = lower.shard.load(LEN).saturating_sub(upper.shard.load(LEN));
             if uneven <= UNEVEN_MAX {
