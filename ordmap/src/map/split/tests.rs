@@ -90,6 +90,57 @@ fn what_came_into_a_shard_that_was_passed_is_not_passed_over() {
     assert_eq!(found.as_deref(), Some(&b"0067+"[..]), "{} tries", taker.tries);
 }
 
+/// Changes another part of the shard that is passed whenever something is come to.
+struct Disturbs<'t, 'm> {
+    map: &'t Map<'m>,
+    tries: usize,
+}
+
+impl<'m> Taker<'m> for Disturbs<'_, '_> {
+    type Taken = Vec<u8>;
+
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, NotHeld> {
+        self.tries += 1;
+        self.map.insert(&number_key(0), b"again").unwrap();
+        let mut key = Vec::new();
+        copy_key_of(reader.tree.view, entry, Text::Entry, &mut key)?;
+        Ok(key)
+    }
+
+    fn key<'a>(&'a self, taken: &'a Vec<u8>) -> &'a [u8] {
+        taken
+    }
+}
+
+#[test]
+fn who_passes_a_shard_that_is_written_elsewhere_goes_on() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (map(&member, "map"), map(&other, "map"));
+    (0..100).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
+    assert_eq!(map.split_at(&number_key(99)), Ok(32));
+    for (key, way, next) in [(67, Way::Up, 68), (68, Way::Down, 67)] {
+        let mut reader = map.reader;
+        let mut taker = Disturbs { map: &changing, tries: 0 };
+        let found = find(&mut reader, &number_key(key), way, false, &mut taker).unwrap();
+        assert_eq!((found.map(|(key, _)| key), taker.tries), (Some(number_key(next)), 1));
+    }
+}
+
+/// Who has the lock of the upper half may be stopped: changes of the lower one wait for it once.
+#[test]
+fn a_split_ends_when_the_other_shard_is_not_to_be_had() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, owning) = (map(&member, "map"), map(&other, "map"));
+    (0..400).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
+    assert_eq!(map.split_at(&number_key(399)), Ok(32));
+    map.words_of(0).store(SPLIT_TO, 1);
+    let _owned = owning.begin(1).unwrap();
+    map.insert(&number_key(0), b"again").unwrap();
+    assert_eq!((map.words_of(0).load(SPLIT_TO), lens(&map)), (0, [368, 32]));
+}
+
 /// A move that finds no memory in the other shard leaves nothing behind.
 #[test]
 fn a_move_without_memory_moves_nothing() {
