@@ -127,20 +127,6 @@ fn who_passes_a_shard_that_is_written_elsewhere_goes_on() {
     }
 }
 
-/// Who has the lock of the upper half may be stopped: changes of the lower one wait for it once.
-#[test]
-fn a_split_ends_when_the_other_shard_is_not_to_be_had() {
-    let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, owning) = (map(&member, "map"), map(&other, "map"));
-    (0..400).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
-    assert_eq!(map.split_at(&number_key(399)), Ok(32));
-    map.words_of(0).store(SPLIT_TO, 1);
-    let _owned = owning.begin(1).unwrap();
-    map.insert(&number_key(0), b"again").unwrap();
-    assert_eq!((map.words_of(0).load(SPLIT_TO), lens(&map)), (0, [368, 32]));
-}
-
 /// A move that finds no memory in the other shard leaves nothing behind.
 #[test]
 fn a_move_without_memory_moves_nothing() {
