@@ -66,7 +66,7 @@ pub(crate) fn run(role: &Role) -> Result<(), String> {
 }
 
 fn middle(data: &Data) -> Vec<u8> {
-    data.keys[data.keys.len() / 2].clone()
+    data.keys[data.keys.len() / 2].to_vec()
 }
 
 fn work(mut engine: impl Engine, what: What, data: &Data) -> Result<(), String> {
@@ -86,12 +86,12 @@ fn work(mut engine: impl Engine, what: What, data: &Data) -> Result<(), String> 
         tells.store(true, Ordering::Relaxed);
     });
     let (mut count, mut ns) = (0, 0.0);
-    for numbers in draws.chunks(STEP).cycle() {
+    for asked in draws.chunks(STEP).cycle() {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
-        ns += cpu_ns(|| engine.run(work, data, numbers)).0;
-        count += numbers.len();
+        ns += cpu_ns(|| engine.run(work, data, asked)).0;
+        count += asked.len();
     }
     println!("{count} {ns}");
     Ok(())

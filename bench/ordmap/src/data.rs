@@ -3,9 +3,17 @@
 /// Keys of 60 bytes as a cache of web pages has them: hosts with reversed labels, then paths.
 pub(crate) const KEY_BYTES: usize = 60;
 
+/// A key that is asked for, and its number: a line of memory, next to the one that is asked for
+/// before. So its bytes are at hand, as they are where somebody has made a key to look for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) number: u32,
+    pub(crate) key: [u8; KEY_BYTES],
+}
+
 /// What all engines hold.
 pub(crate) struct Data {
-    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) keys: Vec<[u8; KEY_BYTES]>,
     pub(crate) value_bytes: usize,
     pub(crate) seed: u64,
 }
@@ -23,29 +31,35 @@ impl Data {
         value.resize(self.value_bytes, b'v');
     }
 
-    /// Numbers of keys, all alike often.
-    pub(crate) fn draw(&self, count: usize, turn: u64) -> Vec<u32> {
+    /// Some of the keys, all alike often.
+    pub(crate) fn draw(&self, count: usize, turn: u64) -> Vec<Asked> {
         let mut random = fastrand::Rng::with_seed(self.seed.wrapping_mul(1_000_003) + turn);
-        (0..count).map(|_| random.u32(..self.keys.len() as u32)).collect()
+        (0..count).map(|_| self.asked(random.u32(..self.keys.len() as u32))).collect()
     }
 
-    /// Numbers of keys, none of them twice.
-    pub(crate) fn pick(&self, count: usize, turn: u64) -> Vec<u32> {
+    /// Some of the keys, none of them twice.
+    pub(crate) fn pick(&self, count: usize, turn: u64) -> Vec<Asked> {
         let mut random = fastrand::Rng::with_seed(self.seed.wrapping_mul(1_000_003) + turn);
         let mut all: Vec<u32> = (0..self.keys.len() as u32).collect();
         random.shuffle(&mut all);
-        all.truncate(count);
-        all
+        all.into_iter().take(count).map(|number| self.asked(number)).collect()
+    }
+
+    /// All of them in the order of their numbers.
+    pub(crate) fn all(&self) -> Vec<Asked> {
+        (0..self.keys.len() as u32).map(|number| self.asked(number)).collect()
+    }
+
+    fn asked(&self, number: u32) -> Asked {
+        Asked { number, key: self.keys[number as usize] }
     }
 }
 
 /// A hundred hosts, each with pages.
-fn key(number: usize) -> Vec<u8> {
+fn key(number: usize) -> [u8; KEY_BYTES] {
     let host = number % 100;
     let key = format!("main\0https\0com.example.shop{host:02}\0443\0/img/2026/{number:012}.jpg");
-    let key = key.into_bytes();
-    assert_eq!(key.len(), KEY_BYTES);
-    key
+    key.into_bytes().try_into().expect("all are equally long")
 }
 
 /// What is made of a value that was read: enough to have read it, and to compare the engines.

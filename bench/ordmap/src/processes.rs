@@ -106,13 +106,13 @@ pub(crate) fn measure(
         eprintln!("{} bytes, two processes: round {round} of {rounds}", data.value_bytes);
         for (work, what) in PAIRS {
             let count = amounts.of(work);
-            let numbers = data.draw(count, round as u64 + 1000);
+            let asked = data.draw(count, round as u64 + 1000);
             let mut answers = Vec::new();
             for engine in engines.iter_mut() {
                 let Some(shared) = engine.shared() else { continue };
                 let mut other = Other::start(what, shared, folder, data)?;
                 other.go()?;
-                let (ns, answer) = cpu_ns(|| engine.run(work, data, &numbers));
+                let (ns, answer) = cpu_ns(|| engine.run(work, data, &asked));
                 let done = other.end()?;
                 answers.push(answer);
                 let mut add = |figure, value| {

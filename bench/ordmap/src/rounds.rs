@@ -1,7 +1,7 @@
 //! One process: each round asks all engines for the same, in an order that is drawn anew, so that a
 //! slow phase of the machine hits them alike.
 
-use crate::data::Data;
+use crate::data::{Asked, Data};
 use crate::engines::{Engine, Work};
 use crate::report::{Figure, Sample};
 use crate::time::cpu_ns;
@@ -53,17 +53,17 @@ pub(crate) fn measure(
     for round in 0..=rounds {
         eprintln!("{} bytes: round {round} of {rounds}", data.value_bytes);
         for work in WORKS {
-            let numbers = numbers_of(work, data, amounts, round);
+            let asked = asked_of(work, data, amounts, round);
             let mut order: Vec<usize> = (0..engines.len()).collect();
             random.shuffle(&mut order);
             let mut answers = Vec::new();
             for index in order {
                 let engine = &mut engines[index];
-                let (ns, answer) = cpu_ns(|| engine.run(work, data, &numbers));
+                let (ns, answer) = cpu_ns(|| engine.run(work, data, &asked));
                 let Some(answer) = answer else { continue };
                 answers.push((engine.name(), answer));
                 if round > 0 {
-                    let ns = ns / numbers.len() as f64;
+                    let ns = ns / asked.len() as f64;
                     samples.push(Sample::new(Figure::Alone(work), engine.name(), data, ns));
                 }
             }
@@ -73,7 +73,7 @@ pub(crate) fn measure(
 }
 
 /// Changes are of keys that differ, and the same for taking them out and for storing them again.
-fn numbers_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<u32> {
+fn asked_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<Asked> {
     let (count, turn) = (amounts.of(work), round as u64 + 1);
     match work {
         Work::Get | Work::Hold | Work::Range | Work::Scan | Work::RangeByKey => {
@@ -86,18 +86,18 @@ fn numbers_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<u3
 
 /// Do all engines hold the same?
 pub(crate) fn compare_all(engines: &mut [Box<dyn Engine>], data: &Data) {
-    let all: Vec<u32> = (0..data.keys.len() as u32).collect();
-    let every_100th: Vec<u32> = all.iter().copied().step_by(100).collect();
+    let all = data.all();
+    let every_100th: Vec<Asked> = all.iter().copied().step_by(100).collect();
     let gets: &[Work] = &[Work::Get, Work::Hold];
     let ranges: &[Work] = &[Work::Range, Work::Scan, Work::RangeByKey];
-    for (works, numbers) in [(gets, &all), (ranges, &every_100th)] {
+    for (works, asked) in [(gets, &all), (ranges, &every_100th)] {
         let mut answers = Vec::new();
         for engine in engines.iter_mut() {
-            answers.extend(works.iter().filter_map(|work| engine.run(*work, data, numbers)));
+            answers.extend(works.iter().filter_map(|work| engine.run(*work, data, asked)));
         }
         assert!(answers.is_sorted_by(|one, two| one == two), "{works:?}: {answers:?}");
     }
-    let number = |number: &u32| u64::from(*number) + 1;
+    let number = |asked: &Asked| u64::from(asked.number) + 1;
     let expected = all.iter().map(number).sum::<u64>();
     assert_eq!(engines[0].run(Work::Get, data, &all), Some(expected));
 }

@@ -28,11 +28,11 @@ pub(crate) fn measure(
         let mut ours = Ours::create_for(Form::Tree, &folder, data, shards_max);
         ours.run(Work::Insert, data, &data.pick(data.keys.len(), 0));
         for round in 0..ROUNDS_BEFORE + rounds {
-            let numbers = data.draw(4 * amounts.changes, round as u64 + 3000);
+            let asked = data.draw(4 * amounts.changes, round as u64 + 3000);
             let mut other = Other::start(What::Write, Shared::Ours, &folder, data)?;
             other.go()?;
-            let (ns, _) = wall_ns(|| ours.run(Work::Insert, data, &numbers));
-            let count = numbers.len() as f64 + other.end()?.count;
+            let (ns, _) = wall_ns(|| ours.run(Work::Insert, data, &asked));
+            let count = asked.len() as f64 + other.end()?.count;
             if round >= ROUNDS_BEFORE {
                 samples.push(Sample::new(Figure::TwoWriters, name, data, ns / count));
             }

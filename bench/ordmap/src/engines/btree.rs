@@ -7,7 +7,7 @@ use std::sync::RwLock;
 
 use super::calls::{Calls, run_by_calls};
 use super::{Engine, RANGE, Work, heap_bytes};
-use crate::data::{Data, digest};
+use crate::data::{Asked, Data, digest};
 
 type Boxed = Box<[u8]>;
 
@@ -37,9 +37,9 @@ impl Calls for Locked {
         range.map(|(_, value)| digest(value)).fold(0, u64::wrapping_add)
     }
 
-    fn insert(&mut self, data: &Data, number: u32) -> u64 {
-        data.value(number, &mut self.value);
-        let (key, value) = (data.keys[number as usize][..].into(), self.value[..].into());
+    fn insert(&mut self, data: &Data, asked: &Asked) -> u64 {
+        data.value(asked.number, &mut self.value);
+        let (key, value) = (asked.key[..].into(), self.value[..].into());
         u64::from(self.map.write().expect("nobody panics").insert(key, value).is_some())
     }
 
@@ -53,8 +53,8 @@ impl Engine for Locked {
         "BTreeMap + RwLock"
     }
 
-    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
-        run_by_calls(self, work, data, numbers)
+    fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64> {
+        run_by_calls(self, work, data, asked)
     }
 
     fn used_bytes(&self) -> u64 {

@@ -7,7 +7,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
 
 use super::{BATCH, Engine, RANGE, Shared, Work};
-use crate::data::{Data, digest};
+use crate::data::{Asked, Data, digest};
 
 pub(crate) struct Lmdb {
     env: Env,
@@ -52,14 +52,14 @@ impl Lmdb {
     }
 
     /// Changes in transactions of so many.
-    fn change(&mut self, data: &Data, numbers: &[u32], batch: usize, is_put: bool) -> u64 {
+    fn change(&mut self, data: &Data, asked: &[Asked], batch: usize, is_put: bool) -> u64 {
         let mut were_there = 0;
-        for numbers in numbers.chunks(batch) {
+        for batch in asked.chunks(batch) {
             let mut txn = self.env.write_txn().expect("a transaction");
-            for number in numbers {
-                let key = &data.keys[*number as usize][..];
+            for asked in batch {
+                let key = &asked.key[..];
                 if is_put {
-                    data.value(*number, &mut self.value);
+                    data.value(asked.number, &mut self.value);
                     self.table.put(&mut txn, key, &self.value).expect("there is room");
                 } else {
                     were_there += u64::from(self.table.delete(&mut txn, key).expect("sound"));
@@ -76,17 +76,17 @@ impl Engine for Lmdb {
         "LMDB"
     }
 
-    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
-        let keys = numbers.iter().map(|number| &data.keys[*number as usize][..]);
+    fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64> {
+        let keys = asked.iter().map(|asked| &asked.key[..]);
         Some(match work {
             // It lends values where they lie; nobody copies them.
             Work::Get | Work::Hold => keys.map(|key| self.get(key)).fold(0, u64::wrapping_add),
             Work::Range => keys.map(|key| self.range(key)).fold(0, u64::wrapping_add),
             Work::Scan | Work::RangeByKey => return None,
-            Work::Insert => self.change(data, numbers, 1, true),
-            Work::Remove => self.change(data, numbers, 1, false),
-            Work::InsertBatched => self.change(data, numbers, BATCH, true),
-            Work::RemoveBatched => self.change(data, numbers, BATCH, false),
+            Work::Insert => self.change(data, asked, 1, true),
+            Work::Remove => self.change(data, asked, 1, false),
+            Work::InsertBatched => self.change(data, asked, BATCH, true),
+            Work::RemoveBatched => self.change(data, asked, BATCH, false),
         })
     }
 

@@ -8,13 +8,13 @@ mod skiplist;
 
 use std::path::Path;
 
-use crate::data::{Data, KEY_BYTES};
+use crate::data::{Asked, Data, KEY_BYTES};
 use crate::report::{Figure, Sample};
 
 pub(crate) use lmdb::Lmdb;
 pub(crate) use ours::{Form, Ours};
 
-/// What is asked of an engine, for each number of a list.
+/// What is asked of an engine, for each key of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// The value of a key, copied.
@@ -45,9 +45,9 @@ pub(crate) const BATCH: usize = 1000;
 /// An ordered map.
 pub(crate) trait Engine {
     fn name(&self) -> &'static str;
-    /// Does the work for each number; the sum of what was read, or how many keys were there.
+    /// Does the work for each key; the sum of what was read, or how many keys were there.
     /// `None`: it has no such form.
-    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64>;
+    fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64>;
     /// Bytes that are in use.
     fn used_bytes(&self) -> u64;
     /// Bytes that it has taken, and does not give back.

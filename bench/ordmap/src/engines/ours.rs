@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_ordmap::{Cursor, Entry, Map, MapOptions, Member, OrdConfig, OrdRegion};
 
 use super::{Engine, RANGE, Shared, Work};
-use crate::data::{Data, digest};
+use crate::data::{Asked, Data, digest};
 
 pub(crate) struct Ours {
     form: Form,
@@ -126,9 +126,9 @@ impl Ours {
         sum
     }
 
-    fn insert(&mut self, data: &Data, number: u32) -> u64 {
-        data.value(number, &mut self.value);
-        let key = &data.keys[number as usize];
+    fn insert(&mut self, data: &Data, asked: &Asked) -> u64 {
+        data.value(asked.number, &mut self.value);
+        let key = &asked.key;
         u64::from(self.map.insert(key, &self.value).expect("there is room"))
     }
 
@@ -145,17 +145,16 @@ impl Engine for Ours {
         }
     }
 
-    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
-        let key = |number: &u32| &data.keys[*number as usize][..];
+    fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64> {
         let mut last = Vec::new();
-        let sum = numbers.iter().map(|number| match work {
-            Work::Get => Some(self.get(key(number))),
-            Work::Hold => Some(self.hold(key(number))),
-            Work::Range => Some(self.range(key(number))),
-            Work::Scan => Some(self.scan(key(number))),
-            Work::RangeByKey => Some(self.range_by_key(key(number), &mut last)),
-            Work::Insert => Some(self.insert(data, *number)),
-            Work::Remove => Some(self.remove(key(number))),
+        let sum = asked.iter().map(|asked| match work {
+            Work::Get => Some(self.get(&asked.key)),
+            Work::Hold => Some(self.hold(&asked.key)),
+            Work::Range => Some(self.range(&asked.key)),
+            Work::Scan => Some(self.scan(&asked.key)),
+            Work::RangeByKey => Some(self.range_by_key(&asked.key, &mut last)),
+            Work::Insert => Some(self.insert(data, asked)),
+            Work::Remove => Some(self.remove(&asked.key)),
             Work::InsertBatched | Work::RemoveBatched => None,
         });
         sum.reduce(|sum, one| Some(sum?.wrapping_add(one?)))?

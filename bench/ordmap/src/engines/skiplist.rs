@@ -6,7 +6,7 @@ use crossbeam_skiplist::SkipMap;
 
 use super::calls::{Calls, run_by_calls};
 use super::{Engine, RANGE, Work, heap_bytes};
-use crate::data::{Data, digest};
+use crate::data::{Asked, Data, digest};
 
 type Boxed = Box<[u8]>;
 
@@ -34,9 +34,9 @@ impl Calls for Skiplist {
     }
 
     /// It does not say whether the key was there.
-    fn insert(&mut self, data: &Data, number: u32) -> u64 {
-        data.value(number, &mut self.value);
-        self.map.insert(data.keys[number as usize][..].into(), self.value[..].into());
+    fn insert(&mut self, data: &Data, asked: &Asked) -> u64 {
+        data.value(asked.number, &mut self.value);
+        self.map.insert(asked.key[..].into(), self.value[..].into());
         0
     }
 
@@ -50,8 +50,8 @@ impl Engine for Skiplist {
         "crossbeam-skiplist"
     }
 
-    fn run(&mut self, work: Work, data: &Data, numbers: &[u32]) -> Option<u64> {
-        run_by_calls(self, work, data, numbers)
+    fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64> {
+        run_by_calls(self, work, data, asked)
     }
 
     fn used_bytes(&self) -> u64 {
