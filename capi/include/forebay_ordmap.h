@@ -709,9 +709,9 @@ forebay_code forebay_map_put_if_value(const forebay_map *map,
                                       forebay_bytes value);
 
 /**
- * Stores a value under the key of an entry, if that very entry is still there, and has not moved as
- * the map was split; else `FOREBAY_CODE_DIFFERS`. Nobody has changed the key since the entry was
- * got, then. The entry stays the caller's. It has to come from the same map.
+ * Stores a value under the key of an entry, if that very entry is still there, and has not moved
+ * as the map was split; else `FOREBAY_CODE_DIFFERS`. Nobody has changed the key since the entry
+ * was got, then. The entry stays the caller's. It has to come from the same map.
  *
  * # Safety
  * As `forebay_map_put`; `entry` is null or a handle that is not released.
