@@ -60,7 +60,7 @@ impl<T> Mutex<T> {
             let (hold, inner) = attempt.acquire(|| self.inner.try_lock(), || self.inner.lock());
             return MutexGuard::new(hold, inner);
         }
-        MutexGuard::new(Hold::SILENT, self.inner.lock())
+        MutexGuard::new(Hold::Silent, self.inner.lock())
     }
 
     /// The mutex, if nobody has it now.
@@ -73,7 +73,7 @@ impl<T> Mutex<T> {
             let (hold, inner) = attempt.try_acquire(|| self.inner.try_lock())?;
             return Some(MutexGuard::new(hold, inner));
         }
-        Some(MutexGuard::new(Hold::SILENT, self.inner.try_lock()?))
+        Some(MutexGuard::new(Hold::Silent, self.inner.try_lock()?))
     }
 
     /// The mutex, if it becomes this thread's within a time.
@@ -87,7 +87,7 @@ impl<T> Mutex<T> {
             let (hold, inner) = attempt.acquire_timed(|| self.inner.try_lock(), wait)?;
             return Some(MutexGuard::new(hold, inner));
         }
-        Some(MutexGuard::new(Hold::SILENT, wait()?))
+        Some(MutexGuard::new(Hold::Silent, wait()?))
     }
 
     /// The value, which nobody else can reach now.

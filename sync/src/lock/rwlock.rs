@@ -64,7 +64,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             let (hold, inner) = attempt.acquire(|| self.inner.try_read(), || self.inner.read());
             return RwLockReadGuard::new(hold, inner);
         }
-        RwLockReadGuard::new(Hold::SILENT, self.inner.read())
+        RwLockReadGuard::new(Hold::Silent, self.inner.read())
     }
 
     /// Waits until nobody else has the lock.
@@ -77,7 +77,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             let (hold, inner) = attempt.acquire(|| self.inner.try_write(), || self.inner.write());
             return RwLockWriteGuard::new(hold, inner);
         }
-        RwLockWriteGuard::new(Hold::SILENT, self.inner.write())
+        RwLockWriteGuard::new(Hold::Silent, self.inner.write())
     }
 
     /// The lock for reading, if no writer is in the way now.
@@ -90,7 +90,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             let (hold, inner) = attempt.try_acquire(|| self.inner.try_read())?;
             return Some(RwLockReadGuard::new(hold, inner));
         }
-        Some(RwLockReadGuard::new(Hold::SILENT, self.inner.try_read()?))
+        Some(RwLockReadGuard::new(Hold::Silent, self.inner.try_read()?))
     }
 
     /// The lock for writing, if nobody has it now.
@@ -103,7 +103,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             let (hold, inner) = attempt.try_acquire(|| self.inner.try_write())?;
             return Some(RwLockWriteGuard::new(hold, inner));
         }
-        Some(RwLockWriteGuard::new(Hold::SILENT, self.inner.try_write()?))
+        Some(RwLockWriteGuard::new(Hold::Silent, self.inner.try_write()?))
     }
 
     /// The value, which nobody else can reach now.
@@ -129,7 +129,7 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
             let (hold, inner) = attempt.acquire_timed(|| self.inner.try_read(), wait)?;
             return Some(RwLockReadGuard::new(hold, inner));
         }
-        Some(RwLockReadGuard::new(Hold::SILENT, wait()?))
+        Some(RwLockReadGuard::new(Hold::Silent, wait()?))
     }
 
     /// The lock for writing, if it becomes this thread's within a time.
@@ -143,7 +143,7 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
             let (hold, inner) = attempt.acquire_timed(|| self.inner.try_write(), wait)?;
             return Some(RwLockWriteGuard::new(hold, inner));
         }
-        Some(RwLockWriteGuard::new(Hold::SILENT, wait()?))
+        Some(RwLockWriteGuard::new(Hold::Silent, wait()?))
     }
 }
 
