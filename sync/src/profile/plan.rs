@@ -49,6 +49,7 @@ pub(super) mod header {
     pub(in crate::profile) const MODULES_REJECTED: usize = 38;
     pub(in crate::profile) const THREADS_STARTED: usize = 39;
     pub(in crate::profile) const LOST: usize = 40;
+    pub(in crate::profile) const UNTRACKED: usize = 41;
 
     pub(in crate::profile) const PROGRAM: usize = 48;
 }
@@ -115,6 +116,9 @@ pub(super) mod row {
     pub(in crate::profile) const TIMED_OUT_COUNT: usize = 10;
     pub(in crate::profile) const SHARED_COUNT: usize = 11;
     pub(in crate::profile) const OWNER_DIED_COUNT: usize = 12;
+    pub(in crate::profile) const ASLEEP_NS: usize = 13;
+    pub(in crate::profile) const ASLEEP_NS_MAX: usize = 14;
+    pub(in crate::profile) const ASLEEP_COUNT: usize = 15;
     pub(in crate::profile) const HOLD_BUCKETS: usize = 16;
     pub(in crate::profile) const WAIT_BUCKETS: usize = HOLD_BUCKETS + super::BUCKET_COUNT;
     pub(in crate::profile) const WORDS: usize = WAIT_BUCKETS + super::BUCKET_COUNT;

@@ -202,6 +202,12 @@ impl Recorder {
     /// The lock is left; it may have been taken by another thread.
     #[inline]
     pub fn released(&mut self, profile: &Profile, held: &Held) {
+        self.released_at(profile, held, profile.clock().now());
+    }
+
+    /// The lock was left at that moment, just before other threads could take it.
+    #[inline]
+    pub fn released_at(&mut self, profile: &Profile, held: &Held, now: Stamp) {
         let Some(block) = self.block else {
             return profile.count(header::LOST, 1);
         };
@@ -209,7 +215,7 @@ impl Recorder {
         if held.generation != self.generation {
             return;
         }
-        let ns = profile.clock().ns_between(held.since, profile.clock().now());
+        let ns = profile.clock().ns_between(held.since, now);
         let row = held.row as usize;
         let row = if block.is_row_of(row, held.key) { row } else { block.row_of(held.key, || ()) };
         block.add_time(row, row::HOLD_NS, row::HOLD_BUCKETS, ns);
@@ -242,6 +248,20 @@ impl Recorder {
         block.add(row, row::TIMED_OUT_COUNT, 1);
         waited(&block, profile, (row, key), wait, profile.clock().now());
         self.remember(profile, (lock, key), row, block.pair_of(wait.holder, key));
+    }
+
+    /// This thread waited for something to happen, without the lock, and has just taken it back:
+    /// how long both took together. Called before [`Recorder::acquired`].
+    #[cold]
+    pub fn slept(&mut self, profile: &Profile, site: &impl Site, since: Stamp) {
+        let Some(block) = self.block else {
+            return;
+        };
+        let key = site.key();
+        let row = block.row_of(key, || profile.describe(key, &site.describe()));
+        let ns = profile.clock().ns_between(since, profile.clock().now());
+        block.add_max(row, row::ASLEEP_NS, ns);
+        block.add(row, row::ASLEEP_COUNT, 1);
     }
 
     /// The lock is no more: another may come to lie where it lay.

@@ -184,6 +184,16 @@ impl Profile {
         self.words[index].fetch_add(n, Relaxed);
     }
 
+    /// Counts attempts that were not recorded, or holds whose end was not.
+    pub fn count_lost(&self, n: u64) {
+        self.count(header::LOST, n);
+    }
+
+    /// Counts locks whose holder nobody will know.
+    pub fn count_untracked(&self, n: u64) {
+        self.count(header::UNTRACKED, n);
+    }
+
     /// Words from one on; for blocks.
     pub(super) fn part(&self, start: usize, count: usize) -> &'static [AtomicU64] {
         &self.words[start..start + count]

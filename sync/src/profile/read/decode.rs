@@ -137,6 +137,7 @@ fn shared_counts(head: &[u64]) -> SharedCounts {
         modules_rejected: at(head, header::MODULES_REJECTED),
         threads_started: at(head, header::THREADS_STARTED),
         lost: at(head, header::LOST),
+        untracked: at(head, header::UNTRACKED),
     }
 }
 
@@ -253,6 +254,9 @@ fn totals_of(words: &[u64]) -> Totals {
         try_delay_ns: at(words, row::TRY_DELAY_NS),
         try_delay_ns_max: at(words, row::TRY_DELAY_NS_MAX),
         try_delay_count: at(words, row::TRY_DELAY_COUNT),
+        asleep_ns: at(words, row::ASLEEP_NS),
+        asleep_ns_max: at(words, row::ASLEEP_NS_MAX),
+        asleep_count: at(words, row::ASLEEP_COUNT),
         holds: buckets(row::HOLD_BUCKETS),
         waits: buckets(row::WAIT_BUCKETS),
     }

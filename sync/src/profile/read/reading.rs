@@ -73,6 +73,8 @@ pub struct SharedCounts {
     pub threads_started: u64,
     /// Attempts that were not recorded for want of a block.
     pub lost: u64,
+    /// Locks whose holder is not known, since there was no room to note it.
+    pub untracked: u64,
 }
 
 /// A place where locks are taken.
@@ -174,6 +176,12 @@ pub struct Totals {
     pub try_delay_ns_max: u64,
     /// How many such delays have ended.
     pub try_delay_count: u64,
+    /// Waits on a condition, each until the lock was taken back.
+    pub asleep_ns: u64,
+    /// The longest of them.
+    pub asleep_ns_max: u64,
+    /// How many there were.
+    pub asleep_count: u64,
     /// Holds by length.
     pub holds: [u64; BUCKET_COUNT],
     /// Waits by length.
@@ -220,12 +228,15 @@ impl Totals {
             (&mut self.timed_out_count, other.timed_out_count),
             (&mut self.try_delay_ns, other.try_delay_ns),
             (&mut self.try_delay_count, other.try_delay_count),
+            (&mut self.asleep_ns, other.asleep_ns),
+            (&mut self.asleep_count, other.asleep_count),
         ] {
             *sum = sum.saturating_add(n);
         }
         self.hold_ns_max = self.hold_ns_max.max(other.hold_ns_max);
         self.wait_ns_max = self.wait_ns_max.max(other.wait_ns_max);
         self.try_delay_ns_max = self.try_delay_ns_max.max(other.try_delay_ns_max);
+        self.asleep_ns_max = self.asleep_ns_max.max(other.asleep_ns_max);
         let buckets = self.holds.iter_mut().zip(other.holds);
         for (sum, n) in buckets.chain(self.waits.iter_mut().zip(other.waits)) {
             *sum = sum.saturating_add(n);

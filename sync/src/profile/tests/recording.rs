@@ -59,6 +59,27 @@ fn a_wait_names_the_pair_and_has_its_length() {
 }
 
 #[test]
+fn a_hold_ends_when_it_is_said_to_have_ended_and_sleep_is_no_wait() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(1)));
+    let held = recorder.acquired(profile, &Line(5), &Taken::default()).unwrap();
+    let left = profile.clock().now();
+    while profile.clock().ns_between(left, profile.clock().now()) < 3_000_000 {}
+    recorder.released_at(profile, &held, left);
+    recorder.slept(profile, &Line(6), left);
+    profile.count_lost(2);
+    profile.count_untracked(3);
+    let reading = read(profile);
+    let hold = total(&reading, 5);
+    assert!(hold.count == 1 && hold.hold_ns < 3_000_000, "{hold:?}");
+    let slept = total(&reading, 6);
+    assert!(slept.asleep_ns >= 3_000_000 && slept.asleep_ns_max == slept.asleep_ns, "{slept:?}");
+    assert_eq!((slept.asleep_count, slept.wait_ns, slept.count), (1, 0, 0));
+    assert_eq!((reading.counts.lost, reading.counts.untracked), (2, 3));
+}
+
+#[test]
 fn tries_in_vain_are_counted_and_their_delay_is_charged_when_the_lock_is_taken() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
