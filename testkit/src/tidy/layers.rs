@@ -11,6 +11,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("sync", &[]),
     ("shm", &["sync"]),
     ("http", &[]),
+    ("lockprof", &["sync"]),
     ("ordmap", &["shm", "sync"]),
     ("capi", &["ordmap", "shm"]),
     ("rules", &["http"]),
