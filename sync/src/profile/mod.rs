@@ -48,7 +48,7 @@ pub use {
     clock::{Clock, Stamp},
     current::{AlreadyWatched, install},
     hash::hash_words,
-    plan::{BUCKET_COUNT, Plan, bucket_end_ns},
+    plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
     read::{
         About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
         SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals,

@@ -54,6 +54,27 @@ pub(super) mod header {
     pub(in crate::profile) const PROGRAM: usize = 48;
 }
 
+/// A word that others than its program set, while that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Not 0: attempts at locks are recorded.
+    Enabled = header::ENABLED as isize,
+    /// Attempts that a thread passes over behind each that it records.
+    Skip = header::SKIP as isize,
+    /// Whoever adds 1 resets the profile.
+    Generation = header::GENERATION as isize,
+    /// When that was done, in nanoseconds since 1970.
+    ResetUnixNs = header::RESET_UNIX_NS as isize,
+}
+
+impl Switch {
+    /// Where the word lies, in bytes from the beginning of the profile.
+    #[must_use]
+    pub fn offset_bytes(self) -> u64 {
+        self as u64 * 8
+    }
+}
+
 /// Words of a row of the site table, before its return addresses.
 pub(super) mod site {
     pub(in crate::profile) const KEY: usize = 0;

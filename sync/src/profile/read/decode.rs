@@ -13,6 +13,16 @@ use crate::profile::plan::{
 };
 use crate::profile::shared::{SiteKind, TEXT_BYTES_MAX, check_of};
 
+impl About {
+    /// Reads what does not change of a profile.
+    ///
+    /// # Errors
+    /// It is none, is cut off or damaged, or the bytes can't be read.
+    pub fn of(bytes: &(impl Bytes + ?Sized)) -> Result<About, ReadError> {
+        about(&header_words(bytes)?, bytes.byte_count())
+    }
+}
+
 impl Reading {
     /// Reads a profile.
     ///
