@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use forebay_sync::profile::{PairTotals, Reading, SiteKind, SiteRead, ThreadRead, Totals};
 
+use crate::symbols;
+
 /// Where a lock is taken, as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -126,18 +128,21 @@ fn lock_of(site: &SiteRead) -> String {
 fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
     match reading.about.kind {
         SiteKind::Places => vec![format!("{}:{}", site.place, site.line)],
-        SiteKind::Stacks => site.frames.iter().map(|frame| frame_of(reading, *frame)).collect(),
+        SiteKind::Stacks => {
+            site.frames.iter().flat_map(|frame| frames_of(reading, *frame)).collect()
+        }
     }
 }
 
-/// A return address as the file and the place in it.
-fn frame_of(reading: &Reading, frame: u64) -> String {
+/// Where a call was made that returns to this address: several, if functions were put into one
+/// another.
+fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
     let module = reading.modules.iter().find(|module| (module.start..module.end).contains(&frame));
     let Some(module) = module else {
-        return format!("{frame:#x}");
+        return vec![format!("{frame:#x}")];
     };
-    let name = module.path.rsplit('/').next().unwrap_or_default();
-    format!("{name}+{:#x}", (frame - module.start).saturating_add(module.file_offset))
+    let file_offset = (frame - module.start).saturating_add(module.file_offset);
+    symbols::callers(&module.path, file_offset)
 }
 
 fn room(reading: &Reading) -> Room {
@@ -158,6 +163,7 @@ fn room(reading: &Reading) -> Room {
             ("pairs", sum(|thread| thread.counts.pairs_rejected)),
             ("delays of tries", sum(|thread| thread.counts.tries_forgotten)),
             ("attempts of threads without room", counts.lost),
+            ("locks whose holder is not known", counts.untracked),
         ],
         collisions: collisions.saturating_add(counts.site_collisions),
         skipped: sum(|thread| thread.counts.skipped),
