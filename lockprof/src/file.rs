@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
 use crate::proc::Buffer;
 
@@ -65,15 +66,26 @@ fn create(path: &CStr, bytes: u64) -> Option<&'static [AtomicU64]> {
     start.ok().map(|start| unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), count) })
 }
 
+/// Some kernels undo all of an allocation that a signal interrupts: with a timer, a large one would
+/// never end.
+const SLICE_BYTES: u64 = 16 << 20;
+
 /// All of it is allocated now: a full disk later would kill the program.
 fn allocate(file: &OwnedFd, bytes: u64) -> Option<()> {
-    loop {
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
-            Ok(()) => return Some(()),
+    // Beyond its limit a process is killed, instead of told.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
+        return None;
+    }
+    let mut offset = 0;
+    while offset < bytes {
+        let slice = SLICE_BYTES.min(bytes - offset);
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, slice) {
+            Ok(()) => offset += slice,
             Err(Errno::INTR) => {}
             Err(_) => return None,
         }
     }
+    Some(())
 }
 
 /// Gives it the first name that nobody has.

@@ -1,5 +1,7 @@
 //! `forebay locks`: what happens at locks.
 
+use std::ffi::OsString;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
 
@@ -14,6 +16,7 @@ pub(super) fn command() -> Command {
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .subcommand(record())
         .subcommand(on())
         .subcommand(switch("off", "Record no more; what was recorded stays"))
         .subcommand(switch("reset", "Forget what was recorded until now"))
@@ -28,7 +31,56 @@ pub(super) fn command() -> Command {
              forebay locks on\n  \
              forebay locks report\n  \
              forebay locks top\n  \
-             forebay locks off",
+             forebay locks off\n  \
+             forebay locks record -- memcached -t 4",
+        )
+}
+
+fn record() -> Command {
+    let number = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("N").help(help)
+    };
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    Command::new("record")
+        .about("Run a program and record what happens at its locks, whatever program it is")
+        .arg(Arg::new("out").long("out").value_name("FILE").help(
+            "The profile of the first process that takes a lock; others have their number behind \
+             it. By default PROGRAM.locks, here",
+        ))
+        .arg(
+            number("stacks", "Tell places apart by so many callers; needs frame pointers")
+                .value_parser(value_parser!(u64).range(1..=32)),
+        )
+        .arg(
+            number("sample", "Record one of so many attempts of each thread")
+                .value_parser(value_parser!(u64).range(1..=1_000_000_000)),
+        )
+        .arg(
+            number("threads", "Room for so many threads at a time; 256 by default")
+                .value_parser(value_parser!(u64).range(1..=16_384)),
+        )
+        .arg(flag("per-lock", "Tell locks apart that are taken at the same place"))
+        .arg(flag("off", "Begin switched off; see `forebay locks on FILE`"))
+        .arg(flag("quiet", "Print no report when the program has ended"))
+        .arg(
+            Arg::new("command")
+                .value_name("PROGRAM")
+                .num_args(1..)
+                .required(true)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .value_parser(value_parser!(OsString))
+                .help("The program and its arguments"),
+        )
+        .after_help(
+            "A library that is preloaded stands in for the functions of the C library that take \
+             and leave locks, for the program and all that it starts. While it runs, `forebay \
+             locks top FILE` watches it.\n\n\
+             Examples:\n  \
+             forebay locks record -- memcached -t 4\n  \
+             forebay locks record --out /tmp/db.locks --stacks 8 -- mariadbd --user=mysql",
         )
 }
 

@@ -1,8 +1,9 @@
 //! Programs that get in our way.
 
 use std::fs;
+use std::process::Command;
 
-use crate::scene::{Scene, by_kind};
+use crate::scene::{Scene, by_kind, library};
 
 #[test]
 fn nothing_is_allocated_while_an_allocator_takes_locks() {
@@ -28,6 +29,11 @@ fn without_a_place_for_a_profile_the_program_runs_all_the_same() {
         scene.run(scene.command(&["plain", "10"]).env(variable, value));
         assert_eq!(scene.profiles(), [""; 0], "{variable}={value}");
     }
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 1 && exec ./program plain 10"]).current_dir(scene.path(""));
+    limited.env("LD_PRELOAD", library()).env("LOCKPROF_FILE", scene.path("profile"));
+    scene.run(&mut limited);
+    assert_eq!(scene.profiles(), [""; 0], "files must be small");
     scene.run(scene.command(&["conditions", "10"]).env_remove("LOCKPROF_FILE"));
     assert_eq!(scene.profiles(), [""; 0]);
 }

@@ -17,7 +17,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rules", &["http"]),
     ("cache", &["ordmap", "shm", "sync"]),
     ("server", &["cache", "http", "ordmap", "rules", "shm", "sync"]),
-    ("forebay", &["cache", "http", "ordmap", "rules", "server", "shm", "sync"]),
+    ("forebay", &["cache", "http", "lockprof", "ordmap", "rules", "server", "shm", "sync"]),
     ("testkit", &[]),
     ("examples/secure-cookies", &["forebay", "http", "rules"]),
 ];

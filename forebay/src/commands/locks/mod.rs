@@ -6,6 +6,7 @@ mod find;
 mod flame;
 mod json;
 mod matrix;
+mod record;
 mod report;
 mod summary;
 mod switch;
@@ -25,6 +26,7 @@ pub(crate) use columns::COLUMNS;
 /// A sentence for the user.
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     match args.subcommand() {
+        Some(("record", args)) => record::run(args),
         Some(("on", args)) => switch::on(args),
         Some(("off", args)) => switch::off(args),
         Some(("reset", args)) => switch::reset(args),
@@ -35,6 +37,12 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         _ => Err("no such command; see forebay locks --help".to_owned()),
     }
 }
+
+/// What profiles of foreign programs leave out.
+const UNSEEN: &str = "\
+not seen: locks that call no function of the C library (those of Rust's std and parking_lot, of Go, \
+of databases that make their own), locks within the C library, programs that are linked statically \
+or run with another user's rights";
 
 /// How many lines were asked for.
 fn lines_max(args: &ArgMatches) -> usize {

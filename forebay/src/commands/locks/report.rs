@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::Reading;
+use forebay_sync::profile::{Reading, SiteKind};
 
 use super::columns::Sort;
 use super::find::find;
 use super::summary::Summary;
-use super::{json, lines_max, matrix, table, threads};
+use super::{UNSEEN, json, lines_max, matrix, table, threads};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -35,6 +35,9 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     }
     if wants("histograms") {
         say!("{}", table::histograms(&summary, sort, lines));
+    }
+    if reading.about.kind == SiteKind::Stacks {
+        say!("{UNSEEN}");
     }
     Ok(ExitCode::SUCCESS)
 }
