@@ -19,8 +19,10 @@ const WRAPPERS: [&str; 3] = ["mutex", "lock", "condition_variable"];
 
 thread_local! {
     /// Files that were looked at.
-    static FILES: RefCell<BTreeMap<PathBuf, Option<Rc<Binary>>>> = const { RefCell::new(BTreeMap::new()) };
+    static FILES: RefCell<Files> = const { RefCell::new(BTreeMap::new()) };
 }
+
+type Files = BTreeMap<PathBuf, Option<Rc<Binary>>>;
 
 /// A program or library.
 struct Binary {

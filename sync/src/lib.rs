@@ -33,7 +33,7 @@ mod words;
 pub use barrier::Barrier;
 pub use class::LockClass;
 #[cfg(not(loom))]
-pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe};
+pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe, watch};
 pub use lock::{Mutex, MutexGuard};
 pub use rows::{Holder, TableError};
 pub use thread_index::{THREAD_INDEX_COUNT, thread_index};

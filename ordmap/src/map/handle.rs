@@ -20,7 +20,7 @@ pub struct Map<'m> {
     pub(super) member: &'m Member,
     pub(super) reader: Reader<'m>,
     pub(super) shard: usize,
-    pub(super) lock: RobustLock<Area, SystemFutex>,
+    pub(super) lock: &'m RobustLock<Area, SystemFutex>,
 }
 
 /// What a map holds and takes. A glance: others change it meanwhile.

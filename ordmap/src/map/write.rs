@@ -173,7 +173,7 @@ impl Map<'_> {
     /// Locks the shard, and repairs what a dead owner has left.
     fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
         let shared = self.member.shared();
-        let mut guard = self.member.lock(&self.lock)?;
+        let mut guard = self.member.lock(self.lock)?;
         let writer = Writer::new(shared.allocator(self.shard), self.reader.shard);
         // Who met damage after it had published left its intent, and the lock as if all was well.
         if guard.must_repair() || !is_idle(writer.shard) {

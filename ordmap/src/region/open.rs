@@ -9,6 +9,7 @@ use forebay_shm::{
     Area, AreaSpec, BarrierWish, Dead, JoinError, Listed, LockError, Opened, ParticipantStatus,
     Region, RegionError, RegionReader, RegionSpec, RobustLock, SystemFutex,
 };
+use forebay_sync::LockClass;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
 use forebay_sync::{Barrier, Words};
@@ -60,6 +61,8 @@ pub(crate) struct Shared {
     data: Area,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
+    /// One for each map that there can be: whoever waits for it knows who has it.
+    map_locks: Box<[RobustLock<Area, SystemFutex>]>,
 }
 
 impl OrdRegion {
@@ -190,10 +193,19 @@ impl Shared {
             .map_err(|_| OpenError::Damaged { what: "the area of leases is too small" })?;
         let head = area(kind::HEAD)?;
         write_sizes(&head, &config)?;
+        let shards = area(kind::SHARDS)?;
+        let map_lock = |shard: usize| {
+            RobustLock::new(shards.clone(), shard * plan.shard_words + LOCK, LockClass::Map)
+        };
         Ok(Shared {
-            directory_lock: RobustLock::new(head.clone(), head::DIRECTORY_LOCK),
+            map_locks: (0..config.maps_max as usize).map(map_lock).collect(),
+            directory_lock: RobustLock::new(
+                head.clone(),
+                head::DIRECTORY_LOCK,
+                LockClass::Directory,
+            ),
             maps: area(kind::MAPS)?,
-            shards: area(kind::SHARDS)?,
+            shards,
             chunks: area(kind::CHUNKS)?,
             marks: area(kind::MARKS)?,
             data: area(kind::DATA)?,
@@ -230,8 +242,8 @@ impl Shared {
         ShardWords(&self.shards.all()[shard * count..][..count])
     }
 
-    pub(crate) fn shard_lock(&self, shard: usize) -> RobustLock<Area, SystemFutex> {
-        RobustLock::new(self.shards.clone(), shard * self.plan.shard_words + LOCK)
+    pub(crate) fn shard_lock(&self, shard: usize) -> &RobustLock<Area, SystemFutex> {
+        &self.map_locks[shard]
     }
 
     pub(crate) fn allocator(&self, shard: usize) -> Allocator<'_> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lock_api::{GuardNoSend, RawRwLock, RawRwLockTimed};
 
 use super::observe::{LockMode, is_on};
-use super::watch::{Hold, Watch};
+use super::watch::{Hold, Step, Watch};
 use crate::class::LockClass;
 
 /// A reader-writer lock that belongs to a [`LockClass`].
@@ -58,52 +58,70 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T, R> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire(|| self.inner.try_read(), || self.inner.read());
-            return RwLockReadGuard::new(hold, inner);
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Shared, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_read(),
+                    Step::Wait => Some(self.inner.read()),
+                };
+                inner.is_some()
+            });
+            if let Some(inner) = inner {
+                return RwLockReadGuard::new(hold, inner);
+            }
         }
-        RwLockReadGuard::new(Hold::Silent, self.inner.read())
+        RwLockReadGuard::new(Hold::SILENT, self.inner.read())
     }
 
     /// Waits until nobody else has the lock.
     #[inline]
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T, R> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire(|| self.inner.try_write(), || self.inner.write());
-            return RwLockWriteGuard::new(hold, inner);
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_write(),
+                    Step::Wait => Some(self.inner.write()),
+                };
+                inner.is_some()
+            });
+            if let Some(inner) = inner {
+                return RwLockWriteGuard::new(hold, inner);
+            }
         }
-        RwLockWriteGuard::new(Hold::Silent, self.inner.write())
+        RwLockWriteGuard::new(Hold::SILENT, self.inner.write())
     }
 
     /// The lock for reading, if no writer is in the way now.
     #[inline]
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T, R>> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
-        {
-            let (hold, inner) = attempt.try_acquire(|| self.inner.try_read())?;
-            return Some(RwLockReadGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.try_acquire((LockMode::Shared, Location::caller()), || {
+                inner = self.inner.try_read();
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockReadGuard::new(hold, inner));
         }
-        Some(RwLockReadGuard::new(Hold::Silent, self.inner.try_read()?))
+        Some(RwLockReadGuard::new(Hold::SILENT, self.inner.try_read()?))
     }
 
     /// The lock for writing, if nobody has it now.
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T, R>> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.try_acquire(|| self.inner.try_write())?;
-            return Some(RwLockWriteGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.try_acquire((LockMode::Exclusive, Location::caller()), || {
+                inner = self.inner.try_write();
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockWriteGuard::new(hold, inner));
         }
-        Some(RwLockWriteGuard::new(Hold::Silent, self.inner.try_write()?))
+        Some(RwLockWriteGuard::new(Hold::SILENT, self.inner.try_write()?))
     }
 
     /// The value, which nobody else can reach now.
@@ -123,13 +141,18 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
     #[track_caller]
     pub fn try_read_for(&self, wait_max: Duration) -> Option<RwLockReadGuard<'_, T, R>> {
         let wait = || self.inner.try_read_for(wait_max);
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire_timed(|| self.inner.try_read(), wait)?;
-            return Some(RwLockReadGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Shared, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_read(),
+                    Step::Wait => wait(),
+                };
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockReadGuard::new(hold, inner));
         }
-        Some(RwLockReadGuard::new(Hold::Silent, wait()?))
+        Some(RwLockReadGuard::new(Hold::SILENT, wait()?))
     }
 
     /// The lock for writing, if it becomes this thread's within a time.
@@ -137,13 +160,18 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
     #[track_caller]
     pub fn try_write_for(&self, wait_max: Duration) -> Option<RwLockWriteGuard<'_, T, R>> {
         let wait = || self.inner.try_write_for(wait_max);
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire_timed(|| self.inner.try_write(), wait)?;
-            return Some(RwLockWriteGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_write(),
+                    Step::Wait => wait(),
+                };
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockWriteGuard::new(hold, inner));
         }
-        Some(RwLockWriteGuard::new(Hold::Silent, wait()?))
+        Some(RwLockWriteGuard::new(Hold::SILENT, wait()?))
     }
 }
 

@@ -23,19 +23,19 @@
 use std::panic::Location;
 use std::ptr::null_mut;
 
-use super::observe::{Found, LockMode, LockSite, LockUse, Observer, Watcher, profile, watcher};
+use super::observe::{Found, LockMode, LockSite, LockUse, Observer, Watcher, watcher};
 use crate::atomic::{AtomicPtr, AtomicU64, Relaxed};
 use crate::class::LockClass;
 use crate::profile::current::{self, Place};
-use crate::profile::{Held, Profile, Taken, Wait};
+use crate::profile::{Profile, Taken, Wait};
 
 const WANTED: u64 = 1;
 const WAITER: u64 = 1 << 1;
 const HOLD: u64 = 1 << 32;
 
-/// The part of a lock that belongs to who watches it.
+/// The part of a lock that belongs to who watches it: each lock has one, wherever it lies.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub struct Watch {
     class: LockClass,
     state: AtomicU64,
     /// Where the lock was taken by the told hold that came last; null if there is none.
@@ -43,26 +43,68 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) const fn new(class: LockClass) -> Watch {
+    /// The part of a lock of this class.
+    #[must_use]
+    pub const fn new(class: LockClass) -> Watch {
         Watch { class, state: AtomicU64::new(0), holder: AtomicPtr::new(null_mut()) }
     }
 
-    pub(super) fn class(&self) -> LockClass {
+    /// What kind of lock it is of.
+    pub fn class(&self) -> LockClass {
         self.class
     }
 
     /// Begins an attempt that is told; none if there is nobody to tell, or if this one is passed
-    /// over.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn attempt(&self, mode: LockMode, site: LockSite) -> Option<Attempt<'_>> {
+    /// over. To be asked for while [`is_on`](super::observe::is_on).
+    #[inline(always)]
+    pub fn attempt(&self, mode: LockMode, site: LockSite) -> Option<Attempt<'_>> {
         let watcher = watcher()?;
-        if let Watcher::Profile(profile) = watcher
-            && !current::begin(profile)
-        {
-            return None;
+        let is_told = match watcher {
+            Watcher::Profile(profile) => current::begin(profile),
+            Watcher::Observer(_) => current::has_room(),
+        };
+        is_told.then_some(Attempt { told: Told { watch: self, site, mode }, watcher })
+    }
+
+    /// While on: tries, and if that fails, waits. `take` says whether it has the lock; what it has
+    /// of it then it keeps by itself, so that nothing comes back through memory but the hold.
+    #[inline(never)]
+    pub(super) fn acquire(
+        &self,
+        (mode, site): (LockMode, LockSite),
+        mut take: impl FnMut(Step) -> bool,
+    ) -> Hold<'_> {
+        let Some(attempt) = self.attempt(mode, site) else {
+            take(Step::Wait);
+            return Hold::SILENT;
+        };
+        if take(Step::Try) {
+            return attempt.acquired(Way::Free);
         }
-        Some(Attempt { told: Told { watch: self, site, mode }, watcher })
+        let begun = attempt.begin_wait();
+        if take(Step::Wait) {
+            return attempt.acquired(Way::Waited(begun));
+        }
+        attempt.timed_out(begun);
+        Hold::SILENT
+    }
+
+    /// While on: tries only.
+    #[inline(never)]
+    pub(super) fn try_acquire(
+        &self,
+        (mode, site): (LockMode, LockSite),
+        take: impl FnOnce() -> bool,
+    ) -> Hold<'_> {
+        let Some(attempt) = self.attempt(mode, site) else {
+            take();
+            return Hold::SILENT;
+        };
+        if take() {
+            return attempt.acquired(Way::Free);
+        }
+        attempt.try_failed();
+        Hold::SILENT
     }
 
     fn holder(&self) -> Option<LockSite> {
@@ -82,78 +124,40 @@ impl Watch {
     }
 }
 
+/// What an attempt does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Takes the lock if it is free.
+    Try,
+    /// Waits, for as long as it was asked to.
+    Wait,
+}
+
 /// An attempt at a lock that is told.
-pub(super) struct Attempt<'a> {
+///
+/// It ends with [`acquired`](Attempt::acquired), [`try_failed`](Attempt::try_failed) or
+/// [`timed_out`](Attempt::timed_out).
+pub struct Attempt<'a> {
     told: Told<'a>,
     watcher: Watcher,
 }
 
 /// A wait that was told: who is in the way, and since when if somebody measures.
-#[derive(Clone, Copy)]
-struct Begun {
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
     by: Option<LockSite>,
     wait: Option<Wait>,
 }
 
 impl<'a> Attempt<'a> {
-    /// Tries, and if that fails, waits.
+    /// The lock is held by somebody else, and is waited for from now on.
     #[cold]
-    #[inline(never)]
-    pub(super) fn acquire<G>(
-        self,
-        try_once: impl FnOnce() -> Option<G>,
-        wait: impl FnOnce() -> G,
-    ) -> (Hold<'a>, G) {
-        if let Some(guard) = try_once() {
-            return (self.acquired(None), guard);
-        }
-        let begun = self.begin_wait();
-        let guard = wait();
-        self.end_wait();
-        (self.acquired(Some(begun)), guard)
-    }
-
-    /// Tries, and if that fails, waits for a time.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn acquire_timed<G>(
-        self,
-        try_once: impl FnOnce() -> Option<G>,
-        wait: impl FnOnce() -> Option<G>,
-    ) -> Option<(Hold<'a>, G)> {
-        if let Some(guard) = try_once() {
-            return Some((self.acquired(None), guard));
-        }
-        let begun = self.begin_wait();
-        let waited = wait();
-        self.end_wait();
-        let Some(guard) = waited else {
-            self.timed_out(begun);
-            return None;
-        };
-        Some((self.acquired(Some(begun)), guard))
-    }
-
-    /// Tries only.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn try_acquire<G>(
-        self,
-        try_once: impl FnOnce() -> Option<G>,
-    ) -> Option<(Hold<'a>, G)> {
-        let Some(guard) = try_once() else {
-            self.try_failed();
-            return None;
-        };
-        Some((self.acquired(None), guard))
-    }
-
-    /// Marks the lock as wanted before the observer is told: what the observer sets free by that is
-    /// known to be wanted.
-    fn begin_wait(&self) -> Begun {
+    pub fn begin_wait(&self) -> Begun {
         let watch = self.told.watch;
         match self.watcher {
             Watcher::Observer(observer) => {
+                // Marked as wanted before the observer is told: what the observer sets free by that
+                // is known to be wanted.
                 watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
                 let by = watch.holder();
                 observer.waiting(&self.told.lock_use(), by);
@@ -173,7 +177,9 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn try_failed(&self) {
+    /// The lock was tried only, and is held by somebody else.
+    #[cold]
+    pub fn try_failed(self) {
         let Told { watch, site, .. } = self.told;
         match self.watcher {
             Watcher::Observer(observer) => {
@@ -187,7 +193,10 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn timed_out(&self, begun: Begun) {
+    /// The lock was waited for until time was up.
+    #[cold]
+    pub fn timed_out(self, begun: Begun) {
+        self.end_wait();
         let Told { watch, site, .. } = self.told;
         match (self.watcher, begun.wait) {
             (Watcher::Observer(observer), _) => {
@@ -200,48 +209,76 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn acquired(self, begun: Option<Begun>) -> Hold<'a> {
+    /// The lock is this thread's.
+    #[inline(always)]
+    #[must_use = "the hold is over when this is dropped"]
+    pub fn acquired(self, way: Way) -> Hold<'a> {
         match self.watcher {
-            Watcher::Observer(observer) => self.acquired_observed(observer, begun),
-            Watcher::Profile(profile) => self.acquired_profiled(profile, begun),
+            Watcher::Observer(observer) => self.acquired_observed(observer, way),
+            Watcher::Profile(profile) => self.acquired_profiled(profile, way),
         }
     }
 
-    fn acquired_observed(self, observer: &dyn Observer, begun: Option<Begun>) -> Hold<'a> {
+    #[cold]
+    fn acquired_observed(self, observer: &dyn Observer, way: Way) -> Hold<'a> {
         let watch = self.told.watch;
+        if way.begun().is_some() {
+            self.end_wait();
+        }
         watch.state.update(Relaxed, Relaxed, |state| {
             let is_alone = state < HOLD;
             (if is_alone { state & !WANTED } else { state }) + HOLD
         });
         watch.holder.store(std::ptr::from_ref(self.told.site).cast_mut(), Relaxed);
-        let found = begun.map_or(Found::Free, |begun| Found::Held { by: begun.by });
+        let found = way.begun().map_or(Found::Free, |begun| Found::Held { by: begun.by });
         observer.acquired(&self.told.lock_use(), found);
-        Hold::Told(self.told)
+        let slot = current::hold(self.told.site, self.told.mode);
+        Hold { watch: Some(watch), slot }
     }
 
-    fn acquired_profiled(self, profile: &Profile, begun: Option<Begun>) -> Hold<'a> {
+    #[inline(always)]
+    fn acquired_profiled(self, profile: &Profile, way: Way) -> Hold<'a> {
         let Told { watch, site, mode } = self.told;
         let taken = Taken {
             lock: watch.address(),
-            wait: begun.and_then(|begun| begun.wait),
+            wait: way.begun().and_then(|begun| begun.wait),
             is_shared: mode == LockMode::Shared,
-            has_owner_died: false,
+            has_owner_died: matches!(way, Way::OwnerDied(_)),
         };
-        let Some(held) = current::acquired(profile, watch.place(site), &taken) else {
-            return Hold::Silent;
-        };
+        let slot = current::acquired(profile, watch.place(site), mode, &taken);
         // Readers of one place write the line of the lock once.
         let holder = std::ptr::from_ref(site).cast_mut();
         if watch.holder.load(Relaxed) != holder {
             watch.holder.store(holder, Relaxed);
         }
-        Hold::Profiled(Profiled { watch, site, held })
+        Hold { watch: Some(watch), slot }
     }
 }
 
-/// What a told hold has to remember.
+/// How a lock came to be this thread's.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// It was free.
+    Free,
+    /// After a wait.
+    Waited(Begun),
+    /// Its last owner died; it may have been waited for.
+    OwnerDied(Option<Begun>),
+}
+
+impl Way {
+    fn begun(self) -> Option<Begun> {
+        match self {
+            Way::Free => None,
+            Way::Waited(begun) => Some(begun),
+            Way::OwnerDied(begun) => begun,
+        }
+    }
+}
+
+/// What an attempt has to remember.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
+struct Told<'a> {
     watch: &'a Watch,
     site: LockSite,
     mode: LockMode,
@@ -252,64 +289,63 @@ impl Told<'_> {
         let address = self.watch.address();
         LockUse { class: self.watch.class, address, site: self.site, mode: self.mode }
     }
-
-    #[cold]
-    #[inline(never)]
-    fn released(self) {
-        let state = self.watch.state.fetch_sub(HOLD, Relaxed);
-        if state < 2 * HOLD {
-            self.watch.holder.store(null_mut(), Relaxed);
-        }
-        if let Some(Watcher::Observer(observer)) = watcher() {
-            observer.released(&self.lock_use(), state & (HOLD - 1) != 0);
-        }
-    }
 }
 
-/// What a hold in a profile has to remember.
-#[derive(Clone, Copy)]
-pub(super) struct Profiled<'a> {
-    watch: &'a Watch,
-    site: LockSite,
-    held: Held,
+/// A part of every guard, dropped before the lock is left: was it told how the lock was taken? By
+/// value throughout and small, so that it stays in registers.
+pub struct Hold<'a> {
+    /// None if the hold began while off.
+    watch: Option<&'a Watch>,
+    /// Where the thread keeps the rest.
+    slot: u32,
 }
 
-impl Profiled<'_> {
-    #[cold]
-    #[inline(never)]
-    fn released(self) {
-        // Another reader may have come since, and is the one whom a writer finds in its way.
-        if std::ptr::eq(self.watch.holder.load(Relaxed), self.site) {
-            self.watch.holder.store(null_mut(), Relaxed);
-        }
-        if let Some(profile) = profile() {
-            current::released(profile, &self.held);
-        }
-    }
-}
-
-/// A part of every guard, dropped before the lock is left: how the lock was taken, if that was
-/// told. By value throughout, so that it stays in registers while off.
-pub(super) enum Hold<'a> {
+impl Hold<'_> {
     /// The hold began while off.
-    Silent,
-    Told(Told<'a>),
-    Profiled(Profiled<'a>),
+    pub const SILENT: Hold<'static> = Hold { watch: None, slot: 0 };
+}
+
+impl Watch {
+    #[inline(never)]
+    fn released(&self, slot: u32) {
+        match watcher() {
+            Some(Watcher::Profile(profile)) => {
+                let site = current::released(profile, slot);
+                // Another reader may have come since, and is the one whom a writer finds in its
+                // way.
+                if site.is_some_and(|site| std::ptr::eq(self.holder.load(Relaxed), site)) {
+                    self.holder.store(null_mut(), Relaxed);
+                }
+            }
+            Some(Watcher::Observer(observer)) => self.released_observed(observer, slot),
+            None => {}
+        }
+    }
+
+    #[cold]
+    fn released_observed(&self, observer: &dyn Observer, slot: u32) {
+        let state = self.state.fetch_sub(HOLD, Relaxed);
+        if state < 2 * HOLD {
+            self.holder.store(null_mut(), Relaxed);
+        }
+        if let Some((site, mode)) = current::unhold(slot) {
+            let told = Told { watch: self, site, mode };
+            observer.released(&told.lock_use(), state & (HOLD - 1) != 0);
+        }
+    }
 }
 
 impl std::fmt::Debug for Hold<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(if matches!(self, Hold::Silent) { "Silent" } else { "Told" })
+        out.write_str(if self.watch.is_some() { "Told" } else { "Silent" })
     }
 }
 
 impl Drop for Hold<'_> {
     #[inline]
     fn drop(&mut self) {
-        match self {
-            Hold::Silent => {}
-            Hold::Told(told) => told.released(),
-            Hold::Profiled(profiled) => profiled.released(),
+        if let Some(watch) = self.watch {
+            watch.released(self.slot);
         }
     }
 }

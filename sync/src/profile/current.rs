@@ -11,7 +11,7 @@ use super::hash::mix;
 use super::recorder::{Held, Recorder, Site, Taken, Wait};
 use super::shared::{Description, Profile};
 use crate::class::LockClass;
-use crate::lock::observe::{self, LockSite};
+use crate::lock::observe::{self, LockMode, LockSite};
 
 /// The locks are observed already, or have a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +59,56 @@ impl Site for Place {
     }
 }
 
+/// Locks that a thread can have at a time so that they are told of; with more, attempts are silent.
+const HELD_MAX: usize = 32;
+
+/// What a thread tells with, and what it has to remember of the locks that it has: guards need not
+/// carry that.
+struct Local {
+    recorder: Recorder,
+    /// Bit *i* is set while `held[i]` is free.
+    free: u32,
+    held: [Slot; HELD_MAX],
+}
+
+/// A lock that the thread has.
+#[derive(Clone, Copy)]
+struct Slot {
+    site: Option<LockSite>,
+    mode: LockMode,
+    held: Option<Held>,
+}
+
+impl Slot {
+    const FREE: Slot = Slot { site: None, mode: LockMode::Exclusive, held: None };
+}
+
+impl Local {
+    /// A slot for a lock; there is one, or the attempt would not have begun.
+    #[inline(always)]
+    fn take_slot(&mut self) -> (u32, &mut Slot) {
+        let index = self.free.trailing_zeros() % HELD_MAX as u32;
+        self.free &= !(1 << index);
+        (index, &mut self.held[index as usize])
+    }
+
+    #[inline(always)]
+    fn free_slot(&mut self, index: u32) -> Slot {
+        let index = index % HELD_MAX as u32;
+        self.free |= 1 << index;
+        self.held[index as usize]
+    }
+}
+
 thread_local! {
     /// Has no destructor, so it can be used until the thread's last instruction.
-    static RECORDER: RefCell<Recorder> = const { RefCell::new(Recorder::new()) };
+    static LOCAL: RefCell<Local> = const {
+        RefCell::new(Local {
+            recorder: Recorder::new(),
+            free: u32::MAX,
+            held: [Slot::FREE; HELD_MAX],
+        })
+    };
     static LEAVE: Leave = const { Leave };
 }
 
@@ -71,15 +118,41 @@ struct Leave;
 impl Drop for Leave {
     fn drop(&mut self) {
         if let Some(profile) = observe::profile() {
-            RECORDER.with_borrow_mut(|recorder| recorder.leave(profile));
+            LOCAL.with_borrow_mut(|local| local.recorder.leave(profile));
         }
     }
 }
 
 /// Is the attempt that begins now recorded?
-#[inline]
+#[inline(always)]
 pub(crate) fn begin(profile: &Profile) -> bool {
-    RECORDER.with_borrow_mut(|recorder| recorder.begin(profile, this_thread))
+    LOCAL.with_borrow_mut(|local| match local.free {
+        0 => local.recorder.pass_over(profile),
+        _ => local.recorder.begin(profile, this_thread),
+    })
+}
+
+/// Can an observer be told of one more lock?
+#[cold]
+pub(crate) fn has_room() -> bool {
+    LOCAL.with_borrow(|local| local.free != 0)
+}
+
+/// An observer was told that this thread has a lock; gives what [`unhold`] wants.
+#[cold]
+pub(crate) fn hold(site: LockSite, mode: LockMode) -> u32 {
+    LOCAL.with_borrow_mut(|local| {
+        let (index, slot) = local.take_slot();
+        *slot = Slot { site: Some(site), mode, held: None };
+        index
+    })
+}
+
+/// The thread has it no more.
+#[cold]
+pub(crate) fn unhold(index: u32) -> Option<(LockSite, LockMode)> {
+    let slot = LOCAL.with_borrow_mut(|local| local.free_slot(index));
+    slot.site.map(|site| (site, slot.mode))
 }
 
 /// A wait begins; `holder` is where whoever is in the way took the lock.
@@ -96,25 +169,40 @@ fn key_of(place: Option<Place>) -> u64 {
     place.map_or(0, |place| place.key())
 }
 
-#[inline]
-pub(crate) fn acquired(profile: &Profile, place: Place, taken: &Taken) -> Option<Held> {
-    RECORDER.with_borrow_mut(|recorder| recorder.acquired(profile, &place, taken))
+/// The lock is this thread's; gives what [`released`] wants.
+#[inline(always)]
+pub(crate) fn acquired(profile: &Profile, place: Place, mode: LockMode, taken: &Taken) -> u32 {
+    LOCAL.with_borrow_mut(|local| {
+        let held = local.recorder.acquired(profile, &place, taken);
+        let (index, slot) = local.take_slot();
+        *slot = Slot { site: Some(place.site), mode, held };
+        index
+    })
 }
 
-#[inline]
-pub(crate) fn released(profile: &Profile, held: &Held) {
-    RECORDER.with_borrow_mut(|recorder| recorder.released(profile, held));
+/// The lock is about to be left; gives where it was taken.
+#[inline(always)]
+pub(crate) fn released(profile: &Profile, index: u32) -> Option<LockSite> {
+    LOCAL.with_borrow_mut(|local| {
+        let index = index as usize % HELD_MAX;
+        let slot = &local.held[index];
+        local.free |= 1 << index;
+        if let Some(held) = &slot.held {
+            local.recorder.released(profile, held);
+        }
+        slot.site
+    })
 }
 
 #[cold]
 pub(crate) fn try_failed(profile: &Profile, place: Place, lock: usize, holder: Option<Place>) {
     let holder = key_of(holder);
-    RECORDER.with_borrow_mut(|recorder| recorder.try_failed(profile, &place, lock, holder));
+    LOCAL.with_borrow_mut(|local| local.recorder.try_failed(profile, &place, lock, holder));
 }
 
 #[cold]
 pub(crate) fn timed_out(profile: &Profile, place: Place, lock: usize, wait: Wait) {
-    RECORDER.with_borrow_mut(|recorder| recorder.timed_out(profile, &place, lock, wait));
+    LOCAL.with_borrow_mut(|local| local.recorder.timed_out(profile, &place, lock, wait));
 }
 
 /// This thread, if it will be able to give a block back.

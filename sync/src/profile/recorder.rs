@@ -111,7 +111,7 @@ impl Recorder {
 
     /// Is this attempt recorded? To be asked first, while the profile is on. `thread` is asked for
     /// when the thread gets a block; none for a thread that could not give it back.
-    #[inline]
+    #[inline(always)]
     pub fn begin(
         &mut self,
         profile: &Profile,
@@ -127,6 +127,14 @@ impl Recorder {
         self.prepare(profile, thread)
     }
 
+    /// This attempt cannot be recorded, for want of room where the caller keeps its holds.
+    #[cold]
+    pub fn pass_over(&mut self, profile: &Profile) -> bool {
+        profile.count(header::LOST, 1);
+        false
+    }
+
+    #[inline(never)]
     fn skip(&mut self, profile: &Profile) -> bool {
         // Sampling may have been changed meanwhile.
         self.skip_left = (self.skip_left - 1).min(profile.skip());
@@ -177,9 +185,9 @@ impl Recorder {
     }
 
     /// The lock is this thread's.
-    #[inline]
+    #[inline(always)]
     pub fn acquired(&mut self, profile: &Profile, site: &impl Site, taken: &Taken) -> Option<Held> {
-        let block = self.block?;
+        let block = self.block.as_ref()?;
         let key = site.key();
         let row = block.row_of(key, || profile.describe(key, &site.describe()));
         let now = profile.clock().now();
@@ -191,7 +199,7 @@ impl Recorder {
             block.add(row, row::OWNER_DIED_COUNT, 1);
         }
         if let Some(wait) = taken.wait {
-            waited(&block, profile, (row, key), wait, now);
+            waited(block, profile, (row, key), wait, now);
         }
         if self.tried_count > 0 {
             self.settle(profile, taken.lock, now);
@@ -200,15 +208,15 @@ impl Recorder {
     }
 
     /// The lock is left; it may have been taken by another thread.
-    #[inline]
+    #[inline(always)]
     pub fn released(&mut self, profile: &Profile, held: &Held) {
         self.released_at(profile, held, profile.clock().now());
     }
 
     /// The lock was left at that moment, just before other threads could take it.
-    #[inline]
+    #[inline(always)]
     pub fn released_at(&mut self, profile: &Profile, held: &Held, now: Stamp) {
-        let Some(block) = self.block else {
+        let Some(block) = &self.block else {
             return profile.count(header::LOST, 1);
         };
         // What began before a reset is no part of what is recorded now.

@@ -40,9 +40,9 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
 
 /// What profiles of foreign programs leave out.
 const UNSEEN: &str = "\
-not seen: locks that call no function of the C library (those of Rust's std and parking_lot, of Go, \
-of databases that make their own), locks within the C library, programs that are linked statically \
-or run with another user's rights";
+not seen: locks that call no function of the C library (those of Rust's std and parking_lot, of \
+Go, of databases that make their own), locks within the C library, programs that are linked \
+statically or run with another user's rights";
 
 /// How many lines were asked for.
 fn lines_max(args: &ArgMatches) -> usize {

@@ -169,3 +169,129 @@ fn room(reading: &Reading) -> Room {
         skipped: sum(|thread| thread.counts.skipped),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use forebay_sync::boxed_words;
+    use forebay_sync::profile::{
+        Clock, Description, Identity, ModuleRead, Plan, Profile, Recorder, Site, Taken,
+        ThreadIdentity, Wait,
+    };
+
+    use super::*;
+
+    const PLAN: Plan = Plan {
+        sites: 16,
+        frames: 0,
+        modules: 0,
+        text_bytes: 1024,
+        threads: 2,
+        rows: 16,
+        pairs: 16,
+    };
+
+    /// Keys of which the last digit is the line.
+    struct Line(u64);
+
+    impl Site for Line {
+        fn key(&self) -> u64 {
+            self.0
+        }
+
+        fn describe(&self) -> Description<'_> {
+            let line = (self.0 % 10) as u32;
+            Description { name: "class", place: "x.rs", line, ..Description::default() }
+        }
+    }
+
+    /// What two threads did: one was waited for and tried for by the other.
+    fn reading() -> Reading {
+        let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
+        let us = Identity {
+            pid: 1,
+            start_ticks: 0,
+            boot_id: [0; 16],
+            unix_ns: 0,
+            program: "test",
+            kind: SiteKind::Places,
+        };
+        let profile = Profile::new(words, PLAN, Clock::SYSTEM, &us).expect("the plan is sound");
+        profile.turn(true);
+        let mut threads = [Recorder::new(), Recorder::new()];
+        for (tid, recorder) in (1..).zip(&mut threads) {
+            let thread = || Some(ThreadIdentity { tid, name: [0; 16] });
+            assert!(recorder.begin(&profile, thread));
+            // 11 and 21 are the same place, compiled twice.
+            for key in [11, 21, 32] {
+                let held = recorder.acquired(&profile, &Line(key), &Taken::default());
+                recorder.released(&profile, &held.expect("a block"));
+            }
+            for holder in [11, 21, 0] {
+                let wait = Some(Wait { since: profile.clock().now(), holder });
+                let _ = recorder.acquired(&profile, &Line(32), &Taken { wait, ..Taken::default() });
+                recorder.try_failed(&profile, &Line(43), 64, holder);
+            }
+        }
+        let bytes: Vec<u8> =
+            words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+        Reading::of(&bytes[..]).expect("whole")
+    }
+
+    #[test]
+    fn keys_of_one_place_are_one_line_and_holders_are_blamed() {
+        let summary = Summary::of(&reading());
+        let at = |line: u64| {
+            let name = format!("x.rs:{line} (class)");
+            let found = summary.places.iter().find(|(place, _)| place.name() == name);
+            *found.unwrap_or_else(|| panic!("no {name}: {:?}", summary.places)).1
+        };
+        assert_eq!(summary.places.len(), 3);
+        assert_eq!((at(1).totals.count, at(1).wanted_count), (4, 8));
+        assert_eq!((at(2).totals.count, at(2).totals.contended_count), (8, 6));
+        assert_eq!((at(3).totals.count, at(3).totals.try_failed_count), (0, 6));
+        let unknown = summary.pairs.iter().filter(|(pair, _)| pair.holder == Place::default());
+        let unblamed: u64 =
+            unknown.map(|(_, totals)| totals.wait_count + totals.try_failed_count).sum();
+        let sum = |of: fn(&Happened) -> u64| summary.places.values().map(of).sum::<u64>();
+        assert_eq!(unblamed, 4);
+        assert_eq!(
+            sum(|happened| happened.wanted_count) + unblamed,
+            sum(|happened| happened.totals.contended_count + happened.totals.try_failed_count)
+        );
+    }
+
+    #[test]
+    fn a_return_address_is_a_place_in_its_module() {
+        let mut reading = reading();
+        reading.about.kind = SiteKind::Stacks;
+        reading.modules = vec![ModuleRead {
+            start: 0x5000,
+            end: 0x6000,
+            file_offset: 0x1000,
+            path: "/usr/lib/libx.so".into(),
+        }];
+        for (frame, expected) in
+            [(0x5010, "libx.so+0x1010"), (0x6000, "0x6000"), (0x4fff, "0x4fff")]
+        {
+            let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
+            assert_eq!(stack_of(&reading, &site), [expected]);
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_or_no_row_is_counted_as_such() {
+        let mut reading = reading();
+        reading.sites.clear();
+        for thread in &mut reading.threads {
+            let totals = Totals { count: 5, ..Totals::default() };
+            thread.rows.push((0, totals));
+        }
+        let summary = Summary::of(&reading);
+        let others = summary.places.get(&Place::others()).expect("a line for the others");
+        assert_eq!(others.totals.count, 10);
+        let nameless = summary.places.keys().filter(|place| place.name().contains("no room"));
+        assert_eq!(nameless.count(), 4);
+    }
+}
