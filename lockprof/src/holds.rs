@@ -28,17 +28,14 @@ impl Holds {
         Holds { holds: [None; HOLDS_MAX], count: 0 }
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Adds a hold, and gives back one that is forgotten for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, hold: Hold) -> Option<Hold> {
-        let forgotten = (self.count == HOLDS_MAX).then(|| self.take_at(0)).flatten();
-        self.holds[self.count] = Some(hold);
-        self.count += 1;
+        let forgotten = if self.count == HOLDS_MAX { self.take_at(0) } else { None };
+        if let Some(place) = self.holds.get_mut(self.count) {
+            *place = Some(hold);
+            self.count += 1;
+        }
         forgotten
     }
 
@@ -100,7 +97,7 @@ mod tests {
         let mut take = |lock| holds.take(lock).map(|hold| hold.lock);
         assert_eq!([take(1), take(4), take(1), take(1)], [Some(1), None, Some(1), None]);
         assert_eq!([take(2), take(3)], [Some(2), Some(3)]);
-        assert!(holds.is_empty());
+        assert_eq!(holds.count, 0);
         for lock in 0..HOLDS_MAX {
             assert!(holds.push(hold(lock)).is_none());
         }

@@ -1,13 +1,13 @@
 //! The functions of the C library that ours stand in for.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{
     RTLD_NEXT, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, pthread_rwlock_t,
-    pthread_rwlockattr_t, pthread_spinlock_t, timespec,
+    pthread_rwlockattr_t, pthread_spinlock_t, timespec, uid_t,
 };
 
 /// A function that the libraries behind ours have. `F` is the type of a pointer to it.
@@ -74,7 +74,7 @@ macro_rules! functions {
         $(
             pub(crate) static $constant: Real<$kind> = {
                 const IS_SECOND: bool = functions!(@is_second $($version)?);
-                // SAFETY: declared so by POSIX, by C11, or by the manual of glibc.
+                // SAFETY: declared so by POSIX, by C11, or by the manual of Linux.
                 unsafe { Real::new($name, IS_SECOND) }
             };
         )*
@@ -133,6 +133,12 @@ functions! {
         unsafe extern "C-unwind" fn(
             *mut pthread_cond_t, *mut pthread_mutex_t, clockid_t, *const timespec,
         ) -> c_int,
+
+    SETUID = c"setuid": unsafe extern "C" fn(uid_t) -> c_int,
+    SETEUID = c"seteuid": unsafe extern "C" fn(uid_t) -> c_int,
+    SETREUID = c"setreuid": unsafe extern "C" fn(uid_t, uid_t) -> c_int,
+    SETRESUID = c"setresuid": unsafe extern "C" fn(uid_t, uid_t, uid_t) -> c_int,
+    CHROOT = c"chroot": unsafe extern "C" fn(*const c_char) -> c_int,
 
     MTX_LOCK = c"mtx_lock": OfMutex,
     MTX_TRYLOCK = c"mtx_trylock": OfMutex,

@@ -51,7 +51,7 @@ fn read() -> Option<Settings> {
         modules: 1024,
         text_bytes: 1 << 18,
         threads: number(c"LOCKPROF_THREADS", 256),
-        rows: number(c"LOCKPROF_ROWS", 256),
+        rows: number(c"LOCKPROF_ROWS", 512),
         pairs: number(c"LOCKPROF_PAIRS", 256),
     };
     Some(Settings {

@@ -95,7 +95,7 @@ fn shell<'thread>() -> &'thread Shell {
 
 impl Shell {
     /// The process that this thread is ready to record for.
-    #[inline]
+    #[inline(always)]
     fn ready(&self) -> Option<Option<&'static Process>> {
         let word = self.word.get()?;
         (word.load(Relaxed) == self.epoch.get()).then(|| self.process.get())
@@ -121,44 +121,62 @@ impl Shell {
         process
     }
 
-    /// Runs `f` for a process that this thread is ready for.
+    /// Begins a hook's work with this thread's own; `None` if one is at work already, or there is
+    /// no process to record for.
     #[inline(always)]
-    fn run<R>(
-        &self,
-        process: impl FnOnce() -> Option<&'static Process>,
-        f: impl FnOnce(&mut Thread, &'static Process) -> R,
-    ) -> Option<R> {
+    fn enter(&self, process: impl FnOnce() -> Option<&'static Process>) -> Option<Entered<'_>> {
         if self.is_busy.get() {
             return None;
         }
         self.is_busy.set(true);
-        // ORDER: pairs with the fence below, for a signal handler in this thread.
+        // ORDER: pairs with the fence in `drop`, for a signal handler in this thread.
         compiler_fence(SeqCst);
-        let result = process().map(|process| {
-            // SAFETY: it is ours alone, and while we are busy nobody comes here a second time.
-            let thread = unsafe { &mut *self.thread.get() };
-            // SAFETY: it was written when we became ready.
-            f(unsafe { thread.assume_init_mut() }, process)
-        });
-        // ORDER: pairs with the fence above, for a signal handler in this thread.
-        compiler_fence(SeqCst);
-        self.is_busy.set(false);
-        result
+        let Some(process) = process() else {
+            self.is_busy.set(false);
+            return None;
+        };
+        Some(Entered { shell: self, process })
     }
 }
 
-/// Runs `f` with this thread's own, if there is a profile; makes one if need be.
-#[inline(always)]
-pub(crate) fn with<R>(f: impl FnOnce(&mut Thread, &'static Process) -> R) -> Option<R> {
-    let shell = shell();
-    shell.run(|| shell.ready().unwrap_or_else(|| shell.prepare()), f)
+/// A hook at work: as long as this lives, no other one is in this thread.
+pub(crate) struct Entered<'thread> {
+    shell: &'thread Shell,
+    pub(crate) process: &'static Process,
 }
 
-/// Runs `f` with this thread's own, if it has recorded in this process.
+impl Entered<'_> {
+    /// This thread's own.
+    #[inline(always)]
+    pub(crate) fn thread(&mut self) -> &mut Thread {
+        // SAFETY: it is ours alone, and while we are busy nobody comes here a second time.
+        let thread = unsafe { &mut *self.shell.thread.get() };
+        // SAFETY: it was written when we became ready.
+        unsafe { thread.assume_init_mut() }
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // ORDER: pairs with the fence in `enter`, for a signal handler in this thread.
+        compiler_fence(SeqCst);
+        self.shell.is_busy.set(false);
+    }
+}
+
+/// Begins a hook's work, if there is a profile; makes one if need be.
 #[inline(always)]
-pub(crate) fn with_ready<R>(f: impl FnOnce(&mut Thread, &'static Process) -> R) -> Option<R> {
+pub(crate) fn enter<'thread>() -> Option<Entered<'thread>> {
     let shell = shell();
-    shell.run(|| shell.ready().flatten(), f)
+    shell.enter(|| shell.ready().unwrap_or_else(|| shell.prepare()))
+}
+
+/// Begins a hook's work, if this thread has recorded in this process.
+#[inline(always)]
+pub(crate) fn enter_ready<'thread>() -> Option<Entered<'thread>> {
+    let shell = shell();
+    shell.enter(|| shell.ready().flatten())
 }
 
 impl Thread {
@@ -206,5 +224,8 @@ unsafe extern "C" fn leave(round: *mut c_void) {
             return;
         }
     }
-    with_ready(|thread, process| thread.recorder.leave(&process.profile));
+    if let Some(mut entered) = enter_ready() {
+        let process = entered.process;
+        entered.thread().recorder.leave(&process.profile);
+    }
 }

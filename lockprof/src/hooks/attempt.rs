@@ -6,7 +6,7 @@ use crate::place::Place;
 use crate::record::{self, Outcome};
 
 /// What a function of POSIX threads answered.
-#[inline]
+#[inline(always)]
 pub(super) fn of_posix(code: c_int) -> Outcome {
     match code {
         0 => Outcome::Taken,
@@ -18,7 +18,7 @@ pub(super) fn of_posix(code: c_int) -> Outcome {
 }
 
 /// What a function of C11 threads answered.
-#[inline]
+#[inline(always)]
 pub(super) fn of_c11(code: c_int) -> Outcome {
     const SUCCESS: c_int = 0;
     const BUSY: c_int = 1;
@@ -32,7 +32,7 @@ pub(super) fn of_c11(code: c_int) -> Outcome {
 }
 
 /// Takes a lock by `wait`, after it was tried: who finds it free has not waited.
-#[inline]
+#[inline(always)]
 pub(super) fn lock(
     mut place: Place,
     outcome: impl Fn(c_int) -> Outcome,
@@ -83,7 +83,7 @@ fn wait_for(
 }
 
 /// Tries a lock.
-#[inline]
+#[inline(always)]
 pub(super) fn try_lock(
     mut place: Place,
     outcome: impl Fn(c_int) -> Outcome,
@@ -98,7 +98,7 @@ pub(super) fn try_lock(
 }
 
 /// Leaves a lock: the hold has ended just before others can take it.
-#[inline]
+#[inline(always)]
 pub(super) fn unlock(lock: usize, unlock: impl FnOnce() -> c_int) -> c_int {
     let left = record::leave(lock);
     let code = unlock();

@@ -7,6 +7,7 @@
 mod attempt;
 mod cond;
 mod mutex;
+mod rights;
 mod rwlock;
 mod spin;
 

@@ -6,7 +6,7 @@ use crate::scene::{Scene, by_kind};
 fn every_way_to_take_a_lock_is_counted_exactly() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     for (case, n) in [
-        ("plain", "100000"),
+        ("plain", "10000000"),
         ("tries", "2"),
         ("timed", "10"),
         ("waits", "20"),

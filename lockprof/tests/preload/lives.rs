@@ -61,6 +61,11 @@ fn a_thread_that_is_cancelled_while_it_waits_unwinds_through_us() {
 }
 
 #[test]
+fn a_process_that_gives_its_rights_up_has_made_its_profile_before() {
+    run(&["gives up"], 1);
+}
+
+#[test]
 fn the_smallest_stack_is_large_enough() {
     run(&["small stack", "100"], 1);
 }

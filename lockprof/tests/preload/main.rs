@@ -8,4 +8,5 @@
 mod counts;
 mod hostile;
 mod lives;
+mod places;
 mod scene;

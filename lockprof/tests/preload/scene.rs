@@ -26,10 +26,9 @@ impl Scene {
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
         let mut command = Command::new(compiler);
         let flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-Wall", "-Werror", "-pthread", "-o"];
-        command.args(flags).arg(dir.path().join("program")).arg(source).arg("-ldl");
+        command.args(flags).arg(dir.path().join("program")).arg(source(name)).arg("-ldl");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Some(Scene { dir, name })
@@ -82,6 +81,11 @@ impl Scene {
         compare(&output, &reading, &format!("{} {arguments:?}", self.name));
         reading
     }
+}
+
+/// Where the source of a program is.
+pub(crate) fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
 /// Compares what a program said of itself with its profile.

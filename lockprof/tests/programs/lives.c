@@ -158,6 +158,16 @@ static void cancelled(long n)
     }
 }
 
+/* A process that gives its rights up before it takes a lock, if it has any. */
+static void gives_up(void)
+{
+    if (geteuid() == 0) {
+        MUST(chroot("/proc") == 0);
+        MUST(setuid(65534) == 0);
+    }
+    take(6);
+}
+
 /* A thread whose stack is as small as the system allows. */
 static void small_stack(long n)
 {
@@ -187,6 +197,8 @@ int main(int argc, char **argv)
         short_lives(n);
     else if (!strcmp(argv[1], "cancelled"))
         cancelled(n);
+    else if (!strcmp(argv[1], "gives up"))
+        gives_up();
     else if (!strcmp(argv[1], "small stack"))
         small_stack(n);
     else

@@ -147,9 +147,12 @@ static void timed(long ms)
     held(MUTEX, 3);
 }
 
+static int is_coming;
+
 static void *wait_for_mutex(void *arg)
 {
     (void)arg;
+    __atomic_store_n(&is_coming, 1, __ATOMIC_RELEASE);
     MUST(pthread_mutex_lock(&mutex) == 0);
     MUST(pthread_mutex_unlock(&mutex) == 0);
     return NULL;
@@ -160,7 +163,10 @@ static void waits(long ms)
     pthread_t thread;
     for (int i = 0; i < 3; i++) {
         MUST(pthread_mutex_lock(&mutex) == 0);
+        is_coming = 0;
         MUST(pthread_create(&thread, NULL, wait_for_mutex, NULL) == 0);
+        while (!__atomic_load_n(&is_coming, __ATOMIC_ACQUIRE))
+            nap(1);
         nap(ms);
         MUST(pthread_mutex_unlock(&mutex) == 0);
         MUST(pthread_join(thread, NULL) == 0);

@@ -38,6 +38,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         child.env(variable, value);
     }
     let status = child::run(child, name)?;
+    output::drop_empty(&out);
     if !is_set(args, "quiet") {
         eprint!("{}", report(&out));
     }

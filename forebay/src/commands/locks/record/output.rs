@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_shm::ProfileFile;
+use forebay_shm::{ProfileFile, is_alive};
 
 /// Where the first profile of a run is to be: absolute, for the program may go elsewhere.
 ///
@@ -36,6 +36,25 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
         fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
+}
+
+/// Removes the profiles of processes that have gone and took no lock while it was on; a later one
+/// takes the place of the first.
+pub(super) fn drop_empty(out: &Path) {
+    for path in of_run(out) {
+        let reading = ProfileFile::open(&path).and_then(|file| file.read());
+        let is_empty = reading.is_ok_and(|reading| {
+            let has_recorded = !reading.control.is_on || reading.counts.threads_started > 0;
+            !has_recorded && !is_alive(&reading.about)
+        });
+        if is_empty {
+            // What can't be removed is shown as it is.
+            let _ = fs::remove_file(&path);
+        }
+    }
+    if let Some(first) = of_run(out).first().filter(|_| !out.exists()) {
+        let _ = fs::rename(first, out);
+    }
 }
 
 /// The profiles that are there, the first process's first.
