@@ -34,6 +34,12 @@ pub fn install(profile: &'static Profile) -> Result<(), AlreadyWatched> {
     observe::watch_by_profile(profile).map_err(|_| AlreadyWatched)
 }
 
+/// The profile of this process's locks, if there is one.
+#[must_use]
+pub fn installed() -> Option<&'static Profile> {
+    observe::profile()
+}
+
 /// A place in the source, for locks of one class.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
