@@ -1,5 +1,7 @@
 //! `forebay locks` beside a server that works, dies, and leaves its profile.
 
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -199,4 +201,15 @@ fn a_server_without_a_profile_has_no_file() {
         ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile-size", "0").start();
     assert!(!file_of(&server).exists());
     Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
+    let said = text_of_admin(&server, "POST /locks?on");
+    assert!(said.starts_with("HTTP/1.1 404 ") && said.contains("lock_profile_size"), "{said}");
+}
+
+fn text_of_admin(server: &Server, line: &str) -> String {
+    let mut socket = UnixStream::connect(server.admin()).expect("it listens");
+    let request = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("it reads");
+    let mut said = String::new();
+    socket.read_to_string(&mut said).expect("it answers");
+    said
 }

@@ -75,6 +75,14 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
     assert!(after.must_repair());
     drop(after);
 
+    // As another process has it: the lock of the same word that told nothing here.
+    let elsewhere = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
+    let third = region.join().unwrap();
+    let held_elsewhere = elsewhere.lock(&third).unwrap();
+    let (blind, blind_line) = (lock.try_lock(&first).unwrap().is_none(), line!());
+    assert!(blind);
+    drop(held_elsewhere);
+
     let reading = ProfileFile::open(&path).unwrap().read().unwrap();
     let [tried, late, waited] = lines.map(|line| at(&reading, line));
     assert_eq!((tried.count, tried.try_failed_count, tried.try_delay_count), (0, 1, 1));
@@ -87,6 +95,9 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
     assert_eq!((held.count, held.contended_count, held.owner_died_count), (1, 0, 0));
     assert!(held.hold_ns >= 40_000_000, "{held:?}");
     assert_eq!(at(&reading, after_line).owner_died_count, 1);
+    let mut pairs = reading.threads.iter().flat_map(|thread| &thread.pairs);
+    let blind = pairs.find(|pair| reading.sites[&pair.waiter].line == blind_line).unwrap();
+    assert_eq!(blind.holder, 0, "who took it last here has left it");
     for line in lines {
         let pairs = reading.threads.iter().flat_map(|thread| &thread.pairs);
         let mut pairs = pairs.filter(|pair| reading.sites[&pair.waiter].line == line);

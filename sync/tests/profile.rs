@@ -322,6 +322,33 @@ fn ten_thousand_short_threads_are_all_counted() {
 }
 
 #[test]
+fn a_holder_that_was_passed_over_is_unknown_and_not_the_one_before() {
+    let turn = turn();
+    let (mutex, lock) = (Mutex::new(LockClass::Test, 0), rwlock());
+    drop((mutex.lock(), lock.write()));
+    drop(lock.read());
+    turn.profile.set_skip(1000);
+    // The first one is of the sample, and the next thousand are not.
+    drop(mutex.lock());
+    let (held, read) = (mutex.lock(), lock.read());
+    let lines = thread::scope(|scope| {
+        let tries = || {
+            let line = at!(assert!(mutex.try_lock().is_none())).1;
+            turn.profile.set_skip(0);
+            // Heard at the next attempt, which ends the sample.
+            assert!(mutex.try_lock().is_none());
+            [line, at!(assert!(lock.try_write().is_none())).1]
+        };
+        scope.spawn(tries).join().unwrap()
+    });
+    drop((held, read));
+    let reading = turn.read();
+    for line in lines {
+        assert_eq!(between(&reading, None, line).try_failed_count, 1, "line {line}");
+    }
+}
+
+#[test]
 fn whoever_comes_first_watches_the_locks() {
     let _turn = turn();
     struct Nobody;

@@ -35,6 +35,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`]; then nothing has changed, but for what was evicted.
+    #[track_caller]
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, MapError> {
         let mut was_there = false;
         self.put(key, value, |_, position| {
@@ -48,6 +49,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn compare_and_insert(
         &self,
         key: &[u8],
@@ -61,6 +63,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn remove(&self, key: &[u8]) -> Result<bool, MapError> {
         self.take_out(key, |_, position| Ok(position.entry.is_some()))
     }
@@ -71,6 +74,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`]; then some of them may have left.
+    #[track_caller]
     pub fn remove_all(&self, keys: &[&[u8]]) -> Result<u64, MapError> {
         let mut removed = 0;
         for some in keys.chunks(REMOVED_AT_ONCE) {
@@ -90,6 +94,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn compare_and_remove(&self, key: &[u8], expected: Expected<'_>) -> Result<bool, MapError> {
         self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
@@ -98,6 +103,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn reclaim(&self) -> Result<u64, MapError> {
         let (_guard, writer) = self.begin()?;
         Ok(self.reclaim_all(&writer, true)?)
@@ -120,11 +126,13 @@ impl Map<'_> {
     }
 
     /// Does something under the lock of the shard.
+    #[track_caller]
     pub(crate) fn under_lock<T>(&self, run: impl FnOnce(&Writer<'_>) -> T) -> Result<T, MapError> {
         let (_guard, writer) = self.begin()?;
         Ok(run(&writer))
     }
 
+    #[track_caller]
     fn put(
         &self,
         key: &[u8],
@@ -160,6 +168,7 @@ impl Map<'_> {
         }
     }
 
+    #[track_caller]
     fn take_out(
         &self,
         key: &[u8],
@@ -171,6 +180,7 @@ impl Map<'_> {
     }
 
     /// Locks the shard, and repairs what a dead owner has left.
+    #[track_caller]
     fn begin(&self) -> Result<(RobustGuard<'_, Area, SystemFutex>, Writer<'_>), MapError> {
         let shared = self.member.shared();
         let mut guard = self.member.lock(self.lock)?;

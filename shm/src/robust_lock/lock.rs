@@ -12,7 +12,7 @@ use super::futex::Futex;
 #[cfg(not(loom))]
 use super::futex::SystemFutex;
 use super::guard::RobustGuard;
-use super::watched::{Telling, Watched};
+use super::watched::Watched;
 use super::{OWNER_BITS, REPAIR, WAITERS};
 use crate::crash_point;
 use crate::participant::{Dead, ParticipantId, RegionId};
@@ -143,12 +143,18 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     ) -> Result<Option<RobustGuard<'a, W, F>>, LockError> {
         let telling = self.watched.begin();
         loop {
-            match self.attempt(self.look(), 0, member)? {
+            let seen = self.look();
+            match self.attempt(seen, 0, member)? {
                 Attempt::Taken(must_repair) => {
-                    return Ok(Some(self.guard(must_repair, telling)));
+                    let owner = word_of(member.id());
+                    return Ok(Some(RobustGuard::new(
+                        self,
+                        must_repair,
+                        telling.acquired(owner, must_repair),
+                    )));
                 }
                 Attempt::HeldByAnother => {
-                    telling.failed();
+                    telling.failed(seen & OWNER_MASK);
                     return Ok(None);
                 }
                 Attempt::WordChanged => {}
@@ -196,8 +202,15 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         loop {
             let seen = self.look();
             match self.attempt(seen, slept, member)? {
-                Attempt::Taken(must_repair) => return Ok(self.guard(must_repair, telling)),
-                Attempt::HeldByAnother => telling.waits(),
+                Attempt::Taken(must_repair) => {
+                    let owner = word_of(member.id());
+                    return Ok(RobustGuard::new(
+                        self,
+                        must_repair,
+                        telling.acquired(owner, must_repair),
+                    ));
+                }
+                Attempt::HeldByAnother => telling.waits(seen & OWNER_MASK),
                 Attempt::WordChanged => continue,
             }
             let left = deadline.map(|deadline| deadline.saturating_sub(self.futex.now()));
@@ -206,7 +219,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
                     // The wake-up that ended our sleep may have been meant for who sleeps on.
                     self.futex.wake_one(self.word());
                 }
-                telling.failed();
+                telling.failed(seen & OWNER_MASK);
                 return Err(LockError::TimedOut);
             }
             if self.mark_waiting(seen) {
@@ -247,10 +260,6 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         Ok(Attempt::Taken(ours & REPAIR != 0))
     }
 
-    fn guard<'a>(&'a self, must_repair: bool, telling: Telling<'a>) -> RobustGuard<'a, W, F> {
-        RobustGuard::new(self, must_repair, telling.acquired(must_repair))
-    }
-
     fn look(&self) -> u64 {
         // ORDER: pairs with `robust.own`.
         self.word().load(acquire("robust.look"))
@@ -286,6 +295,9 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         self.words.word(self.index)
     }
 }
+
+/// The bits of a word that say who the owner is.
+const OWNER_MASK: u64 = OWNER_BITS | 0xffff_ffff << 32;
 
 fn word_of(id: ParticipantId) -> u64 {
     let row = u64::from(id.row) + 1;

@@ -2,69 +2,95 @@
 //! threads, and knows of others only that they hold the lock. A model tells nobody.
 
 #[cfg(loom)]
-pub(super) use silent::{Hold, Telling, Watched};
+pub(super) use silent::{Hold, Watched};
 #[cfg(not(loom))]
-pub(super) use told::{Hold, Telling, Watched};
+pub(super) use told::{Hold, Watched};
 
 #[cfg(not(loom))]
 mod told {
     use std::panic::Location;
 
     use forebay_sync::LockClass;
+    use forebay_sync::atomic::{AtomicU64, Relaxed};
     use forebay_sync::observe::{LockMode, is_on};
     use forebay_sync::watch::{self, Attempt, Begun, Watch, Way};
 
     #[derive(Debug)]
-    pub(in super::super) struct Watched(Watch);
+    pub(in super::super) struct Watched {
+        watch: Watch,
+        /// Who took the lock last here, as its word says it; 0 if that was silent.
+        owner: AtomicU64,
+    }
 
-    /// An attempt, if it is told.
-    pub(in super::super) struct Telling<'a>(Option<(Attempt<'a>, Option<Begun>)>);
+    /// An attempt.
+    pub(in super::super) enum Telling<'a> {
+        Off,
+        PassedOver(&'a Watched),
+        Told { watched: &'a Watched, attempt: Attempt<'a>, begun: Option<Begun> },
+    }
 
     /// A part of the guard.
     pub(in super::super) struct Hold<'a>(watch::Hold<'a>);
 
     impl Watched {
         pub(in super::super) const fn new(class: LockClass) -> Watched {
-            Watched(Watch::new(class))
+            Watched { watch: Watch::new(class), owner: AtomicU64::new(0) }
         }
 
         #[inline]
         #[track_caller]
         pub(in super::super) fn begin(&self) -> Telling<'_> {
             if !is_on() {
-                return Telling(None);
+                return Telling::Off;
             }
-            let attempt = self.0.attempt(LockMode::Exclusive, Location::caller());
-            Telling(attempt.map(|attempt| (attempt, None)))
+            match self.watch.attempt(LockMode::Exclusive, Location::caller()) {
+                Some(attempt) => Telling::Told { watched: self, attempt, begun: None },
+                None => Telling::PassedOver(self),
+            }
+        }
+
+        /// Another process may have taken the lock since we did.
+        fn knows(&self, owner: u64) -> bool {
+            self.owner.load(Relaxed) == owner
         }
     }
 
     impl<'a> Telling<'a> {
-        /// Somebody else has the lock, and is waited for.
-        pub(in super::super) fn waits(&mut self) {
-            if let Some((attempt, begun)) = &mut self.0 {
-                begun.get_or_insert_with(|| attempt.begin_wait());
+        /// This owner has the lock, and is waited for.
+        pub(in super::super) fn waits(&mut self, owner: u64) {
+            if let Telling::Told { watched, attempt, begun } = self {
+                begun.get_or_insert_with(|| attempt.begin_wait(watched.knows(owner)));
             }
         }
 
-        pub(in super::super) fn acquired(self, has_owner_died: bool) -> Hold<'a> {
-            let Some((attempt, begun)) = self.0 else {
-                return Hold(watch::Hold::SILENT);
+        /// The lock is ours, `owner` being us.
+        pub(in super::super) fn acquired(self, owner: u64, has_owner_died: bool) -> Hold<'a> {
+            let (watched, attempt, begun) = match self {
+                Telling::Off => return Hold(watch::Hold::SILENT),
+                Telling::PassedOver(watched) => {
+                    watched.owner.store(0, Relaxed);
+                    return Hold(watch::Hold::SILENT);
+                }
+                Telling::Told { watched, attempt, begun } => (watched, attempt, begun),
             };
             let way = match (has_owner_died, begun) {
                 (true, begun) => Way::OwnerDied(begun),
                 (false, Some(begun)) => Way::Waited(begun),
                 (false, None) => Way::Free,
             };
-            Hold(attempt.acquired(way))
+            let hold = attempt.acquired(way);
+            watched.owner.store(owner, Relaxed);
+            Hold(hold)
         }
 
-        /// The lock was tried only, or waited for until time was up.
-        pub(in super::super) fn failed(self) {
-            match self.0 {
-                None => {}
-                Some((attempt, None)) => attempt.try_failed(),
-                Some((attempt, Some(begun))) => attempt.timed_out(begun),
+        /// The lock was tried only, or waited for until time was up; this owner has it.
+        pub(in super::super) fn failed(self, owner: u64) {
+            match self {
+                Telling::Told { watched, attempt, begun: None } => {
+                    attempt.try_failed(watched.knows(owner));
+                }
+                Telling::Told { attempt, begun: Some(begun), .. } => attempt.timed_out(begun),
+                Telling::Off | Telling::PassedOver(_) => {}
             }
         }
     }
@@ -96,13 +122,13 @@ mod silent {
     }
 
     impl<'a> Telling<'a> {
-        pub(in super::super) fn waits(&mut self) {}
+        pub(in super::super) fn waits(&mut self, _owner: u64) {}
 
-        pub(in super::super) fn acquired(self, _has_owner_died: bool) -> Hold<'a> {
+        pub(in super::super) fn acquired(self, _owner: u64, _has_owner_died: bool) -> Hold<'a> {
             Hold(PhantomData)
         }
 
-        pub(in super::super) fn failed(self) {}
+        pub(in super::super) fn failed(self, _owner: u64) {}
     }
 
     impl Hold<'_> {

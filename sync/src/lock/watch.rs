@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `class` | nobody | everybody |
 //! | `state` | attempts and holds that an observer is told | who leaves a told hold |
-//! | `holder` | who enters or leaves a told hold | attempts that found the lock held |
+//! | `holder` | who takes the lock while on; who leaves it, for an observer | who finds it held |
 //!
 //! Nothing is written while off, and no ordering is needed: the lock itself orders its holders, and
 //! the rest are counts.
@@ -38,7 +38,9 @@ const HOLD: u64 = 1 << 32;
 pub struct Watch {
     class: LockClass,
     state: AtomicU64,
-    /// Where the lock was taken by the told hold that came last; null if there is none.
+    /// Where the lock was taken by the told hold that came last; null if a later one was passed
+    /// over. For an observer, null also if all have been left. A hold that began while off leaves
+    /// it as it is.
     holder: AtomicPtr<Location<'static>>,
 }
 
@@ -76,12 +78,13 @@ impl Watch {
     ) -> Hold<'_> {
         let Some(attempt) = self.attempt(mode, site) else {
             take(Step::Wait);
+            self.forget_holder();
             return Hold::SILENT;
         };
         if take(Step::Try) {
             return attempt.acquired(Way::Free);
         }
-        let begun = attempt.begin_wait();
+        let begun = attempt.begin_wait(Told::KNOWN);
         if take(Step::Wait) {
             return attempt.acquired(Way::Waited(begun));
         }
@@ -97,14 +100,23 @@ impl Watch {
         take: impl FnOnce() -> bool,
     ) -> Hold<'_> {
         let Some(attempt) = self.attempt(mode, site) else {
-            take();
+            if take() {
+                self.forget_holder();
+            }
             return Hold::SILENT;
         };
         if take() {
             return attempt.acquired(Way::Free);
         }
-        attempt.try_failed();
+        attempt.try_failed(Told::KNOWN);
         Hold::SILENT
+    }
+
+    /// The lock is held from a place that nobody was told of.
+    pub fn forget_holder(&self) {
+        if !self.holder.load(Relaxed).is_null() {
+            self.holder.store(null_mut(), Relaxed);
+        }
     }
 
     fn holder(&self) -> Option<LockSite> {
@@ -150,21 +162,22 @@ pub struct Begun {
 }
 
 impl<'a> Attempt<'a> {
-    /// The lock is held by somebody else, and is waited for from now on.
+    /// The lock is held by somebody else, and is waited for from now on. Is that who took it last
+    /// as far as the watch knows?
     #[cold]
-    pub fn begin_wait(&self) -> Begun {
+    pub fn begin_wait(&self, is_last: bool) -> Begun {
         let watch = self.told.watch;
         match self.watcher {
             Watcher::Observer(observer) => {
                 // Marked as wanted before the observer is told: what the observer sets free by that
                 // is known to be wanted.
                 watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
-                let by = watch.holder();
+                let by = watch.holder().filter(|_| is_last);
                 observer.waiting(&self.told.lock_use(), by);
                 Begun { by, wait: None }
             }
             Watcher::Profile(profile) => {
-                let by = watch.holder();
+                let by = watch.holder().filter(|_| is_last);
                 let wait = current::begin_wait(profile, by.map(|by| watch.place(by)));
                 Begun { by, wait: Some(wait) }
             }
@@ -177,17 +190,19 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The lock was tried only, and is held by somebody else.
+    /// The lock was tried only, and is held by somebody else: by whom, see
+    /// [`begin_wait`](Attempt::begin_wait).
     #[cold]
-    pub fn try_failed(self) {
+    pub fn try_failed(self, is_last: bool) {
         let Told { watch, site, .. } = self.told;
         match self.watcher {
             Watcher::Observer(observer) => {
                 watch.state.fetch_or(WANTED, Relaxed);
-                observer.try_failed(&self.told.lock_use(), watch.holder());
+                let by = watch.holder().filter(|_| is_last);
+                observer.try_failed(&self.told.lock_use(), by);
             }
             Watcher::Profile(profile) => {
-                let by = watch.holder().map(|by| watch.place(by));
+                let by = watch.holder().filter(|_| is_last).map(|by| watch.place(by));
                 current::try_failed(profile, watch.place(site), watch.address(), by);
             }
         }
@@ -245,12 +260,13 @@ impl<'a> Attempt<'a> {
             is_shared: mode == LockMode::Shared,
             has_owner_died: matches!(way, Way::OwnerDied(_)),
         };
-        let slot = current::acquired(profile, watch.place(site), mode, &taken);
-        // Readers of one place write the line of the lock once.
+        // At once: who comes now must not blame the holder before. It stays when the lock is left,
+        // since whoever takes it next replaces it; readers of one place write it once.
         let holder = std::ptr::from_ref(site).cast_mut();
         if watch.holder.load(Relaxed) != holder {
             watch.holder.store(holder, Relaxed);
         }
+        let slot = current::acquired(profile, watch.place(site), mode, &taken);
         Hold { watch: Some(watch), slot }
     }
 }
@@ -285,6 +301,9 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
+    /// A lock of threads is held by who took it last.
+    const KNOWN: bool = true;
+
     fn lock_use(self) -> LockUse {
         let address = self.watch.address();
         LockUse { class: self.watch.class, address, site: self.site, mode: self.mode }
@@ -309,14 +328,7 @@ impl Watch {
     #[inline(never)]
     fn released(&self, slot: u32) {
         match watcher() {
-            Some(Watcher::Profile(profile)) => {
-                let site = current::released(profile, slot);
-                // Another reader may have come since, and is the one whom a writer finds in its
-                // way.
-                if site.is_some_and(|site| std::ptr::eq(self.holder.load(Relaxed), site)) {
-                    self.holder.store(null_mut(), Relaxed);
-                }
-            }
+            Some(Watcher::Profile(profile)) => current::released(profile, slot),
             Some(Watcher::Observer(observer)) => self.released_observed(observer, slot),
             None => {}
         }

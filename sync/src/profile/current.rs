@@ -34,6 +34,12 @@ pub fn install(profile: &'static Profile) -> Result<(), AlreadyWatched> {
     observe::watch_by_profile(profile).map_err(|_| AlreadyWatched)
 }
 
+/// The profile of this process's locks, if there is one.
+#[must_use]
+pub fn installed() -> Option<&'static Profile> {
+    observe::profile()
+}
+
 /// A place in the source, for locks of one class.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
@@ -180,18 +186,16 @@ pub(crate) fn acquired(profile: &Profile, place: Place, mode: LockMode, taken: &
     })
 }
 
-/// The lock is about to be left; gives where it was taken.
+/// The lock is about to be left.
 #[inline(always)]
-pub(crate) fn released(profile: &Profile, index: u32) -> Option<LockSite> {
+pub(crate) fn released(profile: &Profile, index: u32) {
     LOCAL.with_borrow_mut(|local| {
         let index = index as usize % HELD_MAX;
-        let slot = &local.held[index];
         local.free |= 1 << index;
-        if let Some(held) = &slot.held {
+        if let Some(held) = &local.held[index].held {
             local.recorder.released(profile, held);
         }
-        slot.site
-    })
+    });
 }
 
 #[cold]

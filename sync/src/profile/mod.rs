@@ -46,7 +46,7 @@ mod tests;
 pub use {
     block::ThreadIdentity,
     clock::{Clock, Stamp},
-    current::{AlreadyWatched, install},
+    current::{AlreadyWatched, install, installed},
     hash::hash_words,
     plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
     read::{

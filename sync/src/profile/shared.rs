@@ -162,7 +162,7 @@ impl Profile {
     /// Attempts that a thread passes over behind each that it records.
     #[must_use]
     #[inline]
-    pub(super) fn skip(&self) -> u64 {
+    pub fn skip(&self) -> u64 {
         self.words[header::SKIP].load(Relaxed)
     }
 
@@ -172,9 +172,10 @@ impl Profile {
         self.words[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
     }
 
+    /// Grows with each reset.
     #[must_use]
     #[inline]
-    pub(super) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.words[header::GENERATION].load(Relaxed)
     }
 
