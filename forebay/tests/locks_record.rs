@@ -78,6 +78,31 @@ fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
 }
 
 #[test]
+fn the_page_finds_the_lock_that_is_in_the_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hot-lock/hot_lock.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-o"]).arg(dir.join("hot_lock"));
+    let Ok(output) = cc.arg(source).output() else {
+        return println!("cc is not installed: nothing is recorded");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (code, _, error) = run(dir, &["--quiet", "./hot_lock"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let report = report(&dir.join("hot_lock.locks"));
+    let pair = &report["pairs"][0];
+    let name = |side: &str| pair[side]["name"].to_string();
+    assert!(name("holder").contains("rebuild hot_lock.c:"), "{report}");
+    assert!(name("waiter").contains("look_up hot_lock.c:"), "{report}");
+    let places = report["places"].as_array().expect("places");
+    let tried = places.iter().find(|place| place["place"]["name"].to_string().contains("log_hits"));
+    let numbers = &tried.expect("it tried")["numbers"];
+    assert_eq!(numbers["wait_total_ns"], 0, "{numbers}");
+    assert!(numbers["try_delay_ns"].as_u64() > Some(2_000_000), "{numbers}");
+}
+
+#[test]
 fn callers_samples_and_locks_are_told_apart_on_demand() {
     let Some(dir) = compiled() else { return };
     let dir = dir.path();
@@ -95,10 +120,16 @@ fn callers_samples_and_locks_are_told_apart_on_demand() {
     assert!(place["stack"][1].to_string().contains("main locks.c:"), "{place}");
     let (place, _) = first(&["--per-lock"]);
     assert!(place["lock"].to_string().contains("mutex 0x"), "{place}");
-    let (_, report) = first(&["--sample", "10"]);
-    assert_eq!((&report["skip"], &report["is_on"]), (&9.into(), &true.into()));
-    let (_, report) = first(&["--off"]);
-    assert_eq!(report["is_on"], false);
+    let (_, sampled) = first(&["--sample", "10"]);
+    assert_eq!((&sampled["skip"], &sampled["is_on"]), (&9.into(), &true.into()));
+    let (code, _, error) = run(dir, &["--quiet", "--out", "x", "./locks", "conditions", "5"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let sleep = report(&dir.join("x"));
+    let places = sleep["places"].as_array().expect("places").iter();
+    let slept: u64 = places.filter_map(|place| place["asleep_count"].as_u64()).sum();
+    assert!(slept >= 7, "{sleep}");
+    let (_, off) = first(&["--off"]);
+    assert_eq!(off["is_on"], false);
     assert_eq!(names(dir), ["locks", "x"], "each run is in place of the one before");
 }
 
@@ -108,7 +139,7 @@ fn a_program_ends_as_it_would() {
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("exit 255", 255)] {
         let (found, _, error) = run(dir.path(), &["--", "sh", "-c", script]);
         assert_eq!(found, Some(code), "{script}: {error}");
-        assert!(error.contains("no lock was taken"), "{script}: {error}");
+        assert!(error.contains("no profile was made"), "{script}: {error}");
     }
     let script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
     let mut command = record(dir.path(), &["--quiet", "sh", "-c", script]);

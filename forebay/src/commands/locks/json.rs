@@ -69,6 +69,9 @@ fn entry(at: &Place, happened: &Happened) -> Value {
         "timed_out_count": totals.timed_out_count,
         "try_delay_max_ns": totals.try_delay_ns_max,
         "try_delay_count": totals.try_delay_count,
+        "asleep_ns": totals.asleep_ns,
+        "asleep_max_ns": totals.asleep_ns_max,
+        "asleep_count": totals.asleep_count,
         "holds": buckets(&totals.holds),
         "waits": buckets(&totals.waits),
     })

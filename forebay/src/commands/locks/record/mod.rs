@@ -76,7 +76,11 @@ fn report(out: &Path) -> String {
         };
     }
     if files.is_empty() {
-        text += "\nno lock was taken by a function that a preloaded library can stand in for\n";
+        text += &format!(
+            "\nno profile was made: no lock was taken by a function that a preloaded library can \
+             stand in for, or there is no room for {}, or the program may not write there\n",
+            out.display()
+        );
     }
     format!("{text}\n{UNSEEN}\n")
 }
