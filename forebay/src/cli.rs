@@ -1,6 +1,7 @@
 //! The command line. The flags of `serve` come from the table of settings.
 
 mod cache;
+mod locks;
 mod rules;
 mod stored;
 
@@ -32,6 +33,7 @@ pub(crate) fn command() -> Command {
         .subcommand(stored::list())
         .subcommand(stats())
         .subcommand(counters())
+        .subcommand(locks::command())
         .subcommand(cache::command())
         .subcommand(rules::command())
         .subcommand(reload())

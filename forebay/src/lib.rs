@@ -20,6 +20,7 @@ mod logging;
 mod runtime_files;
 mod say;
 mod screen;
+mod symbols;
 
 use std::process::ExitCode;
 

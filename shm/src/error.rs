@@ -1,10 +1,10 @@
-//! What can go wrong with a counter file, and whose fault it is.
+//! What can go wrong with a file of counters or of a lock profile, and whose fault it is.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A counter file could not be made or opened.
+/// A counter file, or a lock profile, could not be made or opened.
 #[derive(Debug)]
 pub struct CounterError {
     /// The file or directory it is about; `None` for memory without a file.
@@ -61,6 +61,9 @@ pub enum CounterErrorKind {
         /// Which part.
         what: &'static str,
     },
+    /// The file is no lock profile, or a damaged one.
+    #[cfg(not(loom))]
+    Profile(forebay_sync::profile::ReadError),
     /// The caller's definitions do not fit the format.
     Definition {
         /// Which rule is broken.
@@ -112,6 +115,8 @@ impl fmt::Display for CounterErrorKind {
                 write!(f, "is cut off: {found} of {expected} bytes are there")
             }
             Damaged { what } => write!(f, "is damaged: {what}"),
+            #[cfg(not(loom))]
+            Profile(error) => error.fmt(f),
             Definition { what } => f.write_str(what),
         }
     }

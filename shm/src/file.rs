@@ -168,10 +168,23 @@ impl FileId {
     }
 }
 
-/// Opens a file to read; gives its length too. The superuser may look at everyone's.
-pub(crate) fn open(path: &Path) -> Result<(File, u64), CounterError> {
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    /// To read and write.
+    Write,
+}
+
+/// Opens a file that is there; gives its length too. The superuser may look at everyone's.
+pub(crate) fn open(path: &Path, access: Access) -> Result<(File, u64), CounterError> {
     // NONBLOCK: a pipe in the file's place must not keep us waiting for its other end.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let kept_out = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let flags = kept_out
+        | match access {
+            Access::Read => OFlags::RDONLY,
+            Access::Write => OFlags::RDWR,
+        };
     let fd = rustix::fs::open(path, flags, Mode::empty())
         .map_err(|error| CounterError::io(path, "open the file", error))?;
     let stat = rustix::fs::fstat(&fd)

@@ -8,6 +8,9 @@
 //! `Participant`, whose death the others notice, whenever it comes; a [`RobustLock`] survives it.
 //! The bytes are described in `docs/format/region.md`.
 //!
+//! A `ProfileFile` holds what happens at the locks of a program. The bytes are described in
+//! `docs/format/locks.md`.
+//!
 //! A `DirGuard` keeps a directory for one server and its successors.
 //!
 //! Invariants:
@@ -28,6 +31,8 @@ mod dir_guard;
 mod error;
 mod file;
 mod layout;
+#[cfg(not(loom))]
+mod lock_profile;
 mod map;
 mod participant;
 mod process;
@@ -45,6 +50,8 @@ pub use dir_guard::{DirGuard, DirId, GuardError};
 pub use error::{CounterError, CounterErrorKind};
 pub use file::create_private_dir;
 pub use layout::{BOUNDS_MAX, COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};
+#[cfg(not(loom))]
+pub use lock_profile::{ProfileFile, UnnamedProfile, is_alive};
 pub use participant::{Dead, ParticipantId, RegionId};
 #[cfg(not(loom))]
 pub use participant::{Deputy, JoinError, Listed, Participant, ParticipantStatus};

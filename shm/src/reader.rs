@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::definition::ReadDef;
 use crate::error::CounterError;
-use crate::file::{self, FileId};
+use crate::file::{self, Access, FileId};
 use crate::layout::{self, HEADER_BYTES, Header};
 use crate::map::Words;
 use crate::process::Writer;
@@ -31,7 +31,7 @@ impl CounterReader {
     /// The file is missing, is another user's, is not a counter file, was written by a newer
     /// program, is cut off or is damaged.
     pub fn open(path: &Path) -> Result<CounterReader, CounterError> {
-        let (file, file_bytes) = file::open(path)?;
+        let (file, file_bytes) = file::open(path, Access::Read)?;
         let cannot_read = |error| CounterError::io(path, "read the file", error);
         let mut head = [0; HEADER_BYTES];
         let head_bytes = read_up_to(&file, &mut head, 0).map_err(cannot_read)?;

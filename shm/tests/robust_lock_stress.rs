@@ -6,6 +6,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 
 use forebay_shm::{AreaSpec, BarrierWish, JoinError, Liveness, Region, RegionSpec, RobustLock};
+use forebay_sync::LockClass;
 
 const SPEC: RegionSpec = RegionSpec {
     bytes: 64 << 10,
@@ -54,7 +55,7 @@ fn in_threads<R: Send + 'static>(run: impl Fn() -> R + Send + Sync + 'static) ->
 
 fn exclude_each_other(region: &Region, protected: &Protected) {
     let participant = region.join().unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     for _ in 0..ROUNDS {
         let guard = lock.lock(&participant).unwrap();
         assert!(!guard.must_repair());
@@ -66,7 +67,7 @@ fn exclude_each_other(region: &Region, protected: &Protected) {
 
 /// Locks and dies, again and again; how often was it told to repair?
 fn die_inside(region: &Region, protected: &Protected) -> u64 {
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let mut told_count = 0;
     for _ in 0..DEATHS {
         let participant = match region.join() {
@@ -114,7 +115,7 @@ fn threads_that_die_inside_are_succeeded() {
     region.sweep(|_| {}).unwrap();
     assert_eq!(region.list(), []);
     let participant = region.join().unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     assert!(lock.lock(&participant).unwrap().must_repair());
     assert!(participant.is_alive(participant.id()));
 }

@@ -48,6 +48,16 @@ lock_classes! {
     Magazines = "sync.magazines";
     /// Names of origins with their addresses.
     Hosts = "server.hosts";
+    /// Which segment is reclaimed, and how far that is; between processes.
+    Eviction = "cache.eviction";
+    /// The number of the last purge, and what it takes out; between processes.
+    Purge = "cache.purge";
+    /// Names of the maps of a region; between processes.
+    Directory = "ordmap.directory";
+    /// Changes of one ordered map, or of a part of one that is split; between processes.
+    Map = "ordmap.map";
+    /// Which keys which part of an ordered map has that is split; between processes.
+    Move = "ordmap.move";
     /// A lock of a test, of an example or of a benchmark.
     Test = "test";
 }

@@ -8,6 +8,7 @@
 //! Invariants:
 //! - Every lock between threads is made here and has a [`LockClass`]. (The lock between processes
 //!   lies in a region: `forebay_shm::RobustLock`.)
+//! - What happens at these locks can be recorded: [`profile`].
 //! - Nothing here knows of HTTP, of caches or of files.
 #![deny(missing_docs)]
 
@@ -21,6 +22,8 @@ pub mod magazine;
 #[cfg(loom)]
 pub mod model;
 pub mod pins;
+#[allow(missing_docs)]
+pub mod profile;
 pub mod publish;
 mod rows;
 mod thread_index;
@@ -30,7 +33,7 @@ mod words;
 pub use barrier::Barrier;
 pub use class::LockClass;
 #[cfg(not(loom))]
-pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe};
+pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe, watch};
 pub use lock::{Mutex, MutexGuard};
 pub use rows::{Holder, TableError};
 pub use thread_index::{THREAD_INDEX_COUNT, thread_index};

@@ -317,5 +317,5 @@ fn nobody_knows_where_a_holder_came_from_that_began_while_off() {
 fn the_observer_is_set_once() {
     let (_turn, _waits) = turn();
     let refused = observe::set(&RECORDER).unwrap_err();
-    assert_eq!(refused.to_string(), "the locks have an observer already");
+    assert_eq!(refused.to_string(), "the locks have an observer or a profile already");
 }

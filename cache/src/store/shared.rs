@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use forebay_shm::{Area, Opened, Region, RegionError, RegionSpec, SystemFutex, UnnamedRegion};
 use forebay_shm::{BarrierWish, RobustLock};
+use forebay_sync::LockClass;
 use forebay_sync::atomic::{AtomicBool, AtomicU32, Relaxed};
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, Words};
@@ -122,8 +123,8 @@ impl Shared {
                 store.clone(),
                 [word::DRAINING, word::DRAINED_BYTES, word::DRAIN_PLAN],
             ),
-            eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK),
-            purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK),
+            eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK, LockClass::Eviction),
+            purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK, LockClass::Purge),
             entering: Entering::new(area(kind::ROWS)?, ROW_WORDS, row::ENTERING),
             left: Left::new(store.clone(), word::LEFT, word::TIDIED),
             order,

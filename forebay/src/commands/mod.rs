@@ -5,6 +5,7 @@ mod check;
 mod control;
 mod counters;
 mod listed;
+pub(crate) mod locks;
 mod rules;
 mod selection;
 mod serve;
@@ -31,6 +32,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("ls", args)) => listed::run(args),
         Some(("stats", args)) => stats::run(args),
         Some(("counters", args)) => counters::run(args),
+        Some(("locks", args)) => locks::run(args),
         Some(("cache", args)) => Ok(cache::run(args)),
         Some(("rules", args)) => rules::run(args, filters),
         Some(("reload", args)) => control::reload(args),

@@ -21,8 +21,6 @@ pub struct Map<'m> {
     pub(super) member: &'m Member,
     pub(super) reader: Reader<'m>,
     pub(super) shard: usize,
-    /// Of each shard.
-    locks: Vec<RobustLock<Area, SystemFutex>>,
 }
 
 /// What a map holds and takes. A glance: others change it meanwhile.
@@ -54,8 +52,7 @@ pub struct MapStats {
 impl<'m> Map<'m> {
     pub(crate) fn new(member: &'m Member, shard: usize) -> Map<'m> {
         let reader = Reader::new(member, shard);
-        let locks = reader.shards.numbers().map(|number| member.shared().shard_lock(number));
-        Map { member, shard, locks: locks.collect(), reader }
+        Map { member, shard, reader }
     }
 
     pub(crate) fn shards(&self) -> Shards {
@@ -67,8 +64,8 @@ impl<'m> Map<'m> {
     }
 
     /// The lock of one of its shards.
-    pub(super) fn lock_of(&self, slot: usize) -> &RobustLock<Area, SystemFutex> {
-        &self.locks[slot]
+    pub(super) fn lock_of(&self, slot: usize) -> &'m RobustLock<Area, SystemFutex> {
+        self.member.shared().shard_lock(self.shards().number(slot))
     }
 
     /// The words of one of its shards.

@@ -52,6 +52,7 @@ enum To {
 impl Map<'_> {
     /// Locks the shard of a key, and says which that is.
     #[inline]
+    #[track_caller]
     pub(super) fn begin_for(&self, key: &[u8]) -> Result<(Guard<'_>, Writer<'_>, usize), MapError> {
         if self.routes().is_single() {
             let (guard, writer) = self.begin(0)?;
@@ -70,6 +71,7 @@ impl Map<'_> {
 
     /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
     #[inline]
+    #[track_caller]
     pub(super) fn take_lock(&self, slot: usize) -> Result<Guard<'_>, MapError> {
         let lock = self.lock_of(slot);
         if self.routes().is_single() {
@@ -132,7 +134,7 @@ impl Map<'_> {
             return Ok(0);
         }
         let move_lock = self.member.shared().move_lock(self.shard);
-        let Some(mut mover) = self.member.try_lock(&move_lock)? else { return Ok(0) };
+        let Some(mut mover) = self.member.try_lock(move_lock)? else { return Ok(0) };
         // What a dead one wrote and did not publish does not count.
         mover.repaired();
         let rows = self.routes().rows()?.1;

@@ -37,6 +37,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`]; then nothing has changed, but for what was evicted.
+    #[track_caller]
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, MapError> {
         let mut was_there = false;
         self.put(key, value, |_, position| {
@@ -50,6 +51,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn compare_and_insert(
         &self,
         key: &[u8],
@@ -63,6 +65,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn remove(&self, key: &[u8]) -> Result<bool, MapError> {
         self.take_out(key, |_, position| Ok(position.entry.is_some()))
     }
@@ -73,6 +76,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`]; then some of them may have left.
+    #[track_caller]
     pub fn remove_all(&self, keys: &[&[u8]]) -> Result<u64, MapError> {
         let (mut removed, mut rest) = (0, keys);
         while let Some(first) = rest.first() {
@@ -109,6 +113,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn compare_and_remove(&self, key: &[u8], expected: Expected<'_>) -> Result<bool, MapError> {
         self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
@@ -117,6 +122,7 @@ impl Map<'_> {
     ///
     /// # Errors
     /// [`MapError`].
+    #[track_caller]
     pub fn reclaim(&self) -> Result<u64, MapError> {
         let mut freed = 0_u64;
         for slot in 0..self.shards().count {
@@ -146,11 +152,13 @@ impl Map<'_> {
 
     /// Does something under the lock of the first shard.
     #[cfg(test)]
+    #[track_caller]
     pub(crate) fn under_lock<T>(&self, run: impl FnOnce(&Writer<'_>) -> T) -> Result<T, MapError> {
         let (_guard, writer) = self.begin(0)?;
         Ok(run(&writer))
     }
 
+    #[track_caller]
     fn put(
         &self,
         key: &[u8],
@@ -199,6 +207,7 @@ impl Map<'_> {
         }
     }
 
+    #[track_caller]
     fn take_out(
         &self,
         key: &[u8],
@@ -212,6 +221,7 @@ impl Map<'_> {
     }
 
     /// Locks one of the map's shards, and repairs what a dead owner has left.
+    #[track_caller]
     pub(crate) fn begin(&self, slot: usize) -> Result<(Guard<'_>, Writer<'_>), MapError> {
         self.ready(self.take_lock(slot)?, slot)
     }

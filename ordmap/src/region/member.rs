@@ -194,6 +194,7 @@ impl Member {
     }
 
     /// Takes a lock of the region.
+    #[track_caller]
     pub(crate) fn lock<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,

@@ -9,6 +9,7 @@ use forebay_shm::{
     Area, AreaSpec, BarrierWish, Dead, JoinError, Listed, LockError, Opened, ParticipantStatus,
     Region, RegionError, RegionReader, RegionSpec, RobustLock, SystemFutex,
 };
+use forebay_sync::LockClass;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
 use forebay_sync::{Barrier, Words};
@@ -66,6 +67,10 @@ pub(crate) struct Shared {
     routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
+    /// One for each shard that there can be: whoever waits for it knows who has it.
+    shard_locks: Box<[RobustLock<Area, SystemFutex>]>,
+    /// Those of who moves entries between the shards of a map.
+    move_locks: Box<[RobustLock<Area, SystemFutex>]>,
 }
 
 impl OrdRegion {
@@ -202,10 +207,26 @@ impl Shared {
         let has_routes = plan.areas.iter().any(|(kind, _)| *kind == kind::ROUTES);
         let head = area(kind::HEAD)?;
         write_sizes(&head, &config)?;
+        let shards = area(kind::SHARDS)?;
+        let maps = area(kind::MAPS)?;
+        let shard_lock = |shard: usize| {
+            RobustLock::new(shards.clone(), shard * plan.shard_words + LOCK, LockClass::Map)
+        };
+        let move_lock = |map: usize| {
+            RobustLock::new(maps.clone(), map * ROW_WORDS + MOVE_LOCK, LockClass::Move)
+        };
+        let (map_count, split_count) = (config.maps_max as usize, config.splits_max as usize);
         Ok(Shared {
-            directory_lock: RobustLock::new(head.clone(), head::DIRECTORY_LOCK),
-            maps: area(kind::MAPS)?,
-            shards: area(kind::SHARDS)?,
+            shard_locks: (0..map_count + split_count).map(shard_lock).collect(),
+            // A map that is never split needs none.
+            move_locks: (0..if split_count > 0 { map_count } else { 0 }).map(move_lock).collect(),
+            directory_lock: RobustLock::new(
+                head.clone(),
+                head::DIRECTORY_LOCK,
+                LockClass::Directory,
+            ),
+            maps,
+            shards,
             chunks: area(kind::CHUNKS)?,
             marks: area(kind::MARKS)?,
             data: area(kind::DATA)?,
@@ -265,8 +286,8 @@ impl Shared {
     }
 
     /// The lock of who moves entries between the shards of a map.
-    pub(crate) fn move_lock(&self, map: usize) -> RobustLock<Area, SystemFutex> {
-        RobustLock::new(self.maps.clone(), map * ROW_WORDS + MOVE_LOCK)
+    pub(crate) fn move_lock(&self, map: usize) -> &RobustLock<Area, SystemFutex> {
+        &self.move_locks[map]
     }
 
     pub(crate) fn shard_words(&self, shard: usize) -> ShardWords<'_> {
@@ -286,8 +307,8 @@ impl Shared {
         part.unwrap_or(Front::new(&[]))
     }
 
-    pub(crate) fn shard_lock(&self, shard: usize) -> RobustLock<Area, SystemFutex> {
-        RobustLock::new(self.shards.clone(), shard * self.plan.shard_words + LOCK)
+    pub(crate) fn shard_lock(&self, shard: usize) -> &RobustLock<Area, SystemFutex> {
+        &self.shard_locks[shard]
     }
 
     pub(crate) fn allocator(&self, shard: usize) -> Allocator<'_> {
@@ -319,12 +340,8 @@ impl Shared {
         unsafe { self.leases.clear_row(dead.id().row as usize) };
         forebay_shm::crash_point!("sweep.leases_cleared");
         self.directory_lock.abandon(dead);
-        for shard in 0..self.shard_count() {
-            self.shard_lock(shard).abandon(dead);
-        }
-        for map in 0..self.config.maps_max as usize {
-            self.move_lock(map).abandon(dead);
-        }
+        self.shard_locks.iter().for_each(|lock| _ = lock.abandon(dead));
+        self.move_locks.iter().for_each(|lock| _ = lock.abandon(dead));
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod body;
 mod list;
+mod locks;
 mod metrics;
 mod purge;
 mod query;

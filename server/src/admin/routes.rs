@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::body::{Answer, json_answer, plain, typed};
 use super::list::list;
+use super::locks;
 use super::metrics;
 use super::purge::purge;
 use crate::clock;
@@ -36,11 +37,14 @@ pub(super) async fn answer(
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
         (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control).await),
         (&Method::GET, "/ls") => list(control, request.uri().query()),
+        (&Method::GET, "/locks") => locks::look(),
+        (&Method::POST, "/locks") => locks::switch(request.uri().query()),
         (&Method::POST, "/purge") => purge(control, request).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
         (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/ls" | "/") => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
+        (_, "/locks") => not_allowed("GET, POST"),
         _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
     })
 }
@@ -57,6 +61,8 @@ GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
 GET  /rules    what each header rule does and costs, as JSON
 GET  /ls       what is stored, a JSON object on each line
+GET  /locks    is the lock profile on
+POST /locks    ?on, ?off or ?reset: switches it; ?on&sample=100 records one of a hundred attempts
 POST /purge    drops the stored responses of the URL in the body, or of ?host=, ?prefix=, ?tag=
 POST /reload   reads the configuration again
 ";

@@ -102,8 +102,8 @@ settings! {
             refused.",
     }
     runtime_dir: RuntimeDir = "auto" {
-        doc: "Directory for the counter file, the admin socket and the socket for upgrades; `auto` \
-            is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
+        doc: "Directory for the counter file, the lock profile, the admin socket and the socket \
+            for upgrades; `auto` is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
         kind: Kind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
         reason: "It is made with mode 0700 and has to belong to the user.",
@@ -313,6 +313,22 @@ settings! {
         kind: Kind::Count { min: 1, max: 1_000_000, unit: "requests" },
         reloads: true,
         reason: "One in a hundred shows the same shares at a hundredth of the cost.",
+    }
+    lock_profile: bool = "false" {
+        doc: "Whether what happens at the server's own locks is recorded from the start; `forebay \
+            locks on` and `off` switch it while the server runs.",
+        kind: Kind::Bool,
+        reloads: false,
+        reason: "It costs some tens of nanoseconds each time that a lock is taken; a hit takes \
+            none.",
+    }
+    lock_profile_size: u64 = "2MiB" {
+        doc: "Size of the file `PORT.locks` in the runtime directory, in which it is recorded; 0: \
+            there is no such file, and nothing can be recorded.",
+        kind: Kind::Bytes { min: 0, max: 64 * MIB },
+        reloads: false,
+        reason: "Room for 40 threads, the workers and some others; each more needs 50 KiB. The \
+            runtime directory is memory on most systems.",
     }
     log_level: LogLevel = "info" {
         doc: "Least important event that is logged to standard error.",

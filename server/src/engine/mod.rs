@@ -10,6 +10,7 @@ mod cpus;
 mod files;
 mod holdings;
 mod join;
+mod lock_profile;
 mod places;
 mod signals;
 mod start;

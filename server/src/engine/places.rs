@@ -1,4 +1,5 @@
-//! Where a server keeps its admin socket, its socket for upgrades, and its counter file.
+//! Where a server keeps its sockets for the admin interface and for upgrades, and its files of
+//! counters and of locks.
 
 use std::cell::Cell;
 use std::io;
@@ -32,6 +33,11 @@ pub fn upgrade_socket(runtime_dir: &Path, port: u16) -> PathBuf {
 /// The file with a server's counters.
 pub(super) fn counter_file(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.counters"))
+}
+
+/// The file with what happens at a server's locks.
+pub(super) fn lock_profile_file(runtime_dir: &Path, port: u16) -> PathBuf {
+    runtime_dir.join(format!("{port}.locks"))
 }
 
 /// The name of a Unix socket; removed when this is dropped, if the socket is ours alone by then.

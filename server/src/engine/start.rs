@@ -10,7 +10,7 @@ use std::sync::Arc;
 use forebay_cache::{OpenError, Store, StoreConfig};
 use forebay_shm::{
     CounterError, CounterFile, DirGuard, GuardError, JoinError, Opened, ReplacedWhy,
-    UnnamedCounters, UnnamedRegion,
+    UnnamedCounters, UnnamedProfile, UnnamedRegion,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -22,7 +22,7 @@ use super::places::{AdminPlace, counter_file, runtime_dir, upgrade_socket};
 use super::signals::{self, Signals};
 use super::upgrade::{Predecessor, Readiness, Totals, UpgradeError};
 use super::worker_thread::{WorkerStart, WorkerThread};
-use super::{cpus, files};
+use super::{cpus, files, lock_profile};
 use crate::accept::Listeners;
 use crate::clock;
 use crate::config::Config;
@@ -72,6 +72,8 @@ pub enum StartError {
     Descriptors(io::Error),
     /// The counter file can't be made.
     Counters(CounterError),
+    /// The lock profile can't be made.
+    LockProfile(CounterError),
     /// The cache directory can't be had.
     CacheDir(GuardError),
     /// The cache directory is another server's, and not that of one that could be taken over.
@@ -101,6 +103,7 @@ impl fmt::Display for StartError {
             StartError::Upgrade(error) => write!(f, "cannot take over: {error}"),
             StartError::Descriptors(error) => write!(f, "cannot copy a socket: {error}"),
             StartError::Counters(error) => write!(f, "cannot make the counter file: {error}"),
+            StartError::LockProfile(error) => write!(f, "cannot make the lock profile: {error}"),
             StartError::CacheDir(error @ GuardError::Held { .. }) => {
                 write!(f, "cannot use the cache directory {error}; `--upgrade` takes over from it")
             }
@@ -147,6 +150,9 @@ pub fn start_with_resolver(
     let holdings = Holdings::bind(&config.server, worker_count)?;
     let built = Built::new(config, hooks, resolver, holdings)?;
     built.counters_name.name().map_err(StartError::Counters)?;
+    if let Some(profile_name) = built.profile_name {
+        profile_name.name().map_err(StartError::LockProfile)?;
+    }
     tell_opened(built.running.control.store.opened());
     built.running.control.accept(built.further);
     Ok(built.running)
@@ -204,6 +210,7 @@ fn prepare(config: &Config) -> Result<usize, StartError> {
 struct Built {
     running: Running,
     counters_name: UnnamedCounters,
+    profile_name: Option<UnnamedProfile>,
     /// Names the cache, if it is not the one that was there.
     region_name: Option<UnnamedRegion>,
     /// A socket for each of the last workers, which have none otherwise.
@@ -219,7 +226,10 @@ impl Built {
     ) -> Result<Built, StartError> {
         let Holdings { listeners, sockets, guard, worker_count, has_predecessor, .. } = holdings;
         let address = listeners.address;
-        let counters_path = counter_file(&runtime_dir(&config.server.runtime_dir), address.port());
+        let runtime_dir = runtime_dir(&config.server.runtime_dir);
+        let profile_name = lock_profile::prepare(&config.server, &runtime_dir, address.port())
+            .map_err(StartError::LockProfile)?;
+        let counters_path = counter_file(&runtime_dir, address.port());
         // One slot for each worker, one for the control thread and one for that which purges.
         let counters_name = CounterFile::prepare(&counters_path, COUNTERS, worker_count + 2)
             .map_err(StartError::Counters)?;
@@ -264,13 +274,14 @@ impl Built {
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
         let running = Running { address, admin, control, sockets, event_loop, stop, stopper };
-        Ok(Built { running, counters_name, region_name, further: listeners.further })
+        let further = listeners.further;
+        Ok(Built { running, counters_name, profile_name, region_name, further })
     }
 
     /// Serves in the place of another server, which has handed over: what fails now is told, and
     /// is no reason to end.
     fn take_over(self, totals: Totals) -> Running {
-        let Built { running, counters_name, region_name, further } = self;
+        let Built { running, counters_name, profile_name, region_name, further } = self;
         // First: whoever starts after us must not find what we no longer keep up to date.
         if let Some(Err(error)) = region_name.map(UnnamedRegion::name) {
             Event::UpgradeIncomplete.log(&error);
@@ -283,7 +294,8 @@ impl Built {
         let control = &running.control;
         control.accept(listening.collect());
         running.sockets.own();
-        if let Err(error) = counters_name.name() {
+        let named = profile_name.map_or(Ok(()), UnnamedProfile::name);
+        if let Err(error) = counters_name.name().and(named) {
             Event::UpgradeIncomplete.log(&error);
         }
         if let Some(Err(error)) = control.guard.as_ref().map(DirGuard::sign) {

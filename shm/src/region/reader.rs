@@ -8,7 +8,7 @@ use super::error::{RegionError, RegionErrorKind};
 use super::layout::{BarrierCode, Layout, NotUsable};
 use super::open::rows_of;
 use super::place::read_head;
-use crate::file;
+use crate::file::{self, Access};
 use crate::map;
 use crate::participant::{FileLocks, Listed, Table, describe};
 use crate::process::boot_id;
@@ -24,7 +24,7 @@ pub struct RegionReader {
 
 impl RegionReader {
     pub(super) fn open(path: &Path) -> Result<RegionReader, RegionError> {
-        let (file, file_bytes) = file::open(path)?;
+        let (file, file_bytes) = file::open(path, Access::Read)?;
         let io = |doing| move |error| RegionError::io(Some(path), doing, error);
         let head = read_head(&file).map_err(io("read the file"))?;
         let unusable = |what| RegionError::at(Some(path), RegionErrorKind::Unusable { what });

@@ -8,6 +8,7 @@ use forebay_sync::Words;
 
 use super::futex::Futex;
 use super::lock::RobustLock;
+use super::watched::Hold;
 
 /// The right to use what a [`RobustLock`] protects, until it is dropped.
 ///
@@ -16,13 +17,14 @@ use super::lock::RobustLock;
 pub struct RobustGuard<'a, W: Words, F: Futex> {
     lock: &'a RobustLock<W, F>,
     must_repair: bool,
+    hold: Hold<'a>,
     /// Borrows the participant, which belongs to one thread.
     of_participant: PhantomData<&'a Cell<()>>,
 }
 
 impl<'a, W: Words, F: Futex> RobustGuard<'a, W, F> {
-    pub(super) fn new(lock: &'a RobustLock<W, F>, must_repair: bool) -> Self {
-        RobustGuard { lock, must_repair, of_participant: PhantomData }
+    pub(super) fn new(lock: &'a RobustLock<W, F>, must_repair: bool, hold: Hold<'a>) -> Self {
+        RobustGuard { lock, must_repair, hold, of_participant: PhantomData }
     }
 
     /// Did an owner die, or panic, and nobody has repaired since? Then what the lock protects may
@@ -40,6 +42,7 @@ impl<'a, W: Words, F: Futex> RobustGuard<'a, W, F> {
 
 impl<W: Words, F: Futex> Drop for RobustGuard<'_, W, F> {
     fn drop(&mut self) {
+        self.hold.end();
         self.lock.unlock(self.must_repair || std::thread::panicking());
     }
 }

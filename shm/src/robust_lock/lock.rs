@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(not(loom))]
+use forebay_sync::LockClass;
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
@@ -10,6 +12,7 @@ use super::futex::Futex;
 #[cfg(not(loom))]
 use super::futex::SystemFutex;
 use super::guard::RobustGuard;
+use super::watched::Watched;
 use super::{OWNER_BITS, REPAIR, WAITERS};
 use crate::crash_point;
 use crate::participant::{Dead, ParticipantId, RegionId};
@@ -63,11 +66,13 @@ pub struct RobustLock<W, F> {
     index: usize,
     futex: F,
     region: RegionId,
+    watched: Watched,
 }
 
 /// How an attempt to lock went.
-enum Attempt<'a, W: Words, F: Futex> {
-    Taken(RobustGuard<'a, W, F>),
+enum Attempt {
+    /// Must what the lock protects be repaired?
+    Taken(bool),
     HeldByAnother,
     WordChanged,
 }
@@ -75,30 +80,38 @@ enum Attempt<'a, W: Words, F: Futex> {
 #[cfg(not(loom))]
 impl RobustLock<Area, SystemFutex> {
     /// The lock in a word that holds zero or what such a lock left in it, for the participants of
-    /// the area's region.
+    /// the area's region. Of several locks in one word each tells of its own holders only.
     ///
     /// # Panics
     /// If there is no such word.
-    pub fn new(area: Area, index: usize) -> Self {
+    pub fn new(area: Area, index: usize, class: LockClass) -> Self {
         let region = area.region_id();
-        RobustLock::with_futex(area, index, SystemFutex, region)
+        RobustLock::in_words((area, index), SystemFutex, region, Watched::new(class))
     }
 }
 
+#[cfg(loom)]
 impl<W: Words, F: Futex> RobustLock<W, F> {
-    /// The same in any words, with a place to sleep of the caller's: for models.
+    /// The same in any words, with a place to sleep of the caller's.
     ///
     /// # Panics
     /// If there is no such word.
     pub fn with_futex(words: W, index: usize, futex: F, region: RegionId) -> Self {
+        RobustLock::in_words((words, index), futex, region, Watched)
+    }
+}
+
+impl<W: Words, F: Futex> RobustLock<W, F> {
+    fn in_words((words, index): (W, usize), futex: F, region: RegionId, watched: Watched) -> Self {
         assert!(index < words.word_count(), "there is no word {index}");
-        RobustLock { words, index, futex, region }
+        RobustLock { words, index, futex, region, watched }
     }
 
     /// Waits until the lock is this participant's.
     ///
     /// # Errors
     /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`].
+    #[track_caller]
     pub fn lock<'a>(
         &'a self,
         member: &'a impl Liveness,
@@ -110,6 +123,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     ///
     /// # Errors
     /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`], [`LockError::TimedOut`].
+    #[track_caller]
     pub fn lock_within<'a>(
         &'a self,
         member: &'a impl Liveness,
@@ -122,14 +136,27 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     ///
     /// # Errors
     /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`].
+    #[track_caller]
     pub fn try_lock<'a>(
         &'a self,
         member: &'a impl Liveness,
     ) -> Result<Option<RobustGuard<'a, W, F>>, LockError> {
+        let telling = self.watched.begin();
         loop {
-            match self.attempt(self.look(), 0, member)? {
-                Attempt::Taken(guard) => return Ok(Some(guard)),
-                Attempt::HeldByAnother => return Ok(None),
+            let seen = self.look();
+            match self.attempt(seen, 0, member)? {
+                Attempt::Taken(must_repair) => {
+                    let owner = word_of(member.id());
+                    return Ok(Some(RobustGuard::new(
+                        self,
+                        must_repair,
+                        telling.acquired(owner, must_repair),
+                    )));
+                }
+                Attempt::HeldByAnother => {
+                    telling.failed(seen & OWNER_MASK);
+                    return Ok(None);
+                }
                 Attempt::WordChanged => {}
             }
         }
@@ -163,6 +190,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         false
     }
 
+    #[track_caller]
     fn acquire<'a>(
         &'a self,
         member: &'a impl Liveness,
@@ -170,11 +198,19 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     ) -> Result<RobustGuard<'a, W, F>, LockError> {
         // Who has slept cannot know whether others still sleep, so it must wake one in the end.
         let mut slept = 0;
+        let mut telling = self.watched.begin();
         loop {
             let seen = self.look();
             match self.attempt(seen, slept, member)? {
-                Attempt::Taken(guard) => return Ok(guard),
-                Attempt::HeldByAnother => {}
+                Attempt::Taken(must_repair) => {
+                    let owner = word_of(member.id());
+                    return Ok(RobustGuard::new(
+                        self,
+                        must_repair,
+                        telling.acquired(owner, must_repair),
+                    ));
+                }
+                Attempt::HeldByAnother => telling.waits(seen & OWNER_MASK),
                 Attempt::WordChanged => continue,
             }
             let left = deadline.map(|deadline| deadline.saturating_sub(self.futex.now()));
@@ -183,6 +219,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
                     // The wake-up that ended our sleep may have been meant for who sleeps on.
                     self.futex.wake_one(self.word());
                 }
+                telling.failed(seen & OWNER_MASK);
                 return Err(LockError::TimedOut);
             }
             if self.mark_waiting(seen) {
@@ -195,12 +232,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     }
 
     /// One step from the word as it was seen. `extra` is `WAITERS` for who has slept.
-    fn attempt<'a>(
-        &'a self,
-        seen: u64,
-        extra: u64,
-        member: &'a impl Liveness,
-    ) -> Result<Attempt<'a, W, F>, LockError> {
+    fn attempt(&self, seen: u64, extra: u64, member: &impl Liveness) -> Result<Attempt, LockError> {
         if member.region_id() != self.region {
             return Err(LockError::OtherRegion);
         }
@@ -225,7 +257,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         if ours & REPAIR != 0 {
             crash_point!("lock.acquired_to_repair");
         }
-        Ok(Attempt::Taken(RobustGuard::new(self, ours & REPAIR != 0)))
+        Ok(Attempt::Taken(ours & REPAIR != 0))
     }
 
     fn look(&self) -> u64 {
@@ -263,6 +295,9 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         self.words.word(self.index)
     }
 }
+
+/// The bits of a word that say who the owner is.
+const OWNER_MASK: u64 = OWNER_BITS | 0xffff_ffff << 32;
 
 fn word_of(id: ParticipantId) -> u64 {
     let row = u64::from(id.row) + 1;

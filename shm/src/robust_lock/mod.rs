@@ -15,6 +15,7 @@ mod guard;
 mod lock;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod watched;
 
 pub use futex::Futex;
 #[cfg(not(loom))]

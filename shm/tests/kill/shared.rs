@@ -8,9 +8,9 @@ use forebay_shm::{
     Area, AreaSpec, BarrierWish, Dead, Liveness, Participant, Region, RegionSpec, RobustLock,
     SystemFutex, crash_point,
 };
-use forebay_sync::Words;
 use forebay_sync::leases::Leases;
 use forebay_sync::pins::Pins;
+use forebay_sync::{LockClass, Words};
 use tempfile::TempDir;
 
 use super::process::PATIENCE;
@@ -95,7 +95,7 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> RobustLock<Area, SystemFutex> {
-        RobustLock::new(self.guarded.clone(), LOCK)
+        RobustLock::new(self.guarded.clone(), LOCK, LockClass::Test)
     }
 
     pub(crate) fn lock_word(&self) -> u64 {

@@ -17,7 +17,7 @@ pub mod observe;
 #[cfg(not(loom))]
 mod rwlock;
 #[cfg(not(loom))]
-mod watch;
+pub mod watch;
 
 #[cfg(loom)]
 pub use model_mutex::{Mutex, MutexGuard};

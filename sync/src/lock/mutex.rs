@@ -9,7 +9,7 @@ use lock_api::GuardNoSend;
 use parking_lot::RawMutex;
 
 use super::observe::{LockMode, is_on};
-use super::watch::{Hold, Watch};
+use super::watch::{Hold, Step, Watch};
 use crate::class::LockClass;
 
 /// A mutex that belongs to a [`LockClass`].
@@ -54,11 +54,18 @@ impl<T> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire(|| self.inner.try_lock(), || self.inner.lock());
-            return MutexGuard::new(hold, inner);
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_lock(),
+                    Step::Wait => Some(self.inner.lock()),
+                };
+                inner.is_some()
+            });
+            if let Some(inner) = inner {
+                return MutexGuard::new(hold, inner);
+            }
         }
         MutexGuard::new(Hold::SILENT, self.inner.lock())
     }
@@ -67,11 +74,13 @@ impl<T> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.try_acquire(|| self.inner.try_lock())?;
-            return Some(MutexGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.try_acquire((LockMode::Exclusive, Location::caller()), || {
+                inner = self.inner.try_lock();
+                inner.is_some()
+            });
+            return inner.map(|inner| MutexGuard::new(hold, inner));
         }
         Some(MutexGuard::new(Hold::SILENT, self.inner.try_lock()?))
     }
@@ -81,11 +90,16 @@ impl<T> Mutex<T> {
     #[track_caller]
     pub fn try_lock_for(&self, wait_max: Duration) -> Option<MutexGuard<'_, T>> {
         let wait = || self.inner.try_lock_for(wait_max);
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire_timed(|| self.inner.try_lock(), wait)?;
-            return Some(MutexGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_lock(),
+                    Step::Wait => wait(),
+                };
+                inner.is_some()
+            });
+            return inner.map(|inner| MutexGuard::new(hold, inner));
         }
         Some(MutexGuard::new(Hold::SILENT, wait()?))
     }

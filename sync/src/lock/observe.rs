@@ -1,6 +1,7 @@
-//! Who watches the locks: one observer for the whole process, switched on and off while it runs.
+//! Who watches the locks: one observer or one profile for the whole process, switched on and off
+//! while it runs.
 //!
-//! While it is off, a lock does one relaxed load and one branch more than its raw lock when it is
+//! While it is off, a lock does two relaxed loads and one branch more than its raw lock when it is
 //! taken, and one branch on its own guard when it is left. While it is on, every lock is first
 //! tried, so that it is known whether somebody was in the way, and who.
 //!
@@ -9,6 +10,7 @@
 //!   released, once, and nothing else is told as released. So a hold that
 //!   began while off is silent to its end, and one that began while on is told to its end.
 //! - Whatever was told as waiting is next told, by the same thread, as acquired or as failed.
+//! - A thread that has 32 told locks is silent about further ones.
 //! - An observer takes no lock of this crate (it would be told of it, without end), does not panic
 //!   (the hold would count as told for ever), and is quick: it is told while the lock is held.
 //!
@@ -16,9 +18,10 @@
 
 use std::panic::Location;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 use crate::class::LockClass;
+use crate::profile::Profile;
 
 /// The place in the source where a lock is taken.
 pub type LockSite = &'static Location<'static>;
@@ -73,48 +76,83 @@ pub trait Observer: Sync {
     fn try_failed(&self, attempt: &LockUse, holder: Option<LockSite>);
 }
 
-/// There is an observer already.
+/// There is an observer already, or a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadySet;
 
 impl std::fmt::Display for AlreadySet {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("the locks have an observer already")
+        out.write_str("the locks have an observer or a profile already")
     }
 }
 
 impl std::error::Error for AlreadySet {}
 
-static ON: AtomicBool = AtomicBool::new(false);
-static OBSERVER: OnceLock<&'static dyn Observer> = OnceLock::new();
+/// Who is told.
+#[derive(Clone, Copy)]
+pub(super) enum Watcher {
+    Observer(&'static dyn Observer),
+    Profile(&'static Profile),
+}
+
+static WATCHER: OnceLock<Watcher> = OnceLock::new();
+
+/// The switch of an observer.
+static OWN_SWITCH: AtomicU64 = AtomicU64::new(0);
+
+/// The switch that counts: a profile has one that others can reach.
+static SWITCH: AtomicPtr<AtomicU64> = AtomicPtr::new((&raw const OWN_SWITCH).cast_mut());
 
 /// Names the observer of this process, for good. It is told nothing before [`on`].
 ///
 /// # Errors
-/// Another one was named before.
+/// Another one was named before, or there is a profile.
 pub fn set(observer: &'static dyn Observer) -> Result<(), AlreadySet> {
-    OBSERVER.set(observer).map_err(|_| AlreadySet)
+    WATCHER.set(Watcher::Observer(observer)).map_err(|_| AlreadySet)
 }
 
-/// Attempts that begin from now on are told, if there is an observer; other threads see it a moment
-/// later.
+/// The same for a profile, which may be on.
+pub(crate) fn watch_by_profile(profile: &'static Profile) -> Result<(), AlreadySet> {
+    WATCHER.set(Watcher::Profile(profile)).map_err(|_| AlreadySet)?;
+    SWITCH.store(std::ptr::from_ref(profile.switch()).cast_mut(), Relaxed);
+    Ok(())
+}
+
+/// The profile of this process, if it has one.
+pub(crate) fn profile() -> Option<&'static Profile> {
+    match watcher()? {
+        Watcher::Profile(profile) => Some(profile),
+        Watcher::Observer(_) => None,
+    }
+}
+
+/// Attempts that begin from now on are told, if there is an observer or a profile; other threads
+/// see it a moment later.
 pub fn on() {
-    ON.store(true, Relaxed);
+    switch().store(1, Relaxed);
 }
 
 /// Attempts that begin from now on are silent; other threads see it a moment later.
 pub fn off() {
-    ON.store(false, Relaxed);
+    switch().store(0, Relaxed);
 }
 
 /// Is what begins now told?
 #[inline(always)]
 #[must_use]
 pub fn is_on() -> bool {
-    ON.load(Relaxed)
+    switch().load(Relaxed) != 0
 }
 
-/// The observer that was set.
-pub(super) fn observer() -> Option<&'static dyn Observer> {
-    OBSERVER.get().copied()
+#[inline(always)]
+#[allow(unsafe_code)]
+fn switch() -> &'static AtomicU64 {
+    // SAFETY: whatever was stored there comes from a reference that is valid for ever.
+    unsafe { &*SWITCH.load(Relaxed) }
+}
+
+/// Who was named.
+#[inline]
+pub(super) fn watcher() -> Option<Watcher> {
+    WATCHER.get().copied()
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lock_api::{GuardNoSend, RawRwLock, RawRwLockTimed};
 
 use super::observe::{LockMode, is_on};
-use super::watch::{Hold, Watch};
+use super::watch::{Hold, Step, Watch};
 use crate::class::LockClass;
 
 /// A reader-writer lock that belongs to a [`LockClass`].
@@ -58,11 +58,18 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T, R> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire(|| self.inner.try_read(), || self.inner.read());
-            return RwLockReadGuard::new(hold, inner);
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Shared, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_read(),
+                    Step::Wait => Some(self.inner.read()),
+                };
+                inner.is_some()
+            });
+            if let Some(inner) = inner {
+                return RwLockReadGuard::new(hold, inner);
+            }
         }
         RwLockReadGuard::new(Hold::SILENT, self.inner.read())
     }
@@ -71,11 +78,18 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T, R> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire(|| self.inner.try_write(), || self.inner.write());
-            return RwLockWriteGuard::new(hold, inner);
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_write(),
+                    Step::Wait => Some(self.inner.write()),
+                };
+                inner.is_some()
+            });
+            if let Some(inner) = inner {
+                return RwLockWriteGuard::new(hold, inner);
+            }
         }
         RwLockWriteGuard::new(Hold::SILENT, self.inner.write())
     }
@@ -84,11 +98,13 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T, R>> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
-        {
-            let (hold, inner) = attempt.try_acquire(|| self.inner.try_read())?;
-            return Some(RwLockReadGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.try_acquire((LockMode::Shared, Location::caller()), || {
+                inner = self.inner.try_read();
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockReadGuard::new(hold, inner));
         }
         Some(RwLockReadGuard::new(Hold::SILENT, self.inner.try_read()?))
     }
@@ -97,11 +113,13 @@ impl<T, R: RawRwLock> RwLock<T, R> {
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T, R>> {
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.try_acquire(|| self.inner.try_write())?;
-            return Some(RwLockWriteGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.try_acquire((LockMode::Exclusive, Location::caller()), || {
+                inner = self.inner.try_write();
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockWriteGuard::new(hold, inner));
         }
         Some(RwLockWriteGuard::new(Hold::SILENT, self.inner.try_write()?))
     }
@@ -123,11 +141,16 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
     #[track_caller]
     pub fn try_read_for(&self, wait_max: Duration) -> Option<RwLockReadGuard<'_, T, R>> {
         let wait = || self.inner.try_read_for(wait_max);
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Shared, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire_timed(|| self.inner.try_read(), wait)?;
-            return Some(RwLockReadGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Shared, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_read(),
+                    Step::Wait => wait(),
+                };
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockReadGuard::new(hold, inner));
         }
         Some(RwLockReadGuard::new(Hold::SILENT, wait()?))
     }
@@ -137,11 +160,16 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
     #[track_caller]
     pub fn try_write_for(&self, wait_max: Duration) -> Option<RwLockWriteGuard<'_, T, R>> {
         let wait = || self.inner.try_write_for(wait_max);
-        if is_on()
-            && let Some(attempt) = self.watch.attempt(LockMode::Exclusive, Location::caller())
-        {
-            let (hold, inner) = attempt.acquire_timed(|| self.inner.try_write(), wait)?;
-            return Some(RwLockWriteGuard::new(hold, inner));
+        if is_on() {
+            let mut inner = None;
+            let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
+                inner = match step {
+                    Step::Try => self.inner.try_write(),
+                    Step::Wait => wait(),
+                };
+                inner.is_some()
+            });
+            return inner.map(|inner| RwLockWriteGuard::new(hold, inner));
         }
         Some(RwLockWriteGuard::new(Hold::SILENT, wait()?))
     }

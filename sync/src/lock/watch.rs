@@ -1,10 +1,10 @@
-//! What a lock keeps for the observer, and how the observer is told.
+//! What a lock keeps for an observer or a profile, and how these are told.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `class` | nobody | everybody |
-//! | `state` | told attempts and holds | who leaves a told hold |
-//! | `holder` | who enters or leaves a told hold | attempts that found the lock held |
+//! | `state` | attempts and holds that an observer is told | who leaves a told hold |
+//! | `holder` | who takes the lock while on; who leaves it, for an observer | who finds it held |
 //!
 //! Nothing is written while off, and no ordering is needed: the lock itself orders its holders, and
 //! the rest are counts.
@@ -20,40 +20,103 @@
 //! The mark in bit 0 is wiped by the first told hold that finds no other. An attempt marks after it
 //! failed, so a mark may fall on the hold after the one that was in the way.
 
+use std::panic::Location;
 use std::ptr::null_mut;
 
-use super::observe::{Found, LockMode, LockSite, LockUse, Observer, observer};
+use super::observe::{Found, LockMode, LockSite, LockUse, Observer, Watcher, watcher};
 use crate::atomic::{AtomicPtr, AtomicU64, Relaxed};
 use crate::class::LockClass;
+use crate::profile::current::{self, Place};
+use crate::profile::{Profile, Taken, Wait};
 
 const WANTED: u64 = 1;
 const WAITER: u64 = 1 << 1;
 const HOLD: u64 = 1 << 32;
 
-/// The part of a lock that belongs to the observer.
+/// The part of a lock that belongs to who watches it: each lock has one, wherever it lies.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub struct Watch {
     class: LockClass,
     state: AtomicU64,
-    /// Where the lock was taken by the told hold that came last; null if there is none.
-    holder: AtomicPtr<std::panic::Location<'static>>,
+    /// Where the lock was taken by the told hold that came last; null if a later one was passed
+    /// over. For an observer, null also if all have been left. A hold that began while off leaves
+    /// it as it is.
+    holder: AtomicPtr<Location<'static>>,
 }
 
 impl Watch {
-    pub(super) const fn new(class: LockClass) -> Watch {
+    /// The part of a lock of this class.
+    #[must_use]
+    pub const fn new(class: LockClass) -> Watch {
         Watch { class, state: AtomicU64::new(0), holder: AtomicPtr::new(null_mut()) }
     }
 
-    pub(super) fn class(&self) -> LockClass {
+    /// What kind of lock it is of.
+    pub fn class(&self) -> LockClass {
         self.class
     }
 
-    /// Begins an attempt that is told; none if there is nobody to tell.
-    #[cold]
+    /// Begins an attempt that is told; none if there is nobody to tell, or if this one is passed
+    /// over. To be asked for while [`is_on`](super::observe::is_on).
+    #[inline(always)]
+    pub fn attempt(&self, mode: LockMode, site: LockSite) -> Option<Attempt<'_>> {
+        let watcher = watcher()?;
+        let is_told = match watcher {
+            Watcher::Profile(profile) => current::begin(profile),
+            Watcher::Observer(_) => current::has_room(),
+        };
+        is_told.then_some(Attempt { told: Told { watch: self, site, mode }, watcher })
+    }
+
+    /// While on: tries, and if that fails, waits. `take` says whether it has the lock; what it has
+    /// of it then it keeps by itself, so that nothing comes back through memory but the hold.
     #[inline(never)]
-    pub(super) fn attempt(&self, mode: LockMode, site: LockSite) -> Option<Attempt<'_>> {
-        let told = Told { watch: self, site, mode };
-        Some(Attempt { told, lock_use: told.lock_use(), observer: observer()? })
+    pub(super) fn acquire(
+        &self,
+        (mode, site): (LockMode, LockSite),
+        mut take: impl FnMut(Step) -> bool,
+    ) -> Hold<'_> {
+        let Some(attempt) = self.attempt(mode, site) else {
+            take(Step::Wait);
+            self.forget_holder();
+            return Hold::SILENT;
+        };
+        if take(Step::Try) {
+            return attempt.acquired(Way::Free);
+        }
+        let begun = attempt.begin_wait(Told::KNOWN);
+        if take(Step::Wait) {
+            return attempt.acquired(Way::Waited(begun));
+        }
+        attempt.timed_out(begun);
+        Hold::SILENT
+    }
+
+    /// While on: tries only.
+    #[inline(never)]
+    pub(super) fn try_acquire(
+        &self,
+        (mode, site): (LockMode, LockSite),
+        take: impl FnOnce() -> bool,
+    ) -> Hold<'_> {
+        let Some(attempt) = self.attempt(mode, site) else {
+            if take() {
+                self.forget_holder();
+            }
+            return Hold::SILENT;
+        };
+        if take() {
+            return attempt.acquired(Way::Free);
+        }
+        attempt.try_failed(Told::KNOWN);
+        Hold::SILENT
+    }
+
+    /// The lock is held from a place that nobody was told of.
+    pub fn forget_holder(&self) {
+        if !self.holder.load(Relaxed).is_null() {
+            self.holder.store(null_mut(), Relaxed);
+        }
     }
 
     fn holder(&self) -> Option<LockSite> {
@@ -63,94 +126,173 @@ impl Watch {
         // - nobody writes to a `Location`.
         unsafe { holder.as_ref() }
     }
+
+    fn place(&self, site: LockSite) -> Place {
+        Place { site, class: self.class }
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
 }
 
-/// An attempt at a lock that is told to the observer.
-pub(super) struct Attempt<'a> {
+/// What an attempt does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Takes the lock if it is free.
+    Try,
+    /// Waits, for as long as it was asked to.
+    Wait,
+}
+
+/// An attempt at a lock that is told.
+///
+/// It ends with [`acquired`](Attempt::acquired), [`try_failed`](Attempt::try_failed) or
+/// [`timed_out`](Attempt::timed_out).
+pub struct Attempt<'a> {
     told: Told<'a>,
-    lock_use: LockUse,
-    observer: &'static dyn Observer,
+    watcher: Watcher,
+}
+
+/// A wait that was told: who is in the way, and since when if somebody measures.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    by: Option<LockSite>,
+    wait: Option<Wait>,
 }
 
 impl<'a> Attempt<'a> {
-    /// Tries, and if that fails, waits.
+    /// The lock is held by somebody else, and is waited for from now on. Is that who took it last
+    /// as far as the watch knows?
     #[cold]
-    #[inline(never)]
-    pub(super) fn acquire<G>(
-        self,
-        try_once: impl FnOnce() -> Option<G>,
-        wait: impl FnOnce() -> G,
-    ) -> (Hold<'a>, G) {
-        if let Some(guard) = try_once() {
-            return (self.acquired(Found::Free), guard);
+    pub fn begin_wait(&self, is_last: bool) -> Begun {
+        let watch = self.told.watch;
+        match self.watcher {
+            Watcher::Observer(observer) => {
+                // Marked as wanted before the observer is told: what the observer sets free by that
+                // is known to be wanted.
+                watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
+                let by = watch.holder().filter(|_| is_last);
+                observer.waiting(&self.told.lock_use(), by);
+                Begun { by, wait: None }
+            }
+            Watcher::Profile(profile) => {
+                let by = watch.holder().filter(|_| is_last);
+                let wait = current::begin_wait(profile, by.map(|by| watch.place(by)));
+                Begun { by, wait: Some(wait) }
+            }
         }
-        let by = self.begin_wait();
-        let guard = wait();
-        self.end_wait();
-        (self.acquired(Found::Held { by }), guard)
-    }
-
-    /// Tries, and if that fails, waits for a time.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn acquire_timed<G>(
-        self,
-        try_once: impl FnOnce() -> Option<G>,
-        wait: impl FnOnce() -> Option<G>,
-    ) -> Option<(Hold<'a>, G)> {
-        if let Some(guard) = try_once() {
-            return Some((self.acquired(Found::Free), guard));
-        }
-        let by = self.begin_wait();
-        let waited = wait();
-        self.end_wait();
-        let Some(guard) = waited else {
-            self.observer.try_failed(&self.lock_use, by);
-            return None;
-        };
-        Some((self.acquired(Found::Held { by }), guard))
-    }
-
-    /// Tries only.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn try_acquire<G>(
-        self,
-        try_once: impl FnOnce() -> Option<G>,
-    ) -> Option<(Hold<'a>, G)> {
-        let Some(guard) = try_once() else {
-            self.told.watch.state.fetch_or(WANTED, Relaxed);
-            self.observer.try_failed(&self.lock_use, self.told.watch.holder());
-            return None;
-        };
-        Some((self.acquired(Found::Free), guard))
-    }
-
-    /// Marks the lock as wanted before the observer is told: what the observer sets free by that is
-    /// known to be wanted.
-    fn begin_wait(&self) -> Option<LockSite> {
-        self.told.watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
-        let holder = self.told.watch.holder();
-        self.observer.waiting(&self.lock_use, holder);
-        holder
     }
 
     fn end_wait(&self) {
-        self.told.watch.state.fetch_sub(WAITER, Relaxed);
+        if let Watcher::Observer(_) = self.watcher {
+            self.told.watch.state.fetch_sub(WAITER, Relaxed);
+        }
     }
 
-    fn acquired(self, found: Found) -> Hold<'a> {
-        self.told.watch.state.update(Relaxed, Relaxed, |state| {
+    /// The lock was tried only, and is held by somebody else: by whom, see
+    /// [`begin_wait`](Attempt::begin_wait).
+    #[cold]
+    pub fn try_failed(self, is_last: bool) {
+        let Told { watch, site, .. } = self.told;
+        match self.watcher {
+            Watcher::Observer(observer) => {
+                watch.state.fetch_or(WANTED, Relaxed);
+                let by = watch.holder().filter(|_| is_last);
+                observer.try_failed(&self.told.lock_use(), by);
+            }
+            Watcher::Profile(profile) => {
+                let by = watch.holder().filter(|_| is_last).map(|by| watch.place(by));
+                current::try_failed(profile, watch.place(site), watch.address(), by);
+            }
+        }
+    }
+
+    /// The lock was waited for until time was up.
+    #[cold]
+    pub fn timed_out(self, begun: Begun) {
+        self.end_wait();
+        let Told { watch, site, .. } = self.told;
+        match (self.watcher, begun.wait) {
+            (Watcher::Observer(observer), _) => {
+                observer.try_failed(&self.told.lock_use(), begun.by);
+            }
+            (Watcher::Profile(profile), Some(wait)) => {
+                current::timed_out(profile, watch.place(site), watch.address(), wait);
+            }
+            (Watcher::Profile(_), None) => {}
+        }
+    }
+
+    /// The lock is this thread's.
+    #[inline(always)]
+    #[must_use = "the hold is over when this is dropped"]
+    pub fn acquired(self, way: Way) -> Hold<'a> {
+        match self.watcher {
+            Watcher::Observer(observer) => self.acquired_observed(observer, way),
+            Watcher::Profile(profile) => self.acquired_profiled(profile, way),
+        }
+    }
+
+    #[cold]
+    fn acquired_observed(self, observer: &dyn Observer, way: Way) -> Hold<'a> {
+        let watch = self.told.watch;
+        if way.begun().is_some() {
+            self.end_wait();
+        }
+        watch.state.update(Relaxed, Relaxed, |state| {
             let is_alone = state < HOLD;
             (if is_alone { state & !WANTED } else { state }) + HOLD
         });
-        self.told.watch.holder.store(std::ptr::from_ref(self.lock_use.site).cast_mut(), Relaxed);
-        self.observer.acquired(&self.lock_use, found);
-        Hold(Some(self.told))
+        watch.holder.store(std::ptr::from_ref(self.told.site).cast_mut(), Relaxed);
+        let found = way.begun().map_or(Found::Free, |begun| Found::Held { by: begun.by });
+        observer.acquired(&self.told.lock_use(), found);
+        let slot = current::hold(self.told.site, self.told.mode);
+        Hold { watch: Some(watch), slot }
+    }
+
+    #[inline(always)]
+    fn acquired_profiled(self, profile: &Profile, way: Way) -> Hold<'a> {
+        let Told { watch, site, mode } = self.told;
+        let taken = Taken {
+            lock: watch.address(),
+            wait: way.begun().and_then(|begun| begun.wait),
+            is_shared: mode == LockMode::Shared,
+            has_owner_died: matches!(way, Way::OwnerDied(_)),
+        };
+        // At once: who comes now must not blame the holder before. It stays when the lock is left,
+        // since whoever takes it next replaces it; readers of one place write it once.
+        let holder = std::ptr::from_ref(site).cast_mut();
+        if watch.holder.load(Relaxed) != holder {
+            watch.holder.store(holder, Relaxed);
+        }
+        let slot = current::acquired(profile, watch.place(site), mode, &taken);
+        Hold { watch: Some(watch), slot }
     }
 }
 
-/// What a told hold has to remember.
+/// How a lock came to be this thread's.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// It was free.
+    Free,
+    /// After a wait.
+    Waited(Begun),
+    /// Its last owner died; it may have been waited for.
+    OwnerDied(Option<Begun>),
+}
+
+impl Way {
+    fn begun(self) -> Option<Begun> {
+        match self {
+            Way::Free => None,
+            Way::Waited(begun) => Some(begun),
+            Way::OwnerDied(begun) => begun,
+        }
+    }
+}
+
+/// What an attempt has to remember.
 #[derive(Clone, Copy)]
 struct Told<'a> {
     watch: &'a Watch,
@@ -159,44 +301,63 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn lock_use(self) -> LockUse {
-        let address = std::ptr::from_ref(self.watch).addr();
-        LockUse { class: self.watch.class, address, site: self.site, mode: self.mode }
-    }
+    /// A lock of threads is held by who took it last.
+    const KNOWN: bool = true;
 
-    #[cold]
-    #[inline(never)]
-    fn released(self) {
-        let state = self.watch.state.fetch_sub(HOLD, Relaxed);
-        if state < 2 * HOLD {
-            self.watch.holder.store(null_mut(), Relaxed);
-        }
-        if let Some(observer) = observer() {
-            observer.released(&self.lock_use(), state & (HOLD - 1) != 0);
-        }
+    fn lock_use(self) -> LockUse {
+        let address = self.watch.address();
+        LockUse { class: self.watch.class, address, site: self.site, mode: self.mode }
     }
 }
 
-/// A part of every guard, dropped before the lock is left: how the lock was taken, if that was
-/// told. By value throughout, so that it stays in registers while off.
-pub(super) struct Hold<'a>(Option<Told<'a>>);
+/// A part of every guard, dropped before the lock is left: was it told how the lock was taken? By
+/// value throughout and small, so that it stays in registers.
+pub struct Hold<'a> {
+    /// None if the hold began while off.
+    watch: Option<&'a Watch>,
+    /// Where the thread keeps the rest.
+    slot: u32,
+}
 
 impl Hold<'_> {
     /// The hold began while off.
-    pub(super) const SILENT: Hold<'static> = Hold(None);
+    pub const SILENT: Hold<'static> = Hold { watch: None, slot: 0 };
+}
+
+impl Watch {
+    #[inline(never)]
+    fn released(&self, slot: u32) {
+        match watcher() {
+            Some(Watcher::Profile(profile)) => current::released(profile, slot),
+            Some(Watcher::Observer(observer)) => self.released_observed(observer, slot),
+            None => {}
+        }
+    }
+
+    #[cold]
+    fn released_observed(&self, observer: &dyn Observer, slot: u32) {
+        let state = self.state.fetch_sub(HOLD, Relaxed);
+        if state < 2 * HOLD {
+            self.holder.store(null_mut(), Relaxed);
+        }
+        if let Some((site, mode)) = current::unhold(slot) {
+            let told = Told { watch: self, site, mode };
+            observer.released(&told.lock_use(), state & (HOLD - 1) != 0);
+        }
+    }
 }
 
 impl std::fmt::Debug for Hold<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(if self.0.is_some() { "Told" } else { "Silent" })
+        out.write_str(if self.watch.is_some() { "Told" } else { "Silent" })
     }
 }
 
 impl Drop for Hold<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(told) = self.0 {
-            told.released();
+        if let Some(watch) = self.watch {
+            watch.released(self.slot);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use forebay_sync::Words;
+use forebay_sync::{LockClass, Words};
 
 use super::{SPEC, fresh};
 use crate::participant::*;
@@ -49,7 +49,7 @@ fn rows_are_taken_from_below_and_die_without_being_left() {
 #[test]
 fn the_owner_of_a_lock_cannot_wait_for_itself_and_others_can_give_up() {
     let region = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let (first, second) = (region.join().unwrap(), region.join().unwrap());
     let guard = lock.lock(&first).unwrap();
     assert!(!guard.must_repair());
@@ -66,7 +66,7 @@ fn the_owner_of_a_lock_cannot_wait_for_itself_and_others_can_give_up() {
 #[test]
 fn need_of_repair_stays_until_somebody_has_repaired() {
     let region = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let (dying, member) = (region.join().unwrap(), region.join().unwrap());
     std::mem::forget(lock.lock(&dying).unwrap());
     let dead = dying.id();
@@ -108,7 +108,7 @@ fn who_takes_part_or_died_elsewhere_is_refused() {
         Region::open_or_create(&path, &SPEC).unwrap(),
     );
     let elsewhere = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(here.area(16).unwrap(), 0);
+    let lock = RobustLock::new(here.area(16).unwrap(), 0, LockClass::Test);
     let (of_again, stranger) = (again.join().unwrap(), elsewhere.join().unwrap());
     assert_eq!(lock.lock(&stranger).unwrap_err(), crate::LockError::OtherRegion);
     assert_eq!(lock.try_lock(&stranger).unwrap_err(), crate::LockError::OtherRegion);
@@ -141,7 +141,7 @@ impl Liveness for Far {
 #[test]
 fn no_owner_s_row_is_cut_to_nobody() {
     let region = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let last = Far(0x00ff_fffe, region.id());
     let guard = lock.lock(&last).unwrap();
     assert_eq!(lock.owner(), Some(last.id()));
@@ -154,7 +154,7 @@ fn no_owner_s_row_is_cut_to_nobody() {
 #[test]
 fn words_that_nobody_wrote_are_survived() {
     let region = Region::anonymous(&SPEC).unwrap();
-    let lock = RobustLock::new(region.area(16).unwrap(), 0);
+    let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let member = region.join().unwrap();
     for word in [u64::MAX, 0x00ff_ffff, 5, 1 << 63, u64::from(u32::MAX) << 32 | 1] {
         region.area(16).unwrap().word(0).store(word, Relaxed);

@@ -1,0 +1,75 @@
+//! The columns of the table, by their names.
+
+use super::summary::Happened;
+
+/// What can be sorted by, in the order of the table.
+pub(crate) const COLUMNS: [&str; 11] = [
+    "max",
+    "wait_max",
+    "total",
+    "wait_total",
+    "count",
+    "avg",
+    "wait_avg",
+    "cnt_hold",
+    "cnt_lock",
+    "try_failed",
+    "try_delay",
+];
+
+/// The numbers of a place in the order of [`COLUMNS`]; times are nanoseconds.
+pub(super) fn numbers(happened: &Happened) -> [u64; COLUMNS.len()] {
+    let Happened { totals, wanted_count } = happened;
+    let of_each = |ns: u64| ns.checked_div(totals.count).unwrap_or(0);
+    [
+        totals.hold_ns_max,
+        totals.wait_ns_max,
+        totals.hold_ns,
+        totals.wait_ns,
+        totals.count,
+        of_each(totals.hold_ns),
+        of_each(totals.wait_ns),
+        *wanted_count,
+        totals.contended_count,
+        totals.try_failed_count.saturating_add(totals.timed_out_count),
+        totals.try_delay_ns,
+    ]
+}
+
+/// Is the column a time?
+pub(super) fn is_time(column: usize) -> bool {
+    !matches!(COLUMNS.get(column), Some(&("count" | "cnt_hold" | "cnt_lock" | "try_failed")))
+}
+
+/// What decides the order of places: a column, or what was lost by waiting and trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Lost,
+    Column(usize),
+}
+
+impl Sort {
+    pub(super) fn named(name: Option<&String>) -> Sort {
+        let column = name.and_then(|name| COLUMNS.iter().position(|column| column == name));
+        column.map_or(Sort::Lost, Sort::Column)
+    }
+
+    /// The larger, the earlier; what is equal so far is in the order of holds.
+    pub(super) fn weight(self, numbers: &[u64]) -> (u64, u64) {
+        let at = |column: usize| numbers.get(column).copied().unwrap_or(0);
+        match self {
+            Sort::Column(column) => (at(column), at(2)),
+            Sort::Lost => (at(3).saturating_add(at(10)), at(2)),
+        }
+    }
+}
+
+/// Microseconds, with as many digits as one reads.
+pub(super) fn us(ns: u64) -> String {
+    match ns {
+        0 => "0".to_owned(),
+        1..10_000 => format!("{:.2}", ns as f64 / 1000.0),
+        10_000..100_000 => format!("{:.1}", ns as f64 / 1000.0),
+        _ => format!("{:.0}", ns as f64 / 1000.0),
+    }
+}

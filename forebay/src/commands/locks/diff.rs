@@ -1,0 +1,178 @@
+//! `forebay locks diff`: how much each number has changed from one report to another.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use forebay_shm::ProfileFile;
+use serde_json::{Map, Value, json};
+
+use super::columns::{COLUMNS, Sort, is_time, numbers, us};
+use super::summary::Summary;
+use super::{json, lines_max, table};
+use crate::commands::is_set;
+use crate::say::say;
+
+/// The longest report that is read, in bytes.
+const REPORT_BYTES_MAX: u64 = 256 << 20;
+
+type Numbers = [u64; COLUMNS.len()];
+type Changes = [i128; COLUMNS.len()];
+
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    let side = |name: &str| {
+        let path = args.get_one::<String>(name).map(Path::new).unwrap_or(Path::new(""));
+        numbers_of(path).map_err(|why| format!("{}: {why}", path.display()))
+    };
+    let changes = changes(&side("before")?, &side("after")?);
+    let sort = Sort::named(args.get_one("sort"));
+    let mut rows: Vec<_> = changes.into_iter().collect();
+    rows.sort_by_key(|(_, changes)| {
+        let sizes = changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
+        std::cmp::Reverse(sort.weight(&sizes))
+    });
+    match is_set(args, "json") {
+        true => say!("{}", as_json(&rows)),
+        false => say!("{}", text(&rows, lines_max(args))),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// By the names of places, what a profile or a saved report says.
+fn numbers_of(path: &Path) -> Result<BTreeMap<String, Numbers>, String> {
+    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    let mut first = [0; 1];
+    let is_report = std::fs::File::open(path)
+        .and_then(|file| std::os::unix::fs::FileExt::read_at(&file, &mut first, 0))
+        .is_ok_and(|count| count == 1 && first == *b"{");
+    if is_report {
+        if length > REPORT_BYTES_MAX {
+            return Err(format!("is too long for a report: {length} bytes"));
+        }
+        let text = std::fs::read(path).map_err(|error| error.to_string())?;
+        return of_report(&text);
+    }
+    let read = ProfileFile::open(path).and_then(|file| file.read());
+    // The error has the path in front already.
+    let reading = read.map_err(|error| error.kind.to_string())?;
+    let summary = Summary::of(&reading);
+    let places = summary.places.iter();
+    Ok(places.map(|(place, happened)| (place.name(), numbers(happened))).collect())
+}
+
+fn of_report(text: &[u8]) -> Result<BTreeMap<String, Numbers>, String> {
+    let value: Value = serde_json::from_slice(text)
+        .map_err(|error| format!("is neither a lock profile nor a report: {error}"))?;
+    let places = value.get("places").and_then(Value::as_array);
+    let places = places.ok_or("is no report of `forebay locks report --json`: it has no places")?;
+    let mut all = BTreeMap::new();
+    for place in places {
+        let name = place.pointer("/place/name").and_then(Value::as_str);
+        let name = name.ok_or("is damaged: a place has no name")?;
+        let mut numbers = Numbers::default();
+        for (column, number) in numbers.iter_mut().enumerate() {
+            let found = place.pointer(&format!("/numbers/{}", json::key(column)));
+            let found = found.and_then(Value::as_u64);
+            *number =
+                found.ok_or_else(|| format!("is damaged: {name} has no {}", json::key(column)))?;
+        }
+        all.insert(name.to_owned(), numbers);
+    }
+    Ok(all)
+}
+
+/// What is in one of them only counts as 0 in the other.
+fn changes(
+    before: &BTreeMap<String, Numbers>,
+    after: &BTreeMap<String, Numbers>,
+) -> BTreeMap<String, Changes> {
+    let names = before.keys().chain(after.keys());
+    let change = |name: &String| {
+        let at = |side: &BTreeMap<String, Numbers>| side.get(name).copied().unwrap_or_default();
+        let (before, after) = (at(before), at(after));
+        let change = |column: usize| {
+            let number = |side: Numbers| side.get(column).copied().map_or(0, i128::from);
+            number(after) - number(before)
+        };
+        (name.clone(), std::array::from_fn(change))
+    };
+    names.map(change).collect()
+}
+
+fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
+    let mut lines = vec![table::columns()];
+    let changed: Vec<_> =
+        rows.iter().filter(|(_, changes)| *changes != [0; COLUMNS.len()]).collect();
+    lines.extend(changed.iter().take(lines_max).map(|(name, changes)| {
+        let cell = |(column, change): (usize, &i128)| signed(*change, is_time(column));
+        table::line(changes.iter().enumerate().map(cell), name)
+    }));
+    match changed.is_empty() {
+        true => lines.push("nothing has changed".to_owned()),
+        false => lines.extend(table::note(changed.len(), lines_max)),
+    }
+    lines.join("\n")
+}
+
+fn signed(change: i128, is_time: bool) -> String {
+    let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
+    let size = if is_time { us(size) } else { size.to_string() };
+    match change {
+        0 => "0".to_owned(),
+        1.. => format!("+{size}"),
+        _ => format!("-{size}"),
+    }
+}
+
+fn as_json(rows: &[(String, Changes)]) -> Value {
+    let row = |(name, changes): &(String, Changes)| {
+        let numbers = changes.iter().enumerate().map(|(column, change)| {
+            (json::key(column), json!(i64::try_from(*change).unwrap_or(i64::MAX)))
+        });
+        json!({ "name": name, "change": numbers.collect::<Map<_, _>>() })
+    };
+    json!({ "places": rows.iter().map(row).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(rows: &[(&str, u64)]) -> Vec<u8> {
+        let places = rows.iter().map(|(name, count)| {
+            let numbers: Map<_, _> =
+                (0..COLUMNS.len()).map(|column| (json::key(column), json!(count))).collect();
+            json!({ "place": { "name": name }, "numbers": numbers })
+        });
+        json!({ "places": places.collect::<Vec<_>>() }).to_string().into_bytes()
+    }
+
+    #[test]
+    fn a_change_is_the_difference_and_what_is_missing_counts_as_nothing() {
+        let before = of_report(&report(&[("a", 5), ("gone", 7), ("same", 1)])).expect("whole");
+        let after = of_report(&report(&[("a", 12_005), ("new", 3), ("same", 1)])).expect("whole");
+        let changes: Vec<_> = changes(&before, &after).into_iter().collect();
+        let of = |name: &str| changes.iter().find(|row| row.0 == name).expect("a row").1[4];
+        assert_eq!((of("a"), of("gone"), of("new"), of("same")), (12_000, -7, 3, 0));
+        let text = text(&changes, usize::MAX);
+        assert!(
+            text.contains("+12000 ") && text.contains("+12.0 ") && text.contains("-7 "),
+            "{text}"
+        );
+        assert!(!text.contains("same"), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_report_is_said_to_be_none() {
+        for (text, expected) in [
+            ("{", "is neither a lock profile nor a report"),
+            ("{}", "it has no places"),
+            ("{\"places\": [{}]}", "a place has no name"),
+            ("{\"places\": [{\"place\": {\"name\": \"x\"}}]}", "x has no max_ns"),
+        ] {
+            let error = of_report(text.as_bytes()).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

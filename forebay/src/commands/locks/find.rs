@@ -1,0 +1,39 @@
+//! Which profile is meant.
+
+use std::path::{Path, PathBuf};
+
+use forebay_server::config::RuntimeDir;
+use forebay_server::engine::runtime_dir;
+use forebay_shm::{ProfileFile, is_alive};
+
+use crate::runtime_files::{list, with_extension};
+
+/// The file that was named; else that of the only server that runs, else the only one.
+pub(super) fn find(file: Option<&String>) -> Result<PathBuf, String> {
+    match file {
+        Some(file) => Ok(PathBuf::from(file)),
+        None => only_one(&runtime_dir(&RuntimeDir::Auto)),
+    }
+}
+
+fn only_one(dir: &Path) -> Result<PathBuf, String> {
+    let is_of_living = |path: &PathBuf| {
+        let about = ProfileFile::open(path).and_then(|file| file.about());
+        about.is_ok_and(|about| is_alive(&about))
+    };
+    let (mut alive, mut dead): (Vec<_>, Vec<_>) =
+        with_extension(dir, "locks").into_iter().partition(is_of_living);
+    match (alive.len(), dead.len()) {
+        (1, _) => Ok(alive.remove(0)),
+        (0, 1) => Ok(dead.remove(0)),
+        (0, 0) => Err(format!(
+            "no lock profile found in {}; name the file, or see lock_profile_size in the settings",
+            dir.display()
+        )),
+        (0, _) => Err(format!(
+            "no server runs, and several have left a lock profile; choose one:\n{}",
+            list(&dead)
+        )),
+        _ => Err(format!("several servers run; choose the file of one:\n{}", list(&alive))),
+    }
+}

@@ -1,0 +1,50 @@
+//! `forebay locks`: lock profiles of processes that run, or have gone.
+
+mod columns;
+mod diff;
+mod find;
+mod flame;
+mod json;
+mod matrix;
+mod record;
+mod report;
+mod summary;
+mod switch;
+mod table;
+mod threads;
+mod top;
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+pub(crate) use columns::COLUMNS;
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// A sentence for the user.
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    match args.subcommand() {
+        Some(("record", args)) => record::run(args),
+        Some(("on", args)) => switch::on(args),
+        Some(("off", args)) => switch::off(args),
+        Some(("reset", args)) => switch::reset(args),
+        Some(("report", args)) => report::run(args),
+        Some(("diff", args)) => diff::run(args),
+        Some(("top", args)) => top::run(args),
+        Some(("flame", args)) => flame::run(args),
+        _ => Err("no such command; see forebay locks --help".to_owned()),
+    }
+}
+
+/// What profiles of foreign programs leave out.
+const UNSEEN: &str = "\
+not seen: locks that call no function of the C library (those of Rust's std and parking_lot, of \
+Go, of databases that make their own), locks within the C library, programs that are linked \
+statically or run with another user's rights";
+
+/// How many lines were asked for.
+fn lines_max(args: &ArgMatches) -> usize {
+    args.get_one::<u64>("lines").map_or(usize::MAX, |lines| *lines as usize)
+}

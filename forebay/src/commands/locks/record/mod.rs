@@ -1,0 +1,100 @@
+//! `forebay locks record`: runs a program whose locks are recorded by a library that is preloaded.
+
+mod child;
+mod library;
+mod output;
+mod program;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+
+use clap::ArgMatches;
+use forebay_shm::ProfileFile;
+
+use super::columns::Sort;
+use super::report::head;
+use super::summary::Summary;
+use super::{UNSEEN, table};
+use crate::commands::is_set;
+
+/// Places that are shown of each process when the program has ended.
+const LINES_MAX: usize = 20;
+
+pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    let mut command = args.get_many::<OsString>("command").into_iter().flatten();
+    let name = command.next().ok_or("which program?")?;
+    let program = program::find(name)?;
+    program::check(&program)?;
+    let library = library::find()?;
+    let out = output::path(args.get_one::<String>("out").map(Path::new), &program)?;
+    output::clear(&out)?;
+
+    let mut child = Command::new(&program);
+    child.args(command).env("LOCKPROF_FILE", &out);
+    child.env("LD_PRELOAD", library::first(&library, std::env::var_os("LD_PRELOAD")));
+    for (variable, value) in settings(args) {
+        child.env(variable, value);
+    }
+    let status = child::run(child, name)?;
+    output::drop_empty(&out);
+    if !is_set(args, "quiet") {
+        eprint!("{}", report(&out));
+    }
+    Ok(code(status))
+}
+
+/// What the library is to know, as its environment.
+fn settings(args: &ArgMatches) -> Vec<(&'static str, String)> {
+    let mut settings = Vec::new();
+    let mut number = |name: &str, variable, of: fn(u64) -> u64| {
+        if let Some(n) = args.get_one::<u64>(name) {
+            settings.push((variable, of(*n).to_string()));
+        }
+    };
+    number("stacks", "LOCKPROF_STACKS", |n| n);
+    number("threads", "LOCKPROF_THREADS", |n| n);
+    number("sample", "LOCKPROF_SKIP", |n| n - 1);
+    if is_set(args, "per-lock") {
+        settings.push(("LOCKPROF_BY_LOCK", "1".to_owned()));
+    }
+    if is_set(args, "off") {
+        settings.push(("LOCKPROF_ON", "0".to_owned()));
+    }
+    settings
+}
+
+/// The profiles of all processes, in short.
+fn report(out: &Path) -> String {
+    let files = output::of_run(out);
+    let mut text = String::new();
+    for path in &files {
+        text += &match one(path) {
+            Ok(lines) => format!("\n{lines}\n"),
+            Err(error) => format!("\n{error}\n"),
+        };
+    }
+    if files.is_empty() {
+        text += &format!(
+            "\nno profile was made: no lock was taken by a function that a preloaded library can \
+             stand in for, or there is no room for {}, or the program may not write there\n",
+            out.display()
+        );
+    }
+    format!("{text}\n{UNSEEN}\n")
+}
+
+fn one(path: &Path) -> Result<String, String> {
+    let file = ProfileFile::open(path).map_err(|error| error.to_string())?;
+    let reading = file.read().map_err(|error| error.to_string())?;
+    let summary = Summary::of(&reading);
+    let table = table::text(&summary, Sort::Lost, LINES_MAX);
+    Ok(format!("{}\n{table}", head(&file, &reading, &summary)))
+}
+
+/// How the program ended, as a shell says it.
+fn code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
+}

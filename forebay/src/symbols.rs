@@ -1,0 +1,189 @@
+//! Names of functions and lines for addresses in programs and libraries that others have run.
+//!
+//! What is read are files as they are now. A file that was replaced since gives wrong names.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use addr2line::{Loader, demangle_auto};
+use object::{Object as _, ObjectSegment as _};
+
+/// Where Debian and others put what was taken out of programs.
+const DEBUG_DIR: &str = "/usr/lib/debug/.build-id";
+
+/// Functions that stand between a lock and who wants it: what C++ has around those of C.
+const WRAPPERS: [&str; 3] = ["mutex", "lock", "condition_variable"];
+
+thread_local! {
+    /// Files that were looked at.
+    static FILES: RefCell<Files> = const { RefCell::new(BTreeMap::new()) };
+}
+
+type Files = BTreeMap<PathBuf, Option<Rc<Binary>>>;
+
+/// A program or library.
+struct Binary {
+    /// From where to where it lies in the file, and where that is to lie in memory.
+    segments: Vec<Segment>,
+    symbols: Loader,
+    /// What was taken out of it.
+    debug: Option<Loader>,
+}
+
+struct Segment {
+    file_offset: u64,
+    byte_count: u64,
+    address: u64,
+}
+
+/// What the code before a return address was called: functions that were put into one another, the
+/// innermost first. `file_offset` is where that address lies in the file. Never empty.
+pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
+    let module = path.rsplit('/').next().unwrap_or_default();
+    let found = binary(Path::new(path)).and_then(|binary| {
+        // The call ends just before.
+        let address = binary.address_of(file_offset.checked_sub(1)?)?;
+        let lines = without_wrappers(binary.lines(address));
+        match lines.is_empty() {
+            true => binary.symbol(address, module).map(|symbol| vec![symbol]),
+            false => Some(lines),
+        }
+    });
+    found.unwrap_or_else(|| vec![format!("{module}+{file_offset:#x}")])
+}
+
+fn binary(path: &Path) -> Option<Rc<Binary>> {
+    FILES.with_borrow_mut(|files| {
+        let known = files.entry(path.to_owned());
+        known.or_insert_with(|| Binary::open(path).map(Rc::new)).clone()
+    })
+}
+
+impl Binary {
+    fn open(path: &Path) -> Option<Binary> {
+        // Only plain files end.
+        let is_file = |path: &Path| fs::metadata(path).is_ok_and(|found| found.is_file());
+        let bytes = is_file(path).then(|| fs::read(path).ok()).flatten()?;
+        let object = object::File::parse(&*bytes).ok()?;
+        let segments = object.segments().map(|segment| {
+            let (file_offset, byte_count) = segment.file_range();
+            Segment { file_offset, byte_count, address: segment.address() }
+        });
+        let debug = object.build_id().ok().flatten().and_then(debug_path);
+        let debug = debug.filter(|path| is_file(path)).and_then(|path| Loader::new(path).ok());
+        Some(Binary { segments: segments.collect(), symbols: Loader::new(path).ok()?, debug })
+    }
+
+    fn address_of(&self, file_offset: u64) -> Option<u64> {
+        let inside = |segment: &&Segment| {
+            file_offset.checked_sub(segment.file_offset).is_some_and(|at| at < segment.byte_count)
+        };
+        let segment = self.segments.iter().find(inside)?;
+        segment.address.checked_add(file_offset - segment.file_offset)
+    }
+
+    /// Functions with their lines; empty if nothing was compiled in that says so.
+    fn lines(&self, address: u64) -> Vec<String> {
+        let mut lines = Vec::new();
+        let loader = self.debug.as_ref().unwrap_or(&self.symbols);
+        let Ok(mut frames) = loader.find_frames(address) else {
+            return lines;
+        };
+        while let Ok(Some(frame)) = frames.next() {
+            let function = frame.function.as_ref().and_then(|name| name.demangle().ok());
+            let place = frame.location.as_ref().and_then(|at| {
+                let file = at.file?.rsplit('/').next()?;
+                Some(format!("{file}:{}", at.line.unwrap_or(0)))
+            });
+            match (function, place) {
+                (Some(function), Some(place)) => lines.push(format!("{function} {place}")),
+                (Some(function), None) => lines.push(function.into_owned()),
+                (None, Some(place)) => lines.push(place),
+                (None, None) => {}
+            }
+        }
+        lines
+    }
+
+    fn symbol(&self, address: u64, module: &str) -> Option<String> {
+        let loaders = self.debug.iter().chain([&self.symbols]);
+        let symbol = loaders.filter_map(|loader| loader.find_symbol_info(address)).next()?;
+        let name = demangle_auto(symbol.name().into(), None);
+        Some(format!("{name}+{:#x} {module}", address.checked_sub(symbol.address())?))
+    }
+}
+
+fn debug_path(build_id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(PathBuf::from(format!("{DEBUG_DIR}/{first:02x}/{rest}.debug")))
+}
+
+/// Leaves out the functions around the lock, unless there are no others.
+fn without_wrappers(lines: Vec<String>) -> Vec<String> {
+    let is_wrapper = |line: &String| {
+        let of_std = line.split([' ', '<']).any(|word| word.starts_with("std::"))
+            && WRAPPERS.iter().any(|word| line.contains(word));
+        of_std || line.starts_with("__gthread_")
+    };
+    match lines.iter().position(|line| !is_wrapper(line)) {
+        Some(first) => lines.into_iter().skip(first).collect(),
+        None => lines,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_of_ours_has_its_name_and_line() {
+        let us = std::env::current_exe().expect("a path");
+        let binary = Binary::open(&us).expect("a program");
+        let name = "a_function_of_ours_has_its_name_and_line";
+        let bytes = fs::read(&us).expect("readable");
+        let object = object::File::parse(&*bytes).expect("a program");
+        let symbols = object.symbol_map();
+        let symbol = symbols.symbols().iter().find(|symbol| symbol.name().contains(name));
+        let address = symbol.expect("tests have symbols").address();
+        let segment = binary
+            .segments
+            .iter()
+            .find(|segment| {
+                (segment.address..segment.address + segment.byte_count).contains(&address)
+            })
+            .expect("its code lies in the file");
+        let file_offset = address - segment.address + segment.file_offset;
+        let callers = callers(&us.display().to_string(), file_offset + 1);
+        assert!(callers.iter().any(|line| line.contains(name)), "{callers:?}");
+        assert!(callers.iter().any(|line| line.contains("symbols.rs:")), "{callers:?}");
+    }
+
+    #[test]
+    fn what_has_no_name_is_a_place_in_its_file() {
+        assert_eq!(callers("/no/such/lib.so", 0x1234), ["lib.so+0x1234"]);
+        assert_eq!(callers("/dev/zero", 7), ["zero+0x7"]);
+        assert_eq!(callers("", 0), ["+0x0"]);
+    }
+
+    #[test]
+    fn what_cpp_has_around_its_locks_is_left_out() {
+        let lines = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (before, after) in [
+            (
+                &["__gthread_mutex_lock gthr.h:7", "std::mutex::lock() m.h:1", "work a.cc:4"][..],
+                &["work a.cc:4"][..],
+            ),
+            (&["std::mutex::lock() m.h:1"], &["std::mutex::lock() m.h:1"]),
+            (
+                &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
+                &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
+            ),
+        ] {
+            assert_eq!(without_wrappers(lines(before)), lines(after));
+        }
+    }
+}

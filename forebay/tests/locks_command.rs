@@ -1,0 +1,215 @@
+//! `forebay locks` beside a server that works, dies, and leaves its profile.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use forebay_testkit::server::Signal;
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+fn locks(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("locks").args(arguments).output().expect("it was built")
+}
+
+fn text_of(arguments: &[&str]) -> String {
+    let output = locks(arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What is said on standard error when it is refused.
+fn refusal(arguments: &[&str]) -> String {
+    let output = locks(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+fn report(file: &str) -> Value {
+    serde_json::from_str(&text_of(&["report", "--json", file])).expect("JSON")
+}
+
+fn file_of(server: &Server) -> PathBuf {
+    server.path(&format!("run/{}.locks", server.address().port()))
+}
+
+/// How often locks of a class were taken, wherever.
+fn count(report: &Value, class: &str) -> u64 {
+    let places = report["places"].as_array().expect("places");
+    let of_class = places.iter().filter(|place| place["place"]["lock"] == class);
+    of_class.map(|place| place["numbers"]["count"].as_u64().expect("a number")).sum()
+}
+
+fn all(report: &Value) -> u64 {
+    let places = report["places"].as_array().expect("places");
+    places.iter().map(|place| place["numbers"]["count"].as_u64().expect("a number")).sum()
+}
+
+fn fresh() -> Origin {
+    Origin::start(|_| {
+        Script::new()
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=600\r\n\r\nbody")
+    })
+}
+
+#[test]
+fn misses_take_locks_and_a_hit_takes_none() {
+    let origin = fresh();
+    let server = Server::before(PROGRAM, &origin);
+    let file = file_of(&server).display().to_string();
+    let mut client = Client::connect(server.address());
+    let mut ask = |target: &str| client.ask("GET", target, &[]).expect("served").status;
+    assert_eq!(ask("/before"), 200);
+    let off = report(&file);
+    assert_eq!((&off["is_on"], all(&off)), (&false.into(), 0), "it begins off: {off}");
+
+    assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
+    for number in 0..10 {
+        assert_eq!(ask(&format!("/{number}")), 200);
+    }
+    let missed = report(&file);
+    assert_eq!((&missed["is_on"], &missed["pid"]), (&true.into(), &server.id().into()));
+    assert!(count(&missed, "cache.shard") >= 10, "{missed}");
+    assert!(count(&missed, "cache.flight") >= 10, "{missed}");
+    assert!(missed["room"]["records"].as_u64() > Some(2), "{missed}");
+
+    // The last fetch may end after its client has its answer.
+    assert_eq!(ask("/1"), 200);
+    forebay_testkit::eventually("the fetches have ended", || {
+        assert!(text_of(&["reset", &file]).ends_with("begins anew\n"));
+        let goes_on = || all(&report(&file)) > 0;
+        !forebay_testkit::clock::holds_within(Duration::from_millis(50), goes_on)
+    });
+    for _ in 0..200 {
+        assert_eq!(ask("/1"), 200);
+    }
+    let hit = report(&file);
+    assert_eq!(all(&hit), 0, "a hit takes no lock: {hit}");
+    assert_eq!(server.stat("hits_total"), 201.0);
+    // Who asks for the numbers of the cache asks each shard.
+    let asked = report(&file);
+    assert!(count(&asked, "cache.shard") > 0 && all(&asked) == count(&asked, "cache.shard"));
+
+    text_of(&["off", &file]);
+    text_of(&["reset", &file]);
+    assert_eq!(ask("/another"), 200);
+    let off = report(&file);
+    assert_eq!(all(&off), 0, "it is off: {off}");
+}
+
+#[test]
+fn a_dead_server_leaves_its_profile_and_nothing_switches_it() {
+    let origin = fresh();
+    let mut server =
+        ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile", "true").start();
+    let file = file_of(&server).display().to_string();
+    let mut client = Client::connect(server.address());
+    for number in 0..5 {
+        client.ask("GET", &format!("/{number}"), &[]).expect("served");
+    }
+    server.signal(Signal::KILL);
+    assert!(server.wait().is_some_and(|status| !status.success()));
+    let left = report(&file);
+    assert_eq!((&left["is_alive"], &left["is_on"]), (&false.into(), &true.into()));
+    assert!(count(&left, "cache.shard") >= 5, "{left}");
+    for command in ["on", "off", "reset"] {
+        let said = refusal(&[command, &file]);
+        assert!(said.contains(&file) && said.contains("has gone"), "{said}");
+    }
+    let table = text_of(&["report", &file]);
+    assert!(table.contains("has gone, these are its last numbers"), "{table}");
+    for column in ["max", "wait_total", "cnt_hold", "cnt_lock", "try_failed", "try_delay", "name"] {
+        assert!(table.contains(column), "{column}: {table}");
+    }
+    assert!(table.contains("(cache.shard)"), "{table}");
+    let sorted = text_of(&["report", &file, "--sort", "count", "--lines", "1"]);
+    assert!(sorted.contains("more places not shown"), "{sorted}");
+    let threads = text_of(&["report", &file, "--threads"]);
+    assert!(threads.contains("thread ") && threads.contains("::: enter count "), "{threads}");
+    let bars = text_of(&["report", &file, "--histograms"]);
+    assert!(bars.contains("  hold time\n") && bars.contains('#'), "{bars}");
+    let top = text_of(&["top", &file, "--count", "2", "--interval", "100ms"]);
+    assert_eq!(top.matches("nothing happens at the locks").count(), 2, "{top}");
+}
+
+#[test]
+fn what_is_no_profile_is_named_with_what_is_wrong_with_it() {
+    let origin = fresh();
+    let server = Server::before(PROGRAM, &origin);
+    let path = file_of(&server);
+    let whole = std::fs::read(&path).expect("it is ours");
+    let copy = server.path("copy");
+    let file = copy.display().to_string();
+    let mut damaged = whole.clone();
+    damaged[70] ^= 1;
+    for (bytes, message) in [
+        (&b"something else"[..], "is not a lock profile"),
+        (&whole[..whole.len() - 1], "is cut off"),
+        (&damaged, "is damaged: the header"),
+    ] {
+        std::fs::write(&copy, bytes).expect("it is ours");
+        for arguments in
+            [&["report", &file][..], &["flame", &file], &["on", &file], &["diff", &file, &file]]
+        {
+            let said = refusal(arguments);
+            assert!(said.contains(&file) && said.contains(message), "{arguments:?}: {said}");
+        }
+    }
+    let missing = refusal(&["report", "/nowhere/at/all"]);
+    assert!(missing.contains("/nowhere/at/all"), "{missing}");
+}
+
+#[test]
+fn two_reports_are_compared_saved_or_not() {
+    let origin = fresh();
+    let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile", "true").start();
+    let file = file_of(&server).display().to_string();
+    let mut client = Client::connect(server.address());
+    client.ask("GET", "/first", &[]).expect("served");
+    let before = server.path("before.json");
+    std::fs::write(&before, text_of(&["report", "--json", &file])).expect("it is ours");
+    let before = before.display().to_string();
+    for number in 0..3 {
+        client.ask("GET", &format!("/{number}"), &[]).expect("served");
+    }
+    let text = text_of(&["diff", "--json", &before, &file]);
+    let changes: Value = serde_json::from_str(&text).expect("JSON");
+    let taken: i64 = changes["places"]
+        .as_array()
+        .expect("places")
+        .iter()
+        .filter(|place| place["name"].as_str().is_some_and(|name| name.contains("cache.shard")))
+        .map(|place| place["change"]["count"].as_i64().expect("a number"))
+        .sum();
+    let saved: Value =
+        serde_json::from_slice(&std::fs::read(&before).expect("it is ours")).expect("JSON");
+    let (now, then) = (count(&report(&file), "cache.shard"), count(&saved, "cache.shard"));
+    assert!(now > then && then > 0, "{now} after {then}");
+    assert_eq!(taken.unsigned_abs(), now - then);
+    assert!(text_of(&["diff", &before, &file]).contains("+"));
+    assert!(text_of(&["diff", &before, &before]).ends_with("nothing has changed\n"));
+}
+
+#[test]
+fn a_server_without_a_profile_has_no_file() {
+    let origin = fresh();
+    let server =
+        ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile-size", "0").start();
+    assert!(!file_of(&server).exists());
+    Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
+    let said = text_of_admin(&server, "POST /locks?on");
+    assert!(said.starts_with("HTTP/1.1 404 ") && said.contains("lock_profile_size"), "{said}");
+}
+
+fn text_of_admin(server: &Server, line: &str) -> String {
+    let mut socket = UnixStream::connect(server.admin()).expect("it listens");
+    let request = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("it reads");
+    let mut said = String::new();
+    socket.read_to_string(&mut said).expect("it answers");
+    said
+}

@@ -1,0 +1,177 @@
+//! `forebay locks record`: programs of C are run and recorded.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+fn record(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(["locks", "record"]).args(arguments).current_dir(dir);
+    command.env("FOREBAY_LOCKPROF", library());
+    command
+}
+
+/// Where cargo has put the library for this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    test.parent().expect("a directory").join("liblockprof.so")
+}
+
+fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = record(dir, arguments).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// The program of the library's own tests, in a directory of its own; `None` without a compiler.
+fn compiled() -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs/locks.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"]);
+    let Ok(output) = cc.arg(dir.path().join("locks")).arg(source).output() else {
+        println!("cc is not installed: nothing is recorded");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(dir)
+}
+
+fn report(file: &Path) -> Value {
+    let mut command = Command::new(PROGRAM);
+    let output = command.args(["locks", "report", "--json"]).arg(file).output().expect("it runs");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
+    let mut names: Vec<_> = names.map(|name| name.expect("text")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
+    let Some(dir) = compiled() else { return };
+    let dir = dir.path();
+    let (code, said, report_text) = run(dir, &["--", "./locks", "tries", "2"]);
+    assert_eq!(code, Some(0), "{report_text}");
+    assert!(said.contains("expect|"), "what it says is not mixed with the report: {said}");
+    for part in ["tries locks.c:", "take_mutex locks.c:", "(mutex)", "not seen: "] {
+        assert!(report_text.contains(part), "no {part:?} in {report_text}");
+    }
+    let report = report(&dir.join("locks.locks"));
+    let places = report["places"].as_array().expect("places");
+    // What was lost most comes first: five tries in vain, and a delay of five naps.
+    assert_eq!(places[0]["numbers"]["try_failed"], 5, "{report}");
+    let delay_ns = places[0]["numbers"]["try_delay_ns"].as_u64();
+    assert!(delay_ns > Some(10_000_000), "{report}");
+    let pair = &report["pairs"][0];
+    assert!(pair["holder"]["name"].to_string().contains("take_mutex"), "{report}");
+}
+
+#[test]
+fn the_page_finds_the_lock_that_is_in_the_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hot-lock/hot_lock.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-o"]).arg(dir.join("hot_lock"));
+    let Ok(output) = cc.arg(source).output() else {
+        return println!("cc is not installed: nothing is recorded");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (code, _, error) = run(dir, &["--quiet", "./hot_lock"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let report = report(&dir.join("hot_lock.locks"));
+    let pair = &report["pairs"][0];
+    let name = |side: &str| pair[side]["name"].to_string();
+    assert!(name("holder").contains("rebuild hot_lock.c:"), "{report}");
+    assert!(name("waiter").contains("look_up hot_lock.c:"), "{report}");
+    let places = report["places"].as_array().expect("places");
+    let tried = places.iter().find(|place| place["place"]["name"].to_string().contains("log_hits"));
+    let numbers = &tried.expect("it tried")["numbers"];
+    assert_eq!(numbers["wait_total_ns"], 0, "{numbers}");
+    assert!(numbers["try_delay_ns"].as_u64() > Some(2_000_000), "{numbers}");
+}
+
+#[test]
+fn callers_samples_and_locks_are_told_apart_on_demand() {
+    let Some(dir) = compiled() else { return };
+    let dir = dir.path();
+    let first = |arguments: &[&str]| {
+        let all = [&["--quiet", "--out", "x"], arguments, &["--", "./locks"]].concat();
+        let (code, _, error) = run(dir, &[&all[..], &["recursive", "100"]].concat());
+        assert_eq!((code, &*error), (Some(0), ""), "{arguments:?}");
+        let report = report(&dir.join("x"));
+        (report["places"][0]["place"].clone(), report)
+    };
+    let (place, _) = first(&[]);
+    assert_eq!(place["stack"].as_array().map(Vec::len), Some(1), "{place}");
+    assert_eq!(place["lock"], "mutex");
+    let (place, _) = first(&["--stacks", "3"]);
+    assert!(place["stack"][1].to_string().contains("main locks.c:"), "{place}");
+    let (place, _) = first(&["--per-lock"]);
+    assert!(place["lock"].to_string().contains("mutex 0x"), "{place}");
+    let (_, sampled) = first(&["--sample", "10"]);
+    assert_eq!((&sampled["skip"], &sampled["is_on"]), (&9.into(), &true.into()));
+    let (code, _, error) = run(dir, &["--quiet", "--out", "x", "./locks", "conditions", "5"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let sleep = report(&dir.join("x"));
+    let places = sleep["places"].as_array().expect("places").iter();
+    let slept: u64 = places.filter_map(|place| place["asleep_count"].as_u64()).sum();
+    assert!(slept >= 7, "{sleep}");
+    let (_, off) = first(&["--off"]);
+    assert_eq!(off["is_on"], false);
+    assert_eq!(names(dir), ["locks", "x"], "each run is in place of the one before");
+}
+
+#[test]
+fn a_program_ends_as_it_would() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("exit 255", 255)] {
+        let (found, _, error) = run(dir.path(), &["--", "sh", "-c", script]);
+        assert_eq!(found, Some(code), "{script}: {error}");
+        assert!(error.contains("no profile was made"), "{script}: {error}");
+    }
+    let script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut command = record(dir.path(), &["--quiet", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    let output = child.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    let pid = Pid::from_raw(child.id().cast_signed()).expect("a process");
+    kill_process(pid, Signal::TERM).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(5), "the signal was sent on");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_before_it_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    fs::write(dir.join("text"), "no program").expect("written");
+    fs::write(dir.join("precious"), "no profile").expect("written");
+    for (arguments, part) in [
+        (&["--", "no such program"][..], "no such program"),
+        (&["--", "./text"], "no program of 64 bits"),
+        (&["--out", "precious", "--", "sh", "-c", "touch ran"], "choose another file"),
+        (&["--out", "no/where", "--", "sh", "-c", "touch ran"], "no/where: "),
+    ] {
+        let (code, _, error) = run(dir, arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {error}");
+        assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+    assert_eq!(names(dir), ["precious", "text"]);
+    assert_eq!(fs::read(dir.join("precious")).expect("readable"), b"no profile");
+    let mut command = record(dir, &["--", "sh", "-c", "touch ran"]);
+    let output = command.env("FOREBAY_LOCKPROF", "/no/such.so").output().expect("it runs");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such.so"), "{output:?}");
+}

@@ -1,0 +1,109 @@
+//! An attempt at a lock, of whatever kind.
+
+use std::ffi::c_int;
+
+use crate::place::Place;
+use crate::record::{self, Outcome};
+
+/// What a function of POSIX threads answered.
+#[inline(always)]
+pub(super) fn of_posix(code: c_int) -> Outcome {
+    match code {
+        0 => Outcome::Taken,
+        libc::EOWNERDEAD => Outcome::TakenFromDead,
+        libc::EBUSY => Outcome::Busy,
+        libc::ETIMEDOUT => Outcome::TimedOut,
+        _ => Outcome::Failed,
+    }
+}
+
+/// What a function of C11 threads answered.
+#[inline(always)]
+pub(super) fn of_c11(code: c_int) -> Outcome {
+    const SUCCESS: c_int = 0;
+    const BUSY: c_int = 1;
+    const TIMED_OUT: c_int = 4;
+    match code {
+        SUCCESS => Outcome::Taken,
+        BUSY => Outcome::Busy,
+        TIMED_OUT => Outcome::TimedOut,
+        _ => Outcome::Failed,
+    }
+}
+
+/// Takes a lock by `wait`, after it was tried: who finds it free has not waited.
+#[inline(always)]
+pub(super) fn lock(
+    mut place: Place,
+    outcome: impl Fn(c_int) -> Outcome,
+    try_once: impl FnOnce() -> c_int,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    if !record::begin(&mut place) {
+        return wait();
+    }
+    let code = try_once();
+    if outcome(code) == Outcome::Busy {
+        return wait_for(&place, outcome, wait);
+    }
+    record::end(&place, outcome(code), None);
+    code
+}
+
+/// Takes a lock by `wait` that cannot be tried, but was looked at.
+#[cold]
+pub(super) fn lock_seen(
+    mut place: Place,
+    outcome: impl Fn(c_int) -> Outcome,
+    is_held: bool,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    if !record::begin(&mut place) {
+        return wait();
+    }
+    if is_held {
+        return wait_for(&place, outcome, wait);
+    }
+    let code = wait();
+    record::end(&place, outcome(code), None);
+    code
+}
+
+#[cold]
+#[inline(never)]
+fn wait_for(
+    place: &Place,
+    outcome: impl Fn(c_int) -> Outcome,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let began = record::begin_wait(place);
+    let code = wait();
+    record::end(place, outcome(code), began);
+    code
+}
+
+/// Tries a lock.
+#[inline(always)]
+pub(super) fn try_lock(
+    mut place: Place,
+    outcome: impl Fn(c_int) -> Outcome,
+    try_once: impl FnOnce() -> c_int,
+) -> c_int {
+    let is_recorded = record::begin(&mut place);
+    let code = try_once();
+    if is_recorded {
+        record::end(&place, outcome(code), None);
+    }
+    code
+}
+
+/// Leaves a lock: the hold has ended just before others can take it.
+#[inline(always)]
+pub(super) fn unlock(lock: usize, unlock: impl FnOnce() -> c_int) -> c_int {
+    let left = record::leave(lock);
+    let code = unlock();
+    if let Some(left) = left {
+        record::left(&left);
+    }
+    code
+}

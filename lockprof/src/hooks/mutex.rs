@@ -1,0 +1,270 @@
+//! Mutexes, of POSIX and of C11 (which are the same in memory).
+
+use std::ffi::c_int;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+
+use super::attempt::{lock, lock_seen, of_c11, of_posix, try_lock, unlock};
+use super::stub;
+use crate::place::{Caller, Kind, Place};
+use crate::real::{self, Real};
+use crate::record::{self, Outcome};
+
+/// The beginning of a mutex, which glibc can never change: programs have initialisers of it
+/// compiled in.
+#[repr(C)]
+struct Words {
+    lock: AtomicI32,
+    /// How often the owner has taken it, if it may do so again and again.
+    count: AtomicI32,
+    /// The number of the thread that has it.
+    owner: AtomicI32,
+    user_count: AtomicI32,
+    kind: AtomicI32,
+}
+
+const KIND_MASK: i32 = 3;
+const RECURSIVE: i32 = 1;
+const ERROR_CHECKING: i32 = 2;
+const ROBUST: i32 = 16;
+
+/// Stands for the owner of a robust mutex; who has it says the word of the lock then.
+const INCONSISTENT: i32 = i32::MAX;
+const THREAD_MASK: i32 = 0x3fff_ffff;
+
+/// # Safety
+/// - `mutex` points to a mutex.
+unsafe fn words<'a>(mutex: *mut pthread_mutex_t) -> &'a Words {
+    const { assert!(size_of::<pthread_mutex_t>() >= size_of::<Words>()) };
+    // SAFETY: the caller says so; all words are atomic, whoever else writes them.
+    unsafe { &*mutex.cast::<Words>() }
+}
+
+impl Words {
+    fn is(&self, kind: i32) -> bool {
+        self.kind.load(Relaxed) & KIND_MASK == kind
+    }
+
+    #[cold]
+    fn is_ours(&self) -> bool {
+        let owner = match self.owner.load(Relaxed) {
+            // Nobody has said that what it protects is consistent, after an owner that died.
+            INCONSISTENT => self.lock.load(Relaxed) & THREAD_MASK,
+            owner => owner,
+        };
+        owner != 0 && owner.unsigned_abs() == record::own_number()
+    }
+
+    /// Must not be tried: glibc (2.36 at least) leaves a mutex taken that is tried when it cannot
+    /// be recovered any more.
+    #[inline]
+    fn is_robust(&self) -> bool {
+        self.kind.load(Relaxed) & ROBUST != 0
+    }
+
+    /// Has any thread a robust mutex?
+    #[cold]
+    fn is_held(&self) -> bool {
+        self.lock.load(Relaxed) & THREAD_MASK != 0
+    }
+
+    /// Has this thread the lock already, so that taking it again only counts?
+    #[inline]
+    pub(super) fn is_inner_lock(&self) -> bool {
+        self.is(RECURSIVE) && self.is_ours()
+    }
+
+    /// Will this thread still have the lock when it has left it once, or has it never had it?
+    #[inline]
+    pub(super) fn is_inner_unlock(&self) -> bool {
+        let kind = self.kind.load(Relaxed);
+        let is_checked =
+            kind & ROBUST != 0 || matches!(kind & KIND_MASK, RECURSIVE | ERROR_CHECKING);
+        is_checked && (!self.is_ours() || self.is(RECURSIVE) && self.count.load(Relaxed) > 1)
+    }
+}
+
+/// # Safety
+/// - `mutex` points to a mutex.
+#[inline]
+pub(super) unsafe fn is_inner_unlock(mutex: *mut pthread_mutex_t) -> bool {
+    // SAFETY: the caller says so.
+    unsafe { words(mutex) }.is_inner_unlock()
+}
+
+fn place(mutex: *mut pthread_mutex_t, address: usize, frame: usize) -> Place {
+    Place::new(Kind::Mutex, mutex.addr(), Caller { address, frame })
+}
+
+type OfMutex = Real<unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int>;
+
+/// # Safety
+/// - `mutex` points to a mutex.
+#[inline]
+unsafe fn take(
+    place: Place,
+    mutex: *mut pthread_mutex_t,
+    (outcome, try_once): (impl Fn(c_int) -> Outcome, &OfMutex),
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let words = unsafe { words(mutex) };
+    if words.is_inner_lock() {
+        return wait();
+    }
+    if words.is_robust() {
+        return lock_seen(place, outcome, words.is_held(), wait);
+    }
+    // SAFETY: as above.
+    lock(place, outcome, || unsafe { try_once.get()(mutex) }, wait)
+}
+
+unsafe extern "C" fn lock_mutex(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {
+    // SAFETY: the program says that it is a mutex.
+    let wait = || unsafe { real::MUTEX_LOCK.get()(m) };
+    // SAFETY: as above.
+    unsafe { take(place(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
+}
+
+unsafe extern "C" fn timedlock_mutex(
+    m: *mut pthread_mutex_t,
+    until: *const timespec,
+    address: usize,
+    frame: usize,
+) -> c_int {
+    // SAFETY: the program says that they are a mutex and a time.
+    let wait = || unsafe { real::MUTEX_TIMEDLOCK.get()(m, until) };
+    // SAFETY: as above.
+    unsafe { take(place(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
+}
+
+unsafe extern "C" fn clocklock_mutex(
+    m: *mut pthread_mutex_t,
+    clock: clockid_t,
+    until: *const timespec,
+    address: usize,
+    frame: usize,
+) -> c_int {
+    // SAFETY: the program says that they are a mutex and a time.
+    let wait = || unsafe { real::MUTEX_CLOCKLOCK.get()(m, clock, until) };
+    // SAFETY: as above.
+    unsafe { take(place(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
+}
+
+unsafe extern "C" fn trylock_mutex(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {
+    // SAFETY: the program says that it is a mutex.
+    unsafe { try_mutex(place(m, address, frame), m, of_posix, &real::MUTEX_TRYLOCK) }
+}
+
+/// # Safety
+/// - `mutex` points to a mutex.
+unsafe fn try_mutex(
+    place: Place,
+    mutex: *mut pthread_mutex_t,
+    outcome: impl Fn(c_int) -> Outcome,
+    try_once: &OfMutex,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let try_once = || unsafe { try_once.get()(mutex) };
+    // SAFETY: as above.
+    if unsafe { words(mutex) }.is_inner_lock() {
+        return try_once();
+    }
+    try_lock(place, outcome, try_once)
+}
+
+/// # Safety
+/// - `mutex` points to a mutex.
+unsafe fn unlock_mutex(mutex: *mut pthread_mutex_t, real: &OfMutex) -> c_int {
+    // SAFETY: the caller says so.
+    let unlock_once = || unsafe { real.get()(mutex) };
+    // SAFETY: as above.
+    if unsafe { is_inner_unlock(mutex) } {
+        return unlock_once();
+    }
+    unlock(mutex.addr(), unlock_once)
+}
+
+stub!(1 "C" pthread_mutex_lock(m: *mut pthread_mutex_t) => lock_mutex);
+stub!(1 "C" pthread_mutex_trylock(m: *mut pthread_mutex_t) => trylock_mutex);
+stub!(2 "C" pthread_mutex_timedlock(m: *mut pthread_mutex_t, until: *const timespec)
+    => timedlock_mutex);
+stub!(3 "C" pthread_mutex_clocklock(
+    m: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec
+) => clocklock_mutex);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the program says that it is a mutex.
+    unsafe { unlock_mutex(mutex, &real::MUTEX_UNLOCK) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_mutex_init(
+    mutex: *mut pthread_mutex_t,
+    attributes: *const pthread_mutexattr_t,
+) -> c_int {
+    record::forget(mutex.addr());
+    // SAFETY: the program says that they are what they are to be.
+    unsafe { real::MUTEX_INIT.get()(mutex, attributes) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the program says that it is a mutex.
+    let code = unsafe { real::MUTEX_DESTROY.get()(mutex) };
+    if code == 0 {
+        record::forget(mutex.addr());
+    }
+    code
+}
+
+unsafe extern "C" fn lock_mtx(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {
+    // SAFETY: the program says that it is a mutex.
+    let wait = || unsafe { real::MTX_LOCK.get()(m) };
+    // SAFETY: as above.
+    unsafe { take(place(m, address, frame), m, (of_c11, &real::MTX_TRYLOCK), wait) }
+}
+
+unsafe extern "C" fn timedlock_mtx(
+    m: *mut pthread_mutex_t,
+    until: *const timespec,
+    address: usize,
+    frame: usize,
+) -> c_int {
+    // SAFETY: the program says that they are a mutex and a time.
+    let wait = || unsafe { real::MTX_TIMEDLOCK.get()(m, until) };
+    // SAFETY: as above.
+    unsafe { take(place(m, address, frame), m, (of_c11, &real::MTX_TRYLOCK), wait) }
+}
+
+unsafe extern "C" fn trylock_mtx(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {
+    // SAFETY: the program says that it is a mutex.
+    unsafe { try_mutex(place(m, address, frame), m, of_c11, &real::MTX_TRYLOCK) }
+}
+
+stub!(1 "C" mtx_lock(m: *mut pthread_mutex_t) => lock_mtx);
+stub!(1 "C" mtx_trylock(m: *mut pthread_mutex_t) => trylock_mtx);
+stub!(2 "C" mtx_timedlock(m: *mut pthread_mutex_t, until: *const timespec) => timedlock_mtx);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mtx_unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the program says that it is a mutex.
+    unsafe { unlock_mutex(mutex, &real::MTX_UNLOCK) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mtx_init(mutex: *mut pthread_mutex_t, kind: c_int) -> c_int {
+    record::forget(mutex.addr());
+    // SAFETY: the program says that it is room for a mutex.
+    unsafe { real::MTX_INIT.get()(mutex, kind) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mtx_destroy(mutex: *mut pthread_mutex_t) {
+    // SAFETY: the program says that it is a mutex.
+    unsafe { real::MTX_DESTROY.get()(mutex) };
+    record::forget(mutex.addr());
+}

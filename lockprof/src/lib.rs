@@ -1,0 +1,41 @@
+//! A library that is preloaded into a program, so that what happens at its locks is recorded.
+//!
+//! It stands in for the functions of the C library that take and leave locks, calls them, and
+//! records what came of it into a profile (`docs/format/locks.md`), a file of its own for each
+//! process. `forebay locks record` does the preloading; the environment says where the file is to
+//! be and how much of everything (`settings.rs`).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `hooks/` | the functions that stand in, and where each goes on to |
+//! | `real.rs` | the functions that they stand in for |
+//! | `record.rs` | an attempt, a hold, a sleep: step by step |
+//! | `place.rs`, `stack.rs` | where a lock is taken: the callers |
+//! | `thread.rs`, `holds.rs` | what belongs to one thread: its recorder, and what it holds |
+//! | `process.rs`, `file.rs` | what belongs to the process: the profile and its file |
+//! | `holders.rs` | who has which lock, for those who wait |
+//! | `modules.rs`, `proc.rs` | what lies where in memory; reading what the system says of us |
+//! | `settings.rs` | what the environment asks for |
+//!
+//! Invariants:
+//! - A program does what it would do without us: the same results, the same errno, no signal, no
+//!   descriptor, no child.
+//! - A hook allocates nothing and takes no lock, but the one that it is asked for. What is large is
+//!   mapped, once a process.
+//! - A hook that runs within a hook (in a signal handler, or because the real function or the
+//!   system's allocator takes a lock) only goes on to the real function.
+#![deny(missing_docs)]
+
+mod file;
+mod holders;
+mod holds;
+mod hooks;
+mod modules;
+mod place;
+mod proc;
+mod process;
+mod real;
+mod record;
+mod settings;
+mod stack;
+mod thread;

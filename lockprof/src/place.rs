@@ -1,0 +1,167 @@
+//! Where a lock is taken: by whom, and what kind of lock.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+use forebay_sync::profile::{Description, Site, hash_words};
+
+use crate::stack::FRAMES_MAX;
+
+/// What kind of lock, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Mutex = 1,
+    MutexAfterSleep,
+    RwlockForReading,
+    RwlockForWriting,
+    Spinlock,
+}
+
+impl Kind {
+    /// As tools show it.
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Mutex => "mutex",
+            Kind::MutexAfterSleep => "mutex, after a condition",
+            Kind::RwlockForReading => "rwlock, reading",
+            Kind::RwlockForWriting => "rwlock, writing",
+            Kind::Spinlock => "spinlock",
+        }
+    }
+
+    /// May others have the lock at the same time?
+    pub(crate) fn is_shared(self) -> bool {
+        self == Kind::RwlockForReading
+    }
+}
+
+/// Who called a hook.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    /// Where the hook returns to.
+    pub(crate) address: usize,
+    /// The register that points to the caller's frame, if it keeps one.
+    pub(crate) frame: usize,
+}
+
+/// A place where a lock is taken, from the attempt on.
+pub(crate) struct Place {
+    pub(crate) kind: Kind,
+    pub(crate) lock: usize,
+    pub(crate) caller: Caller,
+    key: u64,
+    is_by_lock: bool,
+    /// How many of the frames are filled in.
+    frame_count: usize,
+    frames: [MaybeUninit<u64>; FRAMES_MAX],
+    /// Somebody asked what this place is: its modules may have to be looked for.
+    is_new: Cell<bool>,
+}
+
+impl Place {
+    #[inline]
+    pub(crate) fn new(kind: Kind, lock: usize, caller: Caller) -> Place {
+        Place {
+            kind,
+            lock,
+            caller,
+            key: 0,
+            is_by_lock: false,
+            frame_count: 0,
+            frames: [const { MaybeUninit::uninit() }; FRAMES_MAX],
+            is_new: Cell::new(false),
+        }
+    }
+
+    /// Its callers are known now: the nearest one, if nothing else was filled in.
+    #[inline]
+    pub(crate) fn seal(&mut self, is_by_lock: bool) {
+        if self.frame_count == 0 {
+            self.frames[0].write(self.caller.address as u64);
+            self.frame_count = 1;
+        }
+        self.is_by_lock = is_by_lock;
+        // Addresses of programs have 47 bits.
+        let kind = (self.kind as u64) << 56;
+        self.key = match self.frames() {
+            [address] if !is_by_lock => hash_words(&[address ^ kind]),
+            frames => {
+                let lock = if is_by_lock { self.lock as u64 } else { 0 };
+                frames.iter().fold(hash_words(&[kind, lock]), |key, at| hash_words(&[key, *at]))
+            }
+        };
+    }
+
+    /// Room for more callers: what is filled in, `count` of it, are the callers.
+    #[cold]
+    pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut [u64; FRAMES_MAX]) -> usize) {
+        let mut frames = [0; FRAMES_MAX];
+        self.frame_count = fill(&mut frames).min(FRAMES_MAX);
+        self.frames = frames.map(MaybeUninit::new);
+    }
+
+    pub(crate) fn frames(&self) -> &[u64] {
+        let filled = &self.frames[..self.frame_count];
+        // SAFETY: these are filled in, and as such are numbers.
+        unsafe { std::slice::from_raw_parts(filled.as_ptr().cast(), filled.len()) }
+    }
+
+    /// Was it described since this was last asked?
+    #[inline]
+    pub(crate) fn take_is_new(&self) -> bool {
+        self.is_new.take()
+    }
+}
+
+impl Site for Place {
+    #[inline]
+    fn key(&self) -> u64 {
+        self.key
+    }
+
+    fn describe(&self) -> Description<'_> {
+        self.is_new.set(true);
+        Description {
+            name: self.kind.name(),
+            lock: if self.is_by_lock { self.lock as u64 } else { 0 },
+            frames: self.frames(),
+            ..Description::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_callers_other_kinds_and_on_demand_other_locks_are_other_places() {
+        let place = |kind, lock, address, callers: &[u64], is_by_lock| {
+            let mut place = Place::new(kind, lock, Caller { address, frame: 0 });
+            if !callers.is_empty() {
+                place.fill(|frames| {
+                    frames[..callers.len()].copy_from_slice(callers);
+                    callers.len()
+                });
+            }
+            place.seal(is_by_lock);
+            place.key()
+        };
+        let one = place(Kind::Mutex, 64, 5, &[], false);
+        assert_eq!(one, place(Kind::Mutex, 128, 5, &[], false), "any lock");
+        let by_lock = place(Kind::Mutex, 64, 5, &[], true);
+        let keys = [
+            one,
+            by_lock,
+            place(Kind::Mutex, 128, 5, &[], true),
+            place(Kind::Spinlock, 64, 5, &[], false),
+            place(Kind::Mutex, 64, 6, &[], false),
+            place(Kind::Mutex, 64, 5, &[5, 6], false),
+            place(Kind::Mutex, 64, 5, &[5, 7], false),
+            place(Kind::Mutex, 64, 5, &[5, 6], true),
+        ];
+        for (index, key) in keys.iter().enumerate() {
+            assert!(*key != 0 && !keys[..index].contains(key), "{index}: {keys:?}");
+        }
+    }
+}

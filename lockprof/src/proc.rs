@@ -1,0 +1,221 @@
+//! What the system says of this process, read without allocating.
+
+use std::ffi::CStr;
+use std::ops::Range;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// Bytes that are read at a time. Longer lines, which no path makes, are passed over.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Memory of our own for a moment: the stacks of foreign threads may be small.
+pub(crate) struct Buffer {
+    start: *mut u8,
+}
+
+impl Buffer {
+    pub(crate) fn new() -> Option<Buffer> {
+        let start = map_zeros(BUFFER_BYTES)?;
+        Some(Buffer { start })
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: mapped for us, zeros at first, as long as this lives.
+        unsafe { std::slice::from_raw_parts_mut(self.start, BUFFER_BYTES) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: we mapped it, and nobody has a reference any more.
+        let unmapped = unsafe { rustix::mm::munmap(self.start.cast(), BUFFER_BYTES) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// Memory that is zero, private, and takes no room before it is written.
+pub(crate) fn map_zeros(bytes: usize) -> Option<*mut u8> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping, which replaces none.
+    let start =
+        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) };
+    start.ok().map(<*mut _>::cast)
+}
+
+/// A line of `/proc/self/maps`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mapping<'a> {
+    pub(crate) range: Range<usize>,
+    pub(crate) is_code: bool,
+    pub(crate) file_offset: u64,
+    /// As the system writes it: empty for memory without a file.
+    pub(crate) path: &'a [u8],
+}
+
+impl<'a> Mapping<'a> {
+    fn parse(line: &'a [u8]) -> Option<Mapping<'a>> {
+        let mut fields = line.splitn(6, |byte| *byte == b' ');
+        let mut range = fields.next()?.splitn(2, |byte| *byte == b'-');
+        let range = hex(range.next()?)? as usize..hex(range.next()?)? as usize;
+        let is_code = fields.next()?.get(2) == Some(&b'x');
+        let file_offset = hex(fields.next()?)?;
+        let path = fields.nth(2).unwrap_or_default().trim_ascii_start();
+        Some(Mapping { range, is_code, file_offset, path })
+    }
+}
+
+/// Calls `each` for what lies in memory, until it says `false`.
+pub(crate) fn mappings(each: impl FnMut(&Mapping<'_>) -> bool) {
+    let mut each = each;
+    lines(c"/proc/self/maps", |line| Mapping::parse(line).is_none_or(|found| each(&found)));
+}
+
+/// The mapping that an address lies in.
+pub(crate) fn mapping_of(address: usize) -> Option<Range<usize>> {
+    let mut found = None;
+    mappings(|mapping| {
+        if mapping.range.contains(&address) {
+            found = Some(mapping.range.clone());
+        }
+        found.is_none()
+    });
+    found
+}
+
+/// Calls `each` for each line of a file, until it says `false`.
+fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) {
+    let Some(mut buffer) = Buffer::new() else {
+        return;
+    };
+    let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+        return;
+    };
+    let bytes = buffer.bytes();
+    let mut filled = 0;
+    loop {
+        let count = match rustix::io::read(&file, &mut bytes[filled..]) {
+            Ok(0) => return,
+            Ok(count) => count,
+            Err(Errno::INTR) => continue,
+            Err(_) => return,
+        };
+        filled += count;
+        let mut start = 0;
+        while let Some(end) = bytes[start..filled].iter().position(|byte| *byte == b'\n') {
+            if !each(&bytes[start..start + end]) {
+                return;
+            }
+            start += end + 1;
+        }
+        bytes.copy_within(start..filled, 0);
+        filled -= start;
+        if filled == bytes.len() {
+            filled = 0;
+        }
+    }
+}
+
+/// Fills `out` from the beginning of a file, and says how much there was.
+pub(crate) fn head_of(path: &CStr, out: &mut [u8]) -> usize {
+    let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+        return 0;
+    };
+    let mut filled = 0;
+    while filled < out.len() {
+        match rustix::io::read(&file, &mut out[filled..]) {
+            Ok(count) if count > 0 => filled += count,
+            Err(Errno::INTR) => {}
+            _ => break,
+        }
+    }
+    filled
+}
+
+/// When this process began, in clock ticks since boot: field 22 of its `stat`; 0 if unknown.
+pub(crate) fn start_ticks() -> u64 {
+    let mut bytes = [0; 1024];
+    let count = head_of(c"/proc/self/stat", &mut bytes);
+    start_ticks_in(&bytes[..count]).unwrap_or(0)
+}
+
+fn start_ticks_in(stat: &[u8]) -> Option<u64> {
+    // The second field is the program's name in parentheses, with whatever it has in it.
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 2;
+    let field = stat.get(after_name..)?.split(|byte| *byte == b' ').nth(19)?;
+    str::from_utf8(field).ok()?.parse().ok()
+}
+
+/// The kernel's random id of this boot; zeros if unknown.
+pub(crate) fn boot_id() -> [u8; 16] {
+    let mut bytes = [0; 40];
+    let count = head_of(c"/proc/sys/kernel/random/boot_id", &mut bytes);
+    boot_id_in(&bytes[..count]).unwrap_or_default()
+}
+
+fn boot_id_in(text: &[u8]) -> Option<[u8; 16]> {
+    let mut digits = text.trim_ascii_end().iter().filter(|byte| **byte != b'-');
+    let mut id = [0; 16];
+    for byte in &mut id {
+        *byte = hex(&[*digits.next()?, *digits.next()?])? as u8;
+    }
+    digits.next().is_none().then_some(id)
+}
+
+fn hex(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps_are_understood() {
+        let mapping = |range, is_code, file_offset, path: &'static str| Mapping {
+            range,
+            is_code,
+            file_offset,
+            path: path.as_bytes(),
+        };
+        for (line, expected) in [
+            (
+                "7f00a000-7f00b000 r-xp 00001000 fe:01 12345                      /usr/lib/a b.so",
+                Some(mapping(0x7f00_a000..0x7f00_b000, true, 0x1000, "/usr/lib/a b.so")),
+            ),
+            ("1000-2000 rw-p 00000000 00:00 0 ", Some(mapping(0x1000..0x2000, false, 0, ""))),
+            ("1000-2000 rw-p 00000000 00:00 0", Some(mapping(0x1000..0x2000, false, 0, ""))),
+            ("1000 rw-p 00000000 00:00 0", None),
+            ("", None),
+        ] {
+            assert_eq!(Mapping::parse(line.as_bytes()), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_code_is_found() {
+        let address = our_own_code_is_found as *const () as usize;
+        let mut path = Vec::new();
+        mappings(|mapping| {
+            if mapping.is_code && mapping.range.contains(&address) {
+                path = mapping.path.to_vec();
+            }
+            path.is_empty()
+        });
+        let us = std::env::current_exe().unwrap();
+        assert_eq!(String::from_utf8_lossy(&path), us.to_string_lossy());
+    }
+
+    #[test]
+    fn numbers_of_the_system_are_understood() {
+        let stat = b"12 (a) b) c) S 1 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2 3\n";
+        assert_eq!(start_ticks_in(stat), Some(987_654));
+        assert_eq!(start_ticks_in(b"12 (a) S 1"), None);
+        assert!(start_ticks() > 0);
+        let id = boot_id_in(b"00112233-4455-6677-8899-aabbccddeeff\n");
+        assert_eq!(id.map(|id| (id[0], id[7], id[15])), Some((0, 0x77, 0xff)));
+        assert_eq!(boot_id_in(b"00112233-4455"), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! What belongs to the process. A child that was forked off is another process: it begins anew, in
+//! a file of its own, when it first takes a lock.
+//!
+//! | what | written by | read by |
+//! |---|---|---|
+//! | the word of the epoch | who finds it zero; the system empties it in a child | every hook |
+//! | `FORKS` | who writes that word | the same |
+//! | `PROCESSES[epoch - 1]` | who first asks | threads that begin in that epoch |
+//!
+//! No ordering is needed: `OnceLock` has those that are.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use forebay_sync::profile::{Clock, Identity, Profile, SiteKind};
+use rustix::mm::Advice;
+use rustix::time::ClockId;
+
+use crate::file;
+use crate::holders::{Holders, Slot};
+use crate::modules::Modules;
+use crate::proc;
+use crate::settings::{Settings, settings};
+
+/// Forks from one process to a child, to its child, and so on, that are followed.
+const FORKS_MAX: usize = 32;
+
+/// Memory for the word of the epoch: whole pages on all machines.
+const WORD_BYTES: usize = 1 << 16;
+
+/// The process that we are, while it records.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) profile: Profile,
+    pub(crate) holders: Holders,
+    pub(crate) modules: &'static Modules,
+    /// Callers of a place.
+    pub(crate) frame_count: usize,
+    pub(crate) is_by_lock: bool,
+}
+
+static WORD: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
+static FORKS: AtomicU64 = AtomicU64::new(0);
+static PROCESSES: [OnceLock<Option<Process>>; FORKS_MAX] = [const { OnceLock::new() }; FORKS_MAX];
+
+/// The word that says in which process we are: 0 if nobody has said so yet. It lies in memory that
+/// a child finds empty, however it was forked.
+pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
+    *WORD.get_or_init(|| {
+        let start = proc::map_zeros(WORD_BYTES)?;
+        // SAFETY: we have just mapped it, and it holds nothing.
+        unsafe { rustix::mm::madvise(start.cast(), WORD_BYTES, Advice::LinuxWipeOnFork) }.ok()?;
+        // SAFETY: mapped for good, zeros at first, aligned to a page.
+        Some(unsafe { &*start.cast::<AtomicU64>() })
+    })
+}
+
+/// The number of this process among those that it was forked from, from 1.
+pub(crate) fn epoch(word: &AtomicU64) -> u64 {
+    let known = word.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let next = FORKS.load(Relaxed) + 1;
+    match word.compare_exchange(0, next, Relaxed, Relaxed) {
+        Ok(_) => {
+            FORKS.store(next, Relaxed);
+            next
+        }
+        Err(other) => other,
+    }
+}
+
+/// What belongs to the process of this number, which is ours; `None` if nothing is recorded.
+pub(crate) fn process(epoch: u64) -> Option<&'static Process> {
+    let place = PROCESSES.get((epoch as usize).checked_sub(1)?)?;
+    place.get_or_init(|| make(settings()?)).as_ref()
+}
+
+fn make(settings: &Settings) -> Option<Process> {
+    let slots = map_array::<Slot>(settings.locks)?;
+    let modules = map_array::<Modules>(1)?.first()?;
+    let clock = Clock::fastest();
+    let profile = file::make(settings.path(), settings.plan.bytes(), |words| {
+        let profile = new_profile(words, settings, clock)?;
+        modules.look(&profile);
+        profile.set_skip(settings.skip);
+        profile.turn(settings.is_on);
+        Some(profile)
+    })?;
+    Some(Process {
+        profile,
+        holders: Holders(slots),
+        modules,
+        frame_count: settings.plan.frames as usize,
+        is_by_lock: settings.is_by_lock,
+    })
+}
+
+fn new_profile(words: &'static [AtomicU64], settings: &Settings, clock: Clock) -> Option<Profile> {
+    let mut program = [0; 256];
+    let count = proc::head_of(c"/proc/self/cmdline", &mut program);
+    let program = program_of(&mut program[..count]);
+    let now = rustix::time::clock_gettime(ClockId::Realtime);
+    let identity = Identity {
+        pid: std::process::id(),
+        start_ticks: proc::start_ticks(),
+        boot_id: proc::boot_id(),
+        unix_ns: (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64),
+        program,
+        kind: SiteKind::Stacks,
+    };
+    Profile::new(words, settings.plan, clock, &identity)
+}
+
+/// The arguments of a command line, which have zeros between them, as one text.
+fn program_of(bytes: &mut [u8]) -> &str {
+    for byte in bytes.iter_mut().filter(|byte| **byte == 0) {
+        *byte = b' ';
+    }
+    let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    text.trim_end()
+}
+
+/// An array of what may be all zeros.
+fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
+    let start = proc::map_zeros(count.checked_mul(size_of::<T>())?)?;
+    // SAFETY: mapped for good, aligned to a page, zeros, which are a `T`.
+    Some(unsafe { std::slice::from_raw_parts(start.cast::<T>(), count) })
+}
+
+/// # Safety
+/// - Memory that is all zero is a value of this type.
+/// - It needs no larger alignment than a page has.
+unsafe trait ZerosAreFine {}
+
+// SAFETY: two atomic numbers, aligned to a line.
+unsafe impl ZerosAreFine for Slot {}
+
+// SAFETY: atomic numbers, and a truth value of which 0 is one.
+unsafe impl ZerosAreFine for Modules {}

@@ -1,0 +1,156 @@
+//! The functions of the C library that ours stand in for.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use libc::{
+    RTLD_NEXT, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, pthread_rwlock_t,
+    pthread_rwlockattr_t, pthread_spinlock_t, timespec, uid_t,
+};
+
+/// A function that the libraries behind ours have. `F` is the type of a pointer to it.
+pub(crate) struct Real<F> {
+    name: &'static CStr,
+    /// Is that of glibc 2.3.2 the one that programs mean?
+    is_second: bool,
+    address: AtomicUsize,
+    kind: PhantomData<F>,
+}
+
+/// The version of the conditions that every program of this century uses; the ones before are
+/// smaller. Machines that came later know no other.
+const SECOND: &CStr = c"GLIBC_2.3.2";
+
+impl<F: Copy> Real<F> {
+    /// # Safety
+    /// - `F` is a pointer to a function, as the C library declares the one of this name.
+    const unsafe fn new(name: &'static CStr, is_second: bool) -> Real<F> {
+        const { assert!(size_of::<F>() == size_of::<usize>()) };
+        Real { name, is_second, address: AtomicUsize::new(0), kind: PhantomData }
+    }
+
+    /// The function.
+    #[inline]
+    pub(crate) fn get(&self) -> F {
+        let address = match self.address.load(Relaxed) {
+            0 => self.find(),
+            address => address,
+        };
+        // SAFETY: the address of the function of this name, whose type `F` is: see `new`.
+        unsafe { std::mem::transmute_copy(&address) }
+    }
+
+    /// Looks for the function. The dynamic linker allocates nothing for what it finds.
+    #[cold]
+    pub(crate) fn find(&self) -> usize {
+        let mut found = std::ptr::null_mut::<c_void>();
+        if self.is_second {
+            // SAFETY: two texts of C.
+            found = unsafe { libc::dlvsym(RTLD_NEXT, self.name.as_ptr(), SECOND.as_ptr()) };
+        }
+        if found.is_null() {
+            // SAFETY: a text of C.
+            found = unsafe { libc::dlsym(RTLD_NEXT, self.name.as_ptr()) };
+        }
+        self.address.store(found.addr(), Relaxed);
+        if found.is_null() { missing as *const () as usize } else { found.addr() }
+    }
+}
+
+/// What a program calls that looked for a function which its C library does not have, and found
+/// ours.
+extern "C" fn missing() -> c_int {
+    libc::ENOSYS
+}
+
+type OfMutex = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
+type OfRwlock = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
+type OfSpin = unsafe extern "C" fn(*mut pthread_spinlock_t) -> c_int;
+
+macro_rules! functions {
+    ($($constant:ident = $name:literal $(of $version:ident)?: $kind:ty,)*) => {
+        $(
+            pub(crate) static $constant: Real<$kind> = {
+                const IS_SECOND: bool = functions!(@is_second $($version)?);
+                // SAFETY: declared so by POSIX, by C11, or by the manual of Linux.
+                unsafe { Real::new($name, IS_SECOND) }
+            };
+        )*
+
+        /// Looks for all of them, so that none has to be looked for while locks are held.
+        pub(crate) fn find_all() {
+            $($constant.find();)*
+        }
+    };
+    (@is_second) => { false };
+    (@is_second second) => { true };
+}
+
+functions! {
+    MUTEX_LOCK = c"pthread_mutex_lock": OfMutex,
+    MUTEX_UNLOCK = c"pthread_mutex_unlock": OfMutex,
+    MUTEX_TRYLOCK = c"pthread_mutex_trylock": OfMutex,
+    MUTEX_TIMEDLOCK = c"pthread_mutex_timedlock":
+        unsafe extern "C" fn(*mut pthread_mutex_t, *const timespec) -> c_int,
+    MUTEX_CLOCKLOCK = c"pthread_mutex_clocklock":
+        unsafe extern "C" fn(*mut pthread_mutex_t, clockid_t, *const timespec) -> c_int,
+    MUTEX_INIT = c"pthread_mutex_init":
+        unsafe extern "C" fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int,
+    MUTEX_DESTROY = c"pthread_mutex_destroy": OfMutex,
+
+    RWLOCK_RDLOCK = c"pthread_rwlock_rdlock": OfRwlock,
+    RWLOCK_TRYRDLOCK = c"pthread_rwlock_tryrdlock": OfRwlock,
+    RWLOCK_TIMEDRDLOCK = c"pthread_rwlock_timedrdlock":
+        unsafe extern "C" fn(*mut pthread_rwlock_t, *const timespec) -> c_int,
+    RWLOCK_CLOCKRDLOCK = c"pthread_rwlock_clockrdlock":
+        unsafe extern "C" fn(*mut pthread_rwlock_t, clockid_t, *const timespec) -> c_int,
+    RWLOCK_WRLOCK = c"pthread_rwlock_wrlock": OfRwlock,
+    RWLOCK_TRYWRLOCK = c"pthread_rwlock_trywrlock": OfRwlock,
+    RWLOCK_TIMEDWRLOCK = c"pthread_rwlock_timedwrlock":
+        unsafe extern "C" fn(*mut pthread_rwlock_t, *const timespec) -> c_int,
+    RWLOCK_CLOCKWRLOCK = c"pthread_rwlock_clockwrlock":
+        unsafe extern "C" fn(*mut pthread_rwlock_t, clockid_t, *const timespec) -> c_int,
+    RWLOCK_UNLOCK = c"pthread_rwlock_unlock": OfRwlock,
+    RWLOCK_INIT = c"pthread_rwlock_init":
+        unsafe extern "C" fn(*mut pthread_rwlock_t, *const pthread_rwlockattr_t) -> c_int,
+    RWLOCK_DESTROY = c"pthread_rwlock_destroy": OfRwlock,
+
+    SPIN_LOCK = c"pthread_spin_lock": OfSpin,
+    SPIN_TRYLOCK = c"pthread_spin_trylock": OfSpin,
+    SPIN_UNLOCK = c"pthread_spin_unlock": OfSpin,
+    SPIN_INIT = c"pthread_spin_init": unsafe extern "C" fn(*mut pthread_spinlock_t, c_int) -> c_int,
+    SPIN_DESTROY = c"pthread_spin_destroy": OfSpin,
+
+    COND_WAIT = c"pthread_cond_wait" of second:
+        unsafe extern "C-unwind" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int,
+    COND_TIMEDWAIT = c"pthread_cond_timedwait" of second:
+        unsafe extern "C-unwind" fn(
+            *mut pthread_cond_t, *mut pthread_mutex_t, *const timespec,
+        ) -> c_int,
+    COND_CLOCKWAIT = c"pthread_cond_clockwait":
+        unsafe extern "C-unwind" fn(
+            *mut pthread_cond_t, *mut pthread_mutex_t, clockid_t, *const timespec,
+        ) -> c_int,
+
+    SETUID = c"setuid": unsafe extern "C" fn(uid_t) -> c_int,
+    SETEUID = c"seteuid": unsafe extern "C" fn(uid_t) -> c_int,
+    SETREUID = c"setreuid": unsafe extern "C" fn(uid_t, uid_t) -> c_int,
+    SETRESUID = c"setresuid": unsafe extern "C" fn(uid_t, uid_t, uid_t) -> c_int,
+    CHROOT = c"chroot": unsafe extern "C" fn(*const c_char) -> c_int,
+
+    MTX_LOCK = c"mtx_lock": OfMutex,
+    MTX_TRYLOCK = c"mtx_trylock": OfMutex,
+    MTX_TIMEDLOCK = c"mtx_timedlock":
+        unsafe extern "C" fn(*mut pthread_mutex_t, *const timespec) -> c_int,
+    MTX_UNLOCK = c"mtx_unlock": OfMutex,
+    MTX_INIT = c"mtx_init": unsafe extern "C" fn(*mut pthread_mutex_t, c_int) -> c_int,
+    MTX_DESTROY = c"mtx_destroy": unsafe extern "C" fn(*mut pthread_mutex_t),
+    CND_WAIT = c"cnd_wait":
+        unsafe extern "C-unwind" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int,
+    CND_TIMEDWAIT = c"cnd_timedwait":
+        unsafe extern "C-unwind" fn(
+            *mut pthread_cond_t, *mut pthread_mutex_t, *const timespec,
+        ) -> c_int,
+}

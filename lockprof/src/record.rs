@@ -1,0 +1,206 @@
+//! What is recorded of a call, step by step. Between the steps the real functions run.
+
+use forebay_sync::profile::{Site as _, Stamp, Taken, Wait};
+
+use crate::holds::Hold;
+use crate::place::Place;
+use crate::process::Process;
+use crate::settings::settings;
+use crate::thread::{self, Thread};
+
+/// How an attempt ended, as the functions of the C library say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Taken,
+    /// The last owner died while it had the lock.
+    TakenFromDead,
+    Busy,
+    TimedOut,
+    Failed,
+}
+
+/// A lock that is about to be left.
+pub(crate) struct Left {
+    hold: Hold,
+    at: Stamp,
+}
+
+/// Is this attempt recorded? Finds out where it is made.
+#[inline(always)]
+pub(crate) fn begin(place: &mut Place) -> bool {
+    let Some(mut entered) = thread::enter() else {
+        return false;
+    };
+    let process = entered.process;
+    let (profile, thread) = (&process.profile, entered.thread());
+    let tid = thread.tid;
+    if !profile.is_on() || !thread.recorder.begin(profile, || Thread::identity(tid)) {
+        return false;
+    }
+    if process.frame_count > 1 {
+        look_up(place, thread, process);
+    }
+    place.seal(process.is_by_lock);
+    true
+}
+
+#[cold]
+fn look_up(place: &mut Place, thread: &mut Thread, process: &Process) {
+    let caller = place.caller;
+    place.fill(|frames| thread.stack.callers(caller, &mut frames[..process.frame_count]));
+}
+
+/// The lock is found held, and is now waited for.
+#[cold]
+pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
+    let process = thread::enter_ready()?.process;
+    let since = process.profile.clock().now();
+    Some(Wait { since, holder: process.holders.of(place.lock) })
+}
+
+/// An attempt of [`begin`] is over.
+#[inline(always)]
+pub(crate) fn end(place: &Place, outcome: Outcome, wait: Option<Wait>) {
+    match outcome {
+        Outcome::Taken => taken(place, wait, false),
+        Outcome::TakenFromDead => taken(place, wait, true),
+        outcome => not_taken(place, outcome, wait),
+    }
+}
+
+#[inline(always)]
+fn taken(place: &Place, wait: Option<Wait>, has_owner_died: bool) {
+    let Some(mut entered) = thread::enter_ready() else {
+        return;
+    };
+    let process = entered.process;
+    let thread = entered.thread();
+    // At once: from now on others wait for this holder.
+    let row = process.holders.note(place.lock, place.key());
+    let is_shared = place.kind.is_shared();
+    let taken = Taken { lock: place.lock, wait, is_shared, has_owner_died };
+    if let Some(held) = thread.recorder.acquired(&process.profile, place, &taken) {
+        note(thread, process, Hold { lock: place.lock, held, row });
+    }
+    if place.take_is_new() {
+        thread.must_look |= !place.frames().iter().all(|at| process.modules.knows(*at));
+    }
+}
+
+#[inline(always)]
+fn note(thread: &mut Thread, process: &Process, hold: Hold) {
+    if hold.row.is_none() {
+        process.profile.count_untracked(1);
+    }
+    if thread.holds.push(hold).is_some() {
+        process.profile.count_lost(1);
+    }
+}
+
+#[cold]
+fn not_taken(place: &Place, outcome: Outcome, wait: Option<Wait>) {
+    let Some(mut entered) = thread::enter_ready() else {
+        return;
+    };
+    let process = entered.process;
+    let (profile, recorder) = (&process.profile, &mut entered.thread().recorder);
+    match (outcome, wait) {
+        (Outcome::Busy, _) => {
+            recorder.try_failed(profile, place, place.lock, process.holders.of(place.lock));
+        }
+        (Outcome::TimedOut, Some(wait)) => recorder.timed_out(profile, place, place.lock, wait),
+        _ => {}
+    }
+    if place.take_is_new() {
+        look(process, place.frames());
+    }
+}
+
+/// The lock is about to be left; `None` if nobody recorded that it was taken.
+#[inline(always)]
+pub(crate) fn leave(lock: usize) -> Option<Left> {
+    let mut entered = thread::enter_ready()?;
+    let process = entered.process;
+    let hold = entered.thread().holds.take(lock)?;
+    Some(Left { hold, at: process.profile.clock().now() })
+}
+
+/// The lock is left.
+#[inline(always)]
+pub(crate) fn left(left: &Left) {
+    let Some(mut entered) = thread::enter_ready() else {
+        return;
+    };
+    let process = entered.process;
+    let thread = entered.thread();
+    let hold = &left.hold;
+    // Who waited until now waited for us: it stands there until now, if no other does already.
+    if let Some(row) = hold.row {
+        process.holders.clear(row, hold.lock, hold.held.key());
+    }
+    thread.recorder.released_at(&process.profile, &hold.held, left.at);
+    // Not before: it takes long, and nobody waits for us now.
+    if thread.must_look {
+        thread.must_look = false;
+        process.modules.look(&process.profile);
+    }
+}
+
+#[cold]
+fn look(process: &Process, frames: &[u64]) {
+    if !frames.iter().all(|at| process.modules.knows(*at)) {
+        process.modules.look(&process.profile);
+    }
+}
+
+/// When a thread that has left its lock began to wait for a condition; `None` while nothing is
+/// recorded.
+#[inline]
+pub(crate) fn fall_asleep() -> Option<Stamp> {
+    let profile = &thread::enter()?.process.profile;
+    profile.is_on().then(|| profile.clock().now())
+}
+
+/// It has taken its lock back. Whether it found that held cannot be seen.
+#[inline]
+pub(crate) fn wake_up(place: &mut Place, since: Stamp, outcome: Outcome) {
+    let has_lock = matches!(outcome, Outcome::Taken | Outcome::TakenFromDead | Outcome::TimedOut);
+    if !has_lock || !begin(place) {
+        return;
+    }
+    if let Some(mut entered) = thread::enter_ready() {
+        let process = entered.process;
+        entered.thread().recorder.slept(&process.profile, place, since);
+    }
+    taken(place, None, outcome == Outcome::TakenFromDead);
+}
+
+/// There is no lock here any more, or a new one.
+#[inline]
+pub(crate) fn forget(lock: usize) {
+    let Some(mut entered) = thread::enter_ready() else {
+        return;
+    };
+    let process = entered.process;
+    let thread = entered.thread();
+    thread.recorder.destroyed(lock);
+    process.holders.forget(lock);
+    // A hold that never ended, such as one of a lock in memory that was used again.
+    while thread.holds.take(lock).is_some() {
+        process.profile.count_lost(1);
+    }
+}
+
+/// Makes the profile of this process, if there is to be one and it is not there.
+#[cold]
+pub(crate) fn make_profile() {
+    if settings().is_some() {
+        drop(thread::enter());
+    }
+}
+
+/// The system's number of this thread, as locks note their owners; 0 while nothing is recorded.
+#[cold]
+pub(crate) fn own_number() -> u32 {
+    thread::enter().map_or(0, |mut entered| entered.thread().tid)
+}

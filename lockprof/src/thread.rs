@@ -1,0 +1,231 @@
+//! What belongs to one thread, in memory that it finds without a call: thread-local memory of the
+//! kind that the linker lays out when the program starts (*initial exec*). The other kind may
+//! allocate when a thread first comes by, and an allocator may take locks.
+
+use std::arch::{asm, global_asm};
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU64, compiler_fence};
+
+use forebay_sync::profile::{Recorder, ThreadIdentity};
+
+use crate::holds::Holds;
+use crate::process::{self, Process};
+use crate::stack::Stack;
+
+/// A thread that records.
+pub(crate) struct Thread {
+    pub(crate) recorder: Recorder,
+    pub(crate) holds: Holds,
+    pub(crate) stack: Stack,
+    /// The system's number of the thread.
+    pub(crate) tid: u32,
+    /// A place turned up whose module is not known.
+    pub(crate) must_look: bool,
+}
+
+/// A thread that has recorded nothing yet.
+static NEW: Thread = Thread {
+    recorder: Recorder::new(),
+    holds: Holds::new(),
+    stack: Stack::new(),
+    tid: 0,
+    must_look: false,
+};
+
+/// What lies in the thread's memory; all zeros at first.
+#[repr(C, align(64))]
+struct Shell {
+    /// A hook is at work: another one, in a signal handler or below this one, does nothing.
+    is_busy: Cell<bool>,
+    /// The process that `process` and `thread` are for; 0 while there are none.
+    epoch: Cell<u64>,
+    word: Cell<Option<&'static AtomicU64>>,
+    process: Cell<Option<&'static Process>>,
+    thread: UnsafeCell<MaybeUninit<Thread>>,
+}
+
+global_asm!(
+    ".pushsection .tbss.lockprof_thread,\"awT\",@nobits",
+    ".p2align 6",
+    ".globl lockprof_thread",
+    ".hidden lockprof_thread",
+    ".type lockprof_thread,@object",
+    ".size lockprof_thread,{bytes}",
+    "lockprof_thread:",
+    ".zero {bytes}",
+    ".popsection",
+    bytes = const size_of::<Shell>(),
+);
+
+/// This thread's shell. It must not leave the thread.
+#[inline(always)]
+fn shell<'thread>() -> &'thread Shell {
+    let shell: *const Shell;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: how this machine finds thread-local memory; nothing is written.
+    unsafe {
+        asm!(
+            "mov {shell}, qword ptr [rip + lockprof_thread@GOTTPOFF]",
+            "add {shell}, qword ptr fs:[0]",
+            shell = out(reg) shell,
+            options(pure, readonly, nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: how this machine finds thread-local memory; nothing is written.
+    unsafe {
+        asm!(
+            "mrs {shell}, tpidr_el0",
+            "adrp {offset}, :gottprel:lockprof_thread",
+            "ldr {offset}, [{offset}, :gottprel_lo12:lockprof_thread]",
+            "add {shell}, {shell}, {offset}",
+            shell = out(reg) shell,
+            offset = out(reg) _,
+            options(pure, readonly, nostack),
+        );
+    }
+    // SAFETY: the memory of `lockprof_thread` above, which has this size and alignment; zeros are
+    // false, zero and no references; it is this thread's alone as long as the thread lives.
+    unsafe { &*shell }
+}
+
+impl Shell {
+    /// The process that this thread is ready to record for.
+    #[inline(always)]
+    fn ready(&self) -> Option<Option<&'static Process>> {
+        let word = self.word.get()?;
+        (word.load(Relaxed) == self.epoch.get()).then(|| self.process.get())
+    }
+
+    /// Makes this thread ready: it is new, or the only one of a child that was forked off.
+    #[cold]
+    #[inline(never)]
+    fn prepare(&self) -> Option<&'static Process> {
+        let word = process::epoch_word()?;
+        let epoch = process::epoch(word);
+        let process = process::process(epoch);
+        let thread = self.thread.get().cast::<Thread>();
+        // SAFETY: ours alone, and we are busy: nobody has a reference to it. What is copied has no
+        // owner: nothing in it is ever dropped. Stacks are too small for a copy between.
+        unsafe { thread.copy_from_nonoverlapping(&NEW, 1) };
+        let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        // SAFETY: as above, and written just now.
+        unsafe { (*thread).tid = tid };
+        self.epoch.set(epoch);
+        self.process.set(process);
+        self.word.set(Some(word));
+        process
+    }
+
+    /// Begins a hook's work with this thread's own; `None` if one is at work already, or there is
+    /// no process to record for.
+    #[inline(always)]
+    fn enter(&self, process: impl FnOnce() -> Option<&'static Process>) -> Option<Entered<'_>> {
+        if self.is_busy.get() {
+            return None;
+        }
+        self.is_busy.set(true);
+        // ORDER: pairs with the fence in `drop`, for a signal handler in this thread.
+        compiler_fence(SeqCst);
+        let Some(process) = process() else {
+            self.is_busy.set(false);
+            return None;
+        };
+        Some(Entered { shell: self, process })
+    }
+}
+
+/// A hook at work: as long as this lives, no other one is in this thread.
+pub(crate) struct Entered<'thread> {
+    shell: &'thread Shell,
+    pub(crate) process: &'static Process,
+}
+
+impl Entered<'_> {
+    /// This thread's own.
+    #[inline(always)]
+    pub(crate) fn thread(&mut self) -> &mut Thread {
+        // SAFETY: it is ours alone, and while we are busy nobody comes here a second time.
+        let thread = unsafe { &mut *self.shell.thread.get() };
+        // SAFETY: it was written when we became ready.
+        unsafe { thread.assume_init_mut() }
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // ORDER: pairs with the fence in `enter`, for a signal handler in this thread.
+        compiler_fence(SeqCst);
+        self.shell.is_busy.set(false);
+    }
+}
+
+/// Begins a hook's work, if there is a profile; makes one if need be.
+#[inline(always)]
+pub(crate) fn enter<'thread>() -> Option<Entered<'thread>> {
+    let shell = shell();
+    shell.enter(|| shell.ready().unwrap_or_else(|| shell.prepare()))
+}
+
+/// Begins a hook's work, if this thread has recorded in this process.
+#[inline(always)]
+pub(crate) fn enter_ready<'thread>() -> Option<Entered<'thread>> {
+    let shell = shell();
+    shell.enter(|| shell.ready().flatten())
+}
+
+impl Thread {
+    /// Who this thread is, if it will be able to give its block back.
+    pub(crate) fn identity(tid: u32) -> Option<ThreadIdentity> {
+        let key = leave_key()?;
+        let first_round = std::ptr::without_provenance::<c_void>(1);
+        // SAFETY: a key that was made. Memory is allocated only for keys behind the first 32.
+        let refused = unsafe { libc::pthread_setspecific(key, first_round) };
+        if refused != 0 {
+            return None;
+        }
+        let mut name = [0_u8; 16];
+        // SAFETY: this writes at most 16 bytes, the last of them zero.
+        let _ = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        Some(ThreadIdentity { tid, name })
+    }
+}
+
+/// How often the C library calls destructors that have set their value anew.
+const ROUNDS: usize = 4;
+
+static LEAVE: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+
+/// The key whose destructor is called when a thread ends.
+pub(crate) fn leave_key() -> Option<libc::pthread_key_t> {
+    *LEAVE.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: a place for a key, and a function that lives as long as the program.
+        let made = unsafe { libc::pthread_key_create(&mut key, Some(leave)) };
+        (made == 0).then_some(key)
+    })
+}
+
+/// Gives the thread's block back. The destructors of others may still take locks, so it waits for
+/// the last round of them.
+unsafe extern "C" fn leave(round: *mut c_void) {
+    let round = round.addr();
+    if round < ROUNDS
+        && let Some(key) = leave_key()
+    {
+        let next = std::ptr::without_provenance::<c_void>(round + 1);
+        // SAFETY: a key that was made.
+        if unsafe { libc::pthread_setspecific(key, next) } == 0 {
+            return;
+        }
+    }
+    if let Some(mut entered) = enter_ready() {
+        let process = entered.process;
+        entered.thread().recorder.leave(&process.profile);
+    }
+}

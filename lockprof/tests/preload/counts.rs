@@ -1,0 +1,81 @@
+//! Counts of what programs did, to the last one.
+
+use crate::scene::{Scene, by_kind};
+
+#[test]
+fn every_way_to_take_a_lock_is_counted_exactly() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    for (case, n) in [
+        ("plain", "10000000"),
+        ("tries", "2"),
+        ("timed", "10"),
+        ("waits", "20"),
+        ("recursive", "100"),
+        ("checking", "100"),
+        ("robust", "20"),
+        ("conditions", "50"),
+        ("rwlocks", "100"),
+        ("spinlocks", "100"),
+        ("c11", "5"),
+        ("reuse", "100000"),
+    ] {
+        let reading = scene.compare(&[case, n]);
+        assert_eq!((reading.counts.lost, reading.counts.untracked), (0, 0), "{case}");
+    }
+}
+
+#[test]
+fn every_number_of_threads_is_counted_exactly() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    for n in ["1", "2", "8", "64"] {
+        let reading = scene.compare(&["threads", n]);
+        assert_eq!(reading.counts.lost, 0, "{n} threads");
+    }
+}
+
+#[test]
+fn locks_of_cpp_are_counted_exactly() {
+    let Some(scene) = Scene::compile("cpp.cc") else { return };
+    let reading = scene.compare(&["2000"]);
+    assert_eq!((reading.counts.lost, reading.counts.untracked), (0, 0));
+}
+
+#[test]
+fn a_failed_try_is_charged_with_the_delay_until_the_lock_was_got() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let mutex = by_kind(&scene.compare(&["tries", "20"]))["mutex"];
+    // Five naps of 20 ms.
+    assert!((100_000_000..10_000_000_000).contains(&mutex.try_delay_ns), "{mutex:?}");
+    assert_eq!((mutex.try_delay_ns_max, mutex.wait_ns), (mutex.try_delay_ns, 0), "{mutex:?}");
+}
+
+#[test]
+fn waits_are_those_of_who_found_the_lock_held() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let reading = scene.compare(&["waits", "50"]);
+    let mutex = by_kind(&reading)["mutex"];
+    // Three times, somebody held the lock for 50 ms while another came for it.
+    assert_eq!((mutex.contended_count, mutex.count), (3, 6), "{mutex:?}");
+    assert!((60_000_000..10_000_000_000).contains(&mutex.wait_ns), "{mutex:?}");
+    assert!(mutex.hold_ns >= 150_000_000, "{mutex:?}");
+    let pairs: Vec<_> = reading.threads.iter().flat_map(|thread| &thread.pairs).collect();
+    let [pair] = pairs[..] else { panic!("{pairs:?}") };
+    assert!(reading.sites.contains_key(&pair.holder) && pair.holder != pair.waiter, "{pair:?}");
+    assert_eq!((pair.totals.wait_count, pair.totals.wait_ns), (3, mutex.wait_ns), "{pair:?}");
+}
+
+#[test]
+fn a_timed_wait_counts_as_a_wait() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let mutex = by_kind(&scene.compare(&["timed", "20"]))["mutex"];
+    assert_eq!(mutex.contended_count, 6, "{mutex:?}");
+    assert!(mutex.wait_ns >= 110_000_000, "{mutex:?}");
+    assert!(mutex.try_delay_ns >= 90_000_000, "{mutex:?}");
+}
+
+#[test]
+fn what_a_thread_can_t_remember_is_lost_and_said_to_be() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let reading = scene.compare(&["many", "100"]);
+    assert_eq!(reading.counts.lost, 76);
+}

@@ -1,0 +1,57 @@
+//! Programs that get in our way.
+
+use std::fs;
+use std::process::Command;
+
+use crate::scene::{Scene, by_kind, library};
+
+#[test]
+fn nothing_is_allocated_while_an_allocator_takes_locks() {
+    let Some(scene) = Scene::compile("allocator.c") else { return };
+    let output = scene.run(&mut scene.command(&[]));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "allocations 0\n");
+    let kinds = by_kind(&scene.take("profile"));
+    let mutex = kinds["mutex"];
+    assert!(mutex.count > 100_000 && mutex.try_failed_count == 100_000, "{mutex:?}");
+    // Handlers that ran while a hook was at work are not recorded; most did not.
+    assert!(kinds["spinlock"].count > 0, "{kinds:?}");
+}
+
+#[test]
+fn without_a_place_for_a_profile_the_program_runs_all_the_same() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    for (variable, value) in [
+        ("LOCKPROF_FILE", "/nowhere/at/all"),
+        ("LOCKPROF_FILE", ""),
+        ("LOCKPROF_ROWS", "100"),
+        ("LOCKPROF_THREADS", "0"),
+    ] {
+        scene.run(scene.command(&["plain", "10"]).env(variable, value));
+        assert_eq!(scene.profiles(), [""; 0], "{variable}={value}");
+    }
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 1 && exec ./program plain 10"]).current_dir(scene.path(""));
+    limited.env("LD_PRELOAD", library()).env("LOCKPROF_FILE", scene.path("profile"));
+    scene.run(&mut limited);
+    assert_eq!(scene.profiles(), [""; 0], "files must be small");
+    scene.run(scene.command(&["conditions", "10"]).env_remove("LOCKPROF_FILE"));
+    assert_eq!(scene.profiles(), [""; 0]);
+}
+
+#[test]
+fn a_file_that_is_there_is_left_alone() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    fs::write(scene.path("profile"), "precious").unwrap();
+    scene.run(&mut scene.command(&["plain", "10"]));
+    assert_eq!(fs::read_to_string(scene.path("profile")).unwrap(), "precious");
+    assert_eq!(scene.profiles().len(), 2);
+}
+
+#[test]
+fn more_threads_than_blocks_are_lost_and_counted() {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    scene.run(scene.command(&["short lives", "400"]).env("LOCKPROF_THREADS", "1"));
+    let reading = scene.take("profile");
+    let mutex = by_kind(&reading)["mutex"];
+    assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
+}

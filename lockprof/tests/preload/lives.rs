@@ -1,0 +1,71 @@
+//! Processes and threads that begin and end.
+
+use crate::scene::{Scene, by_kind, compare};
+
+/// Runs a case; each of the processes has said what is in its profile.
+fn run(arguments: &[&str], profile_count: usize) {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    let output = scene.run(&mut scene.command(arguments));
+    let names = scene.profiles();
+    assert_eq!(names.len(), profile_count, "{arguments:?}: {names:?}");
+    for name in names {
+        let reading = scene.take(&name);
+        compare(&output, &reading, &format!("{arguments:?}: {name}"));
+        assert_eq!((reading.counts.lost, reading.counts.untracked), (0, 0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn each_child_of_a_fork_has_a_profile_of_its_own() {
+    run(&["forks", "3"], 4);
+}
+
+#[test]
+fn a_fork_past_the_c_library_is_one_too() {
+    run(&["system forks", "3"], 3);
+}
+
+#[test]
+fn what_is_started_has_a_profile_of_its_own() {
+    run(&["starts"], 3);
+}
+
+#[test]
+fn a_process_that_becomes_another_program_goes_on_in_another_profile() {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    let output = scene.run(&mut scene.command(&["becomes"]));
+    let first = scene.take("profile");
+    assert_eq!(by_kind(&first)["mutex"].count, 4);
+    let second = scene.take(&format!("profile.{}", first.about.pid));
+    assert_eq!(second.about.pid, first.about.pid);
+    assert!(second.about.program.ends_with("program plain 9"), "{}", second.about.program);
+    compare(&output, &second, "the second life");
+}
+
+#[test]
+fn threads_give_their_blocks_back() {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    let mut command = scene.command(&["short lives", "10000"]);
+    let output = scene.run(command.env("LOCKPROF_THREADS", "5"));
+    let reading = scene.take("profile");
+    compare(&output, &reading, "short lives");
+    assert_eq!((reading.counts.threads_started, reading.counts.lost), (10_000, 0));
+    assert!(reading.threads.len() <= 5, "{}", reading.threads.len());
+    assert!(reading.threads.iter().all(|thread| !thread.is_taken), "all have ended");
+}
+
+#[test]
+fn a_thread_that_is_cancelled_while_it_waits_unwinds_through_us() {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    scene.compare(&["cancelled", "20"]);
+}
+
+#[test]
+fn a_process_that_gives_its_rights_up_has_made_its_profile_before() {
+    run(&["gives up"], 1);
+}
+
+#[test]
+fn the_smallest_stack_is_large_enough() {
+    run(&["small stack", "100"], 1);
+}

@@ -1,0 +1,60 @@
+//! Where locks are taken: callers, and what they lie in.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use forebay_sync::profile::{Reading, SiteRead};
+
+use crate::scene::{Scene, compare, source};
+
+/// The program and its plugin, run.
+fn run(variables: &[(&str, &str)]) -> Option<Reading> {
+    let scene = Scene::compile("plugin.c")?;
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-fno-omit-frame-pointer", "-DPLUGIN", "-shared", "-fPIC", "-o"]);
+    let built = cc.arg(scene.path("plugin.so")).arg(source("plugin.c")).status().unwrap();
+    assert!(built.success());
+    let output = scene.run(scene.command(&[]).envs(variables.iter().copied()));
+    let reading = scene.take("profile");
+    compare(&output, &reading, "a plugin");
+    Some(reading)
+}
+
+/// The files that the callers of a site lie in, by their last names.
+fn files(reading: &Reading, site: &SiteRead) -> Vec<String> {
+    let file_of = |address: &u64| {
+        let module =
+            reading.modules.iter().find(|module| (module.start..module.end).contains(address));
+        let path = &module.unwrap_or_else(|| panic!("{address:#x} lies nowhere")).path;
+        path.rsplit('/').next().unwrap_or_default().to_owned()
+    };
+    site.frames.iter().map(file_of).collect()
+}
+
+#[test]
+fn a_library_that_is_loaded_later_is_known() {
+    let Some(reading) = run(&[]) else { return };
+    let files: BTreeSet<_> = reading.sites.values().map(|site| files(&reading, site)).collect();
+    let expected = [vec!["plugin.so".to_owned()], vec!["program".to_owned()]];
+    assert_eq!(files, BTreeSet::from(expected));
+}
+
+#[test]
+fn callers_of_callers_are_found_by_their_frames() {
+    let Some(reading) = run(&[("LOCKPROF_STACKS", "4")]) else { return };
+    let files: BTreeSet<_> = reading.sites.values().map(|site| files(&reading, site)).collect();
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    // main of the program is called by the C library, which has frames or not.
+    let is_as_expected = |files: &Vec<String>| {
+        files.starts_with(&names(&["plugin.so", "plugin.so", "plugin.so", "program"]))
+            || files.starts_with(&names(&["program", "program", "program"]))
+    };
+    assert!(files.len() == 2 && files.iter().all(is_as_expected), "{files:?}");
+}
+
+#[test]
+fn a_lock_can_be_a_place_of_its_own() {
+    let Some(reading) = run(&[("LOCKPROF_BY_LOCK", "1")]) else { return };
+    let locks: BTreeSet<_> = reading.sites.values().map(|site| site.lock).collect();
+    assert!(locks.len() == 2 && !locks.contains(&0), "{locks:?}");
+}

@@ -1,0 +1,147 @@
+//! A directory, programs that are compiled into it and run, and the profiles that they leave.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+use forebay_sync::profile::{Reading, Totals};
+use tempfile::TempDir;
+
+/// Where a test runs its programs.
+pub(crate) struct Scene {
+    dir: TempDir,
+    name: &'static str,
+}
+
+/// What a program did, by kind of lock and by what is counted.
+type Counts = BTreeMap<(String, String), u64>;
+
+impl Scene {
+    /// Compiles a program; `None`, with a word about it, without a compiler.
+    pub(crate) fn compile(name: &'static str) -> Option<Scene> {
+        let compiler = if name.ends_with(".cc") { "c++" } else { "cc" };
+        if Command::new(compiler).arg("--version").output().is_err() {
+            println!("{compiler} is not installed: {name} is not tried");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new(compiler);
+        let flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-Wall", "-Werror", "-pthread", "-o"];
+        command.args(flags).arg(dir.path().join("program")).arg(source(name)).arg("-ldl");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(Scene { dir, name })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The command that runs the program, recorded.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.path("program"));
+        command.args(arguments).current_dir(self.dir.path());
+        command.env("LD_PRELOAD", library()).env("LOCKPROF_FILE", self.path("profile"));
+        command.env("LOCKPROF_THREADS", "80").env("LOCKPROF_ROWS", "128");
+        command
+    }
+
+    /// Runs the program, which must succeed.
+    pub(crate) fn run(&self, command: &mut Command) -> Output {
+        let output = command.output().unwrap();
+        let (said, failed) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{} {:?}: {said}{failed}", self.name, output.status);
+        assert!(failed.is_empty(), "{}: {failed}", self.name);
+        output
+    }
+
+    /// What is in the profile of this name, which is removed.
+    pub(crate) fn take(&self, name: &str) -> Reading {
+        let path = self.path(name);
+        let reading = Reading::of(&fs::read(&path).unwrap()[..]).unwrap();
+        fs::remove_file(path).unwrap();
+        reading
+    }
+
+    /// Names of all profiles that are there.
+    pub(crate) fn profiles(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.starts_with("profile")).collect();
+        names.sort();
+        names
+    }
+
+    /// Runs the program and compares what it says with what is in its profile.
+    pub(crate) fn compare(&self, arguments: &[&str]) -> Reading {
+        let output = self.run(&mut self.command(arguments));
+        let reading = self.take("profile");
+        compare(&output, &reading, &format!("{} {arguments:?}", self.name));
+        reading
+    }
+}
+
+/// Where the source of a program is.
+pub(crate) fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+}
+
+/// Compares what a program said of itself with its profile.
+pub(crate) fn compare(output: &Output, reading: &Reading, case: &str) {
+    let expected = expected(output, reading.about.pid);
+    let found = found(reading);
+    assert!(!expected.is_empty(), "{case}: the program said nothing");
+    for (what, count) in &expected {
+        assert_eq!(found.get(what).copied().unwrap_or(0), *count, "{case}: {what:?}");
+    }
+}
+
+fn expected(output: &Output, pid: u32) -> Counts {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let mut expected = Counts::new();
+    for line in said.lines() {
+        if let ["expect", of, kind, field, count] = line.split('|').collect::<Vec<_>>()[..]
+            && of == pid.to_string()
+        {
+            expected.insert((kind.into(), field.into()), count.parse().unwrap());
+        }
+    }
+    expected
+}
+
+fn found(reading: &Reading) -> Counts {
+    let mut found = Counts::new();
+    for (kind, totals) in by_kind(reading) {
+        for (field, count) in [
+            ("count", totals.count),
+            ("holds", totals.holds.iter().sum()),
+            ("try_failed", totals.try_failed_count),
+            ("timed_out", totals.timed_out_count),
+            ("shared", totals.shared_count),
+            ("owner_died", totals.owner_died_count),
+            ("asleep", totals.asleep_count),
+            ("delays", totals.try_delay_count),
+        ] {
+            found.insert((kind.clone(), field.into()), count);
+        }
+    }
+    found
+}
+
+/// What happened at locks of each kind. Nothing may be left without a site.
+pub(crate) fn by_kind(reading: &Reading) -> BTreeMap<String, Totals> {
+    let mut kinds = BTreeMap::<String, Totals>::new();
+    for (key, totals) in reading.threads.iter().flat_map(|thread| &thread.rows) {
+        let site = reading.sites.get(key).unwrap_or_else(|| panic!("no site for {key:#x}"));
+        kinds.entry(site.name.clone()).or_default().add(totals);
+    }
+    kinds
+}
+
+/// Where cargo has put the library for this test.
+pub(crate) fn library() -> PathBuf {
+    let test = env::current_exe().unwrap();
+    test.parent().unwrap().join("liblockprof.so")
+}

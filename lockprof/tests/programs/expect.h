@@ -1,0 +1,50 @@
+/* What a program did to its locks, counted by itself, for the test to compare with the profile. */
+#ifndef EXPECT_H
+#define EXPECT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum kind { MUTEX, SLEPT, READING, WRITING, SPIN, KINDS };
+enum field { COUNT, HOLDS, TRY_FAILED, TIMED_OUT, SHARED, OWNER_DIED, ASLEEP, DELAYS, FIELDS };
+
+static unsigned long done[KINDS][FIELDS];
+
+static inline void did(enum kind kind, enum field field, unsigned long n)
+{
+    __atomic_fetch_add(&done[kind][field], n, __ATOMIC_RELAXED);
+}
+
+/* A lock that was taken and will be left. */
+static inline void held(enum kind kind, unsigned long n)
+{
+    did(kind, COUNT, n);
+    did(kind, HOLDS, n);
+}
+
+static inline void say_expected(void)
+{
+    static const char *const kinds[] = {
+        "mutex", "mutex, after a condition", "rwlock, reading", "rwlock, writing", "spinlock",
+    };
+    static const char *const fields[] = {
+        "count", "holds", "try_failed", "timed_out", "shared", "owner_died", "asleep", "delays",
+    };
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int field = 0; field < FIELDS; field++)
+            printf("expect|%d|%s|%s|%lu\n", (int)getpid(), kinds[kind], fields[field],
+                   done[kind][field]);
+    fflush(stdout);
+}
+
+/* Anything else than what the program expects of the system is a failure of the test. */
+#define MUST(condition)                                                       \
+    do {                                                                      \
+        if (!(condition)) {                                                   \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);   \
+            exit(99);                                                         \
+        }                                                                     \
+    } while (0)
+
+#endif

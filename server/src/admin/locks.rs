@@ -1,0 +1,63 @@
+//! Switching the profile of this process's locks.
+
+use forebay_sync::profile::{Profile, installed};
+use http::StatusCode;
+use serde_json::json;
+
+use super::body::{Answer, json_answer, plain};
+use super::query::{Bad, Query};
+use crate::clock;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A sample of fewer says nothing.
+const SAMPLE_MAX: u64 = 1_000_000_000;
+
+/// Is it on? Its numbers are in the file.
+pub(super) fn look() -> Answer {
+    installed().map_or_else(nothing, state)
+}
+
+/// `?on`, `?off`, `?reset`, and `&sample=` beside `on`.
+pub(super) fn switch(query: Option<&str>) -> Answer {
+    let Some(profile) = installed() else {
+        return nothing();
+    };
+    match change(profile, query) {
+        Ok(()) => state(profile),
+        Err(bad) => json_answer(StatusCode::BAD_REQUEST, &bad.to_json()),
+    }
+}
+
+fn change(profile: &Profile, query: Option<&str>) -> Result<(), Bad> {
+    let query = Query::parse(query, &["on", "off", "reset", "sample"])?;
+    let (on, off, reset) = (query.is_set("on")?, query.is_set("off")?, query.is_set("reset")?);
+    let sample = query.number("sample")?;
+    if !on && !off && !reset || on && off {
+        return Err(Bad::new("on", "say on, off or reset"));
+    }
+    if sample.is_some_and(|sample| !on || !(1..=SAMPLE_MAX).contains(&sample)) {
+        return Err(Bad::new("sample", "beside on, from 1 to a thousand million"));
+    }
+    if reset {
+        profile.reset(clock::unix_ms().saturating_mul(NS_PER_MS));
+    }
+    if on {
+        profile.set_skip(sample.unwrap_or(1) - 1);
+    }
+    if on || off {
+        profile.turn(on);
+    }
+    Ok(())
+}
+
+fn state(profile: &'static Profile) -> Answer {
+    let (is_on, sample) = (profile.is_on(), profile.skip().saturating_add(1));
+    let generation = profile.generation();
+    let state = json!({ "is_on": is_on, "sample": sample, "generation": generation });
+    json_answer(StatusCode::OK, &state)
+}
+
+fn nothing() -> Answer {
+    plain(StatusCode::NOT_FOUND, "no lock profile: see lock_profile_size in the settings\n")
+}

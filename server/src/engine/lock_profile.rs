@@ -1,0 +1,61 @@
+//! The profile of this process's locks.
+
+use std::path::Path;
+
+use forebay_shm::{CounterError, UnnamedProfile};
+use forebay_sync::profile::{self, Plan};
+
+use super::places::lock_profile_file;
+use crate::clock;
+use crate::config::ServerSettings;
+
+/// Room for each place where we take a lock, several times over; the size in bytes says for how
+/// many threads.
+const PLAN: Plan = Plan {
+    sites: 256,
+    frames: 0,
+    modules: 0,
+    text_bytes: 32 << 10,
+    threads: 1,
+    rows: 64,
+    pairs: 128,
+};
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Makes the profile and records from now on, if the settings say so. The file has its name when
+/// the server serves.
+pub(super) fn prepare(
+    settings: &ServerSettings,
+    runtime_dir: &Path,
+    port: u16,
+) -> Result<Option<UnnamedProfile>, CounterError> {
+    let Some(plan) = PLAN.within(settings.lock_profile_size) else {
+        return Ok(None);
+    };
+    let program = std::env::args_os().next().unwrap_or_default();
+    let unix_ns = clock::unix_ms().saturating_mul(NS_PER_MS);
+    let path = lock_profile_file(runtime_dir, port);
+    let made = UnnamedProfile::prepare(&path, plan, &program.to_string_lossy(), unix_ns)?;
+    // Of several servers in one process the first has the locks.
+    if profile::install(made.profile()).is_err() {
+        return Ok(None);
+    }
+    made.profile().turn(settings.lock_profile);
+    Ok(Some(made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_size_is_for_as_many_threads_as_its_reason_says() {
+        let settings = ServerSettings::default();
+        let plan = PLAN.within(settings.lock_profile_size).expect("there is room");
+        assert_eq!((plan.threads, plan.fault()), (40, None));
+        let one_more = Plan { threads: 41, ..PLAN }.bytes() - plan.bytes();
+        assert!((49 << 10..51 << 10).contains(&one_more), "{one_more}");
+        assert_eq!(PLAN.within(0), None);
+    }
+}

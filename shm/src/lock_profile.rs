@@ -1,0 +1,236 @@
+//! The file of a lock profile: making it for this process, reading that of any, switching it.
+//!
+//! Who reads does not map the file: a file that somebody cuts off is an error then, not a signal.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use forebay_sync::profile::{
+    About, Bytes, Clock, Identity, Plan, Profile, Reading, SiteKind, Switch,
+};
+
+use crate::error::{CounterError, CounterErrorKind};
+use crate::file::{self, Access, FileId, TempName};
+use crate::process::Writer;
+
+/// A profile of this process that nobody finds yet. Dropped, its file is removed.
+#[derive(Debug)]
+pub struct UnnamedProfile {
+    profile: &'static Profile,
+    temp: TempName,
+}
+
+impl UnnamedProfile {
+    /// Makes a profile with the mode and in a directory as a counter file has
+    /// ([`CounterFile::create`](crate::CounterFile::create)), all its bytes allocated. It stays
+    /// mapped for as long as the process lives.
+    ///
+    /// # Errors
+    /// There is no such plan, the directory is not private, the disk is full, or the system
+    /// refuses.
+    pub fn prepare(
+        path: &Path,
+        plan: Plan,
+        program: &str,
+        unix_ns: u64,
+    ) -> Result<UnnamedProfile, CounterError> {
+        if let Some(what) = plan.fault() {
+            return Err(CounterError::definition(what));
+        }
+        let bytes = usize::try_from(plan.bytes())
+            .map_err(|_| CounterError::definition("how large it is"))?;
+        let (words, temp) = file::make(path, &[], bytes)?;
+        let words = Box::leak(Box::new(words)).all();
+        let Writer { pid, start_ticks, boot_id } = Writer::this_process();
+        let kind = SiteKind::Places;
+        let us = Identity { pid, start_ticks, boot_id, unix_ns, program, kind };
+        let profile = Profile::new(words, plan, Clock::fastest(), &us)
+            .ok_or_else(|| CounterError::definition("how large it is"))?;
+        Ok(UnnamedProfile { profile: Box::leak(Box::new(profile)), temp })
+    }
+
+    /// The profile, which is off.
+    #[must_use]
+    pub fn profile(&self) -> &'static Profile {
+        self.profile
+    }
+
+    /// Gives the file its name; it takes the place of what had it.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn name(self) -> Result<(), CounterError> {
+        self.temp.name()
+    }
+}
+
+/// The file of a profile, whoever writes it.
+#[derive(Debug)]
+pub struct ProfileFile {
+    path: PathBuf,
+    file: File,
+    byte_count: u64,
+    id: FileId,
+}
+
+impl ProfileFile {
+    /// Opens a file to read it.
+    ///
+    /// # Errors
+    /// It is missing, is another user's, or no plain file.
+    pub fn open(path: &Path) -> Result<ProfileFile, CounterError> {
+        ProfileFile::open_for(path, Access::Read)
+    }
+
+    /// Opens a file to switch it.
+    ///
+    /// # Errors
+    /// As [`ProfileFile::open`], or it can't be written.
+    pub fn open_to_switch(path: &Path) -> Result<ProfileFile, CounterError> {
+        ProfileFile::open_for(path, Access::Write)
+    }
+
+    fn open_for(path: &Path, access: Access) -> Result<ProfileFile, CounterError> {
+        let (file, byte_count) = file::open(path, access)?;
+        let found =
+            file.metadata().map_err(|error| CounterError::io(path, "look at the file", error))?;
+        Ok(ProfileFile { path: path.to_owned(), file, byte_count, id: FileId::of(&found) })
+    }
+
+    /// What it says now.
+    ///
+    /// # Errors
+    /// It is no profile, was written by a newer program, is cut off or damaged, or can't be read.
+    pub fn read(&self) -> Result<Reading, CounterError> {
+        Reading::of(self).map_err(|error| self.error(error))
+    }
+
+    /// Whose it is, and nothing else of it.
+    ///
+    /// # Errors
+    /// As [`ProfileFile::read`].
+    pub fn about(&self) -> Result<About, CounterError> {
+        About::of(self).map_err(|error| self.error(error))
+    }
+
+    /// Sets one of its switches; its program follows at the next attempt at a lock.
+    ///
+    /// # Errors
+    /// It is no profile, is damaged, or can't be written.
+    pub fn switch(&self, switch: Switch, value: u64) -> Result<(), CounterError> {
+        self.about()?;
+        let written = self.file.write_all_at(&value.to_le_bytes(), switch.offset_bytes());
+        written.map_err(|error| CounterError::io(&self.path, "write the file", error))
+    }
+
+    /// Forgets what was recorded until now.
+    ///
+    /// # Errors
+    /// As [`ProfileFile::switch`].
+    pub fn reset(&self, unix_ns: u64) -> Result<(), CounterError> {
+        let generation = self.read()?.control.generation;
+        self.switch(Switch::ResetUnixNs, unix_ns)?;
+        self.switch(Switch::Generation, generation.wrapping_add(1))
+    }
+
+    /// Whether this is the file at its path still: another one there is that of a newer process.
+    /// `None` if nothing is there.
+    pub fn is_in_place(&self) -> Option<bool> {
+        let found = std::fs::symlink_metadata(&self.path).ok()?;
+        Some(FileId::of(&found) == self.id)
+    }
+
+    /// Where it was found.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn error(&self, error: forebay_sync::profile::ReadError) -> CounterError {
+        CounterError::at(&self.path, CounterErrorKind::Profile(error))
+    }
+}
+
+impl Bytes for ProfileFile {
+    fn byte_count(&self) -> u64 {
+        self.byte_count
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)
+    }
+}
+
+/// Does the process that writes this profile run still?
+#[must_use]
+pub fn is_alive(about: &About) -> bool {
+    let About { pid, start_ticks, boot_id, .. } = *about;
+    Writer { pid, start_ticks, boot_id }.is_alive()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    const PLAN: Plan =
+        Plan { sites: 16, frames: 0, modules: 0, text_bytes: 256, threads: 2, rows: 16, pairs: 16 };
+
+    fn prepare(path: &Path) -> UnnamedProfile {
+        UnnamedProfile::prepare(path, PLAN, "a program", 5).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_private_and_whole_and_has_its_name_when_it_is_given_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/1.locks");
+        let unnamed = prepare(&path);
+        assert!(!path.exists());
+        unnamed.name().unwrap();
+        let found = path.metadata().unwrap();
+        assert_eq!((found.permissions().mode() & 0o777, found.len()), (0o600, PLAN.bytes()));
+        assert!(found.blocks() * 512 >= PLAN.bytes(), "all its bytes are allocated");
+        let file = ProfileFile::open(&path).unwrap();
+        let about = file.about().unwrap();
+        assert!(is_alive(&about));
+        assert_eq!((&*about.program, about.created_unix_ns), ("a program", 5));
+        drop(prepare(&path));
+        assert_eq!(std::fs::read_dir(dir.path().join("run")).unwrap().count(), 1);
+        assert_eq!(file.is_in_place(), Some(true));
+        prepare(&path).name().unwrap();
+        assert_eq!(file.is_in_place(), Some(false));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(file.is_in_place(), None);
+    }
+
+    #[test]
+    fn who_maps_a_profile_sees_at_once_how_it_is_switched() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/1.locks");
+        let unnamed = prepare(&path);
+        let profile = unnamed.profile();
+        unnamed.name().unwrap();
+        let file = ProfileFile::open_to_switch(&path).unwrap();
+        assert!(!profile.is_on());
+        file.switch(Switch::Enabled, 1).unwrap();
+        file.switch(Switch::Skip, 9).unwrap();
+        assert!(profile.is_on());
+        file.reset(77).unwrap();
+        let control = file.read().unwrap().control;
+        assert_eq!((control.skip, control.generation, control.reset_unix_ns), (9, 2, 77));
+        let read_only = ProfileFile::open(&path).unwrap();
+        assert!(read_only.switch(Switch::Enabled, 0).is_err());
+        assert!(profile.is_on());
+    }
+
+    #[test]
+    fn a_plan_that_is_none_makes_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/1.locks");
+        let error = UnnamedProfile::prepare(&path, Plan { sites: 3, ..PLAN }, "", 0).unwrap_err();
+        assert!(error.to_string().contains("how many sites there are"), "{error}");
+        assert!(!dir.path().join("run").exists());
+    }
+}

@@ -1,0 +1,137 @@
+//! The lock as it is recorded: nothing of it is in the region, so each process tells of its own
+//! threads, and knows of others only that they hold the lock. A model tells nobody.
+
+#[cfg(loom)]
+pub(super) use silent::{Hold, Watched};
+#[cfg(not(loom))]
+pub(super) use told::{Hold, Watched};
+
+#[cfg(not(loom))]
+mod told {
+    use std::panic::Location;
+
+    use forebay_sync::LockClass;
+    use forebay_sync::atomic::{AtomicU64, Relaxed};
+    use forebay_sync::observe::{LockMode, is_on};
+    use forebay_sync::watch::{self, Attempt, Begun, Watch, Way};
+
+    #[derive(Debug)]
+    pub(in super::super) struct Watched {
+        watch: Watch,
+        /// Who took the lock last here, as its word says it; 0 if that was silent.
+        owner: AtomicU64,
+    }
+
+    /// An attempt.
+    pub(in super::super) enum Telling<'a> {
+        Off,
+        PassedOver(&'a Watched),
+        Told { watched: &'a Watched, attempt: Attempt<'a>, begun: Option<Begun> },
+    }
+
+    /// A part of the guard.
+    pub(in super::super) struct Hold<'a>(watch::Hold<'a>);
+
+    impl Watched {
+        pub(in super::super) const fn new(class: LockClass) -> Watched {
+            Watched { watch: Watch::new(class), owner: AtomicU64::new(0) }
+        }
+
+        #[inline]
+        #[track_caller]
+        pub(in super::super) fn begin(&self) -> Telling<'_> {
+            if !is_on() {
+                return Telling::Off;
+            }
+            match self.watch.attempt(LockMode::Exclusive, Location::caller()) {
+                Some(attempt) => Telling::Told { watched: self, attempt, begun: None },
+                None => Telling::PassedOver(self),
+            }
+        }
+
+        /// Another process may have taken the lock since we did.
+        fn knows(&self, owner: u64) -> bool {
+            self.owner.load(Relaxed) == owner
+        }
+    }
+
+    impl<'a> Telling<'a> {
+        /// This owner has the lock, and is waited for.
+        pub(in super::super) fn waits(&mut self, owner: u64) {
+            if let Telling::Told { watched, attempt, begun } = self {
+                begun.get_or_insert_with(|| attempt.begin_wait(watched.knows(owner)));
+            }
+        }
+
+        /// The lock is ours, `owner` being us.
+        pub(in super::super) fn acquired(self, owner: u64, has_owner_died: bool) -> Hold<'a> {
+            let (watched, attempt, begun) = match self {
+                Telling::Off => return Hold(watch::Hold::SILENT),
+                Telling::PassedOver(watched) => {
+                    watched.owner.store(0, Relaxed);
+                    return Hold(watch::Hold::SILENT);
+                }
+                Telling::Told { watched, attempt, begun } => (watched, attempt, begun),
+            };
+            let way = match (has_owner_died, begun) {
+                (true, begun) => Way::OwnerDied(begun),
+                (false, Some(begun)) => Way::Waited(begun),
+                (false, None) => Way::Free,
+            };
+            let hold = attempt.acquired(way);
+            watched.owner.store(owner, Relaxed);
+            Hold(hold)
+        }
+
+        /// The lock was tried only, or waited for until time was up; this owner has it.
+        pub(in super::super) fn failed(self, owner: u64) {
+            match self {
+                Telling::Told { watched, attempt, begun: None } => {
+                    attempt.try_failed(watched.knows(owner));
+                }
+                Telling::Told { attempt, begun: Some(begun), .. } => attempt.timed_out(begun),
+                Telling::Off | Telling::PassedOver(_) => {}
+            }
+        }
+    }
+
+    impl Hold<'_> {
+        /// The lock is about to be left.
+        #[inline]
+        pub(in super::super) fn end(&mut self) {
+            self.0 = watch::Hold::SILENT;
+        }
+    }
+}
+
+#[cfg(loom)]
+mod silent {
+    use std::marker::PhantomData;
+
+    #[derive(Debug)]
+    pub(in super::super) struct Watched;
+
+    pub(in super::super) struct Telling<'a>(PhantomData<&'a ()>);
+
+    pub(in super::super) struct Hold<'a>(PhantomData<&'a ()>);
+
+    impl Watched {
+        pub(in super::super) fn begin(&self) -> Telling<'_> {
+            Telling(PhantomData)
+        }
+    }
+
+    impl<'a> Telling<'a> {
+        pub(in super::super) fn waits(&mut self, _owner: u64) {}
+
+        pub(in super::super) fn acquired(self, _owner: u64, _has_owner_died: bool) -> Hold<'a> {
+            Hold(PhantomData)
+        }
+
+        pub(in super::super) fn failed(self, _owner: u64) {}
+    }
+
+    impl Hold<'_> {
+        pub(in super::super) fn end(&mut self) {}
+    }
+}

@@ -1,0 +1,77 @@
+//! What the profiler costs: nanoseconds of a lock and unlock that nobody contends, with the
+//! profiler away, off, on, and sampling.
+//!
+//! `cargo run --release -p forebay-sync --example lock_cost`
+#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+
+use std::hint::black_box;
+use std::sync::atomic::AtomicU64;
+
+use forebay_sync::profile::{Clock, Identity, Plan, Profile, SiteKind, install};
+use forebay_sync::{LockClass, Mutex, boxed_words};
+
+const PLAN: Plan =
+    Plan { sites: 64, frames: 0, modules: 0, text_bytes: 4096, threads: 2, rows: 64, pairs: 64 };
+
+const ROUNDS: u64 = 10_000;
+
+/// The best of several is the one that nobody disturbed.
+const TRIES: usize = 2_000;
+
+fn main() {
+    let clock = Clock::fastest();
+    let mutex = Mutex::new(LockClass::Test, 0_u64);
+    let bare = lock_api::Mutex::<parking_lot::RawMutex, u64>::new(0);
+    let lock = || {
+        *black_box(&mutex).lock() += 1;
+    };
+    let rows = [
+        (
+            "two looks at the clock",
+            measure(clock, || {
+                black_box((clock.now(), clock.now()));
+            }),
+        ),
+        ("the raw lock", measure(clock, || *black_box(&bare).lock() += 1)),
+        ("ours, no profile", measure(clock, lock)),
+    ];
+    let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
+    let us = Identity {
+        pid: std::process::id(),
+        start_ticks: 0,
+        boot_id: [0; 16],
+        unix_ns: 0,
+        program: "lock_cost",
+        kind: SiteKind::Places,
+    };
+    let Some(profile) = Profile::new(words, PLAN, clock, &us) else {
+        return println!("no such plan");
+    };
+    let profile: &'static Profile = Box::leak(Box::new(profile));
+    if let Err(error) = install(profile) {
+        return println!("{error}");
+    }
+    let off = measure(clock, lock);
+    profile.turn(true);
+    let on = measure(clock, lock);
+    profile.set_skip(99);
+    let sampled = measure(clock, lock);
+    let later = [("ours, off", off), ("ours, on", on), ("ours, one of 100", sampled)];
+    println!("ticks of {} MHz", clock.hz() / 1_000_000);
+    for (what, ns) in rows.into_iter().chain(later) {
+        println!("{what:<24} {ns:6.1} ns");
+    }
+}
+
+/// Nanoseconds of one call.
+fn measure(clock: Clock, mut call: impl FnMut()) -> f64 {
+    let mut best = u64::MAX;
+    for _ in 0..TRIES {
+        let begin = clock.now();
+        for _ in 0..ROUNDS {
+            call();
+        }
+        best = best.min(clock.ns_between(begin, clock.now()));
+    }
+    best as f64 / ROUNDS as f64
+}

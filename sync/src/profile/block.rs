@@ -1,0 +1,207 @@
+//! The rows and pairs of one thread, which that thread alone writes: no locked instruction.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::hash::hash_words;
+use super::plan::{Plan, block, bucket_of, pair, row};
+use super::shared::{Profile, word_of};
+
+/// Rows, or pairs, that are looked at before a table counts as full for a key.
+const PROBES_MAX: usize = 16;
+
+/// The row of all that finds no other.
+const OTHERS: usize = 0;
+
+/// Which thread this is, for tools.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadIdentity {
+    /// The system's number of the thread; 0 counts as 1.
+    pub tid: u32,
+    /// Its name, zeros behind it.
+    pub name: [u8; 16],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    /// Which of the blocks it is.
+    pub(super) index: usize,
+    head: &'static [AtomicU64],
+    keys: &'static [AtomicU64],
+    rows: &'static [AtomicU64],
+    pairs: &'static [AtomicU64],
+}
+
+/// How a key was found in a table.
+enum Place {
+    Old(usize),
+    New(usize),
+    Nowhere,
+}
+
+impl Block {
+    pub(super) fn of(profile: &Profile, index: usize) -> Block {
+        let plan: &Plan = profile.plan();
+        let words = plan.block_words();
+        let all = profile.part(plan.blocks_start() + index * words, words);
+        let (rows, pairs) = (plan.rows as usize, plan.pairs as usize);
+        Block {
+            index,
+            head: &all[..block::HEAD_WORDS],
+            keys: &all[block::HEAD_WORDS..][..rows],
+            rows: &all[plan.rows_start()..][..(rows + 1) * row::WORDS],
+            pairs: &all[plan.pairs_start()..][..pairs * pair::WORDS],
+        }
+    }
+
+    /// Says whose it is from now on.
+    pub(super) fn enter(&self, thread: &ThreadIdentity) {
+        let (first, second) = thread.name.split_at(8);
+        self.head[block::TID].store(thread.tid.into(), Relaxed);
+        self.head[block::NAME].store(word_of(first), Relaxed);
+        self.head[block::NAME + 1].store(word_of(second), Relaxed);
+        add(&self.head[block::OWNERS], 1);
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.head[block::GENERATION].load(Relaxed)
+    }
+
+    /// Forgets what was recorded, and begins a generation.
+    #[cold]
+    pub(super) fn clear(&self, generation: u64) {
+        // Tools do not look at a block whose generation is another than the profile's.
+        self.head[block::GENERATION].store(generation, Relaxed);
+        let counts = &self.head[block::ROWS_USED..];
+        for word in counts.iter().chain(self.keys).chain(self.rows).chain(self.pairs) {
+            // What is zero stays untouched: most of a block is.
+            if word.load(Relaxed) != 0 {
+                word.store(0, Relaxed);
+            }
+        }
+        self.head[block::OWNERS].store(1, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn count(&self, index: usize) {
+        add(&self.head[index], 1);
+    }
+
+    /// The row of a key: `is_new` is called if it gets one now. Without room it is the row of all
+    /// others.
+    #[inline]
+    pub(super) fn row_of(&self, key: u64, is_new: impl FnOnce()) -> usize {
+        let first = key as usize & (self.keys.len() - 1);
+        if self.keys[first].load(Relaxed) == key {
+            return first + 1;
+        }
+        self.probe_row(key, is_new)
+    }
+
+    #[inline(never)]
+    fn probe_row(&self, key: u64, is_new: impl FnOnce()) -> usize {
+        let found = self.probe(key, self.keys.len(), block::ROW_COLLISIONS, |index| {
+            self.keys[index].load(Relaxed)
+        });
+        match found {
+            Place::Old(index) => index + 1,
+            Place::New(index) => {
+                self.keys[index].store(key, Relaxed);
+                self.count(block::ROWS_USED);
+                is_new();
+                index + 1
+            }
+            Place::Nowhere => {
+                self.count(block::ROWS_REJECTED);
+                OTHERS
+            }
+        }
+    }
+
+    /// Is this the row of this key?
+    pub(super) fn is_row_of(&self, row: usize, key: u64) -> bool {
+        row == OTHERS || self.keys.get(row - 1).is_some_and(|found| found.load(Relaxed) == key)
+    }
+
+    /// The pair of a holder, or 0, and a waiter; `None` without room.
+    #[cold]
+    pub(super) fn pair_of(&self, holder: u64, waiter: u64) -> Option<usize> {
+        let key = hash_words(&[holder, waiter]);
+        let word = |index: usize, word: usize| self.pairs[index * pair::WORDS + word].load(Relaxed);
+        let count = self.pairs.len() / pair::WORDS;
+        let found = self.probe(key, count, block::PAIR_COLLISIONS, |index| {
+            match (word(index, pair::HOLDER), word(index, pair::WAITER)) {
+                (_, 0) => 0,
+                found if found == (holder, waiter) => key,
+                // Any other than 0 and the key.
+                _ => !key | 1 << 63,
+            }
+        });
+        match found {
+            Place::Old(index) => Some(index),
+            Place::New(index) => {
+                self.pairs[index * pair::WORDS + pair::HOLDER].store(holder, Relaxed);
+                self.pairs[index * pair::WORDS + pair::WAITER].store(waiter, Relaxed);
+                self.count(block::PAIRS_USED);
+                Some(index)
+            }
+            Place::Nowhere => {
+                self.count(block::PAIRS_REJECTED);
+                None
+            }
+        }
+    }
+
+    /// Looks for a key from its own place on; `at` gives the key that is there, 0 for none.
+    fn probe(&self, key: u64, rows: usize, counter: usize, at: impl Fn(usize) -> u64) -> Place {
+        for probe in 0..rows.min(PROBES_MAX) {
+            let index = (key as usize).wrapping_add(probe) & (rows - 1);
+            match at(index) {
+                0 => return Place::New(index),
+                found if found == key => return Place::Old(index),
+                _ => self.count(counter),
+            }
+        }
+        Place::Nowhere
+    }
+
+    #[inline]
+    pub(super) fn add(&self, row: usize, word: usize, n: u64) {
+        add(&self.rows[row * row::WORDS + word], n);
+    }
+
+    /// Adds a time to a sum, to its maximum beside it, and to a histogram.
+    #[inline]
+    pub(super) fn add_time(&self, row: usize, word: usize, buckets: usize, ns: u64) {
+        self.add_max(row, word, ns);
+        self.add(row, buckets + bucket_of(ns), 1);
+    }
+
+    /// Adds to a sum, and to the maximum beside it.
+    #[inline]
+    pub(super) fn add_max(&self, row: usize, word: usize, ns: u64) {
+        let row = &self.rows[row * row::WORDS..][..row::WORDS];
+        add(&row[word], ns);
+        raise(&row[word + 1], ns);
+    }
+
+    pub(super) fn add_to_pair(&self, pair: usize, word: usize, n: u64) {
+        add(&self.pairs[pair * pair::WORDS + word], n);
+    }
+
+    pub(super) fn raise_in_pair(&self, pair: usize, word: usize, ns: u64) {
+        raise(&self.pairs[pair * pair::WORDS + word], ns);
+    }
+}
+
+#[inline]
+fn add(word: &AtomicU64, n: u64) {
+    word.store(word.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+#[inline]
+fn raise(word: &AtomicU64, ns: u64) {
+    if word.load(Relaxed) < ns {
+        word.store(ns, Relaxed);
+    }
+}

@@ -1,0 +1,22 @@
+//! Which thread has which block: one word for each block, 0 while nobody has it.
+//!
+//! Invariants:
+//! - A block has one owner at a time, and that one alone writes to it.
+//! - Who takes a block finds everything that its former owners wrote.
+
+use crate::atomic::{AtomicU64, Relaxed, acquire, release};
+
+/// Takes the first block that nobody has, for the thread with this number, which is not 0.
+pub(super) fn take(owners: &[AtomicU64], tid: u64) -> Option<usize> {
+    owners.iter().position(|owner| {
+        // ORDER: pairs with the release in `give_back`: we go on with what the former owner wrote.
+        let order = acquire("profile.take");
+        owner.load(Relaxed) == 0 && owner.compare_exchange(0, tid, order, Relaxed).is_ok()
+    })
+}
+
+/// Gives a block back, as it is.
+pub(super) fn give_back(owner: &AtomicU64) {
+    // ORDER: pairs with the acquire in `take`: the next owner finds what we wrote.
+    owner.store(0, release("profile.give_back"));
+}

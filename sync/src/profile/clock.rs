@@ -1,0 +1,152 @@
+//! Time stamps that cost a few nanoseconds.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__cpuid, _rdtsc};
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Where time stamps come from.
+///
+/// The processor's counter, where it runs at one speed whatever the processor does; the system's
+/// clock elsewhere. A thread that moves to a processor whose counter is behind may see a stamp that
+/// is earlier than one before: such a time counts as 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Nanoseconds of a tick, times 2^32; 0 for the system's clock.
+    ns_per_tick: u64,
+}
+
+/// A moment, by the clock that gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(u64);
+
+/// How long the processor's counter is compared with the system's clock: an error of the length of
+/// a look at that, some 50 ns, is one in 40000.
+const COMPARE_NS: u64 = 2_000_000;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+impl Clock {
+    /// The system's clock.
+    pub const SYSTEM: Clock = Clock { ns_per_tick: 0 };
+
+    /// The fastest clock that this machine has. Takes two milliseconds.
+    #[must_use]
+    pub fn fastest() -> Clock {
+        if has_steady_ticks() { compared() } else { Clock::SYSTEM }
+    }
+
+    /// Now.
+    #[inline]
+    #[must_use]
+    pub fn now(self) -> Stamp {
+        Stamp(if self.ns_per_tick == 0 { system_ns() } else { ticks() })
+    }
+
+    /// Nanoseconds from one moment to a later one.
+    #[inline]
+    #[must_use]
+    pub fn ns_between(self, from: Stamp, to: Stamp) -> u64 {
+        // A counter that is behind is so by little: a difference below zero is no long time.
+        let ticks = to.0.saturating_sub(from.0);
+        if self.ns_per_tick == 0 {
+            return ticks;
+        }
+        ((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64
+    }
+
+    /// Ticks a second.
+    #[must_use]
+    pub fn hz(self) -> u64 {
+        (NS_PER_S << 32).checked_div(self.ns_per_tick).unwrap_or(NS_PER_S)
+    }
+}
+
+fn compared() -> Clock {
+    let (ns_start, ticks_start) = both();
+    while system_ns().saturating_sub(ns_start) < COMPARE_NS {
+        std::hint::spin_loop();
+    }
+    let (ns, ticks_now) = both();
+    let ns_per_tick = ((ns - ns_start) << 32).checked_div(ticks_now.saturating_sub(ticks_start));
+    // From 16 MHz to 64 GHz: anything else is no counter to go by.
+    let is_likely = |ns_per_tick: &u64| (1 << 26..1 << 38).contains(ns_per_tick);
+    ns_per_tick.filter(is_likely).map_or(Clock::SYSTEM, |ns_per_tick| Clock { ns_per_tick })
+}
+
+/// Both clocks at one moment, as near as can be: who is stopped between two looks looks again.
+fn both() -> (u64, u64) {
+    const LOOKS: usize = 20;
+    let look = |_| {
+        let (before, ticks, after) = (system_ns(), ticks(), system_ns());
+        (after.saturating_sub(before), before + after.saturating_sub(before) / 2, ticks)
+    };
+    let nearest = (0..LOOKS).map(look).min();
+    nearest.map_or((0, 0), |(_, ns, ticks)| (ns, ticks))
+}
+
+#[inline]
+fn system_ns() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    (tv_sec as u64).wrapping_mul(NS_PER_S).wrapping_add(tv_nsec as u64)
+}
+
+/// The counter of the processor, where it is; the system's clock elsewhere, which nobody asks for
+/// here then.
+#[inline]
+#[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
+fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every processor of this architecture has the instruction.
+        unsafe { _rdtsc() }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    system_ns()
+}
+
+/// Does the counter run at one speed, also while the processor sleeps?
+fn has_steady_ticks() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        const LARGEST: u32 = 0x8000_0000;
+        const POWER: u32 = 0x8000_0007;
+        const STEADY: u32 = 1 << 8;
+        __cpuid(LARGEST).eax >= POWER && __cpuid(POWER).edx & STEADY != 0
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_clock_goes_as_the_systems_does() {
+        let fastest = Clock::fastest();
+        let system = || Clock::SYSTEM.now();
+        // Between two looks this thread may be stopped: what lies between others is known.
+        let (start, stamp, late_start) = (system(), fastest.now(), system());
+        while Clock::SYSTEM.ns_between(start, system()) < 20_000_000 {}
+        let (early_end, stamp_end, end) = (system(), fastest.now(), system());
+        let by_fastest = fastest.ns_between(stamp, stamp_end);
+        let least = Clock::SYSTEM.ns_between(late_start, early_end);
+        let most = Clock::SYSTEM.ns_between(start, end);
+        let tolerance = most / 1000;
+        assert!(
+            (least - tolerance..=most + tolerance).contains(&by_fastest),
+            "{least} <= {by_fastest} <= {most}"
+        );
+    }
+
+    #[test]
+    fn a_stamp_from_a_counter_that_is_behind_is_no_time() {
+        for clock in [Clock::SYSTEM, Clock { ns_per_tick: 1 << 31 }] {
+            assert_eq!(clock.ns_between(Stamp(100), Stamp(90)), 0);
+        }
+        let half = Clock { ns_per_tick: 1 << 31 };
+        assert_eq!(half.ns_between(Stamp(100), Stamp(100 + 2 * NS_PER_S)), NS_PER_S);
+        assert_eq!(half.hz(), 2 * NS_PER_S);
+    }
+}

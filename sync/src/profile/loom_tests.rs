@@ -1,0 +1,51 @@
+//! Two threads and one block.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::claim::{give_back, take};
+use crate::atomic::{AtomicU64, UnsafeCell};
+use crate::model::{breaks, holds};
+
+/// The owners of one block, and the block.
+struct Block {
+    owners: [AtomicU64; 1],
+    count: UnsafeCell<u32>,
+}
+
+// SAFETY: the block is touched by its owner only; loom looks whether that is enough.
+unsafe impl Sync for Block {}
+// SAFETY: as above.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// Counts in the block, if it is free.
+    fn visit(&self, tid: u64) -> u32 {
+        let Some(index) = take(&self.owners, tid) else {
+            return 0;
+        };
+        // SAFETY: the block is ours.
+        self.count.with_mut(|count| unsafe { *count += 1 });
+        give_back(&self.owners[index]);
+        1
+    }
+}
+
+fn two_owners() {
+    let shared = Arc::new(Block { owners: [AtomicU64::new(0)], count: UnsafeCell::new(0) });
+    let other = Arc::clone(&shared);
+    let visitor = thread::spawn(move || other.visit(1));
+    let visits = shared.visit(2) + visitor.join().unwrap();
+    assert_eq!(shared.visit(3), 1, "everybody has given it back");
+    // SAFETY: nobody else is there any more.
+    let count = shared.count.with(|count| unsafe { *count });
+    assert_eq!(count, visits + 1);
+}
+
+#[test]
+fn a_block_has_one_owner_at_a_time_who_goes_on_with_its_counts() {
+    const NAME: &str = "profile: two owners of a block, one after the other";
+    holds(NAME, two_owners);
+    breaks("profile.give_back", NAME, two_owners);
+    breaks("profile.take", NAME, two_owners);
+}

@@ -1,0 +1,58 @@
+//! The lock profiler: what happens at the locks, written into words that outlive the program.
+//!
+//! A [`Profile`] lies in words that may be mapped from a file; `docs/format/locks.md` describes
+//! them. Each thread has a [`Recorder`] and a block of the profile that it alone writes, with plain
+//! stores; [`Reading`] is what all of them say, in any process. For this crate's own locks all that
+//! happens by itself once a profile is [`install`]ed.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `plan.rs` | where everything lies |
+//! | `shared.rs` | switches, tables of sites, modules and text |
+//! | `block.rs`, `claim.rs` | what one thread writes, and which thread that is |
+//! | `recorder.rs` | attempts and holds of a thread, for any kind of lock |
+//! | `current.rs` | the profile of this process's own locks |
+//! | `read/` | reading |
+//! | `clock.rs`, `hash.rs` | time stamps, keys |
+//!
+//! Invariants:
+//! - Recording allocates nothing, takes no lock and does no I/O.
+//! - What finds no room is counted where there is room.
+//! - A reset, a switch or a reader never makes a thread wait.
+
+#[cfg(not(loom))]
+mod block;
+mod claim;
+#[cfg(not(loom))]
+mod clock;
+#[cfg(not(loom))]
+pub(crate) mod current;
+#[cfg(not(loom))]
+mod hash;
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(not(loom))]
+mod plan;
+#[cfg(not(loom))]
+mod read;
+#[cfg(not(loom))]
+mod recorder;
+#[cfg(not(loom))]
+mod shared;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(not(loom))]
+pub use {
+    block::ThreadIdentity,
+    clock::{Clock, Stamp},
+    current::{AlreadyWatched, install, installed},
+    hash::hash_words,
+    plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
+    read::{
+        About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
+        SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals,
+    },
+    recorder::{Held, Recorder, Site, Taken, Wait},
+    shared::{Description, Identity, Profile, SiteKind},
+};

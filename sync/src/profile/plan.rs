@@ -1,0 +1,321 @@
+//! Where everything lies in the words of a lock profile, from a few counts: `docs/format/locks.md`.
+
+/// First word of a profile, "FBYLOCKS" as little-endian bytes.
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FBYLOCKS");
+
+/// Layout version that this program writes and reads.
+pub(super) const LAYOUT_VERSION: u32 = 1;
+
+/// Words of the header.
+pub(super) const HEADER_WORDS: usize = 128;
+
+/// Bytes of the program's name in the header, zeros behind it.
+pub(super) const PROGRAM_BYTES: usize = 256;
+
+/// Words of the header, by what they hold.
+pub(super) mod header {
+    /// Behind the magic number. Low half: layout version; high half: bytes of the header.
+    pub(in crate::profile) const VERSION: usize = 1;
+    /// Low half: process; high half: what the sites are.
+    pub(in crate::profile) const PID: usize = 2;
+    pub(in crate::profile) const START_TICKS: usize = 3;
+    pub(in crate::profile) const BOOT_ID: usize = 4;
+    pub(in crate::profile) const CREATED_UNIX_NS: usize = 6;
+    pub(in crate::profile) const CLOCK_HZ: usize = 7;
+    pub(in crate::profile) const FILE_BYTES: usize = 8;
+    /// Low half: rows of the site table; high half: return addresses in each.
+    pub(in crate::profile) const SITES: usize = 9;
+    /// Low half: rows of the module table; high half: blocks of threads.
+    pub(in crate::profile) const MODULES: usize = 10;
+    pub(in crate::profile) const TEXT_BYTES: usize = 11;
+    /// Low half: rows with a key in a block; high half: pairs in a block.
+    pub(in crate::profile) const ROWS: usize = 12;
+    /// What [`hash_words`](crate::profile::hash_words) says of the words before.
+    pub(in crate::profile) const CHECK: usize = 13;
+
+    /// Others switch these while the program runs.
+    pub(in crate::profile) const ENABLED: usize = 16;
+    pub(in crate::profile) const SKIP: usize = 17;
+    pub(in crate::profile) const GENERATION: usize = 18;
+    pub(in crate::profile) const RESET_UNIX_NS: usize = 19;
+
+    /// All threads count here, each seldom.
+    pub(in crate::profile) const SITES_USED: usize = 32;
+    pub(in crate::profile) const SITES_REJECTED: usize = 33;
+    pub(in crate::profile) const SITE_COLLISIONS: usize = 34;
+    pub(in crate::profile) const TEXT_USED: usize = 35;
+    pub(in crate::profile) const TEXT_REJECTED: usize = 36;
+    pub(in crate::profile) const MODULES_USED: usize = 37;
+    pub(in crate::profile) const MODULES_REJECTED: usize = 38;
+    pub(in crate::profile) const THREADS_STARTED: usize = 39;
+    pub(in crate::profile) const LOST: usize = 40;
+    pub(in crate::profile) const UNTRACKED: usize = 41;
+
+    pub(in crate::profile) const PROGRAM: usize = 48;
+}
+
+/// A word that others than its program set, while that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Not 0: attempts at locks are recorded.
+    Enabled = header::ENABLED as isize,
+    /// Attempts that a thread passes over behind each that it records.
+    Skip = header::SKIP as isize,
+    /// Whoever adds 1 resets the profile.
+    Generation = header::GENERATION as isize,
+    /// When that was done, in nanoseconds since 1970.
+    ResetUnixNs = header::RESET_UNIX_NS as isize,
+}
+
+impl Switch {
+    /// Where the word lies, in bytes from the beginning of the profile.
+    #[must_use]
+    pub fn offset_bytes(self) -> u64 {
+        self as u64 * 8
+    }
+}
+
+/// Words of a row of the site table, before its return addresses.
+pub(super) mod site {
+    pub(in crate::profile) const KEY: usize = 0;
+    /// What `hash_words` says of all other words of the row.
+    pub(in crate::profile) const CHECK: usize = 1;
+    /// Text: the lock's class, or what kind of lock it is.
+    pub(in crate::profile) const NAME: usize = 2;
+    /// Text: the file of the source.
+    pub(in crate::profile) const PLACE: usize = 3;
+    /// Low half: line; high half: column.
+    pub(in crate::profile) const LINE: usize = 4;
+    /// Where the lock lies, if the site is for one lock.
+    pub(in crate::profile) const LOCK: usize = 5;
+    /// How many return addresses follow the fixed words.
+    pub(in crate::profile) const FRAME_COUNT: usize = 6;
+    pub(in crate::profile) const FIXED_WORDS: usize = 8;
+}
+
+/// Words of a row of the module table: a piece of a program or library in memory.
+pub(super) mod module {
+    pub(in crate::profile) const START: usize = 0;
+    pub(in crate::profile) const END: usize = 1;
+    pub(in crate::profile) const FILE_OFFSET: usize = 2;
+    pub(in crate::profile) const PATH: usize = 3;
+    pub(in crate::profile) const CHECK: usize = 4;
+    pub(in crate::profile) const WORDS: usize = 8;
+}
+
+/// Words at the beginning of a thread's block.
+pub(super) mod block {
+    pub(in crate::profile) const TID: usize = 0;
+    /// The thread's name, 16 bytes.
+    pub(in crate::profile) const NAME: usize = 1;
+    pub(in crate::profile) const GENERATION: usize = 3;
+    /// Threads that had the block, one after another.
+    pub(in crate::profile) const OWNERS: usize = 4;
+    pub(in crate::profile) const ROWS_USED: usize = 5;
+    pub(in crate::profile) const ROWS_REJECTED: usize = 6;
+    pub(in crate::profile) const ROW_COLLISIONS: usize = 7;
+    pub(in crate::profile) const PAIRS_USED: usize = 8;
+    pub(in crate::profile) const PAIRS_REJECTED: usize = 9;
+    pub(in crate::profile) const PAIR_COLLISIONS: usize = 10;
+    pub(in crate::profile) const TRIES_FORGOTTEN: usize = 11;
+    pub(in crate::profile) const SKIPPED: usize = 12;
+    pub(in crate::profile) const HEAD_WORDS: usize = 16;
+}
+
+/// Words of a row of a block: what one thread did at one site.
+pub(super) mod row {
+    pub(in crate::profile) const COUNT: usize = 0;
+    pub(in crate::profile) const HOLD_NS: usize = 1;
+    pub(in crate::profile) const HOLD_NS_MAX: usize = 2;
+    pub(in crate::profile) const WAIT_NS: usize = 3;
+    pub(in crate::profile) const WAIT_NS_MAX: usize = 4;
+    pub(in crate::profile) const CONTENDED_COUNT: usize = 5;
+    pub(in crate::profile) const TRY_FAILED_COUNT: usize = 6;
+    pub(in crate::profile) const TRY_DELAY_NS: usize = 7;
+    pub(in crate::profile) const TRY_DELAY_NS_MAX: usize = 8;
+    pub(in crate::profile) const TRY_DELAY_COUNT: usize = 9;
+    pub(in crate::profile) const TIMED_OUT_COUNT: usize = 10;
+    pub(in crate::profile) const SHARED_COUNT: usize = 11;
+    pub(in crate::profile) const OWNER_DIED_COUNT: usize = 12;
+    pub(in crate::profile) const ASLEEP_NS: usize = 13;
+    pub(in crate::profile) const ASLEEP_NS_MAX: usize = 14;
+    pub(in crate::profile) const ASLEEP_COUNT: usize = 15;
+    pub(in crate::profile) const HOLD_BUCKETS: usize = 16;
+    pub(in crate::profile) const WAIT_BUCKETS: usize = HOLD_BUCKETS + super::BUCKET_COUNT;
+    pub(in crate::profile) const WORDS: usize = WAIT_BUCKETS + super::BUCKET_COUNT;
+}
+
+/// Words of a pair: who held while whom waited.
+pub(super) mod pair {
+    /// 0 if nobody knows where the holder took the lock.
+    pub(in crate::profile) const HOLDER: usize = 0;
+    pub(in crate::profile) const WAITER: usize = 1;
+    pub(in crate::profile) const WAIT_COUNT: usize = 2;
+    pub(in crate::profile) const WAIT_NS: usize = 3;
+    pub(in crate::profile) const WAIT_NS_MAX: usize = 4;
+    pub(in crate::profile) const TRY_FAILED_COUNT: usize = 5;
+    pub(in crate::profile) const TRY_DELAY_NS: usize = 6;
+    pub(in crate::profile) const WORDS: usize = 8;
+}
+
+/// Buckets of a histogram of times.
+pub const BUCKET_COUNT: usize = 32;
+
+/// Times below 2 to this power, in nanoseconds, fall into the first bucket.
+const FIRST_BUCKET_BITS: u32 = 5;
+
+/// The bucket of a time: the first is below 32 ns, each of the others twice as wide as the one
+/// before, and the last has no end.
+#[must_use]
+#[inline]
+pub(super) fn bucket_of(ns: u64) -> usize {
+    let bits = u64::BITS - ns.leading_zeros();
+    (bits.saturating_sub(FIRST_BUCKET_BITS) as usize).min(BUCKET_COUNT - 1)
+}
+
+/// The time below which a bucket's times lie; `None` for the last, which has no end.
+#[must_use]
+pub fn bucket_end_ns(bucket: usize) -> Option<u64> {
+    (bucket + 1 < BUCKET_COUNT).then(|| 1 << (bucket as u32 + FIRST_BUCKET_BITS))
+}
+
+/// Parts begin on lines of their own.
+const LINE_WORDS: usize = 16;
+
+/// How much of everything a profile has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Rows of the site table; a power of two.
+    pub sites: u32,
+    /// Return addresses of a site.
+    pub frames: u32,
+    /// Rows of the module table.
+    pub modules: u32,
+    /// Bytes of names and paths; a multiple of 8.
+    pub text_bytes: u32,
+    /// Blocks: threads that are recorded at a time.
+    pub threads: u32,
+    /// Rows of a block, beside the one for all that finds no other; a power of two.
+    pub rows: u32,
+    /// Pairs of a block; a power of two.
+    pub pairs: u32,
+}
+
+impl Plan {
+    /// The largest of each count.
+    pub(in crate::profile) const MAX: Plan = Plan {
+        sites: 1 << 20,
+        frames: 64,
+        modules: 1 << 16,
+        text_bytes: 1 << 28,
+        threads: 1 << 16,
+        rows: 1 << 16,
+        pairs: 1 << 16,
+    };
+
+    /// Bytes of the largest profile.
+    pub(in crate::profile) const BYTES_MAX: u64 = 1 << 32;
+
+    /// Why there is no profile of this plan; `None` if there is.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        let max = Plan::MAX;
+        let is_table = |count: u32, max: u32| count.is_power_of_two() && count <= max;
+        let faults = [
+            (!is_table(self.sites, max.sites), "how many sites there are"),
+            (self.frames > max.frames, "how many return addresses a site has"),
+            (self.modules > max.modules, "how many modules there are"),
+            (
+                self.text_bytes > max.text_bytes || !self.text_bytes.is_multiple_of(8),
+                "how much text there is",
+            ),
+            (!(1..=max.threads).contains(&self.threads), "how many threads there are"),
+            (!is_table(self.rows, max.rows), "how many rows a thread has"),
+            (!is_table(self.pairs, max.pairs), "how many pairs a thread has"),
+        ];
+        let first = faults.into_iter().find_map(|(is_wrong, what)| is_wrong.then_some(what));
+        first.or_else(|| (self.bytes() > Plan::BYTES_MAX).then_some("how large it is"))
+    }
+
+    /// First word of the owners of the blocks, one word each.
+    #[must_use]
+    pub fn owners(&self) -> usize {
+        HEADER_WORDS
+    }
+
+    /// First word of the site table.
+    #[must_use]
+    pub fn sites_start(&self) -> usize {
+        lines(self.owners() + self.threads as usize)
+    }
+
+    /// Words of a row of the site table.
+    #[must_use]
+    pub fn site_words(&self) -> usize {
+        site::FIXED_WORDS + (self.frames as usize).next_multiple_of(8)
+    }
+
+    /// First word of the module table.
+    #[must_use]
+    pub fn modules_start(&self) -> usize {
+        lines(self.sites_start() + self.sites as usize * self.site_words())
+    }
+
+    /// First word of the text.
+    #[must_use]
+    pub fn text_start(&self) -> usize {
+        lines(self.modules_start() + self.modules as usize * module::WORDS)
+    }
+
+    /// First word of the blocks.
+    #[must_use]
+    pub fn blocks_start(&self) -> usize {
+        lines(self.text_start() + self.text_bytes as usize / 8)
+    }
+
+    /// From the beginning of a block to its rows: the head, then a key for each row.
+    #[must_use]
+    pub fn rows_start(&self) -> usize {
+        lines(block::HEAD_WORDS + self.rows as usize)
+    }
+
+    /// From the beginning of a block to its pairs. The first row has no key: it is for all that
+    /// finds no other.
+    #[must_use]
+    pub fn pairs_start(&self) -> usize {
+        lines(self.rows_start() + (1 + self.rows as usize) * row::WORDS)
+    }
+
+    /// Words of a block.
+    #[must_use]
+    pub fn block_words(&self) -> usize {
+        lines(self.pairs_start() + self.pairs as usize * pair::WORDS)
+    }
+
+    /// Words of the whole profile.
+    #[must_use]
+    pub fn word_count(&self) -> usize {
+        self.blocks_start().saturating_add(self.block_words().saturating_mul(self.threads as usize))
+    }
+
+    /// Bytes of the whole profile.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.word_count() as u64).saturating_mul(8)
+    }
+
+    /// The same with as many threads as fit into a number of bytes; `None` if not one does.
+    #[must_use]
+    pub fn within(self, bytes: u64) -> Option<Plan> {
+        // The owners take a word for each thread, rounded up to lines.
+        let fixed = Plan { threads: 0, ..self }.word_count() + 2 * LINE_WORDS;
+        let left = usize::try_from(bytes / 8).ok()?.checked_sub(fixed)?;
+        let threads = left / (self.block_words() + 1);
+        let threads = u32::try_from(threads).ok()?.min(Plan::MAX.threads);
+        (threads > 0).then_some(Plan { threads, ..self })
+    }
+}
+
+fn lines(words: usize) -> usize {
+    words.next_multiple_of(LINE_WORDS)
+}

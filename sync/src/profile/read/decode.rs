@@ -1,0 +1,306 @@
+//! From bytes to a [`Reading`].
+
+use std::collections::BTreeMap;
+
+use super::{
+    About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
+    SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals,
+};
+use crate::profile::hash::hash_words;
+use crate::profile::plan::{
+    BUCKET_COUNT, HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan, block, header, module,
+    pair, row, site,
+};
+use crate::profile::shared::{SiteKind, TEXT_BYTES_MAX, check_of};
+
+impl About {
+    /// Reads what does not change of a profile.
+    ///
+    /// # Errors
+    /// It is none, is cut off or damaged, or the bytes can't be read.
+    pub fn of(bytes: &(impl Bytes + ?Sized)) -> Result<About, ReadError> {
+        about(&header_words(bytes)?, bytes.byte_count())
+    }
+}
+
+impl Reading {
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// It is none, is cut off or damaged, or the bytes can't be read.
+    pub fn of(bytes: &(impl Bytes + ?Sized)) -> Result<Reading, ReadError> {
+        let head = header_words(bytes)?;
+        let about = about(&head, bytes.byte_count())?;
+        let plan = about.plan;
+        let text = Text(words(bytes, plan.text_start(), plan.text_bytes as usize / 8)?);
+        let sites = words(bytes, plan.sites_start(), plan.sites as usize * plan.site_words())?;
+        let sites = sites.chunks(plan.site_words()).filter_map(|row| site_of(row, &text));
+        let modules = words(bytes, plan.modules_start(), plan.modules as usize * module::WORDS)?;
+        let modules = modules.chunks(module::WORDS).filter_map(|row| module_of(row, &text));
+        let control = control(&head);
+        Ok(Reading {
+            sites: sites.collect::<BTreeMap<_, _>>(),
+            modules: modules.collect(),
+            threads: threads(bytes, &plan, control.generation)?,
+            counts: shared_counts(&head),
+            control,
+            about,
+        })
+    }
+}
+
+/// Words of a profile, or zeros where an index is wrong: a layout has none that is.
+fn at(words: &[u64], index: usize) -> u64 {
+    words.get(index).copied().unwrap_or(0)
+}
+
+fn words(bytes: &(impl Bytes + ?Sized), start: usize, count: usize) -> Result<Vec<u64>, ReadError> {
+    let mut read = vec![0; count * 8];
+    bytes.read(start as u64 * 8, &mut read)?;
+    let word = |chunk: &[u8]| chunk.try_into().map_or(0, u64::from_le_bytes);
+    Ok(read.chunks_exact(8).map(word).collect())
+}
+
+fn header_words(bytes: &(impl Bytes + ?Sized)) -> Result<Vec<u64>, ReadError> {
+    let found = bytes.byte_count();
+    if found < 8 || at(&words(bytes, 0, 1)?, 0) != MAGIC {
+        return Err(ReadErrorKind::NotAProfile.into());
+    }
+    let expected = (HEADER_WORDS * 8) as u64;
+    if found < expected {
+        return Err(ReadErrorKind::CutOff { expected, found }.into());
+    }
+    words(bytes, 0, HEADER_WORDS)
+}
+
+fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
+    let damaged = |what| Err(ReadErrorKind::Damaged { what }.into());
+    let version = low(at(head, header::VERSION));
+    if version > LAYOUT_VERSION {
+        return Err(ReadErrorKind::NewerLayout { found: version }.into());
+    }
+    if version != LAYOUT_VERSION || high(at(head, header::VERSION)) as usize != HEADER_WORDS * 8 {
+        return damaged("the layout version");
+    }
+    if head.get(..header::CHECK).map(hash_words) != head.get(header::CHECK).copied() {
+        return damaged("the header");
+    }
+    let plan = plan_of(head);
+    if let Some(what) = plan.fault() {
+        return damaged(what);
+    }
+    let expected = at(head, header::FILE_BYTES);
+    if expected != plan.bytes() {
+        return damaged("how large it is");
+    }
+    if byte_count < expected {
+        return Err(ReadErrorKind::CutOff { expected, found: byte_count }.into());
+    }
+    let kind = match high(at(head, header::PID)) {
+        0 => SiteKind::Places,
+        1 => SiteKind::Stacks,
+        _ => return damaged("what its sites are"),
+    };
+    let boot_id = bytes_of(head.get(header::BOOT_ID..header::BOOT_ID + 2));
+    let program = head.get(header::PROGRAM..header::PROGRAM + PROGRAM_BYTES / 8);
+    Ok(About {
+        pid: low(at(head, header::PID)),
+        start_ticks: at(head, header::START_TICKS),
+        boot_id: boot_id.try_into().unwrap_or_default(),
+        created_unix_ns: at(head, header::CREATED_UNIX_NS),
+        clock_hz: at(head, header::CLOCK_HZ),
+        program: text_of(&bytes_of(program)),
+        kind,
+        plan,
+    })
+}
+
+fn plan_of(head: &[u64]) -> Plan {
+    let [sites, modules, rows] =
+        [header::SITES, header::MODULES, header::ROWS].map(|i| at(head, i));
+    Plan {
+        sites: low(sites),
+        frames: high(sites),
+        modules: low(modules),
+        threads: high(modules),
+        text_bytes: u32::try_from(at(head, header::TEXT_BYTES)).unwrap_or(u32::MAX),
+        rows: low(rows),
+        pairs: high(rows),
+    }
+}
+
+fn control(head: &[u64]) -> Control {
+    Control {
+        is_on: at(head, header::ENABLED) != 0,
+        skip: at(head, header::SKIP),
+        generation: at(head, header::GENERATION),
+        reset_unix_ns: at(head, header::RESET_UNIX_NS),
+    }
+}
+
+fn shared_counts(head: &[u64]) -> SharedCounts {
+    SharedCounts {
+        sites_used: at(head, header::SITES_USED),
+        sites_rejected: at(head, header::SITES_REJECTED),
+        site_collisions: at(head, header::SITE_COLLISIONS),
+        texts_rejected: at(head, header::TEXT_REJECTED),
+        modules_rejected: at(head, header::MODULES_REJECTED),
+        threads_started: at(head, header::THREADS_STARTED),
+        lost: at(head, header::LOST),
+        untracked: at(head, header::UNTRACKED),
+    }
+}
+
+/// The names and paths.
+struct Text(Vec<u64>);
+
+impl Text {
+    /// The text that a word of a row means; empty if there is none there.
+    fn of(&self, word: u64) -> String {
+        let (offset, byte_count) = (low(word) as usize, high(word) as usize);
+        let byte_count = byte_count.min(TEXT_BYTES_MAX);
+        let words = self.0.get(offset / 8..offset / 8 + byte_count.div_ceil(8));
+        let bytes = bytes_of(words);
+        text_of(bytes.get(..byte_count).unwrap_or_default())
+    }
+}
+
+fn site_of(row: &[u64], text: &Text) -> Option<(u64, SiteRead)> {
+    let key = at(row, site::KEY);
+    let rest = row.get(site::CHECK + 1..)?.iter().copied();
+    if key == 0 || at(row, site::CHECK) != check_of(key, rest) {
+        return None;
+    }
+    let frame_count = usize::try_from(at(row, site::FRAME_COUNT)).unwrap_or(0);
+    let frames = row.get(site::FIXED_WORDS..).and_then(|frames| frames.get(..frame_count));
+    let read = SiteRead {
+        name: text.of(at(row, site::NAME)),
+        place: text.of(at(row, site::PLACE)),
+        line: low(at(row, site::LINE)),
+        column: high(at(row, site::LINE)),
+        lock: at(row, site::LOCK),
+        frames: frames.unwrap_or_default().to_vec(),
+    };
+    Some((key, read))
+}
+
+fn module_of(row: &[u64], text: &Text) -> Option<ModuleRead> {
+    let fields = row.get(..module::CHECK)?.iter().copied();
+    let (start, end) = (at(row, module::START), at(row, module::END));
+    let is_whole = start < end && at(row, module::CHECK) == check_of(0, fields);
+    is_whole.then(|| ModuleRead {
+        start,
+        end,
+        file_offset: at(row, module::FILE_OFFSET),
+        path: text.of(at(row, module::PATH)),
+    })
+}
+
+fn threads(
+    bytes: &(impl Bytes + ?Sized),
+    plan: &Plan,
+    generation: u64,
+) -> Result<Vec<ThreadRead>, ReadError> {
+    let owners = words(bytes, plan.owners(), plan.threads as usize)?;
+    let mut threads = Vec::new();
+    for (index, owner) in owners.iter().enumerate() {
+        let start = plan.blocks_start() + index * plan.block_words();
+        let head = words(bytes, start, block::HEAD_WORDS)?;
+        if at(&head, block::OWNERS) == 0 || at(&head, block::GENERATION) != generation {
+            continue;
+        }
+        let block = words(bytes, start, plan.block_words())?;
+        threads.push(thread_of(&block, plan, *owner != 0));
+    }
+    Ok(threads)
+}
+
+fn thread_of(words: &[u64], plan: &Plan, is_taken: bool) -> ThreadRead {
+    let keys = words.iter().skip(block::HEAD_WORDS).take(plan.rows as usize);
+    let rows = words.get(plan.rows_start()..).unwrap_or_default().chunks_exact(row::WORDS);
+    let keyed = std::iter::once(&0).chain(keys).zip(rows);
+    let rows = keyed.map(|(key, words)| (*key, totals_of(words)));
+    let pairs = words.get(plan.pairs_start()..).unwrap_or_default();
+    let pairs = pairs.chunks_exact(pair::WORDS).take(plan.pairs as usize).map(pair_of);
+    ThreadRead {
+        tid: low(at(words, block::TID)),
+        name: text_of(&bytes_of(words.get(block::NAME..block::NAME + 2))),
+        is_taken,
+        owner_count: at(words, block::OWNERS),
+        counts: thread_counts(words),
+        rows: rows.filter(|(_, totals)| *totals != Totals::default()).collect(),
+        pairs: pairs.filter(|pair| pair.waiter != 0).collect(),
+    }
+}
+
+fn thread_counts(words: &[u64]) -> ThreadCounts {
+    ThreadCounts {
+        rows_used: at(words, block::ROWS_USED),
+        rows_rejected: at(words, block::ROWS_REJECTED),
+        row_collisions: at(words, block::ROW_COLLISIONS),
+        pairs_used: at(words, block::PAIRS_USED),
+        pairs_rejected: at(words, block::PAIRS_REJECTED),
+        pair_collisions: at(words, block::PAIR_COLLISIONS),
+        tries_forgotten: at(words, block::TRIES_FORGOTTEN),
+        skipped: at(words, block::SKIPPED),
+    }
+}
+
+fn totals_of(words: &[u64]) -> Totals {
+    let buckets = |start: usize| -> [u64; BUCKET_COUNT] {
+        std::array::from_fn(|bucket| at(words, start + bucket))
+    };
+    Totals {
+        count: at(words, row::COUNT),
+        shared_count: at(words, row::SHARED_COUNT),
+        owner_died_count: at(words, row::OWNER_DIED_COUNT),
+        hold_ns: at(words, row::HOLD_NS),
+        hold_ns_max: at(words, row::HOLD_NS_MAX),
+        wait_ns: at(words, row::WAIT_NS),
+        wait_ns_max: at(words, row::WAIT_NS_MAX),
+        contended_count: at(words, row::CONTENDED_COUNT),
+        try_failed_count: at(words, row::TRY_FAILED_COUNT),
+        timed_out_count: at(words, row::TIMED_OUT_COUNT),
+        try_delay_ns: at(words, row::TRY_DELAY_NS),
+        try_delay_ns_max: at(words, row::TRY_DELAY_NS_MAX),
+        try_delay_count: at(words, row::TRY_DELAY_COUNT),
+        asleep_ns: at(words, row::ASLEEP_NS),
+        asleep_ns_max: at(words, row::ASLEEP_NS_MAX),
+        asleep_count: at(words, row::ASLEEP_COUNT),
+        holds: buckets(row::HOLD_BUCKETS),
+        waits: buckets(row::WAIT_BUCKETS),
+    }
+}
+
+fn pair_of(words: &[u64]) -> PairRead {
+    PairRead {
+        holder: at(words, pair::HOLDER),
+        waiter: at(words, pair::WAITER),
+        totals: PairTotals {
+            wait_count: at(words, pair::WAIT_COUNT),
+            wait_ns: at(words, pair::WAIT_NS),
+            wait_ns_max: at(words, pair::WAIT_NS_MAX),
+            try_failed_count: at(words, pair::TRY_FAILED_COUNT),
+            try_delay_ns: at(words, pair::TRY_DELAY_NS),
+        },
+    }
+}
+
+fn low(word: u64) -> u32 {
+    word as u32
+}
+
+fn high(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+fn bytes_of(words: Option<&[u64]>) -> Vec<u8> {
+    words.unwrap_or_default().iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Text up to the first zero. What is no text, and what a terminal would obey, is replaced.
+fn text_of(bytes: &[u8]) -> String {
+    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    String::from_utf8_lossy(bytes).chars().map(plain).collect()
+}

@@ -1,0 +1,42 @@
+//! Reading a profile: a look at a moment, while its program runs or long after.
+//!
+//! Invariants:
+//! - Nothing that is read is believed: no number leads out of the profile, and none to a panic.
+//! - Memory is taken for what is there, not for what a header says.
+
+mod decode;
+mod error;
+mod reading;
+
+use std::io;
+
+pub use error::{ReadError, ReadErrorKind};
+pub use reading::{
+    About, Control, ModuleRead, PairRead, PairTotals, Reading, SharedCounts, SiteRead,
+    ThreadCounts, ThreadRead, Totals,
+};
+
+/// Bytes of a profile, wherever they are.
+pub trait Bytes {
+    /// How many there are.
+    fn byte_count(&self) -> u64;
+
+    /// Fills `out` from `offset` on.
+    ///
+    /// # Errors
+    /// They can't be read, or end before.
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
+}
+
+impl Bytes for [u8] {
+    fn byte_count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let from = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
+        let from = from.and_then(|rest| rest.get(..out.len()));
+        out.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}

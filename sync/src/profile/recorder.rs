@@ -1,0 +1,364 @@
+//! What one thread does to record its locks. Allocates nothing, takes no lock, does no I/O.
+
+use super::block::{Block, ThreadIdentity};
+use super::claim;
+use super::clock::Stamp;
+use super::plan::{block, header, pair, row};
+use super::shared::{Description, Profile};
+
+/// Locks of which a thread remembers that it has tried them in vain.
+const TRIES_MAX: usize = 16;
+
+/// Attempts that are lost before a thread without a block looks for one again.
+const LOST_BEFORE_LOOK: u32 = 256;
+
+/// A place where a lock is taken.
+pub trait Site {
+    /// What stands for it: by [`hash_words`](super::hash_words), so that different places have
+    /// different keys. Never 0.
+    fn key(&self) -> u64;
+
+    /// What tools are told of it; asked for once, when the thread first comes by.
+    fn describe(&self) -> Description<'_>;
+}
+
+/// A wait that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// When.
+    pub since: Stamp,
+    /// The key of the site at which the holder took the lock; 0 if nobody knows.
+    pub holder: u64,
+}
+
+/// A lock that was just taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taken {
+    /// Where it lies.
+    pub lock: usize,
+    /// How long it was waited for, if it was found held.
+    pub wait: Option<Wait>,
+    /// It was taken beside others, for reading.
+    pub is_shared: bool,
+    /// Its last owner died while it had the lock.
+    pub has_owner_died: bool,
+}
+
+/// A hold that is recorded, until it is [released](Recorder::released).
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    key: u64,
+    since: Stamp,
+    generation: u64,
+    row: u32,
+}
+
+impl Held {
+    /// Where the lock was taken.
+    #[must_use]
+    #[inline]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+/// A lock that was tried in vain.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    lock: usize,
+    key: u64,
+    since: Stamp,
+    row: u32,
+    /// One above the pair; 0 for none.
+    pair: u32,
+}
+
+/// How a thread records: its own, wherever it keeps it. All calls are for the same profile.
+///
+/// An attempt goes `begin`, then `acquired`, `try_failed` or `timed_out`; a hold ends with
+/// `released`. Before a thread ends it calls `leave`.
+#[derive(Debug)]
+pub struct Recorder {
+    block: Option<Block>,
+    generation: u64,
+    skip_left: u64,
+    lost: u32,
+    has_left: bool,
+    tried_count: usize,
+    tried: [Option<Tried>; TRIES_MAX],
+}
+
+impl Default for Recorder {
+    fn default() -> Recorder {
+        Recorder::new()
+    }
+}
+
+impl Recorder {
+    /// The recorder of a thread that has recorded nothing yet.
+    #[must_use]
+    pub const fn new() -> Recorder {
+        Recorder {
+            block: None,
+            generation: 0,
+            skip_left: 0,
+            lost: 0,
+            has_left: false,
+            tried_count: 0,
+            tried: [None; TRIES_MAX],
+        }
+    }
+
+    /// Is this attempt recorded? To be asked first, while the profile is on. `thread` is asked for
+    /// when the thread gets a block; none for a thread that could not give it back.
+    #[inline(always)]
+    pub fn begin(
+        &mut self,
+        profile: &Profile,
+        thread: impl FnOnce() -> Option<ThreadIdentity>,
+    ) -> bool {
+        if self.skip_left > 0 {
+            return self.skip(profile);
+        }
+        self.skip_left = profile.skip();
+        if self.block.is_some() && self.generation == profile.generation() {
+            return true;
+        }
+        self.prepare(profile, thread)
+    }
+
+    /// This attempt cannot be recorded, for want of room where the caller keeps its holds.
+    #[cold]
+    pub fn pass_over(&mut self, profile: &Profile) -> bool {
+        profile.count(header::LOST, 1);
+        false
+    }
+
+    #[inline(never)]
+    fn skip(&mut self, profile: &Profile) -> bool {
+        // Sampling may have been changed meanwhile.
+        self.skip_left = (self.skip_left - 1).min(profile.skip());
+        if let Some(block) = &self.block {
+            block.count(block::SKIPPED);
+        }
+        false
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn prepare(
+        &mut self,
+        profile: &Profile,
+        thread: impl FnOnce() -> Option<ThreadIdentity>,
+    ) -> bool {
+        if self.block.is_none() {
+            self.block = self.find_block(profile, thread);
+        }
+        let Some(block) = &self.block else {
+            profile.count(header::LOST, 1);
+            return false;
+        };
+        self.generation = profile.generation();
+        if block.generation() != self.generation {
+            block.clear(self.generation);
+            self.forget_tries();
+        }
+        true
+    }
+
+    fn find_block(
+        &mut self,
+        profile: &Profile,
+        thread: impl FnOnce() -> Option<ThreadIdentity>,
+    ) -> Option<Block> {
+        let is_turn = self.lost.is_multiple_of(LOST_BEFORE_LOOK);
+        self.lost = self.lost.wrapping_add(1);
+        if self.has_left || !is_turn {
+            return None;
+        }
+        let thread = thread()?;
+        let index = claim::take(profile.owners(), u64::from(thread.tid).max(1))?;
+        profile.count(header::THREADS_STARTED, 1);
+        let block = Block::of(profile, index);
+        block.enter(&thread);
+        Some(block)
+    }
+
+    /// The lock is this thread's.
+    #[inline(always)]
+    pub fn acquired(&mut self, profile: &Profile, site: &impl Site, taken: &Taken) -> Option<Held> {
+        let block = self.block.as_ref()?;
+        let key = site.key();
+        let row = block.row_of(key, || profile.describe(key, &site.describe()));
+        let now = profile.clock().now();
+        block.add(row, row::COUNT, 1);
+        if taken.is_shared {
+            block.add(row, row::SHARED_COUNT, 1);
+        }
+        if taken.has_owner_died {
+            block.add(row, row::OWNER_DIED_COUNT, 1);
+        }
+        if let Some(wait) = taken.wait {
+            waited(block, profile, (row, key), wait, now);
+        }
+        if self.tried_count > 0 {
+            self.settle(profile, taken.lock, now);
+        }
+        Some(Held { key, since: now, generation: self.generation, row: row as u32 })
+    }
+
+    /// The lock is left; it may have been taken by another thread.
+    #[inline(always)]
+    pub fn released(&mut self, profile: &Profile, held: &Held) {
+        self.released_at(profile, held, profile.clock().now());
+    }
+
+    /// The lock was left at that moment, just before other threads could take it.
+    #[inline(always)]
+    pub fn released_at(&mut self, profile: &Profile, held: &Held, now: Stamp) {
+        let Some(block) = &self.block else {
+            return profile.count(header::LOST, 1);
+        };
+        // What began before a reset is no part of what is recorded now.
+        if held.generation != self.generation {
+            return;
+        }
+        let ns = profile.clock().ns_between(held.since, now);
+        let row = held.row as usize;
+        let row = if block.is_row_of(row, held.key) { row } else { block.row_of(held.key, || ()) };
+        block.add_time(row, row::HOLD_NS, row::HOLD_BUCKETS, ns);
+    }
+
+    /// The lock was tried, and somebody had it; `holder` as in [`Wait`].
+    #[cold]
+    pub fn try_failed(&mut self, profile: &Profile, site: &impl Site, lock: usize, holder: u64) {
+        let Some(block) = self.block else {
+            return;
+        };
+        let key = site.key();
+        let row = block.row_of(key, || profile.describe(key, &site.describe()));
+        block.add(row, row::TRY_FAILED_COUNT, 1);
+        let pair = block.pair_of(holder, key);
+        if let Some(pair) = pair {
+            block.add_to_pair(pair, pair::TRY_FAILED_COUNT, 1);
+        }
+        self.remember(profile, (lock, key), row, pair);
+    }
+
+    /// The lock was waited for until time was up.
+    #[cold]
+    pub fn timed_out(&mut self, profile: &Profile, site: &impl Site, lock: usize, wait: Wait) {
+        let Some(block) = self.block else {
+            return;
+        };
+        let key = site.key();
+        let row = block.row_of(key, || profile.describe(key, &site.describe()));
+        block.add(row, row::TIMED_OUT_COUNT, 1);
+        waited(&block, profile, (row, key), wait, profile.clock().now());
+        self.remember(profile, (lock, key), row, block.pair_of(wait.holder, key));
+    }
+
+    /// This thread waited for something to happen, without the lock, and has just taken it back:
+    /// how long both took together. Called before [`Recorder::acquired`].
+    #[cold]
+    pub fn slept(&mut self, profile: &Profile, site: &impl Site, since: Stamp) {
+        let Some(block) = self.block else {
+            return;
+        };
+        let key = site.key();
+        let row = block.row_of(key, || profile.describe(key, &site.describe()));
+        let ns = profile.clock().ns_between(since, profile.clock().now());
+        block.add_max(row, row::ASLEEP_NS, ns);
+        block.add(row, row::ASLEEP_COUNT, 1);
+    }
+
+    /// The lock is no more: another may come to lie where it lay.
+    #[inline]
+    pub fn destroyed(&mut self, lock: usize) {
+        if self.tried_count > 0 {
+            self.take_tried(lock);
+        }
+    }
+
+    /// Gives the block back, with its counts, for another thread to go on with. Nothing is recorded
+    /// any more.
+    pub fn leave(&mut self, profile: &Profile) {
+        self.has_left = true;
+        if let Some(block) = self.block.take() {
+            claim::give_back(&profile.owners()[block.index]);
+        }
+    }
+
+    /// In a child that was forked off: the block is still the parent's. The next call finds another
+    /// one, in whatever profile the child has.
+    pub fn forked(&mut self) {
+        *self = Recorder::new();
+    }
+
+    /// From the first try in vain until now the lock kept this thread from what it was to do.
+    #[cold]
+    fn settle(&mut self, profile: &Profile, lock: usize, now: Stamp) {
+        let (Some(tried), Some(block)) = (self.take_tried(lock), self.block) else {
+            return;
+        };
+        let row = tried.row as usize;
+        if !block.is_row_of(row, tried.key) {
+            return;
+        }
+        let ns = profile.clock().ns_between(tried.since, now);
+        block.add_max(row, row::TRY_DELAY_NS, ns);
+        block.add(row, row::TRY_DELAY_COUNT, 1);
+        if let Some(pair) = tried.pair.checked_sub(1) {
+            block.add_to_pair(pair as usize, pair::TRY_DELAY_NS, ns);
+        }
+    }
+
+    fn remember(
+        &mut self,
+        profile: &Profile,
+        (lock, key): (usize, u64),
+        row: usize,
+        pair: Option<usize>,
+    ) {
+        let is_known = self.tried.iter().flatten().any(|tried| tried.lock == lock);
+        if is_known {
+            return;
+        }
+        // A free place, or that of the oldest.
+        let oldest = self.tried.iter_mut().min_by_key(|tried| tried.map(|tried| tried.since));
+        let Some(place) = oldest else {
+            return;
+        };
+        match (&place, &self.block) {
+            (Some(_), Some(block)) => block.count(block::TRIES_FORGOTTEN),
+            _ => self.tried_count += 1,
+        }
+        let pair = pair.map_or(0, |pair| pair as u32 + 1);
+        *place = Some(Tried { lock, key, since: profile.clock().now(), row: row as u32, pair });
+    }
+
+    fn take_tried(&mut self, lock: usize) -> Option<Tried> {
+        let is_of = |tried: &&mut Option<Tried>| tried.is_some_and(|tried| tried.lock == lock);
+        let tried = self.tried.iter_mut().find(is_of)?.take();
+        self.tried_count -= usize::from(tried.is_some());
+        tried
+    }
+
+    fn forget_tries(&mut self) {
+        self.tried = [None; TRIES_MAX];
+        self.tried_count = 0;
+    }
+}
+
+/// Counts a wait that is over, in the waiter's row and for the pair of holder and waiter.
+#[cold]
+fn waited(block: &Block, profile: &Profile, (row, key): (usize, u64), wait: Wait, now: Stamp) {
+    let ns = profile.clock().ns_between(wait.since, now);
+    block.add(row, row::CONTENDED_COUNT, 1);
+    block.add_time(row, row::WAIT_NS, row::WAIT_BUCKETS, ns);
+    if let Some(pair) = block.pair_of(wait.holder, key) {
+        block.add_to_pair(pair, pair::WAIT_COUNT, 1);
+        block.add_to_pair(pair, pair::WAIT_NS, ns);
+        block.raise_in_pair(pair, pair::WAIT_NS_MAX, ns);
+    }
+}

@@ -1,0 +1,327 @@
+//! The part of a profile that all threads of the program share.
+//!
+//! | words | written by | read by |
+//! |---|---|---|
+//! | what it is, up to `CHECK` | who makes it, before anybody else sees it | tools |
+//! | the switches, from `ENABLED` on | tools, at any time | every attempt at a lock |
+//! | counts | all threads, when a table fills or has no room | tools |
+//! | sites, modules, text | who meets one first; then nobody | tools |
+//!
+//! No ordering is needed: a row of a table carries a check of what it says, and who finds that it
+//! does not fit does not believe the row.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::clock::Clock;
+use super::hash::hash_words;
+use super::plan::{HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan, header, module, site};
+
+/// Rows that are looked at before a table counts as full.
+const PROBES_MAX: usize = 64;
+
+/// The longest text of a table, in bytes.
+pub(super) const TEXT_BYTES_MAX: usize = 4096;
+
+/// What the sites of a profile are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SiteKind {
+    /// Places in the source, each for one lock class.
+    Places = 0,
+    /// Stacks of return addresses.
+    Stacks = 1,
+}
+
+/// Whose profile it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Process number.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot; 0 if unknown.
+    pub start_ticks: u64,
+    /// The kernel's random id of this boot; zeros if unknown.
+    pub boot_id: [u8; 16],
+    /// Now, in nanoseconds since 1970.
+    pub unix_ns: u64,
+    /// The program, as it was called.
+    pub program: &'a str,
+    /// What its sites are.
+    pub kind: SiteKind,
+}
+
+/// What tools are told of a place where locks are taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Description<'a> {
+    /// The lock's class, or what kind of lock it is.
+    pub name: &'a str,
+    /// The file of the source; empty if there are return addresses instead.
+    pub place: &'a str,
+    /// Line of that file.
+    pub line: u32,
+    /// Column of that line.
+    pub column: u32,
+    /// Where the lock lies, if the site is for one lock; else 0.
+    pub lock: u64,
+    /// Return addresses, the innermost first.
+    pub frames: &'a [u64],
+}
+
+/// A lock profile that this program writes. Does no I/O and allocates nothing.
+#[derive(Debug)]
+pub struct Profile {
+    words: &'static [AtomicU64],
+    plan: Plan,
+    clock: Clock,
+}
+
+impl Profile {
+    /// Makes a profile in words that are all zero. It is off.
+    ///
+    /// `None` if the plan has a [fault](Plan::fault), or needs more words.
+    #[must_use]
+    pub fn new(
+        words: &'static [AtomicU64],
+        plan: Plan,
+        clock: Clock,
+        identity: &Identity<'_>,
+    ) -> Option<Profile> {
+        if plan.fault().is_some() || plan.word_count() > words.len() {
+            return None;
+        }
+        let profile = Profile { words: &words[..plan.word_count()], plan, clock };
+        profile.write_header(identity);
+        Some(profile)
+    }
+
+    fn write_header(&self, identity: &Identity<'_>) {
+        let plan = &self.plan;
+        let (first, second) = identity.boot_id.split_at(8);
+        let program = identity.program.as_bytes();
+        let program = &program[..program.len().min(PROGRAM_BYTES)];
+        let values = [
+            MAGIC,
+            halves(LAYOUT_VERSION, (HEADER_WORDS * 8) as u32),
+            halves(identity.pid, identity.kind as u32),
+            identity.start_ticks,
+            word_of(first),
+            word_of(second),
+            identity.unix_ns,
+            self.clock.hz(),
+            plan.bytes(),
+            halves(plan.sites, plan.frames),
+            halves(plan.modules, plan.threads),
+            u64::from(plan.text_bytes),
+            halves(plan.rows, plan.pairs),
+        ];
+        const { assert!(header::CHECK == 13) };
+        self.put(0, &values);
+        self.put(header::CHECK, &[hash_words(&values)]);
+        self.put(header::GENERATION, &[1, identity.unix_ns]);
+        for (index, bytes) in program.chunks(8).enumerate() {
+            self.put(header::PROGRAM + index, &[word_of(bytes)]);
+        }
+    }
+
+    /// How much it has room for.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The clock that it goes by.
+    #[must_use]
+    #[inline]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The word that is not 0 while attempts are recorded.
+    #[must_use]
+    #[inline]
+    pub fn switch(&self) -> &'static AtomicU64 {
+        &self.words[header::ENABLED]
+    }
+
+    /// Is an attempt that begins now recorded?
+    #[must_use]
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.switch().load(Relaxed) != 0
+    }
+
+    /// Begins recording, or ends it.
+    pub fn turn(&self, is_on: bool) {
+        self.switch().store(is_on.into(), Relaxed);
+    }
+
+    /// Of how many attempts of a thread all but one are passed over: 0 records each.
+    pub fn set_skip(&self, skip: u64) {
+        self.words[header::SKIP].store(skip, Relaxed);
+    }
+
+    /// Attempts that a thread passes over behind each that it records.
+    #[must_use]
+    #[inline]
+    pub fn skip(&self) -> u64 {
+        self.words[header::SKIP].load(Relaxed)
+    }
+
+    /// Each thread clears what it has recorded before it goes on.
+    pub fn reset(&self, unix_ns: u64) {
+        self.words[header::GENERATION].fetch_add(1, Relaxed);
+        self.words[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
+    }
+
+    /// Grows with each reset.
+    #[must_use]
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.words[header::GENERATION].load(Relaxed)
+    }
+
+    /// Adds to one of the counts that all threads share.
+    #[cold]
+    pub(super) fn count(&self, index: usize, n: u64) {
+        self.words[index].fetch_add(n, Relaxed);
+    }
+
+    /// Counts attempts that were not recorded, or holds whose end was not.
+    pub fn count_lost(&self, n: u64) {
+        self.count(header::LOST, n);
+    }
+
+    /// Counts locks whose holder nobody will know.
+    pub fn count_untracked(&self, n: u64) {
+        self.count(header::UNTRACKED, n);
+    }
+
+    /// Words from one on; for blocks.
+    pub(super) fn part(&self, start: usize, count: usize) -> &'static [AtomicU64] {
+        &self.words[start..start + count]
+    }
+
+    /// Who has which block.
+    #[must_use]
+    pub fn owners(&self) -> &'static [AtomicU64] {
+        self.part(self.plan.owners(), self.plan.threads as usize)
+    }
+
+    /// Tells tools what a key stands for. Everybody may say the same again.
+    pub fn describe(&self, key: u64, described: &Description<'_>) {
+        let sites = self.plan.sites as usize;
+        for probe in 0..sites.min(PROBES_MAX) {
+            let index = (key as usize).wrapping_add(probe) & (sites - 1);
+            let row = self.part(
+                self.plan.sites_start() + index * self.plan.site_words(),
+                self.plan.site_words(),
+            );
+            match row[site::KEY].compare_exchange(0, key, Relaxed, Relaxed) {
+                Ok(_) => return self.fill_site(row, key, described),
+                Err(found) if found == key => return,
+                Err(_) => self.count(header::SITE_COLLISIONS, 1),
+            }
+        }
+        self.count(header::SITES_REJECTED, 1);
+    }
+
+    fn fill_site(&self, row: &[AtomicU64], key: u64, described: &Description<'_>) {
+        self.count(header::SITES_USED, 1);
+        let frames = described.frames;
+        let frames = &frames[..frames.len().min(self.plan.frames as usize)];
+        let fixed = [
+            (site::NAME, self.add_text(described.name)),
+            (site::PLACE, self.add_text(described.place)),
+            (site::LINE, halves(described.line, described.column)),
+            (site::LOCK, described.lock),
+            (site::FRAME_COUNT, frames.len() as u64),
+        ];
+        for (index, value) in fixed {
+            row[index].store(value, Relaxed);
+        }
+        for (word, frame) in row[site::FIXED_WORDS..].iter().zip(frames) {
+            word.store(*frame, Relaxed);
+        }
+        row[site::CHECK].store(check(key, &row[site::CHECK + 1..]), Relaxed);
+    }
+
+    /// Tells tools what lies in memory from `start` to `end`: a file, from `file_offset` on.
+    pub fn add_module(&self, start: u64, end: u64, file_offset: u64, path: &str) {
+        let index = self.words[header::MODULES_USED].load(Relaxed);
+        let index = if index < u64::from(self.plan.modules) {
+            self.words[header::MODULES_USED].fetch_add(1, Relaxed)
+        } else {
+            index
+        };
+        if index >= u64::from(self.plan.modules) {
+            return self.count(header::MODULES_REJECTED, 1);
+        }
+        let row =
+            self.part(self.plan.modules_start() + index as usize * module::WORDS, module::WORDS);
+        let path = self.add_text(path);
+        for (index, value) in [
+            (module::START, start),
+            (module::END, end),
+            (module::FILE_OFFSET, file_offset),
+            (module::PATH, path),
+        ] {
+            row[index].store(value, Relaxed);
+        }
+        row[module::CHECK].store(check(0, &row[..module::CHECK]), Relaxed);
+    }
+
+    /// Where the text lies (low half) and how long it is (high half); 0 without text, or without
+    /// room for it.
+    fn add_text(&self, text: &str) -> u64 {
+        let bytes = text.as_bytes();
+        let bytes = &bytes[..bytes.len().min(TEXT_BYTES_MAX)];
+        let room = u64::from(self.plan.text_bytes);
+        if bytes.is_empty() {
+            return 0;
+        }
+        let needed = bytes.len().next_multiple_of(8) as u64;
+        let used = &self.words[header::TEXT_USED];
+        // Asked first, so that the count stays near the truth once there is no room any more.
+        let has_room = |offset: u64| offset.checked_add(needed).is_some_and(|end| end <= room);
+        let offset = has_room(used.load(Relaxed))
+            .then(|| used.fetch_add(needed, Relaxed))
+            .filter(|at| has_room(*at));
+        let Some(offset) = offset else {
+            self.count(header::TEXT_REJECTED, 1);
+            return 0;
+        };
+        let first = self.plan.text_start() + offset as usize / 8;
+        for (index, chunk) in bytes.chunks(8).enumerate() {
+            self.put(first + index, &[word_of(chunk)]);
+        }
+        halves(offset as u32, bytes.len() as u32)
+    }
+
+    fn put(&self, start: usize, values: &[u64]) {
+        for (word, value) in self.words[start..].iter().zip(values) {
+            word.store(*value, Relaxed);
+        }
+    }
+}
+
+/// What stands for the rest of a row: it is stored last.
+fn check(key: u64, words: &[AtomicU64]) -> u64 {
+    check_of(key, words.iter().map(|word| word.load(Relaxed)))
+}
+
+/// The same of words that were read.
+pub(super) fn check_of(key: u64, words: impl Iterator<Item = u64>) -> u64 {
+    words.fold(hash_words(&[key]), |hash, word| hash_words(&[hash, word]))
+}
+
+fn halves(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// Up to eight bytes as a word, zeros behind them.
+pub(super) fn word_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}

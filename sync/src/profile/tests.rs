@@ -1,0 +1,88 @@
+//! Recorders over words of this process, and what is read from these.
+
+mod damage;
+mod page;
+mod recording;
+mod room;
+
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+use crate::words::boxed_words;
+
+const SMALL: Plan =
+    Plan { sites: 16, frames: 4, modules: 2, text_bytes: 256, threads: 3, rows: 16, pairs: 16 };
+
+const US: Identity<'static> = Identity {
+    pid: 4711,
+    start_ticks: 12,
+    boot_id: [7; 16],
+    unix_ns: 1_000_000_000,
+    program: "a program",
+    kind: SiteKind::Places,
+};
+
+/// A site of a test: its line is its key.
+struct Line(u32);
+
+impl Site for Line {
+    fn key(&self) -> u64 {
+        self.0.into()
+    }
+
+    fn describe(&self) -> Description<'_> {
+        Description {
+            name: "test",
+            place: "here.rs",
+            line: self.0,
+            column: 1,
+            ..Description::default()
+        }
+    }
+}
+
+fn words(plan: &Plan) -> &'static [AtomicU64] {
+    Box::leak(boxed_words(plan.word_count()))
+}
+
+/// A profile that is on.
+fn profile(plan: Plan) -> &'static Profile {
+    let profile = Profile::new(words(&plan), plan, Clock::SYSTEM, &US).expect("the plan is sound");
+    profile.turn(true);
+    Box::leak(Box::new(profile))
+}
+
+fn bytes(profile: &Profile) -> Vec<u8> {
+    let words = profile.part(0, profile.plan().word_count());
+    words
+        .iter()
+        .flat_map(|word| word.load(std::sync::atomic::Ordering::Relaxed).to_le_bytes())
+        .collect()
+}
+
+fn read(profile: &Profile) -> Reading {
+    Reading::of(&bytes(profile)[..]).expect("a whole profile")
+}
+
+fn thread(tid: u32) -> Option<ThreadIdentity> {
+    Some(ThreadIdentity { tid, name: *b"a thread\0\0\0\0\0\0\0\0" })
+}
+
+/// Takes a lock that is free and leaves it.
+fn visit(profile: &Profile, recorder: &mut Recorder, tid: u32, line: u32) {
+    if recorder.begin(profile, || thread(tid)) {
+        let held = recorder.acquired(profile, &Line(line), &Taken::default()).expect("a block");
+        recorder.released(profile, &held);
+    }
+}
+
+/// What all threads did at a line; 0 is for those that found no row.
+fn total(reading: &Reading, line: u64) -> Totals {
+    let mut total = Totals::default();
+    for (_, row) in
+        reading.threads.iter().flat_map(|thread| &thread.rows).filter(|(key, _)| *key == line)
+    {
+        total.add(row);
+    }
+    total
+}

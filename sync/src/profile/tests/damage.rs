@@ -1,0 +1,119 @@
+//! Profiles that were cut off, changed, or never were any.
+
+use super::*;
+use crate::profile::plan::{HEADER_WORDS, header};
+
+/// A profile in which something was recorded.
+fn used() -> Vec<u8> {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    visit(profile, &mut recorder, 1, 5);
+    recorder.try_failed(profile, &Line(5), 64, 9);
+    profile.add_module(1, 2, 3, "/lib");
+    bytes(profile)
+}
+
+fn error(bytes: &[u8]) -> String {
+    Reading::of(bytes).err().map_or_else(String::new, |error| error.to_string())
+}
+
+#[test]
+fn what_is_cut_off_is_said_to_be() {
+    let whole = used();
+    assert_eq!(error(&whole), "");
+    assert_eq!(error(&[&whole[..], &[0; 8]].concat()), "", "what lies behind is not its");
+    let all = whole.len();
+    for (length, expected) in [
+        (0, "is not a lock profile".to_owned()),
+        (7, "is not a lock profile".to_owned()),
+        (8, "is cut off: 8 of 1024 bytes are there".to_owned()),
+        (1023, "is cut off: 1023 of 1024 bytes are there".to_owned()),
+        (1024, format!("is cut off: 1024 of {all} bytes are there")),
+        (all - 1, format!("is cut off: {} of {all} bytes are there", all - 1)),
+    ] {
+        assert_eq!(error(&whole[..length]), expected, "{length} bytes");
+    }
+}
+
+#[test]
+fn a_change_of_what_it_is_is_noticed() {
+    let whole = used();
+    for byte in 0..(header::CHECK + 1) * 8 {
+        for bit in 0..8 {
+            let mut changed = whole.clone();
+            changed[byte] ^= 1 << bit;
+            assert_ne!(error(&changed), "", "bit {bit} of byte {byte}");
+        }
+    }
+    let mut newer = whole.clone();
+    newer[8] = 2;
+    assert_eq!(error(&newer), "has layout 2, this program reads 1: use a newer one");
+    let mut other = whole;
+    other[0] = b'X';
+    assert_eq!(error(&other), "is not a lock profile");
+}
+
+#[test]
+fn a_header_that_fits_itself_and_not_the_bounds_is_damaged() {
+    let whole = used();
+    for (word, value) in [
+        (header::SITES, u64::MAX),
+        (header::MODULES, 1 << 63),
+        (header::ROWS, u64::MAX),
+        (header::TEXT_BYTES, u64::MAX),
+        (header::FILE_BYTES, 8),
+        (header::PID, u64::MAX),
+    ] {
+        let mut changed = whole.clone();
+        changed[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
+        let words: Vec<u64> = changed[..header::CHECK * 8]
+            .chunks_exact(8)
+            .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
+            .collect();
+        changed[header::CHECK * 8..][..8].copy_from_slice(&hash_words(&words).to_le_bytes());
+        assert!(error(&changed).starts_with("is damaged: "), "{word}: {}", error(&changed));
+    }
+}
+
+#[test]
+fn no_change_of_what_was_recorded_harms_a_reader() {
+    let whole = used();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0..3000 {
+        let mut changed = whole.clone();
+        for _ in 0..1 + round % 200 {
+            random = hash_words(&[random]);
+            let from = HEADER_WORDS / 4 * 8;
+            let at = from + random as usize % (changed.len() - from);
+            changed[at] = (random >> 40) as u8;
+        }
+        let reading = Reading::of(&changed[..]).unwrap();
+        let mut all = Totals::default();
+        for (_, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
+            all.add(row);
+        }
+        assert!(reading.sites.len() <= 1 && reading.modules.len() <= 1, "round {round}");
+    }
+}
+
+#[test]
+fn a_site_that_was_changed_is_not_believed() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    visit(profile, &mut recorder, 1, 5);
+    let row = profile.plan().sites_start() + 5 * profile.plan().site_words();
+    for word in 0..profile.plan().site_words() {
+        let mut changed = bytes(profile);
+        changed[(row + word) * 8] ^= 1;
+        let reading = Reading::of(&changed[..]).unwrap();
+        assert!(reading.sites.is_empty(), "word {word}: {:?}", reading.sites);
+        assert_eq!(total(&reading, 5).count, 1);
+    }
+}
+
+#[test]
+fn a_name_has_nothing_that_a_terminal_obeys() {
+    let profile = profile(SMALL);
+    profile.describe(1, &Description { name: "\x1b[2Jred\n", ..Description::default() });
+    assert_eq!(read(profile).sites[&1].name, "\u{fffd}[2Jred\u{fffd}");
+}

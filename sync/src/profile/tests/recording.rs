@@ -1,0 +1,212 @@
+//! What is recorded of attempts and holds.
+
+use super::*;
+
+#[test]
+fn a_hold_is_counted_at_its_site_with_its_length() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    for line in [5, 5, 6, 5] {
+        visit(profile, &mut recorder, 1, line);
+    }
+    let reading = read(profile);
+    for (line, count) in [(5, 3), (6, 1)] {
+        let total = total(&reading, line);
+        assert_eq!((total.count, total.contended_count), (count, 0), "line {line}");
+        assert_eq!(total.holds.iter().sum::<u64>(), count, "line {line}");
+        assert_eq!(total.waits.iter().sum::<u64>(), 0, "line {line}");
+        assert!(total.hold_ns_max <= total.hold_ns && total.hold_ns < 1_000_000_000, "{total:?}");
+    }
+    let site = &reading.sites[&5];
+    assert_eq!((&*site.name, &*site.place, site.line), ("test", "here.rs", 5));
+    let [thread] = &reading.threads[..] else { panic!("{:?}", reading.threads) };
+    assert_eq!(
+        (thread.tid, &*thread.name, thread.owner_count, thread.is_taken),
+        (1, "a thread", 1, true)
+    );
+    assert_eq!(reading.about.program, "a program");
+    assert_eq!((reading.about.pid, reading.about.boot_id), (4711, [7; 16]));
+}
+
+#[test]
+fn a_wait_names_the_pair_and_has_its_length() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    let since = profile.clock().now();
+    while profile.clock().ns_between(since, profile.clock().now()) < 3_000_000 {}
+    assert!(recorder.begin(profile, || thread(1)));
+    let wait = Wait { since, holder: 9 };
+    let taken =
+        Taken { wait: Some(wait), is_shared: true, has_owner_died: true, ..Taken::default() };
+    recorder.acquired(profile, &Line(5), &taken).unwrap();
+    recorder.timed_out(profile, &Line(6), 64, wait);
+    let reading = read(profile);
+    let taken = total(&reading, 5);
+    assert_eq!((taken.count, taken.shared_count, taken.owner_died_count), (1, 1, 1));
+    let timed_out = total(&reading, 6);
+    assert_eq!((timed_out.count, timed_out.timed_out_count, timed_out.try_failed_count), (0, 1, 0));
+    for (line, total) in [(5, taken), (6, timed_out)] {
+        assert_eq!((total.contended_count, total.waits.iter().sum::<u64>()), (1, 1), "line {line}");
+        assert!(total.wait_ns >= 3_000_000 && total.wait_ns_max == total.wait_ns, "{total:?}");
+        // The bucket from 2 to 4 ms, if nothing stopped us for long.
+        let bucket = total.waits.iter().position(|count| *count == 1).unwrap();
+        assert!(bucket_end_ns(bucket).unwrap() > total.wait_ns, "{total:?}");
+        assert!(bucket_end_ns(bucket - 1).unwrap() <= total.wait_ns, "{total:?}");
+        let pair = reading.threads[0].pairs.iter().find(|pair| pair.waiter == line).unwrap();
+        assert_eq!((pair.holder, pair.totals.wait_count), (9, 1), "line {line}");
+        assert_eq!(pair.totals.wait_ns, total.wait_ns, "line {line}");
+    }
+}
+
+#[test]
+fn a_hold_ends_when_it_is_said_to_have_ended_and_sleep_is_no_wait() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(1)));
+    let held = recorder.acquired(profile, &Line(5), &Taken::default()).unwrap();
+    let left = profile.clock().now();
+    while profile.clock().ns_between(left, profile.clock().now()) < 3_000_000 {}
+    recorder.released_at(profile, &held, left);
+    recorder.slept(profile, &Line(6), left);
+    profile.count_lost(2);
+    profile.count_untracked(3);
+    let reading = read(profile);
+    let hold = total(&reading, 5);
+    assert!(hold.count == 1 && hold.hold_ns < 3_000_000, "{hold:?}");
+    let slept = total(&reading, 6);
+    assert!(slept.asleep_ns >= 3_000_000 && slept.asleep_ns_max == slept.asleep_ns, "{slept:?}");
+    assert_eq!((slept.asleep_count, slept.wait_ns, slept.count), (1, 0, 0));
+    assert_eq!((reading.counts.lost, reading.counts.untracked), (2, 3));
+}
+
+#[test]
+fn tries_in_vain_are_counted_and_their_delay_is_charged_when_the_lock_is_taken() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    let (lock, other) = (64, 128);
+    for _ in 0..3 {
+        assert!(recorder.begin(profile, || thread(1)));
+        recorder.try_failed(profile, &Line(5), lock, 9);
+    }
+    let since = profile.clock().now();
+    while profile.clock().ns_between(since, profile.clock().now()) < 2_000_000 {}
+    // Another lock, then this one at another line: the delay belongs to who failed.
+    for (lock, delays) in [(other, 0), (lock, 1), (lock, 1)] {
+        assert!(recorder.begin(profile, || thread(1)));
+        let taken = Taken { lock, ..Taken::default() };
+        let held = recorder.acquired(profile, &Line(6), &taken).unwrap();
+        recorder.released(profile, &held);
+        assert_eq!(total(&read(profile), 5).try_delay_count, delays, "lock {lock}");
+    }
+    let reading = read(profile);
+    let failed = total(&reading, 5);
+    assert_eq!((failed.count, failed.try_failed_count, failed.contended_count), (0, 3, 0));
+    assert!(failed.try_delay_ns >= 2_000_000 && failed.try_delay_ns == failed.try_delay_ns_max);
+    assert_eq!(total(&reading, 6).try_delay_ns, 0);
+    let [pair] = &reading.threads[0].pairs[..] else { panic!("{:?}", reading.threads) };
+    assert_eq!((pair.holder, pair.waiter, pair.totals.try_failed_count), (9, 5, 3));
+    assert_eq!(pair.totals.try_delay_ns, failed.try_delay_ns);
+}
+
+#[test]
+fn a_lock_that_is_destroyed_owes_no_delay() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(1)));
+    recorder.try_failed(profile, &Line(5), 64, 0);
+    recorder.destroyed(64);
+    let taken = Taken { lock: 64, ..Taken::default() };
+    recorder.acquired(profile, &Line(6), &taken).unwrap();
+    assert_eq!(total(&read(profile), 5).try_delay_count, 0);
+}
+
+#[test]
+fn a_reset_forgets_everything_and_what_began_before_it() {
+    let profile = profile(SMALL);
+    let (mut recorder, mut idle) = (Recorder::new(), Recorder::new());
+    visit(profile, &mut idle, 2, 5);
+    visit(profile, &mut recorder, 1, 5);
+    assert!(recorder.begin(profile, || thread(1)));
+    let held = recorder.acquired(profile, &Line(5), &Taken::default()).unwrap();
+    profile.reset(77);
+    assert!(read(profile).threads.is_empty(), "nobody has recorded anything since");
+    recorder.released(profile, &held);
+    assert!(read(profile).threads.is_empty());
+    assert!(recorder.begin(profile, || thread(1)));
+    let late = recorder.acquired(profile, &Line(6), &Taken::default()).unwrap();
+    recorder.released(profile, &held);
+    recorder.released(profile, &late);
+    let reading = read(profile);
+    assert_eq!((total(&reading, 5).count, total(&reading, 5).hold_ns), (0, 0));
+    assert_eq!((total(&reading, 6).count, reading.threads.len()), (1, 1));
+    assert_eq!((reading.control.generation, reading.control.reset_unix_ns), (2, 77));
+}
+
+#[test]
+fn a_sample_is_one_of_so_many_and_the_rest_is_counted() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    visit(profile, &mut recorder, 1, 5);
+    profile.set_skip(9);
+    for _ in 0..100 {
+        visit(profile, &mut recorder, 1, 5);
+    }
+    let reading = read(profile);
+    assert_eq!((total(&reading, 5).count, reading.threads[0].counts.skipped), (11, 90));
+    profile.set_skip(1_000_000);
+    visit(profile, &mut recorder, 1, 5);
+    profile.set_skip(0);
+    visit(profile, &mut recorder, 1, 5);
+    visit(profile, &mut recorder, 1, 5);
+    assert_eq!(total(&read(profile), 5).count, 13, "who samples no more is heard at once");
+}
+
+#[test]
+fn threads_go_on_in_the_blocks_of_those_that_have_gone() {
+    let profile = profile(SMALL);
+    for tid in 1..=10_000 {
+        let mut recorder = Recorder::new();
+        visit(profile, &mut recorder, tid, 5);
+        recorder.leave(profile);
+        visit(profile, &mut recorder, tid, 5);
+    }
+    let reading = read(profile);
+    assert_eq!(total(&reading, 5).count, 10_000);
+    assert_eq!(reading.counts.lost, 10_000, "after they had left");
+    let [block] = &reading.threads[..] else { panic!("{:?}", reading.threads) };
+    assert_eq!((block.tid, block.owner_count, block.is_taken), (10_000, 10_000, false));
+}
+
+#[test]
+fn a_hold_that_another_thread_ends_is_counted_there() {
+    let profile = profile(SMALL);
+    let (mut taker, mut leaver) = (Recorder::new(), Recorder::new());
+    assert!(leaver.begin(profile, || thread(2)) && taker.begin(profile, || thread(1)));
+    let held = taker.acquired(profile, &Line(5), &Taken::default()).unwrap();
+    leaver.released(profile, &held);
+    let reading = read(profile);
+    let total = total(&reading, 5);
+    assert_eq!((total.count, total.holds.iter().sum::<u64>()), (1, 1));
+    let left = reading.threads.iter().find(|thread| thread.tid == 2).unwrap();
+    assert_eq!((left.rows[0].1.count, left.rows[0].1.hold_ns_max), (0, total.hold_ns));
+}
+
+#[test]
+fn modules_and_stacks_are_read_as_they_were_told() {
+    let words = words(&SMALL);
+    let identity = Identity { kind: SiteKind::Stacks, ..US };
+    let profile = Profile::new(words, SMALL, Clock::SYSTEM, &identity).unwrap();
+    let frames = [0x1234, 0x5678, 3, 4, 5];
+    let described =
+        Description { name: "mutex", lock: 0x77, frames: &frames, ..Description::default() };
+    profile.describe(99, &described);
+    profile.add_module(0x1000, 0x2000, 64, "/usr/bin/something");
+    let reading = read(&profile);
+    let site = &reading.sites[&99];
+    assert_eq!((&*site.name, site.lock, &*site.place), ("mutex", 0x77, ""));
+    assert_eq!(site.frames, frames[..4], "as many as the plan has room for");
+    let [module] = &reading.modules[..] else { panic!("{:?}", reading.modules) };
+    assert_eq!((module.start, module.end, module.file_offset), (0x1000, 0x2000, 64));
+    assert_eq!(module.path, "/usr/bin/something");
+    assert_eq!(reading.about.kind, SiteKind::Stacks);
+}

@@ -1,0 +1,382 @@
+//! What the profile of this crate's locks says of threads whose doings are known.
+#![expect(clippy::disallowed_types, reason = "the test's own locks must not be recorded")]
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex as PlainMutex, MutexGuard as PlainGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use forebay_sync::profile::{
+    Clock, Identity, PairTotals, Plan, Profile, Reading, SiteKind, Totals, install,
+};
+use forebay_sync::{LockClass, Mutex, RwLock, boxed_words, observe};
+
+const PLAN: Plan = Plan {
+    sites: 64,
+    frames: 0,
+    modules: 0,
+    text_bytes: 1 << 14,
+    threads: 80,
+    rows: 32,
+    pairs: 32,
+};
+
+/// The profile of this process, its words, and the turn of the test that uses it.
+struct Turn {
+    profile: &'static Profile,
+    words: &'static [AtomicU64],
+    /// What was lost before: a reset does not touch that.
+    lost_before: u64,
+    _turn: PlainGuard<'static, ()>,
+}
+
+static TURN: PlainMutex<()> = PlainMutex::new(());
+
+/// There is one profile in the process: the tests that read it go one by one, each from zero.
+fn turn() -> Turn {
+    static WORDS: OnceLock<(&'static Profile, &'static [AtomicU64])> = OnceLock::new();
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (profile, words) = *WORDS.get_or_init(|| {
+        let words: &[AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
+        let us = Identity {
+            pid: std::process::id(),
+            start_ticks: 0,
+            boot_id: [0; 16],
+            unix_ns: 0,
+            program: "test",
+            kind: SiteKind::Places,
+        };
+        let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
+        let profile = Box::leak(Box::new(profile));
+        install(profile).expect("nobody watches");
+        (profile, words)
+    });
+    profile.turn(true);
+    profile.set_skip(0);
+    profile.reset(0);
+    let mut turn = Turn { profile, words, lost_before: 0, _turn: turn };
+    turn.lost_before = turn.read().counts.lost;
+    turn
+}
+
+impl Turn {
+    fn read(&self) -> Reading {
+        let bytes = self.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
+        Reading::of(&bytes.collect::<Vec<u8>>()[..]).expect("a whole profile")
+    }
+}
+
+/// What happened at a line of this file.
+fn at(reading: &Reading, line: u32) -> Totals {
+    let mut sum = Totals::default();
+    for (key, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
+        if line_of(reading, *key) == Some(line) {
+            sum.add(row);
+        }
+    }
+    sum
+}
+
+fn line_of(reading: &Reading, key: u64) -> Option<u32> {
+    let site = reading.sites.get(&key)?;
+    assert_eq!((&*site.name, &*site.place), ("test", file!()));
+    Some(site.line)
+}
+
+/// What came of two lines of this file that were in each other's way.
+fn between(reading: &Reading, holder: Option<u32>, waiter: u32) -> PairTotals {
+    let mut sum = PairTotals::default();
+    for pair in reading.threads.iter().flat_map(|thread| &thread.pairs) {
+        let is_it = line_of(reading, pair.holder) == holder
+            && line_of(reading, pair.waiter) == Some(waiter);
+        if is_it {
+            sum.add(&pair.totals);
+        }
+    }
+    sum
+}
+
+fn rwlock() -> RwLock<u64> {
+    RwLock::new(LockClass::Test, 0)
+}
+
+/// What a call gives, with the line where it stands.
+macro_rules! at {
+    ($call:expr) => {
+        ($call, line!())
+    };
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// Waits until somebody waits for a lock: until a thread has begun what it was started for is known
+/// from nothing else than time.
+fn pass(time: Duration) {
+    let (_sender, receiver) = channel::<()>();
+    let _ = receiver.recv_timeout(time);
+}
+
+#[test]
+fn acquisitions_of_many_threads_are_all_counted() {
+    for threads in [1, 2, 8, 64] {
+        let turn = turn();
+        let (mutex, lock) = (Mutex::new(LockClass::Test, 0), rwlock());
+        let mut lines = [0; 3];
+        const ROUNDS: u64 = 2_000;
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut lines = [0; 3];
+                        for _ in 0..ROUNDS {
+                            let (mut guard, line) = at!(mutex.lock());
+                            *guard += 1;
+                            lines[0] = line;
+                            let (read, line) = at!(lock.read());
+                            std::hint::black_box(*read);
+                            lines[1] = line;
+                            drop(read);
+                            let (mut write, line) = at!(lock.write());
+                            *write += 1;
+                            lines[2] = line;
+                        }
+                        lines
+                    })
+                })
+                .collect();
+            for worker in workers {
+                lines = worker.join().unwrap();
+            }
+        });
+        let reading = turn.read();
+        assert_eq!(reading.counts.lost, turn.lost_before);
+        for (line, shared) in lines.into_iter().zip([0, 1, 0]) {
+            let total = at(&reading, line);
+            assert_eq!(total.count, threads * ROUNDS, "line {line} of {threads} threads");
+            assert_eq!(total.shared_count, shared * total.count, "line {line}");
+            assert_eq!(total.holds.iter().sum::<u64>(), total.count, "line {line}");
+            assert_eq!(total.waits.iter().sum::<u64>(), total.contended_count, "line {line}");
+            let waits: u64 = reading
+                .threads
+                .iter()
+                .flat_map(|thread| &thread.pairs)
+                .filter(|pair| line_of(&reading, pair.waiter) == Some(line))
+                .map(|pair| pair.totals.wait_count)
+                .sum();
+            assert_eq!(waits, total.contended_count, "line {line} of {threads} threads");
+        }
+        assert_eq!(*mutex.lock(), threads * ROUNDS);
+    }
+}
+
+#[test]
+fn who_waits_and_who_holds_meanwhile_are_named_with_their_times() {
+    let turn = turn();
+    let mutex = Mutex::new(LockClass::Test, 0);
+    const HOLD: Duration = Duration::from_millis(60);
+    let (held, holder) = at!(mutex.lock());
+    let waiter = thread::scope(|scope| {
+        let waiter = scope.spawn(|| at!(drop(mutex.lock())).1);
+        pass(HOLD);
+        drop(held);
+        waiter.join().unwrap()
+    });
+    let reading = turn.read();
+    let (hold, wait) = (at(&reading, holder), at(&reading, waiter));
+    assert_eq!((hold.count, hold.contended_count, wait.count, wait.contended_count), (1, 0, 1, 1));
+    assert!(hold.hold_ns_max >= HOLD.as_nanos() as u64 && hold.wait_ns == 0, "{hold:?}");
+    assert!((30_000_000..10_000_000_000).contains(&wait.wait_ns), "{wait:?}");
+    let pair = between(&reading, Some(holder), waiter);
+    assert_eq!((pair.wait_count, pair.wait_ns, pair.try_failed_count), (1, wait.wait_ns, 0));
+    assert_eq!(turn.read().threads.iter().map(|thread| thread.pairs.len()).sum::<usize>(), 1);
+}
+
+#[test]
+fn failed_tries_are_blamed_on_the_holder_and_delay_until_one_succeeds() {
+    let turn = turn();
+    let lock = rwlock();
+    let (sender, tried) = channel();
+    let (held, holder) = at!(lock.read());
+    let (failed, first, later) = thread::scope(|scope| {
+        let trier = scope.spawn(|| {
+            for _ in 0..7 {
+                assert!(lock.try_write().is_none());
+            }
+            let first = line!() - 2;
+            sender.send(()).unwrap();
+            let (timed, line) = at!(lock.try_write_for(LONG));
+            assert!(timed.is_some());
+            (7, first, line)
+        });
+        tried.recv().unwrap();
+        pass(Duration::from_millis(30));
+        drop(held);
+        trier.join().unwrap()
+    });
+    let reading = turn.read();
+    let total = at(&reading, first);
+    assert_eq!((total.count, total.try_failed_count, total.contended_count), (0, failed, 0));
+    assert_eq!(total.try_delay_count, 1);
+    assert!((20_000_000..10_000_000_000).contains(&total.try_delay_ns), "{total:?}");
+    let pair = between(&reading, Some(holder), first);
+    assert_eq!((pair.try_failed_count, pair.try_delay_ns), (failed, total.try_delay_ns));
+    assert_eq!((at(&reading, later).count, at(&reading, later).try_failed_count), (1, 0));
+}
+
+#[test]
+fn a_wait_that_runs_out_of_time_is_a_wait_and_no_acquisition() {
+    let turn = turn();
+    let mutex = Mutex::new(LockClass::Test, 0);
+    let (held, holder) = at!(mutex.lock());
+    let short = Duration::from_millis(15);
+    let waiter = thread::scope(|scope| {
+        let waiter = scope.spawn(|| at!(assert!(mutex.try_lock_for(short).is_none())).1);
+        waiter.join().unwrap()
+    });
+    drop(held);
+    let total = at(&turn.read(), waiter);
+    assert_eq!((total.count, total.timed_out_count, total.contended_count), (0, 1, 1));
+    assert!(total.wait_ns >= 15_000_000 && total.try_failed_count == 0, "{total:?}");
+    assert_eq!(between(&turn.read(), Some(holder), waiter).wait_count, 1);
+}
+
+#[test]
+fn nothing_is_recorded_while_off_and_a_hold_that_began_before_is_unknown() {
+    let turn = turn();
+    turn.profile.turn(false);
+    assert!(!observe::is_on());
+    let (mutex, other) = (Mutex::new(LockClass::Test, 0), Mutex::new(LockClass::Test, 0));
+    let held = mutex.lock();
+    drop(other.lock());
+    assert!(turn.read().threads.is_empty());
+    turn.profile.turn(true);
+    let waiter = thread::scope(|scope| {
+        let trier = scope.spawn(|| at!(assert!(mutex.try_lock().is_none())).1);
+        trier.join().unwrap()
+    });
+    drop(held);
+    let reading = turn.read();
+    assert_eq!(between(&reading, None, waiter).try_failed_count, 1);
+    assert_eq!(reading.threads.iter().map(|thread| thread.rows.len()).sum::<usize>(), 1);
+    let (held, line) = at!(mutex.lock());
+    turn.profile.turn(false);
+    drop(held);
+    assert_eq!(at(&turn.read(), line).holds.iter().sum::<u64>(), 1, "a hold is told to its end");
+}
+
+#[test]
+fn a_reset_while_threads_work_loses_nothing_that_comes_after() {
+    let turn = turn();
+    let mutex = Mutex::new(LockClass::Test, 0_u64);
+    let line = thread::scope(|scope| {
+        let workers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut line = 0;
+                    for _ in 0..20_000 {
+                        let (mut guard, here) = at!(mutex.lock());
+                        (*guard, line) = (*guard + 1, here);
+                    }
+                    line
+                })
+            })
+            .collect();
+        for _ in 0..50 {
+            turn.profile.reset(0);
+            let total = at(&turn.read(), 0);
+            assert!(total.count <= 80_000);
+        }
+        workers.into_iter().map(|worker| worker.join().unwrap()).max().unwrap()
+    });
+    assert!(at(&turn.read(), line).count <= 80_000);
+    turn.profile.reset(0);
+    for _ in 0..3 {
+        drop(mutex.lock());
+    }
+    let reading = turn.read();
+    assert_eq!((at(&reading, line).count, reading.threads.len()), (0, 1));
+    assert_eq!(reading.threads[0].rows[0].1.count, 3);
+}
+
+#[test]
+fn ten_thousand_short_threads_are_all_counted() {
+    let turn = turn();
+    let mutex = Mutex::new(LockClass::Test, 0_u64);
+    const THREADS: u64 = 10_000;
+    let mut line = 0;
+    for _ in 0..THREADS {
+        let visit = || {
+            let (mut guard, line) = at!(mutex.lock());
+            *guard += 1;
+            line
+        };
+        line = thread::scope(|scope| scope.spawn(visit).join().unwrap());
+    }
+    let reading = turn.read();
+    assert_eq!(at(&reading, line).count, THREADS);
+    // Some blocks are of threads that other tests have left; the sum is what counts.
+    let owners: u64 = reading.threads.iter().map(|thread| thread.owner_count).sum();
+    assert_eq!((owners, reading.counts.lost), (THREADS, turn.lost_before));
+}
+
+#[test]
+fn a_holder_that_was_passed_over_is_unknown_and_not_the_one_before() {
+    let turn = turn();
+    let (mutex, lock) = (Mutex::new(LockClass::Test, 0), rwlock());
+    drop((mutex.lock(), lock.write()));
+    drop(lock.read());
+    turn.profile.set_skip(1000);
+    // The first one is of the sample, and the next thousand are not.
+    drop(mutex.lock());
+    let (held, read) = (mutex.lock(), lock.read());
+    let lines = thread::scope(|scope| {
+        let tries = || {
+            let line = at!(assert!(mutex.try_lock().is_none())).1;
+            turn.profile.set_skip(0);
+            // Heard at the next attempt, which ends the sample.
+            assert!(mutex.try_lock().is_none());
+            [line, at!(assert!(lock.try_write().is_none())).1]
+        };
+        scope.spawn(tries).join().unwrap()
+    });
+    drop((held, read));
+    let reading = turn.read();
+    for line in lines {
+        assert_eq!(between(&reading, None, line).try_failed_count, 1, "line {line}");
+    }
+}
+
+#[test]
+fn whoever_comes_first_watches_the_locks() {
+    let _turn = turn();
+    struct Nobody;
+    impl observe::Observer for Nobody {
+        fn waiting(&self, _: &observe::LockUse, _: Option<observe::LockSite>) {}
+        fn acquired(&self, _: &observe::LockUse, _: observe::Found) {}
+        fn released(&self, _: &observe::LockUse, _: bool) {}
+        fn try_failed(&self, _: &observe::LockUse, _: Option<observe::LockSite>) {}
+    }
+    assert!(observe::set(&Nobody).is_err());
+}
+
+#[test]
+fn of_more_locks_at_a_time_than_a_thread_remembers_the_rest_is_silent_and_counted() {
+    let turn = turn();
+    let mutexes: Vec<_> = (0..40).map(|n| Mutex::new(LockClass::Test, n)).collect();
+    let (mut held, mut line) = (Vec::new(), 0);
+    for mutex in &mutexes {
+        let (guard, here) = at!(mutex.lock());
+        held.push(guard);
+        line = here;
+    }
+    assert!(mutexes.iter().all(|mutex| mutex.try_lock().is_none()));
+    held.rotate_left(7);
+    drop(held);
+    assert!(mutexes.iter().all(|mutex| mutex.try_lock().is_some()));
+    let reading = turn.read();
+    assert_eq!(at(&reading, line).count, 32);
+    assert_eq!(at(&reading, line).holds.iter().sum::<u64>(), 32);
+    assert_eq!(reading.counts.lost - turn.lost_before, 8 + 40, "8 locks, and 40 tries beside them");
+}
