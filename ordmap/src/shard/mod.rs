@@ -26,7 +26,7 @@ pub(crate) use moving::MOVED_AT_ONCE;
 pub(crate) use moving::{Neighbours, is_moving, settle_move, shown_len};
 pub(crate) use words::{
     BUDGET, EPOCH, EPOCHS_MAX, EVICTED, FRONT, FRONT_BUCKETS, IS_FULL, LEN, LIMBO_BATCH,
-    LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, SPLIT_TO, ShardWords, TURN, WAITS,
+    LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, SPLIT_TO, ShardWords, WAITS,
     WAITS_SINCE, words_needed,
 };
 pub(crate) use writer::{Position, Writer};

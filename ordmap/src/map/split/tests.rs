@@ -68,6 +68,10 @@ impl<'m> Taker<'m> for Changes<'_, '_> {
         Ok(key)
     }
 
+    fn finish(&mut self, _: &Vec<u8>) -> Result<(), NotHeld> {
+        Ok(())
+    }
+
     fn key<'a>(&'a self, taken: &'a Vec<u8>) -> &'a [u8] {
         taken
     }
