@@ -84,11 +84,15 @@ struct Way {
 }
 
 impl History {
-    /// At first all are there.
+    /// At first all are there; then one or two are: a key comes, and the one before it goes, as often
+    /// as not over a bound.
     fn new(count: usize, value_bytes: usize, random: &mut Rng) -> History {
         let (mut changes, mut states) = (Vec::new(), vec![(1 << KEYS) - 1]);
         for state in 0..count {
-            let key = random.below(KEYS);
+            let is_there = |key: &usize| states[state] & 1 << key != 0;
+            let comes = (0..KEYS).filter(is_there).count() == 1;
+            let those: Vec<_> = (0..KEYS).filter(|key| is_there(key) != comes).collect();
+            let key = those[random.below(those.len())];
             changes.push(key);
             states.push(states[state] ^ 1 << key);
         }
@@ -221,7 +225,7 @@ fn disturb(map: &Map<'_>, random: &mut Rng) {
 }
 
 fn check_histories(test: &'static str, shards_max: u32, value_bytes: usize) {
-    let changes = std::env::var("FOREBAY_CHANGES").map_or(1000, |count| count.parse().unwrap());
+    let changes = std::env::var("FOREBAY_CHANGES").map_or(8000, |count| count.parse().unwrap());
     let mut random = Rng::of(test);
     let config = OrdConfig { splits_max: shards_max - 1, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();

@@ -103,7 +103,10 @@ impl<'a> ShardWords<'a> {
     /// Says that something is about to be published.
     pub(crate) fn begin_turn(self) {
         // The release of the publication follows: who sees what is published sees this.
-        self.store(TURN, self.load(TURN) | 1);
+        let odd = self.load(TURN) | 1;
+        // ORDER: pairs with `ordmap.look`, too: who sees that this turn has begun sees what the
+        // turns before it have published.
+        self.0[TURN].store(odd, release("ordmap.turning"));
     }
 
     /// Says that it is.
