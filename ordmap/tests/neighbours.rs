@@ -97,7 +97,8 @@ impl History {
             states.push(states[state] ^ 1 << key);
         }
         let [begun, seen] = [(); 2].map(|()| AtomicUsize::new(0));
-        History { value_bytes, changes, states, begun, seen, has_failed: AtomicBool::new(false) }
+        let has_failed = AtomicBool::new(false);
+        History { value_bytes, changes, states, begun, seen, has_failed }
     }
 
     fn has(&self, state: usize, key: usize) -> bool {
