@@ -84,8 +84,8 @@ struct Way {
 }
 
 impl History {
-    /// At first all are there; then one or two are: a key comes, and the one before it goes, as often
-    /// as not over a bound.
+    /// At first all are there; then one or two are: a key comes, and another one goes, as often as
+    /// not over a bound.
     fn new(count: usize, value_bytes: usize, random: &mut Rng) -> History {
         let (mut changes, mut states) = (Vec::new(), vec![(1 << KEYS) - 1]);
         for state in 0..count {
