@@ -155,6 +155,12 @@ impl<'m> Taker<'m> for Holder<'m> {
         Ok(())
     }
 
+    /// What is held stays as it is.
+    #[inline]
+    fn finish(&mut self, (): &()) -> Result<(), NotHeld> {
+        Ok(())
+    }
+
     #[inline]
     fn key<'a>(&'a self, (): &'a ()) -> &'a [u8] {
         self.0.as_ref().map_or(&[], Entry::key)

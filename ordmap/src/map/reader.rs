@@ -34,6 +34,24 @@ pub(super) struct Reader<'m> {
     pub(super) routes: Routes<'m>,
 }
 
+/// Tells whether what is read again has changed, or can not be.
+#[derive(Debug, Default)]
+pub(super) struct Quiet {
+    change_count: u64,
+    tries: u32,
+}
+
+impl Quiet {
+    /// A try has failed when there had been so many changes: did too many, and nobody changed
+    /// anything?
+    pub(super) fn is_damage(&mut self, change_count: u64) -> bool {
+        let is_quiet = change_count == self.change_count;
+        self.tries = if is_quiet { self.tries + 1 } else { 0 };
+        self.change_count = change_count;
+        self.tries > QUIET_TRIES_MAX
+    }
+}
+
 impl<'m> Reader<'m> {
     /// At the first shard of a map.
     pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
@@ -71,6 +89,7 @@ impl<'m> Reader<'m> {
             if self.routes.is_now(version) {
                 return read;
             }
+            spin_loop();
         }
         Err(MapError::Damaged { what: "bounds move for ever" })
     }
@@ -83,16 +102,13 @@ impl<'m> Reader<'m> {
         &self,
         mut attempt: impl FnMut() -> Result<T, NotHeld>,
     ) -> Result<T, MapError> {
-        let (mut sequence, mut quiet_tries) = (0, 0);
+        let mut quiet = Quiet::default();
         for _ in 0..TRIES_MAX {
             match self.while_young(self.epoch(), &mut attempt) {
                 Err(NotHeld::Stop(Stop::Changed)) => {}
                 settled => return Ok(settled?),
             }
-            let now = self.shard.load(SEQUENCE);
-            quiet_tries = if now == sequence { quiet_tries + 1 } else { 0 };
-            sequence = now;
-            if quiet_tries > QUIET_TRIES_MAX {
+            if quiet.is_damage(self.shard.load(SEQUENCE)) {
                 break;
             }
             spin_loop();
@@ -108,6 +124,13 @@ impl<'m> Reader<'m> {
 
     pub(super) fn epoch(&self) -> u64 {
         self.shard.load(EPOCH)
+    }
+
+    /// How many changes there have been in all shards of the map.
+    pub(super) fn change_count(&self) -> u64 {
+        let shared = self.member.shared();
+        let counts = self.shards.numbers().map(|shard| shared.shard_words(shard).load(SEQUENCE));
+        counts.fold(0, u64::wrapping_add)
     }
 
     /// What a step found, if so little was changed between this epoch and its end that no

@@ -9,7 +9,7 @@ use super::entry::NotHeld;
 use super::reader::Reader;
 use super::step::{Place, Taker, find, find_end, step};
 use crate::error::MapError;
-use crate::object::{Lengths, Ref, Stop, Text};
+use crate::object::{Lengths, Ref, Seen, Stop, Text};
 use crate::tree::Way;
 
 /// Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
@@ -109,7 +109,7 @@ impl<'m> Scan<'m> {
                     return Err(not.into());
                 }
                 let found = find(reader, from, way, false, &mut self.next)?;
-                self.place = found.map(|((), place)| place);
+                self.place = found.map(|(_, place)| place);
                 Ok(self.place.is_some())
             }
         }
@@ -122,31 +122,36 @@ impl<'m> Scan<'m> {
             Beginning::Beyond(key) => find(reader, key, way, false, next)?,
             Beginning::End => find_end(reader, way, next)?,
         };
-        self.place = found.map(|((), place)| place);
+        self.place = found.map(|(_, place)| place);
         Ok(self.place.is_some())
     }
 }
 
 impl<'m> Taker<'m> for Copy {
-    type Taken = ();
+    type Taken = (Seen<'m>, Lengths);
 
     #[inline]
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<(), NotHeld> {
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, NotHeld> {
         let seen = reader.tree.view.begin(entry)?;
         let lengths = match Lengths::of(&seen, Text::Entry) {
             Ok(lengths) => lengths,
             Err(stop) => return Ok(seen.settle(Err(stop))?),
         };
         self.key.clear();
-        self.value.clear();
         lengths.copy_key(&seen, &mut self.key);
-        lengths.copy_value(&seen, &mut self.value);
+        Ok(seen.settle(Ok((seen, lengths)))?)
+    }
+
+    #[inline]
+    fn finish(&mut self, (seen, lengths): &Self::Taken) -> Result<(), NotHeld> {
+        self.value.clear();
+        lengths.copy_value(seen, &mut self.value);
         // Not marked as used: a scan of everything would keep everything from leaving.
         Ok(seen.settle(Ok(()))?)
     }
 
     #[inline]
-    fn key<'a>(&'a self, (): &'a ()) -> &'a [u8] {
+    fn key<'a>(&'a self, _: &'a Self::Taken) -> &'a [u8] {
         &self.key
     }
 }

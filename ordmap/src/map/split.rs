@@ -65,6 +65,7 @@ impl Map<'_> {
             if self.routes().find(key)?.1 == slot {
                 return Ok((guard, writer, slot));
             }
+            forebay_sync::atomic::spin_loop();
         }
         Err(Stop::Damaged("bounds move for ever").into())
     }

@@ -5,15 +5,17 @@
 //! elsewhere in the map costs a look at the way, and no search.
 
 mod across;
+mod look;
 
 use std::cmp::Ordering;
 
+use self::look::{From, find_within};
 use super::entry::NotHeld;
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::{Ref, Stop};
 use crate::route::Version;
-use crate::tree::{Advanced, Node, Path, Sought, Way};
+use crate::tree::{Advanced, Node, Path, Way};
 
 /// Where something stands in the order.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +35,13 @@ pub(super) trait Taker<'m> {
     /// What it makes of the entry.
     type Taken;
 
-    /// Takes an entry, or says that it was changed meanwhile. What it makes counts only if the
-    /// place turns out to be the right one.
+    /// Takes an entry, or says that it was changed meanwhile: no more of it than its key, since
+    /// that counts only if nothing changes beside the place until this is done.
     fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, NotHeld>;
+
+    /// Takes the rest of it, once the place is known to be the right one; what changes beside the
+    /// entry meanwhile does not matter any more.
+    fn finish(&mut self, taken: &Self::Taken) -> Result<(), NotHeld>;
 
     /// The key of what it has taken last.
     fn key<'a>(&'a self, taken: &'a Self::Taken) -> &'a [u8];
@@ -69,6 +75,7 @@ pub(super) fn step<'m, T: Taker<'m>>(
             return Err(Stop::Changed.into());
         }
         place.turn = turn;
+        taken.iter().try_for_each(|taken| taker.finish(taken))?;
         Ok(taken)
     })
 }
@@ -122,10 +129,7 @@ pub(super) fn find<'m, T: Taker<'m>>(
     may_equal: bool,
     taker: &mut T,
 ) -> Result<Option<(T::Taken, Place)>, MapError> {
-    if reader.routes.is_single() {
-        return find_within(reader, key, way, may_equal, taker);
-    }
-    across::find(reader, across::From::Key(key, may_equal), way, taker)
+    find_from(reader, From::Key(key, may_equal), way, taker)
 }
 
 /// The entry at an end of the map, from which everything lies in this way, and its place.
@@ -134,57 +138,19 @@ pub(super) fn find_end<'m, T: Taker<'m>>(
     way: Way,
     taker: &mut T,
 ) -> Result<Option<(T::Taken, Place)>, MapError> {
+    find_from(reader, From::End, way, taker)
+}
+
+fn find_from<'m, T: Taker<'m>>(
+    reader: &mut Reader<'m>,
+    from: From<'_>,
+    way: Way,
+    taker: &mut T,
+) -> Result<Option<(T::Taken, Place)>, MapError> {
     if reader.routes.is_single() {
-        return find_end_within(reader, way, taker);
+        return find_within(reader, from, way, taker);
     }
-    across::find(reader, across::From::End, way, taker)
-}
-
-impl Place {
-    fn new(path: Path, epoch: u64, turn: u64) -> Place {
-        Place { path, epoch, turn, version: Version::default(), position: 0 }
-    }
-}
-
-/// The entry next to a key in one shard.
-fn find_within<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
-    key: &[u8],
-    way: Way,
-    may_equal: bool,
-    taker: &mut T,
-) -> Result<Option<(T::Taken, Place)>, MapError> {
-    reader.read(|| {
-        let (epoch, turn) = (reader.epoch(), reader.shard.turn());
-        let Some(sought) = reader.tree.seek(key, way, may_equal)? else {
-            return Ok(None);
-        };
-        let Sought { before, path, advanced } = sought;
-        let is_there = advanced != Advanced::Nowhere;
-        let taken = if is_there { Some(enter_at(reader, &path, way, taker)?) } else { None };
-        if !reader.shard.is_turn(turn) && !reader.tree.is_adjacent(&before, &path, advanced)? {
-            return Err(Stop::Changed.into());
-        }
-        check_order(key, way, may_equal, taken.as_ref().map(|taken| taker.key(taken)))?;
-        Ok(taken.map(|taken| (taken, Place::new(path, epoch, turn))))
-    })
-}
-
-/// The entry at an end of one shard.
-fn find_end_within<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
-    way: Way,
-    taker: &mut T,
-) -> Result<Option<(T::Taken, Place)>, MapError> {
-    reader.read(|| {
-        let (epoch, turn) = (reader.epoch(), reader.shard.turn());
-        let Some(path) = reader.tree.descend_to_end(way)? else { return Ok(None) };
-        let taken = enter_at(reader, &path, way, taker)?;
-        if !reader.shard.is_turn(turn) && !reader.tree.is_current(&path)? {
-            return Err(Stop::Changed.into());
-        }
-        Ok(Some((taken, Place::new(path, epoch, turn))))
-    })
+    across::find(reader, from, way, taker)
 }
 
 /// Takes the entry where a path ends, in a leaf in which it has moved.
@@ -225,3 +191,6 @@ fn check_order(from: &[u8], way: Way, may_equal: bool, to: Option<&[u8]>) -> Res
     };
     if is_beyond { Ok(()) } else { Err(Stop::Damaged("keys are out of order")) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,7 +46,7 @@ impl Ref {
     }
 
     /// Any word will do: what it names is checked where it is followed.
-    pub(crate) fn of_word(word: u64) -> Ref {
+    pub(crate) const fn of_word(word: u64) -> Ref {
         Ref(word)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::{LeaseRow, Leases};
-use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_within};
+use forebay_sync::model::{breaks, breaks_within, fails, fails_within, holds, holds_within};
 use forebay_sync::{Barrier, LineWords, boxed_words};
 use loom::thread;
 
@@ -179,6 +179,63 @@ fn turned() {
         assert_eq!((first.word(), first), (turn / 2 + 1, second), "not the state of this turn");
     }
     writer.join().unwrap();
+}
+
+/// A shard that is passed, empty at first, and the slot of the first entry in the next one.
+struct Passed {
+    words: Box<[AtomicU64]>,
+    first: AtomicU64,
+}
+
+const FIRST: Ref = Ref::of_word(1);
+const SECOND: Ref = Ref::of_word(2);
+const BETWEEN: Ref = Ref::of_word(3);
+
+impl Passed {
+    fn shard(&self) -> ShardWords<'_> {
+        ShardWords(&self.words)
+    }
+
+    fn change(&self, to: Ref) {
+        self.shard().begin_turn();
+        publish(self.shard().word(ROOT), to);
+        self.shard().end_turn();
+    }
+}
+
+/// Something comes into a shard that a reader passes, then the first entry of the next shard goes:
+/// what comes behind that is never next. The reader asks if the shard `is_still` empty.
+fn passed(is_still: impl Fn(ShardWords<'_>, u64) -> bool) {
+    let words = boxed_words(words_needed(1));
+    let scene = Arc::new(Passed { words, first: AtomicU64::new(FIRST.word()) });
+    let other = Arc::clone(&scene);
+    let writer = thread::spawn(move || {
+        other.change(BETWEEN);
+        publish(&other.first, SECOND);
+        publish(&other.first, FIRST);
+        other.change(Ref::NONE);
+    });
+    let turn = scene.shard().turn();
+    if follow(scene.shard().word(ROOT)).is_none() {
+        let next = follow(&scene.first);
+        if is_still(scene.shard(), turn) {
+            assert_eq!(next, FIRST, "it was never next");
+        }
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_shard_that_is_passed_stays_empty() {
+    let model = "ordmap: something comes into an empty shard that a reader passes";
+    let is_still = || passed(|shard, turn| shard.is_empty_since(turn));
+    holds(model, is_still);
+    for name in ["ordmap.turning", "ordmap.look", "ordmap.publish", "ordmap.follow"] {
+        breaks(name, model, is_still);
+    }
+    fails("ordmap: a reader asks only if a shard that it passed is empty again", || {
+        passed(|shard, _| follow(shard.word(ROOT)).is_none());
+    });
 }
 
 #[test]

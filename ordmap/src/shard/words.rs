@@ -2,7 +2,7 @@
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
-use crate::object::LIST_WORDS;
+use crate::object::{LIST_WORDS, follow};
 
 /// Read by every reader, and written seldom: a line.
 pub(crate) const ROOT: usize = 0;
@@ -103,7 +103,10 @@ impl<'a> ShardWords<'a> {
     /// Says that something is about to be published.
     pub(crate) fn begin_turn(self) {
         // The release of the publication follows: who sees what is published sees this.
-        self.store(TURN, self.load(TURN) | 1);
+        let odd = self.load(TURN) | 1;
+        // ORDER: pairs with `ordmap.look`, too: who sees that this turn has begun sees what the
+        // turns before it have published.
+        self.0[TURN].store(odd, release("ordmap.turning"));
     }
 
     /// Says that it is.
@@ -119,6 +122,14 @@ impl<'a> ShardWords<'a> {
     #[inline]
     pub(crate) fn is_turn(self, turn: u64) -> bool {
         turn.is_multiple_of(2) && self.load(TURN) == turn
+    }
+
+    /// Is the tree empty, and was it all the time since it was in the turn of this number? In one
+    /// turn no more than one thing is published: so it was not filled and emptied again.
+    #[inline]
+    pub(crate) fn is_empty_since(self, turn: u64) -> bool {
+        // Who sees an emptied tree sees that its turn had begun.
+        follow(self.word(ROOT)).is_none() && self.load(TURN) == turn
     }
 
     pub(crate) fn lists(self) -> &'a [AtomicU64] {

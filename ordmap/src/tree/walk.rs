@@ -267,6 +267,13 @@ impl<'a> Tree<'a> {
         leaf.settle(Ok(Some(Sought { before, path, advanced })))
     }
 
+    /// The way to the first item, from where all lies `Up`, or to the last, as to what lies next to
+    /// that end. None: there is nothing.
+    pub(crate) fn seek_end(self, way: Way) -> Result<Option<Sought>, Stop> {
+        let path = self.descend_to_end(way)?;
+        Ok(path.map(|path| Sought { before: path, path, advanced: Advanced::Within }))
+    }
+
     /// Are both ways still those through the tree, or was what lies on them changed, so that a key
     /// may have come between the items where they end?
     ///

@@ -69,6 +69,10 @@ impl<'m> Taker<'m> for Changes<'_, '_> {
         Ok(key)
     }
 
+    fn finish(&mut self, _: &Vec<u8>) -> Result<(), NotHeld> {
+        Ok(())
+    }
+
     fn key<'a>(&'a self, taken: &'a Vec<u8>) -> &'a [u8] {
         taken
     }
@@ -105,6 +109,10 @@ impl<'m> Taker<'m> for Disturbs<'_, '_> {
         let mut key = Vec::new();
         copy_key_of(reader.tree.view, entry, Text::Entry, &mut key)?;
         Ok(key)
+    }
+
+    fn finish(&mut self, _taken: &Vec<u8>) -> Result<(), NotHeld> {
+        Ok(())
     }
 
     fn key<'a>(&'a self, taken: &'a Vec<u8>) -> &'a [u8] {

@@ -1,36 +1,39 @@
 //! Looking for an entry in the shard where it would be, and in those behind it.
+//!
+//! What is found in a shard behind others is next only if nothing lay in those at that moment. So
+//! each of them is asked again afterwards: what was so before and after was so meanwhile, and in
+//! all of them at once. As in one shard only the ways count along which it looked.
 
-use super::{Place, Taker, find_end_within, find_within};
+use forebay_sync::atomic::spin_loop;
+
+use super::look::{From, Look, look};
+use super::{Place, Taker};
 use crate::error::MapError;
-use crate::map::reader::Reader;
-use crate::object::follow;
+use crate::map::entry::NotHeld;
+use crate::map::reader::{Quiet, Reader};
+use crate::object::Stop;
 use crate::route::Version;
-use crate::tree::{Path, Way};
-
-/// From where something is looked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum From<'k> {
-    /// From this key; is it what is looked for, too?
-    Key(&'k [u8], bool),
-    End,
-}
-
-/// So often it is looked for again: as [`Reader::read`] does.
-const TRIES_MAX: u32 = 1 << 16;
+use crate::tree::Way;
 
 /// What a try came to.
-type Tried<F> = Result<Option<F>, MapError>;
+enum Tried<F> {
+    Found(F),
+    Nothing,
+    /// Something came into a shard that was passed.
+    Changed,
+}
 
-/// A shard in which nothing was: the ways to where it would have been, from before that was seen.
-/// As long as they are current nothing came there, whatever is changed elsewhere in the shard.
+/// What is found, and in which shard.
+struct Found<'m, T> {
+    taken: T,
+    place: Place,
+    reader: Reader<'m>,
+}
+
+/// A shard in which nothing was.
 struct Passed<'m> {
-    here: Reader<'m>,
-    /// The turn before all of it.
-    turn: u64,
-    /// To the key; none: the tree was empty.
-    before: Option<Path>,
-    /// To what lies outside of the bounds, where that is what comes next.
-    outside: Option<Path>,
+    reader: Reader<'m>,
+    look: Look,
 }
 
 pub(super) fn find<'m, T: Taker<'m>>(
@@ -39,61 +42,70 @@ pub(super) fn find<'m, T: Taker<'m>>(
     way: Way,
     taker: &mut T,
 ) -> Result<Option<(T::Taken, Place)>, MapError> {
-    for _ in 0..TRIES_MAX {
+    let mut quiet = Quiet::default();
+    loop {
         let version = reader.routes.now()?;
-        let mut passed = Vec::new();
-        let found = find_by(reader, version, from, way, taker, &mut passed);
-        // What was found or not is right if neither bounds nor what was passed changed meanwhile:
-        // else something may have come into a shard before it was in the next one.
-        let is_same = passed.iter().all(Passed::is_same);
-        if !reader.routes.is_now(version) || found.is_ok() && !is_same {
-            continue;
+        let tried = find_by(reader, version, from, way, taker);
+        // Whatever was read by bounds that are others now, another try is to say.
+        if reader.routes.is_now(version) {
+            match tried? {
+                Tried::Found(found) if finish(&found, taker)? => {
+                    *reader = found.reader;
+                    return Ok(Some((found.taken, found.place)));
+                }
+                Tried::Nothing => return Ok(None),
+                _ => {}
+            }
         }
-        let Some((taken, place, slot)) = found? else { return Ok(None) };
-        *reader = reader.at(slot);
-        return Ok(Some((taken, place)));
+        // A try fails only if somebody changed something meanwhile: so damage cannot hold a reader
+        // because others write, and it may try as often as they do.
+        if quiet.is_damage(reader.change_count()) {
+            return Err(MapError::Damaged { what: "shards change and nobody changes them" });
+        }
+        spin_loop();
     }
-    Err(MapError::Damaged { what: "bounds move for ever" })
 }
 
-/// The same by bounds that may change meanwhile; gives the shard, too.
+/// Takes the rest of what is found; no, if it was freed meanwhile.
+fn finish<'m, T: Taker<'m>>(found: &Found<'m, T::Taken>, taker: &mut T) -> Result<bool, MapError> {
+    match found.reader.while_young(found.place.epoch, || taker.finish(&found.taken)) {
+        Err(NotHeld::Stop(Stop::Changed)) => Ok(false),
+        finished => Ok(finished.map(|()| true)?),
+    }
+}
+
+/// Looks by bounds that may change meanwhile.
 fn find_by<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     version: Version,
     from: From<'_>,
     way: Way,
     taker: &mut T,
-    passed: &mut Vec<Passed<'m>>,
-) -> Tried<(T::Taken, Place, usize)> {
+) -> Result<Tried<Found<'m, T::Taken>>, MapError> {
     let routes = reader.routes;
     let mut position = match (from, way) {
         (From::Key(key, _), _) => routes.position(version, key),
         (From::End, Way::Up) => 0,
         (From::End, Way::Down) => version.count(),
     };
+    let last = if way == Way::Up { version.count() } else { 0 };
     let mut bound: Option<Vec<u8>> = None;
+    let mut passed = Vec::new();
     loop {
-        let slot = routes.slot(version, position)?;
-        let here = reader.at(slot);
-        let turn = here.shard.turn();
-        let before = way_to(&here, bound.as_deref(), from, way)?;
-        let found = match (&bound, from) {
-            (Some(bound), _) => find_within(&here, bound, way, way == Way::Up, taker)?,
-            (None, From::Key(key, may_equal)) => find_within(&here, key, way, may_equal, taker)?,
-            (None, From::End) => find_end_within(&here, way, taker)?,
-        };
-        let mut outside = None;
-        if let Some((taken, place)) = found {
-            if routes.has(version, position, taker.key(&taken)) {
-                return Ok(Some((taken, Place { version, position, ..place }, slot)));
+        let here = reader.at(routes.slot(version, position)?);
+        let from = bound.as_ref().map_or(from, |bound| From::Key(bound, way == Way::Up));
+        let (look, taken) = here.read(|| look(&here, from, way, taker))?;
+        let taken = taken.filter(|taken| routes.has(version, position, taker.key(taken)));
+        if taken.is_some() || position == last {
+            if !are_still_empty(&passed)? {
+                return Ok(Tried::Changed);
             }
-            outside = Some(place.path);
+            let found = taken.zip(look.place(version, position));
+            return Ok(found.map_or(Tried::Nothing, |(taken, place)| {
+                Tried::Found(Found { taken, place, reader: here })
+            }));
         }
-        passed.push(Passed { here, turn, before, outside });
-        let is_last = position == if way == Way::Up { version.count() } else { 0 };
-        if is_last {
-            return Ok(None);
-        }
+        passed.push(Passed { reader: here, look });
         // The bound between this one and the next.
         let above = position + usize::from(way == Way::Up);
         routes.copy_bound(version, above, bound.insert(Vec::new()));
@@ -101,32 +113,12 @@ fn find_by<'m, T: Taker<'m>>(
     }
 }
 
-/// The way to where a search begins; none: the tree is empty.
-fn way_to(
-    here: &Reader<'_>,
-    bound: Option<&[u8]>,
-    from: From<'_>,
-    way: Way,
-) -> Result<Option<Path>, MapError> {
-    here.read(|| {
-        let key = match (bound, from) {
-            (Some(key), _) | (None, From::Key(key, _)) => key,
-            (None, From::End) => return Ok(here.tree.descend_to_end(way)?),
-        };
-        Ok(here.tree.descend(key)?.map(|(path, _)| path))
-    })
-}
-
-impl Passed<'_> {
-    /// Did nothing come since?
-    fn is_same(&self) -> bool {
-        let tree = self.here.tree;
-        let is_current = |path: &Path| tree.is_current(path).unwrap_or(false);
-        let is_before = match &self.before {
-            Some(path) => is_current(path),
-            // Something may have come and gone.
-            None => follow(tree.root).is_none() && self.here.shard.turn() == self.turn,
-        };
-        is_before && self.outside.as_ref().is_none_or(is_current)
+/// Is there still nothing in the shards that were passed?
+fn are_still_empty(passed: &[Passed<'_>]) -> Result<bool, MapError> {
+    for Passed { reader, look } in passed {
+        if !look.is_still_now(reader)? {
+            return Ok(false);
+        }
     }
+    Ok(true)
 }

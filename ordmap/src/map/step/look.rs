@@ -1,0 +1,100 @@
+//! Looking for an entry in one shard, and asking later if what was seen there is still so.
+
+use super::{Place, Taker, check_order, enter_at};
+use crate::error::MapError;
+use crate::map::entry::NotHeld;
+use crate::map::reader::Reader;
+use crate::object::Stop;
+use crate::route::Version;
+use crate::tree::{Advanced, Sought, Way};
+
+/// From where something is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum From<'k> {
+    /// From this key; is it what is looked for, too?
+    Key(&'k [u8], bool),
+    /// From an end of the shard, from which everything lies in this way.
+    End,
+}
+
+/// What lay next in a shard, and when that was.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// The way there; none, if the shard was empty.
+    sought: Option<Sought>,
+    epoch: u64,
+    turn: u64,
+}
+
+/// The entry that is next in one shard, and its place.
+pub(super) fn find_within<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    from: From<'_>,
+    way: Way,
+    taker: &mut T,
+) -> Result<Option<(T::Taken, Place)>, MapError> {
+    reader.read(|| {
+        let (look, taken) = look(reader, from, way, taker)?;
+        let Some(taken) = taken else { return Ok(None) };
+        taker.finish(&taken)?;
+        Ok(look.place(Version::default(), 0).map(|place| (taken, place)))
+    })
+}
+
+/// Looks what is next in one shard, and takes it, if there is anything; that is not finished yet.
+#[inline]
+pub(super) fn look<'m, T: Taker<'m>>(
+    reader: &Reader<'m>,
+    from: From<'_>,
+    way: Way,
+    taker: &mut T,
+) -> Result<(Look, Option<T::Taken>), NotHeld> {
+    let (epoch, turn) = (reader.epoch(), reader.shard.turn());
+    let sought = match from {
+        From::Key(key, may_equal) => reader.tree.seek(key, way, may_equal)?,
+        From::End => reader.tree.seek_end(way)?,
+    };
+    let look = Look { sought, epoch, turn };
+    let Some(sought) = &look.sought else { return Ok((look, None)) };
+    let is_there = sought.advanced != Advanced::Nowhere;
+    let taken = if is_there { Some(enter_at(reader, &sought.path, way, taker)?) } else { None };
+    if !look.is_still(reader)? {
+        return Err(Stop::Changed.into());
+    }
+    if let From::Key(key, may_equal) = from {
+        check_order(key, way, may_equal, taken.as_ref().map(|taken| taker.key(taken)))?;
+    }
+    Ok((look, taken))
+}
+
+impl Look {
+    /// Where that is which was next, by these bounds.
+    pub(super) fn place(&self, version: Version, position: usize) -> Option<Place> {
+        let Look { epoch, turn, .. } = *self;
+        let path = self.sought.as_ref()?.path;
+        Some(Place { path, epoch, turn, version, position })
+    }
+
+    /// Was the same next in the shard all the time since?
+    ///
+    /// It asks for the way there, and not only if anything was published: whoever writes elsewhere
+    /// in the shard, or was stopped when it had published, disturbs nobody.
+    #[inline]
+    pub(super) fn is_still(&self, reader: &Reader<'_>) -> Result<bool, Stop> {
+        match &self.sought {
+            Some(_) if reader.shard.is_turn(self.turn) => Ok(true),
+            Some(Sought { before, path, advanced }) => {
+                reader.tree.is_adjacent(before, path, *advanced)
+            }
+            None => Ok(reader.shard.is_empty_since(self.turn)),
+        }
+    }
+
+    /// The same, whenever that is asked.
+    pub(super) fn is_still_now(&self, reader: &Reader<'_>) -> Result<bool, MapError> {
+        match reader.while_young(self.epoch, || Ok(self.is_still(reader)?)) {
+            Err(NotHeld::Stop(Stop::Changed)) => Ok(false),
+            is_still => Ok(is_still?),
+        }
+    }
+}

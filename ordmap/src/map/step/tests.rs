@@ -1,0 +1,188 @@
+//! Steps over a bound, while others change what lies at both sides of it.
+
+use super::{Taker, find, find_end};
+use crate::map::Map;
+use crate::map::entry::NotHeld;
+use crate::map::reader::Reader;
+use crate::object::{Ref, Stop, Text};
+use crate::shard::words::TURN;
+use crate::tree::{Way, copy_key_of};
+use crate::{MapOptions, Member, OrdConfig, OrdRegion};
+
+/// The last key below the bound, and the first two above it.
+const BELOW: &[u8] = b"0067";
+const ABOVE: &[u8] = b"0068";
+const ABOVE_NEXT: &[u8] = b"0069";
+
+/// What comes between `BELOW` and the bound.
+const BETWEEN: &[u8] = b"0067+";
+
+fn region() -> OrdRegion {
+    let config = OrdConfig { maps_max: 4, splits_max: 9, ..OrdConfig::with_bytes(4 << 20) };
+    OrdRegion::anonymous(&config).unwrap()
+}
+
+/// Two shards, the lower one of several leaves.
+fn split_map(member: &Member) -> Map<'_> {
+    let options = MapOptions { shards_max: 4, ..MapOptions::default() };
+    let map = member.map("map", &options).unwrap();
+    let key = |number: u32| format!("{number:04}").into_bytes();
+    (0..100).for_each(|number| _ = map.insert(&key(number), b"value").unwrap());
+    assert_eq!(map.split_at(&key(99)), Ok(32));
+    map
+}
+
+/// Puts a key in, or takes it out.
+fn toggle(map: &Map<'_>, key: &[u8]) {
+    if !map.remove(key).unwrap() {
+        map.insert(key, b"").unwrap();
+    }
+}
+
+/// Takes keys, and does something at each try.
+struct At<T, F> {
+    take: T,
+    finish: F,
+    tries: u32,
+}
+
+impl<'m, T: FnMut(u32), F: FnMut(u32) -> bool> Taker<'m> for At<T, F> {
+    type Taken = Vec<u8>;
+
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, NotHeld> {
+        self.tries += 1;
+        (self.take)(self.tries);
+        let mut key = Vec::new();
+        copy_key_of(reader.tree.view, entry, Text::Entry, &mut key)?;
+        Ok(key)
+    }
+
+    fn finish(&mut self, _: &Vec<u8>) -> Result<(), NotHeld> {
+        if (self.finish)(self.tries) { Ok(()) } else { Err(Stop::Changed.into()) }
+    }
+
+    fn key<'a>(&'a self, taken: &'a Vec<u8>) -> &'a [u8] {
+        taken
+    }
+}
+
+/// The first key of the map, and after how many tries that is found.
+fn first(map: &Map<'_>, take: impl FnMut(u32)) -> (Option<Vec<u8>>, u32) {
+    let mut taker = At { take, finish: |_| true, tries: 0 };
+    let mut reader = map.reader;
+    let found = find_end(&mut reader, Way::Up, &mut taker).unwrap();
+    (found.map(|(key, _)| key), taker.tries)
+}
+
+/// Takes all entries out of the lower shard.
+fn empty_lower(map: &Map<'_>) {
+    (0..=67).for_each(|number| assert!(map.remove(format!("{number:04}").as_bytes()).unwrap()));
+}
+
+/// What comes above the last key of the lower shard, and after how many tries.
+fn next_above(
+    map: &Map<'_>,
+    take: impl FnMut(u32),
+    finish: impl FnMut(u32) -> bool,
+) -> (Option<Vec<u8>>, u32) {
+    let mut taker = At { take, finish, tries: 0 };
+    let mut reader = map.reader;
+    let found = find(&mut reader, BELOW, Way::Up, false, &mut taker).unwrap();
+    (found.map(|(key, _)| key), taker.tries)
+}
+
+#[test]
+fn who_passes_a_shard_minds_no_changes_elsewhere_in_it() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    let found = next_above(&map, |_| toggle(&changing, b"0001"), |_| true);
+    assert_eq!(found, (Some(ABOVE.to_vec()), 1), "another leaf is another one");
+    let found = next_above(&map, |_| _ = changing.insert(BELOW, b"again").unwrap(), |_| true);
+    assert_eq!(found, (Some(ABOVE.to_vec()), 1), "another value is no other key");
+}
+
+/// The value is copied when it is known which: so a long one is no reason to begin again.
+#[test]
+fn what_comes_while_a_value_is_copied_does_not_matter() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    let came = |_| changing.insert(BETWEEN, b"").is_ok_and(|was_there| !was_there);
+    assert_eq!(next_above(&map, |_| {}, came), (Some(ABOVE.to_vec()), 1));
+    // But the entry may be freed before its value is copied.
+    changing.remove(BETWEEN).unwrap();
+    let freed = |tries| tries > 1 || !changing.remove(ABOVE).unwrap();
+    assert_eq!(next_above(&map, |_| {}, freed), (Some(ABOVE_NEXT.to_vec()), 2));
+}
+
+/// More often than any damage is looked at.
+#[test]
+fn however_often_others_write_a_sound_map_is_not_called_damaged() {
+    const CHANGES: u32 = (1 << 16) + 100;
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    let change = |tries| {
+        if tries <= CHANGES {
+            toggle(&changing, b"0066+");
+        }
+    };
+    assert_eq!(next_above(&map, change, |_| true), (Some(ABOVE.to_vec()), CHANGES + 1));
+}
+
+/// A writer has said that it publishes, and is stopped; or it has published, and not said so yet.
+/// Meanwhile the first entry above the bound goes.
+#[test]
+fn what_a_stopped_writer_has_published_is_not_passed_over() {
+    // At first, and after more tries than any but the last one.
+    for at in [1, 66] {
+        let region = region();
+        let (member, other) = (region.join().unwrap(), region.join().unwrap());
+        let map = split_map(&member);
+        let changing = other.map("map", &MapOptions::default()).unwrap();
+        let lower = map.words_of(0);
+        lower.begin_turn();
+        let odd = lower.load(TURN);
+        let change = |tries| {
+            if tries == at {
+                changing.insert(BETWEEN, b"").unwrap();
+                lower.store(TURN, odd);
+                changing.remove(ABOVE).unwrap();
+            }
+        };
+        let (found, tries) = next_above(&map, change, |_| true);
+        let expected = if tries >= at { BETWEEN } else { ABOVE };
+        assert_eq!(found.as_deref(), Some(expected), "at {at}, {tries} tries");
+    }
+}
+
+/// What a dead writer leaves holds nobody up, as long as nobody repairs it.
+#[test]
+fn shards_with_dead_writers_are_passed_at_once() {
+    let region = region();
+    let member = region.join().unwrap();
+    let map = split_map(&member);
+    map.words_of(0).begin_turn();
+    assert_eq!(next_above(&map, |_| {}, |_| true), (Some(ABOVE.to_vec()), 1), "a full one");
+    empty_lower(&map);
+    map.words_of(0).begin_turn();
+    assert_eq!(next_above(&map, |_| {}, |_| true), (Some(ABOVE.to_vec()), 1), "an empty one");
+    assert_eq!(first(&map, |_| {}), (Some(ABOVE.to_vec()), 1), "an empty one, from the end on");
+}
+
+/// The lowest shard is empty when it is passed, and filled before the next one loses its first.
+#[test]
+fn what_came_into_an_empty_shard_is_not_passed_over() {
+    let region = region();
+    let (member, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    empty_lower(&map);
+    let change = |tries| {
+        if tries == 1 {
+            changing.insert(BETWEEN, b"").unwrap();
+            changing.remove(ABOVE).unwrap();
+        }
+    };
+    assert_eq!(first(&map, change).0.as_deref(), Some(BETWEEN));
+}

@@ -1,0 +1,322 @@
+//! What a reader is given as the next key was the next one at a moment during its call, while keys
+//! come and go at both sides of the bounds between shards, and the bounds move.
+//!
+//! Keys are put in and taken out in an order that is known, by two writers in turns: each begins
+//! when the change before its own is seen, though that may not have returned yet. So of each moment
+//! is known between which two changes it was, at least, and what was next after each of these.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../sync/tests/rng/mod.rs"]
+mod rng;
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+
+use forebay_ordmap::{Map, MapError, MapOptions, OrdConfig, OrdRegion};
+use rng::Rng;
+
+/// Keys that come and go.
+const KEYS: usize = 12;
+
+/// Of two of them that are so long no more go into another shard at once.
+const LONG: usize = 20 << 10;
+const SHORT: usize = 8;
+
+/// What lies at both sides of those, and is changed all the time. When a shard is split, that above
+/// and the upper half of the keys go into the other one.
+const BELOW: usize = 50;
+const ABOVE: usize = 26;
+
+/// So many changes a writer makes before it is the other one's turn.
+const RUN: usize = 8;
+
+const WRITERS: usize = 2;
+const READERS: usize = 2;
+
+fn key_of(number: usize) -> Vec<u8> {
+    format!("m{number:02}").into_bytes()
+}
+
+fn below(number: usize) -> Vec<u8> {
+    format!("a{number:02}").into_bytes()
+}
+
+fn above(number: usize) -> Vec<u8> {
+    format!("z{number:02}").into_bytes()
+}
+
+/// The number of a key; none of those beside them.
+fn number_of(key: &[u8]) -> Option<usize> {
+    let digits = key.strip_prefix(b"m")?;
+    Some(std::str::from_utf8(digits).unwrap().parse().unwrap())
+}
+
+/// Changes in their order, and which keys there are after each.
+struct History {
+    value_bytes: usize,
+    /// The key that comes or goes.
+    changes: Vec<usize>,
+    /// A bit for each key; first those at the beginning.
+    states: Vec<u32>,
+    /// So many changes had begun, and so many are seen by everybody.
+    begun: AtomicUsize,
+    seen: AtomicUsize,
+    /// Has a thread panicked? The others would wait for it.
+    has_failed: AtomicBool,
+}
+
+/// Says in a panic that it has failed.
+struct Watch<'h>(&'h History);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.has_failed.fetch_or(thread::panicking(), SeqCst);
+    }
+}
+
+/// Where a reader goes.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    is_up: bool,
+    may_equal: bool,
+}
+
+impl History {
+    /// At first all are there; then one or two are: a key comes, and another one goes, as often as
+    /// not over a bound.
+    fn new(count: usize, value_bytes: usize, random: &mut Rng) -> History {
+        let (mut changes, mut states) = (Vec::new(), vec![(1 << KEYS) - 1]);
+        for state in 0..count {
+            let is_there = |key: &usize| states[state] & 1 << key != 0;
+            let comes = (0..KEYS).filter(is_there).count() == 1;
+            let those: Vec<_> = (0..KEYS).filter(|key| is_there(key) != comes).collect();
+            let key = those[random.below(those.len())];
+            changes.push(key);
+            states.push(states[state] ^ 1 << key);
+        }
+        let [begun, seen] = [(); 2].map(|()| AtomicUsize::new(0));
+        let has_failed = AtomicBool::new(false);
+        History { value_bytes, changes, states, begun, seen, has_failed }
+    }
+
+    fn has(&self, state: usize, key: usize) -> bool {
+        self.states[state] & 1 << key != 0
+    }
+
+    fn insert(&self, map: &Map<'_>, key: usize) -> bool {
+        map.insert(&key_of(key), &vec![key as u8; self.value_bytes]).unwrap()
+    }
+
+    /// Makes one's share of the changes, each after that before it is seen.
+    fn write(&self, map: &Map<'_>, writer: usize) {
+        let is_ours = |index: &usize| index / RUN % WRITERS == writer;
+        for index in (0..self.changes.len()).filter(is_ours) {
+            if let Some(last) = index.checked_sub(1).map(|last| self.changes[last]) {
+                while self.begun.load(SeqCst) != index
+                    || map.contains(&key_of(last)).unwrap() != self.has(index, last)
+                {
+                    assert!(!self.has_failed.load(SeqCst));
+                    thread::yield_now();
+                }
+            }
+            self.seen.store(index, SeqCst);
+            self.begun.store(index + 1, SeqCst);
+            let key = self.changes[index];
+            let was_there = if self.has(index + 1, key) {
+                self.insert(map, key)
+            } else {
+                map.remove(&key_of(key)).unwrap()
+            };
+            assert_eq!(was_there, self.has(index, key), "change {index}");
+        }
+    }
+
+    /// The key next to one after so many changes.
+    fn next(&self, state: usize, from: usize, way: Way) -> Option<usize> {
+        let is_next = |key: &usize| self.has(state, *key) && (way.may_equal || *key != from);
+        if way.is_up { (from..KEYS).find(is_next) } else { (0..=from).rev().find(is_next) }
+    }
+
+    /// Has a reader find what is next, and asks if that was so.
+    fn check(&self, from: usize, way: Way, find: impl FnOnce() -> Option<usize>) -> Option<usize> {
+        let before = self.seen.load(SeqCst);
+        let found = find();
+        let after = self.begun.load(SeqCst);
+        let mut was = (before..=after).map(|state| self.next(state, from, way));
+        assert!(
+            was.any(|was| was == found),
+            "from {from} {way:?}, after {before} to {after} changes: {found:?}"
+        );
+        found
+    }
+}
+
+fn number_shown(key: &[u8], value: &[u8]) -> Option<usize> {
+    let number = number_of(key)?;
+    assert!(value.iter().all(|byte| *byte == number as u8));
+    Some(number)
+}
+
+/// Goes along some keys by a cursor.
+fn walk(map: &Map<'_>, history: &History, from: usize, way: Way) {
+    let mut cursor = map.cursor();
+    let key = key_of(from);
+    let mut at = history.check(from, way, || {
+        let found = match (way.is_up, way.may_equal) {
+            (true, true) => cursor.at_or_above(&key),
+            (true, false) => cursor.above(&key),
+            (false, true) => cursor.at_or_below(&key),
+            (false, false) => cursor.below(&key),
+        };
+        found.unwrap().and_then(|entry| number_shown(entry.key(), entry.value()))
+    });
+    let way = Way { may_equal: false, ..way };
+    while let Some(from) = at {
+        at = history.check(from, way, || {
+            let next = if way.is_up { cursor.next() } else { cursor.previous() };
+            next.unwrap().and_then(|entry| number_shown(entry.key(), entry.value()))
+        });
+    }
+}
+
+/// The same by a scan.
+fn scan(map: &Map<'_>, history: &History, from: usize, is_up: bool) {
+    let key = key_of(from);
+    let mut scan = if is_up { map.scan(&key[..]..) } else { map.scan(..=&key[..]) };
+    let (mut at, mut way) = (Some(from), Way { is_up, may_equal: true });
+    while let Some(from) = at {
+        at = history.check(from, way, || {
+            let next = if is_up { scan.next() } else { scan.previous() };
+            next.unwrap().and_then(|(key, value)| number_shown(key, value))
+        });
+        way.may_equal = false;
+    }
+}
+
+fn read(map: &Map<'_>, history: &History, random: &mut Rng) {
+    while history.begun.load(SeqCst) < history.changes.len() && !history.has_failed.load(SeqCst) {
+        let (from, is_up) = (random.below(KEYS), random.below(2) == 0);
+        match random.below(2) {
+            0 => walk(map, history, from, Way { is_up, may_equal: random.below(2) == 0 }),
+            _ => scan(map, history, from, is_up),
+        }
+        thread::yield_now();
+    }
+}
+
+/// Changes what lies beside the keys, and moves bounds among them.
+fn disturb(map: &Map<'_>, random: &mut Rng) {
+    let (below, above) = (below(random.below(BELOW)), above(random.below(ABOVE)));
+    match random.below(3) {
+        0 => map.remove(&below).unwrap(),
+        1 => map.insert(&below, b"").unwrap(),
+        _ => map.insert(&above, b"").unwrap(),
+    };
+    let key = key_of(random.below(KEYS));
+    let moved = match random.below(12) {
+        0 => map.split_at(&key),
+        1 => map.move_up(&key),
+        2 => map.move_down(&key),
+        _ => Ok(0),
+    };
+    assert!(matches!(moved, Ok(_) | Err(MapError::Busy)), "{moved:?}");
+    thread::yield_now();
+}
+
+fn check_histories(test: &'static str, shards_max: u32, value_bytes: usize) {
+    let changes = std::env::var("FOREBAY_CHANGES").map_or(8000, |count| count.parse().unwrap());
+    let mut random = Rng::of(test);
+    let config = OrdConfig { splits_max: shards_max - 1, ..OrdConfig::with_bytes(32 << 20) };
+    let region = OrdRegion::anonymous(&config).unwrap();
+    let options = MapOptions { shards_max, ..MapOptions::default() };
+    let history = History::new(changes, value_bytes, &mut random);
+    let member = region.join().unwrap();
+    let map = member.map("map", &options).unwrap();
+    (0..BELOW).for_each(|number| _ = map.insert(&below(number), b"").unwrap());
+    (0..KEYS).for_each(|key| _ = history.insert(&map, key));
+    (0..ABOVE).for_each(|number| _ = map.insert(&above(number), b"").unwrap());
+    map.split_at(&above(0)).unwrap();
+    let (start, is_over) = (Barrier::new(WRITERS + READERS + 1), AtomicBool::new(false));
+    let play = |run: &mut dyn FnMut(&Map<'_>)| {
+        let member = region.join().unwrap();
+        let map = member.map("map", &options).unwrap();
+        let _watch = Watch(&history);
+        start.wait();
+        run(&map);
+    };
+    thread::scope(|scope| {
+        let (play, history, is_over) = (&play, &history, &is_over);
+        for mut random in [(); READERS].map(|()| random.fork()) {
+            scope.spawn(move || play(&mut |map| read(map, history, &mut random)));
+        }
+        let mut random = random.fork();
+        scope.spawn(move || {
+            play(&mut |map| {
+                while !is_over.load(SeqCst) {
+                    disturb(map, &mut random);
+                }
+            });
+        });
+        let write = |writer| move || play(&mut |map| history.write(map, writer));
+        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(write(writer))).collect();
+        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        is_over.store(true, SeqCst);
+        ended.into_iter().for_each(Result::unwrap);
+    });
+    let report = member.check().unwrap();
+    assert!(report.is_sound(), "{report}");
+    assert_eq!(map.stats().shard_count, u64::from(shards_max));
+}
+
+#[test]
+fn what_is_next_was_next() {
+    check_histories("what_is_next_was_next", 1, SHORT);
+}
+
+#[test]
+fn what_is_next_was_next_while_the_map_is_split() {
+    check_histories("what_is_next_was_next_while_the_map_is_split", 4, LONG);
+}
+
+#[test]
+fn what_is_next_was_next_over_a_bound() {
+    check_histories("what_is_next_was_next_over_a_bound", 2, SHORT);
+}
+
+/// The entry behind the bound is as long as any; the shard before it is written all the time, at
+/// the bound and elsewhere.
+#[test]
+fn a_scan_comes_over_a_bound_beside_which_others_write() {
+    const CROSSINGS: usize = 50;
+    let config = OrdConfig { splits_max: 1, ..OrdConfig::with_bytes(32 << 20) };
+    let region = OrdRegion::anonymous(&config).unwrap();
+    let options = MapOptions { shards_max: 2, ..MapOptions::default() };
+    let member = region.join().unwrap();
+    let map = member.map("map", &options).unwrap();
+    let long = vec![b'v'; 1 << 20];
+    (0..100).for_each(|number| _ = map.insert(&key_of(number), b"").unwrap());
+    map.insert(b"n", &long).unwrap();
+    assert_eq!(map.split_at(b"n"), Ok(1));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let member = region.join().unwrap();
+            let map = member.map("map", &options).unwrap();
+            for number in (0..99).cycle().take_while(|_| !is_over.load(SeqCst)) {
+                map.insert(&key_of(number), b"again").unwrap();
+                map.remove(&key_of(98)).unwrap();
+            }
+        });
+        let crossed: Vec<_> = (0..CROSSINGS)
+            .map(|_| {
+                let mut scan = map.scan(&key_of(99)[..]..);
+                scan.next().unwrap();
+                scan.next().map(|next| next.map(|(key, value)| (key.to_vec(), value == long)))
+            })
+            .collect();
+        is_over.store(true, SeqCst);
+        assert_eq!(crossed, vec![Ok(Some((b"n".to_vec(), true))); CROSSINGS]);
+    });
+}
