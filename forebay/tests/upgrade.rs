@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use forebay_shm::ProfileFile;
 use forebay_testkit::clock::holds_within;
 use forebay_testkit::script::answer_head;
 use forebay_testkit::{
@@ -125,11 +126,14 @@ fn upgrade_socket(server: &Server) -> PathBuf {
 /// What is in the runtime directory: the files of one server and nothing that was left halfway.
 fn assert_is_tidy(server: &Server) {
     let port = server.address().port();
-    let wanted = [format!("{port}.counters"), format!("{port}.upgrade")];
+    let wanted = ["counters", "locks", "upgrade"].map(|kind| format!("{port}.{kind}"));
     let found = std::fs::read_dir(server.path("run")).expect("it is there");
     let found = found.map(|entry| entry.expect("readable").file_name().into_string());
     let found: BTreeSet<_> = found.map(|name| name.expect("text")).collect();
     assert_eq!(found, BTreeSet::from(wanted));
+    let profile = ProfileFile::open(&server.path(&format!("run/{port}.locks")));
+    let about = profile.and_then(|profile| profile.about()).expect("a lock profile");
+    assert_eq!(about.pid, server.id(), "it is that of who serves");
 }
 
 #[test]

@@ -26,6 +26,12 @@ impl Place {
         }
     }
 
+    /// The same with the way that led there, if it is known: no two places have the same.
+    pub(super) fn full_name(&self) -> String {
+        let way = self.stack.iter().skip(1).map(|frame| format!(" < {frame}"));
+        std::iter::once(self.name()).chain(way).collect()
+    }
+
     /// What found no row of its own.
     fn others() -> Place {
         Place { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }

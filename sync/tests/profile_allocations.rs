@@ -1,0 +1,91 @@
+//! Recording allocates nothing: who records from within an allocator's own locks may not.
+//!
+//! The whole process is counted, so this file holds one test.
+
+use std::alloc::System;
+use std::sync::atomic::AtomicU64;
+
+use forebay_sync::profile::{
+    Clock, Description, Identity, Plan, Profile, Recorder, Site, SiteKind, Taken, ThreadIdentity,
+    Wait, install,
+};
+use forebay_sync::{LockClass, Mutex, RwLock, boxed_words};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Too small for what is recorded, so that each kind of room runs out.
+const PLAN: Plan =
+    Plan { sites: 8, frames: 4, modules: 1, text_bytes: 64, threads: 2, rows: 8, pairs: 8 };
+
+struct Stack([u64; 2]);
+
+impl Site for Stack {
+    fn key(&self) -> u64 {
+        forebay_sync::profile::hash_words(&self.0)
+    }
+
+    fn describe(&self) -> Description<'_> {
+        Description { name: "a lock", frames: &self.0, ..Description::default() }
+    }
+}
+
+fn profile() -> &'static Profile {
+    let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
+    let us = Identity {
+        pid: 1,
+        start_ticks: 0,
+        boot_id: [0; 16],
+        unix_ns: 0,
+        program: "test",
+        kind: SiteKind::Stacks,
+    };
+    let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
+    profile.turn(true);
+    Box::leak(Box::new(profile))
+}
+
+/// All that a recorder can do, at so many sites.
+fn record(profile: &Profile, recorder: &mut Recorder, sites: u64) {
+    let thread = || Some(ThreadIdentity { tid: 1, name: [0; 16] });
+    for number in 0..sites {
+        let site = Stack([number, 7]);
+        assert!(recorder.begin(profile, thread));
+        recorder.try_failed(profile, &site, 64 + number as usize, number);
+        let wait = Wait { since: profile.clock().now(), holder: number };
+        recorder.timed_out(profile, &site, 64, wait);
+        let taken = Taken { lock: 64, wait: Some(wait), is_shared: true, has_owner_died: true };
+        let held = recorder.acquired(profile, &site, &taken).expect("a block");
+        recorder.released(profile, &held);
+        recorder.destroyed(64 + number as usize);
+        profile.add_module(number, number + 1, 0, "/a/module");
+    }
+    profile.reset(1);
+    assert!(recorder.begin(profile, thread));
+    recorder.leave(profile);
+    assert!(!recorder.begin(profile, thread));
+}
+
+#[test]
+fn neither_recording_nor_running_out_of_room_allocates() {
+    let (ours, foreign) = (profile(), profile());
+    install(ours).expect("nobody watches");
+    let (mutex, lock) = (Mutex::new(LockClass::Test, 0), RwLock::new(LockClass::Test, 0));
+    let lock: RwLock<i32> = lock;
+    // The first time a thread asks the system for its name.
+    drop(mutex.lock());
+    let mut recorder = Recorder::new();
+    let before = HEAP.stats();
+    record(foreign, &mut recorder, 40);
+    for _ in 0..100 {
+        let held = mutex.lock();
+        assert!(mutex.try_lock().is_none());
+        drop(held);
+        drop((lock.read(), lock.try_read()));
+        drop(lock.write());
+    }
+    let after = HEAP.stats();
+    assert_eq!(after.allocations - before.allocations, 0);
+    assert_eq!(after.reallocations - before.reallocations, 0);
+}
