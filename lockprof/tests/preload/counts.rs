@@ -65,6 +65,13 @@ fn waits_are_those_of_who_found_the_lock_held() {
 }
 
 #[test]
+fn a_hold_lasts_until_the_outermost_unlock() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let mutex = by_kind(&scene.compare(&["recursive", "1"]))["mutex"];
+    assert!(mutex.hold_ns_max >= 20_000_000, "{mutex:?}");
+}
+
+#[test]
 fn a_timed_wait_counts_as_a_wait() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     let mutex = by_kind(&scene.compare(&["timed", "20"]))["mutex"];

@@ -195,8 +195,11 @@ static void recursive(long n)
         MUST(pthread_mutex_lock(&m) == 0);
         MUST(pthread_mutex_trylock(&m) == 0);
         MUST(pthread_mutex_timedlock(&m, &until) == 0);
-        for (int depth = 0; depth < 4; depth++)
+        for (int depth = 0; depth < 3; depth++)
             MUST(pthread_mutex_unlock(&m) == 0);
+        if (i == 0)
+            nap(20);
+        MUST(pthread_mutex_unlock(&m) == 0);
         MUST(pthread_mutex_unlock(&m) == EPERM);
         MUST(pthread_mutex_trylock(&constant) == 0);
         MUST(pthread_mutex_lock(&constant) == 0);

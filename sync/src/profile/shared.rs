@@ -190,7 +190,7 @@ impl Profile {
         self.count(header::LOST, n);
     }
 
-    /// Counts locks whose holder nobody will know.
+    /// Counts locks that were taken without room to note by whom.
     pub fn count_untracked(&self, n: u64) {
         self.count(header::UNTRACKED, n);
     }

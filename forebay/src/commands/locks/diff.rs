@@ -9,7 +9,7 @@ use forebay_shm::ProfileFile;
 use serde_json::{Map, Value, json};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers, us};
-use super::summary::Summary;
+use super::summary::{Place, Summary};
 use super::{json, lines_max, table};
 use crate::commands::is_set;
 use crate::say::say;
@@ -58,7 +58,7 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, Numbers>, String> {
     let reading = read.map_err(|error| error.kind.to_string())?;
     let summary = Summary::of(&reading);
     let places = summary.places.iter();
-    Ok(places.map(|(place, happened)| (place.name(), numbers(happened))).collect())
+    Ok(places.map(|(place, happened)| (place.full_name(), numbers(happened))).collect())
 }
 
 fn of_report(text: &[u8]) -> Result<BTreeMap<String, Numbers>, String> {
@@ -68,8 +68,7 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, Numbers>, String> {
     let places = places.ok_or("is no report of `forebay locks report --json`: it has no places")?;
     let mut all = BTreeMap::new();
     for place in places {
-        let name = place.pointer("/place/name").and_then(Value::as_str);
-        let name = name.ok_or("is damaged: a place has no name")?;
+        let name = full_name(place).ok_or("is damaged: a place has no name")?;
         let mut numbers = Numbers::default();
         for (column, number) in numbers.iter_mut().enumerate() {
             let found = place.pointer(&format!("/numbers/{}", json::key(column)));
@@ -77,9 +76,18 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, Numbers>, String> {
             *number =
                 found.ok_or_else(|| format!("is damaged: {name} has no {}", json::key(column)))?;
         }
-        all.insert(name.to_owned(), numbers);
+        all.insert(name, numbers);
     }
     Ok(all)
+}
+
+/// As [`Place::full_name`](super::summary::Place::full_name).
+fn full_name(place: &Value) -> Option<String> {
+    let place = place.get("place")?;
+    let text = |name: &str| place.get(name).and_then(Value::as_str).map(str::to_owned);
+    let frames = place.get("stack").and_then(Value::as_array).into_iter().flatten();
+    let stack = frames.map(|frame| frame.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    Some(Place { lock: text("lock")?, stack }.full_name())
 }
 
 /// What is in one of them only counts as 0 in the other.
@@ -143,7 +151,7 @@ mod tests {
         let places = rows.iter().map(|(name, count)| {
             let numbers: Map<_, _> =
                 (0..COLUMNS.len()).map(|column| (json::key(column), json!(count))).collect();
-            json!({ "place": { "name": name }, "numbers": numbers })
+            json!({ "place": { "lock": name }, "numbers": numbers })
         });
         json!({ "places": places.collect::<Vec<_>>() }).to_string().into_bytes()
     }
@@ -164,12 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn places_that_only_their_way_tells_apart_stay_apart() {
+        let numbers: Map<_, _> =
+            (0..COLUMNS.len()).map(|column| (json::key(column), json!(1))).collect();
+        let place = |caller: &str| json!({ "place": { "lock": "mutex", "stack": ["f", caller] }, "numbers": numbers });
+        let report = json!({ "places": [place("a"), place("b")] }).to_string();
+        let names: Vec<_> = of_report(report.as_bytes()).expect("whole").into_keys().collect();
+        assert_eq!(names, ["f (mutex) < a", "f (mutex) < b"]);
+    }
+
+    #[test]
     fn what_is_no_report_is_said_to_be_none() {
         for (text, expected) in [
             ("{", "is neither a lock profile nor a report"),
             ("{}", "it has no places"),
             ("{\"places\": [{}]}", "a place has no name"),
-            ("{\"places\": [{\"place\": {\"name\": \"x\"}}]}", "x has no max_ns"),
+            ("{\"places\": [{\"place\": {\"lock\": \"x\"}}]}", "x has no max_ns"),
         ] {
             let error = of_report(text.as_bytes()).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");

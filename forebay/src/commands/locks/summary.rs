@@ -26,6 +26,12 @@ impl Place {
         }
     }
 
+    /// The same with the way that led there, if it is known: no two places have the same.
+    pub(super) fn full_name(&self) -> String {
+        let way = self.stack.iter().skip(1).map(|frame| format!(" < {frame}"));
+        std::iter::once(self.name()).chain(way).collect()
+    }
+
     /// What found no row of its own.
     fn others() -> Place {
         Place { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }
@@ -163,7 +169,7 @@ fn room(reading: &Reading) -> Room {
             ("pairs", sum(|thread| thread.counts.pairs_rejected)),
             ("delays of tries", sum(|thread| thread.counts.tries_forgotten)),
             ("attempts of threads without room", counts.lost),
-            ("locks whose holder is not known", counts.untracked),
+            ("holders that others cannot see", counts.untracked),
         ],
         collisions: collisions.saturating_add(counts.site_collisions),
         skipped: sum(|thread| thread.counts.skipped),

@@ -73,7 +73,7 @@ pub struct SharedCounts {
     pub threads_started: u64,
     /// Attempts that were not recorded for want of a block.
     pub lost: u64,
-    /// Locks whose holder is not known, since there was no room to note it.
+    /// Times that a lock was taken and there was no room to note by whom.
     pub untracked: u64,
 }
 
