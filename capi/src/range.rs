@@ -62,8 +62,8 @@ pub unsafe extern "C" fn forebay_map_prefix(
 }
 
 /// About how many entries lie between two ends, which are as in `forebay_map_range`: exact up to a
-/// hundred or more, else off by a quarter at most where keys come and go at random, and mostly by
-/// less. It takes the time of some look-ups, whatever lies between.
+/// hundred or more, else off by less than a quarter, and seldom by more, up to a half, where keys
+/// come and go at random. It takes the time of some look-ups, whatever lies between.
 ///
 /// # Safety
 /// As `forebay_map_range`; `count` is null or can be written.

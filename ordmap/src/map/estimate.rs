@@ -21,8 +21,8 @@ type Ends<'b> = (Beginning<'b>, Beginning<'b>);
 
 impl Map<'_> {
     /// About how many entries have keys in a range: exact up to a hundred or more, else
-    /// off by a quarter at most where keys come and go at random, and mostly by less. It reads some
-    /// hundred nodes of each shard at most, whatever lies between.
+    /// off by less than a quarter, and seldom by more, up to a half, where keys come and go at
+    /// random. It reads some hundred nodes of each shard at most, whatever lies between.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
