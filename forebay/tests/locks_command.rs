@@ -205,6 +205,21 @@ fn a_server_without_a_profile_has_no_file() {
     assert!(said.starts_with("HTTP/1.1 404 ") && said.contains("lock_profile_size"), "{said}");
 }
 
+#[test]
+fn whoever_takes_over_has_a_profile_of_its_own_under_the_same_name() {
+    let origin = fresh();
+    let mut first =
+        ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile", "true").start();
+    let file = file_of(&first).display().to_string();
+    Client::connect(first.address()).ask("GET", "/", &[]).expect("served");
+    assert!(all(&report(&file)) > 0);
+    let next = first.successor().start();
+    assert!(first.wait().is_some_and(|status| status.success()));
+    let taken = report(&file);
+    assert_eq!((&taken["pid"], &taken["is_alive"]), (&next.id().into(), &true.into()));
+    assert!(text_of(&["off", &file]).ends_with(": off\n"));
+}
+
 fn text_of_admin(server: &Server, line: &str) -> String {
     let mut socket = UnixStream::connect(server.admin()).expect("it listens");
     let request = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use forebay_shm::ProfileFile;
 use forebay_testkit::clock::holds_within;
 use forebay_testkit::script::answer_head;
 use forebay_testkit::{
@@ -131,9 +130,6 @@ fn assert_is_tidy(server: &Server) {
     let found = found.map(|entry| entry.expect("readable").file_name().into_string());
     let found: BTreeSet<_> = found.map(|name| name.expect("text")).collect();
     assert_eq!(found, BTreeSet::from(wanted));
-    let profile = ProfileFile::open(&server.path(&format!("run/{port}.locks")));
-    let about = profile.and_then(|profile| profile.about()).expect("a lock profile");
-    assert_eq!(about.pid, server.id(), "it is that of who serves");
 }
 
 #[test]

@@ -175,7 +175,10 @@ mod tests {
     fn places_that_only_their_way_tells_apart_stay_apart() {
         let numbers: Map<_, _> =
             (0..COLUMNS.len()).map(|column| (json::key(column), json!(1))).collect();
-        let place = |caller: &str| json!({ "place": { "lock": "mutex", "stack": ["f", caller] }, "numbers": numbers });
+        let place = |caller: &str| {
+            let place = json!({ "lock": "mutex", "stack": ["f", caller] });
+            json!({ "place": place, "numbers": numbers })
+        };
         let report = json!({ "places": [place("a"), place("b")] }).to_string();
         let names: Vec<_> = of_report(report.as_bytes()).expect("whole").into_keys().collect();
         assert_eq!(names, ["f (mutex) < a", "f (mutex) < b"]);
