@@ -21,9 +21,10 @@ const GONE: u64 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row(u32);
 
-/// A row has a line of its own: it moves between processors as its lock does.
+/// As large as what locks are apart at least: locks that have a line of memory for themselves, or
+/// share it, have rows that do so too.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(align(16))]
 pub(crate) struct Slot {
     lock: AtomicU64,
     /// The key of the site where it was taken; 0 if nobody has it, or nobody knows.
@@ -107,9 +108,11 @@ impl Holders {
     /// Where a lock's row would be best.
     #[inline]
     fn first(&self, lock: usize) -> usize {
-        // Fibonacci hashing: locks are aligned, and often a power of two apart.
-        let mixed = (lock as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        mixed as usize & (self.0.len() - 1)
+        // Locks that lie near each other have rows that do, which caches thank us for. Those as far
+        // apart as the table is long are moved against each other.
+        let near = lock / size_of::<Slot>();
+        let far = (near / self.0.len()).wrapping_mul(0x9e37_79b9) & !3;
+        near.wrapping_add(far) & (self.0.len() - 1)
     }
 }
 

@@ -49,8 +49,11 @@ impl Holds {
 
     #[inline]
     fn take_at(&mut self, index: usize) -> Option<Hold> {
-        let taken = self.holds[index].take();
-        self.holds[index..self.count].rotate_left(1);
+        let taken = self.holds[index];
+        // Locks are mostly left in the order opposite to that in which they were taken.
+        if index + 1 < self.count {
+            self.holds.copy_within(index + 1..self.count, index);
+        }
         self.count -= 1;
         taken
     }

@@ -135,7 +135,7 @@ fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
 /// - It needs no larger alignment than a page has.
 unsafe trait ZerosAreFine {}
 
-// SAFETY: two atomic numbers, aligned to a line.
+// SAFETY: two atomic numbers, aligned to both of them.
 unsafe impl ZerosAreFine for Slot {}
 
 // SAFETY: atomic numbers, and a truth value of which 0 is one.

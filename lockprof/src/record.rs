@@ -6,7 +6,7 @@ use crate::holds::Hold;
 use crate::place::Place;
 use crate::process::Process;
 use crate::settings::settings;
-use crate::thread::{self, Thread};
+use crate::thread::{self, Entered, Thread};
 
 /// How an attempt ended, as the functions of the C library say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,23 +25,22 @@ pub(crate) struct Left {
     at: Stamp,
 }
 
-/// Is this attempt recorded? Finds out where it is made.
+/// Begins an attempt, if it is recorded: finds out where it is made. What is given back may be kept
+/// while the lock is tried, but not while it is waited for.
 #[inline(always)]
-pub(crate) fn begin(place: &mut Place) -> bool {
-    let Some(mut entered) = thread::enter() else {
-        return false;
-    };
+pub(crate) fn begin<'thread>(place: &mut Place) -> Option<Entered<'thread>> {
+    let mut entered = thread::enter()?;
     let process = entered.process;
     let (profile, thread) = (&process.profile, entered.thread());
     let tid = thread.tid;
     if !profile.is_on() || !thread.recorder.begin(profile, || Thread::identity(tid)) {
-        return false;
+        return None;
     }
     if process.frame_count > 1 {
         look_up(place, thread, process);
     }
     place.seal(process.is_by_lock);
-    true
+    Some(entered)
 }
 
 #[cold]
@@ -58,21 +57,26 @@ pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
     Some(Wait { since, holder: process.holders.of(place.lock) })
 }
 
+/// An attempt of [`begin`] is over, after a wait.
+#[cold]
+pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<Wait>) {
+    if let Some(entered) = thread::enter_ready() {
+        end(entered, place, outcome, wait);
+    }
+}
+
 /// An attempt of [`begin`] is over.
 #[inline(always)]
-pub(crate) fn end(place: &Place, outcome: Outcome, wait: Option<Wait>) {
+pub(crate) fn end(entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<Wait>) {
     match outcome {
-        Outcome::Taken => taken(place, wait, false),
-        Outcome::TakenFromDead => taken(place, wait, true),
-        outcome => not_taken(place, outcome, wait),
+        Outcome::Taken => taken(entered, place, wait, false),
+        Outcome::TakenFromDead => taken(entered, place, wait, true),
+        outcome => not_taken(entered, place, outcome, wait),
     }
 }
 
 #[inline(always)]
-fn taken(place: &Place, wait: Option<Wait>, has_owner_died: bool) {
-    let Some(mut entered) = thread::enter_ready() else {
-        return;
-    };
+fn taken(mut entered: Entered<'_>, place: &Place, wait: Option<Wait>, has_owner_died: bool) {
     let process = entered.process;
     let thread = entered.thread();
     // At once: from now on others wait for this holder.
@@ -98,10 +102,7 @@ fn note(thread: &mut Thread, process: &Process, hold: Hold) {
 }
 
 #[cold]
-fn not_taken(place: &Place, outcome: Outcome, wait: Option<Wait>) {
-    let Some(mut entered) = thread::enter_ready() else {
-        return;
-    };
+fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<Wait>) {
     let process = entered.process;
     let (profile, recorder) = (&process.profile, &mut entered.thread().recorder);
     match (outcome, wait) {
@@ -165,14 +166,11 @@ pub(crate) fn fall_asleep() -> Option<Stamp> {
 #[inline]
 pub(crate) fn wake_up(place: &mut Place, since: Stamp, outcome: Outcome) {
     let has_lock = matches!(outcome, Outcome::Taken | Outcome::TakenFromDead | Outcome::TimedOut);
-    if !has_lock || !begin(place) {
-        return;
-    }
-    if let Some(mut entered) = thread::enter_ready() {
+    if let Some(mut entered) = has_lock.then(|| begin(place)).flatten() {
         let process = entered.process;
         entered.thread().recorder.slept(&process.profile, place, since);
+        taken(entered, place, None, outcome == Outcome::TakenFromDead);
     }
-    taken(place, None, outcome == Outcome::TakenFromDead);
 }
 
 /// There is no lock here any more, or a new one.

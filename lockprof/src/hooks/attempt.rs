@@ -39,14 +39,15 @@ pub(super) fn lock(
     try_once: impl FnOnce() -> c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    if !record::begin(&mut place) {
+    let Some(entered) = record::begin(&mut place) else {
         return wait();
-    }
+    };
     let code = try_once();
     if outcome(code) == Outcome::Busy {
+        drop(entered);
         return wait_for(&place, outcome, wait);
     }
-    record::end(&place, outcome(code), None);
+    record::end(entered, &place, outcome(code), None);
     code
 }
 
@@ -58,14 +59,15 @@ pub(super) fn lock_seen(
     is_held: bool,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    if !record::begin(&mut place) {
+    let Some(entered) = record::begin(&mut place) else {
         return wait();
-    }
+    };
+    drop(entered);
     if is_held {
         return wait_for(&place, outcome, wait);
     }
     let code = wait();
-    record::end(&place, outcome(code), None);
+    record::end_wait(&place, outcome(code), None);
     code
 }
 
@@ -78,7 +80,7 @@ fn wait_for(
 ) -> c_int {
     let began = record::begin_wait(place);
     let code = wait();
-    record::end(place, outcome(code), began);
+    record::end_wait(place, outcome(code), began);
     code
 }
 
@@ -89,10 +91,10 @@ pub(super) fn try_lock(
     outcome: impl Fn(c_int) -> Outcome,
     try_once: impl FnOnce() -> c_int,
 ) -> c_int {
-    let is_recorded = record::begin(&mut place);
+    let entered = record::begin(&mut place);
     let code = try_once();
-    if is_recorded {
-        record::end(&place, outcome(code), None);
+    if let Some(entered) = entered {
+        record::end(entered, &place, outcome(code), None);
     }
     code
 }

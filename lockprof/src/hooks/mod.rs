@@ -37,7 +37,7 @@ macro_rules! stub {
         );
         #[cfg(target_arch = "aarch64")]
         std::arch::naked_asm!(
-            "bti c",
+            "hint #34",
             concat!("mov ", $on_arm, ", x30"),
             concat!("mov ", $frame_on_arm, ", x29"),
             "b {inner}",
