@@ -39,6 +39,18 @@ fn without_a_place_for_a_profile_the_program_runs_all_the_same() {
 }
 
 #[test]
+fn no_file_is_made_for_a_profile_that_would_be_too_large() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let changed = || fs::metadata(scene.path("")).unwrap().modified().unwrap();
+    let before = changed();
+    let mut command = scene.command(&["plain", "10"]);
+    scene.run(command.env("LOCKPROF_THREADS", "65536").env("LOCKPROF_ROWS", "4096"));
+    assert_eq!(changed(), before, "the directory has had another file for a moment");
+    scene.run(&mut scene.command(&["plain", "10"]));
+    assert_ne!(changed(), before, "a file that is made is seen");
+}
+
+#[test]
 fn a_file_that_is_there_is_left_alone() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     fs::write(scene.path("profile"), "precious").unwrap();
