@@ -33,8 +33,7 @@ pub(crate) fn begin(place: &mut Place) -> bool {
     };
     let process = entered.process;
     let (profile, thread) = (&process.profile, entered.thread());
-    let tid = thread.tid;
-    if !profile.is_on() || !thread.recorder.begin(profile, || Thread::identity(tid)) {
+    if !profile.is_on() || !thread.begin(process) {
         return false;
     }
     if process.frame_count > 1 {

@@ -67,3 +67,26 @@ fn more_threads_than_blocks_are_lost_and_counted() {
     let mutex = by_kind(&reading)["mutex"];
     assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
 }
+
+#[test]
+fn on_a_full_disk_threads_without_room_are_lost_and_nobody_is_killed() {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-ec"]).current_dir(scene.path(""));
+        command.env("LIBRARY", library());
+        command
+    };
+    let mount = "mkdir -p full; mount -t tmpfs -o size=1400k none full";
+    if !unshare().arg(mount).output().is_ok_and(|output| output.status.success()) {
+        return println!("nothing can be mounted: a full disk is not tried");
+    }
+    // Room for what all threads share and for the block of one.
+    let run = "env LD_PRELOAD=\"$LIBRARY\" LOCKPROF_FILE=full/profile LOCKPROF_THREADS=256 \
+               ./program 'short lives' 400; cp full/profile .";
+    scene.run(unshare().arg(format!("{mount}; {run}")));
+    let reading = scene.take("profile");
+    assert_eq!(reading.threads.len(), 1, "{:?}", reading.counts);
+    let mutex = by_kind(&reading)["mutex"];
+    assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
+}
