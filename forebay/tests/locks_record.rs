@@ -154,6 +154,57 @@ fn a_program_ends_as_it_would() {
 }
 
 #[test]
+fn a_signal_that_is_ignored_stays_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (before, expected) in [("trap '' HUP TERM", "lived"), ("true", "")] {
+        let mut shell = Command::new("sh");
+        let script = format!(
+            "{before}; exec \"$0\" locks record --quiet -- \
+             sh -c 'kill -HUP $$; kill -TERM $$; echo lived'"
+        );
+        shell.args(["-c", &script, PROGRAM]).current_dir(dir.path());
+        let output = shell.env("FOREBAY_LOCKPROF", library()).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said.trim_end(), expected, "{before}: {output:?}");
+    }
+}
+
+#[test]
+fn profiles_that_are_still_written_are_not_replaced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    // It lives until its input ends.
+    let source = "#include <pthread.h>\n#include <stdio.h>\n\
+                  static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
+                  int main(void) { pthread_mutex_lock(&m); puts(\"ready\"); fflush(stdout);\n\
+                  getchar(); return pthread_mutex_unlock(&m); }\n";
+    fs::write(dir.join("lives.c"), source).expect("written");
+    let mut cc = Command::new("cc");
+    let Ok(output) = cc.args(["-pthread", "-o", "lives", "lives.c"]).current_dir(dir).output()
+    else {
+        return println!("cc is not installed: nothing is recorded");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let mut command = record(dir, &["--quiet", "--out", "x", "--", "./lives"]);
+    let mut first = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    BufReader::new(first.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    let second = ["--quiet", "--out", "x", "--", "sh", "-c", "touch ran"];
+    let (code, _, error) = run(dir, &second);
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("still writes it; choose another file"), "{error}");
+    assert_eq!(names(dir), ["lives", "lives.c", "x"]);
+
+    drop(first.stdin.take());
+    assert_eq!(first.wait().expect("it ends").code(), Some(0));
+    let (code, _, error) = run(dir, &second);
+    assert_eq!((code, &*error), (Some(0), ""));
+    assert_eq!(names(dir), ["lives", "lives.c", "ran"], "that of who has gone is replaced");
+}
+
+#[test]
 fn what_cannot_be_recorded_is_refused_before_it_runs() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
@@ -169,6 +220,8 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
         assert_eq!(code, Some(1), "{arguments:?}: {error}");
         assert!(error.contains(part), "{arguments:?}: {error}");
     }
+    let (code, _, error) = run(dir, &["--threads", "12001", "--", "sh", "-c", "touch ran"]);
+    assert!(code == Some(2) && error.contains("12001 is not in 1..=12000"), "{code:?} {error}");
     assert_eq!(names(dir), ["precious", "text"]);
     assert_eq!(fs::read(dir.join("precious")).expect("readable"), b"no profile");
     let mut command = record(dir, &["--", "sh", "-c", "touch ran"]);

@@ -7,8 +7,10 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
+use rustix::rand::GetRandomFlags;
 
 use crate::proc::Buffer;
 
@@ -35,26 +37,64 @@ impl Path {
 /// Profiles of programs that a process has become one after another, by `exec`.
 const LIVES_MAX: u32 = 100;
 
-/// Makes a file of zeros, has it filled, and names it: `base` if it is the first, or the number of
-/// the process is put behind it, or that and the number of its life.
+/// Names that are tried for a file until it has the one that it keeps.
+const NAMES_MAX: u32 = 100;
+
+/// A file in memory.
+pub(crate) struct Mapped {
+    pub(crate) words: &'static [AtomicU64],
+    /// All of it is allocated. Else what lies behind the head must be [allocated](populate) before
+    /// it is written: with a full disk the program would be killed.
+    pub(crate) is_whole: bool,
+}
+
+/// Makes a file of zeros with its head allocated, has it filled, and names it: `base` if it is the
+/// first, or the number of the process is put behind it, or that and the number of its life.
 pub(crate) fn make<T>(
     base: &[u8],
+    head_bytes: u64,
     bytes: u64,
-    fill: impl FnOnce(&'static [AtomicU64]) -> Option<T>,
+    fill: impl FnOnce(Mapped) -> Option<T>,
 ) -> Option<T> {
     let pid = std::process::id();
-    let mut unnamed = Path::new(base, format_args!(".{pid}.new"))?;
+    let (mut unnamed, file) = create(base, pid)?;
     let unnamed = unnamed.text()?;
-    let made = create(unnamed, bytes).and_then(fill).filter(|_| name(unnamed, base, pid).is_some());
+    let made =
+        map(&file, head_bytes, bytes).and_then(fill).filter(|_| name(unnamed, base, pid).is_some());
     // It has another name now, or is not wanted.
     let _ = rustix::fs::unlink(unnamed);
     made
 }
 
-fn create(path: &CStr, bytes: u64) -> Option<&'static [AtomicU64]> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).ok()?;
-    allocate(&file, bytes)?;
+/// Makes an empty file of a name that nobody has, nor could know: what others have put into the
+/// directory is neither opened nor removed.
+fn create(base: &[u8], pid: u32) -> Option<(Path, OwnedFd)> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    for _ in 0..NAMES_MAX {
+        let mut path = Path::new(base, format_args!(".{pid}.{:016x}.new", random()?))?;
+        match rustix::fs::open(path.text()?, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => return Some((path, file)),
+            Err(Errno::EXIST | Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+fn random() -> Option<u64> {
+    let mut bytes = [0; 8];
+    // Short after boot there is nothing random yet; the program is not to wait for that.
+    let count = rustix::rand::getrandom(&mut bytes, GetRandomFlags::NONBLOCK).ok()?;
+    (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
+}
+
+fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<Mapped> {
+    // Beyond its limit a process is killed, instead of told.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
+        return None;
+    }
+    allocate(file, head_bytes)?;
+    rustix::fs::ftruncate(file, bytes).ok()?;
     let count = usize::try_from(bytes / 8).ok()?;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, which replaces none.
@@ -63,19 +103,30 @@ fn create(path: &CStr, bytes: u64) -> Option<&'static [AtomicU64]> {
         rustix::mm::mmap(none, count * 8, protection, MapFlags::SHARED, file.as_fd(), 0)
     };
     // SAFETY: mapped for good; the words are for everybody who may write the file, and atomic.
-    start.ok().map(|start| unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), count) })
+    let words = unsafe { std::slice::from_raw_parts(start.ok()?.cast::<AtomicU64>(), count) };
+    // Linux before 5.14 can't do that later, so it is done now.
+    let is_whole = populate(&words[..1]).is_none();
+    if is_whole {
+        allocate(file, bytes)?;
+    }
+    Some(Mapped { words, is_whole })
+}
+
+/// Allocates the part of a file that these words are; `None` if the disk is full, or the system
+/// cannot do it. What was written there stays.
+pub(crate) fn populate(words: &'static [AtomicU64]) -> Option<()> {
+    let start = words.as_ptr().map_addr(|address| address & !(page_size() - 1));
+    let bytes = words.as_ptr_range().end.addr() - start.addr();
+    // SAFETY: pages of a mapping that stays, of which nothing is changed.
+    unsafe { rustix::mm::madvise(start.cast_mut().cast(), bytes, Advice::LinuxPopulateWrite).ok() }
 }
 
 /// Some kernels undo all of an allocation that a signal interrupts: with a timer, a large one would
 /// never end.
 const SLICE_BYTES: u64 = 16 << 20;
 
-/// All of it is allocated now: a full disk later would kill the program.
+/// Allocates the beginning of a file: a full disk later would kill the program.
 fn allocate(file: &OwnedFd, bytes: u64) -> Option<()> {
-    // Beyond its limit a process is killed, instead of told.
-    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
-        return None;
-    }
     let mut offset = 0;
     while offset < bytes {
         let slice = SLICE_BYTES.min(bytes - offset);
@@ -103,4 +154,51 @@ fn name(unnamed: &CStr, base: &[u8], pid: u32) -> Option<()> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_lies_in_the_way_is_neither_followed_nor_removed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = dir.path().join("profile");
+        fs::write(dir.path().join("precious"), "precious").expect("written");
+        let planted = dir.path().join(format!("profile.{}.new", std::process::id()));
+        symlink("precious", &planted).expect("a link");
+        symlink("nothing", &base).expect("a link");
+        make(base.as_os_str().as_bytes(), 4096, 4096, |made| Some(made.words.len()))
+            .expect("a file");
+        let named = dir.path().join(format!("profile.{}", std::process::id()));
+        let made = fs::symlink_metadata(named).expect("it has the next name");
+        assert_eq!((made.len(), made.permissions().mode() & 0o777), (4096, 0o600));
+        assert_eq!(fs::read(dir.path().join("precious")).expect("there"), b"precious");
+        assert!(planted.is_symlink() && base.is_symlink(), "they are there still");
+        assert_eq!(fs::read_dir(dir.path()).expect("entries").count(), 4);
+    }
+
+    #[test]
+    fn no_name_can_be_foreseen() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = dir.path().join("profile");
+        let name = || {
+            let (mut path, _) = create(base.as_os_str().as_bytes(), 7).expect("a file");
+            path.text().expect("a path").to_owned()
+        };
+        assert_ne!(name(), name());
+    }
+
+    #[test]
+    fn what_is_not_wanted_leaves_no_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = dir.path().join("profile");
+        let made = make(base.as_os_str().as_bytes(), 4096, 4096, |_| None::<()>);
+        assert!(made.is_none());
+        assert_eq!(fs::read_dir(dir.path()).expect("entries").count(), 0);
+    }
 }

@@ -10,8 +10,8 @@
 //! No ordering is needed: `OnceLock` has those that are.
 
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use forebay_sync::profile::{Clock, Identity, Profile, SiteKind};
 use rustix::mm::Advice;
@@ -38,6 +38,32 @@ pub(crate) struct Process {
     /// Callers of a place.
     pub(crate) frame_count: usize,
     pub(crate) is_by_lock: bool,
+    /// Threads that have or want a block.
+    threads: AtomicUsize,
+}
+
+impl Process {
+    /// Another thread wants a block.
+    pub(crate) fn join(&self) {
+        self.threads.fetch_add(1, Relaxed);
+    }
+
+    /// Sees to it that there is memory behind as many blocks as there are threads. If the disk is
+    /// full, some thread finds no block, and loses what it would record.
+    pub(crate) fn make_room(&self) {
+        let wanted = self.threads.load(Relaxed).min(self.profile.plan().threads as usize);
+        for index in self.profile.blocks()..wanted {
+            if file::populate(self.profile.block(index)).is_none() {
+                return;
+            }
+            self.profile.raise_blocks(index + 1);
+        }
+    }
+
+    /// A thread that [joined](Process::join) has given its block back.
+    pub(crate) fn part(&self) {
+        self.threads.fetch_sub(1, Relaxed);
+    }
 }
 
 static WORD: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
@@ -82,8 +108,12 @@ fn make(settings: &Settings) -> Option<Process> {
     let slots = map_array::<Slot>(settings.locks)?;
     let modules = map_array::<Modules>(1)?.first()?;
     let clock = Clock::fastest();
-    let profile = file::make(settings.path(), settings.plan.bytes(), |words| {
-        let profile = new_profile(words, settings, clock)?;
+    let head_bytes = settings.plan.blocks_start() as u64 * 8;
+    let profile = file::make(settings.path(), head_bytes, settings.plan.bytes(), |made| {
+        let mut profile = new_profile(made.words, settings, clock)?;
+        if !made.is_whole {
+            profile = profile.without_blocks();
+        }
         modules.look(&profile);
         profile.set_skip(settings.skip);
         profile.turn(settings.is_on);
@@ -95,6 +125,7 @@ fn make(settings: &Settings) -> Option<Process> {
         modules,
         frame_count: settings.plan.frames as usize,
         is_by_lock: settings.is_by_lock,
+        threads: AtomicUsize::new(0),
     })
 }
 

@@ -32,8 +32,7 @@ pub(crate) fn begin<'thread>(place: &mut Place) -> Option<Entered<'thread>> {
     let mut entered = thread::enter()?;
     let process = entered.process;
     let (profile, thread) = (&process.profile, entered.thread());
-    let tid = thread.tid;
-    if !profile.is_on() || !thread.recorder.begin(profile, || Thread::identity(tid)) {
+    if !profile.is_on() || !thread.begin(process) {
         return None;
     }
     if process.frame_count > 1 {

@@ -11,6 +11,17 @@ use crate::stack::FRAMES_MAX;
 /// Longest path of a profile, in bytes, without what is put behind it.
 const PATH_BYTES_MAX: usize = 4000;
 
+/// How much there is room for by default.
+const PLAN: Plan = Plan {
+    sites: 4096,
+    frames: 1,
+    modules: 1024,
+    text_bytes: 1 << 18,
+    threads: 256,
+    rows: 512,
+    pairs: 256,
+};
+
 /// What is asked for.
 pub(crate) struct Settings {
     path: [u8; PATH_BYTES_MAX],
@@ -36,7 +47,7 @@ impl Settings {
 
 static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
 
-/// What is asked for; `None` if that is nothing, or makes no sense.
+/// What is asked for; `None` if that is nothing, or makes no sense. There is a profile of its plan.
 pub(crate) fn settings() -> Option<&'static Settings> {
     SETTINGS.get_or_init(read).as_ref()
 }
@@ -46,14 +57,17 @@ fn read() -> Option<Settings> {
     let mut path = [0; PATH_BYTES_MAX];
     path.get_mut(..found.len()).filter(|_| !found.is_empty())?.copy_from_slice(found);
     let plan = Plan {
-        sites: number(c"LOCKPROF_SITES", 4096),
-        frames: number(c"LOCKPROF_STACKS", 1).clamp(1, FRAMES_MAX as u32),
-        modules: 1024,
-        text_bytes: 1 << 18,
-        threads: number(c"LOCKPROF_THREADS", 256),
-        rows: number(c"LOCKPROF_ROWS", 512),
-        pairs: number(c"LOCKPROF_PAIRS", 256),
+        sites: number(c"LOCKPROF_SITES", PLAN.sites),
+        frames: number(c"LOCKPROF_STACKS", PLAN.frames).clamp(1, FRAMES_MAX as u32),
+        threads: number(c"LOCKPROF_THREADS", PLAN.threads),
+        rows: number(c"LOCKPROF_ROWS", PLAN.rows),
+        pairs: number(c"LOCKPROF_PAIRS", PLAN.pairs),
+        ..PLAN
     };
+    // Before there is a file: it would be made, all of it, in vain.
+    if plan.fault().is_some() {
+        return None;
+    }
     Some(Settings {
         path,
         path_bytes: found.len(),
@@ -77,4 +91,17 @@ fn variable(name: &CStr) -> Option<&'static [u8]> {
 fn number(name: &CStr, otherwise: u32) -> u32 {
     let found = variable(name).and_then(|text| str::from_utf8(text).ok());
     found.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_threads_as_can_be_asked_for_have_room() {
+        // What `forebay locks record --threads` takes at most.
+        let plan = Plan { threads: 12_000, frames: FRAMES_MAX as u32, ..PLAN };
+        assert_eq!(plan.fault(), None);
+        assert!(Plan { threads: 13_000, ..plan }.fault().is_some(), "it is no more than can be");
+    }
 }

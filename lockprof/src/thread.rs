@@ -25,6 +25,8 @@ pub(crate) struct Thread {
     pub(crate) tid: u32,
     /// A place turned up whose module is not known.
     pub(crate) must_look: bool,
+    /// It has said to its process that it wants a block.
+    pub(crate) has_joined: bool,
 }
 
 /// A thread that has recorded nothing yet.
@@ -34,6 +36,7 @@ static NEW: Thread = Thread {
     stack: Stack::new(),
     tid: 0,
     must_look: false,
+    has_joined: false,
 };
 
 /// What lies in the thread's memory; all zeros at first.
@@ -180,8 +183,23 @@ pub(crate) fn enter_ready<'thread>() -> Option<Entered<'thread>> {
 }
 
 impl Thread {
+    /// Is this thread to record now? It finds a block if it has none.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, process: &Process) -> bool {
+        let (tid, has_joined) = (self.tid, &mut self.has_joined);
+        self.recorder.begin(&process.profile, || {
+            let identity = Thread::identity(tid)?;
+            if !*has_joined {
+                *has_joined = true;
+                process.join();
+            }
+            process.make_room();
+            Some(identity)
+        })
+    }
+
     /// Who this thread is, if it will be able to give its block back.
-    pub(crate) fn identity(tid: u32) -> Option<ThreadIdentity> {
+    fn identity(tid: u32) -> Option<ThreadIdentity> {
         let key = leave_key()?;
         let first_round = std::ptr::without_provenance::<c_void>(1);
         // SAFETY: a key that was made. Memory is allocated only for keys behind the first 32.
@@ -226,6 +244,10 @@ unsafe extern "C" fn leave(round: *mut c_void) {
     }
     if let Some(mut entered) = enter_ready() {
         let process = entered.process;
-        entered.thread().recorder.leave(&process.profile);
+        let thread = entered.thread();
+        thread.recorder.leave(&process.profile);
+        if std::mem::take(&mut thread.has_joined) {
+            process.part();
+        }
     }
 }

@@ -8,6 +8,9 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use super::{count, interval, json};
 use crate::commands::locks::COLUMNS;
 
+/// Threads for which a profile has room within its 4 GiB, with places of as many callers as can be.
+const THREADS_MAX: u64 = 12_000;
+
 /// The command and those below it.
 pub(super) fn command() -> Command {
     Command::new("locks")
@@ -58,8 +61,8 @@ fn record() -> Command {
                 .value_parser(value_parser!(u64).range(1..=1_000_000_000)),
         )
         .arg(
-            number("threads", "Room for so many threads at a time; 256 by default")
-                .value_parser(value_parser!(u64).range(1..=16_384)),
+            number("threads", "Room for so many threads at a time, 12000 at most; 256 by default")
+                .value_parser(value_parser!(u64).range(1..=THREADS_MAX)),
         )
         .arg(flag("per-lock", "Tell locks apart that are taken at the same place"))
         .arg(flag("off", "Begin switched off; see `forebay locks on FILE`"))

@@ -39,6 +39,18 @@ fn without_a_place_for_a_profile_the_program_runs_all_the_same() {
 }
 
 #[test]
+fn no_file_is_made_for_a_profile_that_would_be_too_large() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let changed = || fs::metadata(scene.path("")).unwrap().modified().unwrap();
+    let before = changed();
+    let mut command = scene.command(&["plain", "10"]);
+    scene.run(command.env("LOCKPROF_THREADS", "65536").env("LOCKPROF_ROWS", "4096"));
+    assert_eq!(changed(), before, "the directory has had another file for a moment");
+    scene.run(&mut scene.command(&["plain", "10"]));
+    assert_ne!(changed(), before, "a file that is made is seen");
+}
+
+#[test]
 fn a_file_that_is_there_is_left_alone() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     fs::write(scene.path("profile"), "precious").unwrap();
@@ -52,6 +64,29 @@ fn more_threads_than_blocks_are_lost_and_counted() {
     let Some(scene) = Scene::compile("lives.c") else { return };
     scene.run(scene.command(&["short lives", "400"]).env("LOCKPROF_THREADS", "1"));
     let reading = scene.take("profile");
+    let mutex = by_kind(&reading)["mutex"];
+    assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
+}
+
+#[test]
+fn on_a_full_disk_threads_without_room_are_lost_and_nobody_is_killed() {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-ec"]).current_dir(scene.path(""));
+        command.env("LIBRARY", library());
+        command
+    };
+    let mount = "mkdir -p full; mount -t tmpfs -o size=1400k none full";
+    if !unshare().arg(mount).output().is_ok_and(|output| output.status.success()) {
+        return println!("nothing can be mounted: a full disk is not tried");
+    }
+    // Room for what all threads share and for the block of one.
+    let run = "env LD_PRELOAD=\"$LIBRARY\" LOCKPROF_FILE=full/profile LOCKPROF_THREADS=256 \
+               ./program 'short lives' 400; cp full/profile .";
+    scene.run(unshare().arg(format!("{mount}; {run}")));
+    let reading = scene.take("profile");
+    assert_eq!(reading.threads.len(), 1, "{:?}", reading.counts);
     let mutex = by_kind(&reading)["mutex"];
     assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
 }

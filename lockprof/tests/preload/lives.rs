@@ -1,5 +1,8 @@
 //! Processes and threads that begin and end.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
 use crate::scene::{Scene, by_kind, compare};
 
 /// Runs a case; each of the processes has said what is in its profile.
@@ -68,4 +71,21 @@ fn a_process_that_gives_its_rights_up_has_made_its_profile_before() {
 #[test]
 fn the_smallest_stack_is_large_enough() {
     run(&["small stack", "100"], 1);
+}
+
+#[test]
+fn a_process_takes_room_for_the_threads_that_it_has() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let taken = |arguments: &[&str]| {
+        let mut command = scene.command(arguments);
+        scene.run(command.env_remove("LOCKPROF_THREADS").env_remove("LOCKPROF_ROWS"));
+        let found = fs::metadata(scene.path("profile")).unwrap();
+        assert!(found.len() > 80_000_000, "there could be 256: {}", found.len());
+        assert_eq!(scene.take("profile").counts.lost, 0);
+        found.blocks() * 512
+    };
+    let one = taken(&["plain", "10"]);
+    assert!(one < 1_400_000, "{one}");
+    let more = taken(&["threads", "10"]);
+    assert!((one + 300_000..20_000_000).contains(&more), "{more}");
 }

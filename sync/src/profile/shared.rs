@@ -10,8 +10,8 @@
 //! No ordering is needed: a row of a table carries a check of what it says, and who finds that it
 //! does not fit does not believe the row.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use super::clock::Clock;
 use super::hash::hash_words;
@@ -72,6 +72,8 @@ pub struct Profile {
     words: &'static [AtomicU64],
     plan: Plan,
     clock: Clock,
+    /// The first blocks, as many as threads may take.
+    blocks: AtomicUsize,
 }
 
 impl Profile {
@@ -88,7 +90,8 @@ impl Profile {
         if plan.fault().is_some() || plan.word_count() > words.len() {
             return None;
         }
-        let profile = Profile { words: &words[..plan.word_count()], plan, clock };
+        let blocks = AtomicUsize::new(plan.threads as usize);
+        let profile = Profile { words: &words[..plan.word_count()], plan, clock, blocks };
         profile.write_header(identity);
         Some(profile)
     }
@@ -200,10 +203,36 @@ impl Profile {
         &self.words[start..start + count]
     }
 
-    /// Who has which block.
+    /// Threads take no block until [`raise_blocks`](Profile::raise_blocks) says so: there is no
+    /// memory behind them yet. To be called before others have the profile.
+    #[must_use]
+    pub fn without_blocks(self) -> Profile {
+        Profile { blocks: AtomicUsize::new(0), ..self }
+    }
+
+    /// From now on threads may take the first blocks, of this number: there is memory behind them.
+    pub fn raise_blocks(&self, count: usize) {
+        // Never less than before: those that were taken are given back.
+        self.blocks.fetch_max(count.min(self.plan.threads as usize), Relaxed);
+    }
+
+    /// How many blocks threads may take.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.blocks.load(Relaxed)
+    }
+
+    /// The words of a block.
+    #[must_use]
+    pub fn block(&self, index: usize) -> &'static [AtomicU64] {
+        let words = self.plan.block_words();
+        self.part(self.plan.blocks_start() + index * words, words)
+    }
+
+    /// Who has which block, of those that may be taken.
     #[must_use]
     pub fn owners(&self) -> &'static [AtomicU64] {
-        self.part(self.plan.owners(), self.plan.threads as usize)
+        self.part(self.plan.owners(), self.blocks())
     }
 
     /// Tells tools what a key stands for. Everybody may say the same again.

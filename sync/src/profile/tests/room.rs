@@ -122,3 +122,22 @@ fn a_plan_has_bounds_and_fits_into_what_it_is_given() {
     assert_eq!(SMALL.within(1000), None);
     assert!(Profile::new(&words(&SMALL)[1..], SMALL, Clock::SYSTEM, &US).is_none());
 }
+
+#[test]
+fn threads_take_only_blocks_that_are_there() {
+    let profile = Profile::new(words(&SMALL), SMALL, Clock::SYSTEM, &US).unwrap();
+    let profile = Box::leak(Box::new(profile.without_blocks()));
+    profile.turn(true);
+    let mut first = Recorder::new();
+    assert!(!first.begin(profile, || thread(1)), "there is none");
+    profile.raise_blocks(1);
+    let (mut second, mut third) = (Recorder::new(), Recorder::new());
+    assert!(second.begin(profile, || thread(2)) && !third.begin(profile, || thread(3)));
+    profile.raise_blocks(0);
+    second.leave(profile);
+    let mut fourth = Recorder::new();
+    assert!(fourth.begin(profile, || thread(4)), "it was given back");
+    profile.raise_blocks(usize::MAX);
+    assert_eq!(profile.blocks(), SMALL.threads as usize);
+    assert_eq!(read(profile).threads.len(), 1);
+}

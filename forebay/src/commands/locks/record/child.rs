@@ -1,10 +1,12 @@
 //! The program while it runs.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::future::pending;
 use std::process::{Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 /// Runs a program to its end. Signals that somebody sends us are sent on.
 ///
@@ -16,8 +18,41 @@ pub(super) fn run(command: Command, name: &OsStr) -> Result<ExitStatus, String> 
     runtime.block_on(wait(command, name))
 }
 
+/// A signal that is heard; none if we were started to ignore it (`nohup`, jobs in the background of
+/// a script): then it stays ignored, by the program too.
+struct Heard(Option<Stream>);
+
+impl Heard {
+    fn new(kind: SignalKind, ignored: u64) -> Result<Heard, String> {
+        let is_ignored = ignored >> (kind.as_raw_value() - 1) & 1 != 0;
+        let hear = |kind| signal(kind).map_err(|error| format!("cannot hear signals: {error}"));
+        (!is_ignored).then(|| hear(kind)).transpose().map(Heard)
+    }
+
+    /// Waits until it comes.
+    async fn recv(&mut self) {
+        match &mut self.0 {
+            Some(stream) => drop(stream.recv().await),
+            None => pending().await,
+        }
+    }
+}
+
+/// Which signals this process ignores, the first as the lowest bit.
+fn ignored() -> Result<u64, String> {
+    let status = fs::read_to_string("/proc/self/status");
+    let status = status.map_err(|error| format!("/proc/self/status: {error}"))?;
+    ignored_in(&status).ok_or_else(|| "/proc/self/status: no SigIgn".to_owned())
+}
+
+fn ignored_in(status: &str) -> Option<u64> {
+    let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(digits.trim(), 16).ok()
+}
+
 async fn wait(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
-    let hear = |kind| signal(kind).map_err(|error| format!("cannot hear signals: {error}"));
+    let ignored = ignored()?;
+    let hear = |kind| Heard::new(kind, ignored);
     let mut terminate = hear(SignalKind::terminate())?;
     let mut hang_up = hear(SignalKind::hangup())?;
     let mut first = hear(SignalKind::user_defined1())?;
@@ -40,6 +75,20 @@ async fn wait(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
         if let Some(pid) = pid {
             // It may have ended just now.
             let _ = kill_process(pid, sent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let status = "SigBlk:\t00000000000000ff\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert_eq!(ignored_in(status), Some(0x1001));
+        for status in ["", "SigIgn:", "SigIgn:\tx"] {
+            assert_eq!(ignored_in(status), None, "{status:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "liblockprof.so";
@@ -9,8 +10,12 @@ const NAME: &str = "liblockprof.so";
 /// The library: the one that the environment names, else one near this program.
 ///
 /// # Errors
-/// A sentence that says where it was looked for.
+/// A sentence that says where it was looked for, or why it can't be preloaded from there.
 pub(super) fn find() -> Result<PathBuf, String> {
+    look().and_then(check)
+}
+
+fn look() -> Result<PathBuf, String> {
     if let Some(named) = env::var_os("FOREBAY_LOCKPROF") {
         let named = PathBuf::from(named);
         let absolute = named.canonicalize();
@@ -40,6 +45,22 @@ fn near(dir: &Path) -> Vec<PathBuf> {
     places
 }
 
+/// Looks whether a path can stand in a list of libraries: nothing in it can keep what divides the
+/// list from doing so.
+///
+/// # Errors
+/// It can't.
+fn check(library: PathBuf) -> Result<PathBuf, String> {
+    match library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
+        true => Err(format!(
+            "{}: a library cannot be preloaded from a path with a space or a colon in it; put a \
+             copy elsewhere and name that in FOREBAY_LOCKPROF",
+            library.display()
+        )),
+        false => Ok(library),
+    }
+}
+
 /// The library, before others that are preloaded already.
 pub(super) fn first(library: &Path, others: Option<OsString>) -> OsString {
     let mut all = library.as_os_str().to_owned();
@@ -66,6 +87,15 @@ mod tests {
                 "/usr/lib/forebay/liblockprof.so"
             ]
         );
+    }
+
+    #[test]
+    fn a_path_that_would_be_two_is_refused() {
+        for path in ["/a b/l.so", "/a:b/l.so"] {
+            let error = check(PathBuf::from(path)).unwrap_err();
+            assert!(error.starts_with(path) && error.contains("a space or a colon"), "{error}");
+        }
+        assert_eq!(check(PathBuf::from("/a/l.so")), Ok(PathBuf::from("/a/l.so")));
     }
 
     #[test]

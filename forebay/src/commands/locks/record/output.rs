@@ -25,15 +25,25 @@ pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String
     Ok(dir.join(name))
 }
 
-/// Removes the profiles of an earlier run.
+/// Removes the profiles of an earlier run: all, or none if there is an error.
 ///
 /// # Errors
-/// What is there is no profile, or can't be removed.
+/// What is there is no profile, is that of a process that still runs, or can't be removed.
 pub(super) fn clear(out: &Path) -> Result<(), String> {
-    for path in of_run(out) {
-        let file = ProfileFile::open(&path).map_err(|error| error.to_string())?;
-        file.about().map_err(|error| format!("{error}; choose another file"))?;
-        fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let files = of_run(out);
+    for path in &files {
+        let file = ProfileFile::open(path).map_err(|error| error.to_string())?;
+        let about = file.about().map_err(|error| format!("{error}; choose another file"))?;
+        if is_alive(&about) {
+            return Err(format!(
+                "{}: process {} still writes it; choose another file",
+                path.display(),
+                about.pid
+            ));
+        }
+    }
+    for path in &files {
+        fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
 }
