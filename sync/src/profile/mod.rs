@@ -51,7 +51,7 @@ pub use {
     plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
     read::{
         About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
-        SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals,
+        SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals, plain_text,
     },
     recorder::{Held, Recorder, Site, Taken, Wait},
     shared::{Description, Identity, Profile, SiteKind},
