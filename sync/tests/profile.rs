@@ -283,7 +283,7 @@ fn a_delay_ends_with_the_lock_that_was_got_whether_it_is_of_the_sample_or_not() 
             failed.send(()).unwrap();
             wait.recv().unwrap();
             drop(mutex.try_lock().expect("free, and passed over"));
-            thread::sleep(Duration::from_secs(1));
+            wait.recv_timeout(Duration::from_secs(1)).expect_err("nobody says more");
             drop(mutex.lock());
             at(&turn.read(), line)
         });
