@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use addr2line::{Loader, demangle_auto};
+use forebay_sync::profile::plain_text;
 use object::{Object as _, ObjectSegment as _};
 
 /// Where Debian and others put what was taken out of programs.
@@ -40,7 +41,8 @@ struct Segment {
 }
 
 /// What the code before a return address was called: functions that were put into one another, the
-/// innermost first. `file_offset` is where that address lies in the file. Never empty.
+/// innermost first. `file_offset` is where that address lies in the file. Never empty, and with
+/// nothing that a terminal obeys.
 pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
     let module = path.rsplit('/').next().unwrap_or_default();
     let found = binary(Path::new(path)).and_then(|binary| {
@@ -52,7 +54,9 @@ pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
             false => Some(lines),
         }
     });
-    found.unwrap_or_else(|| vec![format!("{module}+{file_offset:#x}")])
+    let names = found.unwrap_or_else(|| vec![format!("{module}+{file_offset:#x}")]);
+    // Whoever built a program chose them.
+    names.iter().map(|name| plain_text(name)).collect()
 }
 
 fn binary(path: &Path) -> Option<Rc<Binary>> {
@@ -142,9 +146,35 @@ mod tests {
     #[test]
     fn a_function_of_ours_has_its_name_and_line() {
         let us = std::env::current_exe().expect("a path");
-        let binary = Binary::open(&us).expect("a program");
         let name = "a_function_of_ours_has_its_name_and_line";
-        let bytes = fs::read(&us).expect("readable");
+        let file_offset = file_offset_of(&us, name);
+        let callers = callers(&us.display().to_string(), file_offset + 1);
+        assert!(callers.iter().any(|line| line.contains(name)), "{callers:?}");
+        assert!(callers.iter().any(|line| line.contains("symbols.rs:")), "{callers:?}");
+    }
+
+    #[test]
+    fn a_name_has_nothing_that_a_terminal_xyz_obeys() {
+        let us = std::env::current_exe().expect("a path");
+        let (before, after) = (&b"a_terminal_xyz_obeys"[..], "a_terminal_\u{202e}\x1bobeys");
+        let file_offset = file_offset_of(&us, "has_nothing_that_a_terminal_xyz_obeys");
+        let mut bytes = fs::read(&us).expect("readable");
+        let found = bytes.windows(before.len()).enumerate().filter(|(_, part)| *part == before);
+        for at in found.map(|(at, _)| at).collect::<Vec<_>>() {
+            bytes[at..][..before.len()].copy_from_slice(after.as_bytes());
+        }
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("program");
+        fs::write(&path, bytes).expect("written");
+        let callers = callers(path.to_str().expect("text"), file_offset + 1);
+        let plain = "a_terminal_\u{fffd}\u{fffd}obeys";
+        assert!(callers.iter().any(|line| line.contains(plain)), "{callers:?}");
+        assert!(!callers.concat().contains(['\x1b', '\u{202e}']), "{callers:?}");
+    }
+
+    fn file_offset_of(path: &Path, name: &str) -> u64 {
+        let binary = Binary::open(path).expect("a program");
+        let bytes = fs::read(path).expect("readable");
         let object = object::File::parse(&*bytes).expect("a program");
         let symbols = object.symbol_map();
         let symbol = symbols.symbols().iter().find(|symbol| symbol.name().contains(name));
@@ -156,10 +186,7 @@ mod tests {
                 (segment.address..segment.address + segment.byte_count).contains(&address)
             })
             .expect("its code lies in the file");
-        let file_offset = address - segment.address + segment.file_offset;
-        let callers = callers(&us.display().to_string(), file_offset + 1);
-        assert!(callers.iter().any(|line| line.contains(name)), "{callers:?}");
-        assert!(callers.iter().any(|line| line.contains("symbols.rs:")), "{callers:?}");
+        address - segment.address + segment.file_offset
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 use forebay_sync::profile::Held;
 
-use crate::holders::Row;
-
 /// Locks of which a thread remembers at a time that it holds them.
 const HOLDS_MAX: usize = 24;
 
@@ -12,8 +10,6 @@ const HOLDS_MAX: usize = 24;
 pub(crate) struct Hold {
     pub(crate) lock: usize,
     pub(crate) held: Held,
-    /// Where others see who holds it.
-    pub(crate) row: Option<Row>,
 }
 
 /// The holds of a thread, the latest last.
@@ -92,7 +88,7 @@ mod tests {
     #[test]
     fn the_latest_hold_of_a_lock_is_taken_out_and_the_oldest_is_forgotten() {
         let held = held();
-        let hold = |lock| Hold { lock, held, row: None };
+        let hold = |lock| Hold { lock, held };
         let mut holds = Holds::new();
         for lock in [1, 2, 1, 3] {
             assert!(holds.push(hold(lock)).is_none());

@@ -2,6 +2,7 @@
 
 use forebay_sync::profile::{Site as _, Stamp, Taken, Wait};
 
+use crate::holders::Holder;
 use crate::holds::Hold;
 use crate::place::Place;
 use crate::process::Process;
@@ -19,6 +20,16 @@ pub(crate) enum Outcome {
     Failed,
 }
 
+/// How an attempt began.
+pub(crate) enum Begun<'thread> {
+    /// Nothing is recorded now.
+    Off,
+    /// Not this one: it [ends silently](end_silently).
+    PassedOver,
+    /// It [ends](end).
+    Recorded(Entered<'thread>),
+}
+
 /// A lock that is about to be left.
 pub(crate) struct Left {
     hold: Hold,
@@ -28,18 +39,23 @@ pub(crate) struct Left {
 /// Begins an attempt, if it is recorded: finds out where it is made. What is given back may be kept
 /// while the lock is tried, but not while it is waited for.
 #[inline(always)]
-pub(crate) fn begin<'thread>(place: &mut Place) -> Option<Entered<'thread>> {
-    let mut entered = thread::enter()?;
+pub(crate) fn begin<'thread>(place: &mut Place) -> Begun<'thread> {
+    let Some(mut entered) = thread::enter() else {
+        return Begun::Off;
+    };
     let process = entered.process;
-    let (profile, thread) = (&process.profile, entered.thread());
-    if !profile.is_on() || !thread.begin(process) {
-        return None;
+    let thread = entered.thread();
+    if !process.profile.is_on() {
+        return Begun::Off;
+    }
+    if !thread.begin(process) {
+        return Begun::PassedOver;
     }
     if process.frame_count > 1 {
         look_up(place, thread, process);
     }
     place.seal(process.is_by_lock);
-    Some(entered)
+    Begun::Recorded(entered)
 }
 
 #[cold]
@@ -53,7 +69,11 @@ fn look_up(place: &mut Place, thread: &mut Thread, process: &Process) {
 pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
     let process = thread::enter_ready()?.process;
     let since = process.profile.clock().now();
-    Some(Wait { since, holder: process.holders.of(place.lock) })
+    Some(Wait { since, holder: holder_of(process, place.lock) })
+}
+
+fn holder_of(process: &Process, lock: usize) -> u64 {
+    process.holders.of(lock, process.profile.on_since())
 }
 
 /// An attempt of [`begin`] is over, after a wait.
@@ -79,24 +99,33 @@ fn taken(mut entered: Entered<'_>, place: &Place, wait: Option<Wait>, has_owner_
     let process = entered.process;
     let thread = entered.thread();
     // At once: from now on others wait for this holder.
-    let row = process.holders.note(place.lock, place.key());
+    let holder = Holder { key: place.key(), on_since: process.profile.on_since() };
+    if !process.holders.note(place.lock, holder) {
+        process.profile.count_untracked(1);
+    }
     let is_shared = place.kind.is_shared();
     let taken = Taken { lock: place.lock, wait, is_shared, has_owner_died };
     if let Some(held) = thread.recorder.acquired(&process.profile, place, &taken) {
-        note(thread, process, Hold { lock: place.lock, held, row });
+        let forgotten = thread.holds.push(Hold { lock: place.lock, held });
+        if forgotten.is_some() {
+            process.profile.count_lost(1);
+        }
     }
     if place.take_is_new() {
         thread.must_look |= !place.frames().iter().all(|at| process.modules.knows(*at));
     }
 }
 
-#[inline(always)]
-fn note(thread: &mut Thread, process: &Process, hold: Hold) {
-    if hold.row.is_none() {
-        process.profile.count_untracked(1);
+/// An attempt is over that was passed over.
+#[inline]
+pub(crate) fn end_silently(lock: usize, outcome: Outcome) {
+    if !matches!(outcome, Outcome::Taken | Outcome::TakenFromDead) {
+        return;
     }
-    if thread.holds.push(hold).is_some() {
-        process.profile.count_lost(1);
+    if let Some(mut entered) = thread::enter_ready() {
+        let process = entered.process;
+        process.holders.clear(lock);
+        entered.thread().recorder.acquired_silently(&process.profile, lock);
     }
 }
 
@@ -106,7 +135,7 @@ fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Op
     let (profile, recorder) = (&process.profile, &mut entered.thread().recorder);
     match (outcome, wait) {
         (Outcome::Busy, _) => {
-            recorder.try_failed(profile, place, place.lock, process.holders.of(place.lock));
+            recorder.try_failed(profile, place, place.lock, holder_of(process, place.lock));
         }
         (Outcome::TimedOut, Some(wait)) => recorder.timed_out(profile, place, place.lock, wait),
         _ => {}
@@ -134,10 +163,6 @@ pub(crate) fn left(left: &Left) {
     let process = entered.process;
     let thread = entered.thread();
     let hold = &left.hold;
-    // Who waited until now waited for us: it stands there until now, if no other does already.
-    if let Some(row) = hold.row {
-        process.holders.clear(row, hold.lock, hold.held.key());
-    }
     thread.recorder.released_at(&process.profile, &hold.held, left.at);
     // Not before: it takes long, and nobody waits for us now.
     if thread.must_look {
@@ -165,10 +190,17 @@ pub(crate) fn fall_asleep() -> Option<Stamp> {
 #[inline]
 pub(crate) fn wake_up(place: &mut Place, since: Stamp, outcome: Outcome) {
     let has_lock = matches!(outcome, Outcome::Taken | Outcome::TakenFromDead | Outcome::TimedOut);
-    if let Some(mut entered) = has_lock.then(|| begin(place)).flatten() {
-        let process = entered.process;
-        entered.thread().recorder.slept(&process.profile, place, since);
-        taken(entered, place, None, outcome == Outcome::TakenFromDead);
+    if !has_lock {
+        return;
+    }
+    match begin(place) {
+        Begun::Off => {}
+        Begun::PassedOver => end_silently(place.lock, Outcome::Taken),
+        Begun::Recorded(mut entered) => {
+            let process = entered.process;
+            entered.thread().recorder.slept(&process.profile, place, since);
+            taken(entered, place, None, outcome == Outcome::TakenFromDead);
+        }
     }
 }
 

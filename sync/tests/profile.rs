@@ -267,6 +267,36 @@ fn nothing_is_recorded_while_off_and_a_hold_that_began_before_is_unknown() {
 }
 
 #[test]
+fn a_delay_ends_with_the_lock_that_was_got_whether_it_is_of_the_sample_or_not() {
+    let turn = turn();
+    let mutex = Mutex::new(LockClass::Test, 0);
+    let total = thread::scope(|scope| {
+        let held = mutex.lock();
+        let (go, wait) = channel();
+        let (failed, has_failed) = channel();
+        let (mutex, turn) = (&mutex, &turn);
+        let trier = scope.spawn(move || {
+            let line = at!(assert!(mutex.try_lock().is_none())).1;
+            turn.profile.set_skip(1);
+            // The one of the sample, so that the next is passed over.
+            drop(Mutex::new(LockClass::Test, ()).lock());
+            failed.send(()).unwrap();
+            wait.recv().unwrap();
+            drop(mutex.try_lock().expect("free, and passed over"));
+            wait.recv_timeout(Duration::from_secs(1)).expect_err("nobody says more");
+            drop(mutex.lock());
+            at(&turn.read(), line)
+        });
+        has_failed.recv().unwrap();
+        drop(held);
+        go.send(()).unwrap();
+        trier.join().unwrap()
+    });
+    assert_eq!((total.try_failed_count, total.try_delay_count), (1, 1), "{total:?}");
+    assert!(total.try_delay_ns < 1_000_000_000, "the nap was no delay: {total:?}");
+}
+
+#[test]
 fn a_reset_while_threads_work_loses_nothing_that_comes_after() {
     let turn = turn();
     let mutex = Mutex::new(LockClass::Test, 0_u64);

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use crate::place::Place;
-use crate::record::{self, Outcome};
+use crate::record::{self, Begun, Outcome};
 
 /// What a function of POSIX threads answered.
 #[inline(always)]
@@ -39,8 +39,10 @@ pub(super) fn lock(
     try_once: impl FnOnce() -> c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Some(entered) = record::begin(&mut place) else {
-        return wait();
+    let entered = match record::begin(&mut place) {
+        Begun::Off => return wait(),
+        Begun::PassedOver => return pass_over(&place, outcome, wait),
+        Begun::Recorded(entered) => entered,
     };
     let code = try_once();
     if outcome(code) == Outcome::Busy {
@@ -59,8 +61,10 @@ pub(super) fn lock_seen(
     is_held: bool,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Some(entered) = record::begin(&mut place) else {
-        return wait();
+    let entered = match record::begin(&mut place) {
+        Begun::Off => return wait(),
+        Begun::PassedOver => return pass_over(&place, outcome, wait),
+        Begun::Recorded(entered) => entered,
     };
     drop(entered);
     if is_held {
@@ -84,6 +88,17 @@ fn wait_for(
     code
 }
 
+#[inline(never)]
+fn pass_over(
+    place: &Place,
+    outcome: impl Fn(c_int) -> Outcome,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let code = wait();
+    record::end_silently(place.lock, outcome(code));
+    code
+}
+
 /// Tries a lock.
 #[inline(always)]
 pub(super) fn try_lock(
@@ -91,10 +106,12 @@ pub(super) fn try_lock(
     outcome: impl Fn(c_int) -> Outcome,
     try_once: impl FnOnce() -> c_int,
 ) -> c_int {
-    let entered = record::begin(&mut place);
+    let begun = record::begin(&mut place);
     let code = try_once();
-    if let Some(entered) = entered {
-        record::end(entered, &place, outcome(code), None);
+    match begun {
+        Begun::Off => {}
+        Begun::PassedOver => record::end_silently(place.lock, outcome(code)),
+        Begun::Recorded(entered) => record::end(entered, &place, outcome(code), None),
     }
     code
 }

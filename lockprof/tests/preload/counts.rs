@@ -1,6 +1,6 @@
 //! Counts of what programs did, to the last one.
 
-use crate::scene::{Scene, by_kind};
+use crate::scene::{Scene, by_kind, compare};
 
 #[test]
 fn every_way_to_take_a_lock_is_counted_exactly() {
@@ -62,6 +62,32 @@ fn waits_are_those_of_who_found_the_lock_held() {
     let [pair] = pairs[..] else { panic!("{pairs:?}") };
     assert!(reading.sites.contains_key(&pair.holder) && pair.holder != pair.waiter, "{pair:?}");
     assert_eq!((pair.totals.wait_count, pair.totals.wait_ns), (3, mutex.wait_ns), "{pair:?}");
+}
+
+#[test]
+fn a_reader_that_stays_is_known_after_another_of_its_place_has_left() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let reading = scene.compare(&["readers", "20"]);
+    let pairs: Vec<_> = reading.threads.iter().flat_map(|thread| &thread.pairs).collect();
+    let [pair] = pairs[..] else { panic!("{pairs:?}") };
+    assert_eq!(reading.sites[&pair.holder].name, "rwlock, reading");
+    assert_eq!(pair.totals.try_failed_count, 20);
+}
+
+#[test]
+fn a_lock_that_was_got_by_an_attempt_that_is_passed_over_ends_delays_and_has_no_known_holder() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    let mut command = scene.command(&["sampled", "1000"]);
+    let output = scene.run(command.env("LOCKPROF_SKIP", "1"));
+    let reading = scene.take("profile");
+    compare(&output, &reading, "sampled");
+    let mutex = by_kind(&reading)["mutex"];
+    assert!(mutex.try_delay_ns < 1_000_000_000, "the nap was no delay: {mutex:?}");
+    let pairs = reading.threads.iter().flat_map(|thread| &thread.pairs);
+    let mut known: Vec<_> =
+        pairs.map(|pair| (pair.holder != 0, pair.totals.try_failed_count)).collect();
+    known.sort();
+    assert_eq!(known, [(false, 1), (true, 1)]);
 }
 
 #[test]

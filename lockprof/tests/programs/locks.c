@@ -174,6 +174,49 @@ static void waits(long ms)
     held(MUTEX, 6);
 }
 
+/* Two readers at one place: one leaves while the other stays in a writer's way. */
+static void readers(long n)
+{
+    struct holder first, second;
+    for (long i = 0; i < n; i++) {
+        pthread_t threads[] = {
+            start(&first, read_rwlock, leave_rwlock),
+            start(&second, read_rwlock, leave_rwlock),
+        };
+        stop(&first, threads[0]);
+        MUST(pthread_rwlock_trywrlock(&rwlock) == EBUSY);
+        stop(&second, threads[1]);
+    }
+    held(READING, 2 * n);
+    did(READING, SHARED, 2 * n);
+    did(WRITING, TRY_FAILED, n);
+}
+
+static void *try_mutex_once(void *arg)
+{
+    MUST(pthread_mutex_trylock(&mutex) == EBUSY);
+    return arg;
+}
+
+/* Of the attempts of each thread, every second is passed over. */
+static void sampled(long ms)
+{
+    struct holder holder;
+    pthread_t thread = start(&holder, take_mutex, leave_mutex);
+    MUST(pthread_mutex_trylock(&mutex) == EBUSY);
+    stop(&holder, thread);
+    MUST(pthread_mutex_trylock(&mutex) == 0);
+    MUST(pthread_create(&thread, NULL, try_mutex_once, NULL) == 0);
+    MUST(pthread_join(thread, NULL) == 0);
+    MUST(pthread_mutex_unlock(&mutex) == 0);
+    nap(ms);
+    MUST(pthread_mutex_lock(&mutex) == 0);
+    MUST(pthread_mutex_unlock(&mutex) == 0);
+    held(MUTEX, 2);
+    did(MUTEX, TRY_FAILED, 2);
+    did(MUTEX, DELAYS, 1);
+}
+
 static pthread_mutex_t made(int kind, int robust)
 {
     pthread_mutexattr_t attributes;
@@ -488,6 +531,7 @@ static const struct { const char *name; void (*run)(long); } cases[] = {
     { "waits", waits }, { "recursive", recursive }, { "checking", checking },
     { "robust", robust }, { "conditions", conditions }, { "rwlocks", rwlocks },
     { "spinlocks", spinlocks }, { "c11", c11 }, { "reuse", reuse }, { "many", many },
+    { "readers", readers }, { "sampled", sampled },
 };
 
 int main(int argc, char **argv)

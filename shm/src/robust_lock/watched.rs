@@ -69,6 +69,7 @@ mod told {
                 Telling::Off => return Hold(watch::Hold::SILENT),
                 Telling::PassedOver(watched) => {
                     watched.owner.store(0, Relaxed);
+                    watched.watch.acquired_silently();
                     return Hold(watch::Hold::SILENT);
                 }
                 Telling::Told { watched, attempt, begun } => (watched, attempt, begun),

@@ -77,8 +77,9 @@ impl Watch {
         mut take: impl FnMut(Step) -> bool,
     ) -> Hold<'_> {
         let Some(attempt) = self.attempt(mode, site) else {
-            take(Step::Wait);
-            self.forget_holder();
+            if take(Step::Wait) {
+                self.acquired_silently();
+            }
             return Hold::SILENT;
         };
         if take(Step::Try) {
@@ -101,7 +102,7 @@ impl Watch {
     ) -> Hold<'_> {
         let Some(attempt) = self.attempt(mode, site) else {
             if take() {
-                self.forget_holder();
+                self.acquired_silently();
             }
             return Hold::SILENT;
         };
@@ -112,10 +113,13 @@ impl Watch {
         Hold::SILENT
     }
 
-    /// The lock is held from a place that nobody was told of.
-    pub fn forget_holder(&self) {
+    /// An attempt that was not told got the lock: it is held from a place that nobody knows.
+    pub fn acquired_silently(&self) {
         if !self.holder.load(Relaxed).is_null() {
             self.holder.store(null_mut(), Relaxed);
+        }
+        if let Some(Watcher::Profile(profile)) = watcher() {
+            current::acquired_silently(profile, self.address());
         }
     }
 

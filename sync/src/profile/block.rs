@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::clear::clear;
 use super::hash::hash_words;
 use super::plan::{Plan, block, bucket_of, pair, row};
 use super::shared::{Profile, word_of};
@@ -70,16 +71,10 @@ impl Block {
     /// Forgets what was recorded, and begins a generation.
     #[cold]
     pub(super) fn clear(&self, generation: u64) {
-        // Tools do not look at a block whose generation is another than the profile's.
-        self.head[block::GENERATION].store(generation, Relaxed);
-        let counts = &self.head[block::ROWS_USED..];
-        for word in counts.iter().chain(self.keys).chain(self.rows).chain(self.pairs) {
-            // What is zero stays untouched: most of a block is.
-            if word.load(Relaxed) != 0 {
-                word.store(0, Relaxed);
-            }
-        }
         self.head[block::OWNERS].store(1, Relaxed);
+        let counts = self.head[block::ROWS_USED..].iter();
+        let counts = counts.chain(self.keys).chain(self.rows).chain(self.pairs);
+        clear(&self.head[block::GENERATION], generation, counts);
     }
 
     #[inline]

@@ -26,6 +26,12 @@ const COMPARE_NS: u64 = 2_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
+impl Stamp {
+    pub(super) fn ticks(self) -> u64 {
+        self.0
+    }
+}
+
 impl Clock {
     /// The system's clock.
     pub const SYSTEM: Clock = Clock { ns_per_tick: 0 };

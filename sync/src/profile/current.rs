@@ -186,6 +186,12 @@ pub(crate) fn acquired(profile: &Profile, place: Place, mode: LockMode, taken: &
     })
 }
 
+/// The lock is this thread's by an attempt that is not recorded.
+#[inline]
+pub(crate) fn acquired_silently(profile: &Profile, lock: usize) {
+    LOCAL.with_borrow_mut(|local| local.recorder.acquired_silently(profile, lock));
+}
+
 /// The lock is about to be left.
 #[inline(always)]
 pub(crate) fn released(profile: &Profile, index: u32) {

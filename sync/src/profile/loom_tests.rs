@@ -1,10 +1,11 @@
-//! Two threads and one block.
+//! Two threads and one block; a thread's block and a tool.
 
 use loom::sync::Arc;
 use loom::thread;
 
 use super::claim::{give_back, take};
-use crate::atomic::{AtomicU64, UnsafeCell};
+use super::clear::clear;
+use crate::atomic::{AtomicU64, Ordering, Relaxed, UnsafeCell};
 use crate::model::{breaks, holds};
 
 /// The owners of one block, and the block.
@@ -48,4 +49,25 @@ fn a_block_has_one_owner_at_a_time_who_goes_on_with_its_counts() {
     holds(NAME, two_owners);
     breaks("profile.give_back", NAME, two_owners);
     breaks("profile.take", NAME, two_owners);
+}
+
+/// A block of the first generation is cleared for the second while a tool looks.
+fn look_while_cleared() {
+    let shared = Arc::new([AtomicU64::new(1), AtomicU64::new(7), AtomicU64::new(8)]);
+    let other = Arc::clone(&shared);
+    let writer = thread::spawn(move || clear(&other[0], 2, other[1..].iter()));
+    // ORDER: pairs with the release in `clear`; tools read the file, the generation first.
+    if shared[0].load(Ordering::Acquire) == 2 {
+        let counts = [shared[1].load(Relaxed), shared[2].load(Relaxed)];
+        assert_eq!(counts, [0, 0], "counts of the generation before");
+    }
+    writer.join().unwrap();
+    assert_eq!(shared[0].load(Relaxed), 2);
+}
+
+#[test]
+fn who_finds_a_generation_finds_no_count_of_the_one_before() {
+    const NAME: &str = "profile: a block is cleared while a tool looks";
+    holds(NAME, look_while_cleared);
+    breaks("profile.clear", NAME, look_while_cleared);
 }

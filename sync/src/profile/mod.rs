@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `plan.rs` | where everything lies |
 //! | `shared.rs` | switches, tables of sites, modules and text |
-//! | `block.rs`, `claim.rs` | what one thread writes, and which thread that is |
+//! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, which thread that is, a reset |
 //! | `recorder.rs` | attempts and holds of a thread, for any kind of lock |
 //! | `current.rs` | the profile of this process's own locks |
 //! | `read/` | reading |
@@ -23,6 +23,7 @@
 #[cfg(not(loom))]
 mod block;
 mod claim;
+mod clear;
 #[cfg(not(loom))]
 mod clock;
 #[cfg(not(loom))]
@@ -51,7 +52,7 @@ pub use {
     plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
     read::{
         About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
-        SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals,
+        SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals, plain_text,
     },
     recorder::{Held, Recorder, Site, Taken, Wait},
     shared::{Description, Identity, Profile, SiteKind},

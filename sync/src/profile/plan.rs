@@ -57,7 +57,7 @@ pub(super) mod header {
 /// A word that others than its program set, while that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// Not 0: attempts at locks are recorded.
+    /// Not 0: attempts at locks are recorded. Another number each time that it is turned on.
     Enabled = header::ENABLED as isize,
     /// Attempts that a thread passes over behind each that it records.
     Skip = header::SKIP as isize,

@@ -71,12 +71,15 @@ struct Tried {
     row: u32,
     /// One above the pair; 0 for none.
     pair: u32,
+    /// The profile was on [since then](Profile::on_since).
+    on_since: u64,
 }
 
 /// How a thread records: its own, wherever it keeps it. All calls are for the same profile.
 ///
 /// An attempt goes `begin`, then `acquired`, `try_failed` or `timed_out`; a hold ends with
-/// `released`. Before a thread ends it calls `leave`.
+/// `released`. One that is not recorded goes `begin`, then `acquired_silently` if it gets the lock.
+/// Before a thread ends it calls `leave`.
 #[derive(Debug)]
 pub struct Recorder {
     block: Option<Block>,
@@ -207,6 +210,14 @@ impl Recorder {
         Some(Held { key, since: now, generation: self.generation, row: row as u32 })
     }
 
+    /// The lock is this thread's by an attempt that is not recorded.
+    #[inline]
+    pub fn acquired_silently(&mut self, profile: &Profile, lock: usize) {
+        if self.tried_count > 0 {
+            self.settle(profile, lock, profile.clock().now());
+        }
+    }
+
     /// The lock is left; it may have been taken by another thread.
     #[inline(always)]
     pub fn released(&mut self, profile: &Profile, held: &Held) {
@@ -298,6 +309,7 @@ impl Recorder {
     /// From the first try in vain until now the lock kept this thread from what it was to do.
     #[cold]
     fn settle(&mut self, profile: &Profile, lock: usize, now: Stamp) {
+        self.forget_old_tries(profile.on_since());
         let (Some(tried), Some(block)) = (self.take_tried(lock), self.block) else {
             return;
         };
@@ -320,6 +332,8 @@ impl Recorder {
         row: usize,
         pair: Option<usize>,
     ) {
+        let on_since = profile.on_since();
+        self.forget_old_tries(on_since);
         let is_known = self.tried.iter().flatten().any(|tried| tried.lock == lock);
         if is_known {
             return;
@@ -334,7 +348,8 @@ impl Recorder {
             _ => self.tried_count += 1,
         }
         let pair = pair.map_or(0, |pair| pair as u32 + 1);
-        *place = Some(Tried { lock, key, since: profile.clock().now(), row: row as u32, pair });
+        let since = profile.clock().now();
+        *place = Some(Tried { lock, key, since, row: row as u32, pair, on_since });
     }
 
     fn take_tried(&mut self, lock: usize) -> Option<Tried> {
@@ -342,6 +357,16 @@ impl Recorder {
         let tried = self.tried.iter_mut().find(is_of)?.take();
         self.tried_count -= usize::from(tried.is_some());
         tried
+    }
+
+    /// While the profile was off, nobody told us which locks we got.
+    fn forget_old_tries(&mut self, on_since: u64) {
+        for place in &mut self.tried {
+            if place.is_some_and(|tried| tried.on_since != on_since) {
+                *place = None;
+                self.tried_count -= 1;
+            }
+        }
     }
 
     fn forget_tries(&mut self) {

@@ -154,7 +154,17 @@ impl Profile {
 
     /// Begins recording, or ends it.
     pub fn turn(&self, is_on: bool) {
-        self.switch().store(is_on.into(), Relaxed);
+        if is_on != self.is_on() {
+            let value = if is_on { self.clock.now().ticks().max(1) } else { 0 };
+            self.switch().store(value, Relaxed);
+        }
+    }
+
+    /// What tells the time in which it is on from those before; 0 while it is off.
+    #[must_use]
+    #[inline]
+    pub fn on_since(&self) -> u64 {
+        self.switch().load(Relaxed)
     }
 
     /// Of how many attempts of a thread all but one are passed over: 0 records each.

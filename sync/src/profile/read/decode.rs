@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::plain::plain_text;
 use super::{
     About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
     SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals,
@@ -301,6 +302,5 @@ fn bytes_of(words: Option<&[u64]>) -> Vec<u8> {
 /// Text up to the first zero. What is no text, and what a terminal would obey, is replaced.
 fn text_of(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    String::from_utf8_lossy(bytes).chars().map(plain).collect()
+    plain_text(&String::from_utf8_lossy(bytes))
 }

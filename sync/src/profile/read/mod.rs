@@ -6,11 +6,13 @@
 
 mod decode;
 mod error;
+mod plain;
 mod reading;
 
 use std::io;
 
 pub use error::{ReadError, ReadErrorKind};
+pub use plain::plain_text;
 pub use reading::{
     About, Control, ModuleRead, PairRead, PairTotals, Reading, SharedCounts, SiteRead,
     ThreadCounts, ThreadRead, Totals,

@@ -114,6 +114,8 @@ fn a_site_that_was_changed_is_not_believed() {
 #[test]
 fn a_name_has_nothing_that_a_terminal_obeys() {
     let profile = profile(SMALL);
-    profile.describe(1, &Description { name: "\x1b[2Jred\n", ..Description::default() });
-    assert_eq!(read(profile).sites[&1].name, "\u{fffd}[2Jred\u{fffd}");
+    let name = "\x1b[2Jred\n\u{202e}der\u{2066}\u{ffff}\u{e9}";
+    profile.describe(1, &Description { name, ..Description::default() });
+    let plain = "\u{fffd}[2Jred\u{fffd}\u{fffd}der\u{fffd}\u{fffd}\u{e9}";
+    assert_eq!(read(profile).sites[&1].name, plain);
 }

@@ -109,6 +109,31 @@ fn tries_in_vain_are_counted_and_their_delay_is_charged_when_the_lock_is_taken()
 }
 
 #[test]
+fn a_delay_ends_with_a_lock_that_was_passed_over_and_is_forgotten_when_off() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    let delays = |recorder: &mut Recorder| {
+        let taken = Taken { lock: 64, ..Taken::default() };
+        recorder.acquired(profile, &Line(6), &taken).unwrap();
+        let total = total(&read(profile), 5);
+        (total.try_delay_count, total.try_delay_ns)
+    };
+    assert!(recorder.begin(profile, || thread(1)));
+    recorder.try_failed(profile, &Line(5), 64, 0);
+    recorder.acquired_silently(profile, 128);
+    recorder.acquired_silently(profile, 64);
+    let (count, ns) = delays(&mut recorder);
+    assert_eq!(count, 1, "who was passed over ended it");
+    recorder.try_failed(profile, &Line(5), 64, 0);
+    profile.turn(false);
+    profile.turn(true);
+    assert_eq!(delays(&mut recorder), (1, ns), "nobody knows what was taken while off");
+    recorder.try_failed(profile, &Line(5), 64, 0);
+    profile.turn(true);
+    assert_eq!(delays(&mut recorder).0, 2, "it was on all the time");
+}
+
+#[test]
 fn a_lock_that_is_destroyed_owes_no_delay() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();

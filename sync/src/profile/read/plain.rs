@@ -1,0 +1,19 @@
+//! Text that others wrote, for terminals and pages.
+
+/// The text without what a terminal would obey, what turns the order of letters round, and what no
+/// page of XML may have: a mark stands there instead.
+#[must_use]
+pub fn plain_text(text: &str) -> String {
+    let is_plain = |c: char| {
+        !c.is_control()
+            && !matches!(
+                c,
+                '\u{61c}'
+                    | '\u{200e}'..='\u{200f}'
+                    | '\u{2028}'..='\u{202e}'
+                    | '\u{2066}'..='\u{2069}'
+                    | '\u{fffe}'..='\u{ffff}'
+            )
+    };
+    text.chars().map(|c| if is_plain(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
