@@ -123,14 +123,14 @@ fn measure(
     // The first round warms caches, and is not counted.
     for round in 0..=rounds {
         eprintln!("round {round} of {rounds}");
-        let numbers = data.draw(queries, round as u64);
-        let expected: u64 = numbers.iter().map(|number| u64::from(*number) + 1).sum();
+        let asked = data.draw(queries, round as u64);
+        let expected: u64 = asked.iter().map(|asked| u64::from(asked.number) + 1).sum();
         let mut order: Vec<(Way, Place)> = ways.clone();
         random.shuffle(&mut order);
         for (way, place) in order {
             let theirs = processors[usize::from(place == Place::TwoProcessors)];
             let at = (processors[0], theirs);
-            let (cost, sum) = ways::ask(way, at, table, data, (folder, &numbers))?;
+            let (cost, sum) = ways::ask(way, at, table, (folder, &asked))?;
             if sum != expected {
                 return Err(format!("{way:?} gives other answers"));
             }

@@ -20,9 +20,9 @@ impl Table {
         let region = OrdRegion::open_or_create(path, &OrdConfig::with_bytes(bytes));
         let table = Table::of(region.map_err(|error| error.to_string())?)?;
         let mut value = Vec::new();
-        for number in data.pick(data.keys.len(), 0) {
-            data.value(number, &mut value);
-            let stored = table.map.insert(&data.keys[number as usize], &value);
+        for asked in data.pick(data.keys.len(), 0) {
+            data.value(asked.number, &mut value);
+            let stored = table.map.insert(&asked.key, &value);
             stored.map_err(|error| error.to_string())?;
         }
         Ok(table)

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::data::{Data, digest};
+use crate::data::{Asked, Data, digest};
 use crate::mq::{MESSAGE_BYTES, Queue};
 use crate::system::{Cost, Usage, stay_on};
 use crate::table::Table;
@@ -67,19 +67,18 @@ fn name_of(direction: usize) -> String {
     format!("/forebay-bench-queue-{}-{direction}", std::process::id())
 }
 
-/// Asks for all numbers; what it cost both processes, and the sum of the answers.
+/// Asks for all of these; what it cost both processes, and the sum of the answers.
 pub(crate) fn ask(
     way: Way,
     processors: (usize, usize),
     table: &Table,
-    data: &Data,
-    (folder, numbers): (&Path, &[u32]),
+    (folder, asked): (&Path, &[Asked]),
 ) -> Result<(Cost, u64), String> {
     let (ours, theirs) = processors;
     if !stay_on(ours) {
         return Err(format!("processor {ours} is not ours"));
     }
-    let keys = || numbers.iter().map(|number| &data.keys[*number as usize][..]);
+    let keys = || asked.iter().map(|asked| &asked.key[..]);
     if way == Way::SharedMap {
         let before = Usage::now();
         let sum = keys().map(|key| table.look(key)).fold(0, u64::wrapping_add);
@@ -163,8 +162,8 @@ impl Answerer {
         self.end.send(COST)?;
         let count = self.end.receive(&mut self.room)?;
         let text = String::from_utf8_lossy(&self.room[..count]);
-        let numbers: Vec<f64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
-        let [cpu_ns, switches] = numbers[..] else {
+        let asked: Vec<f64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [cpu_ns, switches] = asked[..] else {
             return Err(io::Error::other(format!("the other process says {text:?}")));
         };
         Ok(Cost { wall_ns: 0.0, cpu_ns, switches })
