@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::data::{Asked, Data, digest};
+use crate::data::{Asked, digest};
 use crate::mq::{MESSAGE_BYTES, Queue};
 use crate::system::{Cost, Usage, stay_on};
 use crate::table::Table;
