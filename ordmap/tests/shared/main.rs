@@ -23,7 +23,9 @@ use forebay_ordmap::{Map, MapError, MapOptions, Member, OrdConfig, OrdRegion};
 
 /// The region of all these tests.
 pub(crate) fn region() -> OrdRegion {
-    let config = OrdConfig { splits_max: 60, ..OrdConfig::with_bytes(32 << 20) };
+    // Ten processes may store their largest values at once, each in one piece, between what is left
+    // of maps that were split.
+    let config = OrdConfig { splits_max: 60, ..OrdConfig::with_bytes(64 << 20) };
     match std::env::var_os("FOREBAY_ORDMAP_REGION") {
         Some(path) => OrdRegion::open_or_create(Path::new(&path), &config).unwrap(),
         None => OrdRegion::anonymous(&config).unwrap(),
