@@ -11,9 +11,8 @@
 //! | `real.rs` | the functions that they stand in for |
 //! | `record.rs` | an attempt, a hold, a sleep: step by step |
 //! | `place.rs`, `stack.rs` | where a lock is taken: the callers |
-//! | `thread.rs`, `holds.rs` | what belongs to one thread: its recorder, and what it holds |
+//! | `thread.rs` | what belongs to one thread: its recorder, its stack |
 //! | `process.rs`, `file.rs` | what belongs to the process: the profile and its file |
-//! | `holders.rs` | who has which lock, for those who wait |
 //! | `modules.rs`, `proc.rs` | what lies where in memory; reading what the system says of us |
 //! | `settings.rs` | what the environment asks for |
 //!
@@ -27,8 +26,6 @@
 #![deny(missing_docs)]
 
 mod file;
-mod holders;
-mod holds;
 mod hooks;
 mod modules;
 mod place;

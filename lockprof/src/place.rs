@@ -45,17 +45,18 @@ pub(crate) struct Caller {
 }
 
 /// A place where a lock is taken, from the attempt on.
+#[repr(C)]
 pub(crate) struct Place {
     pub(crate) kind: Kind,
     pub(crate) lock: usize,
     pub(crate) caller: Caller,
     key: u64,
     is_by_lock: bool,
+    /// Somebody asked what this place is: its modules may have to be looked for.
+    is_new: Cell<bool>,
     /// How many of the frames are filled in.
     frame_count: usize,
     frames: [MaybeUninit<u64>; FRAMES_MAX],
-    /// Somebody asked what this place is: its modules may have to be looked for.
-    is_new: Cell<bool>,
 }
 
 impl Place {
@@ -67,23 +68,37 @@ impl Place {
             caller,
             key: 0,
             is_by_lock: false,
+            is_new: Cell::new(false),
             frame_count: 0,
             frames: [const { MaybeUninit::uninit() }; FRAMES_MAX],
-            is_new: Cell::new(false),
         }
     }
 
     /// Its callers are known now: the nearest one, if nothing else was filled in.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn seal(&mut self, is_by_lock: bool) {
+        // Addresses of programs have 47 bits.
+        let kind = (self.kind as u64) << 56;
+        if self.frame_count == 0 && !is_by_lock {
+            let address = self.caller.address as u64;
+            self.frames[0].write(address);
+            self.frame_count = 1;
+            self.key = hash_words(&[address ^ kind]);
+        } else {
+            self.seal_in_full(is_by_lock, kind);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn seal_in_full(&mut self, is_by_lock: bool, kind: u64) {
         if self.frame_count == 0 {
             self.frames[0].write(self.caller.address as u64);
             self.frame_count = 1;
         }
         self.is_by_lock = is_by_lock;
-        // Addresses of programs have 47 bits.
-        let kind = (self.kind as u64) << 56;
         self.key = match self.frames() {
+            // As above: one caller is one place, however it was found.
             [address] if !is_by_lock => hash_words(&[address ^ kind]),
             frames => {
                 let lock = if is_by_lock { self.lock as u64 } else { 0 };

@@ -18,7 +18,6 @@ use rustix::mm::Advice;
 use rustix::time::ClockId;
 
 use crate::file;
-use crate::holders::{Holders, Slot};
 use crate::modules::Modules;
 use crate::proc;
 use crate::settings::{Settings, settings};
@@ -33,7 +32,6 @@ const WORD_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) profile: Profile,
-    pub(crate) holders: Holders,
     pub(crate) modules: &'static Modules,
     /// Callers of a place.
     pub(crate) frame_count: usize,
@@ -105,7 +103,6 @@ pub(crate) fn process(epoch: u64) -> Option<&'static Process> {
 }
 
 fn make(settings: &Settings) -> Option<Process> {
-    let slots = map_array::<Slot>(settings.locks)?;
     let modules = map_array::<Modules>(1)?.first()?;
     let clock = Clock::fastest();
     let head_bytes = settings.plan.blocks_start() as u64 * 8;
@@ -121,7 +118,6 @@ fn make(settings: &Settings) -> Option<Process> {
     })?;
     Some(Process {
         profile,
-        holders: Holders(slots),
         modules,
         frame_count: settings.plan.frames as usize,
         is_by_lock: settings.is_by_lock,
@@ -165,9 +161,6 @@ fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
 /// - Memory that is all zero is a value of this type.
 /// - It needs no larger alignment than a page has.
 unsafe trait ZerosAreFine {}
-
-// SAFETY: two atomic numbers, aligned to both of them.
-unsafe impl ZerosAreFine for Slot {}
 
 // SAFETY: atomic numbers, and a truth value of which 0 is one.
 unsafe impl ZerosAreFine for Modules {}

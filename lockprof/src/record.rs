@@ -1,9 +1,7 @@
 //! What is recorded of a call, step by step. Between the steps the real functions run.
 
-use forebay_sync::profile::{Site as _, Stamp, Taken, Wait};
+use forebay_sync::profile::{Hold, Stamp, Taken, Wait};
 
-use crate::holders::Holder;
-use crate::holds::Hold;
 use crate::place::Place;
 use crate::process::Process;
 use crate::settings::settings;
@@ -67,19 +65,16 @@ fn look_up(place: &mut Place, thread: &mut Thread, process: &Process) {
 /// The lock is found held, and is now waited for.
 #[cold]
 pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
-    let process = thread::enter_ready()?.process;
-    let since = process.profile.clock().now();
-    Some(Wait { since, holder: holder_of(process, place.lock) })
-}
-
-fn holder_of(process: &Process, lock: usize) -> u64 {
-    process.holders.of(lock, process.profile.on_since())
+    let mut entered = thread::enter_ready()?;
+    let process = entered.process;
+    Some(entered.thread().recorder.begin_wait(&process.profile, place, place.lock))
 }
 
 /// An attempt of [`begin`] is over, after a wait.
 #[cold]
 pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<Wait>) {
-    if let Some(entered) = thread::enter_ready() {
+    if let Some(mut entered) = thread::enter_ready() {
+        entered.thread().recorder.end_wait();
         end(entered, place, outcome, wait);
     }
 }
@@ -89,27 +84,25 @@ pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<Wait>) {
 pub(crate) fn end(entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<Wait>) {
     match outcome {
         Outcome::Taken => taken(entered, place, wait, false),
-        Outcome::TakenFromDead => taken(entered, place, wait, true),
+        Outcome::TakenFromDead => taken_from_dead(entered, place, wait),
         outcome => not_taken(entered, place, outcome, wait),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn taken_from_dead(entered: Entered<'_>, place: &Place, wait: Option<Wait>) {
+    taken(entered, place, wait, true);
 }
 
 #[inline(always)]
 fn taken(mut entered: Entered<'_>, place: &Place, wait: Option<Wait>, has_owner_died: bool) {
     let process = entered.process;
     let thread = entered.thread();
-    // At once: from now on others wait for this holder.
-    let holder = Holder { key: place.key(), on_since: process.profile.on_since() };
-    if !process.holders.note(place.lock, holder) {
-        process.profile.count_untracked(1);
-    }
     let is_shared = place.kind.is_shared();
     let taken = Taken { lock: place.lock, wait, is_shared, has_owner_died };
     if let Some(held) = thread.recorder.acquired(&process.profile, place, &taken) {
-        let forgotten = thread.holds.push(Hold { lock: place.lock, held });
-        if forgotten.is_some() {
-            process.profile.count_lost(1);
-        }
+        thread.recorder.hold(&process.profile, place.lock, &held);
     }
     if place.take_is_new() {
         thread.must_look |= !place.frames().iter().all(|at| process.modules.knows(*at));
@@ -124,7 +117,6 @@ pub(crate) fn end_silently(lock: usize, outcome: Outcome) {
     }
     if let Some(mut entered) = thread::enter_ready() {
         let process = entered.process;
-        process.holders.clear(lock);
         entered.thread().recorder.acquired_silently(&process.profile, lock);
     }
 }
@@ -135,7 +127,8 @@ fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Op
     let (profile, recorder) = (&process.profile, &mut entered.thread().recorder);
     match (outcome, wait) {
         (Outcome::Busy, _) => {
-            recorder.try_failed(profile, place, place.lock, holder_of(process, place.lock));
+            let holder = profile.holder_of(place.lock);
+            recorder.try_failed(profile, place, place.lock, holder);
         }
         (Outcome::TimedOut, Some(wait)) => recorder.timed_out(profile, place, place.lock, wait),
         _ => {}
@@ -150,7 +143,7 @@ fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Op
 pub(crate) fn leave(lock: usize) -> Option<Left> {
     let mut entered = thread::enter_ready()?;
     let process = entered.process;
-    let hold = entered.thread().holds.take(lock)?;
+    let hold = entered.thread().recorder.find_hold(lock)?;
     Some(Left { hold, at: process.profile.clock().now() })
 }
 
@@ -162,8 +155,7 @@ pub(crate) fn left(left: &Left) {
     };
     let process = entered.process;
     let thread = entered.thread();
-    let hold = &left.hold;
-    thread.recorder.released_at(&process.profile, &hold.held, left.at);
+    thread.recorder.let_go(&process.profile, &left.hold, left.at);
     // Not before: it takes long, and nobody waits for us now.
     if thread.must_look {
         thread.must_look = false;
@@ -213,9 +205,9 @@ pub(crate) fn forget(lock: usize) {
     let process = entered.process;
     let thread = entered.thread();
     thread.recorder.destroyed(lock);
-    process.holders.forget(lock);
     // A hold that never ended, such as one of a lock in memory that was used again.
-    while thread.holds.take(lock).is_some() {
+    while let Some(hold) = thread.recorder.find_hold(lock) {
+        thread.recorder.forget_hold(&hold);
         process.profile.count_lost(1);
     }
 }

@@ -28,8 +28,6 @@ pub(crate) struct Settings {
     path_bytes: usize,
     /// How much the profile has room for.
     pub(crate) plan: Plan,
-    /// Locks whose holder can be known.
-    pub(crate) locks: usize,
     /// Attempts that are passed over behind each that is recorded.
     pub(crate) skip: u64,
     /// Is recording switched on from the beginning?
@@ -72,7 +70,6 @@ fn read() -> Option<Settings> {
         path,
         path_bytes: found.len(),
         plan,
-        locks: (number(c"LOCKPROF_LOCKS", 1 << 16) as usize).clamp(1, 1 << 24).next_power_of_two(),
         skip: number(c"LOCKPROF_SKIP", 0).into(),
         is_on: number(c"LOCKPROF_ON", 1) != 0,
         is_by_lock: number(c"LOCKPROF_BY_LOCK", 0) != 0,

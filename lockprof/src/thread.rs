@@ -12,31 +12,30 @@ use std::sync::atomic::{AtomicU64, compiler_fence};
 
 use forebay_sync::profile::{Recorder, ThreadIdentity};
 
-use crate::holds::Holds;
 use crate::process::{self, Process};
 use crate::stack::Stack;
 
 /// A thread that records.
+#[repr(C)]
 pub(crate) struct Thread {
-    pub(crate) recorder: Recorder,
-    pub(crate) holds: Holds,
-    pub(crate) stack: Stack,
-    /// The system's number of the thread.
-    pub(crate) tid: u32,
+    // What each attempt needs comes first: few lines of memory.
     /// A place turned up whose module is not known.
     pub(crate) must_look: bool,
     /// It has said to its process that it wants a block.
     pub(crate) has_joined: bool,
+    /// The system's number of the thread.
+    pub(crate) tid: u32,
+    pub(crate) recorder: Recorder,
+    pub(crate) stack: Stack,
 }
 
 /// A thread that has recorded nothing yet.
 static NEW: Thread = Thread {
-    recorder: Recorder::new(),
-    holds: Holds::new(),
-    stack: Stack::new(),
-    tid: 0,
     must_look: false,
     has_joined: false,
+    tid: 0,
+    recorder: Recorder::new(),
+    stack: Stack::new(),
 };
 
 /// What lies in the thread's memory; all zeros at first.

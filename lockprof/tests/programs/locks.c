@@ -523,7 +523,7 @@ static void many(long n)
         MUST(pthread_mutex_unlock(&all[i]) == 0);
     free(all);
     did(MUTEX, COUNT, n);
-    did(MUTEX, HOLDS, n < 24 ? n : 24);
+    did(MUTEX, HOLDS, n < 31 ? n : 31);
 }
 
 static const struct { const char *name; void (*run)(long); } cases[] = {

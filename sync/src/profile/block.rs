@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::clear::clear;
 use super::hash::hash_words;
-use super::plan::{Plan, block, bucket_of, pair, row};
+use super::holds::Holds;
+use super::plan::{KEYS_START, Plan, block, bucket_of, pair, row};
 use super::shared::{Profile, word_of};
 
 /// Rows, or pairs, that are looked at before a table counts as full for a key.
@@ -27,11 +28,16 @@ pub struct ThreadIdentity {
 pub(super) struct Block {
     /// Which of the blocks it is.
     pub(super) index: usize,
-    head: &'static [AtomicU64],
+    head: &'static Head,
     keys: &'static [AtomicU64],
-    rows: &'static [AtomicU64],
-    pairs: &'static [AtomicU64],
+    rows: &'static [Row],
+    pairs: &'static [Pair],
+    pub(super) holds: Holds,
 }
+
+type Head = [AtomicU64; block::HEAD_WORDS];
+type Row = [AtomicU64; row::WORDS];
+type Pair = [AtomicU64; pair::WORDS];
 
 /// How a key was found in a table.
 enum Place {
@@ -43,15 +49,17 @@ enum Place {
 impl Block {
     pub(super) fn of(profile: &Profile, index: usize) -> Block {
         let plan: &Plan = profile.plan();
-        let words = plan.block_words();
-        let all = profile.part(plan.blocks_start() + index * words, words);
-        let (rows, pairs) = (plan.rows as usize, plan.pairs as usize);
+        let all = profile.block(index);
+        let (head, _) = all.split_first_chunk().expect("a block has a head");
+        let (rows, _) = all[plan.rows_start()..plan.pairs_start()].as_chunks();
+        let (pairs, _) = all[plan.pairs_start()..].as_chunks();
         Block {
             index,
-            head: &all[..block::HEAD_WORDS],
-            keys: &all[block::HEAD_WORDS..][..rows],
-            rows: &all[plan.rows_start()..][..(rows + 1) * row::WORDS],
-            pairs: &all[plan.pairs_start()..][..pairs * pair::WORDS],
+            head,
+            keys: &all[KEYS_START..][..plan.rows as usize],
+            rows: &rows[..plan.rows as usize + 1],
+            pairs: &pairs[..plan.pairs as usize],
+            holds: Holds::of(all),
         }
     }
 
@@ -62,6 +70,7 @@ impl Block {
         self.head[block::NAME].store(word_of(first), Relaxed);
         self.head[block::NAME + 1].store(word_of(second), Relaxed);
         add(&self.head[block::OWNERS], 1);
+        self.holds.clear();
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -72,8 +81,9 @@ impl Block {
     #[cold]
     pub(super) fn clear(&self, generation: u64) {
         self.head[block::OWNERS].store(1, Relaxed);
-        let counts = self.head[block::ROWS_USED..].iter();
-        let counts = counts.chain(self.keys).chain(self.rows).chain(self.pairs);
+        // What is held stays so.
+        let counts = self.head[block::ROWS_USED..block::HOLDS_USED].iter().chain(self.keys);
+        let counts = counts.chain(self.rows.as_flattened()).chain(self.pairs.as_flattened());
         clear(&self.head[block::GENERATION], generation, counts);
     }
 
@@ -122,9 +132,8 @@ impl Block {
     #[cold]
     pub(super) fn pair_of(&self, holder: u64, waiter: u64) -> Option<usize> {
         let key = hash_words(&[holder, waiter]);
-        let word = |index: usize, word: usize| self.pairs[index * pair::WORDS + word].load(Relaxed);
-        let count = self.pairs.len() / pair::WORDS;
-        let found = self.probe(key, count, block::PAIR_COLLISIONS, |index| {
+        let word = |index: usize, word: usize| self.pairs[index][word].load(Relaxed);
+        let found = self.probe(key, self.pairs.len(), block::PAIR_COLLISIONS, |index| {
             match (word(index, pair::HOLDER), word(index, pair::WAITER)) {
                 (_, 0) => 0,
                 found if found == (holder, waiter) => key,
@@ -135,8 +144,8 @@ impl Block {
         match found {
             Place::Old(index) => Some(index),
             Place::New(index) => {
-                self.pairs[index * pair::WORDS + pair::HOLDER].store(holder, Relaxed);
-                self.pairs[index * pair::WORDS + pair::WAITER].store(waiter, Relaxed);
+                self.pairs[index][pair::HOLDER].store(holder, Relaxed);
+                self.pairs[index][pair::WAITER].store(waiter, Relaxed);
                 self.count(block::PAIRS_USED);
                 Some(index)
             }
@@ -160,42 +169,39 @@ impl Block {
         Place::Nowhere
     }
 
-    #[inline]
-    pub(super) fn add(&self, row: usize, word: usize, n: u64) {
-        add(&self.rows[row * row::WORDS + word], n);
+    /// The row, or that of all others: which one it is stands in the file at times, which others
+    /// may write.
+    #[inline(always)]
+    pub(super) fn row(&self, index: usize) -> &'static Row {
+        self.rows.get(index).unwrap_or(&self.rows[OTHERS])
     }
 
-    /// Adds a time to a sum, to its maximum beside it, and to a histogram.
-    #[inline]
-    pub(super) fn add_time(&self, row: usize, word: usize, buckets: usize, ns: u64) {
-        self.add_max(row, word, ns);
-        self.add(row, buckets + bucket_of(ns), 1);
-    }
-
-    /// Adds to a sum, and to the maximum beside it.
-    #[inline]
-    pub(super) fn add_max(&self, row: usize, word: usize, ns: u64) {
-        let row = &self.rows[row * row::WORDS..][..row::WORDS];
-        add(&row[word], ns);
-        raise(&row[word + 1], ns);
-    }
-
-    pub(super) fn add_to_pair(&self, pair: usize, word: usize, n: u64) {
-        add(&self.pairs[pair * pair::WORDS + word], n);
-    }
-
-    pub(super) fn raise_in_pair(&self, pair: usize, word: usize, ns: u64) {
-        raise(&self.pairs[pair * pair::WORDS + word], ns);
+    pub(super) fn pair(&self, index: usize) -> &'static Pair {
+        &self.pairs[index]
     }
 }
 
-#[inline]
-fn add(word: &AtomicU64, n: u64) {
+/// Adds a time to a sum, to its maximum beside it, and to a histogram.
+#[inline(always)]
+pub(super) fn add_time(row: &Row, word: usize, buckets: usize, ns: u64) {
+    add_max(row, word, ns);
+    add(&row[buckets + bucket_of(ns)], 1);
+}
+
+/// Adds to a sum, and to the maximum beside it.
+#[inline(always)]
+pub(super) fn add_max(row: &Row, word: usize, ns: u64) {
+    add(&row[word], ns);
+    raise(&row[word + 1], ns);
+}
+
+#[inline(always)]
+pub(super) fn add(word: &AtomicU64, n: u64) {
     word.store(word.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-#[inline]
-fn raise(word: &AtomicU64, ns: u64) {
+#[inline(always)]
+pub(super) fn raise(word: &AtomicU64, ns: u64) {
     if word.load(Relaxed) < ns {
         word.store(ns, Relaxed);
     }

@@ -27,8 +27,14 @@ const COMPARE_NS: u64 = 2_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
 impl Stamp {
+    #[inline(always)]
     pub(super) fn ticks(self) -> u64 {
         self.0
+    }
+
+    #[inline(always)]
+    pub(super) fn of_ticks(ticks: u64) -> Stamp {
+        Stamp(ticks)
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `plan.rs` | where everything lies |
 //! | `shared.rs` | switches, tables of sites, modules and text |
 //! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, which thread that is, a reset |
+//! | `holds.rs` | which locks a thread has now, for those who wait and for tools |
 //! | `recorder.rs` | attempts and holds of a thread, for any kind of lock |
 //! | `current.rs` | the profile of this process's own locks |
 //! | `read/` | reading |
@@ -30,6 +31,8 @@ mod clock;
 pub(crate) mod current;
 #[cfg(not(loom))]
 mod hash;
+#[cfg(not(loom))]
+mod holds;
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(not(loom))]
@@ -49,10 +52,11 @@ pub use {
     clock::{Clock, Stamp},
     current::{AlreadyWatched, install, installed},
     hash::hash_words,
+    holds::Hold,
     plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
     read::{
-        About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
-        SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals, plain_text,
+        About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
+        Reading, SharedCounts, SiteRead, ThreadCounts, ThreadNow, ThreadRead, Totals, plain_text,
     },
     recorder::{Held, Recorder, Site, Taken, Wait},
     shared::{Description, Identity, Profile, SiteKind},

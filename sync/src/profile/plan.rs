@@ -4,7 +4,7 @@
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FBYLOCKS");
 
 /// Layout version that this program writes and reads.
-pub(super) const LAYOUT_VERSION: u32 = 1;
+pub(super) const LAYOUT_VERSION: u32 = 2;
 
 /// Words of the header.
 pub(super) const HEADER_WORDS: usize = 128;
@@ -33,6 +33,9 @@ pub(super) mod header {
     /// What [`hash_words`](crate::profile::hash_words) says of the words before.
     pub(in crate::profile) const CHECK: usize = 13;
 
+    /// What the profile's clock said when it was made.
+    pub(in crate::profile) const CREATED_TICKS: usize = 14;
+
     /// Others switch these while the program runs.
     pub(in crate::profile) const ENABLED: usize = 16;
     pub(in crate::profile) const SKIP: usize = 17;
@@ -49,7 +52,6 @@ pub(super) mod header {
     pub(in crate::profile) const MODULES_REJECTED: usize = 38;
     pub(in crate::profile) const THREADS_STARTED: usize = 39;
     pub(in crate::profile) const LOST: usize = 40;
-    pub(in crate::profile) const UNTRACKED: usize = 41;
 
     pub(in crate::profile) const PROGRAM: usize = 48;
 }
@@ -119,8 +121,28 @@ pub(super) mod block {
     pub(in crate::profile) const PAIR_COLLISIONS: usize = 10;
     pub(in crate::profile) const TRIES_FORGOTTEN: usize = 11;
     pub(in crate::profile) const SKIPPED: usize = 12;
+    /// Bit *n* is set while row *n* of the holds is in use.
+    pub(in crate::profile) const HOLDS_USED: usize = 13;
     pub(in crate::profile) const HEAD_WORDS: usize = 16;
 }
+
+/// Words of a row of the holds: a lock that the thread has. The last row of all is for the lock
+/// that it waits for.
+pub(super) mod hold {
+    /// Where it lies; 0 in the last row while the thread does not wait.
+    pub(in crate::profile) const LOCK: usize = 0;
+    /// The key of the site where it was taken, or is wanted.
+    pub(in crate::profile) const KEY: usize = 1;
+    /// Since when, by the profile's clock.
+    pub(in crate::profile) const SINCE: usize = 2;
+    /// Low half: the row of its site in this block; high half: low half of the generation in which
+    /// it was taken.
+    pub(in crate::profile) const ROW: usize = 3;
+    pub(in crate::profile) const WORDS: usize = 4;
+}
+
+/// Locks that a thread has at a time, so that it is known.
+pub(super) const HOLDS_MAX: usize = 31;
 
 /// Words of a row of a block: what one thread did at one site.
 pub(super) mod row {
@@ -181,6 +203,9 @@ pub fn bucket_end_ns(bucket: usize) -> Option<u64> {
 
 /// Parts begin on lines of their own.
 const LINE_WORDS: usize = 16;
+
+/// From the beginning of a block to its keys.
+pub(super) const KEYS_START: usize = block::HEAD_WORDS + (HOLDS_MAX + 1) * hold::WORDS;
 
 /// How much of everything a profile has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,10 +298,10 @@ impl Plan {
         lines(self.text_start() + self.text_bytes as usize / 8)
     }
 
-    /// From the beginning of a block to its rows: the head, then a key for each row.
+    /// From the beginning of a block to its rows: the head, the holds, then a key for each row.
     #[must_use]
     pub fn rows_start(&self) -> usize {
-        lines(block::HEAD_WORDS + self.rows as usize)
+        lines(KEYS_START + self.rows as usize)
     }
 
     /// From the beginning of a block to its pairs. The first row has no key: it is for all that

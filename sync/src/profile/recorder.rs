@@ -1,8 +1,9 @@
 //! What one thread does to record its locks. Allocates nothing, takes no lock, does no I/O.
 
-use super::block::{Block, ThreadIdentity};
+use super::block::{Block, ThreadIdentity, add, add_max, add_time, raise};
 use super::claim;
 use super::clock::Stamp;
+use super::holds::Hold;
 use super::plan::{block, header, pair, row};
 use super::shared::{Description, Profile};
 
@@ -47,10 +48,11 @@ pub struct Taken {
 /// A hold that is recorded, until it is [released](Recorder::released).
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    key: u64,
-    since: Stamp,
-    generation: u64,
-    row: u32,
+    pub(super) key: u64,
+    pub(super) since: Stamp,
+    /// Low half of that in which it began.
+    pub(super) generation: u32,
+    pub(super) row: u32,
 }
 
 impl Held {
@@ -81,13 +83,15 @@ struct Tried {
 /// `released`. One that is not recorded goes `begin`, then `acquired_silently` if it gets the lock.
 /// Before a thread ends it calls `leave`.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Recorder {
-    block: Option<Block>,
-    generation: u64,
+    // What each attempt needs comes first: few lines of memory.
     skip_left: u64,
+    generation: u64,
+    tried_count: usize,
+    block: Option<Block>,
     lost: u32,
     has_left: bool,
-    tried_count: usize,
     tried: [Option<Tried>; TRIES_MAX],
 }
 
@@ -102,12 +106,12 @@ impl Recorder {
     #[must_use]
     pub const fn new() -> Recorder {
         Recorder {
-            block: None,
-            generation: 0,
             skip_left: 0,
+            generation: 0,
+            tried_count: 0,
+            block: None,
             lost: 0,
             has_left: false,
-            tried_count: 0,
             tried: [None; TRIES_MAX],
         }
     }
@@ -192,22 +196,76 @@ impl Recorder {
     pub fn acquired(&mut self, profile: &Profile, site: &impl Site, taken: &Taken) -> Option<Held> {
         let block = self.block.as_ref()?;
         let key = site.key();
-        let row = block.row_of(key, || profile.describe(key, &site.describe()));
+        let index = block.row_of(key, || profile.describe(key, &site.describe()));
+        let row = block.row(index);
         let now = profile.clock().now();
-        block.add(row, row::COUNT, 1);
+        add(&row[row::COUNT], 1);
         if taken.is_shared {
-            block.add(row, row::SHARED_COUNT, 1);
+            add(&row[row::SHARED_COUNT], 1);
         }
         if taken.has_owner_died {
-            block.add(row, row::OWNER_DIED_COUNT, 1);
+            add(&row[row::OWNER_DIED_COUNT], 1);
         }
         if let Some(wait) = taken.wait {
-            waited(block, profile, (row, key), wait, now);
+            waited(block, profile, (index, key), wait, now);
         }
         if self.tried_count > 0 {
             self.settle(profile, taken.lock, now);
         }
-        Some(Held { key, since: now, generation: self.generation, row: row as u32 })
+        Some(Held { key, since: now, generation: self.generation as u32, row: index as u32 })
+    }
+
+    /// Notes, where others see it, that this thread has a lock from now on. A hold may have to be
+    /// forgotten for it: then that is lost.
+    #[inline(always)]
+    pub fn hold(&self, profile: &Profile, lock: usize, held: &Held) {
+        let has_room = self.block.as_ref().is_none_or(|block| block.holds.add(lock, held));
+        if !has_room {
+            profile.count_lost(1);
+        }
+    }
+
+    /// The latest hold of a lock that this thread noted. It stays until it is [let
+    /// go](Recorder::let_go).
+    #[inline(always)]
+    #[must_use]
+    pub fn find_hold(&self, lock: usize) -> Option<Hold> {
+        self.block.as_ref()?.holds.find(lock)
+    }
+
+    /// The lock of a hold that was found was left at that moment, just before other threads could
+    /// take it.
+    #[inline(always)]
+    pub fn let_go(&mut self, profile: &Profile, hold: &Hold, now: Stamp) {
+        self.forget_hold(hold);
+        self.released_at(profile, &hold.held, now);
+    }
+
+    /// The same, if nobody knows when.
+    #[inline]
+    pub fn forget_hold(&mut self, hold: &Hold) {
+        if let Some(block) = &self.block {
+            block.holds.remove(hold);
+        }
+    }
+
+    /// The lock is found held, and is waited for from now on.
+    #[cold]
+    #[must_use]
+    pub fn begin_wait(&self, profile: &Profile, site: &impl Site, lock: usize) -> Wait {
+        let since = profile.clock().now();
+        if let Some(block) = &self.block {
+            block.holds.wait_for(lock, site.key(), since);
+        }
+        Wait { since, holder: profile.holder_of(lock) }
+    }
+
+    /// The wait is over, whether the lock was got or not.
+    #[cold]
+    pub fn end_wait(&self) {
+        if let Some(block) = &self.block {
+            block.holds.stop_waiting();
+        }
     }
 
     /// The lock is this thread's by an attempt that is not recorded.
@@ -218,7 +276,7 @@ impl Recorder {
         }
     }
 
-    /// The lock is left; it may have been taken by another thread.
+    /// The lock is left.
     #[inline(always)]
     pub fn released(&mut self, profile: &Profile, held: &Held) {
         self.released_at(profile, held, profile.clock().now());
@@ -230,14 +288,13 @@ impl Recorder {
         let Some(block) = &self.block else {
             return profile.count(header::LOST, 1);
         };
-        // What began before a reset is no part of what is recorded now.
-        if held.generation != self.generation {
-            return;
+        // What began before a reset is no part of what is recorded now. In one generation a row
+        // stays what it is.
+        if held.generation == self.generation as u32 {
+            let ns = profile.clock().ns_between(held.since, now);
+            let row = block.row(held.row as usize);
+            add_time(row, row::HOLD_NS, row::HOLD_BUCKETS, ns);
         }
-        let ns = profile.clock().ns_between(held.since, now);
-        let row = held.row as usize;
-        let row = if block.is_row_of(row, held.key) { row } else { block.row_of(held.key, || ()) };
-        block.add_time(row, row::HOLD_NS, row::HOLD_BUCKETS, ns);
     }
 
     /// The lock was tried, and somebody had it; `holder` as in [`Wait`].
@@ -248,10 +305,10 @@ impl Recorder {
         };
         let key = site.key();
         let row = block.row_of(key, || profile.describe(key, &site.describe()));
-        block.add(row, row::TRY_FAILED_COUNT, 1);
+        add(&block.row(row)[row::TRY_FAILED_COUNT], 1);
         let pair = block.pair_of(holder, key);
         if let Some(pair) = pair {
-            block.add_to_pair(pair, pair::TRY_FAILED_COUNT, 1);
+            add(&block.pair(pair)[pair::TRY_FAILED_COUNT], 1);
         }
         self.remember(profile, (lock, key), row, pair);
     }
@@ -264,7 +321,7 @@ impl Recorder {
         };
         let key = site.key();
         let row = block.row_of(key, || profile.describe(key, &site.describe()));
-        block.add(row, row::TIMED_OUT_COUNT, 1);
+        add(&block.row(row)[row::TIMED_OUT_COUNT], 1);
         waited(&block, profile, (row, key), wait, profile.clock().now());
         self.remember(profile, (lock, key), row, block.pair_of(wait.holder, key));
     }
@@ -279,8 +336,9 @@ impl Recorder {
         let key = site.key();
         let row = block.row_of(key, || profile.describe(key, &site.describe()));
         let ns = profile.clock().ns_between(since, profile.clock().now());
-        block.add_max(row, row::ASLEEP_NS, ns);
-        block.add(row, row::ASLEEP_COUNT, 1);
+        let row = block.row(row);
+        add_max(row, row::ASLEEP_NS, ns);
+        add(&row[row::ASLEEP_COUNT], 1);
     }
 
     /// The lock is no more: another may come to lie where it lay.
@@ -318,10 +376,11 @@ impl Recorder {
             return;
         }
         let ns = profile.clock().ns_between(tried.since, now);
-        block.add_max(row, row::TRY_DELAY_NS, ns);
-        block.add(row, row::TRY_DELAY_COUNT, 1);
+        let row = block.row(row);
+        add_max(row, row::TRY_DELAY_NS, ns);
+        add(&row[row::TRY_DELAY_COUNT], 1);
         if let Some(pair) = tried.pair.checked_sub(1) {
-            block.add_to_pair(pair as usize, pair::TRY_DELAY_NS, ns);
+            add(&block.pair(pair as usize)[pair::TRY_DELAY_NS], ns);
         }
     }
 
@@ -379,11 +438,13 @@ impl Recorder {
 #[cold]
 fn waited(block: &Block, profile: &Profile, (row, key): (usize, u64), wait: Wait, now: Stamp) {
     let ns = profile.clock().ns_between(wait.since, now);
-    block.add(row, row::CONTENDED_COUNT, 1);
-    block.add_time(row, row::WAIT_NS, row::WAIT_BUCKETS, ns);
+    let cells = block.row(row);
+    add(&cells[row::CONTENDED_COUNT], 1);
+    add_time(cells, row::WAIT_NS, row::WAIT_BUCKETS, ns);
     if let Some(pair) = block.pair_of(wait.holder, key) {
-        block.add_to_pair(pair, pair::WAIT_COUNT, 1);
-        block.add_to_pair(pair, pair::WAIT_NS, ns);
-        block.raise_in_pair(pair, pair::WAIT_NS_MAX, ns);
+        let pair = block.pair(pair);
+        add(&pair[pair::WAIT_COUNT], 1);
+        add(&pair[pair::WAIT_NS], ns);
+        raise(&pair[pair::WAIT_NS_MAX], ns);
     }
 }

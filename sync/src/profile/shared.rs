@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use super::clock::Clock;
 use super::hash::hash_words;
+use super::holds;
 use super::plan::{HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan, header, module, site};
 
 /// Rows that are looked at before a table counts as full.
@@ -70,6 +71,7 @@ pub struct Description<'a> {
 #[derive(Debug)]
 pub struct Profile {
     words: &'static [AtomicU64],
+    header: &'static [AtomicU64; HEADER_WORDS],
     plan: Plan,
     clock: Clock,
     /// The first blocks, as many as threads may take.
@@ -91,7 +93,9 @@ impl Profile {
             return None;
         }
         let blocks = AtomicUsize::new(plan.threads as usize);
-        let profile = Profile { words: &words[..plan.word_count()], plan, clock, blocks };
+        let words = &words[..plan.word_count()];
+        let header = words.first_chunk()?;
+        let profile = Profile { words, header, plan, clock, blocks };
         profile.write_header(identity);
         Some(profile)
     }
@@ -119,6 +123,7 @@ impl Profile {
         const { assert!(header::CHECK == 13) };
         self.put(0, &values);
         self.put(header::CHECK, &[hash_words(&values)]);
+        self.put(header::CREATED_TICKS, &[self.clock.now().ticks()]);
         self.put(header::GENERATION, &[1, identity.unix_ns]);
         for (index, bytes) in program.chunks(8).enumerate() {
             self.put(header::PROGRAM + index, &[word_of(bytes)]);
@@ -142,7 +147,7 @@ impl Profile {
     #[must_use]
     #[inline]
     pub fn switch(&self) -> &'static AtomicU64 {
-        &self.words[header::ENABLED]
+        &self.header[header::ENABLED]
     }
 
     /// Is an attempt that begins now recorded?
@@ -169,43 +174,38 @@ impl Profile {
 
     /// Of how many attempts of a thread all but one are passed over: 0 records each.
     pub fn set_skip(&self, skip: u64) {
-        self.words[header::SKIP].store(skip, Relaxed);
+        self.header[header::SKIP].store(skip, Relaxed);
     }
 
     /// Attempts that a thread passes over behind each that it records.
     #[must_use]
     #[inline]
     pub fn skip(&self) -> u64 {
-        self.words[header::SKIP].load(Relaxed)
+        self.header[header::SKIP].load(Relaxed)
     }
 
     /// Each thread clears what it has recorded before it goes on.
     pub fn reset(&self, unix_ns: u64) {
-        self.words[header::GENERATION].fetch_add(1, Relaxed);
-        self.words[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
+        self.header[header::GENERATION].fetch_add(1, Relaxed);
+        self.header[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
     }
 
     /// Grows with each reset.
     #[must_use]
     #[inline]
     pub fn generation(&self) -> u64 {
-        self.words[header::GENERATION].load(Relaxed)
+        self.header[header::GENERATION].load(Relaxed)
     }
 
     /// Adds to one of the counts that all threads share.
     #[cold]
     pub(super) fn count(&self, index: usize, n: u64) {
-        self.words[index].fetch_add(n, Relaxed);
+        self.header[index].fetch_add(n, Relaxed);
     }
 
     /// Counts attempts that were not recorded, or holds whose end was not.
     pub fn count_lost(&self, n: u64) {
         self.count(header::LOST, n);
-    }
-
-    /// Counts locks that were taken without room to note by whom.
-    pub fn count_untracked(&self, n: u64) {
-        self.count(header::UNTRACKED, n);
     }
 
     /// Words from one on; for blocks.
@@ -243,6 +243,13 @@ impl Profile {
     #[must_use]
     pub fn owners(&self) -> &'static [AtomicU64] {
         self.part(self.plan.owners(), self.blocks())
+    }
+
+    /// The key of the site where somebody took a lock who [has](super::Recorder::hold) it; 0 if
+    /// nobody is known to. Looks through what all threads hold: for who waits anyway.
+    #[must_use]
+    pub fn holder_of(&self, lock: usize) -> u64 {
+        holds::holder_of(self, lock)
     }
 
     /// Tells tools what a key stands for. Everybody may say the same again.
@@ -285,9 +292,9 @@ impl Profile {
 
     /// Tells tools what lies in memory from `start` to `end`: a file, from `file_offset` on.
     pub fn add_module(&self, start: u64, end: u64, file_offset: u64, path: &str) {
-        let index = self.words[header::MODULES_USED].load(Relaxed);
+        let index = self.header[header::MODULES_USED].load(Relaxed);
         let index = if index < u64::from(self.plan.modules) {
-            self.words[header::MODULES_USED].fetch_add(1, Relaxed)
+            self.header[header::MODULES_USED].fetch_add(1, Relaxed)
         } else {
             index
         };
@@ -318,7 +325,7 @@ impl Profile {
             return 0;
         }
         let needed = bytes.len().next_multiple_of(8) as u64;
-        let used = &self.words[header::TEXT_USED];
+        let used = &self.header[header::TEXT_USED];
         // Asked first, so that the count stays near the truth once there is no room any more.
         let has_room = |offset: u64| offset.checked_add(needed).is_some_and(|end| end <= room);
         let offset = has_room(used.load(Relaxed))

@@ -1,6 +1,7 @@
 //! Recorders over words of this process, and what is read from these.
 
 mod damage;
+mod now;
 mod page;
 mod recording;
 mod room;

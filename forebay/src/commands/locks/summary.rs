@@ -169,7 +169,6 @@ fn room(reading: &Reading) -> Room {
             ("pairs", sum(|thread| thread.counts.pairs_rejected)),
             ("delays of tries", sum(|thread| thread.counts.tries_forgotten)),
             ("attempts of threads without room", counts.lost),
-            ("holders that others cannot see", counts.untracked),
         ],
         collisions: collisions.saturating_add(counts.site_collisions),
         skipped: sum(|thread| thread.counts.skipped),

@@ -1,16 +1,17 @@
 //! From bytes to a [`Reading`].
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::plain::plain_text;
 use super::{
-    About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
-    SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals,
+    About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
+    Reading, SharedCounts, SiteRead, ThreadCounts, ThreadNow, ThreadRead, Totals,
 };
 use crate::profile::hash::hash_words;
 use crate::profile::plan::{
-    BUCKET_COUNT, HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan, block, header, module,
-    pair, row, site,
+    BUCKET_COUNT, HEADER_WORDS, HOLDS_MAX, KEYS_START, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan,
+    block, header, hold, module, pair, row, site,
 };
 use crate::profile::shared::{SiteKind, TEXT_BYTES_MAX, check_of};
 
@@ -39,10 +40,12 @@ impl Reading {
         let modules = words(bytes, plan.modules_start(), plan.modules as usize * module::WORDS)?;
         let modules = modules.chunks(module::WORDS).filter_map(|row| module_of(row, &text));
         let control = control(&head);
+        let (threads, now) = threads(bytes, &about, control.generation)?;
         Ok(Reading {
             sites: sites.collect::<BTreeMap<_, _>>(),
             modules: modules.collect(),
-            threads: threads(bytes, &plan, control.generation)?,
+            threads,
+            now,
             counts: shared_counts(&head),
             control,
             about,
@@ -77,8 +80,12 @@ fn header_words(bytes: &(impl Bytes + ?Sized)) -> Result<Vec<u64>, ReadError> {
 fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
     let damaged = |what| Err(ReadErrorKind::Damaged { what }.into());
     let version = low(at(head, header::VERSION));
-    if version > LAYOUT_VERSION {
-        return Err(ReadErrorKind::NewerLayout { found: version }.into());
+    match version.cmp(&LAYOUT_VERSION) {
+        Ordering::Greater => return Err(ReadErrorKind::NewerLayout { found: version }.into()),
+        Ordering::Less if version > 0 => {
+            return Err(ReadErrorKind::OlderLayout { found: version }.into());
+        }
+        _ => {}
     }
     if version != LAYOUT_VERSION || high(at(head, header::VERSION)) as usize != HEADER_WORDS * 8 {
         return damaged("the layout version");
@@ -110,6 +117,7 @@ fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
         boot_id: boot_id.try_into().unwrap_or_default(),
         created_unix_ns: at(head, header::CREATED_UNIX_NS),
         clock_hz: at(head, header::CLOCK_HZ),
+        created_ticks: at(head, header::CREATED_TICKS),
         program: text_of(&bytes_of(program)),
         kind,
         plan,
@@ -148,7 +156,6 @@ fn shared_counts(head: &[u64]) -> SharedCounts {
         modules_rejected: at(head, header::MODULES_REJECTED),
         threads_started: at(head, header::THREADS_STARTED),
         lost: at(head, header::LOST),
-        untracked: at(head, header::UNTRACKED),
     }
 }
 
@@ -197,35 +204,62 @@ fn module_of(row: &[u64], text: &Text) -> Option<ModuleRead> {
     })
 }
 
+/// What was recorded in the blocks, and what their owners do now.
 fn threads(
     bytes: &(impl Bytes + ?Sized),
-    plan: &Plan,
+    about: &About,
     generation: u64,
-) -> Result<Vec<ThreadRead>, ReadError> {
+) -> Result<(Vec<ThreadRead>, Vec<ThreadNow>), ReadError> {
+    let plan = &about.plan;
     let owners = words(bytes, plan.owners(), plan.threads as usize)?;
-    let mut threads = Vec::new();
+    let (mut threads, mut now) = (Vec::new(), Vec::new());
     for (index, owner) in owners.iter().enumerate() {
         let start = plan.blocks_start() + index * plan.block_words();
-        let head = words(bytes, start, block::HEAD_WORDS)?;
+        let head = words(bytes, start, KEYS_START)?;
+        if *owner != 0 {
+            now.push(thread_now(&head, about));
+        }
         if at(&head, block::OWNERS) == 0 || at(&head, block::GENERATION) != generation {
             continue;
         }
         let block = words(bytes, start, plan.block_words())?;
         threads.push(thread_of(&block, plan, *owner != 0));
     }
-    Ok(threads)
+    Ok((threads, now))
+}
+
+fn thread_now(head: &[u64], about: &About) -> ThreadNow {
+    let rows = head.get(block::HEAD_WORDS..).unwrap_or_default().chunks_exact(hold::WORDS);
+    let lock_now = |row: &[u64]| LockNow {
+        since_unix_ns: about.unix_ns(at(row, hold::SINCE)),
+        lock: at(row, hold::LOCK),
+        site: at(row, hold::KEY),
+    };
+    let is_used = |(index, _): &(usize, &[u64])| at(head, block::HOLDS_USED) >> index & 1 != 0;
+    let holds = rows.clone().take(HOLDS_MAX).enumerate().filter(is_used);
+    let mut holds: Vec<_> = holds.map(|(_, row)| lock_now(row)).collect();
+    holds.sort();
+    let awaited = rows.clone().nth(HOLDS_MAX).filter(|row| at(row, hold::LOCK) != 0);
+    let (tid, name) = tid_and_name(head);
+    ThreadNow { tid, name, holds, awaited: awaited.map(lock_now) }
+}
+
+fn tid_and_name(words: &[u64]) -> (u32, String) {
+    let name = words.get(block::NAME..block::NAME + 2);
+    (low(at(words, block::TID)), text_of(&bytes_of(name)))
 }
 
 fn thread_of(words: &[u64], plan: &Plan, is_taken: bool) -> ThreadRead {
-    let keys = words.iter().skip(block::HEAD_WORDS).take(plan.rows as usize);
+    let keys = words.iter().skip(KEYS_START).take(plan.rows as usize);
     let rows = words.get(plan.rows_start()..).unwrap_or_default().chunks_exact(row::WORDS);
     let keyed = std::iter::once(&0).chain(keys).zip(rows);
     let rows = keyed.map(|(key, words)| (*key, totals_of(words)));
     let pairs = words.get(plan.pairs_start()..).unwrap_or_default();
     let pairs = pairs.chunks_exact(pair::WORDS).take(plan.pairs as usize).map(pair_of);
+    let (tid, name) = tid_and_name(words);
     ThreadRead {
-        tid: low(at(words, block::TID)),
-        name: text_of(&bytes_of(words.get(block::NAME..block::NAME + 2))),
+        tid,
+        name,
         is_taken,
         owner_count: at(words, block::OWNERS),
         counts: thread_counts(words),

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use crate::profile::plan::LAYOUT_VERSION;
+
 /// Why a profile can't be read.
 #[derive(Debug)]
 pub struct ReadError(pub ReadErrorKind);
@@ -15,6 +17,11 @@ pub enum ReadErrorKind {
     NotAProfile,
     /// A newer program wrote it.
     NewerLayout {
+        /// The layout version in it.
+        found: u32,
+    },
+    /// An older program wrote it.
+    OlderLayout {
         /// The layout version in it.
         found: u32,
     },
@@ -35,12 +42,15 @@ pub enum ReadErrorKind {
 impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ReadErrorKind::*;
+        let known = LAYOUT_VERSION;
         match &self.0 {
             Io(error) => write!(out, "cannot be read: {error}"),
             NotAProfile => out.write_str("is not a lock profile"),
             NewerLayout { found } => {
-                let known = super::super::plan::LAYOUT_VERSION;
                 write!(out, "has layout {found}, this program reads {known}: use a newer one")
+            }
+            OlderLayout { found } => {
+                write!(out, "has layout {found}, this program reads {known}: record it anew")
             }
             CutOff { expected, found } => {
                 write!(out, "is cut off: {found} of {expected} bytes are there")

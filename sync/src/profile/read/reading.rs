@@ -20,6 +20,32 @@ pub struct Reading {
     pub modules: Vec<ModuleRead>,
     /// The blocks that have been in use since the last reset.
     pub threads: Vec<ThreadRead>,
+    /// What the threads that live, or lived to the program's end, have and wait for.
+    pub now: Vec<ThreadNow>,
+}
+
+/// What a thread has and waits for, as this was read, or as the program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadNow {
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// Locks that it has, the oldest hold first.
+    pub holds: Vec<LockNow>,
+    /// The lock that it waits for.
+    pub awaited: Option<LockNow>,
+}
+
+/// A lock that a thread has, or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockNow {
+    /// Since when, in nanoseconds since 1970.
+    pub since_unix_ns: u64,
+    /// Where it lies.
+    pub lock: u64,
+    /// The site where it was taken, or is wanted.
+    pub site: u64,
 }
 
 /// The part of the header that does not change.
@@ -37,6 +63,8 @@ pub struct About {
     pub clock_hz: u64,
     /// The program, as it was called.
     pub program: String,
+    /// What that clock said when the profile was made.
+    pub created_ticks: u64,
     /// What the sites are.
     pub kind: SiteKind,
     /// What there is room for.
@@ -73,8 +101,6 @@ pub struct SharedCounts {
     pub threads_started: u64,
     /// Attempts that were not recorded for want of a block.
     pub lost: u64,
-    /// Times that a lock was taken and there was no room to note by whom.
-    pub untracked: u64,
 }
 
 /// A place where locks are taken.
@@ -212,6 +238,17 @@ pub struct PairTotals {
     pub try_failed_count: u64,
     /// The delay until the lock was taken after all.
     pub try_delay_ns: u64,
+}
+
+impl About {
+    /// The moment, in nanoseconds since 1970, at which the clock of the profile stood so.
+    #[must_use]
+    pub fn unix_ns(&self, ticks: u64) -> u64 {
+        const NS_PER_S: u128 = 1_000_000_000;
+        let ticks = u128::from(ticks.saturating_sub(self.created_ticks));
+        let ns = ticks * NS_PER_S / u128::from(self.clock_hz.max(1));
+        self.created_unix_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
 }
 
 impl Totals {

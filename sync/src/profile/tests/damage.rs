@@ -46,8 +46,11 @@ fn a_change_of_what_it_is_is_noticed() {
         }
     }
     let mut newer = whole.clone();
-    newer[8] = 2;
-    assert_eq!(error(&newer), "has layout 2, this program reads 1: use a newer one");
+    newer[8] = 3;
+    assert_eq!(error(&newer), "has layout 3, this program reads 2: use a newer one");
+    let mut older = whole.clone();
+    older[8] = 1;
+    assert_eq!(error(&older), "has layout 1, this program reads 2: record it anew");
     let mut other = whole;
     other[0] = b'X';
     assert_eq!(error(&other), "is not a lock profile");

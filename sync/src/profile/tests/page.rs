@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::*;
-use crate::profile::plan::{HEADER_WORDS, LAYOUT_VERSION, block, header, module, pair, row, site};
+use crate::profile::plan::{
+    HEADER_WORDS, HOLDS_MAX, LAYOUT_VERSION, block, header, hold, module, pair, row, site,
+};
 
 fn page() -> String {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/locks.md");
@@ -53,6 +55,7 @@ fn the_page_has_the_sizes() {
         format!("{} words and its return addresses", site::FIXED_WORDS),
         format!("{} words each, one module", module::WORDS),
         format!("begins with {} words", block::HEAD_WORDS),
+        format!("{HOLDS_MAX} holds of {} words", hold::WORDS),
         format!("rows of {} words", row::WORDS),
         format!("pairs of {} words", pair::WORDS),
         format!("| `row.wait_buckets` | {} |", row::WAIT_BUCKETS),

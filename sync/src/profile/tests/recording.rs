@@ -69,14 +69,13 @@ fn a_hold_ends_when_it_is_said_to_have_ended_and_sleep_is_no_wait() {
     recorder.released_at(profile, &held, left);
     recorder.slept(profile, &Line(6), left);
     profile.count_lost(2);
-    profile.count_untracked(3);
     let reading = read(profile);
     let hold = total(&reading, 5);
     assert!(hold.count == 1 && hold.hold_ns < 3_000_000, "{hold:?}");
     let slept = total(&reading, 6);
     assert!(slept.asleep_ns >= 3_000_000 && slept.asleep_ns_max == slept.asleep_ns, "{slept:?}");
     assert_eq!((slept.asleep_count, slept.wait_ns, slept.count), (1, 0, 0));
-    assert_eq!((reading.counts.lost, reading.counts.untracked), (2, 3));
+    assert_eq!(reading.counts.lost, 2);
 }
 
 #[test]
@@ -200,20 +199,6 @@ fn threads_go_on_in_the_blocks_of_those_that_have_gone() {
     assert_eq!(reading.counts.lost, 10_000, "after they had left");
     let [block] = &reading.threads[..] else { panic!("{:?}", reading.threads) };
     assert_eq!((block.tid, block.owner_count, block.is_taken), (10_000, 10_000, false));
-}
-
-#[test]
-fn a_hold_that_another_thread_ends_is_counted_there() {
-    let profile = profile(SMALL);
-    let (mut taker, mut leaver) = (Recorder::new(), Recorder::new());
-    assert!(leaver.begin(profile, || thread(2)) && taker.begin(profile, || thread(1)));
-    let held = taker.acquired(profile, &Line(5), &Taken::default()).unwrap();
-    leaver.released(profile, &held);
-    let reading = read(profile);
-    let total = total(&reading, 5);
-    assert_eq!((total.count, total.holds.iter().sum::<u64>()), (1, 1));
-    let left = reading.threads.iter().find(|thread| thread.tid == 2).unwrap();
-    assert_eq!((left.rows[0].1.count, left.rows[0].1.hold_ns_max), (0, total.hold_ns));
 }
 
 #[test]

@@ -1,0 +1,151 @@
+//! The locks that a thread has, and the one that it waits for: in its block, where who finds a lock
+//! taken can look for the holder, and where tools see it, also when the program is stuck or gone.
+//!
+//! | words | written by | read by |
+//! |---|---|---|
+//! | which rows are in use | the thread that has the block | it; who waits for a lock; tools |
+//! | the rows | the same | the same |
+//!
+//! No ordering is needed: who waits takes what it finds, and counts it. A row that is being written
+//! may be another's for a moment: a wait is then laid at the door of who had the lock just before,
+//! or of nobody.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::clock::Stamp;
+use super::plan::{HOLDS_MAX, block, hold};
+use super::recorder::Held;
+use super::shared::Profile;
+
+type Row = [AtomicU64; hold::WORDS];
+
+const _: () = assert!(HOLDS_MAX < 64, "a word has a bit for each");
+
+/// The part of a block that is about now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holds {
+    /// Bit *n* is set while row *n* is in use.
+    used: &'static AtomicU64,
+    rows: &'static [Row; HOLDS_MAX],
+    awaited: &'static Row,
+}
+
+/// A lock that this thread has, as it noted [itself](super::Recorder::hold).
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    pub(super) held: Held,
+    row: u32,
+}
+
+impl Holds {
+    /// Those of a block.
+    pub(super) fn of(block: &'static [AtomicU64]) -> Holds {
+        let (rows, _) = block[block::HEAD_WORDS..].as_chunks();
+        let (rows, rest) = rows.split_first_chunk().expect("a block has rows for holds");
+        Holds { used: &block[block::HOLDS_USED], rows, awaited: &rest[0] }
+    }
+
+    /// Nothing is held, nor waited for.
+    pub(super) fn clear(&self) {
+        self.used.store(0, Relaxed);
+        self.awaited[hold::LOCK].store(0, Relaxed);
+    }
+
+    /// Which rows are in use: others may have written more than there are.
+    #[inline(always)]
+    fn used(&self) -> u64 {
+        self.used.load(Relaxed) & ((1 << HOLDS_MAX) - 1)
+    }
+
+    /// Adds a hold; false if the oldest is forgotten for it.
+    #[inline(always)]
+    pub(super) fn add(&self, lock: usize, held: &Held) -> bool {
+        let used = self.used();
+        let free = used.trailing_ones() as usize;
+        let has_room = free < HOLDS_MAX;
+        let index = if has_room { free } else { self.oldest() };
+        let row = &self.rows[index];
+        row[hold::LOCK].store(lock as u64, Relaxed);
+        row[hold::KEY].store(held.key, Relaxed);
+        row[hold::SINCE].store(held.since.ticks(), Relaxed);
+        row[hold::ROW].store(u64::from(held.row) | u64::from(held.generation) << 32, Relaxed);
+        self.used.store(used | 1 << index, Relaxed);
+        has_room
+    }
+
+    #[cold]
+    fn oldest(&self) -> usize {
+        let since = |index: &usize| self.rows[*index][hold::SINCE].load(Relaxed);
+        (0..HOLDS_MAX).min_by_key(since).unwrap_or(0)
+    }
+
+    /// The latest hold of a lock, which stays.
+    #[inline(always)]
+    pub(super) fn find(&self, lock: usize) -> Option<Hold> {
+        let mut latest: Option<Hold> = None;
+        let mut left = self.used();
+        while left != 0 {
+            let index = left.trailing_zeros();
+            left &= left - 1;
+            let row = &self.rows[index as usize];
+            if row[hold::LOCK].load(Relaxed) == lock as u64 {
+                let held = held_in(row);
+                if latest.is_none_or(|latest| latest.held.since <= held.since) {
+                    latest = Some(Hold { held, row: index });
+                }
+            }
+        }
+        latest
+    }
+
+    /// Takes out a hold that was found.
+    #[inline(always)]
+    pub(super) fn remove(&self, hold: &Hold) {
+        self.used.store(self.used() & !(1 << hold.row), Relaxed);
+    }
+
+    /// The thread waits for a lock from now on.
+    pub(super) fn wait_for(&self, lock: usize, key: u64, since: Stamp) {
+        self.awaited[hold::KEY].store(key, Relaxed);
+        self.awaited[hold::SINCE].store(since.ticks(), Relaxed);
+        self.awaited[hold::LOCK].store(lock as u64, Relaxed);
+    }
+
+    /// It waits no more.
+    pub(super) fn stop_waiting(&self) {
+        self.awaited[hold::LOCK].store(0, Relaxed);
+    }
+}
+
+#[inline(always)]
+fn held_in(row: &Row) -> Held {
+    let row_and_generation = row[hold::ROW].load(Relaxed);
+    Held {
+        key: row[hold::KEY].load(Relaxed),
+        since: Stamp::of_ticks(row[hold::SINCE].load(Relaxed)),
+        generation: (row_and_generation >> 32) as u32,
+        row: row_and_generation as u32,
+    }
+}
+
+/// Blocks that are searched for a holder: with more threads than these, it may not be found.
+const SEARCHED_MAX: usize = 1024;
+
+/// The key of the site where somebody took a lock who has it; 0 if nobody is known to.
+#[cold]
+pub(super) fn holder_of(profile: &Profile, lock: usize) -> u64 {
+    // Who has just taken it may not have said so yet.
+    const LOOKS: usize = 2;
+    let held = (0..LOOKS).find_map(|_| look_for_holder(profile, lock));
+    held.map_or(0, |held| held.key)
+}
+
+/// Of those who seem to have the lock, the one who came last: the others have just left it, or
+/// left it to another thread to leave.
+fn look_for_holder(profile: &Profile, lock: usize) -> Option<Held> {
+    let owners = profile.owners().iter().take(SEARCHED_MAX).enumerate();
+    let taken = owners.filter(|(_, owner)| owner.load(Relaxed) != 0);
+    let found = taken.filter_map(|(index, _)| Holds::of(profile.block(index)).find(lock));
+    found.map(|hold| hold.held).max_by_key(|held| held.since)
+}

@@ -1,0 +1,114 @@
+//! What threads have and wait for at a moment.
+
+use super::*;
+use crate::profile::plan::HOLDS_MAX;
+
+/// A thread that records, and has a block.
+fn recorder(profile: &Profile, tid: u32) -> Recorder {
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(tid)));
+    recorder
+}
+
+/// Takes a lock, and says so.
+fn take(profile: &Profile, recorder: &mut Recorder, lock: usize, line: u32) {
+    let held = recorder.acquired(profile, &Line(line), &Taken::default()).expect("a block");
+    recorder.hold(profile, lock, &held);
+}
+
+fn leave(profile: &Profile, recorder: &mut Recorder, lock: usize) {
+    let hold = recorder.find_hold(lock).expect("it is held");
+    recorder.let_go(profile, &hold, profile.clock().now());
+}
+
+fn locks(now: &[LockNow]) -> Vec<(u64, u64)> {
+    now.iter().map(|now| (now.lock, now.site)).collect()
+}
+
+#[test]
+fn the_holder_is_found_while_it_holds_and_is_the_one_who_came_last() {
+    let profile = profile(SMALL);
+    let (mut one, mut other) = (recorder(profile, 1), recorder(profile, 2));
+    assert_eq!(profile.holder_of(64), 0);
+    take(profile, &mut one, 64, 5);
+    take(profile, &mut one, 128, 6);
+    assert_eq!([64, 128, 192].map(|lock| profile.holder_of(lock)), [5, 6, 0]);
+    // As readers do; or the first left it to somebody else to leave.
+    take(profile, &mut other, 64, 7);
+    assert_eq!(profile.holder_of(64), 7);
+    leave(profile, &mut other, 64);
+    assert_eq!(profile.holder_of(64), 5);
+    one.leave(profile);
+    assert_eq!(profile.holder_of(64), 0, "the thread has ended");
+    let mut next = recorder(profile, 3);
+    assert!(next.find_hold(64).is_none(), "it goes on in the block, and has nothing yet");
+    take(profile, &mut next, 192, 8);
+    assert_eq!([64, 192].map(|lock| profile.holder_of(lock)), [0, 8]);
+}
+
+#[test]
+fn holds_end_in_any_order_and_the_latest_of_a_lock_first() {
+    let profile = profile(SMALL);
+    let mut recorder = recorder(profile, 1);
+    for (lock, line) in [(64, 5), (128, 6), (64, 7), (192, 8)] {
+        take(profile, &mut recorder, lock, line);
+    }
+    let mut counts = Vec::new();
+    for lock in [64, 192, 128, 64] {
+        leave(profile, &mut recorder, lock);
+        let reading = read(profile);
+        counts.push([5, 6, 7, 8].map(|line| total(&reading, line).holds.iter().sum::<u64>()));
+    }
+    assert_eq!(counts, [[0, 0, 1, 0], [0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]]);
+    assert!(recorder.find_hold(64).is_none());
+}
+
+#[test]
+fn a_reset_leaves_what_is_held_and_does_not_count_it() {
+    let profile = profile(SMALL);
+    let mut recorder = recorder(profile, 1);
+    take(profile, &mut recorder, 64, 5);
+    profile.reset(2_000_000_000);
+    assert!(recorder.begin(profile, || thread(1)), "it clears its block");
+    assert_eq!(profile.holder_of(64), 5);
+    assert_eq!(locks(&read(profile).now[0].holds), [(64, 5)]);
+    leave(profile, &mut recorder, 64);
+    let reading = read(profile);
+    assert_eq!((total(&reading, 5), reading.now[0].holds.len()), (Totals::default(), 0));
+}
+
+#[test]
+fn the_oldest_hold_is_forgotten_for_one_that_finds_no_room() {
+    let profile = profile(SMALL);
+    let mut recorder = recorder(profile, 1);
+    for lock in 1..=HOLDS_MAX + 1 {
+        take(profile, &mut recorder, lock * 64, 5);
+    }
+    let reading = read(profile);
+    assert_eq!((reading.counts.lost, reading.now[0].holds.len()), (1, HOLDS_MAX));
+    assert!(recorder.find_hold(64).is_none() && recorder.find_hold(128).is_some());
+    assert!(recorder.find_hold((HOLDS_MAX + 1) * 64).is_some());
+}
+
+#[test]
+fn tools_see_who_has_what_and_who_waits_for_it_and_since_when() {
+    let profile = profile(SMALL);
+    let (mut one, other) = (recorder(profile, 1), recorder(profile, 2));
+    take(profile, &mut one, 64, 5);
+    take(profile, &mut one, 128, 6);
+    let wait = other.begin_wait(profile, &Line(7), 64);
+    assert_eq!(wait.holder, 5);
+    let reading = read(profile);
+    let [first, second] = &reading.now[..] else { panic!("{:?}", reading.now) };
+    assert_eq!((first.tid, &*first.name, first.awaited), (1, "a thread", None));
+    assert_eq!(locks(&first.holds), [(64, 5), (128, 6)], "the oldest first");
+    assert_eq!((second.tid, second.holds.len()), (2, 0));
+    let awaited = second.awaited.unwrap();
+    assert_eq!((awaited.lock, awaited.site), (64, 7));
+    // By the clock of the test, a second after 1970 is when the profile was made.
+    for since in [first.holds[0].since_unix_ns, awaited.since_unix_ns] {
+        assert!((1_000_000_000..100_000_000_000).contains(&since), "{since}");
+    }
+    other.end_wait();
+    assert_eq!(read(profile).now[1].awaited, None);
+}
