@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use forebay_testkit::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -29,13 +30,18 @@ fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-/// The program of the library's own tests, in a directory of its own; `None` without a compiler.
 fn compiled() -> Option<tempfile::TempDir> {
+    compile("locks")
+}
+
+/// A program of the library's own tests, in a directory of its own; `None` without a compiler.
+fn compile(name: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().expect("a directory");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs/locks.c");
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs");
+    let source = Path::new(programs).join(name).with_extension("c");
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"]);
-    let Ok(output) = cc.arg(dir.path().join("locks")).arg(source).output() else {
+    let Ok(output) = cc.arg(dir.path().join(name)).arg(source).output() else {
         println!("cc is not installed: nothing is recorded");
         return None;
     };
@@ -227,4 +233,42 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
     let mut command = record(dir, &["--", "sh", "-c", "touch ran"]);
     let output = command.env("FOREBAY_LOCKPROF", "/no/such.so").output().expect("it runs");
     assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such.so"), "{output:?}");
+}
+
+fn now(file: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(PROGRAM);
+    let output =
+        command.args(["locks", "now"]).args(arguments).arg(file).output().expect("it runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_killed() {
+    let Some(dir) = compile("deadlock") else { return };
+    let file = dir.path().join("deadlock.locks");
+    let mut child = record(dir.path(), &["--quiet", "./deadlock"]).spawn().expect("it runs");
+    let mut stuck = Value::Null;
+    eventually("both wait", || {
+        stuck = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
+        stuck["circles"][0].is_array()
+    });
+    let threads = stuck["threads"].as_array().expect("threads");
+    let of = |name: &str| threads.iter().find(|thread| thread["name"] == name).expect(name);
+    let (left, right) = (of("left"), of("right"));
+    let mut both = [left["tid"].as_u64(), right["tid"].as_u64()];
+    both.sort();
+    assert_eq!(stuck["circles"], serde_json::json!([both]));
+    for (one, other) in [(left, right), (right, left)] {
+        assert_eq!(one["awaits"]["lock"], other["holds"][0]["lock"], "{stuck}");
+        assert_eq!(one["awaits"]["held_by"], serde_json::json!([other["tid"]]));
+        let place = one["awaits"]["place"]["name"].to_string();
+        assert!(place.contains("_first deadlock.c:"), "{place}");
+    }
+    let pid = stuck["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it is there");
+    child.wait().expect("it ends");
+    let ended = now(&file, &[]);
+    for part in ["has gone, this is how it ended", "waits for", "wait for one another", "s after"] {
+        assert!(ended.contains(part), "no {part:?} in {ended}");
+    }
 }

@@ -67,7 +67,11 @@ fn look_up(place: &mut Place, thread: &mut Thread, process: &Process) {
 pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
     let mut entered = thread::enter_ready()?;
     let process = entered.process;
-    Some(entered.thread().recorder.begin_wait(&process.profile, place, place.lock))
+    let wait = entered.thread().recorder.begin_wait(&process.profile, place, place.lock);
+    if place.take_is_new() {
+        look(process, place.frames());
+    }
+    Some(wait)
 }
 
 /// An attempt of [`begin`] is over, after a wait.

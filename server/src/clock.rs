@@ -18,6 +18,13 @@ pub fn unix_ms() -> u64 {
     seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// Nanoseconds since 1970, for when a lock was taken.
+pub fn unix_ns() -> u64 {
+    let time = clock_gettime(ClockId::Realtime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000) + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
 /// Milliseconds on a clock that never goes back, for deadlines; at least 1.
 pub fn monotonic_ms() -> u64 {
     let time = clock_gettime(ClockId::MonotonicCoarse);

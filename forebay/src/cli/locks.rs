@@ -24,6 +24,7 @@ pub(super) fn command() -> Command {
         .subcommand(switch("off", "Record no more; what was recorded stays"))
         .subcommand(switch("reset", "Forget what was recorded until now"))
         .subcommand(report())
+        .subcommand(now())
         .subcommand(diff())
         .subcommand(top())
         .subcommand(flame())
@@ -132,6 +133,24 @@ fn report() -> Command {
              forebay locks report --sort try_failed --threads\n  \
              forebay locks report /run/user/1000/forebay/8080.locks --matrix\n  \
              forebay locks report --json > before.json",
+        )
+}
+
+fn now() -> Command {
+    Command::new("now")
+        .about(
+            "Print which thread has which lock and who waits for whom, also of a program that is \
+             stuck, or was killed",
+        )
+        .arg(file())
+        .arg(json())
+        .after_help(
+            "What was taken while recording was off, or not in the sample, is not known. Threads \
+             that wait for one another are named as a deadlock.\n\n\
+             Examples:\n  \
+             forebay locks now\n  \
+             forebay locks now memcached.locks\n  \
+             forebay locks now --json /run/user/1000/forebay/8080.locks",
         )
 }
 

@@ -8,8 +8,6 @@ use super::body::{Answer, json_answer, plain};
 use super::query::{Bad, Query};
 use crate::clock;
 
-const NS_PER_MS: u64 = 1_000_000;
-
 /// A sample of fewer says nothing.
 const SAMPLE_MAX: u64 = 1_000_000_000;
 
@@ -40,7 +38,7 @@ fn change(profile: &Profile, query: Option<&str>) -> Result<(), Bad> {
         return Err(Bad::new("sample", "beside on, from 1 to a thousand million"));
     }
     if reset {
-        profile.reset(clock::unix_ms().saturating_mul(NS_PER_MS));
+        profile.reset(clock::unix_ns());
     }
     if on {
         profile.set_skip(sample.unwrap_or(1) - 1);

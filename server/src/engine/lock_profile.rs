@@ -21,8 +21,6 @@ const PLAN: Plan = Plan {
     pairs: 128,
 };
 
-const NS_PER_MS: u64 = 1_000_000;
-
 /// Makes the profile and records from now on, if the settings say so. The file has its name when
 /// the server serves.
 pub(super) fn prepare(
@@ -34,7 +32,7 @@ pub(super) fn prepare(
         return Ok(None);
     };
     let program = std::env::args_os().next().unwrap_or_default();
-    let unix_ns = clock::unix_ms().saturating_mul(NS_PER_MS);
+    let unix_ns = clock::unix_ns();
     let path = lock_profile_file(runtime_dir, port);
     let made = UnnamedProfile::prepare(&path, plan, &program.to_string_lossy(), unix_ns)?;
     // Of several servers in one process the first has the locks.

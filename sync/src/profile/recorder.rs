@@ -255,7 +255,10 @@ impl Recorder {
     pub fn begin_wait(&self, profile: &Profile, site: &impl Site, lock: usize) -> Wait {
         let since = profile.clock().now();
         if let Some(block) = &self.block {
-            block.holds.wait_for(lock, site.key(), since);
+            let key = site.key();
+            // The wait may be the last thing that this thread does: tools are told now.
+            block.row_of(key, || profile.describe(key, &site.describe()));
+            block.holds.wait_for(lock, key, since);
         }
         Wait { since, holder: profile.holder_of(lock) }
     }

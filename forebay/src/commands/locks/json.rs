@@ -47,7 +47,7 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
     })
 }
 
-fn place(place: &Place) -> Value {
+pub(super) fn place(place: &Place) -> Value {
     json!({ "name": place.name(), "lock": place.lock, "stack": place.stack })
 }
 

@@ -6,6 +6,7 @@ mod find;
 mod flame;
 mod json;
 mod matrix;
+mod now;
 mod record;
 mod report;
 mod summary;
@@ -31,6 +32,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         Some(("off", args)) => switch::off(args),
         Some(("reset", args)) => switch::reset(args),
         Some(("report", args)) => report::run(args),
+        Some(("now", args)) => now::run(args),
         Some(("diff", args)) => diff::run(args),
         Some(("top", args)) => top::run(args),
         Some(("flame", args)) => flame::run(args),

@@ -114,7 +114,8 @@ fn holder_of(reading: &Reading, key: u64) -> Place {
     }
 }
 
-fn place_of(reading: &Reading, key: u64) -> Place {
+/// The place that a key stands for.
+pub(super) fn place_of(reading: &Reading, key: u64) -> Place {
     match (key, reading.sites.get(&key)) {
         (0, _) => Place::others(),
         (_, Some(site)) => Place { lock: lock_of(site), stack: stack_of(reading, site) },

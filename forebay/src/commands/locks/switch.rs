@@ -10,13 +10,11 @@ use forebay_sync::profile::Switch;
 use super::find::find;
 use crate::say::say;
 
-const NS_PER_MS: u64 = 1_000_000;
-
 pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     let sample = args.get_one::<u64>("sample").copied().unwrap_or(1);
     set(&file, Switch::Skip, sample - 1)?;
-    set(&file, Switch::Enabled, now_ns().max(1))?;
+    set(&file, Switch::Enabled, clock::unix_ns().max(1))?;
     match sample {
         1 => say!("{}: on", file.path().display()),
         sample => say!("{}: on, one of {sample} attempts", file.path().display()),
@@ -33,7 +31,7 @@ pub(super) fn off(args: &ArgMatches) -> Result<ExitCode, String> {
 
 pub(super) fn reset(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
-    file.reset(now_ns()).map_err(|error| error.to_string())?;
+    file.reset(clock::unix_ns()).map_err(|error| error.to_string())?;
     say!("{}: begins anew", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
@@ -47,10 +45,6 @@ fn open(args: &ArgMatches) -> Result<ProfileFile, String> {
         true => Ok(file),
         false => Err(format!("{}: process {} has gone", path.display(), about.pid)),
     }
-}
-
-fn now_ns() -> u64 {
-    clock::unix_ms().saturating_mul(NS_PER_MS)
 }
 
 fn set(file: &ProfileFile, switch: Switch, value: u64) -> Result<(), String> {

@@ -105,6 +105,7 @@ fn tools_see_who_has_what_and_who_waits_for_it_and_since_when() {
     assert_eq!((second.tid, second.holds.len()), (2, 0));
     let awaited = second.awaited.unwrap();
     assert_eq!((awaited.lock, awaited.site), (64, 7));
+    assert_eq!(reading.sites[&7].line, 7, "it was never taken there, and has a name");
     // By the clock of the test, a second after 1970 is when the profile was made.
     for since in [first.holds[0].since_unix_ns, awaited.since_unix_ns] {
         assert!((1_000_000_000..100_000_000_000).contains(&since), "{since}");
