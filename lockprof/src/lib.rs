@@ -15,6 +15,7 @@
 //! | `process.rs`, `file.rs` | what belongs to the process: the profile and its file |
 //! | `holders.rs` | who has which lock, for those who wait |
 //! | `modules.rs`, `proc.rs` | what lies where in memory; reading what the system says of us |
+//! | `calls.rs`, `errno.rs` | when system calls may be made, and what they must not change |
 //! | `settings.rs` | what the environment asks for |
 //!
 //! Invariants:
@@ -26,6 +27,8 @@
 //!   system's allocator takes a lock) only goes on to the real function.
 #![deny(missing_docs)]
 
+mod calls;
+mod errno;
 mod file;
 mod holders;
 mod holds;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod counts;
+mod filters;
 mod hostile;
 mod lives;
 mod places;
