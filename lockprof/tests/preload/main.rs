@@ -10,4 +10,5 @@ mod filters;
 mod hostile;
 mod lives;
 mod places;
+mod same;
 mod scene;
