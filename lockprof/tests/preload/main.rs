@@ -12,3 +12,4 @@ mod lives;
 mod places;
 mod same;
 mod scene;
+mod stacks;
