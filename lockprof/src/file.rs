@@ -122,18 +122,48 @@ pub(crate) fn populate(words: &'static [AtomicU64]) -> Option<()> {
 }
 
 /// Some kernels undo all of an allocation that a signal interrupts: with a timer, a large one would
-/// never end.
+/// never end. It is made in slices, which become smaller with each interruption.
 const SLICE_BYTES: u64 = 16 << 20;
+const SLICE_BYTES_MIN: u64 = 1 << 16;
+
+/// Interruptions of all slices together.
+const INTERRUPTIONS_MAX: u32 = 1000;
+
+/// Zeros that are written where the file system can't allocate by itself.
+const ZEROS_MAX: u64 = 256 << 20;
 
 /// Allocates the beginning of a file: a full disk later would kill the program.
 fn allocate(file: &OwnedFd, bytes: u64) -> Option<()> {
-    let mut offset = 0;
+    let (mut offset, mut slice, mut interruptions) = (0, SLICE_BYTES, 0);
     while offset < bytes {
-        let slice = SLICE_BYTES.min(bytes - offset);
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, slice) {
-            Ok(()) => offset += slice,
-            Err(Errno::INTR) => {}
+        let count = slice.min(bytes - offset);
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, count) {
+            Ok(()) => offset += count,
+            Err(Errno::INTR) if interruptions < INTERRUPTIONS_MAX => {
+                interruptions += 1;
+                slice = (slice / 2).max(SLICE_BYTES_MIN);
+            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write_zeros(file, offset, bytes),
             Err(_) => return None,
+        }
+    }
+    Some(())
+}
+
+/// Writes zeros from one offset to another.
+fn write_zeros(file: &OwnedFd, start: u64, end: u64) -> Option<()> {
+    if end - start > ZEROS_MAX {
+        return None;
+    }
+    let mut zeros = Buffer::new()?;
+    let zeros = zeros.bytes();
+    let (mut offset, mut interruptions) = (start, 0);
+    while offset < end {
+        let count = (zeros.len() as u64).min(end - offset) as usize;
+        match rustix::io::pwrite(file, &zeros[..count], offset) {
+            Ok(count) if count > 0 => offset += count as u64,
+            Err(Errno::INTR) if interruptions < INTERRUPTIONS_MAX => interruptions += 1,
+            _ => return None,
         }
     }
     Some(())
@@ -191,6 +221,22 @@ mod tests {
             path.text().expect("a path").to_owned()
         };
         assert_ne!(name(), name());
+    }
+
+    #[test]
+    fn zeros_are_written_from_where_to_where_they_are_wanted_within_a_limit() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("file");
+        fs::write(&path, [7; 10]).expect("written");
+        let file = OwnedFd::from(fs::OpenOptions::new().write(true).open(&path).expect("open"));
+        write_zeros(&file, 4, 200_000).expect("written");
+        let found = fs::read(&path).expect("there");
+        assert_eq!(
+            (found.len(), &found[..5], found[5..].iter().max()),
+            (200_000, &[7, 7, 7, 7, 0][..], Some(&0))
+        );
+        assert!(write_zeros(&file, 0, ZEROS_MAX + 1).is_none());
+        assert_eq!(fs::metadata(&path).expect("there").len(), 200_000);
     }
 
     #[test]

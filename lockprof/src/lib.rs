@@ -14,6 +14,7 @@
 //! | `thread.rs` | what belongs to one thread: its recorder, its stack |
 //! | `process.rs`, `file.rs` | what belongs to the process: the profile and its file |
 //! | `modules.rs`, `proc.rs` | what lies where in memory; reading what the system says of us |
+//! | `calls.rs`, `errno.rs` | when system calls may be made, and what they must not change |
 //! | `settings.rs` | what the environment asks for |
 //!
 //! Invariants:
@@ -25,6 +26,8 @@
 //!   system's allocator takes a lock) only goes on to the real function.
 #![deny(missing_docs)]
 
+mod calls;
+mod errno;
 mod file;
 mod hooks;
 mod modules;

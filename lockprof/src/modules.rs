@@ -2,12 +2,15 @@
 //!
 //! No ordering is needed: a range that is not seen yet is looked for once more than needed.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use forebay_sync::profile::Profile;
 
-use crate::proc;
+use crate::calls::Calls;
+use crate::errno;
+use crate::proc::{self, Mapping};
 
 /// Ranges that are remembered.
 const KNOWN_MAX: usize = 1024;
@@ -16,44 +19,103 @@ const KNOWN_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Modules {
     is_busy: AtomicBool,
+    /// A library was taken out of memory since somebody looked.
+    is_in_doubt: AtomicBool,
     count: AtomicUsize,
-    known: [(AtomicU64, AtomicU64); KNOWN_MAX],
+    known: [Known; KNOWN_MAX],
+}
+
+/// A module; none if `end` is 0.
+#[derive(Debug)]
+struct Known {
+    start: AtomicU64,
+    end: AtomicU64,
+    /// [Which file](Mapping::identity).
+    file: AtomicU64,
+}
+
+impl Known {
+    fn range(&self) -> Range<u64> {
+        self.start.load(Relaxed)..self.end.load(Relaxed)
+    }
+
+    fn set(&self, range: Range<u64>, file: u64) {
+        for (word, value) in
+            [(&self.start, range.start), (&self.end, range.end), (&self.file, file)]
+        {
+            word.store(value, Relaxed);
+        }
+    }
 }
 
 impl Modules {
     /// Is the module known that an address lies in?
     pub(crate) fn knows(&self, address: u64) -> bool {
-        let count = self.count.load(Relaxed).min(KNOWN_MAX);
-        let lies_in = |(start, end): &(AtomicU64, AtomicU64)| {
-            (start.load(Relaxed)..end.load(Relaxed)).contains(&address)
-        };
-        self.known[..count].iter().any(lies_in)
+        let is_in_doubt = self.is_in_doubt.load(Relaxed);
+        !is_in_doubt && self.all().iter().any(|known| known.range().contains(&address))
     }
 
-    /// Tells the profile of all modules that it does not know; does nothing if somebody does so.
+    fn all(&self) -> &[Known] {
+        &self.known[..self.count.load(Relaxed).min(KNOWN_MAX)]
+    }
+
+    /// Another file may lie where one is known.
+    pub(crate) fn doubt(&self) {
+        self.is_in_doubt.store(true, Relaxed);
+    }
+
+    /// Tells the profile of all modules that it does not know, if that can be found out; does
+    /// nothing if somebody does so.
     #[cold]
     pub(crate) fn look(&self, profile: &Profile) {
+        if let Some(calls) = Calls::begin() {
+            errno::kept(|| self.look_by(&calls, profile));
+        }
+    }
+
+    pub(crate) fn look_by(&self, calls: &Calls, profile: &Profile) {
         if self.is_busy.swap(true, Relaxed) {
             return;
         }
-        proc::mappings(|mapping| {
-            let (start, end) = (mapping.range.start as u64, mapping.range.end as u64);
-            if mapping.is_code && !mapping.path.is_empty() && !self.knows(start) {
-                let path = str::from_utf8(mapping.path).unwrap_or("");
-                profile.add_module(start, end, mapping.file_offset, path);
-                self.remember(start, end);
+        // Before: what is taken out meanwhile is in doubt again.
+        self.is_in_doubt.store(false, Relaxed);
+        proc::mappings(calls, |mapping| {
+            if mapping.is_code && !mapping.path.is_empty() {
+                self.learn(profile, mapping);
             }
             true
         });
         self.is_busy.store(false, Relaxed);
     }
 
-    fn remember(&self, start: u64, end: u64) {
-        let index = self.count.load(Relaxed);
-        if let Some((known_start, known_end)) = self.known.get(index) {
-            known_start.store(start, Relaxed);
-            known_end.store(end, Relaxed);
-            self.count.store(index + 1, Relaxed);
+    fn learn(&self, profile: &Profile, mapping: &Mapping<'_>) {
+        let range = mapping.range.start as u64..mapping.range.end as u64;
+        let file = mapping.identity();
+        let lies_here = |known: &&Known| {
+            let other = known.range();
+            other.start < range.end && range.start < other.end
+        };
+        let is_same = |known: &Known| known.range() == range && known.file.load(Relaxed) == file;
+        if self.all().iter().filter(lies_here).any(is_same) {
+            return;
+        }
+        for gone in self.all().iter().filter(lies_here) {
+            gone.set(0..0, 0);
+        }
+        let path = str::from_utf8(mapping.path).unwrap_or("");
+        profile.add_module(range.start, range.end, mapping.file_offset, path);
+        self.remember(range, file);
+    }
+
+    fn remember(&self, range: Range<u64>, file: u64) {
+        let count = self.count.load(Relaxed);
+        let free = self.all().iter().find(|known| known.range().is_empty());
+        let Some(known) = free.or_else(|| self.known.get(count)) else {
+            return;
+        };
+        known.set(range, file);
+        if free.is_none() {
+            self.count.store(count + 1, Relaxed);
         }
     }
 }

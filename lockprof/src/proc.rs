@@ -3,9 +3,12 @@
 use std::ffi::CStr;
 use std::ops::Range;
 
+use forebay_sync::profile::hash_words;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::calls::Calls;
 
 /// Bytes that are read at a time. Longer lines, which no path makes, are passed over.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -50,7 +53,11 @@ pub(crate) fn map_zeros(bytes: usize) -> Option<*mut u8> {
 pub(crate) struct Mapping<'a> {
     pub(crate) range: Range<usize>,
     pub(crate) is_code: bool,
+    /// Nobody may read, write or run it.
+    pub(crate) is_guard: bool,
     pub(crate) file_offset: u64,
+    /// Device and number of the file.
+    file: (&'a [u8], &'a [u8]),
     /// As the system writes it: empty for memory without a file.
     pub(crate) path: &'a [u8],
 }
@@ -60,29 +67,29 @@ impl<'a> Mapping<'a> {
         let mut fields = line.splitn(6, |byte| *byte == b' ');
         let mut range = fields.next()?.splitn(2, |byte| *byte == b'-');
         let range = hex(range.next()?)? as usize..hex(range.next()?)? as usize;
-        let is_code = fields.next()?.get(2) == Some(&b'x');
+        let rights = fields.next()?;
+        let is_code = rights.get(2) == Some(&b'x');
+        let is_guard = rights.starts_with(b"---");
         let file_offset = hex(fields.next()?)?;
-        let path = fields.nth(2).unwrap_or_default().trim_ascii_start();
-        Some(Mapping { range, is_code, file_offset, path })
+        let file = (fields.next()?, fields.next()?);
+        let path = fields.next().unwrap_or_default().trim_ascii_start();
+        Some(Mapping { range, is_code, is_guard, file_offset, file, path })
+    }
+
+    /// What tells its file and the part of it that lies here from others.
+    pub(crate) fn identity(&self) -> u64 {
+        let (device, number) = self.file;
+        let texts = [device, number, self.path];
+        texts.iter().fold(self.file_offset, |hash, text| {
+            text.iter().fold(hash_words(&[hash]), |hash, byte| hash_words(&[hash, (*byte).into()]))
+        })
     }
 }
 
 /// Calls `each` for what lies in memory, until it says `false`.
-pub(crate) fn mappings(each: impl FnMut(&Mapping<'_>) -> bool) {
+pub(crate) fn mappings(_calls: &Calls, each: impl FnMut(&Mapping<'_>) -> bool) {
     let mut each = each;
     lines(c"/proc/self/maps", |line| Mapping::parse(line).is_none_or(|found| each(&found)));
-}
-
-/// The mapping that an address lies in.
-pub(crate) fn mapping_of(address: usize) -> Option<Range<usize>> {
-    let mut found = None;
-    mappings(|mapping| {
-        if mapping.range.contains(&address) {
-            found = Some(mapping.range.clone());
-        }
-        found.is_none()
-    });
-    found
 }
 
 /// Calls `each` for each line of a file, until it says `false`.
@@ -174,19 +181,22 @@ mod tests {
 
     #[test]
     fn lines_of_maps_are_understood() {
-        let mapping = |range, is_code, file_offset, path: &'static str| Mapping {
+        let mapping = |range, rights: &str, file_offset, file, path: &'static str| Mapping {
             range,
-            is_code,
+            is_code: rights == "x",
+            is_guard: rights.is_empty(),
             file_offset,
+            file,
             path: path.as_bytes(),
         };
+        let (disk, none) = ((&b"fe:01"[..], &b"12345"[..]), (&b"00:00"[..], &b"0"[..]));
         for (line, expected) in [
             (
                 "7f00a000-7f00b000 r-xp 00001000 fe:01 12345                      /usr/lib/a b.so",
-                Some(mapping(0x7f00_a000..0x7f00_b000, true, 0x1000, "/usr/lib/a b.so")),
+                Some(mapping(0x7f00_a000..0x7f00_b000, "x", 0x1000, disk, "/usr/lib/a b.so")),
             ),
-            ("1000-2000 rw-p 00000000 00:00 0 ", Some(mapping(0x1000..0x2000, false, 0, ""))),
-            ("1000-2000 rw-p 00000000 00:00 0", Some(mapping(0x1000..0x2000, false, 0, ""))),
+            ("1000-2000 rw-p 00000000 00:00 0 ", Some(mapping(0x1000..0x2000, "w", 0, none, ""))),
+            ("1000-2000 ---p 00000000 00:00 0", Some(mapping(0x1000..0x2000, "", 0, none, ""))),
             ("1000 rw-p 00000000 00:00 0", None),
             ("", None),
         ] {
@@ -195,10 +205,27 @@ mod tests {
     }
 
     #[test]
+    fn another_file_or_another_part_of_it_has_another_identity() {
+        let identity = |line: &str| Mapping::parse(line.as_bytes()).unwrap().identity();
+        let lines = [
+            "1000-2000 r-xp 00001000 fe:01 12345 /a.so",
+            "1000-2000 r-xp 00001000 fe:01 12345 /b.so",
+            "1000-2000 r-xp 00002000 fe:01 12345 /a.so",
+            "1000-2000 r-xp 00001000 fe:01 12346 /a.so",
+            "1000-2000 r-xp 00001000 fe:02 12345 /a.so",
+        ];
+        let identities = lines.map(identity);
+        for (index, found) in identities.iter().enumerate() {
+            assert!(!identities[..index].contains(found), "{}", lines[index]);
+        }
+        assert_eq!(identity("7000-9000 r-xp 00001000 fe:01 12345 /a.so"), identities[0]);
+    }
+
+    #[test]
     fn our_own_code_is_found() {
         let address = our_own_code_is_found as *const () as usize;
         let mut path = Vec::new();
-        mappings(|mapping| {
+        mappings(&Calls::begin().unwrap(), |mapping| {
             if mapping.is_code && mapping.range.contains(&address) {
                 path = mapping.path.to_vec();
             }

@@ -3,8 +3,9 @@
 //!
 //! | what | written by | read by |
 //! |---|---|---|
-//! | the word of the epoch | who finds it zero; the system empties it in a child | every hook |
-//! | `FORKS` | who writes that word | the same |
+//! | `Wiped::epoch` | who finds it zero; the system empties it in a child | every hook |
+//! | `Wiped::owner` | the same | who begins a process |
+//! | `FORKS` | who is about to write the first | the same |
 //! | `PROCESSES[epoch - 1]` | who first asks | threads that begin in that epoch |
 //!
 //! No ordering is needed: `OnceLock` has those that are.
@@ -17,6 +18,7 @@ use forebay_sync::profile::{Clock, Identity, Profile, SiteKind};
 use rustix::mm::Advice;
 use rustix::time::ClockId;
 
+use crate::calls::{self, Calls};
 use crate::file;
 use crate::modules::Modules;
 use crate::proc;
@@ -25,8 +27,11 @@ use crate::settings::{Settings, settings};
 /// Forks from one process to a child, to its child, and so on, that are followed.
 const FORKS_MAX: usize = 32;
 
-/// Memory for the word of the epoch: whole pages on all machines.
-const WORD_BYTES: usize = 1 << 16;
+/// Memory that is wiped: whole pages on all machines.
+const WIPED_BYTES: usize = 1 << 16;
+
+/// Further threads for which there is room when a process sets up a filter.
+const THREADS_AHEAD: usize = 32;
 
 /// The process that we are, while it records.
 #[derive(Debug)]
@@ -49,7 +54,21 @@ impl Process {
     /// Sees to it that there is memory behind as many blocks as there are threads. If the disk is
     /// full, some thread finds no block, and loses what it would record.
     pub(crate) fn make_room(&self) {
-        let wanted = self.threads.load(Relaxed).min(self.profile.plan().threads as usize);
+        if let Some(calls) = Calls::begin() {
+            self.make_room_for(self.threads.load(Relaxed), &calls);
+        }
+    }
+
+    /// Does what needs system calls that may be forbidden soon.
+    pub(crate) fn prepare_for_filter(&self) {
+        self.modules.look(&self.profile);
+        if let Some(calls) = Calls::begin() {
+            self.make_room_for(self.threads.load(Relaxed) + THREADS_AHEAD, &calls);
+        }
+    }
+
+    fn make_room_for(&self, threads: usize, _calls: &Calls) {
+        let wanted = threads.min(self.profile.plan().threads as usize);
         for index in self.profile.blocks()..wanted {
             if file::populate(self.profile.block(index)).is_none() {
                 return;
@@ -64,20 +83,75 @@ impl Process {
     }
 }
 
-static WORD: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
+/// What a child finds empty, however it was forked.
+#[derive(Debug)]
+struct Wiped {
+    /// In which process we are: 0 if nobody has said so yet.
+    epoch: AtomicU64,
+    /// The number of the process that this memory is for; 0 in one that was forked past the C
+    /// library, until it asks.
+    owner: AtomicU64,
+}
+
+static WIPED: OnceLock<Option<&'static Wiped>> = OnceLock::new();
 static FORKS: AtomicU64 = AtomicU64::new(0);
 static PROCESSES: [OnceLock<Option<Process>>; FORKS_MAX] = [const { OnceLock::new() }; FORKS_MAX];
 
-/// The word that says in which process we are: 0 if nobody has said so yet. It lies in memory that
-/// a child finds empty, however it was forked.
-pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
-    *WORD.get_or_init(|| {
-        let start = proc::map_zeros(WORD_BYTES)?;
+fn wiped() -> Option<&'static Wiped> {
+    *WIPED.get_or_init(|| {
+        let start = proc::map_zeros(WIPED_BYTES)?;
         // SAFETY: we have just mapped it, and it holds nothing.
-        unsafe { rustix::mm::madvise(start.cast(), WORD_BYTES, Advice::LinuxWipeOnFork) }.ok()?;
+        unsafe { rustix::mm::madvise(start.cast(), WIPED_BYTES, Advice::LinuxWipeOnFork) }.ok()?;
         // SAFETY: mapped for good, zeros at first, aligned to a page.
-        Some(unsafe { &*start.cast::<AtomicU64>() })
+        Some(unsafe { &*start.cast::<Wiped>() })
     })
+}
+
+/// To be called when the library is loaded.
+pub(crate) fn loaded() {
+    is_memory_ours();
+    // SAFETY: a function that lives as long as the program; what it does may be done there.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+}
+
+/// In a child, before anything else: the only thread, which may hold any lock.
+unsafe extern "C" fn forked() {
+    calls::forked();
+    if Calls::begin().is_some() {
+        is_memory_ours();
+    }
+}
+
+/// Is the memory this process's own? A child of `vfork` runs in that of its parent.
+pub(crate) fn is_memory_ours() -> bool {
+    let Some(wiped) = wiped() else {
+        return false;
+    };
+    let us = u64::from(std::process::id());
+    // Who asks first owns it: the C library sees to it that no child of `vfork` does.
+    let owner = wiped.owner.compare_exchange(0, us, Relaxed, Relaxed);
+    owner.is_ok() || owner == Err(us)
+}
+
+/// The word that says in which process we are.
+pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
+    wiped().map(|wiped| &wiped.epoch)
+}
+
+/// May a thread begin that finds this word? Not in a child of `vfork`, if its parent has not begun:
+/// the profile would be the parent's.
+pub(crate) fn may_begin(word: &AtomicU64) -> bool {
+    // With a filter there will be no profile, whoever begins.
+    process_of(word).is_some() || Calls::begin().is_none_or(|_calls| is_memory_ours())
+}
+
+/// What belongs to this process, if it records already.
+pub(crate) fn begun() -> Option<&'static Process> {
+    process_of(epoch_word()?)?.as_ref()
+}
+
+fn process_of(word: &AtomicU64) -> Option<&'static Option<Process>> {
+    place_of(word.load(Relaxed))?.get()
 }
 
 /// The number of this process among those that it was forked from, from 1.
@@ -87,22 +161,29 @@ pub(crate) fn epoch(word: &AtomicU64) -> u64 {
         return known;
     }
     let next = FORKS.load(Relaxed) + 1;
+    // First: a child that another thread forks off in between must not take the same number, where
+    // it would find what this process has begun.
+    FORKS.fetch_max(next, Relaxed);
     match word.compare_exchange(0, next, Relaxed, Relaxed) {
-        Ok(_) => {
-            FORKS.store(next, Relaxed);
-            next
-        }
+        Ok(_) => next,
         Err(other) => other,
     }
 }
 
-/// What belongs to the process of this number, which is ours; `None` if nothing is recorded.
-pub(crate) fn process(epoch: u64) -> Option<&'static Process> {
-    let place = PROCESSES.get((epoch as usize).checked_sub(1)?)?;
-    place.get_or_init(|| make(settings()?)).as_ref()
+fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<Process>>> {
+    PROCESSES.get((epoch as usize).checked_sub(1)?)
 }
 
-fn make(settings: &Settings) -> Option<Process> {
+/// What belongs to the process of this number, which is ours; `None` if nothing is recorded.
+pub(crate) fn process(epoch: u64) -> Option<&'static Process> {
+    let make = || {
+        let calls = Calls::begin()?;
+        make(settings()?, &calls)
+    };
+    place_of(epoch)?.get_or_init(make).as_ref()
+}
+
+fn make(settings: &Settings, calls: &Calls) -> Option<Process> {
     let modules = map_array::<Modules>(1)?.first()?;
     let clock = Clock::fastest();
     let head_bytes = settings.plan.blocks_start() as u64 * 8;
@@ -111,7 +192,7 @@ fn make(settings: &Settings) -> Option<Process> {
         if !made.is_whole {
             profile = profile.without_blocks();
         }
-        modules.look(&profile);
+        modules.look_by(calls, &profile);
         profile.set_skip(settings.skip);
         profile.turn(settings.is_on);
         Some(profile)

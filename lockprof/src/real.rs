@@ -1,6 +1,6 @@
 //! The functions of the C library that ours stand in for.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,12 +10,15 @@ use libc::{
     pthread_rwlockattr_t, pthread_spinlock_t, timespec, uid_t,
 };
 
+use crate::errno;
+
 /// A function that the libraries behind ours have. `F` is the type of a pointer to it.
 pub(crate) struct Real<F> {
     name: &'static CStr,
     /// Is that of glibc 2.3.2 the one that programs mean?
     is_second: bool,
-    address: AtomicUsize,
+    /// Where it is; 0 before it is looked for.
+    pub(crate) address: AtomicUsize,
     kind: PhantomData<F>,
 }
 
@@ -45,6 +48,10 @@ impl<F: Copy> Real<F> {
     /// Looks for the function. The dynamic linker allocates nothing for what it finds.
     #[cold]
     pub(crate) fn find(&self) -> usize {
+        errno::kept(|| self.look())
+    }
+
+    fn look(&self) -> usize {
         let mut found = std::ptr::null_mut::<c_void>();
         if self.is_second {
             // SAFETY: two texts of C.
@@ -68,6 +75,9 @@ extern "C" fn missing() -> c_int {
 type OfMutex = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
 type OfRwlock = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
 type OfSpin = unsafe extern "C" fn(*mut pthread_spinlock_t) -> c_int;
+
+/// Any system call.
+pub(crate) type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
 
 macro_rules! functions {
     ($($constant:ident = $name:literal $(of $version:ident)?: $kind:ty,)*) => {
@@ -139,6 +149,10 @@ functions! {
     SETREUID = c"setreuid": unsafe extern "C" fn(uid_t, uid_t) -> c_int,
     SETRESUID = c"setresuid": unsafe extern "C" fn(uid_t, uid_t, uid_t) -> c_int,
     CHROOT = c"chroot": unsafe extern "C" fn(*const c_char) -> c_int,
+
+    PRCTL = c"prctl": unsafe extern "C" fn(c_int, ...) -> c_int,
+    SYSCALL = c"syscall": Syscall,
+    DLCLOSE = c"dlclose": unsafe extern "C" fn(*mut c_void) -> c_int,
 
     MTX_LOCK = c"mtx_lock": OfMutex,
     MTX_TRYLOCK = c"mtx_trylock": OfMutex,

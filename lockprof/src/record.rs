@@ -1,11 +1,14 @@
 //! What is recorded of a call, step by step. Between the steps the real functions run.
 
+use std::ffi::c_long;
+
 use forebay_sync::profile::{Hold, Stamp, Taken, Wait};
 
 use crate::place::Place;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::settings::settings;
 use crate::thread::{self, Entered, Thread};
+use crate::{calls, errno};
 
 /// How an attempt ended, as the functions of the C library say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +224,51 @@ pub(crate) fn forget(lock: usize) {
 pub(crate) fn make_profile() {
     if settings().is_some() {
         drop(thread::enter());
+    }
+}
+
+/// A library may have been taken out of memory.
+#[cold]
+pub(crate) fn doubt_modules() {
+    if let Some(process) = process::begun() {
+        process.modules.doubt();
+    }
+}
+
+/// What a program takes from itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// System calls, by a filter.
+    Calls,
+    /// All system calls but a few, and with them the processor's clock.
+    StrictCalls,
+    /// The processor's clock: who reads it is sent a signal.
+    Clock,
+}
+
+/// Sets a limit, by a call that answers -1 if it could not. What we may need of it later is done
+/// before. A thread that may not read the clock records nothing any more.
+#[cold]
+pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
+    // A child of `vfork` is limited alone, and has nothing of its own.
+    if settings().is_none() || !process::is_memory_ours() {
+        return set();
+    }
+    if limit != Limit::Clock {
+        errno::kept(prepare_for_filter);
+    }
+    match limit {
+        Limit::Calls => calls::set_up_filter(set),
+        // No threads can be begun any more.
+        Limit::StrictCalls => thread::stop_by(false, || calls::set_up_filter(set)),
+        Limit::Clock => thread::stop_by(true, set),
+    }
+}
+
+fn prepare_for_filter() {
+    if let Some(mut entered) = thread::enter() {
+        entered.process.prepare_for_filter();
+        entered.thread().stack.look();
     }
 }
 

@@ -1,38 +1,83 @@
 //! Callers of callers, by the frames that programs keep which are built with frame pointers.
+//!
+//! Only a stack that is this thread's own is looked at, from the hook up to its end: that is there
+//! as long as the thread runs on it. Other stacks, such as those of coroutines and of signal
+//! handlers, come and go; what the register says while a thread runs on one need not be a frame.
 
 use std::ops::Range;
 
+use crate::calls::Calls;
 use crate::place::Caller;
-use crate::proc;
+use crate::{errno, proc};
 
 /// The most callers that are looked at.
 pub(crate) const FRAMES_MAX: usize = 32;
 
-/// How often a thread looks for its stack: it may have several, such as those of coroutines.
-const LOOKS_MAX: u32 = 8;
+/// How often a thread looks for its stack: that of the first thread grows, and it is looked for in
+/// vain while the thread runs on another.
+const LOOKS_MAX: u32 = 32;
 
 /// Where this thread's stack lies, as far as it has looked.
 #[derive(Debug)]
 pub(crate) struct Stack {
-    mapped: Range<usize>,
+    own: Range<usize>,
     looks: u32,
 }
 
 impl Stack {
     pub(crate) const fn new() -> Stack {
-        Stack { mapped: 0..0, looks: 0 }
+        Stack { own: 0..0, looks: 0 }
     }
 
     /// Fills in the callers, from the nearest on, and says how many.
     pub(crate) fn callers(&mut self, caller: Caller, out: &mut [u64]) -> usize {
         let here = std::ptr::from_ref(&caller).addr();
-        if !self.mapped.contains(&here) && self.looks < LOOKS_MAX {
-            self.looks += 1;
-            self.mapped = proc::mapping_of(here).unwrap_or(0..0);
+        if !self.own.contains(&here) {
+            self.look();
         }
-        let end = if self.mapped.contains(&here) { self.mapped.end } else { here };
+        let end = if self.own.contains(&here) { self.own.end } else { here };
         walk(caller, here..end, out)
     }
+
+    /// Looks for the stack, if that can be found out.
+    #[cold]
+    pub(crate) fn look(&mut self) {
+        let here = std::ptr::from_ref(&self).addr();
+        if self.own.contains(&here) || self.looks == LOOKS_MAX {
+            return;
+        }
+        self.looks += 1;
+        if let Some(calls) = Calls::begin() {
+            let local = std::ptr::from_ref(self).addr();
+            let found = errno::kept(|| own_stack(&calls, here, local));
+            self.own = found.unwrap_or(self.own.clone());
+        }
+    }
+}
+
+/// The stack that this thread runs on, if it is known to be its own. `here` lies on it, and `local`
+/// in memory that is the thread's alone.
+///
+/// The first thread's is what the system says it is. The C library puts other threads' own memory
+/// above their stacks, and below them what nobody may touch: what lies between is one piece.
+fn own_stack(calls: &Calls, here: usize, local: usize) -> Option<Range<usize>> {
+    let (mut found, mut guard_end) = (None, 0);
+    proc::mappings(calls, |mapping| {
+        if mapping.range.contains(&here) {
+            let (start, end) = (mapping.range.start, mapping.range.end);
+            let is_below = mapping.range.contains(&local) && here < local && guard_end == start;
+            found = match mapping.path {
+                b"[stack]" => Some(start..end),
+                b"" if is_below => Some(start..local),
+                _ => None,
+            };
+        }
+        if mapping.is_guard {
+            guard_end = mapping.range.end;
+        }
+        mapping.range.end <= here
+    });
+    found
 }
 
 /// Goes from frame to frame while they lie in `stack`, which can be read, each above the last.
@@ -53,7 +98,7 @@ fn walk(caller: Caller, stack: Range<usize>, out: &mut [u64]) -> usize {
         if !is_frame {
             break;
         }
-        // SAFETY: a word of the stack, which is mapped as long as this thread is in a call below.
+        // SAFETY: a word of the thread's own stack, which is there while it runs below.
         let next = unsafe { std::ptr::with_exposed_provenance::<usize>(frame).read_volatile() };
         let above = std::ptr::with_exposed_provenance::<usize>(frame + WORD);
         // SAFETY: as above.
@@ -100,11 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_finds_its_own_stack() {
-        let mut stack = Stack::new();
-        let here = 0_u8;
-        let mut out = [0; 4];
-        stack.callers(Caller { address: 1 << 20, frame: 0 }, &mut out);
-        assert!(stack.mapped.contains(&std::ptr::from_ref(&here).addr()), "{stack:?}");
+    fn a_thread_finds_its_own_stack_and_no_other() {
+        // As if it were the thread's own memory, which lies above.
+        let above = std::ptr::from_ref(&std::thread::current()).addr();
+        let find = || {
+            let here = 0_u8;
+            let here = std::ptr::from_ref(&here).addr();
+            let calls = Calls::begin().unwrap();
+            let heap = Box::new(0_u8);
+            let heap = std::ptr::from_ref(&*heap).addr();
+            let threads = own_stack(&calls, here, above);
+            (here, threads, own_stack(&calls, heap, heap + 1), own_stack(&calls, here, heap))
+        };
+        let (here, own, of_heap, other) = find();
+        assert!(own.clone().is_some_and(|own| own.contains(&here)), "{own:?}");
+        assert_eq!((own.map(|own| own.end), of_heap, other), (Some(above), None, None));
     }
 }

@@ -4,16 +4,19 @@
 
 use std::arch::{asm, global_asm};
 use std::cell::{Cell, UnsafeCell};
-use std::ffi::c_void;
+use std::ffi::{c_long, c_void};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU64, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, compiler_fence};
 
 use forebay_sync::profile::{Recorder, ThreadIdentity};
 
+use crate::calls::Calls;
+use crate::hooks::mutex;
 use crate::process::{self, Process};
 use crate::stack::Stack;
+use crate::{errno, real};
 
 /// A thread that records.
 #[repr(C)]
@@ -23,7 +26,7 @@ pub(crate) struct Thread {
     pub(crate) must_look: bool,
     /// It has said to its process that it wants a block.
     pub(crate) has_joined: bool,
-    /// The system's number of the thread.
+    /// The system's number of the thread, as the C library knows it.
     pub(crate) tid: u32,
     pub(crate) recorder: Recorder,
     pub(crate) stack: Stack,
@@ -107,16 +110,23 @@ impl Shell {
     #[cold]
     #[inline(never)]
     fn prepare(&self) -> Option<&'static Process> {
+        errno::kept(|| self.begin())
+    }
+
+    fn begin(&self) -> Option<&'static Process> {
         let word = process::epoch_word()?;
+        if !process::may_begin(word) {
+            return None;
+        }
         let epoch = process::epoch(word);
-        let process = process::process(epoch);
+        let has_clock = !IS_CLOCK_LOST.load(Relaxed);
+        let process = has_clock.then(|| process::process(epoch)).flatten();
         let thread = self.thread.get().cast::<Thread>();
         // SAFETY: ours alone, and we are busy: nobody has a reference to it. What is copied has no
         // owner: nothing in it is ever dropped. Stacks are too small for a copy between.
         unsafe { thread.copy_from_nonoverlapping(&NEW, 1) };
-        let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         // SAFETY: as above, and written just now.
-        unsafe { (*thread).tid = tid };
+        unsafe { (*thread).tid = mutex::own_number() };
         self.epoch.set(epoch);
         self.process.set(process);
         self.word.set(Some(word));
@@ -181,13 +191,31 @@ pub(crate) fn enter_ready<'thread>() -> Option<Entered<'thread>> {
     shell.enter(|| shell.ready().flatten())
 }
 
+/// A thread took the processor's clock from itself, and from all that it begins.
+static IS_CLOCK_LOST: AtomicBool = AtomicBool::new(false);
+
+/// From now on this thread records nothing, nor, if so said, do those that are not there yet: what
+/// is called takes the clock from it. It answers -1 if it could not.
+#[cold]
+pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_long {
+    let shell = shell();
+    let was_busy = shell.is_busy.replace(true);
+    let was_lost = IS_CLOCK_LOST.fetch_or(is_inherited, Relaxed);
+    let code = call();
+    if code == -1 {
+        IS_CLOCK_LOST.store(was_lost, Relaxed);
+        shell.is_busy.set(was_busy);
+    }
+    code
+}
+
 impl Thread {
     /// Is this thread to record now? It finds a block if it has none.
     #[inline(always)]
     pub(crate) fn begin(&mut self, process: &Process) -> bool {
         let (tid, has_joined) = (self.tid, &mut self.has_joined);
         self.recorder.begin(&process.profile, || {
-            let identity = Thread::identity(tid)?;
+            let identity = errno::kept(|| Thread::identity(tid))?;
             if !*has_joined {
                 *has_joined = true;
                 process.join();
@@ -206,10 +234,17 @@ impl Thread {
         if refused != 0 {
             return None;
         }
+        Some(ThreadIdentity { tid, name: Thread::name() })
+    }
+
+    /// Its name; zeros if the system can't be asked.
+    fn name() -> [u8; 16] {
         let mut name = [0_u8; 16];
-        // SAFETY: this writes at most 16 bytes, the last of them zero.
-        let _ = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-        Some(ThreadIdentity { tid, name })
+        if let Some(_calls) = Calls::begin() {
+            // SAFETY: this writes at most 16 bytes, the last of them zero.
+            let _ = unsafe { real::PRCTL.get()(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        }
+        name
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use libc::{clockid_t, timespec};
+
 use crate::place::Place;
 use crate::record::{self, Begun, Outcome};
 
@@ -29,6 +31,27 @@ pub(super) fn of_c11(code: c_int) -> Outcome {
         TIMED_OUT => Outcome::TimedOut,
         _ => Outcome::Failed,
     }
+}
+
+/// Is it a moment that can be waited for? With another some functions answer an error before they
+/// look at the lock, and others only if they would have to wait.
+///
+/// # Safety
+/// - `until` points to a time, or is null.
+#[inline]
+pub(super) unsafe fn is_moment(clock: clockid_t, until: *const timespec) -> bool {
+    if until.is_null() || !is_clock(clock) {
+        return false;
+    }
+    // SAFETY: it is not null; the caller says that it points to a time then.
+    let nanoseconds = unsafe { (*until).tv_nsec };
+    (0..1_000_000_000).contains(&nanoseconds)
+}
+
+/// Can the C library wait by this clock?
+#[inline]
+pub(super) fn is_clock(clock: clockid_t) -> bool {
+    matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
 }
 
 /// Takes a lock by `wait`, after it was tried: who finds it free has not waited.

@@ -9,9 +9,9 @@
 
 use std::ffi::c_int;
 
-use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
+use libc::{CLOCK_REALTIME, clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 
-use super::attempt::{of_c11, of_posix};
+use super::attempt::{is_moment, of_c11, of_posix};
 use super::mutex::is_inner_unlock;
 use super::stub;
 use crate::place::{Caller, Kind, Place};
@@ -47,14 +47,25 @@ unsafe fn sleep(
     code
 }
 
-/// Is it a time? If not, the mutex is not left.
+/// The same until some time; with what is none the mutex is not left.
 ///
 /// # Safety
-/// - `time` points to a time.
-unsafe fn is_time(time: *const timespec) -> bool {
+/// - `mutex` points to a mutex.
+/// - `until` points to a time, or is null.
+#[inline(always)]
+unsafe fn sleep_until(
+    mutex: Mutex,
+    caller: (usize, usize),
+    (clock, until): (clockid_t, *const timespec),
+    outcome: impl Fn(c_int) -> Outcome,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
     // SAFETY: the caller says so.
-    let nanoseconds = unsafe { (*time).tv_nsec };
-    (0..1_000_000_000).contains(&nanoseconds)
+    if !unsafe { is_moment(clock, until) } {
+        return wait();
+    }
+    // SAFETY: as above.
+    unsafe { sleep(mutex, caller, outcome, wait) }
 }
 
 unsafe extern "C-unwind" fn wait(c: Cond, m: Mutex, address: usize, frame: usize) -> c_int {
@@ -74,11 +85,7 @@ unsafe extern "C-unwind" fn timedwait(
     // SAFETY: the program says that they are a condition, a mutex and a time.
     let wait = || unsafe { real::COND_TIMEDWAIT.get()(c, m, until) };
     // SAFETY: as above.
-    if !unsafe { is_time(until) } {
-        return wait();
-    }
-    // SAFETY: as above.
-    unsafe { sleep(m, (address, frame), of_posix, wait) }
+    unsafe { sleep_until(m, (address, frame), (CLOCK_REALTIME, until), of_posix, wait) }
 }
 
 unsafe extern "C-unwind" fn clockwait(
@@ -91,13 +98,8 @@ unsafe extern "C-unwind" fn clockwait(
 ) -> c_int {
     // SAFETY: the program says that they are a condition, a mutex and a time.
     let wait = || unsafe { real::COND_CLOCKWAIT.get()(c, m, clock, until) };
-    let is_clock = matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC);
     // SAFETY: as above.
-    if !is_clock || !unsafe { is_time(until) } {
-        return wait();
-    }
-    // SAFETY: as above.
-    unsafe { sleep(m, (address, frame), of_posix, wait) }
+    unsafe { sleep_until(m, (address, frame), (clock, until), of_posix, wait) }
 }
 
 unsafe extern "C-unwind" fn wait_c11(c: Cond, m: Mutex, address: usize, frame: usize) -> c_int {
@@ -117,11 +119,7 @@ unsafe extern "C-unwind" fn timedwait_c11(
     // SAFETY: the program says that they are a condition, a mutex and a time.
     let wait = || unsafe { real::CND_TIMEDWAIT.get()(c, m, until) };
     // SAFETY: as above.
-    if !unsafe { is_time(until) } {
-        return wait();
-    }
-    // SAFETY: as above.
-    unsafe { sleep(m, (address, frame), of_c11, wait) }
+    unsafe { sleep_until(m, (address, frame), (CLOCK_REALTIME, until), of_c11, wait) }
 }
 
 stub!(2 "C-unwind" pthread_cond_wait(c: Cond, m: Mutex) => wait);

@@ -6,7 +6,9 @@
 
 mod attempt;
 mod cond;
-mod mutex;
+mod filters;
+mod modules;
+pub(crate) mod mutex;
 mod rights;
 mod rwlock;
 mod spin;
@@ -54,7 +56,7 @@ compile_error!("the stubs, and the words of a mutex, are known for two kinds of 
 extern "C" fn loaded() {
     real::find_all();
     if settings::settings().is_some() {
-        process::epoch_word();
+        process::loaded();
         // Keys that come first need no memory of their own.
         thread::leave_key();
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 
-use super::attempt::{lock, lock_seen, of_c11, of_posix, try_lock, unlock};
+use super::attempt::{is_clock, lock, lock_seen, of_c11, of_posix, try_lock, unlock};
 use super::stub;
 use crate::place::{Caller, Kind, Place};
 use crate::real::{self, Real};
@@ -29,6 +29,7 @@ const KIND_MASK: i32 = 3;
 const RECURSIVE: i32 = 1;
 const ERROR_CHECKING: i32 = 2;
 const ROBUST: i32 = 16;
+const INHERITING: i32 = 32;
 
 /// Stands for the owner of a robust mutex; who has it says the word of the lock then.
 const INCONSISTENT: i32 = i32::MAX;
@@ -64,7 +65,13 @@ impl Words {
         self.kind.load(Relaxed) & ROBUST != 0
     }
 
-    /// Has any thread a robust mutex?
+    /// Does its owner inherit the priority of who waits for it?
+    fn is_inheriting(&self) -> bool {
+        self.kind.load(Relaxed) & INHERITING != 0
+    }
+
+    /// Has any thread a mutex that notes its owner in the word of the lock, or is of another kind
+    /// and taken?
     #[cold]
     fn is_held(&self) -> bool {
         self.lock.load(Relaxed) & THREAD_MASK != 0
@@ -92,6 +99,22 @@ impl Words {
 pub(super) unsafe fn is_inner_unlock(mutex: *mut pthread_mutex_t) -> bool {
     // SAFETY: the caller says so.
     unsafe { words(mutex) }.is_inner_unlock()
+}
+
+/// The number of this thread, as locks note it. A lock is asked: asking the system may be
+/// forbidden.
+pub(crate) fn own_number() -> u32 {
+    let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
+    // That of other kinds may be left out.
+    // SAFETY: a mutex, which nobody else has.
+    unsafe { words(&raw mut mutex) }.kind.store(RECURSIVE, Relaxed);
+    // SAFETY: as above.
+    unsafe { real::MUTEX_LOCK.get()(&raw mut mutex) };
+    // SAFETY: as above.
+    let owner = unsafe { words(&raw mut mutex) }.owner.load(Relaxed);
+    // SAFETY: as above, and we have taken it.
+    unsafe { real::MUTEX_UNLOCK.get()(&raw mut mutex) };
+    owner.unsigned_abs()
 }
 
 fn place(mutex: *mut pthread_mutex_t, address: usize, frame: usize) -> Place {
@@ -149,8 +172,15 @@ unsafe extern "C" fn clocklock_mutex(
 ) -> c_int {
     // SAFETY: the program says that they are a mutex and a time.
     let wait = || unsafe { real::MUTEX_CLOCKLOCK.get()(m, clock, until) };
+    let place = place(m, address, frame);
     // SAFETY: as above.
-    unsafe { take(place(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
+    let words = unsafe { words(m) };
+    if is_clock(clock) && !words.is_inheriting() || words.is_inner_lock() {
+        // SAFETY: as above.
+        return unsafe { take(place, m, (of_posix, &real::MUTEX_TRYLOCK), wait) };
+    }
+    // By some clocks it can't be taken, be it free or not.
+    lock_seen(place, of_posix, words.is_held(), wait)
 }
 
 unsafe extern "C" fn trylock_mutex(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {

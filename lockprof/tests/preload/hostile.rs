@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::scene::{Scene, by_kind, library};
+use crate::scene::{Scene, by_kind, compare, library};
 
 #[test]
 fn nothing_is_allocated_while_an_allocator_takes_locks() {
@@ -68,23 +68,47 @@ fn more_threads_than_blocks_are_lost_and_counted() {
     assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
 }
 
+/// A shell in the scene's directory that has mounted something; `None`, with a word about it, if
+/// that cannot be.
+fn mounted(scene: &Scene, mount: &str, what: &str) -> Option<impl Fn(&str) -> Command> {
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-ec"]).current_dir(scene.path(""));
+        command.env("LIBRARY", library()).arg(script);
+        command
+    };
+    if unshare(mount).output().is_ok_and(|output| output.status.success()) {
+        return Some(move |run: &str| unshare(&format!("{mount}; {run}")));
+    }
+    println!("nothing can be mounted: {what} is not tried");
+    None
+}
+
+#[test]
+fn where_nothing_can_be_allocated_zeros_are_written() {
+    let Some(scene) = Scene::compile("locks.c") else { return };
+    // Nothing in memory but files: it can't allocate.
+    let mount = "mkdir -p plain; mount -t ramfs none plain";
+    let Some(shell) = mounted(&scene, mount, "a plain file system") else { return };
+    let run = "if fallocate -l 4096 plain/file 2>/dev/null; then echo allocates; fi
+               env LD_PRELOAD=\"$LIBRARY\" LOCKPROF_FILE=plain/profile LOCKPROF_THREADS=16 \
+               ./program threads 8; cp plain/profile .";
+    let output = scene.run(&mut shell(run));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("allocates"), "ramfs has learnt it");
+    let reading = scene.take("profile");
+    compare(&output, &reading, "a plain file system");
+    assert_eq!(reading.counts.lost, 0);
+}
+
 #[test]
 fn on_a_full_disk_threads_without_room_are_lost_and_nobody_is_killed() {
     let Some(scene) = Scene::compile("lives.c") else { return };
-    let unshare = || {
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--mount", "sh", "-ec"]).current_dir(scene.path(""));
-        command.env("LIBRARY", library());
-        command
-    };
     let mount = "mkdir -p full; mount -t tmpfs -o size=1400k none full";
-    if !unshare().arg(mount).output().is_ok_and(|output| output.status.success()) {
-        return println!("nothing can be mounted: a full disk is not tried");
-    }
+    let Some(shell) = mounted(&scene, mount, "a full disk") else { return };
     // Room for what all threads share and for the block of one.
     let run = "env LD_PRELOAD=\"$LIBRARY\" LOCKPROF_FILE=full/profile LOCKPROF_THREADS=256 \
                ./program 'short lives' 400; cp full/profile .";
-    scene.run(unshare().arg(format!("{mount}; {run}")));
+    scene.run(&mut shell(run));
     let reading = scene.take("profile");
     assert_eq!(reading.threads.len(), 1, "{:?}", reading.counts);
     let mutex = by_kind(&reading)["mutex"];

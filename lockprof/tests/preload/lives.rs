@@ -8,14 +8,7 @@ use crate::scene::{Scene, by_kind, compare};
 /// Runs a case; each of the processes has said what is in its profile.
 fn run(arguments: &[&str], profile_count: usize) {
     let Some(scene) = Scene::compile("lives.c") else { return };
-    let output = scene.run(&mut scene.command(arguments));
-    let names = scene.profiles();
-    assert_eq!(names.len(), profile_count, "{arguments:?}: {names:?}");
-    for name in names {
-        let reading = scene.take(&name);
-        compare(&output, &reading, &format!("{arguments:?}: {name}"));
-        assert_eq!(reading.counts.lost, 0, "{arguments:?}");
-    }
+    scene.compare_all(arguments, profile_count);
 }
 
 #[test]

@@ -6,7 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod counts;
+mod filters;
 mod hostile;
 mod lives;
 mod places;
+mod same;
 mod scene;
+mod stacks;

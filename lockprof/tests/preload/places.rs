@@ -1,19 +1,15 @@
 //! Where locks are taken: callers, and what they lie in.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use forebay_sync::profile::{Reading, SiteRead};
 
-use crate::scene::{Scene, compare, source};
+use crate::scene::{Scene, compare};
 
 /// The program and its plugin, run.
 fn run(variables: &[(&str, &str)]) -> Option<Reading> {
     let scene = Scene::compile("plugin.c")?;
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-fno-omit-frame-pointer", "-DPLUGIN", "-shared", "-fPIC", "-o"]);
-    let built = cc.arg(scene.path("plugin.so")).arg(source("plugin.c")).status().unwrap();
-    assert!(built.success());
+    scene.compile_plugin("plugin.so", &[]);
     let output = scene.run(scene.command(&[]).envs(variables.iter().copied()));
     let reading = scene.take("profile");
     compare(&output, &reading, "a plugin");

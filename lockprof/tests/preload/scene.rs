@@ -34,6 +34,14 @@ impl Scene {
         Some(Scene { dir, name })
     }
 
+    /// Compiles the library of `plugin.c` to this file.
+    pub(crate) fn compile_plugin(&self, name: &str, flags: &[&str]) {
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-DPLUGIN", "-shared", "-fPIC", "-o"]);
+        cc.arg(self.path(name)).arg(source("plugin.c")).args(flags);
+        assert!(cc.status().unwrap().success(), "{name}");
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -74,6 +82,30 @@ impl Scene {
         names
     }
 
+    /// Runs a case; each of so many processes has said what is in its profile.
+    pub(crate) fn compare_all(&self, arguments: &[&str], profile_count: usize) -> Vec<Reading> {
+        self.compare_all_of(&mut self.command(arguments), profile_count)
+    }
+
+    pub(crate) fn compare_all_of(
+        &self,
+        command: &mut Command,
+        profile_count: usize,
+    ) -> Vec<Reading> {
+        let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let output = self.run(command);
+        let names = self.profiles();
+        assert_eq!(names.len(), profile_count, "{arguments:?}: {names:?}");
+        let take = |name: &String| {
+            let reading = self.take(name);
+            compare(&output, &reading, &format!("{arguments:?}: {name}"));
+            let counts = &reading.counts;
+            assert_eq!(counts.lost, 0, "{arguments:?}: {name}");
+            reading
+        };
+        names.iter().map(take).collect()
+    }
+
     /// Runs the program and compares what it says with what is in its profile.
     pub(crate) fn compare(&self, arguments: &[&str]) -> Reading {
         let output = self.run(&mut self.command(arguments));
@@ -84,7 +116,7 @@ impl Scene {
 }
 
 /// Where the source of a program is.
-pub(crate) fn source(name: &str) -> PathBuf {
+fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 

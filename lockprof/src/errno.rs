@@ -1,0 +1,14 @@
+//! The program's `errno`: a hook leaves it as the real function does.
+
+/// Does something that may change it, such as waiting for another thread, and puts it back.
+#[cold]
+pub(crate) fn kept<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: this only says where it lies.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: it is this thread's own, and lives as long as the thread.
+    let before = unsafe { errno.read() };
+    let made = work();
+    // SAFETY: as above.
+    unsafe { errno.write(before) };
+    made
+}
