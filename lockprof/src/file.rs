@@ -5,7 +5,8 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use forebay_sync::profile::{COUNTED_BYTES, count_process};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::param::page_size;
@@ -46,6 +47,36 @@ pub(crate) struct Mapped {
     /// All of it is allocated. Else what lies behind the head must be [allocated](populate) before
     /// it is written: with a full disk the program would be killed.
     pub(crate) is_whole: bool,
+}
+
+/// Is there to be another profile, beside the first one of that name?
+pub(crate) fn is_wanted(base: &[u8], processes_max: u64) -> bool {
+    // Without a first one, or the right to count in it, there are none to count.
+    count_in(base, processes_max).unwrap_or(true)
+}
+
+fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
+    let mut path = Path::new(base, format_args!(""))?;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path.text()?, flags, Mode::empty()).ok()?;
+    let found = rustix::fs::fstat(&file).ok()?;
+    // Whoever else put a file there could make it shorter while we write to it.
+    let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
+    let is_file = FileType::from_raw_mode(found.st_mode).is_file();
+    if !is_ours || !is_file || (found.st_size as usize) < COUNTED_BYTES {
+        return None;
+    }
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let (none, shared) = (std::ptr::null_mut(), MapFlags::SHARED);
+    // SAFETY: a new mapping, which replaces none.
+    let start = unsafe { rustix::mm::mmap(none, COUNTED_BYTES, protection, shared, &file, 0) };
+    let start = start.ok()?;
+    // SAFETY: mapped until below, and so long in a file of ours that we never make shorter; atomic words.
+    let words = unsafe { &*start.cast::<[AtomicU64; COUNTED_BYTES / 8]>() };
+    let is_wanted = count_process(words, processes_max);
+    // SAFETY: we mapped it, and nobody has a reference any more.
+    let _ = unsafe { rustix::mm::munmap(start, COUNTED_BYTES) };
+    Some(is_wanted)
 }
 
 /// Makes a file of zeros with its head allocated, has it filled, and names it: `base` if it is the

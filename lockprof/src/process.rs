@@ -184,6 +184,9 @@ pub(crate) fn process(epoch: u64) -> Option<&'static Process> {
 }
 
 fn make(settings: &Settings, calls: &Calls) -> Option<Process> {
+    if !file::is_wanted(settings.path(), settings.processes) {
+        return None;
+    }
     let modules = map_array::<Modules>(1)?.first()?;
     let clock = Clock::fastest();
     let head_bytes = settings.plan.blocks_start() as u64 * 8;

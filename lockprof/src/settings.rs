@@ -22,12 +22,18 @@ const PLAN: Plan = Plan {
     pairs: 256,
 };
 
+/// How many processes have a profile by default: what starts others without end would fill the
+/// disk.
+const PROCESSES: u32 = 1000;
+
 /// What is asked for.
 pub(crate) struct Settings {
     path: [u8; PATH_BYTES_MAX],
     path_bytes: usize,
     /// How much the profile has room for.
     pub(crate) plan: Plan,
+    /// Processes that have a profile, from the first on.
+    pub(crate) processes: u64,
     /// Attempts that are passed over behind each that is recorded.
     pub(crate) skip: u64,
     /// Is recording switched on from the beginning?
@@ -70,6 +76,7 @@ fn read() -> Option<Settings> {
         path,
         path_bytes: found.len(),
         plan,
+        processes: number(c"LOCKPROF_PROCESSES", PROCESSES).into(),
         skip: number(c"LOCKPROF_SKIP", 0).into(),
         is_on: number(c"LOCKPROF_ON", 1) != 0,
         is_by_lock: number(c"LOCKPROF_BY_LOCK", 0) != 0,

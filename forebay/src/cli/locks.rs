@@ -65,6 +65,10 @@ fn record() -> Command {
             number("threads", "Room for so many threads at a time, 12000 at most; 256 by default")
                 .value_parser(value_parser!(u64).range(1..=THREADS_MAX)),
         )
+        .arg(
+            number("processes", "Record so many processes at most; 1000 by default")
+                .value_parser(value_parser!(u64).range(1..=1_000_000)),
+        )
         .arg(flag("per-lock", "Tell locks apart that are taken at the same place"))
         .arg(flag("off", "Begin switched off; see `forebay locks on FILE`"))
         .arg(flag("quiet", "Print no report when the program has ended"))

@@ -17,6 +17,16 @@ fn each_child_of_a_fork_has_a_profile_of_its_own() {
 }
 
 #[test]
+fn processes_beyond_their_number_have_no_profile_and_are_counted() {
+    let Some(scene) = Scene::compile("lives.c") else { return };
+    let mut command = scene.command(&["forks", "9"]);
+    scene.run(command.env("LOCKPROF_PROCESSES", "4"));
+    assert_eq!(scene.profiles().len(), 4, "{:?}", scene.profiles());
+    let counts = scene.take("profile").counts;
+    assert_eq!((counts.processes, counts.processes_refused), (3, 6));
+}
+
+#[test]
 fn a_fork_past_the_c_library_is_one_too() {
     run(&["system forks", "3"], 3);
 }

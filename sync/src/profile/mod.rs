@@ -13,6 +13,7 @@
 //! | `holds.rs` | which locks a thread has now, for those who wait and for tools |
 //! | `recorder.rs` | attempts and holds of a thread, for any kind of lock |
 //! | `current.rs` | the profile of this process's own locks |
+//! | `processes.rs` | how many processes of a recording there are |
 //! | `read/` | reading |
 //! | `clock.rs`, `hash.rs` | time stamps, keys |
 //!
@@ -38,6 +39,8 @@ mod loom_tests;
 #[cfg(not(loom))]
 mod plan;
 #[cfg(not(loom))]
+mod processes;
+#[cfg(not(loom))]
 mod read;
 #[cfg(not(loom))]
 mod recorder;
@@ -54,6 +57,7 @@ pub use {
     hash::hash_words,
     holds::Hold,
     plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
+    processes::{COUNTED_BYTES, count_process},
     read::{
         About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
         Reading, SharedCounts, SiteRead, ThreadCounts, ThreadNow, ThreadRead, Totals, plain_text,

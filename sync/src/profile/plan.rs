@@ -52,6 +52,10 @@ pub(super) mod header {
     pub(in crate::profile) const MODULES_REJECTED: usize = 38;
     pub(in crate::profile) const THREADS_STARTED: usize = 39;
     pub(in crate::profile) const LOST: usize = 40;
+    /// In the first profile of a recording: other processes that have one, and that were refused
+    /// one.
+    pub(in crate::profile) const PROCESSES: usize = 41;
+    pub(in crate::profile) const PROCESSES_REFUSED: usize = 42;
 
     pub(in crate::profile) const PROGRAM: usize = 48;
 }

@@ -170,6 +170,7 @@ fn room(reading: &Reading) -> Room {
             ("pairs", sum(|thread| thread.counts.pairs_rejected)),
             ("delays of tries", sum(|thread| thread.counts.tries_forgotten)),
             ("attempts of threads without room", counts.lost),
+            ("processes, which have no profile", counts.processes_refused),
         ],
         collisions: collisions.saturating_add(counts.site_collisions),
         skipped: sum(|thread| thread.counts.skipped),

@@ -156,6 +156,8 @@ fn shared_counts(head: &[u64]) -> SharedCounts {
         modules_rejected: at(head, header::MODULES_REJECTED),
         threads_started: at(head, header::THREADS_STARTED),
         lost: at(head, header::LOST),
+        processes: at(head, header::PROCESSES),
+        processes_refused: at(head, header::PROCESSES_REFUSED),
     }
 }
 

@@ -101,6 +101,10 @@ pub struct SharedCounts {
     pub threads_started: u64,
     /// Attempts that were not recorded for want of a block.
     pub lost: u64,
+    /// Other processes of the same recording that have a profile, if this one was the first.
+    pub processes: u64,
+    /// Other processes that wanted one and were too many.
+    pub processes_refused: u64,
 }
 
 /// A place where locks are taken.

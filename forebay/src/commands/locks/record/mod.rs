@@ -55,6 +55,7 @@ fn settings(args: &ArgMatches) -> Vec<(&'static str, String)> {
     };
     number("stacks", "LOCKPROF_STACKS", |n| n);
     number("threads", "LOCKPROF_THREADS", |n| n);
+    number("processes", "LOCKPROF_PROCESSES", |n| n);
     number("sample", "LOCKPROF_SKIP", |n| n - 1);
     if is_set(args, "per-lock") {
         settings.push(("LOCKPROF_BY_LOCK", "1".to_owned()));
