@@ -58,15 +58,23 @@ impl Holds {
 #[cfg(test)]
 mod tests {
     use forebay_sync::profile::{
-        Clock, Identity, Plan, Profile, Recorder, SiteKind, ThreadIdentity,
+        Clock, Identity, Plan, Profile, Recorder, SiteKind, StackPlan, ThreadIdentity,
     };
 
     use super::*;
     use crate::place::{Caller, Kind, Place};
 
     fn held() -> Held {
-        let plan =
-            Plan { sites: 1, frames: 1, modules: 0, text_bytes: 64, threads: 1, rows: 1, pairs: 1 };
+        let plan = Plan {
+            sites: 1,
+            frames: 1,
+            modules: 0,
+            text_bytes: 64,
+            threads: 1,
+            rows: 1,
+            pairs: 1,
+            stacks: StackPlan::NONE,
+        };
         let words =
             Box::leak((0..plan.word_count()).map(|_| Default::default()).collect::<Box<[_]>>());
         let us = Identity {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::clear::clear;
 use super::hash::hash_words;
-use super::plan::{Plan, block, bucket_of, pair, row};
+use super::plan::{Plan, block, bucket_of, pair, row, sample};
 use super::shared::{Profile, word_of};
 
 /// Rows, or pairs, that are looked at before a table counts as full for a key.
@@ -31,10 +31,11 @@ pub(super) struct Block {
     keys: &'static [AtomicU64],
     rows: &'static [AtomicU64],
     pairs: &'static [AtomicU64],
+    pub(super) samples: &'static [AtomicU64],
 }
 
 /// How a key was found in a table.
-enum Place {
+pub(super) enum Place {
     Old(usize),
     New(usize),
     Nowhere,
@@ -46,12 +47,14 @@ impl Block {
         let words = plan.block_words();
         let all = profile.part(plan.blocks_start() + index * words, words);
         let (rows, pairs) = (plan.rows as usize, plan.pairs as usize);
+        let samples = plan.stacks.samples as usize;
         Block {
             index,
             head: &all[..block::HEAD_WORDS],
             keys: &all[block::HEAD_WORDS..][..rows],
             rows: &all[plan.rows_start()..][..(rows + 1) * row::WORDS],
             pairs: &all[plan.pairs_start()..][..pairs * pair::WORDS],
+            samples: &all[plan.samples_start()..][..samples * sample::WORDS],
         }
     }
 
@@ -74,6 +77,7 @@ impl Block {
         self.head[block::OWNERS].store(1, Relaxed);
         let counts = self.head[block::ROWS_USED..].iter();
         let counts = counts.chain(self.keys).chain(self.rows).chain(self.pairs);
+        let counts = counts.chain(self.samples);
         clear(&self.head[block::GENERATION], generation, counts);
     }
 
@@ -148,7 +152,13 @@ impl Block {
     }
 
     /// Looks for a key from its own place on; `at` gives the key that is there, 0 for none.
-    fn probe(&self, key: u64, rows: usize, counter: usize, at: impl Fn(usize) -> u64) -> Place {
+    pub(super) fn probe(
+        &self,
+        key: u64,
+        rows: usize,
+        counter: usize,
+        at: impl Fn(usize) -> u64,
+    ) -> Place {
         for probe in 0..rows.min(PROBES_MAX) {
             let index = (key as usize).wrapping_add(probe) & (rows - 1);
             match at(index) {
@@ -190,12 +200,12 @@ impl Block {
 }
 
 #[inline]
-fn add(word: &AtomicU64, n: u64) {
+pub(super) fn add(word: &AtomicU64, n: u64) {
     word.store(word.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
 #[inline]
-fn raise(word: &AtomicU64, ns: u64) {
+pub(super) fn raise(word: &AtomicU64, ns: u64) {
     if word.load(Relaxed) < ns {
         word.store(ns, Relaxed);
     }

@@ -11,6 +11,7 @@
 //! | `shared.rs` | switches, tables of sites, modules and text |
 //! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, which thread that is, a reset |
 //! | `recorder.rs` | attempts and holds of a thread, for any kind of lock |
+//! | `samples.rs`, `stack.rs` | of some waits and tries in vain: how the thread came there |
 //! | `current.rs` | the profile of this process's own locks |
 //! | `read/` | reading |
 //! | `clock.rs`, `hash.rs` | time stamps, keys |
@@ -39,7 +40,11 @@ mod read;
 #[cfg(not(loom))]
 mod recorder;
 #[cfg(not(loom))]
+mod samples;
+#[cfg(not(loom))]
 mod shared;
+#[cfg(not(loom))]
+mod stack;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -49,11 +54,13 @@ pub use {
     clock::{Clock, Stamp},
     current::{AlreadyWatched, install, installed},
     hash::hash_words,
-    plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
+    plan::{BUCKET_COUNT, Plan, StackPlan, Switch, bucket_end_ns},
     read::{
         About, Bytes, Control, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind, Reading,
-        SharedCounts, SiteRead, ThreadCounts, ThreadRead, Totals, plain_text,
+        SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadRead, Totals,
+        plain_text,
     },
     recorder::{Held, Recorder, Site, Taken, Wait},
     shared::{Description, Identity, Profile, SiteKind},
+    stack::{walk, with_known_stack},
 };

@@ -14,8 +14,8 @@ use std::io;
 pub use error::{ReadError, ReadErrorKind};
 pub use plain::plain_text;
 pub use reading::{
-    About, Control, ModuleRead, PairRead, PairTotals, Reading, SharedCounts, SiteRead,
-    ThreadCounts, ThreadRead, Totals,
+    About, Control, ModuleRead, PairRead, PairTotals, Reading, SampleRead, SharedCounts, SiteRead,
+    StackRead, ThreadCounts, ThreadRead, Totals,
 };
 
 /// Bytes of a profile, wherever they are.

@@ -8,6 +8,7 @@ fn used() -> Vec<u8> {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     visit(profile, &mut recorder, 1, 5);
+    profile.set_stack_sample(1);
     recorder.try_failed(profile, &Line(5), 64, 9);
     profile.add_module(1, 2, 3, "/lib");
     bytes(profile)
@@ -46,8 +47,8 @@ fn a_change_of_what_it_is_is_noticed() {
         }
     }
     let mut newer = whole.clone();
-    newer[8] = 2;
-    assert_eq!(error(&newer), "has layout 2, this program reads 1: use a newer one");
+    newer[8] = 3;
+    assert_eq!(error(&newer), "has layout 3, this program reads 2: use a newer one");
     let mut other = whole;
     other[0] = b'X';
     assert_eq!(error(&other), "is not a lock profile");
@@ -61,6 +62,10 @@ fn a_header_that_fits_itself_and_not_the_bounds_is_damaged() {
         (header::MODULES, 1 << 63),
         (header::ROWS, u64::MAX),
         (header::TEXT_BYTES, u64::MAX),
+        (header::STACKS, u64::MAX),
+        (header::STACKS, 8),
+        (header::SAMPLES, 1 << 40),
+        (header::SAMPLES, 0),
         (header::FILE_BYTES, 8),
         (header::PID, u64::MAX),
     ] {
@@ -93,6 +98,8 @@ fn no_change_of_what_was_recorded_harms_a_reader() {
             all.add(row);
         }
         assert!(reading.sites.len() <= 1 && reading.modules.len() <= 1, "round {round}");
+        let samples: usize = reading.threads.iter().map(|thread| thread.samples.len()).sum();
+        assert!(reading.stacks.len() <= 1 && samples <= 3 * 8, "round {round}");
     }
 }
 
@@ -109,6 +116,46 @@ fn a_site_that_was_changed_is_not_believed() {
         assert!(reading.sites.is_empty(), "word {word}: {:?}", reading.sites);
         assert_eq!(total(&reading, 5).count, 1);
     }
+}
+
+#[test]
+fn a_stack_that_was_changed_is_not_believed() {
+    let profile = profile(SMALL);
+    profile.set_stack_sample(1);
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(1)));
+    recorder.try_failed(profile, &Line(5), 64, 9);
+    let whole = read(profile);
+    let (key, plan) = (whole.threads[0].samples[0].stack, profile.plan());
+    assert!(whole.stacks.contains_key(&key));
+    let row = plan.stacks_start()
+        + (key as usize & (plan.stacks.stacks as usize - 1)) * plan.stack_words();
+    for word in 0..plan.stack_words() {
+        let mut changed = bytes(profile);
+        changed[(row + word) * 8] ^= 1;
+        let reading = Reading::of(&changed[..]).unwrap();
+        assert!(reading.stacks.is_empty(), "word {word}: {:?}", reading.stacks);
+        assert_eq!(reading.threads[0].samples[0].totals.try_failed_count, 1);
+    }
+}
+
+#[test]
+fn a_profile_of_the_layout_before_is_read() {
+    let profile = profile(Plan { stacks: StackPlan::NONE, ..SMALL });
+    let mut recorder = Recorder::new();
+    visit(profile, &mut recorder, 1, 5);
+    let mut old = bytes(profile);
+    old[8] = 1;
+    let word =
+        |old: &[u8], index: usize| u64::from_le_bytes(old[index * 8..][..8].try_into().unwrap());
+    let words: Vec<u64> = (0..header::CHECK_IN_1).map(|index| word(&old, index)).collect();
+    old[header::CHECK_IN_1 * 8..][..8].copy_from_slice(&hash_words(&words).to_le_bytes());
+    old[header::CHECK * 8..][..8].fill(0);
+    let reading = Reading::of(&old[..]).unwrap();
+    assert_eq!(reading.about, read(profile).about);
+    assert_eq!((total(&reading, 5).count, reading.sites[&5].line), (1, 5));
+    old[header::CHECK_IN_1 * 8] ^= 1;
+    assert_eq!(error(&old), "is damaged: the header");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::*;
-use crate::profile::plan::{HEADER_WORDS, LAYOUT_VERSION, block, header, module, pair, row, site};
+use crate::profile::plan::{
+    HEADER_WORDS, LAYOUT_VERSION, block, header, module, pair, row, sample, site, stack,
+};
 
 fn page() -> String {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/locks.md");
@@ -55,6 +57,9 @@ fn the_page_has_the_sizes() {
         format!("begins with {} words", block::HEAD_WORDS),
         format!("rows of {} words", row::WORDS),
         format!("pairs of {} words", pair::WORDS),
+        format!("samples of {} words", sample::WORDS),
+        format!("A row has {} words and its return addresses, of which", stack::FIXED_WORDS),
+        format!("{} stacks", Plan::MAX.stacks.stacks),
         format!("| `row.wait_buckets` | {} |", row::WAIT_BUCKETS),
         format!("{} buckets", bucket_count()),
         format!("{} sites", Plan::MAX.sites),
@@ -62,8 +67,10 @@ fn the_page_has_the_sizes() {
     ] {
         assert!(page.contains(&sentence), "docs/format/locks.md lacks {sentence:?}");
     }
-    assert_eq!(header::CHECK, 13, "the page says: words 0 to 12");
-    assert!(page.contains("words 0 to 12"));
+    for (check, words) in [(header::CHECK, "words 0 to 14"), (header::CHECK_IN_1, "words 0 to 12")]
+    {
+        assert!(words.ends_with(&(check - 1).to_string()) && page.contains(words), "{words}");
+    }
 }
 
 fn bucket_count() -> usize {
