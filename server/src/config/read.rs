@@ -258,7 +258,7 @@ fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
     found.extend(cache_problem(server, given("cache_size") || !given("workers")));
     if server.lock_profile_stacks > 0 && !has_room_for_stacks(server.lock_profile_size) {
         let problem = Problem::new("`lock_profile_size` has no room for `lock_profile_stacks`")
-            .hint("set `lock_profile_size` to \"300KiB\" or more");
+            .hint("set `lock_profile_size` to \"350KiB\" or more");
         found.push(("lock_profile_stacks", problem));
     }
     if server.admin == AdminAddress::Loopback(server.listen) && server.listen.port() != 0 {

@@ -329,12 +329,12 @@ settings! {
         reloads: false,
         reason: "The places where locks are taken say enough until one of them has many callers.",
     }
-    lock_profile_size: u64 = "2560KiB" {
+    lock_profile_size: u64 = "3MiB" {
         doc: "Size of the file `PORT.locks` in the runtime directory, in which it is recorded; 0: \
             there is no such file, and nothing can be recorded.",
         kind: Kind::Bytes { min: 0, max: 64 * MIB },
         reloads: false,
-        reason: "Room for 40 threads, the workers and some others; each more needs 58 KiB. The \
+        reason: "Room for 48 threads, the workers and some others; each more needs 58 KiB. The \
             runtime directory is memory on most systems.",
     }
     log_level: LogLevel = "info" {

@@ -19,7 +19,7 @@ const PLAN: Plan = Plan {
     threads: 1,
     rows: 64,
     pairs: 128,
-    stacks: StackPlan { stacks: 512, frames: 32, samples: 128 },
+    stacks: StackPlan { stacks: 512, frames: 48, samples: 128 },
 };
 
 const PLAN_WITHOUT_STACKS: Plan = Plan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
@@ -67,15 +67,17 @@ mod tests {
     fn the_default_size_is_for_as_many_threads_as_its_reason_says() {
         let settings = ServerSettings::default();
         let plan = plan(settings.lock_profile_size).expect("there is room");
-        assert_eq!((plan.threads, plan.fault()), (40, None));
-        let one_more = Plan { threads: 41, ..PLAN }.bytes() - plan.bytes();
+        assert_eq!((plan.threads, plan.fault()), (48, None));
+        let one_more = Plan { threads: 49, ..PLAN }.bytes() - plan.bytes();
         assert!((57 << 10..59 << 10).contains(&one_more), "{one_more}");
         assert_eq!(super::plan(0), None);
     }
 
     #[test]
     fn a_small_file_has_room_for_places_before_it_has_room_for_stacks() {
-        for (kib, threads, has_stacks) in [(90, 0, false), (110, 1, false), (300, 1, true)] {
+        for (kib, threads, has_stacks) in
+            [(90, 0, false), (110, 1, false), (350, 1, true), (330, 1, false)]
+        {
             let found = plan(kib << 10).map_or(0, |plan| plan.threads);
             assert_eq!(
                 (found > 0, has_room_for_stacks(kib << 10)),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use forebay_server::clock;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::Switch;
+use forebay_sync::profile::{SiteKind, StackPlan, Switch};
 
 use super::find::find;
 use crate::say::say;
@@ -15,13 +15,36 @@ const NS_PER_MS: u64 = 1_000_000;
 pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     let sample = args.get_one::<u64>("sample").copied().unwrap_or(1);
+    let stacks = args.get_one::<u64>("stacks").copied().unwrap_or(0);
+    set_stacks(&file, stacks)?;
     set(&file, Switch::Skip, sample - 1)?;
     set(&file, Switch::Enabled, now_ns().max(1))?;
-    match sample {
-        1 => say!("{}: on", file.path().display()),
-        sample => say!("{}: on, one of {sample} attempts", file.path().display()),
-    }
+    let of_attempts = match sample {
+        1 => String::new(),
+        sample => format!(", one of {sample} attempts"),
+    };
+    let of_stacks = match stacks {
+        0 => String::new(),
+        stacks => format!(", stacks of one of {stacks} waits and tries in vain"),
+    };
+    say!("{}: on{of_attempts}{of_stacks}", file.path().display());
     Ok(ExitCode::SUCCESS)
+}
+
+fn set_stacks(file: &ProfileFile, stacks: u64) -> Result<(), String> {
+    let about = file.about().map_err(|error| error.to_string())?;
+    match (about.plan.stacks == StackPlan::NONE, stacks) {
+        (false, stacks) => set(file, Switch::StackSample, stacks),
+        (true, 0) => Ok(()),
+        (true, _) if about.kind == SiteKind::Stacks => Err(format!(
+            "{}: its places are stacks: see forebay locks record --stacks",
+            file.path().display()
+        )),
+        (true, _) => Err(format!(
+            "{}: has no room for stacks; see lock_profile_size in the settings",
+            file.path().display()
+        )),
+    }
 }
 
 pub(super) fn off(args: &ArgMatches) -> Result<ExitCode, String> {

@@ -71,9 +71,9 @@ const TOP: &[Case] = &[
     ("connection_bytes_max = \"16KiB\"", "1:24", &["less than twice `head_bytes_max`"]),
     ("origin_pool_idle_count_max = 300", "1:30", &["than `origin_connections_max`"]),
     (
-        "lock_profile_stacks = 1\nlock_profile_size = \"200KiB\"",
+        "lock_profile_stacks = 1\nlock_profile_size = \"300KiB\"",
         "1:23",
-        &["has no room for `lock_profile_stacks`", "\"300KiB\" or more"],
+        &["has no room for `lock_profile_stacks`", "\"350KiB\" or more"],
     ),
     ("tag_fields = \"xkey\"", "1:14", &["is not an array", "write [\"xkey\"]"]),
     ("tag_fields = [1]", "1:14", &["something else than text"]),
