@@ -1,92 +1,15 @@
 //! What the profile of this crate's locks says of threads whose doings are known.
-#![expect(clippy::disallowed_types, reason = "the test's own locks must not be recorded")]
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+#[macro_use]
+mod recorded;
+
 use std::sync::mpsc::channel;
-use std::sync::{Mutex as PlainMutex, MutexGuard as PlainGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use forebay_sync::profile::{
-    Clock, Identity, PairTotals, Plan, Profile, Reading, SampleRead, SiteKind, StackPlan, Totals,
-    install, with_known_stack,
-};
-use forebay_sync::{LockClass, Mutex, RwLock, boxed_words, observe};
-
-const PLAN: Plan = Plan {
-    sites: 64,
-    frames: 0,
-    modules: 0,
-    text_bytes: 1 << 14,
-    threads: 80,
-    rows: 32,
-    pairs: 32,
-    stacks: StackPlan { stacks: 64, frames: 32, samples: 32 },
-};
-
-/// The profile of this process, its words, and the turn of the test that uses it.
-struct Turn {
-    profile: &'static Profile,
-    words: &'static [AtomicU64],
-    /// What was lost before: a reset does not touch that.
-    lost_before: u64,
-    _turn: PlainGuard<'static, ()>,
-}
-
-static TURN: PlainMutex<()> = PlainMutex::new(());
-
-/// There is one profile in the process: the tests that read it go one by one, each from zero.
-fn turn() -> Turn {
-    static WORDS: OnceLock<(&'static Profile, &'static [AtomicU64])> = OnceLock::new();
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (profile, words) = *WORDS.get_or_init(|| {
-        let words: &[AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-        let us = Identity {
-            pid: std::process::id(),
-            start_ticks: 0,
-            boot_id: [0; 16],
-            unix_ns: 0,
-            program: "test",
-            kind: SiteKind::Places,
-        };
-        let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
-        let profile = Box::leak(Box::new(profile));
-        install(profile).expect("nobody watches");
-        (profile, words)
-    });
-    profile.turn(true);
-    profile.set_skip(0);
-    profile.set_stack_sample(0);
-    profile.reset(0);
-    let mut turn = Turn { profile, words, lost_before: 0, _turn: turn };
-    turn.lost_before = turn.read().counts.lost;
-    turn
-}
-
-impl Turn {
-    fn read(&self) -> Reading {
-        let bytes = self.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
-        Reading::of(&bytes.collect::<Vec<u8>>()[..]).expect("a whole profile")
-    }
-}
-
-/// What happened at a line of this file.
-fn at(reading: &Reading, line: u32) -> Totals {
-    let mut sum = Totals::default();
-    for (key, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
-        if line_of(reading, *key) == Some(line) {
-            sum.add(row);
-        }
-    }
-    sum
-}
-
-fn line_of(reading: &Reading, key: u64) -> Option<u32> {
-    let site = reading.sites.get(&key)?;
-    assert_eq!((&*site.name, &*site.place), ("test", file!()));
-    Some(site.line)
-}
+use forebay_sync::profile::{PairTotals, Reading};
+use forebay_sync::{LockClass, Mutex, observe};
+use recorded::{at, line_of, rwlock, turn};
 
 /// What came of two lines of this file that were in each other's way.
 fn between(reading: &Reading, holder: Option<u32>, waiter: u32) -> PairTotals {
@@ -99,17 +22,6 @@ fn between(reading: &Reading, holder: Option<u32>, waiter: u32) -> PairTotals {
         }
     }
     sum
-}
-
-fn rwlock() -> RwLock<u64> {
-    RwLock::new(LockClass::Test, 0)
-}
-
-/// What a call gives, with the line where it stands.
-macro_rules! at {
-    ($call:expr) => {
-        ($call, line!())
-    };
 }
 
 const LONG: Duration = Duration::from_secs(20);
@@ -412,132 +324,4 @@ fn of_more_locks_at_a_time_than_a_thread_remembers_the_rest_is_silent_and_counte
     assert_eq!(at(&reading, line).count, 32);
     assert_eq!(at(&reading, line).holds.iter().sum::<u64>(), 32);
     assert_eq!(reading.counts.lost - turn.lost_before, 8 + 40, "8 locks, and 40 tries beside them");
-}
-
-/// The function that locks, and two that call it.
-#[inline(never)]
-fn tried(mutex: &Mutex<u64>) -> u32 {
-    let (taken, line) = at!(mutex.try_lock());
-    assert!(std::hint::black_box(taken).is_none());
-    line
-}
-
-#[inline(never)]
-fn first(mutex: &Mutex<u64>) -> u32 {
-    std::hint::black_box(tried(mutex))
-}
-
-#[inline(never)]
-fn second(mutex: &Mutex<u64>) -> u32 {
-    // Not the same code, of which the compiler would make one function.
-    std::hint::black_box((tried(mutex), 2)).0
-}
-
-/// All samples at a line of this file.
-fn samples(reading: &Reading, line: u32) -> Vec<&SampleRead> {
-    let samples = reading.threads.iter().flat_map(|thread| &thread.samples);
-    samples.filter(|sample| line_of(reading, sample.waiter) == Some(line)).collect()
-}
-
-#[test]
-fn a_sample_tells_who_called_the_function_that_locks() {
-    let turn = turn();
-    turn.profile.set_stack_sample(1);
-    let mutex = Mutex::new(LockClass::Test, 0);
-    let held = mutex.lock();
-    let calls = || {
-        let (mut line, mut number) = (0, 0);
-        // One call, that is not made several by the compiler.
-        while std::hint::black_box(number) < 8 {
-            let caller = if number < 3 { first } else { second };
-            line = std::hint::black_box(caller)(&mutex);
-            number += 1;
-        }
-        line
-    };
-    let run = |calls: &(dyn Fn() -> u32 + Sync)| {
-        thread::scope(|scope| scope.spawn(calls).join().unwrap())
-    };
-    let line = run(&|| with_known_stack(calls));
-    let reading = turn.read();
-    let samples = samples(&reading, line);
-    let mut stacks: Vec<_> = samples
-        .iter()
-        .map(|sample| (sample.totals.try_failed_count, &reading.stacks[&sample.stack].frames))
-        .collect();
-    stacks.sort_unstable();
-    let [(3, of_first), (5, of_second)] = stacks[..] else { panic!("{stacks:x?}") };
-    let differs = of_first.iter().zip(of_second).position(|(one, other)| one != other).unwrap();
-    for (function, frames) in [(first as fn(&_) -> _, of_first), (second, of_second)] {
-        let start = function as *const () as u64;
-        assert!((start..start + 256).contains(&frames[differs]), "{differs}: {frames:x?}");
-    }
-    // The same function calls both, where it stands in one line: the way ends alike, and soon.
-    assert_eq!(of_first[differs + 1..], of_second[differs + 1..]);
-    assert!((1..8).contains(&(of_first.len() - differs)), "{of_first:x?}");
-    assert_eq!(at(&reading, line).try_failed_count, 8);
-
-    // A thread that did not say where its stack lies, or does not say so any more.
-    turn.profile.reset(0);
-    let line = run(&|| {
-        with_known_stack(|| ());
-        calls()
-    });
-    drop(held);
-    let reading = turn.read();
-    let [sample] = self::samples(&reading, line)[..] else { panic!("{:?}", reading.threads) };
-    assert_eq!((sample.totals.try_failed_count, at(&reading, line).try_failed_count), (8, 8));
-    assert!(reading.stacks[&sample.stack].frames.is_empty());
-}
-
-#[test]
-fn samples_of_each_wait_add_up_to_the_waits_of_the_place() {
-    let turn = turn();
-    turn.profile.set_stack_sample(1);
-    let lock = rwlock();
-    let mut line = 0;
-    thread::scope(|scope| {
-        let work = || {
-            with_known_stack(|| {
-                let mut line = 0;
-                for round in 0..400 {
-                    let (mut guard, here) = at!(lock.write());
-                    (*guard, line) = (*guard + 1, here);
-                    // So that others come meanwhile.
-                    if round % 4 == 0 {
-                        thread::yield_now();
-                    }
-                }
-                line
-            })
-        };
-        let workers: Vec<_> = (0..6).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            line = worker.join().unwrap();
-        }
-    });
-    let reading = turn.read();
-    let (place, samples) = (at(&reading, line), samples(&reading, line));
-    let sum = |of: fn(&PairTotals) -> u64| samples.iter().map(|sample| of(&sample.totals)).sum();
-    let (waits, wait_ns): (u64, u64) =
-        (sum(|totals| totals.wait_count), sum(|totals| totals.wait_ns));
-    assert!(place.contended_count > 0, "nobody waited: {place:?}");
-    assert_eq!((waits, wait_ns), (place.contended_count, place.wait_ns));
-    assert_eq!(place.count, 6 * 400);
-    assert!(samples.iter().all(|sample| reading.stacks[&sample.stack].frames.len() > 2));
-    let rejected = reading.threads.iter().map(|thread| thread.counts.samples_rejected);
-    assert_eq!((rejected.sum::<u64>(), reading.counts.stacks_rejected), (0, 0));
-}
-
-#[test]
-fn no_stack_is_taken_unless_it_is_asked_for() {
-    let turn = turn();
-    let mutex = Mutex::new(LockClass::Test, 0);
-    let held = mutex.lock();
-    let line =
-        thread::scope(|scope| scope.spawn(|| with_known_stack(|| first(&mutex))).join().unwrap());
-    drop(held);
-    let reading = turn.read();
-    assert_eq!(at(&reading, line).try_failed_count, 1);
-    assert!(reading.threads.iter().all(|thread| thread.samples.is_empty()), "{reading:?}");
 }
