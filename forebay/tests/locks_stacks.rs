@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
 use serde_json::Value;
@@ -38,6 +39,13 @@ fn file_of(server: &Server) -> PathBuf {
     server.path(&format!("run/{}.locks", server.address().port()))
 }
 
+fn fresh() -> Origin {
+    Origin::start(|_| {
+        Script::new()
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=600\r\n\r\nbody")
+    })
+}
+
 /// Asks for what nobody asked for before, until something has happened.
 fn miss_until(server: &Server, what: &str, has_happened: impl Fn() -> bool) {
     let is_over = AtomicBool::new(false);
@@ -67,10 +75,7 @@ fn sum(rows: &Value, at: impl Fn(&Value) -> &Value) -> u64 {
 
 #[test]
 fn stacks_say_who_called_what_waits() {
-    let origin = Origin::start(|_| {
-        Script::new()
-            .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=600\r\n\r\nbody")
-    });
+    let origin = fresh();
     let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "2").start();
     let file = file_of(&server).display().to_string();
     let said = text_of(&["on", "--stacks", "1", &file]);
@@ -113,4 +118,55 @@ fn stacks_say_who_called_what_waits() {
         folded.lines().any(|line| line.contains("forebay_server::") && line.contains(";held by ")),
         "{folded}"
     );
+}
+
+#[test]
+fn a_hit_takes_no_lock_and_has_no_stack() {
+    let origin = fresh();
+    let server = Server::before(PROGRAM, &origin);
+    let file = file_of(&server).display().to_string();
+    let mut client = Client::connect(server.address());
+    let mut ask = || client.ask("GET", "/", &[]).expect("served").status;
+    text_of(&["on", "--stacks", "1", &file]);
+    assert_eq!((ask(), ask()), (200, 200));
+    let places = |found: &Value| found["places"].as_array().map(Vec::len);
+    assert!(places(&report(&file)) > Some(0), "a miss takes some");
+    // The fetch may end after its client has its answer.
+    forebay_testkit::eventually("the fetch has ended", || {
+        text_of(&["reset", &file]);
+        let goes_on = || places(&report(&file)) > Some(0);
+        !forebay_testkit::clock::holds_within(Duration::from_millis(50), goes_on)
+    });
+    for _ in 0..100 {
+        assert_eq!(ask(), 200);
+    }
+    let found = report(&file);
+    assert_eq!((places(&found), &found["room"]["samples"]), (Some(0), &0.into()), "{found}");
+    assert!(text_of(&["report", "--stacks", &file]).ends_with("see forebay locks on --stacks\n"));
+}
+
+#[test]
+fn a_small_profile_has_no_room_for_stacks_and_says_so() {
+    let origin = fresh();
+    let server =
+        ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile-size", "200KiB").start();
+    let file = file_of(&server).display().to_string();
+    let refused = locks(&["on", "--stacks", "5", &file]);
+    let said = String::from_utf8(refused.stderr).expect("text");
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("has no room for stacks; see lock_profile_size"), "{said}");
+    assert_eq!(report(&file)["is_on"], Value::from(false), "nothing is done by halves");
+    assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
+}
+
+#[test]
+fn stacks_are_taken_from_the_start_if_the_settings_say_so() {
+    let origin = fresh();
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin);
+    let server = builder.flag("--lock-profile", "true").flag("--lock-profile-stacks", "7").start();
+    let file = file_of(&server).display().to_string();
+    let found = report(&file);
+    assert_eq!((&found["is_on"], &found["stack_sample"]), (&true.into(), &7.into()));
+    text_of(&["on", &file]);
+    assert_eq!(report(&file)["stack_sample"], Value::from(0), "on without stacks is without them");
 }

@@ -79,3 +79,51 @@ fn now_ns() -> u64 {
 fn set(file: &ProfileFile, switch: Switch, value: u64) -> Result<(), String> {
     file.switch(switch, value).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use forebay_sync::boxed_words;
+    use forebay_sync::profile::{Clock, Identity, Plan, Profile};
+
+    use super::*;
+
+    const PLAN: Plan = Plan {
+        sites: 1,
+        frames: 1,
+        modules: 0,
+        text_bytes: 0,
+        threads: 1,
+        rows: 1,
+        pairs: 1,
+        stacks: StackPlan::NONE,
+    };
+
+    #[test]
+    fn who_wants_stacks_where_there_is_no_room_is_told_why() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("1.locks");
+        for (kind, why) in [
+            (SiteKind::Stacks, "see forebay locks record --stacks"),
+            (SiteKind::Places, "see lock_profile_size in the settings"),
+        ] {
+            let us = Identity {
+                pid: 1,
+                start_ticks: 0,
+                boot_id: [0; 16],
+                unix_ns: 0,
+                program: "",
+                kind,
+            };
+            let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
+            Profile::new(words, PLAN, Clock::SYSTEM, &us).expect("the plan is sound");
+            let bytes = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
+            std::fs::write(&path, bytes.collect::<Vec<u8>>()).expect("written");
+            let file = ProfileFile::open_to_switch(&path).expect("a profile");
+            let said = set_stacks(&file, 1).expect_err("there is no room");
+            assert!(said.contains(why), "{said}");
+            assert_eq!(set_stacks(&file, 0), Ok(()));
+        }
+    }
+}
