@@ -62,5 +62,5 @@ pub use {
     },
     recorder::{Held, Recorder, Site, Taken, Wait},
     shared::{Description, Identity, Profile, SiteKind},
-    stack::{walk, with_known_stack},
+    stack::with_known_stack,
 };

@@ -106,7 +106,7 @@ fn frame_pointer() -> usize {
 ///
 /// # Safety
 /// - Every word in `stack` can be read until this returns.
-pub unsafe fn walk(frame: usize, stack: Range<usize>, out: &mut [u64]) -> usize {
+pub(super) unsafe fn walk(frame: usize, stack: Range<usize>, out: &mut [u64]) -> usize {
     const WORD: usize = size_of::<usize>();
     let (mut frame, mut low, mut count) = (frame, stack.start, 0);
     for out in out {

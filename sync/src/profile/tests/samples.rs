@@ -1,6 +1,7 @@
 //! Of some waits and tries in vain, how the thread had come there.
 
 use super::*;
+use crate::profile::stack::walk;
 
 /// A site of a test that has callers.
 struct Way {
