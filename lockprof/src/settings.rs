@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use forebay_sync::profile::Plan;
+use forebay_sync::profile::{Plan, StackPlan};
 
 use crate::stack::FRAMES_MAX;
 
@@ -20,6 +20,7 @@ const PLAN: Plan = Plan {
     threads: 256,
     rows: 512,
     pairs: 256,
+    stacks: StackPlan::NONE,
 };
 
 /// How many processes have a profile by default: what starts others without end would fill the

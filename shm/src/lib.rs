@@ -34,6 +34,8 @@ mod layout;
 #[cfg(not(loom))]
 mod lock_profile;
 mod map;
+#[cfg(not(loom))]
+mod modules;
 mod participant;
 mod process;
 mod reader;

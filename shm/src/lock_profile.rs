@@ -13,6 +13,7 @@ use forebay_sync::profile::{
 
 use crate::error::{CounterError, CounterErrorKind};
 use crate::file::{self, Access, FileId, TempName};
+use crate::modules;
 use crate::process::Writer;
 
 /// A profile of this process that nobody finds yet. Dropped, its file is removed.
@@ -48,6 +49,9 @@ impl UnnamedProfile {
         let us = Identity { pid, start_ticks, boot_id, unix_ns, program, kind };
         let profile = Profile::new(words, plan, Clock::fastest(), &us)
             .ok_or_else(|| CounterError::definition("how large it is"))?;
+        if plan.modules > 0 {
+            modules::tell(&profile);
+        }
         Ok(UnnamedProfile { profile: Box::leak(Box::new(profile)), temp })
     }
 
@@ -173,10 +177,36 @@ pub fn is_alive(about: &About) -> bool {
 mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+    use forebay_sync::profile::StackPlan;
+
     use super::*;
 
-    const PLAN: Plan =
-        Plan { sites: 16, frames: 0, modules: 0, text_bytes: 256, threads: 2, rows: 16, pairs: 16 };
+    const PLAN: Plan = Plan {
+        sites: 16,
+        frames: 0,
+        modules: 0,
+        text_bytes: 256,
+        threads: 2,
+        rows: 16,
+        pairs: 16,
+        stacks: StackPlan::NONE,
+    };
+
+    #[test]
+    fn a_profile_knows_the_programs_and_libraries_in_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/1.locks");
+        let plan = Plan { modules: 256, text_bytes: 1 << 16, ..PLAN };
+        UnnamedProfile::prepare(&path, plan, "", 5).unwrap().name().unwrap();
+        let reading = ProfileFile::open(&path).unwrap().read().unwrap();
+        let here = UnnamedProfile::prepare as *const () as u64;
+        let ours = reading.modules.iter().find(|module| (module.start..module.end).contains(&here));
+        let us = std::env::current_exe().unwrap();
+        assert_eq!(ours.map(|module| &*module.path), us.to_str(), "{:?}", reading.modules);
+        assert_eq!(reading.counts.modules_rejected, 0);
+        drop(prepare(&path).name());
+        assert!(ProfileFile::open(&path).unwrap().read().unwrap().modules.is_empty());
+    }
 
     fn prepare(path: &Path) -> UnnamedProfile {
         UnnamedProfile::prepare(path, PLAN, "a program", 5).unwrap()

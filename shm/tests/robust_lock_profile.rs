@@ -9,7 +9,7 @@ use forebay_shm::{
     AreaSpec, BarrierWish, ProfileFile, Region, RegionSpec, RobustLock, UnnamedProfile,
 };
 use forebay_sync::LockClass;
-use forebay_sync::profile::{Plan, Reading, Totals, install};
+use forebay_sync::profile::{Plan, Reading, StackPlan, Totals, install};
 
 const SPEC: RegionSpec = RegionSpec {
     bytes: 64 << 10,
@@ -18,8 +18,16 @@ const SPEC: RegionSpec = RegionSpec {
     areas: &[AreaSpec { kind: 16, version: 1, bytes: 8 }],
 };
 
-const PLAN: Plan =
-    Plan { sites: 16, frames: 0, modules: 0, text_bytes: 4096, threads: 4, rows: 16, pairs: 16 };
+const PLAN: Plan = Plan {
+    sites: 16,
+    frames: 0,
+    modules: 0,
+    text_bytes: 4096,
+    threads: 4,
+    rows: 16,
+    pairs: 16,
+    stacks: StackPlan::NONE,
+};
 
 fn at(reading: &Reading, line: u32) -> Totals {
     let mut sum = Totals::default();

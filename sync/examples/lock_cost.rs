@@ -7,11 +7,19 @@
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 
-use forebay_sync::profile::{Clock, Identity, Plan, Profile, SiteKind, install};
+use forebay_sync::profile::{Clock, Identity, Plan, Profile, SiteKind, StackPlan, install};
 use forebay_sync::{LockClass, Mutex, boxed_words};
 
-const PLAN: Plan =
-    Plan { sites: 64, frames: 0, modules: 0, text_bytes: 4096, threads: 2, rows: 64, pairs: 64 };
+const PLAN: Plan = Plan {
+    sites: 64,
+    frames: 0,
+    modules: 0,
+    text_bytes: 4096,
+    threads: 2,
+    rows: 64,
+    pairs: 64,
+    stacks: StackPlan::NONE,
+};
 
 const ROUNDS: u64 = 10_000;
 

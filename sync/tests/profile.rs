@@ -1,89 +1,15 @@
 //! What the profile of this crate's locks says of threads whose doings are known.
-#![expect(clippy::disallowed_types, reason = "the test's own locks must not be recorded")]
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+#[macro_use]
+mod recorded;
+
 use std::sync::mpsc::channel;
-use std::sync::{Mutex as PlainMutex, MutexGuard as PlainGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use forebay_sync::profile::{
-    Clock, Identity, PairTotals, Plan, Profile, Reading, SiteKind, Totals, install,
-};
-use forebay_sync::{LockClass, Mutex, RwLock, boxed_words, observe};
-
-const PLAN: Plan = Plan {
-    sites: 64,
-    frames: 0,
-    modules: 0,
-    text_bytes: 1 << 14,
-    threads: 80,
-    rows: 32,
-    pairs: 32,
-};
-
-/// The profile of this process, its words, and the turn of the test that uses it.
-struct Turn {
-    profile: &'static Profile,
-    words: &'static [AtomicU64],
-    /// What was lost before: a reset does not touch that.
-    lost_before: u64,
-    _turn: PlainGuard<'static, ()>,
-}
-
-static TURN: PlainMutex<()> = PlainMutex::new(());
-
-/// There is one profile in the process: the tests that read it go one by one, each from zero.
-fn turn() -> Turn {
-    static WORDS: OnceLock<(&'static Profile, &'static [AtomicU64])> = OnceLock::new();
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (profile, words) = *WORDS.get_or_init(|| {
-        let words: &[AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-        let us = Identity {
-            pid: std::process::id(),
-            start_ticks: 0,
-            boot_id: [0; 16],
-            unix_ns: 0,
-            program: "test",
-            kind: SiteKind::Places,
-        };
-        let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
-        let profile = Box::leak(Box::new(profile));
-        install(profile).expect("nobody watches");
-        (profile, words)
-    });
-    profile.turn(true);
-    profile.set_skip(0);
-    profile.reset(0);
-    let mut turn = Turn { profile, words, lost_before: 0, _turn: turn };
-    turn.lost_before = turn.read().counts.lost;
-    turn
-}
-
-impl Turn {
-    fn read(&self) -> Reading {
-        let bytes = self.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
-        Reading::of(&bytes.collect::<Vec<u8>>()[..]).expect("a whole profile")
-    }
-}
-
-/// What happened at a line of this file.
-fn at(reading: &Reading, line: u32) -> Totals {
-    let mut sum = Totals::default();
-    for (key, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
-        if line_of(reading, *key) == Some(line) {
-            sum.add(row);
-        }
-    }
-    sum
-}
-
-fn line_of(reading: &Reading, key: u64) -> Option<u32> {
-    let site = reading.sites.get(&key)?;
-    assert_eq!((&*site.name, &*site.place), ("test", file!()));
-    Some(site.line)
-}
+use forebay_sync::profile::{PairTotals, Reading};
+use forebay_sync::{LockClass, Mutex, observe};
+use recorded::{at, line_of, rwlock, turn};
 
 /// What came of two lines of this file that were in each other's way.
 fn between(reading: &Reading, holder: Option<u32>, waiter: u32) -> PairTotals {
@@ -96,17 +22,6 @@ fn between(reading: &Reading, holder: Option<u32>, waiter: u32) -> PairTotals {
         }
     }
     sum
-}
-
-fn rwlock() -> RwLock<u64> {
-    RwLock::new(LockClass::Test, 0)
-}
-
-/// What a call gives, with the line where it stands.
-macro_rules! at {
-    ($call:expr) => {
-        ($call, line!())
-    };
 }
 
 const LONG: Duration = Duration::from_secs(20);

@@ -6,8 +6,8 @@ use std::alloc::System;
 use std::sync::atomic::AtomicU64;
 
 use forebay_sync::profile::{
-    Clock, Description, Identity, Plan, Profile, Recorder, Site, SiteKind, Taken, ThreadIdentity,
-    Wait, install,
+    Clock, Description, Identity, Plan, Profile, Recorder, Site, SiteKind, StackPlan, Taken,
+    ThreadIdentity, Wait, install, with_known_stack,
 };
 use forebay_sync::{LockClass, Mutex, RwLock, boxed_words};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -15,9 +15,19 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
+const STACKS: StackPlan = StackPlan { stacks: 4, frames: 8, samples: 2 };
+
 /// Too small for what is recorded, so that each kind of room runs out.
-const PLAN: Plan =
-    Plan { sites: 8, frames: 4, modules: 1, text_bytes: 64, threads: 2, rows: 8, pairs: 8 };
+const PLAN: Plan = Plan {
+    sites: 8,
+    frames: 4,
+    modules: 1,
+    text_bytes: 64,
+    threads: 2,
+    rows: 8,
+    pairs: 8,
+    stacks: STACKS,
+};
 
 struct Stack([u64; 2]);
 
@@ -28,6 +38,11 @@ impl Site for Stack {
 
     fn describe(&self) -> Description<'_> {
         Description { name: "a lock", frames: &self.0, ..Description::default() }
+    }
+
+    fn callers(&self, out: &mut [u64]) -> usize {
+        out[..2].copy_from_slice(&self.0);
+        2
     }
 }
 
@@ -42,6 +57,7 @@ fn profile() -> &'static Profile {
         kind: SiteKind::Stacks,
     };
     let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
+    profile.set_stack_sample(1);
     profile.turn(true);
     Box::leak(Box::new(profile))
 }
@@ -76,16 +92,18 @@ fn neither_recording_nor_running_out_of_room_allocates() {
     // The first time a thread asks the system for its name.
     drop(mutex.lock());
     let mut recorder = Recorder::new();
-    let before = HEAP.stats();
-    record(foreign, &mut recorder, 40);
-    for _ in 0..100 {
-        let held = mutex.lock();
-        assert!(mutex.try_lock().is_none());
-        drop(held);
-        drop((lock.read(), lock.try_read()));
-        drop(lock.write());
-    }
-    let after = HEAP.stats();
+    let (before, after) = with_known_stack(|| {
+        let before = HEAP.stats();
+        record(foreign, &mut recorder, 40);
+        for _ in 0..100 {
+            let held = mutex.lock();
+            assert!(mutex.try_lock().is_none());
+            drop(held);
+            drop((lock.read(), lock.try_read()));
+            drop(lock.write());
+        }
+        (before, HEAP.stats())
+    });
     assert_eq!(after.allocations - before.allocations, 0);
     assert_eq!(after.reallocations - before.reallocations, 0);
 }

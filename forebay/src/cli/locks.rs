@@ -93,13 +93,16 @@ fn record() -> Command {
 }
 
 fn on() -> Command {
-    switch("on", "Record what happens at the locks of a process from now on").arg(
-        Arg::new("sample")
-            .long("sample")
-            .value_name("N")
-            .value_parser(value_parser!(u64).range(1..=1_000_000_000))
-            .help("Record one of so many attempts of each thread; 1 records all"),
-    )
+    let one_of = |name: &'static str| {
+        let range = value_parser!(u64).range(1..=1_000_000_000);
+        Arg::new(name).long(name).value_name("N").value_parser(range)
+    };
+    switch("on", "Record what happens at the locks of a process from now on")
+        .arg(one_of("sample").help("Record one of so many attempts of each thread; 1 records all"))
+        .arg(one_of("stacks").help(
+            "Record who called, too, for one of so many waits and tries in vain of each thread; \
+             none by default",
+        ))
 }
 
 fn switch(name: &'static str, about: &'static str) -> Command {
@@ -123,6 +126,7 @@ fn report() -> Command {
         .arg(lines().help("Print so many places only"))
         .arg(flag("threads", "Thread by thread, those first that tried most in vain"))
         .arg(flag("matrix", "Who held a lock while whom it kept waiting"))
+        .arg(flag("stacks", "Who called the functions that waited or tried in vain, if sampled"))
         .arg(flag("histograms", "How long holds and waits were, as bars"))
         .arg(json())
         .after_help(
@@ -210,7 +214,8 @@ fn flame() -> Command {
         ))
         .after_help(
             "The width is time that was waited, and from tries in vain until the lock was taken. \
-             From below: the lock, where it was wanted, who held it.\n\n\
+             From below: the lock, where it was wanted, who held it; with sampled stacks the \
+             callers, the lock, who held it.\n\n\
              Examples:\n  \
              forebay locks flame --out locks.svg\n  \
              forebay locks flame --folded /run/user/1000/forebay/8080.locks",

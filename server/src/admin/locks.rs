@@ -1,6 +1,6 @@
 //! Switching the profile of this process's locks.
 
-use forebay_sync::profile::{Profile, installed};
+use forebay_sync::profile::{Profile, StackPlan, installed};
 use http::StatusCode;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ pub(super) fn look() -> Answer {
     installed().map_or_else(nothing, state)
 }
 
-/// `?on`, `?off`, `?reset`, and `&sample=` beside `on`.
+/// `?on`, `?off`, `?reset`, and `&sample=` and `&stacks=` beside `on`.
 pub(super) fn switch(query: Option<&str>) -> Answer {
     let Some(profile) = installed() else {
         return nothing();
@@ -28,20 +28,27 @@ pub(super) fn switch(query: Option<&str>) -> Answer {
 }
 
 fn change(profile: &Profile, query: Option<&str>) -> Result<(), Bad> {
-    let query = Query::parse(query, &["on", "off", "reset", "sample"])?;
+    let query = Query::parse(query, &["on", "off", "reset", "sample", "stacks"])?;
     let (on, off, reset) = (query.is_set("on")?, query.is_set("off")?, query.is_set("reset")?);
-    let sample = query.number("sample")?;
+    let (sample, stacks) = (query.number("sample")?, query.number("stacks")?);
     if !on && !off && !reset || on && off {
         return Err(Bad::new("on", "say on, off or reset"));
     }
     if sample.is_some_and(|sample| !on || !(1..=SAMPLE_MAX).contains(&sample)) {
         return Err(Bad::new("sample", "beside on, from 1 to a thousand million"));
     }
+    if stacks.is_some_and(|stacks| !on || stacks > SAMPLE_MAX) {
+        return Err(Bad::new("stacks", "beside on, at most a thousand million"));
+    }
+    if stacks.is_some_and(|stacks| stacks > 0) && profile.plan().stacks == StackPlan::NONE {
+        return Err(Bad::new("stacks", "there is no room for them: see lock_profile_size"));
+    }
     if reset {
         profile.reset(clock::unix_ns());
     }
     if on {
         profile.set_skip(sample.unwrap_or(1) - 1);
+        profile.set_stack_sample(stacks.unwrap_or(0));
     }
     if on || off {
         profile.turn(on);
@@ -51,8 +58,9 @@ fn change(profile: &Profile, query: Option<&str>) -> Result<(), Bad> {
 
 fn state(profile: &'static Profile) -> Answer {
     let (is_on, sample) = (profile.is_on(), profile.skip().saturating_add(1));
-    let generation = profile.generation();
-    let state = json!({ "is_on": is_on, "sample": sample, "generation": generation });
+    let (stacks, generation) = (profile.stack_sample(), profile.generation());
+    let state =
+        json!({ "is_on": is_on, "sample": sample, "stacks": stacks, "generation": generation });
     json_answer(StatusCode::OK, &state)
 }
 

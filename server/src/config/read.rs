@@ -18,6 +18,7 @@ use super::setting::{Problem, Raw, Readable, Setting};
 use super::site::{OriginAddress, Site};
 use super::table::{self, ORIGIN, RULES, RouteSettings, SERVER, Settings};
 use super::{AdminAddress, Config, FlagValue, Kind, Scope, ServerSettings, Sites, Source};
+use crate::engine::has_room_for_stacks;
 
 pub(crate) type Key<'a> = Spanned<DeString<'a>>;
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
@@ -255,6 +256,11 @@ fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
         found.push(("origin_pool_idle_count_max", problem));
     }
     found.extend(cache_problem(server, given("cache_size") || !given("workers")));
+    if server.lock_profile_stacks > 0 && !has_room_for_stacks(server.lock_profile_size) {
+        let problem = Problem::new("`lock_profile_size` has no room for `lock_profile_stacks`")
+            .hint("set `lock_profile_size` to \"350KiB\" or more");
+        found.push(("lock_profile_stacks", problem));
+    }
     if server.admin == AdminAddress::Loopback(server.listen) && server.listen.port() != 0 {
         found.push(("admin", Problem::new("`admin` and `listen` are the same address")));
     }

@@ -322,12 +322,19 @@ settings! {
         reason: "It costs some tens of nanoseconds each time that a lock is taken; a hit takes \
             none.",
     }
-    lock_profile_size: u64 = "2MiB" {
+    lock_profile_stacks: u32 = "0" {
+        doc: "Of how many waits and tries in vain of each thread one is recorded with its callers, \
+            from the start; `forebay locks on --stacks` sets it while the server runs. 0: none.",
+        kind: Kind::Count { min: 0, max: 1_000_000_000, unit: "waits and tries" },
+        reloads: false,
+        reason: "The places where locks are taken say enough until one of them has many callers.",
+    }
+    lock_profile_size: u64 = "3MiB" {
         doc: "Size of the file `PORT.locks` in the runtime directory, in which it is recorded; 0: \
             there is no such file, and nothing can be recorded.",
         kind: Kind::Bytes { min: 0, max: 64 * MIB },
         reloads: false,
-        reason: "Room for 40 threads, the workers and some others; each more needs 50 KiB. The \
+        reason: "Room for 48 threads, the workers and some others; each more needs 58 KiB. The \
             runtime directory is memory on most systems.",
     }
     log_level: LogLevel = "info" {

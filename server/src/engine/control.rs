@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use forebay_cache::{Selection, Store, StoreWorker};
 use forebay_shm::{CounterFile, CounterSlot, DirGuard};
+use forebay_sync::profile::with_known_stack;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -213,7 +214,9 @@ impl Control {
         stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
         // The counter file stays: it tells what was, also after a crash.
-        LocalSet::new().block_on(&runtime, Rc::new(self).serve(sockets, signals, stop))
+        let serve =
+            || LocalSet::new().block_on(&runtime, Rc::new(self).serve(sockets, signals, stop));
+        with_known_stack(serve)
     }
 
     async fn serve(

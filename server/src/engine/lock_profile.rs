@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_shm::{CounterError, UnnamedProfile};
-use forebay_sync::profile::{self, Plan};
+use forebay_sync::profile::{self, Plan, StackPlan};
 
 use super::places::lock_profile_file;
 use crate::clock;
@@ -14,12 +14,15 @@ use crate::config::ServerSettings;
 const PLAN: Plan = Plan {
     sites: 256,
     frames: 0,
-    modules: 0,
+    modules: 128,
     text_bytes: 32 << 10,
     threads: 1,
     rows: 64,
     pairs: 128,
+    stacks: StackPlan { stacks: 512, frames: 48, samples: 128 },
 };
+
+const PLAN_WITHOUT_STACKS: Plan = Plan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
 
 /// Makes the profile and records from now on, if the settings say so. The file has its name when
 /// the server serves.
@@ -28,7 +31,7 @@ pub(super) fn prepare(
     runtime_dir: &Path,
     port: u16,
 ) -> Result<Option<UnnamedProfile>, CounterError> {
-    let Some(plan) = PLAN.within(settings.lock_profile_size) else {
+    let Some(plan) = plan(settings.lock_profile_size) else {
         return Ok(None);
     };
     let program = std::env::args_os().next().unwrap_or_default();
@@ -39,8 +42,19 @@ pub(super) fn prepare(
     if profile::install(made.profile()).is_err() {
         return Ok(None);
     }
+    made.profile().set_stack_sample(settings.lock_profile_stacks.into());
     made.profile().turn(settings.lock_profile);
     Ok(Some(made))
+}
+
+/// Has a file of this size room for stacks?
+pub(crate) fn has_room_for_stacks(bytes: u64) -> bool {
+    plan(bytes).is_some_and(|plan| plan.stacks != StackPlan::NONE)
+}
+
+/// The plan for a file of this size: a small one has no room for stacks.
+fn plan(bytes: u64) -> Option<Plan> {
+    PLAN.within(bytes).or_else(|| PLAN_WITHOUT_STACKS.within(bytes))
 }
 
 #[cfg(test)]
@@ -50,10 +64,24 @@ mod tests {
     #[test]
     fn the_default_size_is_for_as_many_threads_as_its_reason_says() {
         let settings = ServerSettings::default();
-        let plan = PLAN.within(settings.lock_profile_size).expect("there is room");
-        assert_eq!((plan.threads, plan.fault()), (40, None));
-        let one_more = Plan { threads: 41, ..PLAN }.bytes() - plan.bytes();
-        assert!((49 << 10..51 << 10).contains(&one_more), "{one_more}");
-        assert_eq!(PLAN.within(0), None);
+        let plan = plan(settings.lock_profile_size).expect("there is room");
+        assert_eq!((plan.threads, plan.fault()), (48, None));
+        let one_more = Plan { threads: 49, ..PLAN }.bytes() - plan.bytes();
+        assert!((57 << 10..59 << 10).contains(&one_more), "{one_more}");
+        assert_eq!(super::plan(0), None);
+    }
+
+    #[test]
+    fn a_small_file_has_room_for_places_before_it_has_room_for_stacks() {
+        for (kib, threads, has_stacks) in
+            [(90, 0, false), (110, 1, false), (350, 1, true), (330, 1, false)]
+        {
+            let found = plan(kib << 10).map_or(0, |plan| plan.threads);
+            assert_eq!(
+                (found > 0, has_room_for_stacks(kib << 10)),
+                (threads > 0, has_stacks),
+                "{kib}"
+            );
+        }
     }
 }

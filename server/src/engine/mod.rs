@@ -21,6 +21,7 @@ pub use crate::fetch::Resolver;
 pub(crate) use control::Control;
 pub use control::Hooks;
 pub(crate) use cpus::allowed as allowed_cpus;
+pub(crate) use lock_profile::has_room_for_stacks;
 pub(crate) use places::AdminAcceptor;
 pub use places::{AdminPlace, admin_socket, runtime_dir, upgrade_socket};
 pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};

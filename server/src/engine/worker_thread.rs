@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use forebay_cache::Store;
 use forebay_shm::CounterSlot;
+use forebay_sync::profile::with_known_stack;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
@@ -87,7 +88,7 @@ impl WorkerThread {
                         return false;
                     }
                 };
-                let finished = run(&runtime, start, &up, received);
+                let finished = with_known_stack(|| run(&runtime, start, &up, received));
                 // Nobody knows how long the system takes for a name, and nobody waits for it now.
                 runtime.shutdown_background();
                 finished

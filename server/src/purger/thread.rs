@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use forebay_cache::{Selection, StoreWorker};
 use forebay_shm::CounterSlot;
+use forebay_sync::profile::with_known_stack;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::ask::{Asked, Job, PurgeFailed, Told, Work};
@@ -124,7 +125,9 @@ impl PurgerThread {
             };
             drop(up.send(Ok(())));
             let count = |counter: Counter| counters.add(counter.index(), 1);
-            work(&received, &left_there, count, |job| do_job(&store, job, &counters));
+            with_known_stack(|| {
+                work(&received, &left_there, count, |job| do_job(&store, job, &counters));
+            });
         })?;
         let ended = |_| Err(std::io::Error::other("the purging thread has ended").into());
         is_up.recv().unwrap_or_else(ended)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::clear::clear;
 use super::hash::hash_words;
 use super::holds::Holds;
-use super::plan::{KEYS_START, Plan, block, bucket_of, pair, row};
+use super::plan::{KEYS_START, Plan, block, bucket_of, pair, row, sample};
 use super::shared::{Profile, word_of};
 
 /// Rows, or pairs, that are looked at before a table counts as full for a key.
@@ -33,6 +33,7 @@ pub(super) struct Block {
     rows: &'static [Row],
     pairs: &'static [Pair],
     pub(super) holds: Holds,
+    pub(super) samples: &'static [AtomicU64],
 }
 
 type Head = [AtomicU64; block::HEAD_WORDS];
@@ -40,7 +41,7 @@ type Row = [AtomicU64; row::WORDS];
 type Pair = [AtomicU64; pair::WORDS];
 
 /// How a key was found in a table.
-enum Place {
+pub(super) enum Place {
     Old(usize),
     New(usize),
     Nowhere,
@@ -60,6 +61,7 @@ impl Block {
             rows: &rows[..plan.rows as usize + 1],
             pairs: &pairs[..plan.pairs as usize],
             holds: Holds::of(all),
+            samples: &all[plan.samples_start()..][..plan.stacks.samples as usize * sample::WORDS],
         }
     }
 
@@ -84,6 +86,7 @@ impl Block {
         // What is held stays so.
         let counts = self.head[block::ROWS_USED..block::HOLDS_USED].iter().chain(self.keys);
         let counts = counts.chain(self.rows.as_flattened()).chain(self.pairs.as_flattened());
+        let counts = counts.chain(self.samples);
         clear(&self.head[block::GENERATION], generation, counts);
     }
 
@@ -157,7 +160,13 @@ impl Block {
     }
 
     /// Looks for a key from its own place on; `at` gives the key that is there, 0 for none.
-    fn probe(&self, key: u64, rows: usize, counter: usize, at: impl Fn(usize) -> u64) -> Place {
+    pub(super) fn probe(
+        &self,
+        key: u64,
+        rows: usize,
+        counter: usize,
+        at: impl Fn(usize) -> u64,
+    ) -> Place {
         for probe in 0..rows.min(PROBES_MAX) {
             let index = (key as usize).wrapping_add(probe) & (rows - 1);
             match at(index) {

@@ -10,6 +10,7 @@ use super::clock::Stamp;
 use super::hash::mix;
 use super::recorder::{Held, Recorder, Site, Taken, Wait};
 use super::shared::{Description, Profile};
+use super::stack;
 use crate::class::LockClass;
 use crate::lock::observe::{self, LockMode, LockSite};
 
@@ -62,6 +63,10 @@ impl Site for Place {
             column: self.site.column(),
             ..Description::default()
         }
+    }
+
+    fn callers(&self, out: &mut [u64]) -> usize {
+        stack::callers(out)
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, which thread that is, a reset |
 //! | `holds.rs` | which locks a thread has now, for those who wait and for tools |
 //! | `recorder.rs` | attempts and holds of a thread, for any kind of lock |
+//! | `samples.rs`, `stack.rs` | of some waits and tries in vain: how the thread came there |
 //! | `current.rs` | the profile of this process's own locks |
 //! | `processes.rs` | how many processes of a recording there are |
 //! | `read/` | reading |
@@ -45,7 +46,11 @@ mod read;
 #[cfg(not(loom))]
 mod recorder;
 #[cfg(not(loom))]
+mod samples;
+#[cfg(not(loom))]
 mod shared;
+#[cfg(not(loom))]
+mod stack;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -56,12 +61,14 @@ pub use {
     current::{AlreadyWatched, install, installed},
     hash::hash_words,
     holds::Hold,
-    plan::{BUCKET_COUNT, Plan, Switch, bucket_end_ns},
+    plan::{BUCKET_COUNT, Plan, StackPlan, Switch, bucket_end_ns},
     processes::{COUNTED_BYTES, count_process},
     read::{
         About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
-        Reading, SharedCounts, SiteRead, ThreadCounts, ThreadNow, ThreadRead, Totals, plain_text,
+        Reading, SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadNow,
+        ThreadRead, Totals, plain_text,
     },
     recorder::{Held, Recorder, Site, Taken, Wait},
     shared::{Description, Identity, Profile, SiteKind},
+    stack::with_known_stack,
 };

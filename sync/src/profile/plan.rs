@@ -30,17 +30,22 @@ pub(super) mod header {
     pub(in crate::profile) const TEXT_BYTES: usize = 11;
     /// Low half: rows with a key in a block; high half: pairs in a block.
     pub(in crate::profile) const ROWS: usize = 12;
+    /// Low half: rows of the stack table; high half: return addresses in each.
+    pub(in crate::profile) const STACKS: usize = 13;
+    /// Samples in a block.
+    pub(in crate::profile) const SAMPLES: usize = 14;
     /// What [`hash_words`](crate::profile::hash_words) says of the words before.
-    pub(in crate::profile) const CHECK: usize = 13;
-
-    /// What the profile's clock said when it was made.
-    pub(in crate::profile) const CREATED_TICKS: usize = 14;
+    pub(in crate::profile) const CHECK: usize = 15;
 
     /// Others switch these while the program runs.
     pub(in crate::profile) const ENABLED: usize = 16;
     pub(in crate::profile) const SKIP: usize = 17;
     pub(in crate::profile) const GENERATION: usize = 18;
     pub(in crate::profile) const RESET_UNIX_NS: usize = 19;
+    pub(in crate::profile) const STACK_SAMPLE: usize = 20;
+
+    /// What the profile's clock said when it was made.
+    pub(in crate::profile) const CREATED_TICKS: usize = 24;
 
     /// All threads count here, each seldom.
     pub(in crate::profile) const SITES_USED: usize = 32;
@@ -52,10 +57,13 @@ pub(super) mod header {
     pub(in crate::profile) const MODULES_REJECTED: usize = 38;
     pub(in crate::profile) const THREADS_STARTED: usize = 39;
     pub(in crate::profile) const LOST: usize = 40;
-    /// In the first profile of a recording: other processes that have one, and that were refused
-    /// one.
+    /// In the first profile of a recording: other processes that have one.
     pub(in crate::profile) const PROCESSES: usize = 41;
-    pub(in crate::profile) const PROCESSES_REFUSED: usize = 42;
+    pub(in crate::profile) const STACKS_USED: usize = 42;
+    pub(in crate::profile) const STACKS_REJECTED: usize = 43;
+    pub(in crate::profile) const STACK_COLLISIONS: usize = 44;
+    /// In the same: those that were refused one.
+    pub(in crate::profile) const PROCESSES_REFUSED: usize = 45;
 
     pub(in crate::profile) const PROGRAM: usize = 48;
 }
@@ -71,6 +79,8 @@ pub enum Switch {
     Generation = header::GENERATION as isize,
     /// When that was done, in nanoseconds since 1970.
     ResetUnixNs = header::RESET_UNIX_NS as isize,
+    /// Of how many waits and tries in vain of a thread one has its stack taken; 0: of none.
+    StackSample = header::STACK_SAMPLE as isize,
 }
 
 impl Switch {
@@ -96,6 +106,17 @@ pub(super) mod site {
     pub(in crate::profile) const LOCK: usize = 5;
     /// How many return addresses follow the fixed words.
     pub(in crate::profile) const FRAME_COUNT: usize = 6;
+    pub(in crate::profile) const FIXED_WORDS: usize = 8;
+}
+
+/// Words of a row of the stack table, before its return addresses: how a thread came to a site.
+pub(super) mod stack {
+    pub(in crate::profile) const KEY: usize = 0;
+    /// As that of a site.
+    pub(in crate::profile) const CHECK: usize = 1;
+    /// The key of the site.
+    pub(in crate::profile) const SITE: usize = 2;
+    pub(in crate::profile) const FRAME_COUNT: usize = 3;
     pub(in crate::profile) const FIXED_WORDS: usize = 8;
 }
 
@@ -125,9 +146,12 @@ pub(super) mod block {
     pub(in crate::profile) const PAIR_COLLISIONS: usize = 10;
     pub(in crate::profile) const TRIES_FORGOTTEN: usize = 11;
     pub(in crate::profile) const SKIPPED: usize = 12;
+    pub(in crate::profile) const SAMPLES_USED: usize = 13;
+    pub(in crate::profile) const SAMPLES_REJECTED: usize = 14;
+    pub(in crate::profile) const SAMPLE_COLLISIONS: usize = 15;
     /// Bit *n* is set while row *n* of the holds is in use.
-    pub(in crate::profile) const HOLDS_USED: usize = 13;
-    pub(in crate::profile) const HEAD_WORDS: usize = 16;
+    pub(in crate::profile) const HOLDS_USED: usize = 16;
+    pub(in crate::profile) const HEAD_WORDS: usize = 32;
 }
 
 /// Words of a row of the holds: a lock that the thread has. The last row of all is for the lock
@@ -184,6 +208,21 @@ pub(super) mod pair {
     pub(in crate::profile) const WORDS: usize = 8;
 }
 
+/// Words of a sample: what one thread lost on one way to a site, to one holder.
+pub(super) mod sample {
+    /// The key of the stack, which has that of the site in it.
+    pub(in crate::profile) const STACK: usize = 0;
+    pub(in crate::profile) const WAITER: usize = 1;
+    /// 0 if nobody knows where the holder took the lock.
+    pub(in crate::profile) const HOLDER: usize = 2;
+    pub(in crate::profile) const WAIT_COUNT: usize = 3;
+    pub(in crate::profile) const WAIT_NS: usize = 4;
+    pub(in crate::profile) const WAIT_NS_MAX: usize = 5;
+    pub(in crate::profile) const TRY_FAILED_COUNT: usize = 6;
+    pub(in crate::profile) const TRY_DELAY_NS: usize = 7;
+    pub(in crate::profile) const WORDS: usize = 8;
+}
+
 /// Buckets of a histogram of times.
 pub const BUCKET_COUNT: usize = 32;
 
@@ -210,6 +249,33 @@ const LINE_WORDS: usize = 16;
 
 /// From the beginning of a block to its keys.
 pub(super) const KEYS_START: usize = block::HEAD_WORDS + (HOLDS_MAX + 1) * hold::WORDS;
+/// How much room there is for sampled stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackPlan {
+    /// Rows of the stack table; a power of two.
+    pub stacks: u32,
+    /// Return addresses of a stack.
+    pub frames: u32,
+    /// Samples of a block; a power of two.
+    pub samples: u32,
+}
+
+impl StackPlan {
+    /// No stack is ever taken.
+    pub const NONE: StackPlan = StackPlan { stacks: 0, frames: 0, samples: 0 };
+
+    /// The largest of each count.
+    pub(in crate::profile) const MAX: StackPlan =
+        StackPlan { stacks: 1 << 16, frames: 64, samples: 1 << 16 };
+
+    fn is_sound(&self) -> bool {
+        let is_table = |count: u32, max: u32| count.is_power_of_two() && count <= max;
+        *self == StackPlan::NONE
+            || is_table(self.stacks, StackPlan::MAX.stacks)
+                && is_table(self.samples, StackPlan::MAX.samples)
+                && (1..=StackPlan::MAX.frames).contains(&self.frames)
+    }
+}
 
 /// How much of everything a profile has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +294,8 @@ pub struct Plan {
     pub rows: u32,
     /// Pairs of a block; a power of two.
     pub pairs: u32,
+    /// Sampled stacks.
+    pub stacks: StackPlan,
 }
 
 impl Plan {
@@ -240,6 +308,7 @@ impl Plan {
         threads: 1 << 16,
         rows: 1 << 16,
         pairs: 1 << 16,
+        stacks: StackPlan::MAX,
     };
 
     /// Bytes of the largest profile.
@@ -261,6 +330,7 @@ impl Plan {
             (!(1..=max.threads).contains(&self.threads), "how many threads there are"),
             (!is_table(self.rows, max.rows), "how many rows a thread has"),
             (!is_table(self.pairs, max.pairs), "how many pairs a thread has"),
+            (!self.stacks.is_sound(), "how many stacks there are"),
         ];
         let first = faults.into_iter().find_map(|(is_wrong, what)| is_wrong.then_some(what));
         first.or_else(|| (self.bytes() > Plan::BYTES_MAX).then_some("how large it is"))
@@ -284,10 +354,22 @@ impl Plan {
         site::FIXED_WORDS + (self.frames as usize).next_multiple_of(8)
     }
 
+    /// First word of the stack table.
+    #[must_use]
+    pub fn stacks_start(&self) -> usize {
+        lines(self.sites_start() + self.sites as usize * self.site_words())
+    }
+
+    /// Words of a row of the stack table.
+    #[must_use]
+    pub fn stack_words(&self) -> usize {
+        stack::FIXED_WORDS + (self.stacks.frames as usize).next_multiple_of(8)
+    }
+
     /// First word of the module table.
     #[must_use]
     pub fn modules_start(&self) -> usize {
-        lines(self.sites_start() + self.sites as usize * self.site_words())
+        lines(self.stacks_start() + self.stacks.stacks as usize * self.stack_words())
     }
 
     /// First word of the text.
@@ -315,10 +397,16 @@ impl Plan {
         lines(self.rows_start() + (1 + self.rows as usize) * row::WORDS)
     }
 
+    /// From the beginning of a block to its samples.
+    #[must_use]
+    pub fn samples_start(&self) -> usize {
+        lines(self.pairs_start() + self.pairs as usize * pair::WORDS)
+    }
+
     /// Words of a block.
     #[must_use]
     pub fn block_words(&self) -> usize {
-        lines(self.pairs_start() + self.pairs as usize * pair::WORDS)
+        lines(self.samples_start() + self.stacks.samples as usize * sample::WORDS)
     }
 
     /// Words of the whole profile.

@@ -4,7 +4,8 @@ use super::block::{Block, ThreadIdentity, add, add_max, add_time, raise};
 use super::claim;
 use super::clock::Stamp;
 use super::holds::Hold;
-use super::plan::{block, header, pair, row};
+use super::plan::{block, header, pair, row, sample};
+use super::samples::Sampler;
 use super::shared::{Description, Profile};
 
 /// Locks of which a thread remembers that it has tried them in vain.
@@ -21,6 +22,12 @@ pub trait Site {
 
     /// What tools are told of it; asked for once, when the thread first comes by.
     fn describe(&self) -> Description<'_>;
+
+    /// How the thread came here, as return addresses, the innermost first: fills them in and says
+    /// how many. Asked for in samples only.
+    fn callers(&self, _out: &mut [u64]) -> usize {
+        0
+    }
 }
 
 /// A wait that has begun.
@@ -73,6 +80,8 @@ struct Tried {
     row: u32,
     /// One above the pair; 0 for none.
     pair: u32,
+    /// One above the sample; 0 for none.
+    sample: u32,
     /// The profile was on [since then](Profile::on_since).
     on_since: u64,
 }
@@ -92,6 +101,7 @@ pub struct Recorder {
     block: Option<Block>,
     lost: u32,
     has_left: bool,
+    sampler: Sampler,
     tried: [Option<Tried>; TRIES_MAX],
 }
 
@@ -112,6 +122,7 @@ impl Recorder {
             block: None,
             lost: 0,
             has_left: false,
+            sampler: Sampler::new(),
             tried: [None; TRIES_MAX],
         }
     }
@@ -207,7 +218,8 @@ impl Recorder {
             add(&row[row::OWNER_DIED_COUNT], 1);
         }
         if let Some(wait) = taken.wait {
-            waited(block, profile, (index, key), wait, now);
+            let ns = waited(block, profile, (index, key), wait, now);
+            self.sampler.waited((profile, block), site, wait.holder, ns);
         }
         if self.tried_count > 0 {
             self.settle(profile, taken.lock, now);
@@ -313,7 +325,8 @@ impl Recorder {
         if let Some(pair) = pair {
             add(&block.pair(pair)[pair::TRY_FAILED_COUNT], 1);
         }
-        self.remember(profile, (lock, key), row, pair);
+        let sample = self.sampler.try_failed((profile, &block), site, holder);
+        self.remember(profile, (lock, key), row, (pair, sample));
     }
 
     /// The lock was waited for until time was up.
@@ -325,8 +338,9 @@ impl Recorder {
         let key = site.key();
         let row = block.row_of(key, || profile.describe(key, &site.describe()));
         add(&block.row(row)[row::TIMED_OUT_COUNT], 1);
-        waited(&block, profile, (row, key), wait, profile.clock().now());
-        self.remember(profile, (lock, key), row, block.pair_of(wait.holder, key));
+        let ns = waited(&block, profile, (row, key), wait, profile.clock().now());
+        let sample = self.sampler.waited((profile, &block), site, wait.holder, ns);
+        self.remember(profile, (lock, key), row, (block.pair_of(wait.holder, key), sample));
     }
 
     /// This thread waited for something to happen, without the lock, and has just taken it back:
@@ -385,6 +399,9 @@ impl Recorder {
         if let Some(pair) = tried.pair.checked_sub(1) {
             add(&block.pair(pair as usize)[pair::TRY_DELAY_NS], ns);
         }
+        if let Some(index) = tried.sample.checked_sub(1) {
+            block.add_to_sample(index as usize, sample::TRY_DELAY_NS, ns);
+        }
     }
 
     fn remember(
@@ -392,7 +409,7 @@ impl Recorder {
         profile: &Profile,
         (lock, key): (usize, u64),
         row: usize,
-        pair: Option<usize>,
+        (pair, sample): (Option<usize>, Option<usize>),
     ) {
         let on_since = profile.on_since();
         self.forget_old_tries(on_since);
@@ -409,9 +426,9 @@ impl Recorder {
             (Some(_), Some(block)) => block.count(block::TRIES_FORGOTTEN),
             _ => self.tried_count += 1,
         }
-        let pair = pair.map_or(0, |pair| pair as u32 + 1);
+        let [pair, sample] = [pair, sample].map(|index| index.map_or(0, |index| index as u32 + 1));
         let since = profile.clock().now();
-        *place = Some(Tried { lock, key, since, row: row as u32, pair, on_since });
+        *place = Some(Tried { lock, key, since, row: row as u32, pair, sample, on_since });
     }
 
     fn take_tried(&mut self, lock: usize) -> Option<Tried> {
@@ -437,9 +454,16 @@ impl Recorder {
     }
 }
 
-/// Counts a wait that is over, in the waiter's row and for the pair of holder and waiter.
+/// Counts a wait that is over, in the waiter's row and for the pair of holder and waiter; says how
+/// long it was.
 #[cold]
-fn waited(block: &Block, profile: &Profile, (row, key): (usize, u64), wait: Wait, now: Stamp) {
+fn waited(
+    block: &Block,
+    profile: &Profile,
+    (row, key): (usize, u64),
+    wait: Wait,
+    now: Stamp,
+) -> u64 {
     let ns = profile.clock().ns_between(wait.since, now);
     let cells = block.row(row);
     add(&cells[row::CONTENDED_COUNT], 1);
@@ -450,4 +474,5 @@ fn waited(block: &Block, profile: &Profile, (row, key): (usize, u64), wait: Wait
         add(&pair[pair::WAIT_NS], ns);
         raise(&pair[pair::WAIT_NS_MAX], ns);
     }
+    ns
 }

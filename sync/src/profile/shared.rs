@@ -119,8 +119,10 @@ impl Profile {
             halves(plan.modules, plan.threads),
             u64::from(plan.text_bytes),
             halves(plan.rows, plan.pairs),
+            halves(plan.stacks.stacks, plan.stacks.frames),
+            u64::from(plan.stacks.samples),
         ];
-        const { assert!(header::CHECK == 13) };
+        const { assert!(header::CHECK == 15) };
         self.put(0, &values);
         self.put(header::CHECK, &[hash_words(&values)]);
         self.put(header::CREATED_TICKS, &[self.clock.now().ticks()]);
@@ -254,20 +256,33 @@ impl Profile {
 
     /// Tells tools what a key stands for. Everybody may say the same again.
     pub fn describe(&self, key: u64, described: &Description<'_>) {
-        let sites = self.plan.sites as usize;
-        for probe in 0..sites.min(PROBES_MAX) {
-            let index = (key as usize).wrapping_add(probe) & (sites - 1);
-            let row = self.part(
-                self.plan.sites_start() + index * self.plan.site_words(),
-                self.plan.site_words(),
-            );
+        let plan = &self.plan;
+        let table = (plan.sites_start(), plan.sites as usize, plan.site_words());
+        match self.row_for(key, table, header::SITE_COLLISIONS) {
+            Row::Known => {}
+            Row::New(row) => self.fill_site(row, key, described),
+            Row::None => self.count(header::SITES_REJECTED, 1),
+        }
+    }
+
+    /// Looks for the row of a key in a table whose rows begin with their keys: where it begins, how
+    /// many rows of how many words it has.
+    pub(super) fn row_for(
+        &self,
+        key: u64,
+        (start, rows, words): (usize, usize, usize),
+        collisions: usize,
+    ) -> Row {
+        for probe in 0..rows.min(PROBES_MAX) {
+            let index = (key as usize).wrapping_add(probe) & (rows - 1);
+            let row = self.part(start + index * words, words);
             match row[site::KEY].compare_exchange(0, key, Relaxed, Relaxed) {
-                Ok(_) => return self.fill_site(row, key, described),
-                Err(found) if found == key => return,
-                Err(_) => self.count(header::SITE_COLLISIONS, 1),
+                Ok(_) => return Row::New(row),
+                Err(found) if found == key => return Row::Known,
+                Err(_) => self.count(collisions, 1),
             }
         }
-        self.count(header::SITES_REJECTED, 1);
+        Row::None
     }
 
     fn fill_site(&self, row: &[AtomicU64], key: u64, described: &Description<'_>) {
@@ -287,7 +302,7 @@ impl Profile {
         for (word, frame) in row[site::FIXED_WORDS..].iter().zip(frames) {
             word.store(*frame, Relaxed);
         }
-        row[site::CHECK].store(check(key, &row[site::CHECK + 1..]), Relaxed);
+        close_row(key, row);
     }
 
     /// Tells tools what lies in memory from `start` to `end`: a file, from `file_offset` on.
@@ -347,6 +362,21 @@ impl Profile {
             word.store(*value, Relaxed);
         }
     }
+}
+
+/// How a key was looked for in a table that all threads share.
+pub(super) enum Row {
+    /// It is there.
+    Known,
+    /// It has this row from now on, for us to fill.
+    New(&'static [AtomicU64]),
+    /// There is no room.
+    None,
+}
+
+/// A row that begins with a key and its check says all that it has to say.
+pub(super) fn close_row(key: u64, row: &[AtomicU64]) {
+    row[site::CHECK].store(check(key, &row[site::CHECK + 1..]), Relaxed);
 }
 
 /// What stands for the rest of a row: it is stored last.

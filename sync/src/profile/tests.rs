@@ -5,14 +5,25 @@ mod now;
 mod page;
 mod recording;
 mod room;
+mod samples;
 
 use std::sync::atomic::AtomicU64;
 
 use super::*;
 use crate::words::boxed_words;
 
-const SMALL: Plan =
-    Plan { sites: 16, frames: 4, modules: 2, text_bytes: 256, threads: 3, rows: 16, pairs: 16 };
+const STACKS: StackPlan = StackPlan { stacks: 8, frames: 4, samples: 8 };
+
+const SMALL: Plan = Plan {
+    sites: 16,
+    frames: 4,
+    modules: 2,
+    text_bytes: 256,
+    threads: 3,
+    rows: 16,
+    pairs: 16,
+    stacks: STACKS,
+};
 
 const US: Identity<'static> = Identity {
     pid: 4711,

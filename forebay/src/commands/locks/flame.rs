@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 use super::report::read;
-use super::summary::{Place, Summary};
+use super::summary::{Pair, Place, Summary};
+use super::ways::{self, Ways, divided, lost};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -19,7 +20,8 @@ type Stacks = BTreeMap<Vec<String>, u64>;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (file, reading) = read(args)?;
-    let stacks = stacks(&Summary::of(&reading));
+    let ways = ways::of(&reading, reading.threads.iter());
+    let stacks = stacks(&Summary::of(&reading), &ways);
     let about = &reading.about;
     let text = match is_set(args, "folded") {
         true => folded(&stacks),
@@ -42,28 +44,40 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
 }
 
 /// A stack for each pair that cost anything: how the waiter came there, what it wanted, and who had
-/// it.
-fn stacks(summary: &Summary) -> Stacks {
+/// it. If its stack was taken sometimes, there is one for each way that it came.
+fn stacks(summary: &Summary, ways: &Ways) -> Stacks {
     let mut stacks = Stacks::new();
     for (pair, totals) in &summary.pairs {
-        let lost = totals.wait_ns.saturating_add(totals.try_delay_ns);
+        let lost = lost(totals);
         if lost == 0 {
             continue;
         }
-        let holder = Place { lock: String::new(), ..pair.holder.clone() };
-        let held = format!("held by {}", holder.name());
-        let lock = pair.waiter.lock.clone();
-        let way = pair.waiter.stack.iter().rev().cloned();
-        // One place in the source says less than the lock does; of a stack the beginning is common
-        // to many locks.
-        let stack: Vec<String> = match pair.waiter.stack.len() {
-            0 | 1 => std::iter::once(lock).chain(way).chain([held]).collect(),
-            _ => way.chain([lock, held]).collect(),
-        };
-        let sum = stacks.entry(stack).or_default();
-        *sum = sum.saturating_add(lost);
+        let parts = ways.get(pair).map(|by_way| divided(lost, by_way)).unwrap_or_default();
+        let whole = [(&pair.waiter.stack, lost)];
+        for (way, part) in if parts.is_empty() { &whole[..] } else { &parts } {
+            let sum = stacks.entry(stack(pair, way)).or_default();
+            *sum = sum.saturating_add(*part);
+        }
     }
     stacks
+}
+
+/// From below: the way to the lock, the lock, and who held it.
+fn stack(pair: &Pair, way: &[String]) -> Vec<String> {
+    let holder = Place { lock: String::new(), ..pair.holder.clone() };
+    let held = format!("held by {}", holder.name());
+    let lock = pair.waiter.lock.clone();
+    // One place in the source says less than the lock does; of a stack the beginning is common to
+    // many locks.
+    match way {
+        [] => [lock]
+            .into_iter()
+            .chain(pair.waiter.stack.iter().rev().cloned())
+            .chain([held])
+            .collect(),
+        [place] => vec![lock, place.clone(), held],
+        way => way.iter().rev().cloned().chain([lock, held]).collect(),
+    }
 }
 
 /// One line for each stack: `below;above;top microseconds`.
@@ -81,8 +95,6 @@ mod tests {
     use forebay_sync::profile::PairTotals;
 
     use super::*;
-    use crate::commands::locks::summary::Pair;
-
     fn place(lock: &str, stack: &[&str]) -> Place {
         Place { lock: lock.into(), stack: stack.iter().map(ToString::to_string).collect() }
     }
@@ -107,7 +119,7 @@ mod tests {
             (place("a", &["x.rs:1"]), place("a", &["z.rs:3"]), 0, 0),
         ]);
         assert_eq!(
-            folded(&stacks(&summary)),
+            folded(&stacks(&summary, &Ways::new())),
             "a;y.rs:2;held by x.rs:1 4\nmain;in:ner;b 0x1;held by (unknown) 5\n"
         );
     }
@@ -118,11 +130,33 @@ mod tests {
             (place("a", &["x.rs:1"]), place("a", &["y<T>.rs:2"]), 3_000_000, 0),
             (place("a", &["x.rs:1"]), place("a", &["z.rs:3"]), 1_000_000, 0),
         ]);
-        let svg = svg::draw(&stacks(&summary), "a & b");
+        let svg = svg::draw(&stacks(&summary, &Ways::new()), "a & b");
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
         // All, the lock, two places, two holders.
         assert_eq!(svg.matches("<rect class=\"f\"").count(), 6, "{svg}");
         assert!(svg.contains("y&lt;T&gt;.rs:2: 3.0 ms, 75.0 %"), "{svg}");
         assert!(svg.contains("a &amp; b") && !svg.contains("<T>"), "{svg}");
+    }
+
+    #[test]
+    fn what_was_sampled_is_drawn_by_the_way_that_led_there_and_the_rest_by_place() {
+        let (at, by) = (place("a", &["y.rs:2"]), place("a", &["x.rs:1"]));
+        let summary = summary(&[
+            (by.clone(), at.clone(), 9000, 0),
+            (by.clone(), place("b", &["z.rs:3"]), 2000, 0),
+        ]);
+        let sampled = |wait_ns| PairTotals { wait_ns, ..PairTotals::default() };
+        let way = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let by_way = [
+            (way(&["lock", "first", "main"]), sampled(20)),
+            (way(&["lock", "second", "main"]), sampled(10)),
+        ];
+        let ways = [(Pair { holder: by, waiter: at }, by_way.into())].into();
+        assert_eq!(
+            folded(&stacks(&summary, &ways)),
+            "b;z.rs:3;held by x.rs:1 2\n\
+             main;first;lock;a;held by x.rs:1 6\n\
+             main;second;lock;a;held by x.rs:1 3\n"
+        );
     }
 }

@@ -10,6 +10,7 @@ use super::columns::{COLUMNS, Sort, is_time, numbers};
 use super::matrix;
 use super::summary::{Happened, Place, Room, Summary, of_thread};
 use super::table::sorted;
+use super::ways;
 
 pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value {
     let places = sorted(summary, Sort::Lost).into_iter();
@@ -39,12 +40,29 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
         "is_alive": is_alive(&reading.about),
         "is_on": reading.control.is_on,
         "skip": reading.control.skip,
+        "stack_sample": reading.control.stack_sample,
         "since_unix_ms": reading.control.reset_unix_ns / 1_000_000,
         "room": room(&summary.room),
         "places": places.map(|(at, happened)| entry(at, happened)).collect::<Vec<_>>(),
         "pairs": pairs.collect::<Vec<_>>(),
+        "stacks": stacks(reading),
         "threads": threads.collect::<Vec<_>>(),
     })
+}
+
+/// What was sampled, by the way that led to a place and who held the lock.
+fn stacks(reading: &Reading) -> Value {
+    let ways = ways::of(reading, reading.threads.iter());
+    let each = ways.iter().flat_map(|(pair, by_way)| {
+        by_way.iter().map(move |(way, totals)| {
+            let mut object = pair_numbers(totals);
+            object["callers"] = json!(way);
+            object["holder"] = place(&pair.holder);
+            object["waiter"] = place(&pair.waiter);
+            object
+        })
+    });
+    each.collect()
 }
 
 pub(super) fn place(place: &Place) -> Value {
@@ -112,5 +130,6 @@ fn room(room: &Room) -> Value {
         "rejected": rejected.collect::<Map<_, _>>(),
         "collisions": room.collisions,
         "skipped": room.skipped,
+        "samples": room.samples,
     })
 }

@@ -8,16 +8,13 @@ use super::columns::us;
 use super::summary::{Pair, Summary};
 use super::table::{line, note};
 
-const COLUMNS: [&str; 6] =
+pub(super) const COLUMNS: [&str; 6] =
     ["waits", "wait_total", "wait_max", "wait_avg", "try_failed", "try_delay"];
 
 /// Pairs, the most costly first.
 pub(super) fn sorted(summary: &Summary) -> Vec<(&Pair, &PairTotals)> {
     let mut pairs: Vec<_> = summary.pairs.iter().collect();
-    pairs.sort_by_key(|(_, totals)| {
-        let lost = totals.wait_ns.saturating_add(totals.try_delay_ns);
-        Reverse((lost, totals.wait_count.saturating_add(totals.try_failed_count)))
-    });
+    pairs.sort_by_key(|(_, totals)| Reverse(weight(totals)));
     pairs
 }
 
@@ -25,19 +22,32 @@ pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     let pairs = sorted(summary);
     let mut lines = vec![line(COLUMNS.iter().map(ToString::to_string), "holder -> waiter")];
     lines.extend(pairs.iter().take(lines_max).map(|(pair, totals)| {
-        let cells = [
-            totals.wait_count.to_string(),
-            us(totals.wait_ns),
-            us(totals.wait_ns_max),
-            us(totals.wait_ns.checked_div(totals.wait_count).unwrap_or(0)),
-            totals.try_failed_count.to_string(),
-            us(totals.try_delay_ns),
-        ];
-        line(cells.into_iter(), &format!("{} -> {}", pair.holder.name(), pair.waiter.name()))
+        line(
+            cells(totals).into_iter(),
+            &format!("{} -> {}", pair.holder.name(), pair.waiter.name()),
+        )
     }));
     match pairs.is_empty() {
         true => lines.push("nobody was in anybody's way".to_owned()),
         false => lines.extend(note(pairs.len(), lines_max)),
     }
     lines.join("\n")
+}
+
+/// What decides the order: the time that was lost, then how often.
+pub(super) fn weight(totals: &PairTotals) -> (u64, u64) {
+    let lost = totals.wait_ns.saturating_add(totals.try_delay_ns);
+    (lost, totals.wait_count.saturating_add(totals.try_failed_count))
+}
+
+/// The numbers below [`COLUMNS`].
+pub(super) fn cells(totals: &PairTotals) -> [String; COLUMNS.len()] {
+    [
+        totals.wait_count.to_string(),
+        us(totals.wait_ns),
+        us(totals.wait_ns_max),
+        us(totals.wait_ns.checked_div(totals.wait_count).unwrap_or(0)),
+        totals.try_failed_count.to_string(),
+        us(totals.try_delay_ns),
+    ]
 }

@@ -14,6 +14,7 @@ mod switch;
 mod table;
 mod threads;
 mod top;
+mod ways;
 
 use std::process::ExitCode;
 

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::{Reading, SiteKind};
+use forebay_sync::profile::{Reading, SiteKind, StackPlan};
 
 use super::columns::Sort;
 use super::find::find;
 use super::summary::Summary;
-use super::{UNSEEN, json, lines_max, matrix, table, threads};
+use super::{UNSEEN, json, lines_max, matrix, table, threads, ways};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -24,7 +24,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let lines = lines_max(args);
     say!("{}", head(&file, &reading, &summary));
     let wants = |name: &str| is_set(args, name);
-    if !wants("threads") && !wants("matrix") && !wants("histograms") {
+    if !["threads", "matrix", "histograms", "stacks"].iter().any(|name| wants(name)) {
         say!("{}", table::text(&summary, sort, lines));
     }
     if wants("threads") {
@@ -32,6 +32,9 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     }
     if wants("matrix") {
         say!("{}", matrix::text(&summary, lines));
+    }
+    if wants("stacks") {
+        say!("{}", ways::text(&ways::of(&reading, reading.threads.iter()), lines));
     }
     if wants("histograms") {
         say!("{}", table::histograms(&summary, sort, lines));
@@ -64,6 +67,14 @@ pub(super) fn head(file: &ProfileFile, reading: &Reading, summary: &Summary) -> 
             reading.control.skip.saturating_add(1),
             room.skipped
         ));
+    }
+    let every = reading.control.stack_sample;
+    if about.plan.stacks != StackPlan::NONE && (every > 0 || room.samples > 0) {
+        let now = match every {
+            0 => "of none".to_owned(),
+            every => format!("of one of {every}"),
+        };
+        lines.push(format!("stacks: {now} waits and tries in vain; {} were taken", room.samples));
     }
     let rejected: u64 = room.rejected.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n));
     lines.push(format!(

@@ -62,6 +62,8 @@ pub(super) struct Room {
     pub(super) rejected: Vec<(&'static str, u64)>,
     pub(super) collisions: u64,
     pub(super) skipped: u64,
+    /// Waits and tries in vain of which the stack was taken.
+    pub(super) samples: u64,
 }
 
 /// All of it.
@@ -107,7 +109,7 @@ pub(super) fn of_thread(reading: &Reading, thread: &ThreadRead) -> BTreeMap<Plac
     places
 }
 
-fn holder_of(reading: &Reading, key: u64) -> Place {
+pub(super) fn holder_of(reading: &Reading, key: u64) -> Place {
     match key {
         0 => Place::default(),
         key => place_of(reading, key),
@@ -143,7 +145,7 @@ fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
 
 /// Where a call was made that returns to this address: several, if functions were put into one
 /// another.
-fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
+pub(super) fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
     let module = reading.modules.iter().find(|module| (module.start..module.end).contains(&frame));
     let Some(module) = module else {
         return vec![format!("{frame:#x}")];
@@ -168,13 +170,26 @@ fn room(reading: &Reading) -> Room {
             ("modules", counts.modules_rejected),
             ("records that count as others", sum(|thread| thread.counts.rows_rejected)),
             ("pairs", sum(|thread| thread.counts.pairs_rejected)),
+            ("stacks", counts.stacks_rejected),
+            ("samples of stacks", sum(|thread| thread.counts.samples_rejected)),
             ("delays of tries", sum(|thread| thread.counts.tries_forgotten)),
             ("attempts of threads without room", counts.lost),
             ("processes, which have no profile", counts.processes_refused),
         ],
-        collisions: collisions.saturating_add(counts.site_collisions),
+        collisions: collisions
+            .saturating_add(counts.site_collisions)
+            .saturating_add(counts.stack_collisions)
+            .saturating_add(sum(|thread| thread.counts.sample_collisions)),
         skipped: sum(|thread| thread.counts.skipped),
+        samples: sum(samples_of),
     }
+}
+
+fn samples_of(thread: &ThreadRead) -> u64 {
+    thread.samples.iter().fold(0, |sum, sample| {
+        let totals = &sample.totals;
+        sum.saturating_add(totals.wait_count).saturating_add(totals.try_failed_count)
+    })
 }
 
 #[cfg(test)]
@@ -183,7 +198,7 @@ mod tests {
 
     use forebay_sync::boxed_words;
     use forebay_sync::profile::{
-        Clock, Description, Identity, ModuleRead, Plan, Profile, Recorder, Site, Taken,
+        Clock, Description, Identity, ModuleRead, Plan, Profile, Recorder, Site, StackPlan, Taken,
         ThreadIdentity, Wait,
     };
 
@@ -197,6 +212,7 @@ mod tests {
         threads: 2,
         rows: 16,
         pairs: 16,
+        stacks: StackPlan::NONE,
     };
 
     /// Keys of which the last digit is the line.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use forebay_server::clock;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::Switch;
+use forebay_sync::profile::{SiteKind, StackPlan, Switch};
 
 use super::find::find;
 use crate::say::say;
@@ -13,13 +13,36 @@ use crate::say::say;
 pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     let sample = args.get_one::<u64>("sample").copied().unwrap_or(1);
+    let stacks = args.get_one::<u64>("stacks").copied().unwrap_or(0);
+    set_stacks(&file, stacks)?;
     set(&file, Switch::Skip, sample - 1)?;
     set(&file, Switch::Enabled, clock::unix_ns().max(1))?;
-    match sample {
-        1 => say!("{}: on", file.path().display()),
-        sample => say!("{}: on, one of {sample} attempts", file.path().display()),
-    }
+    let of_attempts = match sample {
+        1 => String::new(),
+        sample => format!(", one of {sample} attempts"),
+    };
+    let of_stacks = match stacks {
+        0 => String::new(),
+        stacks => format!(", stacks of one of {stacks} waits and tries in vain"),
+    };
+    say!("{}: on{of_attempts}{of_stacks}", file.path().display());
     Ok(ExitCode::SUCCESS)
+}
+
+fn set_stacks(file: &ProfileFile, stacks: u64) -> Result<(), String> {
+    let about = file.about().map_err(|error| error.to_string())?;
+    match (about.plan.stacks == StackPlan::NONE, stacks) {
+        (false, stacks) => set(file, Switch::StackSample, stacks),
+        (true, 0) => Ok(()),
+        (true, _) if about.kind == SiteKind::Stacks => Err(format!(
+            "{}: its places are stacks: see forebay locks record --stacks",
+            file.path().display()
+        )),
+        (true, _) => Err(format!(
+            "{}: has no room for stacks; see lock_profile_size in the settings",
+            file.path().display()
+        )),
+    }
 }
 
 pub(super) fn off(args: &ArgMatches) -> Result<ExitCode, String> {
@@ -49,4 +72,52 @@ fn open(args: &ArgMatches) -> Result<ProfileFile, String> {
 
 fn set(file: &ProfileFile, switch: Switch, value: u64) -> Result<(), String> {
     file.switch(switch, value).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use forebay_sync::boxed_words;
+    use forebay_sync::profile::{Clock, Identity, Plan, Profile};
+
+    use super::*;
+
+    const PLAN: Plan = Plan {
+        sites: 1,
+        frames: 1,
+        modules: 0,
+        text_bytes: 0,
+        threads: 1,
+        rows: 1,
+        pairs: 1,
+        stacks: StackPlan::NONE,
+    };
+
+    #[test]
+    fn who_wants_stacks_where_there_is_no_room_is_told_why() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("1.locks");
+        for (kind, why) in [
+            (SiteKind::Stacks, "see forebay locks record --stacks"),
+            (SiteKind::Places, "see lock_profile_size in the settings"),
+        ] {
+            let us = Identity {
+                pid: 1,
+                start_ticks: 0,
+                boot_id: [0; 16],
+                unix_ns: 0,
+                program: "",
+                kind,
+            };
+            let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
+            Profile::new(words, PLAN, Clock::SYSTEM, &us).expect("the plan is sound");
+            let bytes = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
+            std::fs::write(&path, bytes.collect::<Vec<u8>>()).expect("written");
+            let file = ProfileFile::open_to_switch(&path).expect("a profile");
+            let said = set_stacks(&file, 1).expect_err("there is no room");
+            assert!(said.contains(why), "{said}");
+            assert_eq!(set_stacks(&file, 0), Ok(()));
+        }
+    }
 }

@@ -6,6 +6,7 @@ use forebay_sync::profile::{Reading, ThreadRead, Totals};
 
 use super::summary::{Place, of_thread};
 use super::table::note;
+use super::ways;
 
 const NS_PER_US: f64 = 1e3;
 
@@ -25,9 +26,11 @@ pub(super) fn text(reading: &Reading, lines_max: usize) -> String {
     let mut lines = Vec::new();
     for (thread, places) in threads.iter().filter(|(_, places)| !places.is_empty()) {
         lines.push(title(thread));
+        let ways = ways::of(reading, std::iter::once(*thread));
         for (place, totals) in places.iter().take(lines_max) {
             lines.push(line(place, totals));
             lines.extend(place.stack.iter().map(|frame| format!("\t\t{frame}")));
+            lines.extend(ways::below(&ways, place));
         }
         lines.extend(note(places.len(), lines_max));
     }

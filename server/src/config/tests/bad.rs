@@ -70,6 +70,11 @@ const TOP: &[Case] = &[
     ("head_bytes_max = \"1MiB\"", "1:18", &["`connection_bytes_max` to \"2MiB\" or more"]),
     ("connection_bytes_max = \"16KiB\"", "1:24", &["less than twice `head_bytes_max`"]),
     ("origin_pool_idle_count_max = 300", "1:30", &["than `origin_connections_max`"]),
+    (
+        "lock_profile_stacks = 1\nlock_profile_size = \"300KiB\"",
+        "1:23",
+        &["has no room for `lock_profile_stacks`", "\"350KiB\" or more"],
+    ),
     ("tag_fields = \"xkey\"", "1:14", &["is not an array", "write [\"xkey\"]"]),
     ("tag_fields = [1]", "1:14", &["something else than text"]),
     ("tag_fields = [\"cache-tags\"]", "1:14", &["did you mean \"cache-tag\"?", "cache-groups"]),

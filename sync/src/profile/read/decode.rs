@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use super::plain::plain_text;
 use super::{
     About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
-    Reading, SharedCounts, SiteRead, ThreadCounts, ThreadNow, ThreadRead, Totals,
+    Reading, SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadNow, ThreadRead,
+    Totals,
 };
 use crate::profile::hash::hash_words;
 use crate::profile::plan::{
     BUCKET_COUNT, HEADER_WORDS, HOLDS_MAX, KEYS_START, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan,
-    block, header, hold, module, pair, row, site,
+    StackPlan, block, header, hold, module, pair, row, sample, site, stack,
 };
 use crate::profile::shared::{SiteKind, TEXT_BYTES_MAX, check_of};
 
@@ -37,12 +38,16 @@ impl Reading {
         let text = Text(words(bytes, plan.text_start(), plan.text_bytes as usize / 8)?);
         let sites = words(bytes, plan.sites_start(), plan.sites as usize * plan.site_words())?;
         let sites = sites.chunks(plan.site_words()).filter_map(|row| site_of(row, &text));
+        let stacks =
+            words(bytes, plan.stacks_start(), plan.stacks.stacks as usize * plan.stack_words())?;
+        let stacks = stacks.chunks(plan.stack_words()).filter_map(stack_of);
         let modules = words(bytes, plan.modules_start(), plan.modules as usize * module::WORDS)?;
         let modules = modules.chunks(module::WORDS).filter_map(|row| module_of(row, &text));
         let control = control(&head);
         let (threads, now) = threads(bytes, &about, control.generation)?;
         Ok(Reading {
             sites: sites.collect::<BTreeMap<_, _>>(),
+            stacks: stacks.collect::<BTreeMap<_, _>>(),
             modules: modules.collect(),
             threads,
             now,
@@ -87,7 +92,7 @@ fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
         }
         _ => {}
     }
-    if version != LAYOUT_VERSION || high(at(head, header::VERSION)) as usize != HEADER_WORDS * 8 {
+    if version == 0 || high(at(head, header::VERSION)) as usize != HEADER_WORDS * 8 {
         return damaged("the layout version");
     }
     if head.get(..header::CHECK).map(hash_words) != head.get(header::CHECK).copied() {
@@ -135,6 +140,11 @@ fn plan_of(head: &[u64]) -> Plan {
         text_bytes: u32::try_from(at(head, header::TEXT_BYTES)).unwrap_or(u32::MAX),
         rows: low(rows),
         pairs: high(rows),
+        stacks: StackPlan {
+            stacks: low(at(head, header::STACKS)),
+            frames: high(at(head, header::STACKS)),
+            samples: u32::try_from(at(head, header::SAMPLES)).unwrap_or(u32::MAX),
+        },
     }
 }
 
@@ -142,6 +152,7 @@ fn control(head: &[u64]) -> Control {
     Control {
         is_on: at(head, header::ENABLED) != 0,
         skip: at(head, header::SKIP),
+        stack_sample: at(head, header::STACK_SAMPLE),
         generation: at(head, header::GENERATION),
         reset_unix_ns: at(head, header::RESET_UNIX_NS),
     }
@@ -158,6 +169,9 @@ fn shared_counts(head: &[u64]) -> SharedCounts {
         lost: at(head, header::LOST),
         processes: at(head, header::PROCESSES),
         processes_refused: at(head, header::PROCESSES_REFUSED),
+        stacks_used: at(head, header::STACKS_USED),
+        stacks_rejected: at(head, header::STACKS_REJECTED),
+        stack_collisions: at(head, header::STACK_COLLISIONS),
     }
 }
 
@@ -192,6 +206,18 @@ fn site_of(row: &[u64], text: &Text) -> Option<(u64, SiteRead)> {
         frames: frames.unwrap_or_default().to_vec(),
     };
     Some((key, read))
+}
+
+fn stack_of(row: &[u64]) -> Option<(u64, StackRead)> {
+    let key = at(row, stack::KEY);
+    let rest = row.get(stack::CHECK + 1..)?.iter().copied();
+    if key == 0 || at(row, stack::CHECK) != check_of(key, rest) {
+        return None;
+    }
+    let count = usize::try_from(at(row, stack::FRAME_COUNT)).unwrap_or(0);
+    let frames = row.get(stack::FIXED_WORDS..).and_then(|frames| frames.get(..count));
+    let frames = frames.unwrap_or_default().to_vec();
+    Some((key, StackRead { site: at(row, stack::SITE), frames }))
 }
 
 fn module_of(row: &[u64], text: &Text) -> Option<ModuleRead> {
@@ -259,6 +285,8 @@ fn thread_of(words: &[u64], plan: &Plan, is_taken: bool) -> ThreadRead {
     let pairs = words.get(plan.pairs_start()..).unwrap_or_default();
     let pairs = pairs.chunks_exact(pair::WORDS).take(plan.pairs as usize).map(pair_of);
     let (tid, name) = tid_and_name(words);
+    let samples = words.get(plan.samples_start()..).unwrap_or_default();
+    let samples = samples.chunks_exact(sample::WORDS).take(plan.stacks.samples as usize);
     ThreadRead {
         tid,
         name,
@@ -267,6 +295,7 @@ fn thread_of(words: &[u64], plan: &Plan, is_taken: bool) -> ThreadRead {
         counts: thread_counts(words),
         rows: rows.filter(|(_, totals)| *totals != Totals::default()).collect(),
         pairs: pairs.filter(|pair| pair.waiter != 0).collect(),
+        samples: samples.map(sample_of).filter(|sample| sample.stack != 0).collect(),
     }
 }
 
@@ -280,6 +309,9 @@ fn thread_counts(words: &[u64]) -> ThreadCounts {
         pair_collisions: at(words, block::PAIR_COLLISIONS),
         tries_forgotten: at(words, block::TRIES_FORGOTTEN),
         skipped: at(words, block::SKIPPED),
+        samples_used: at(words, block::SAMPLES_USED),
+        samples_rejected: at(words, block::SAMPLES_REJECTED),
+        sample_collisions: at(words, block::SAMPLE_COLLISIONS),
     }
 }
 
@@ -319,6 +351,21 @@ fn pair_of(words: &[u64]) -> PairRead {
             wait_ns_max: at(words, pair::WAIT_NS_MAX),
             try_failed_count: at(words, pair::TRY_FAILED_COUNT),
             try_delay_ns: at(words, pair::TRY_DELAY_NS),
+        },
+    }
+}
+
+fn sample_of(words: &[u64]) -> SampleRead {
+    SampleRead {
+        stack: at(words, sample::STACK),
+        holder: at(words, sample::HOLDER),
+        waiter: at(words, sample::WAITER),
+        totals: PairTotals {
+            wait_count: at(words, sample::WAIT_COUNT),
+            wait_ns: at(words, sample::WAIT_NS),
+            wait_ns_max: at(words, sample::WAIT_NS_MAX),
+            try_failed_count: at(words, sample::TRY_FAILED_COUNT),
+            try_delay_ns: at(words, sample::TRY_DELAY_NS),
         },
     }
 }

@@ -14,8 +14,8 @@ use std::io;
 pub use error::{ReadError, ReadErrorKind};
 pub use plain::plain_text;
 pub use reading::{
-    About, Control, LockNow, ModuleRead, PairRead, PairTotals, Reading, SharedCounts, SiteRead,
-    ThreadCounts, ThreadNow, ThreadRead, Totals,
+    About, Control, LockNow, ModuleRead, PairRead, PairTotals, Reading, SampleRead, SharedCounts,
+    SiteRead, StackRead, ThreadCounts, ThreadNow, ThreadRead, Totals,
 };
 
 /// Bytes of a profile, wherever they are.

@@ -16,6 +16,8 @@ pub struct Reading {
     pub counts: SharedCounts,
     /// What the keys stand for. A key without a site found no room for one, or is being described.
     pub sites: BTreeMap<u64, SiteRead>,
+    /// What the keys of sampled stacks stand for; as with sites.
+    pub stacks: BTreeMap<u64, StackRead>,
     /// What lies where in the program's memory.
     pub modules: Vec<ModuleRead>,
     /// The blocks that have been in use since the last reset.
@@ -78,6 +80,8 @@ pub struct Control {
     pub is_on: bool,
     /// Attempts that a thread passes over behind each that it records.
     pub skip: u64,
+    /// Of how many waits and tries in vain of a thread one has its stack taken; 0: of none.
+    pub stack_sample: u64,
     /// Grows with each reset.
     pub generation: u64,
     /// When the last reset was, or when the profile was made, in nanoseconds since 1970.
@@ -105,6 +109,12 @@ pub struct SharedCounts {
     pub processes: u64,
     /// Other processes that wanted one and were too many.
     pub processes_refused: u64,
+    /// Rows of the stack table that are in use.
+    pub stacks_used: u64,
+    /// Times that a thread's new sample found no room for its stack.
+    pub stacks_rejected: u64,
+    /// Rows of the stack table that were taken for another key when one was looked for.
+    pub stack_collisions: u64,
 }
 
 /// A place where locks are taken.
@@ -120,6 +130,15 @@ pub struct SiteRead {
     pub column: u32,
     /// Where the lock lies; 0 if the site is for many.
     pub lock: u64,
+    /// Return addresses, the innermost first.
+    pub frames: Vec<u64>,
+}
+
+/// A way to a place where locks are taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackRead {
+    /// The key of the site.
+    pub site: u64,
     /// Return addresses, the innermost first.
     pub frames: Vec<u64>,
 }
@@ -154,6 +173,8 @@ pub struct ThreadRead {
     pub rows: Vec<(u64, Totals)>,
     /// Who was in whose way.
     pub pairs: Vec<PairRead>,
+    /// How it had come to where it lost time, of some of these times.
+    pub samples: Vec<SampleRead>,
 }
 
 /// Rows and pairs of a thread.
@@ -175,6 +196,12 @@ pub struct ThreadCounts {
     pub tries_forgotten: u64,
     /// Attempts that were passed over for a sample.
     pub skipped: u64,
+    /// Rows of samples in use.
+    pub samples_used: u64,
+    /// Samples that found no row.
+    pub samples_rejected: u64,
+    /// Rows that were another sample's when one was looked for.
+    pub sample_collisions: u64,
 }
 
 /// What happened at a site. Sums stop at the largest number.
@@ -221,6 +248,19 @@ pub struct Totals {
 /// Who was in whose way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairRead {
+    /// The site at which the holder took the lock; 0 if nobody knows.
+    pub holder: u64,
+    /// The site of who wanted it.
+    pub waiter: u64,
+    /// What came of it.
+    pub totals: PairTotals,
+}
+
+/// What was lost on one way to a site, as far as it was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleRead {
+    /// The key of the stack.
+    pub stack: u64,
     /// The site at which the holder took the lock; 0 if nobody knows.
     pub holder: u64,
     /// The site of who wanted it.

@@ -8,6 +8,7 @@ fn used() -> Vec<u8> {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     visit(profile, &mut recorder, 1, 5);
+    profile.set_stack_sample(1);
     recorder.try_failed(profile, &Line(5), 64, 9);
     profile.add_module(1, 2, 3, "/lib");
     bytes(profile)
@@ -64,6 +65,10 @@ fn a_header_that_fits_itself_and_not_the_bounds_is_damaged() {
         (header::MODULES, 1 << 63),
         (header::ROWS, u64::MAX),
         (header::TEXT_BYTES, u64::MAX),
+        (header::STACKS, u64::MAX),
+        (header::STACKS, 8),
+        (header::SAMPLES, 1 << 40),
+        (header::SAMPLES, 0),
         (header::FILE_BYTES, 8),
         (header::PID, u64::MAX),
     ] {
@@ -96,6 +101,8 @@ fn no_change_of_what_was_recorded_harms_a_reader() {
             all.add(row);
         }
         assert!(reading.sites.len() <= 1 && reading.modules.len() <= 1, "round {round}");
+        let samples: usize = reading.threads.iter().map(|thread| thread.samples.len()).sum();
+        assert!(reading.stacks.len() <= 1 && samples <= 3 * 8, "round {round}");
     }
 }
 
@@ -111,6 +118,27 @@ fn a_site_that_was_changed_is_not_believed() {
         let reading = Reading::of(&changed[..]).unwrap();
         assert!(reading.sites.is_empty(), "word {word}: {:?}", reading.sites);
         assert_eq!(total(&reading, 5).count, 1);
+    }
+}
+
+#[test]
+fn a_stack_that_was_changed_is_not_believed() {
+    let profile = profile(SMALL);
+    profile.set_stack_sample(1);
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(1)));
+    recorder.try_failed(profile, &Line(5), 64, 9);
+    let whole = read(profile);
+    let (key, plan) = (whole.threads[0].samples[0].stack, profile.plan());
+    assert!(whole.stacks.contains_key(&key));
+    let row = plan.stacks_start()
+        + (key as usize & (plan.stacks.stacks as usize - 1)) * plan.stack_words();
+    for word in 0..plan.stack_words() {
+        let mut changed = bytes(profile);
+        changed[(row + word) * 8] ^= 1;
+        let reading = Reading::of(&changed[..]).unwrap();
+        assert!(reading.stacks.is_empty(), "word {word}: {:?}", reading.stacks);
+        assert_eq!(reading.threads[0].samples[0].totals.try_failed_count, 1);
     }
 }
 

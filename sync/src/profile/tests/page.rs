@@ -4,7 +4,8 @@ use std::fs;
 
 use super::*;
 use crate::profile::plan::{
-    HEADER_WORDS, HOLDS_MAX, LAYOUT_VERSION, block, header, hold, module, pair, row, site,
+    HEADER_WORDS, HOLDS_MAX, LAYOUT_VERSION, block, header, hold, module, pair, row, sample, site,
+    stack,
 };
 
 fn page() -> String {
@@ -58,6 +59,9 @@ fn the_page_has_the_sizes() {
         format!("{HOLDS_MAX} holds of {} words", hold::WORDS),
         format!("rows of {} words", row::WORDS),
         format!("pairs of {} words", pair::WORDS),
+        format!("samples of {} words", sample::WORDS),
+        format!("A row has {} words and its return addresses, of which", stack::FIXED_WORDS),
+        format!("{} stacks", Plan::MAX.stacks.stacks),
         format!("| `row.wait_buckets` | {} |", row::WAIT_BUCKETS),
         format!("{} buckets", bucket_count()),
         format!("{} sites", Plan::MAX.sites),
@@ -65,8 +69,8 @@ fn the_page_has_the_sizes() {
     ] {
         assert!(page.contains(&sentence), "docs/format/locks.md lacks {sentence:?}");
     }
-    assert_eq!(header::CHECK, 13, "the page says: words 0 to 12");
-    assert!(page.contains("words 0 to 12"));
+    assert_eq!(header::CHECK, 15, "the page says: words 0 to 14");
+    assert!(page.contains("words 0 to 14"));
 }
 
 fn bucket_count() -> usize {

@@ -107,6 +107,11 @@ fn a_plan_has_bounds_and_fits_into_what_it_is_given() {
         (Plan { rows: 0, ..SMALL }, "how many rows a thread has"),
         (Plan { pairs: 3, ..SMALL }, "how many pairs a thread has"),
         (Plan { threads: 0, ..SMALL }, "how many threads there are"),
+        (with_stacks(StackPlan { stacks: 3, ..STACKS }), "how many stacks there are"),
+        (with_stacks(StackPlan { samples: 0, ..STACKS }), "how many stacks there are"),
+        (with_stacks(StackPlan { frames: 65, ..STACKS }), "how many stacks there are"),
+        (with_stacks(StackPlan { frames: 0, ..STACKS }), "how many stacks there are"),
+        (with_stacks(StackPlan { stacks: 1 << 17, ..STACKS }), "how many stacks there are"),
         (Plan { text_bytes: 9, ..SMALL }, "how much text there is"),
         (Plan { frames: 65, ..SMALL }, "how many return addresses a site has"),
         (Plan::MAX, "how large it is"),
@@ -140,4 +145,8 @@ fn threads_take_only_blocks_that_are_there() {
     profile.raise_blocks(usize::MAX);
     assert_eq!(profile.blocks(), SMALL.threads as usize);
     assert_eq!(read(profile).threads.len(), 1);
+}
+
+fn with_stacks(stacks: StackPlan) -> Plan {
+    Plan { stacks, ..SMALL }
 }

@@ -1,0 +1,205 @@
+//! How threads had come to the places where they lost time, of the times that were sampled.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use forebay_sync::profile::{PairTotals, Reading, ThreadRead};
+
+use super::matrix::{self, cells};
+use super::summary::{Pair, Place, frames_of, holder_of, place_of};
+use super::table::line;
+
+/// Functions that called one another, the innermost first.
+pub(super) type Way = Vec<String>;
+
+/// Who held while whom waited, by the way that the waiter had come.
+pub(super) type Ways = BTreeMap<Pair, BTreeMap<Way, PairTotals>>;
+
+/// Code between a lock and who wants it.
+const LOCKS: [&str; 4] =
+    ["forebay_sync::lock::", "forebay_sync::profile::", "forebay_shm::robust_lock::", "lock_api::"];
+
+/// Where a thread's own work begins.
+const BEGINNING: &str = "::with_known_stack";
+
+/// The samples of some threads.
+pub(super) fn of<'a>(reading: &Reading, threads: impl Iterator<Item = &'a ThreadRead>) -> Ways {
+    let mut known = BTreeMap::<u64, Way>::new();
+    let mut ways = Ways::new();
+    for sample in threads.flat_map(|thread| &thread.samples) {
+        let (holder, waiter) =
+            (holder_of(reading, sample.holder), place_of(reading, sample.waiter));
+        // A stack is one of one place.
+        let way = known.entry(sample.stack);
+        let way = way.or_insert_with(|| from_place(&waiter, way_of(reading, sample.stack)));
+        let by_way = ways.entry(Pair { holder, waiter }).or_default();
+        by_way.entry(way.clone()).or_default().add(&sample.totals);
+    }
+    ways
+}
+
+/// The functions of a stack; none if it found no room, or its thread didn't know where it lay.
+fn way_of(reading: &Reading, stack: u64) -> Way {
+    let frames = reading.stacks.get(&stack).map_or(&[][..], |stack| &stack.frames);
+    let is_code = |at: &&u64| reading.modules.iter().any(|m| (m.start..m.end).contains(at));
+    // What lies in no program was no frame any more.
+    let names = frames.iter().take_while(is_code).flat_map(|at| frames_of(reading, *at)).collect();
+    without_locks(names)
+}
+
+/// Leaves out the lock and the profiler, and what every thread begins with.
+fn without_locks(mut names: Way) -> Way {
+    if let Some(end) = names.iter().position(|name| name.contains(BEGINNING)) {
+        names.truncate(end);
+    }
+    let is_of_lock = |name: &String| {
+        let name = name.trim_start_matches(['<', '&']);
+        LOCKS.iter().any(|part| name.starts_with(part))
+    };
+    let begin = names.iter().rposition(is_of_lock).map_or(0, |last| last + 1);
+    names.split_off(begin)
+}
+
+/// Ways to each place, whoever held the lock, the most costly first.
+fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
+    let mut sums = BTreeMap::<_, PairTotals>::new();
+    for (pair, by_way) in ways {
+        for (way, totals) in by_way {
+            sums.entry((&pair.waiter, way)).or_default().add(totals);
+        }
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, totals)| Reverse(matrix::weight(totals)));
+    sums
+}
+
+pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
+    let sums = sorted(ways);
+    let mut lines = vec![line(matrix::COLUMNS.iter().map(ToString::to_string), "name, callers")];
+    for ((place, way), totals) in sums.iter().take(lines_max) {
+        lines.push(line(cells(totals).into_iter(), &place.name()));
+        lines.extend(way.iter().map(|frame| format!("    {frame}")));
+    }
+    match sums.len().saturating_sub(lines_max) {
+        _ if sums.is_empty() => {
+            lines.push("no stack was taken: see forebay locks on --stacks".to_owned());
+        }
+        0 => {}
+        hidden => lines.push(format!("{hidden} more stacks not shown")),
+    }
+    lines.join("\n")
+}
+
+/// The ways to a place, as lines below it.
+pub(super) fn below(ways: &Ways, place: &Place) -> Vec<String> {
+    let to_place = sorted(ways).into_iter().filter(|((at, _), _)| *at == place);
+    let lines = to_place.flat_map(|((_, way), totals)| {
+        let count = totals.wait_count.saturating_add(totals.try_failed_count);
+        let title = format!("\t\t{count} of those with a stack, lost {:.2}us:", lost_us(&totals));
+        std::iter::once(title).chain(way.iter().map(|frame| format!("\t\t\t{frame}")))
+    });
+    lines.collect()
+}
+
+fn lost_us(totals: &PairTotals) -> f64 {
+    lost(totals) as f64 / 1e3
+}
+
+/// The time that was lost.
+pub(super) fn lost(totals: &PairTotals) -> u64 {
+    totals.wait_ns.saturating_add(totals.try_delay_ns)
+}
+
+/// Divides what a pair lost among the ways of its samples, in proportion to what these lost: the
+/// parts add up to it. Nothing if there is no sample to go by.
+pub(super) fn divided(all: u64, by_way: &BTreeMap<Way, PairTotals>) -> Vec<(&Way, u64)> {
+    let whole: u128 = by_way.values().map(|totals| u128::from(lost(totals))).sum();
+    if whole == 0 {
+        return Vec::new();
+    }
+    let (mut before, mut given) = (0_u128, 0_u64);
+    let parts = by_way.iter().map(|(way, totals)| {
+        before += u128::from(lost(totals));
+        let until_here = u64::try_from(u128::from(all) * before / whole).unwrap_or(all);
+        let part = until_here - given;
+        given = until_here;
+        (way, part)
+    });
+    parts.filter(|(_, part)| *part > 0).collect()
+}
+
+/// Leaves out what the place calls until it comes to the lock.
+fn from_place(place: &Place, mut way: Way) -> Way {
+    let file_and_line = place.stack.first().and_then(|at| at.rsplit('/').next());
+    let begin = file_and_line.and_then(|at| {
+        way.iter().position(|name| name.rsplit(' ').next().is_some_and(|end| end == at))
+    });
+    way.split_off(begin.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(names: &[&str]) -> Way {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_lock_and_the_beginning_of_a_thread_are_left_out() {
+        for (names, expected) in [
+            (
+                &[
+                    "forebay_sync::profile::stack::callers stack.rs:70",
+                    "std::thread::local::LocalKey<T>::with local.rs:2",
+                    "<forebay_sync::lock::mutex::Mutex<T>>::lock mutex.rs:60",
+                    "cache::find::<forebay_sync::lock::mutex::Mutex<u64>> find.rs:7",
+                    "server::run run.rs:9",
+                    "forebay_sync::profile::stack::with_known_stack stack.rs:40",
+                    "std::thread::start",
+                ][..],
+                &[
+                    "cache::find::<forebay_sync::lock::mutex::Mutex<u64>> find.rs:7",
+                    "server::run run.rs:9",
+                ][..],
+            ),
+            (&["a a.rs:1", "b b.rs:2"], &["a a.rs:1", "b b.rs:2"]),
+            (&["forebay_sync::lock::mutex::Mutex<T>::lock"], &[]),
+            (&[], &[]),
+        ] {
+            assert_eq!(without_locks(lines(names)), lines(expected));
+        }
+    }
+
+    #[test]
+    fn a_way_begins_at_its_place() {
+        let place = |at: &str| Place { lock: "a".into(), stack: vec![at.to_owned()] };
+        let way = ["inner x.rs:1", "at y.rs:12", "at y.rs:2", "out z.rs:3"];
+        for (at, expected) in [
+            ("src/y.rs:2", &way[2..]),
+            ("src/x.rs:1", &way),
+            ("src/q.rs:1", &way),
+            ("y.rs:12", &way[1..]),
+        ] {
+            assert_eq!(from_place(&place(at), lines(&way)), lines(expected), "{at}");
+        }
+    }
+
+    #[test]
+    fn what_a_pair_lost_is_divided_and_no_nanosecond_is_lost() {
+        let totals = |wait_ns| PairTotals { wait_ns, ..PairTotals::default() };
+        let by_way: BTreeMap<_, _> =
+            [(lines(&["a"]), totals(1)), (lines(&["b"]), totals(2)), (lines(&["c"]), totals(0))]
+                .into();
+        for (all, expected) in
+            [(3, [1, 2]), (100, [33, 67]), (u64::MAX, [u64::MAX / 3, u64::MAX / 3 * 2])]
+        {
+            let parts: Vec<u64> = divided(all, &by_way).into_iter().map(|(_, part)| part).collect();
+            assert_eq!(parts, expected, "{all}");
+            assert_eq!(parts.iter().sum::<u64>(), all);
+        }
+        assert_eq!(divided(2, &by_way).len(), 1, "nothing is no part");
+        let nothing = [(lines(&["c"]), totals(0))].into();
+        assert!(divided(5, &nothing).is_empty() && divided(5, &BTreeMap::new()).is_empty());
+    }
+}

@@ -1,0 +1,172 @@
+//! Stacks of those who wait for the locks of a real server: by `forebay locks on --stacks`.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// Who asks at a time: more than workers, so that these have work while they wait.
+const CLIENTS: u64 = 8;
+
+fn locks(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).arg("locks").args(arguments).output().expect("it was built")
+}
+
+fn text_of(arguments: &[&str]) -> String {
+    let output = locks(arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn report(file: &str) -> Value {
+    serde_json::from_str(&text_of(&["report", "--json", file])).expect("JSON")
+}
+
+/// How many stacks were taken: from the table, which looks up no names of functions.
+fn taken(file: &str) -> u64 {
+    let table = text_of(&["report", "--lines", "1", file]);
+    let count =
+        table.split(" waits and tries in vain; ").nth(1).and_then(|rest| rest.split(' ').next());
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{table}"))
+}
+
+fn file_of(server: &Server) -> PathBuf {
+    server.path(&format!("run/{}.locks", server.address().port()))
+}
+
+fn fresh() -> Origin {
+    Origin::start(|_| {
+        Script::new()
+            .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=600\r\n\r\nbody")
+    })
+}
+
+/// Asks for what nobody asked for before, until something has happened.
+fn miss_until(server: &Server, what: &str, has_happened: impl Fn() -> bool) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let mut client = Client::connect(server.address());
+                for round in 0_u64.. {
+                    if is_over.load(Relaxed) {
+                        break;
+                    }
+                    let target = format!("/{number}/{round}");
+                    client.ask("GET", &target, &[]).expect("served");
+                }
+            });
+        }
+        forebay_testkit::eventually(what, &has_happened);
+        is_over.store(true, Relaxed);
+    });
+}
+
+fn sum(rows: &Value, at: impl Fn(&Value) -> &Value) -> u64 {
+    let rows = rows.as_array().expect("rows");
+    rows.iter().map(|row| at(row).as_u64().expect("a number")).sum()
+}
+
+#[test]
+fn stacks_say_who_called_what_waits() {
+    let origin = fresh();
+    let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "2").start();
+    let file = file_of(&server).display().to_string();
+    let said = text_of(&["on", "--stacks", "1", &file]);
+    assert_eq!(said, format!("{file}: on, stacks of one of 1 waits and tries in vain\n"));
+    miss_until(&server, "workers wait for each other", || taken(&file) > 5);
+    text_of(&["off", &file]);
+
+    let found = report(&file);
+    assert_eq!(
+        (&found["stack_sample"], found["room"]["rejected"]["stacks"].as_u64()),
+        (&1.into(), Some(0))
+    );
+    // Each wait was sampled, so the stacks have what the places have.
+    for column in ["cnt_lock", "wait_total_ns", "try_delay_ns"] {
+        let of_places = sum(&found["places"], |place| &place["numbers"][column]);
+        let name = if column == "cnt_lock" { "wait_count" } else { column };
+        let of_stacks = sum(&found["stacks"], |stack| &stack[name]);
+        assert_eq!(of_stacks, of_places, "{column}");
+    }
+    let rows = found["stacks"].as_array().expect("rows");
+    for row in rows {
+        let callers: Vec<&str> =
+            row["callers"].as_array().expect("callers").iter().filter_map(Value::as_str).collect();
+        // The innermost is where the lock is taken, as the place says.
+        let place = row["waiter"]["stack"][0].as_str().expect("a place");
+        let name = place.rsplit('/').next().expect("a file");
+        assert!(callers.first().is_some_and(|caller| caller.ends_with(name)), "{place}: {row}");
+        assert!(!callers.iter().any(|caller| caller.contains("profile::")), "{row}");
+    }
+    let is_of_server = |row: &Value| row["callers"].to_string().contains("forebay_server::");
+    assert!(rows.iter().any(is_of_server), "{found}");
+
+    let text = text_of(&["report", "--stacks", &file]);
+    assert!(text.contains("stacks: of one of 1 waits and tries in vain; "), "{text}");
+    assert!(text.contains("\n    forebay_server::"), "{text}");
+    let threads = text_of(&["report", "--threads", &file]);
+    assert!(threads.contains(" of those with a stack, lost "), "{threads}");
+    let folded = text_of(&["flame", "--folded", &file]);
+    assert!(
+        folded.lines().any(|line| line.contains("forebay_server::") && line.contains(";held by ")),
+        "{folded}"
+    );
+}
+
+#[test]
+fn a_hit_takes_no_lock_and_has_no_stack() {
+    let origin = fresh();
+    let server = Server::before(PROGRAM, &origin);
+    let file = file_of(&server).display().to_string();
+    let mut client = Client::connect(server.address());
+    let mut ask = || client.ask("GET", "/", &[]).expect("served").status;
+    text_of(&["on", "--stacks", "1", &file]);
+    assert_eq!((ask(), ask()), (200, 200));
+    let places = |found: &Value| found["places"].as_array().map(Vec::len);
+    assert!(places(&report(&file)) > Some(0), "a miss takes some");
+    // The fetch may end after its client has its answer.
+    forebay_testkit::eventually("the fetch has ended", || {
+        text_of(&["reset", &file]);
+        let goes_on = || places(&report(&file)) > Some(0);
+        !forebay_testkit::clock::holds_within(Duration::from_millis(50), goes_on)
+    });
+    for _ in 0..100 {
+        assert_eq!(ask(), 200);
+    }
+    let found = report(&file);
+    assert_eq!((places(&found), &found["room"]["samples"]), (Some(0), &0.into()), "{found}");
+    assert!(text_of(&["report", "--stacks", &file]).ends_with("see forebay locks on --stacks\n"));
+}
+
+#[test]
+fn a_small_profile_has_no_room_for_stacks_and_says_so() {
+    let origin = fresh();
+    let server =
+        ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile-size", "200KiB").start();
+    let file = file_of(&server).display().to_string();
+    let refused = locks(&["on", "--stacks", "5", &file]);
+    let said = String::from_utf8(refused.stderr).expect("text");
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("has no room for stacks; see lock_profile_size"), "{said}");
+    assert_eq!(report(&file)["is_on"], Value::from(false), "nothing is done by halves");
+    assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
+}
+
+#[test]
+fn stacks_are_taken_from_the_start_if_the_settings_say_so() {
+    let origin = fresh();
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin);
+    let server = builder.flag("--lock-profile", "true").flag("--lock-profile-stacks", "7").start();
+    let file = file_of(&server).display().to_string();
+    let found = report(&file);
+    assert_eq!((&found["is_on"], &found["stack_sample"]), (&true.into(), &7.into()));
+    text_of(&["on", &file]);
+    assert_eq!(report(&file)["stack_sample"], Value::from(0), "on without stacks is without them");
+}

@@ -1,0 +1,162 @@
+//! Samples: of some waits and tries in vain, how the thread had come there and what it lost.
+//!
+//! They are counted apart, so a place counts the same with and without them. Nothing of this is on
+//! the way of an attempt that finds its lock free.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::block::{Block, Place, add, raise};
+use super::hash::hash_words;
+use super::plan::{StackPlan, block, header, sample, stack};
+use super::recorder::Site;
+use super::shared::{Profile, Row, close_row};
+
+/// When a thread's next sample is due.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    left: u64,
+}
+
+impl Sampler {
+    pub(super) const fn new() -> Sampler {
+        Sampler { left: 0 }
+    }
+
+    /// A wait is over: gives where a delay counts that follows, if it is of the sample.
+    #[cold]
+    pub(super) fn waited(
+        &mut self,
+        (profile, block): (&Profile, &Block),
+        site: &impl Site,
+        holder: u64,
+        ns: u64,
+    ) -> Option<usize> {
+        let index = self.sample((profile, block), site, holder)?;
+        block.add_to_sample(index, sample::WAIT_COUNT, 1);
+        block.add_to_sample(index, sample::WAIT_NS, ns);
+        raise(block.word_of_sample(index, sample::WAIT_NS_MAX), ns);
+        Some(index)
+    }
+
+    /// A lock was tried in vain: gives where the delay counts that follows, if it is of the sample.
+    #[cold]
+    pub(super) fn try_failed(
+        &mut self,
+        (profile, block): (&Profile, &Block),
+        site: &impl Site,
+        holder: u64,
+    ) -> Option<usize> {
+        let index = self.sample((profile, block), site, holder)?;
+        block.add_to_sample(index, sample::TRY_FAILED_COUNT, 1);
+        Some(index)
+    }
+
+    /// Takes the stack, if it is its turn and there is room.
+    #[inline(never)]
+    fn sample(
+        &mut self,
+        (profile, block): (&Profile, &Block),
+        site: &impl Site,
+        holder: u64,
+    ) -> Option<usize> {
+        let every = profile.stack_sample();
+        if every == 0 || block.samples.is_empty() {
+            return None;
+        }
+        // How many may have been changed meanwhile.
+        self.left = self.left.min(every - 1);
+        if self.left > 0 {
+            self.left -= 1;
+            return None;
+        }
+        self.left = every - 1;
+        let mut frames = [0; StackPlan::MAX.frames as usize];
+        let frames = frames.get_mut(..profile.plan().stacks.frames as usize)?;
+        let count = site.callers(frames);
+        let frames = frames.get(..count)?;
+        let waiter = site.key();
+        let key = frames.iter().fold(hash_words(&[waiter]), |key, at| hash_words(&[key, *at]));
+        block.sample_of(key, (holder, waiter), || profile.describe_stack(key, waiter, frames))
+    }
+}
+
+impl Block {
+    /// The sample of a stack, and of a holder or 0; `None` without room. `is_new` is called if it
+    /// gets one now.
+    fn sample_of(
+        &self,
+        stack: u64,
+        (holder, waiter): (u64, u64),
+        is_new: impl FnOnce(),
+    ) -> Option<usize> {
+        let key = hash_words(&[holder, stack]);
+        let word = |index: usize, word: usize| self.word_of_sample(index, word).load(Relaxed);
+        let count = self.samples.len() / sample::WORDS;
+        let found = self.probe(key, count, block::SAMPLE_COLLISIONS, |index| {
+            match (word(index, sample::HOLDER), word(index, sample::STACK)) {
+                (_, 0) => 0,
+                found if found == (holder, stack) => key,
+                // Any other than 0 and the key.
+                _ => !key | 1 << 63,
+            }
+        });
+        match found {
+            Place::Old(index) => Some(index),
+            Place::New(index) => {
+                for (at, value) in
+                    [(sample::HOLDER, holder), (sample::WAITER, waiter), (sample::STACK, stack)]
+                {
+                    self.word_of_sample(index, at).store(value, Relaxed);
+                }
+                self.count(block::SAMPLES_USED);
+                is_new();
+                Some(index)
+            }
+            Place::Nowhere => {
+                self.count(block::SAMPLES_REJECTED);
+                None
+            }
+        }
+    }
+
+    pub(super) fn add_to_sample(&self, index: usize, word: usize, n: u64) {
+        add(self.word_of_sample(index, word), n);
+    }
+
+    fn word_of_sample(&self, index: usize, word: usize) -> &AtomicU64 {
+        &self.samples[index * sample::WORDS + word]
+    }
+}
+
+impl Profile {
+    /// Of how many waits and tries in vain of a thread one has its stack taken; 0: of none.
+    pub fn set_stack_sample(&self, every: u64) {
+        self.part(header::STACK_SAMPLE, 1)[0].store(every, Relaxed);
+    }
+
+    /// What [`set_stack_sample`](Profile::set_stack_sample) has set.
+    #[must_use]
+    pub fn stack_sample(&self) -> u64 {
+        self.part(header::STACK_SAMPLE, 1)[0].load(Relaxed)
+    }
+
+    /// Tells tools what the key of a stack stands for. Everybody may say the same again.
+    fn describe_stack(&self, key: u64, site: u64, frames: &[u64]) {
+        let plan = self.plan();
+        let table = (plan.stacks_start(), plan.stacks.stacks as usize, plan.stack_words());
+        match self.row_for(key, table, header::STACK_COLLISIONS) {
+            Row::Known => {}
+            Row::None => self.count(header::STACKS_REJECTED, 1),
+            Row::New(row) => {
+                self.count(header::STACKS_USED, 1);
+                row[stack::SITE].store(site, Relaxed);
+                row[stack::FRAME_COUNT].store(frames.len() as u64, Relaxed);
+                for (word, frame) in row[stack::FIXED_WORDS..].iter().zip(frames) {
+                    word.store(*frame, Relaxed);
+                }
+                close_row(key, row);
+            }
+        }
+    }
+}

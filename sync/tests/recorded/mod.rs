@@ -1,0 +1,97 @@
+//! A profile of this process's locks, for tests that read it one by one.
+#![allow(dead_code, reason = "each test uses its part")]
+#![expect(clippy::disallowed_types, reason = "the test's own locks must not be recorded")]
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex as PlainMutex, MutexGuard as PlainGuard, OnceLock, PoisonError};
+
+use forebay_sync::profile::{
+    Clock, Identity, Plan, Profile, Reading, SiteKind, StackPlan, Totals, install,
+};
+use forebay_sync::{LockClass, RwLock, boxed_words};
+
+const PLAN: Plan = Plan {
+    sites: 64,
+    frames: 0,
+    modules: 0,
+    text_bytes: 1 << 14,
+    threads: 80,
+    rows: 32,
+    pairs: 32,
+    stacks: StackPlan { stacks: 64, frames: 32, samples: 32 },
+};
+
+/// The profile of this process, its words, and the turn of the test that uses it.
+pub(crate) struct Turn {
+    pub(crate) profile: &'static Profile,
+    words: &'static [AtomicU64],
+    /// What was lost before: a reset does not touch that.
+    pub(crate) lost_before: u64,
+    _turn: PlainGuard<'static, ()>,
+}
+
+static TURN: PlainMutex<()> = PlainMutex::new(());
+
+/// There is one profile in the process: the tests that read it go one by one, each from zero.
+pub(crate) fn turn() -> Turn {
+    static WORDS: OnceLock<(&'static Profile, &'static [AtomicU64])> = OnceLock::new();
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (profile, words) = *WORDS.get_or_init(|| {
+        let words: &[AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
+        let us = Identity {
+            pid: std::process::id(),
+            start_ticks: 0,
+            boot_id: [0; 16],
+            unix_ns: 0,
+            program: "test",
+            kind: SiteKind::Places,
+        };
+        let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
+        let profile = Box::leak(Box::new(profile));
+        install(profile).expect("nobody watches");
+        (profile, words)
+    });
+    profile.turn(true);
+    profile.set_skip(0);
+    profile.set_stack_sample(0);
+    profile.reset(0);
+    let mut turn = Turn { profile, words, lost_before: 0, _turn: turn };
+    turn.lost_before = turn.read().counts.lost;
+    turn
+}
+
+impl Turn {
+    pub(crate) fn read(&self) -> Reading {
+        let bytes = self.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
+        Reading::of(&bytes.collect::<Vec<u8>>()[..]).expect("a whole profile")
+    }
+}
+
+/// What happened at a line of the test.
+pub(crate) fn at(reading: &Reading, line: u32) -> Totals {
+    let mut sum = Totals::default();
+    for (key, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
+        if line_of(reading, *key) == Some(line) {
+            sum.add(row);
+        }
+    }
+    sum
+}
+
+pub(crate) fn line_of(reading: &Reading, key: u64) -> Option<u32> {
+    let site = reading.sites.get(&key)?;
+    assert!(site.name == "test" && site.place.contains("tests/profile"), "{site:?}");
+    Some(site.line)
+}
+
+pub(crate) fn rwlock() -> RwLock<u64> {
+    RwLock::new(LockClass::Test, 0)
+}
+
+/// What a call gives, with the line where it stands.
+macro_rules! at {
+    ($call:expr) => {
+        ($call, line!())
+    };
+}
