@@ -1,10 +1,12 @@
-//! The profile of this process's locks.
+//! The profile of this process's locks. A server that can't have one serves all the same: that is
+//! told once, and counted, and whoever asks for the profile hears why there is none.
 
 use std::path::Path;
 
 use forebay_shm::{CounterError, UnnamedProfile};
 use forebay_sync::profile::{self, Plan};
 
+use super::control::Control;
 use super::places::lock_profile_file;
 use crate::clock;
 use crate::config::ServerSettings;
@@ -43,6 +45,29 @@ pub(super) fn prepare(
     }
     made.profile().turn(settings.lock_profile);
     Ok(Some(made))
+}
+
+/// What was made, if anything; an error is the operator's to know.
+pub(super) fn told(
+    control: &Control,
+    made: Result<Option<UnnamedProfile>, CounterError>,
+) -> Option<UnnamedProfile> {
+    made.unwrap_or_else(|error| {
+        control.lock_profile_failed(&error);
+        None
+    })
+}
+
+/// Gives the file its name. If that fails nobody could read what is recorded: then nothing is.
+pub(super) fn name(control: &Control, made: Option<UnnamedProfile>) {
+    let Some(made) = made else {
+        return;
+    };
+    let profile = made.profile();
+    if let Err(error) = made.name() {
+        profile.turn(false);
+        control.lock_profile_failed(&error);
+    }
 }
 
 #[cfg(test)]
