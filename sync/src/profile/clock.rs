@@ -36,6 +36,11 @@ impl Stamp {
     pub(super) fn of_ticks(ticks: u64) -> Stamp {
         Stamp(ticks)
     }
+
+    #[cfg(test)]
+    pub(super) fn earlier(self, ticks: u64) -> Stamp {
+        Stamp(self.0.checked_sub(ticks).expect("this machine has been up for longer"))
+    }
 }
 
 impl Clock {
