@@ -80,8 +80,7 @@ pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
 /// An attempt of [`begin`] is over, after a wait.
 #[cold]
 pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<Wait>) {
-    if let Some(mut entered) = thread::enter_ready() {
-        entered.thread().recorder.end_wait();
+    if let Some(entered) = thread::enter_ready() {
         end(entered, place, outcome, wait);
     }
 }
@@ -138,6 +137,7 @@ fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Op
             recorder.try_failed(profile, place, place.lock, holder);
         }
         (Outcome::TimedOut, Some(wait)) => recorder.timed_out(profile, place, place.lock, wait),
+        (_, Some(_)) => recorder.give_up(),
         _ => {}
     }
     if place.take_is_new() {

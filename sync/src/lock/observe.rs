@@ -11,7 +11,7 @@
 //!   released, once, and nothing else is told as released. So a hold that
 //!   began while off is silent to its end, and one that began while on is told to its end.
 //! - Whatever was told as waiting is next told, by the same thread, as acquired or as failed.
-//! - A thread that has 32 told locks is silent about further ones.
+//! - A thread that has 31 told locks is silent about further ones.
 //! - An observer takes no lock of this crate (it would be told of it, without end), does not panic
 //!   (the hold would count as told for ever), and is quick: it is told while the lock is held.
 //!

@@ -3,16 +3,12 @@
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `class` | nobody | everybody |
-//! | `state`, for an observer | attempts and holds that are told | who leaves a told hold |
-//! | `state`, for a profile | who takes the lock while on | who finds it held |
-//! | `holder` | who takes the lock while on; who leaves it, for an observer | who finds it held |
+//! | `state` | attempts and holds that an observer is told of | who leaves a told hold |
+//! | `holder` | who takes the lock, or leaves it, in such a hold | who finds it held |
 //!
-//! Nothing is written while off, and no ordering is needed: the lock itself orders its holders, and
-//! the rest are counts.
-//!
-//! For a profile, `state` says [since when](Profile::on_since) it was on when `holder` was written:
-//! who takes the lock while off leaves both as they are, and with another `on_since` they say
-//! nothing any more. For an observer, bit by bit:
+//! Nothing is written while off, nor for a profile, which has what threads hold in their blocks. No
+//! ordering is needed: the lock itself orders its holders, and the rest are counts. `state`, bit by
+//! bit:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -26,9 +22,7 @@
 use std::panic::Location;
 use std::ptr::null_mut;
 
-use super::observe::{
-    Found, LockMode, LockSite, LockUse, Observer, Watcher, is_on, on_since, watcher,
-};
+use super::observe::{Found, LockMode, LockSite, LockUse, Observer, Watcher, is_on, watcher};
 use crate::atomic::{AtomicPtr, AtomicU64, Relaxed};
 use crate::class::LockClass;
 use crate::profile::current::{self, Place};
@@ -44,7 +38,7 @@ pub struct Watch {
     class: LockClass,
     state: AtomicU64,
     /// Where the lock was taken by the told hold that came last; null if a later one was passed
-    /// over. For an observer, null also if all have been left.
+    /// over, or all have been left.
     holder: AtomicPtr<Location<'static>>,
 }
 
@@ -119,18 +113,11 @@ impl Watch {
 
     /// An attempt that was not told got the lock: it is held from a place that nobody knows.
     pub fn acquired_silently(&self) {
-        if !self.holder.load(Relaxed).is_null() {
-            self.holder.store(null_mut(), Relaxed);
+        match watcher() {
+            Some(Watcher::Profile(profile)) => current::acquired_silently(profile, self.address()),
+            Some(Watcher::Observer(_)) => self.holder.store(null_mut(), Relaxed),
+            None => {}
         }
-        if let Some(Watcher::Profile(profile)) = watcher() {
-            current::acquired_silently(profile, self.address());
-        }
-    }
-
-    /// Of what was noted since the profile was last turned on.
-    fn holder_while(&self, profile: &Profile) -> Option<LockSite> {
-        let is_of_now = self.state.load(Relaxed) == profile.on_since();
-        is_of_now.then(|| self.holder()).flatten()
     }
 
     fn holder(&self) -> Option<LockSite> {
@@ -191,9 +178,9 @@ impl<'a> Attempt<'a> {
                 Begun { by, wait: None }
             }
             Watcher::Profile(profile) => {
-                let by = watch.holder_while(profile).filter(|_| is_last);
-                let wait = current::begin_wait(profile, by.map(|by| watch.place(by)));
-                Begun { by, wait: Some(wait) }
+                let place = watch.place(self.told.site);
+                let wait = current::begin_wait(profile, place, watch.address());
+                Begun { by: None, wait: Some(wait) }
             }
         }
     }
@@ -216,9 +203,7 @@ impl<'a> Attempt<'a> {
                 observer.try_failed(&self.told.lock_use(), by);
             }
             Watcher::Profile(profile) => {
-                let by = watch.holder_while(profile).filter(|_| is_last);
-                let by = by.map(|by| watch.place(by));
-                current::try_failed(profile, watch.place(site), watch.address(), by);
+                current::try_failed(profile, watch.place(site), watch.address());
             }
         }
     }
@@ -275,18 +260,7 @@ impl<'a> Attempt<'a> {
             is_shared: mode == LockMode::Shared,
             has_owner_died: matches!(way, Way::OwnerDied(_)),
         };
-        // At once: who comes now must not blame the holder before. It stays when the lock is left,
-        // since whoever takes it next replaces it; readers of one place write it once.
-        let holder = std::ptr::from_ref(site).cast_mut();
-        if watch.holder.load(Relaxed) != holder {
-            watch.holder.store(holder, Relaxed);
-        }
-        // The word behind the switch has just been looked at: it is nearer than through the profile.
-        let on_since = on_since();
-        if watch.state.load(Relaxed) != on_since {
-            watch.state.store(on_since, Relaxed);
-        }
-        let slot = current::acquired(profile, watch.place(site), mode, &taken);
+        let slot = current::acquired(profile, watch.place(site), &taken);
         Hold { watch: Some(watch), slot }
     }
 }

@@ -6,9 +6,9 @@ use std::fmt;
 use rustix::thread as system;
 
 use super::block::ThreadIdentity;
-use super::clock::Stamp;
 use super::hash::mix;
-use super::recorder::{Held, Recorder, Site, Taken, Wait};
+use super::plan::HOLDS_MAX;
+use super::recorder::{Recorder, Site, Taken, Wait};
 use super::shared::{Description, Profile};
 use super::stack;
 use crate::class::LockClass;
@@ -70,55 +70,21 @@ impl Site for Place {
     }
 }
 
-/// Locks that a thread can have at a time so that they are told of; with more, attempts are silent.
-const HELD_MAX: usize = 32;
+/// Locks that a thread can have at a time so that an observer is told of them; with more, attempts
+/// are silent.
+const HELD_MAX: usize = HOLDS_MAX;
 
-/// What a thread tells with, and what it has to remember of the locks that it has: guards need not
-/// carry that.
+/// What a thread tells with, and for an observer what it has to remember of the locks that it has:
+/// guards need not carry that.
 struct Local {
     recorder: Recorder,
-    /// Bit *i* is set while `held[i]` is free.
-    free: u32,
-    held: [Slot; HELD_MAX],
-}
-
-/// A lock that the thread has.
-#[derive(Clone, Copy)]
-struct Slot {
-    site: Option<LockSite>,
-    mode: LockMode,
-    held: Option<Held>,
-}
-
-impl Slot {
-    const FREE: Slot = Slot { site: None, mode: LockMode::Exclusive, held: None };
-}
-
-impl Local {
-    /// A slot for a lock; there is one, or the attempt would not have begun.
-    #[inline(always)]
-    fn take_slot(&mut self) -> (u32, &mut Slot) {
-        let index = self.free.trailing_zeros() % HELD_MAX as u32;
-        self.free &= !(1 << index);
-        (index, &mut self.held[index as usize])
-    }
-
-    #[inline(always)]
-    fn free_slot(&mut self, index: u32) -> Slot {
-        let index = index % HELD_MAX as u32;
-        self.free |= 1 << index;
-        self.held[index as usize]
-    }
+    held: [Option<(LockSite, LockMode)>; HELD_MAX],
 }
 
 thread_local! {
     /// Has no destructor, so it can be used until the thread's last instruction.
     static LOCAL: RefCell<Local> = const {
-        RefCell::new(Local {
-            recorder: Recorder::new(),
-            free: u32::MAX,
-            held: [Slot::FREE; HELD_MAX],
-        })
+        RefCell::new(Local { recorder: Recorder::new(), held: [None; HELD_MAX] })
     };
     static LEAVE: Leave = const { Leave };
 }
@@ -137,57 +103,46 @@ impl Drop for Leave {
 /// Is the attempt that begins now recorded?
 #[inline(always)]
 pub(crate) fn begin(profile: &Profile) -> bool {
-    LOCAL.with_borrow_mut(|local| match local.free {
-        0 => local.recorder.pass_over(profile),
-        _ => local.recorder.begin(profile, this_thread),
+    LOCAL.with_borrow_mut(|local| match local.recorder.has_room() {
+        true => local.recorder.begin(profile, this_thread),
+        false => local.recorder.pass_over(profile),
     })
 }
 
 /// Can an observer be told of one more lock?
 #[cold]
 pub(crate) fn has_room() -> bool {
-    LOCAL.with_borrow(|local| local.free != 0)
+    LOCAL.with_borrow(|local| local.held.iter().any(Option::is_none))
 }
 
 /// An observer was told that this thread has a lock; gives what [`unhold`] wants.
 #[cold]
 pub(crate) fn hold(site: LockSite, mode: LockMode) -> u32 {
     LOCAL.with_borrow_mut(|local| {
-        let (index, slot) = local.take_slot();
-        *slot = Slot { site: Some(site), mode, held: None };
-        index
+        let free = local.held.iter().position(Option::is_none).unwrap_or(0);
+        local.held[free] = Some((site, mode));
+        free as u32
     })
 }
 
 /// The thread has it no more.
 #[cold]
 pub(crate) fn unhold(index: u32) -> Option<(LockSite, LockMode)> {
-    let slot = LOCAL.with_borrow_mut(|local| local.free_slot(index));
-    slot.site.map(|site| (site, slot.mode))
+    LOCAL.with_borrow_mut(|local| local.held.get_mut(index as usize)?.take())
 }
 
-/// A wait begins; `holder` is where whoever is in the way took the lock.
+/// A wait for a lock begins.
 #[cold]
-pub(crate) fn begin_wait(profile: &Profile, holder: Option<Place>) -> Wait {
-    Wait { since: now(profile), holder: key_of(holder) }
-}
-
-fn now(profile: &Profile) -> Stamp {
-    profile.clock().now()
-}
-
-fn key_of(place: Option<Place>) -> u64 {
-    place.map_or(0, |place| place.key())
+pub(crate) fn begin_wait(profile: &Profile, place: Place, lock: usize) -> Wait {
+    LOCAL.with_borrow(|local| local.recorder.begin_wait(profile, &place, lock))
 }
 
 /// The lock is this thread's; gives what [`released`] wants.
 #[inline(always)]
-pub(crate) fn acquired(profile: &Profile, place: Place, mode: LockMode, taken: &Taken) -> u32 {
+pub(crate) fn acquired(profile: &Profile, place: Place, taken: &Taken) -> u32 {
     LOCAL.with_borrow_mut(|local| {
         let held = local.recorder.acquired(profile, &place, taken);
-        let (index, slot) = local.take_slot();
-        *slot = Slot { site: Some(place.site), mode, held };
-        index
+        held.map_or(u32::MAX, |held| local.recorder.hold(profile, taken.lock, &held))
     })
 }
 
@@ -201,10 +156,8 @@ pub(crate) fn acquired_silently(profile: &Profile, lock: usize) {
 #[inline(always)]
 pub(crate) fn released(profile: &Profile, index: u32) {
     LOCAL.with_borrow_mut(|local| {
-        let index = index as usize % HELD_MAX;
-        local.free |= 1 << index;
-        if let Some(held) = &local.held[index].held {
-            local.recorder.released(profile, held);
+        if let Some(hold) = local.recorder.hold_at(index) {
+            local.recorder.let_go(profile, &hold, profile.clock().now());
         }
     });
 }
@@ -216,8 +169,8 @@ pub(crate) fn destroyed(lock: usize) {
 }
 
 #[cold]
-pub(crate) fn try_failed(profile: &Profile, place: Place, lock: usize, holder: Option<Place>) {
-    let holder = key_of(holder);
+pub(crate) fn try_failed(profile: &Profile, place: Place, lock: usize) {
+    let holder = profile.holder_of(lock);
     LOCAL.with_borrow_mut(|local| local.recorder.try_failed(profile, &place, lock, holder));
 }
 

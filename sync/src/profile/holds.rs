@@ -58,20 +58,24 @@ impl Holds {
         self.used.load(Relaxed) & ((1 << HOLDS_MAX) - 1)
     }
 
-    /// Adds a hold; false if the oldest is forgotten for it.
     #[inline(always)]
-    pub(super) fn add(&self, lock: usize, held: &Held) -> bool {
+    pub(super) fn has_room(&self) -> bool {
+        self.used().trailing_ones() < HOLDS_MAX as u32
+    }
+
+    /// Adds a hold, and says where. Without room it takes the place of the oldest.
+    #[inline(always)]
+    pub(super) fn add(&self, lock: usize, held: &Held) -> u32 {
         let used = self.used();
         let free = used.trailing_ones() as usize;
-        let has_room = free < HOLDS_MAX;
-        let index = if has_room { free } else { self.oldest() };
+        let index = if free < HOLDS_MAX { free } else { self.oldest() };
         let row = &self.rows[index];
         row[hold::LOCK].store(lock as u64, Relaxed);
         row[hold::KEY].store(held.key, Relaxed);
         row[hold::SINCE].store(held.since.ticks(), Relaxed);
         row[hold::ROW].store(u64::from(held.row) | u64::from(held.generation) << 32, Relaxed);
         self.used.store(used | 1 << index, Relaxed);
-        has_room
+        index as u32
     }
 
     #[cold]
@@ -97,6 +101,14 @@ impl Holds {
             }
         }
         latest
+    }
+
+    /// The hold that was added there.
+    #[inline(always)]
+    pub(super) fn at(&self, index: u32) -> Option<Hold> {
+        let row = self.rows.get(index as usize)?;
+        let is_used = self.used() >> index & 1 != 0;
+        is_used.then(|| Hold { held: held_in(row), row: index })
     }
 
     /// Takes out a hold that was found.

@@ -225,6 +225,7 @@ impl Recorder {
             add(&row[row::OWNER_DIED_COUNT], 1);
         }
         if let Some(wait) = taken.wait {
+            block.holds.stop_waiting();
             let ns = waited(block, profile, (index, key), wait, now);
             self.sampler.waited((profile, block), site, wait.holder, ns);
         }
@@ -234,14 +235,31 @@ impl Recorder {
         Some(Held { key, since: now, generation: self.generation as u32, row: index as u32 })
     }
 
-    /// Notes, where others see it, that this thread has a lock from now on. A hold may have to be
-    /// forgotten for it: then that is lost.
+    /// Is there room to note one more hold?
     #[inline(always)]
-    pub fn hold(&self, profile: &Profile, lock: usize, held: &Held) {
-        let has_room = self.block.as_ref().is_none_or(|block| block.holds.add(lock, held));
-        if !has_room {
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.block.as_ref().is_none_or(|block| block.holds.has_room())
+    }
+
+    /// Notes, where others see it, that this thread has a lock from now on, and says where. Without
+    /// room the oldest hold is forgotten for it, and counts as lost.
+    #[inline(always)]
+    pub fn hold(&self, profile: &Profile, lock: usize, held: &Held) -> u32 {
+        let Some(block) = &self.block else {
+            return u32::MAX;
+        };
+        if !block.holds.has_room() {
             profile.count_lost(1);
         }
+        block.holds.add(lock, held)
+    }
+
+    /// The hold that was noted there.
+    #[inline(always)]
+    #[must_use]
+    pub fn hold_at(&self, index: u32) -> Option<Hold> {
+        self.block.as_ref()?.holds.at(index)
     }
 
     /// The latest hold of a lock that this thread noted. It stays until it is [let
@@ -268,7 +286,8 @@ impl Recorder {
         }
     }
 
-    /// The lock is found held, and is waited for from now on.
+    /// The lock is found held, and is waited for from now on: until it is `acquired`, or the wait
+    /// has `timed_out`, or is [given up](Recorder::give_up).
     #[cold]
     #[must_use]
     pub fn begin_wait(&self, profile: &Profile, site: &impl Site, lock: usize) -> Wait {
@@ -282,9 +301,9 @@ impl Recorder {
         Wait { since, holder: profile.holder_of(lock) }
     }
 
-    /// The wait is over, whether the lock was got or not.
+    /// The wait ended with an error, and without the lock.
     #[cold]
-    pub fn end_wait(&self) {
+    pub fn give_up(&self) {
         if let Some(block) = &self.block {
             block.holds.stop_waiting();
         }
@@ -344,6 +363,7 @@ impl Recorder {
         };
         let key = site.key();
         let row = block.row_of(key, || profile.describe(key, &site.describe()));
+        block.holds.stop_waiting();
         add(&block.row(row)[row::TIMED_OUT_COUNT], 1);
         let ns = waited(&block, profile, (row, key), wait, profile.clock().now());
         let sample = self.sampler.waited((profile, &block), site, wait.holder, ns);

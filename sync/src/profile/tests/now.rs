@@ -110,6 +110,6 @@ fn tools_see_who_has_what_and_who_waits_for_it_and_since_when() {
     for since in [first.holds[0].since_unix_ns, awaited.since_unix_ns] {
         assert!((1_000_000_000..100_000_000_000).contains(&since), "{since}");
     }
-    other.end_wait();
+    other.give_up();
     assert_eq!(read(profile).now[1].awaited, None);
 }
