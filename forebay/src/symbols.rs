@@ -99,7 +99,7 @@ impl Binary {
         while let Ok(Some(frame)) = frames.next() {
             let function = frame.function.as_ref().and_then(|name| name.demangle().ok());
             let place = frame.location.as_ref().and_then(|at| {
-                let file = at.file?.rsplit('/').next()?;
+                let file = file_name(at.file?);
                 Some(format!("{file}:{}", at.line.unwrap_or(0)))
             });
             match (function, place) {
@@ -137,6 +137,16 @@ fn without_wrappers(lines: Vec<String>) -> Vec<String> {
         Some(first) => lines.into_iter().skip(first).collect(),
         None => lines,
     }
+}
+
+/// The end of a path that tells files apart. Rust's are in folders named after their crates, where
+/// names such as `mod.rs` are many; of others the last part says enough.
+fn file_name(path: &str) -> &str {
+    let last = path.rfind('/').map_or(0, |at| at + 1);
+    let in_crate = path.ends_with(".rs").then(|| path.rfind("/src/")).flatten();
+    let begin = in_crate.map(|at| path.get(..at).and_then(|before| before.rfind('/')));
+    let begin = begin.map_or(last, |slash| slash.map_or(0, |at| at + 1));
+    path.get(begin..).unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -187,6 +197,24 @@ mod tests {
             })
             .expect("its code lies in the file");
         address - segment.address + segment.file_offset
+    }
+
+    #[test]
+    fn files_of_rust_are_named_with_their_crates() {
+        for (path, name) in [
+            ("/home/a/forebay/cache/src/store/mod.rs", "cache/src/store/mod.rs"),
+            ("/root/.cargo/registry/src/index/tokio-1.5/src/park.rs", "tokio-1.5/src/park.rs"),
+            ("/rustc/1234/library/core/src/ops/function.rs", "core/src/ops/function.rs"),
+            ("cache/src/lib.rs", "cache/src/lib.rs"),
+            ("/src/lib.rs", "/src/lib.rs"),
+            ("src/lib.rs", "lib.rs"),
+            ("/a/b/tests/x.rs", "x.rs"),
+            ("/usr/src/redis/src/server.c", "server.c"),
+            ("server.c", "server.c"),
+            ("", ""),
+        ] {
+            assert_eq!(file_name(path), name, "{path}");
+        }
     }
 
     #[test]
