@@ -1,8 +1,9 @@
 //! `forebay locks` beside a server that works, dies, and leaves its profile.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -99,6 +100,79 @@ fn misses_take_locks_and_a_hit_takes_none() {
     assert_eq!(ask("/another"), 200);
     let off = report(&file);
     assert_eq!(all(&off), 0, "it is off: {off}");
+}
+
+/// What `forebay locks` says that looks for the files of servers in a folder.
+fn refusal_in(runtime_dir: &Path, command: &str) -> String {
+    let parent = runtime_dir.parent().expect("it has one");
+    let mut run = Command::new(PROGRAM);
+    run.args(["locks", command]).env("XDG_RUNTIME_DIR", parent);
+    let output = run.output().expect("it was built");
+    assert_eq!(output.status.code(), Some(1), "{command}: {output:?}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// A server that serves and has no lock profile; whoever asks for it is told why.
+fn serves_without_profile(server: &Server, why: &str) {
+    let mut client = Client::connect(server.address());
+    assert_eq!(client.ask("GET", "/", &[]).expect("served").status, 200);
+    let log = server.errors();
+    let told: Vec<_> = log.lines().filter(|line| line.contains("lock_profile_failed")).collect();
+    assert!(told.len() == 1 && told[0].contains(why), "{told:?}");
+    assert_eq!(server.stat("lock_profile_failed_total"), 1.0);
+    for request in ["GET /locks", "POST /locks?on"] {
+        let answer = text_of_admin(server, request);
+        assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains(why), "{request}: {answer}");
+    }
+}
+
+#[test]
+fn a_server_without_room_for_a_profile_serves_and_says_so() {
+    let origin = fresh();
+    let folder = forebay_testkit::server::Folder::new();
+    // As if the disk were full: no file may be longer than 30 or 60 MB, as shells count.
+    let program = folder.path("limited");
+    let script = format!("#!/bin/sh\nulimit -f 60000\nexec {PROGRAM} \"$@\"\n");
+    // A program that this process has open to write, and so each child for a moment, can't be run.
+    let write = "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", write]).arg(&program).arg(script);
+    assert!(shell.status().is_ok_and(|status| status.success()));
+    let runtime_dir = folder.path("forebay");
+    let mut server = ServerBuilder::new(program.to_str().unwrap())
+        .origin(&origin)
+        .flag("--runtime-dir", runtime_dir.to_str().unwrap())
+        .flag("--admin", "auto")
+        .flag("--cache-size", "16MiB")
+        .flag("--lock-profile", "true")
+        .flag("--lock-profile-size", "64MiB")
+        .start();
+    serves_without_profile(&server, "allocate the file");
+    for command in ["on", "report"] {
+        let said = refusal_in(&runtime_dir, command);
+        assert!(said.contains("the server that runs says: no lock profile:"), "{said}");
+        assert!(said.contains("allocate the file"), "{said}");
+    }
+    assert!(server.stop().is_some_and(|status| status.success()));
+}
+
+#[test]
+fn a_server_whose_profile_gets_no_name_serves_and_says_so() {
+    let origin = fresh();
+    let mut first = Server::before(PROGRAM, &origin);
+    let file = file_of(&first);
+    assert!(first.stop().is_some_and(|status| status.success()));
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let address = first.address().to_string();
+    let second = first.again().flag("--listen", &address).flag("--lock-profile", "true").start();
+    serves_without_profile(&second, "give the file its name");
+    let left: Vec<_> = fs::read_dir(second.path("run"))
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.contains(".locks.") && name.ends_with(".new"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

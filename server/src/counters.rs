@@ -198,6 +198,8 @@ counters! {
         "Connections that ended in a panic; each is a bug.";
     LogLinesDropped, Counter, "log_lines_dropped_total",
         "Access-log lines dropped because the writer was behind.";
+    LockProfileFailed, Counter, "lock_profile_failed_total",
+        "Times that the lock profile could not be made: 1 if there is none for that reason.";
     Reloads, Counter, "reloads_total",
         "Configurations applied while running.";
     ReloadsRefused, Counter, "reloads_refused_total",

@@ -70,6 +70,7 @@ events! {
     OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";
     TagsRefused, warn, "tags_refused", "a response has tags that can't be kept; it is not stored";
+    LockProfileFailed, warn, "lock_profile_failed", "there is no lock profile: it can't be made";
     LogFailed, error, "log_failed", "the access log can't be written";
     PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was dropped";
     PurgeFailed, error, "purge_failed", "a purge was not done, or not to its end";

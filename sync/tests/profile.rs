@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use forebay_sync::profile::{PairTotals, Reading};
-use forebay_sync::{LockClass, Mutex, observe};
+use forebay_sync::profile::{PairTotals, Profile, Reading};
+use forebay_sync::{LockClass, Mutex, RwLock, observe};
 use recorded::{at, line_of, rwlock, turn};
 
 /// What came of two lines of this file that were in each other's way.
@@ -179,6 +179,66 @@ fn nothing_is_recorded_while_off_and_a_hold_that_began_before_is_unknown() {
     turn.profile.turn(false);
     drop(held);
     assert_eq!(at(&turn.read(), line).holds.iter().sum::<u64>(), 1, "a hold is told to its end");
+}
+
+#[test]
+fn who_took_a_lock_before_the_profile_was_turned_on_is_unknown() {
+    for turn_on_and_off in
+        [(|profile, is_on| Profile::turn(profile, is_on)) as fn(&Profile, bool), |_, is_on| {
+            if is_on { observe::on() } else { observe::off() }
+        }]
+    {
+        let turn = turn();
+        let (mutex, lock) = (Mutex::new(LockClass::Test, 0), rwlock());
+        // What was turned on so before is another time.
+        turn_on_and_off(turn.profile, false);
+        turn_on_and_off(turn.profile, true);
+        drop((mutex.lock(), lock.write()));
+        turn_on_and_off(turn.profile, false);
+        let held = (mutex.lock(), lock.write());
+        turn_on_and_off(turn.profile, true);
+        let wait = Duration::from_millis(1);
+        let lines = thread::scope(|scope| {
+            let tries = || {
+                let tried = at!(assert!(mutex.try_lock().is_none())).1;
+                [tried, at!(assert!(lock.try_read_for(wait).is_none())).1]
+            };
+            scope.spawn(tries).join().unwrap()
+        });
+        drop(held);
+        let unknown = lines.map(|line| between(&turn.read(), None, line));
+        assert_eq!((unknown[0].try_failed_count, unknown[1].wait_count), (1, 1));
+        let (held, holder) = at!(mutex.lock());
+        let waiter = thread::scope(|scope| {
+            let tries = || at!(assert!(mutex.try_lock().is_none())).1;
+            scope.spawn(tries).join().unwrap()
+        });
+        drop(held);
+        assert_eq!(between(&turn.read(), Some(holder), waiter).try_failed_count, 1);
+    }
+}
+
+#[test]
+fn a_lock_that_is_no_more_leaves_no_delay_to_the_next_one_at_its_address() {
+    let turn = turn();
+    let mut mutex = Mutex::new(LockClass::Test, 0_u64);
+    let mut lock = rwlock();
+    let (held, written) = (mutex.lock(), lock.write());
+    let tried = at!(assert!(mutex.try_lock().is_none())).1;
+    let lines = [tried, at!(assert!(lock.try_read().is_none())).1];
+    drop((held, written));
+    let addresses = |mutex: &Mutex<u64>, lock: &RwLock<u64>| {
+        (std::ptr::from_ref(mutex).addr(), std::ptr::from_ref(lock).addr())
+    };
+    let before = addresses(&mutex, &lock);
+    (mutex, lock) = (Mutex::new(LockClass::Test, 1), rwlock());
+    assert_eq!(addresses(&mutex, &lock), before);
+    drop((mutex.lock(), lock.read()));
+    let reading = turn.read();
+    for line in lines {
+        let total = at(&reading, line);
+        assert_eq!((total.try_failed_count, total.try_delay_count), (1, 0), "line {line}");
+    }
 }
 
 #[test]

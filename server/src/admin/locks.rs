@@ -7,6 +7,7 @@ use serde_json::json;
 use super::body::{Answer, json_answer, plain};
 use super::query::{Bad, Query};
 use crate::clock;
+use crate::engine::Control;
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -14,14 +15,14 @@ const NS_PER_MS: u64 = 1_000_000;
 const SAMPLE_MAX: u64 = 1_000_000_000;
 
 /// Is it on? Its numbers are in the file.
-pub(super) fn look() -> Answer {
-    installed().map_or_else(nothing, state)
+pub(super) fn look(control: &Control) -> Answer {
+    there(control).map_or_else(|| nothing(control), state)
 }
 
 /// `?on`, `?off`, `?reset`, and `&sample=` and `&stacks=` beside `on`.
-pub(super) fn switch(query: Option<&str>) -> Answer {
-    let Some(profile) = installed() else {
-        return nothing();
+pub(super) fn switch(control: &Control, query: Option<&str>) -> Answer {
+    let Some(profile) = there(control) else {
+        return nothing(control);
     };
     match change(profile, query) {
         Ok(()) => state(profile),
@@ -66,6 +67,12 @@ fn state(profile: &'static Profile) -> Answer {
     json_answer(StatusCode::OK, &state)
 }
 
-fn nothing() -> Answer {
-    plain(StatusCode::NOT_FOUND, "no lock profile: see lock_profile_size in the settings\n")
+/// One that could not be made whole is as good as none.
+fn there(control: &Control) -> Option<&'static Profile> {
+    installed().filter(|_| control.lock_profile_fault().is_none())
+}
+
+fn nothing(control: &Control) -> Answer {
+    let why = control.lock_profile_fault().unwrap_or("see lock_profile_size in the settings");
+    plain(StatusCode::NOT_FOUND, format!("no lock profile: {why}\n"))
 }

@@ -1,6 +1,6 @@
 //! The control thread: signals, reloads, purges, and the end.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_cache::{Selection, Store, StoreWorker};
-use forebay_shm::{CounterFile, CounterSlot, DirGuard};
+use forebay_shm::{CounterError, CounterFile, CounterSlot, DirGuard};
 use forebay_sync::profile::with_known_stack;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
@@ -57,6 +57,8 @@ pub(crate) struct Control {
     log_writer: RefCell<Option<LogWriter>>,
     /// Keeps the cache directory ours.
     pub(super) guard: Option<DirGuard>,
+    /// Why there is no lock profile, if it could not be made.
+    lock_profile_fault: OnceCell<String>,
     pub(crate) started_ms: u64,
 }
 
@@ -113,6 +115,7 @@ impl Control {
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),
             guard: parts.guard,
+            lock_profile_fault: OnceCell::new(),
             started_ms: clock::monotonic_ms(),
         }
     }
@@ -150,6 +153,18 @@ impl Control {
     /// Counts something that no worker does.
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
         self.slot.add(counter.index(), amount);
+    }
+
+    /// The lock profile could not be made.
+    pub(super) fn lock_profile_failed(&self, error: &CounterError) {
+        Event::LockProfileFailed.log(error);
+        self.count(Counter::LockProfileFailed, 1);
+        self.lock_profile_fault.get_or_init(|| error.to_string());
+    }
+
+    /// Why there is no lock profile, if it could not be made.
+    pub(crate) fn lock_profile_fault(&self) -> Option<&str> {
+        self.lock_profile_fault.get().map(String::as_str)
     }
 
     /// Purges or counts what is selected; nobody else waits for it.

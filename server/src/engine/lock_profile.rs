@@ -1,10 +1,12 @@
-//! The profile of this process's locks.
+//! The profile of this process's locks. A server that can't have one serves all the same: that is
+//! told once, and counted, and whoever asks for the profile hears why there is none.
 
 use std::path::Path;
 
 use forebay_shm::{CounterError, UnnamedProfile};
 use forebay_sync::profile::{self, Plan, StackPlan};
 
+use super::control::Control;
 use super::places::lock_profile_file;
 use crate::clock;
 use crate::config::ServerSettings;
@@ -57,6 +59,29 @@ pub(crate) fn has_room_for_stacks(bytes: u64) -> bool {
 /// The plan for a file of this size: a small one has no room for stacks.
 fn plan(bytes: u64) -> Option<Plan> {
     PLAN.within(bytes).or_else(|| PLAN_WITHOUT_STACKS.within(bytes))
+}
+
+/// What was made, if anything; an error is the operator's to know.
+pub(super) fn told(
+    control: &Control,
+    made: Result<Option<UnnamedProfile>, CounterError>,
+) -> Option<UnnamedProfile> {
+    made.unwrap_or_else(|error| {
+        control.lock_profile_failed(&error);
+        None
+    })
+}
+
+/// Gives the file its name. If that fails nobody could read what is recorded: then nothing is.
+pub(super) fn name(control: &Control, made: Option<UnnamedProfile>) {
+    let Some(made) = made else {
+        return;
+    };
+    let profile = made.profile();
+    if let Err(error) = made.name() {
+        profile.turn(false);
+        control.lock_profile_failed(&error);
+    }
 }
 
 #[cfg(test)]

@@ -72,8 +72,6 @@ pub enum StartError {
     Descriptors(io::Error),
     /// The counter file can't be made.
     Counters(CounterError),
-    /// The lock profile can't be made.
-    LockProfile(CounterError),
     /// The cache directory can't be had.
     CacheDir(GuardError),
     /// The cache directory is another server's, and not that of one that could be taken over.
@@ -103,7 +101,6 @@ impl fmt::Display for StartError {
             StartError::Upgrade(error) => write!(f, "cannot take over: {error}"),
             StartError::Descriptors(error) => write!(f, "cannot copy a socket: {error}"),
             StartError::Counters(error) => write!(f, "cannot make the counter file: {error}"),
-            StartError::LockProfile(error) => write!(f, "cannot make the lock profile: {error}"),
             StartError::CacheDir(error @ GuardError::Held { .. }) => {
                 write!(f, "cannot use the cache directory {error}; `--upgrade` takes over from it")
             }
@@ -150,9 +147,7 @@ pub fn start_with_resolver(
     let holdings = Holdings::bind(&config.server, worker_count)?;
     let built = Built::new(config, hooks, resolver, holdings)?;
     built.counters_name.name().map_err(StartError::Counters)?;
-    if let Some(profile_name) = built.profile_name {
-        profile_name.name().map_err(StartError::LockProfile)?;
-    }
+    lock_profile::name(&built.running.control, built.profile_name);
     tell_opened(built.running.control.store.opened());
     built.running.control.accept(built.further);
     Ok(built.running)
@@ -227,8 +222,6 @@ impl Built {
         let Holdings { listeners, sockets, guard, worker_count, has_predecessor, .. } = holdings;
         let address = listeners.address;
         let runtime_dir = runtime_dir(&config.server.runtime_dir);
-        let profile_name = lock_profile::prepare(&config.server, &runtime_dir, address.port())
-            .map_err(StartError::LockProfile)?;
         let counters_path = counter_file(&runtime_dir, address.port());
         // One slot for each worker, one for the control thread and one for that which purges.
         let counters_name = CounterFile::prepare(&counters_path, COUNTERS, worker_count + 2)
@@ -250,6 +243,8 @@ impl Built {
         let store_worker = event_loop.0.block_on(join(&store))?;
         // What others left behind in the middle of something is checked before anybody finds it.
         store_worker.mend();
+        // Behind what is needed: it must not take the last room from that.
+        let profile = lock_profile::prepare(&config.server, &runtime_dir, address.port());
         let joined = store.clone();
         let purger = PurgerThread::start(
             move || purger_loop()?.block_on(join(&joined)),
@@ -273,6 +268,7 @@ impl Built {
         let (stop_sender, stop) = mpsc::unbounded_channel();
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
+        let profile_name = lock_profile::told(&control, profile);
         let running = Running { address, admin, control, sockets, event_loop, stop, stopper };
         let further = listeners.further;
         Ok(Built { running, counters_name, profile_name, region_name, further })
@@ -294,8 +290,8 @@ impl Built {
         let control = &running.control;
         control.accept(listening.collect());
         running.sockets.own();
-        let named = profile_name.map_or(Ok(()), UnnamedProfile::name);
-        if let Err(error) = counters_name.name().and(named) {
+        lock_profile::name(control, profile_name);
+        if let Err(error) = counters_name.name() {
             Event::UpgradeIncomplete.log(&error);
         }
         if let Some(Err(error)) = control.guard.as_ref().map(DirGuard::sign) {

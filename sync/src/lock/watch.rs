@@ -3,13 +3,16 @@
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `class` | nobody | everybody |
-//! | `state` | attempts and holds that an observer is told | who leaves a told hold |
+//! | `state`, for an observer | attempts and holds that are told | who leaves a told hold |
+//! | `state`, for a profile | who takes the lock while on | who finds it held |
 //! | `holder` | who takes the lock while on; who leaves it, for an observer | who finds it held |
 //!
 //! Nothing is written while off, and no ordering is needed: the lock itself orders its holders, and
 //! the rest are counts.
 //!
-//! `state`, bit by bit:
+//! For a profile, `state` says [since when](Profile::on_since) it was on when `holder` was written:
+//! who takes the lock while off leaves both as they are, and with another `on_since` they say
+//! nothing any more. For an observer, bit by bit:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -23,7 +26,9 @@
 use std::panic::Location;
 use std::ptr::null_mut;
 
-use super::observe::{Found, LockMode, LockSite, LockUse, Observer, Watcher, watcher};
+use super::observe::{
+    Found, LockMode, LockSite, LockUse, Observer, Watcher, is_on, on_since, watcher,
+};
 use crate::atomic::{AtomicPtr, AtomicU64, Relaxed};
 use crate::class::LockClass;
 use crate::profile::current::{self, Place};
@@ -39,8 +44,7 @@ pub struct Watch {
     class: LockClass,
     state: AtomicU64,
     /// Where the lock was taken by the told hold that came last; null if a later one was passed
-    /// over. For an observer, null also if all have been left. A hold that began while off leaves
-    /// it as it is.
+    /// over. For an observer, null also if all have been left.
     holder: AtomicPtr<Location<'static>>,
 }
 
@@ -123,6 +127,12 @@ impl Watch {
         }
     }
 
+    /// Of what was noted since the profile was last turned on.
+    fn holder_while(&self, profile: &Profile) -> Option<LockSite> {
+        let is_of_now = self.state.load(Relaxed) == profile.on_since();
+        is_of_now.then(|| self.holder()).flatten()
+    }
+
     fn holder(&self) -> Option<LockSite> {
         let holder = self.holder.load(Relaxed);
         // SAFETY:
@@ -181,7 +191,7 @@ impl<'a> Attempt<'a> {
                 Begun { by, wait: None }
             }
             Watcher::Profile(profile) => {
-                let by = watch.holder().filter(|_| is_last);
+                let by = watch.holder_while(profile).filter(|_| is_last);
                 let wait = current::begin_wait(profile, by.map(|by| watch.place(by)));
                 Begun { by, wait: Some(wait) }
             }
@@ -206,7 +216,8 @@ impl<'a> Attempt<'a> {
                 observer.try_failed(&self.told.lock_use(), by);
             }
             Watcher::Profile(profile) => {
-                let by = watch.holder().filter(|_| is_last).map(|by| watch.place(by));
+                let by = watch.holder_while(profile).filter(|_| is_last);
+                let by = by.map(|by| watch.place(by));
                 current::try_failed(profile, watch.place(site), watch.address(), by);
             }
         }
@@ -270,6 +281,11 @@ impl<'a> Attempt<'a> {
         if watch.holder.load(Relaxed) != holder {
             watch.holder.store(holder, Relaxed);
         }
+        // The word behind the switch has just been looked at: it is nearer than through the profile.
+        let on_since = on_since();
+        if watch.state.load(Relaxed) != on_since {
+            watch.state.store(on_since, Relaxed);
+        }
         let slot = current::acquired(profile, watch.place(site), mode, &taken);
         Hold { watch: Some(watch), slot }
     }
@@ -328,7 +344,22 @@ impl Hold<'_> {
     pub const SILENT: Hold<'static> = Hold { watch: None, slot: 0 };
 }
 
+impl Drop for Watch {
+    #[inline]
+    fn drop(&mut self) {
+        if is_on() {
+            self.end();
+        }
+    }
+}
+
 impl Watch {
+    /// The lock is no more: what this thread owes it, it must not owe the next one at its address.
+    #[cold]
+    fn end(&self) {
+        current::destroyed(self.address());
+    }
+
     #[inline(never)]
     fn released(&self, slot: u32) {
         match watcher() {

@@ -30,6 +30,11 @@ impl Stamp {
     pub(super) fn ticks(self) -> u64 {
         self.0
     }
+
+    #[cfg(test)]
+    pub(super) fn earlier(self, ticks: u64) -> Stamp {
+        Stamp(self.0.checked_sub(ticks).expect("this machine has been up for longer"))
+    }
 }
 
 impl Clock {

@@ -209,6 +209,12 @@ pub(crate) fn released(profile: &Profile, index: u32) {
     });
 }
 
+/// The lock is no more.
+#[cold]
+pub(crate) fn destroyed(lock: usize) {
+    LOCAL.with_borrow_mut(|local| local.recorder.destroyed(lock));
+}
+
 #[cold]
 pub(crate) fn try_failed(profile: &Profile, place: Place, lock: usize, holder: Option<Place>) {
     let holder = key_of(holder);

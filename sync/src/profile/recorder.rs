@@ -10,6 +10,11 @@ use super::shared::{Description, Profile};
 /// Locks of which a thread remembers that it has tried them in vain.
 const TRIES_MAX: usize = 16;
 
+/// How long a try in vain waits for the next one. Who wants a lock asks again, within milliseconds
+/// mostly; after this long nobody can say that the thread wants it still, nor that the lock is the
+/// same: one that was freed without a word may have left its address to another.
+pub(super) const TRY_NS_MAX: u64 = 10_000_000_000;
+
 /// Attempts that are lost before a thread without a block looks for one again.
 const LOST_BEFORE_LOOK: u32 = 256;
 
@@ -74,7 +79,9 @@ impl Held {
 struct Tried {
     lock: usize,
     key: u64,
+    /// The first time, and the last.
     since: Stamp,
+    last: Stamp,
     row: u32,
     /// One above the pair; 0 for none.
     pair: u32,
@@ -323,7 +330,7 @@ impl Recorder {
     /// From the first try in vain until now the lock kept this thread from what it was to do.
     #[cold]
     fn settle(&mut self, profile: &Profile, lock: usize, now: Stamp) {
-        self.forget_old_tries(profile.on_since());
+        self.forget_old_tries(profile, now);
         let (Some(tried), Some(block)) = (self.take_tried(lock), self.block) else {
             return;
         };
@@ -349,14 +356,14 @@ impl Recorder {
         row: usize,
         (pair, sample): (Option<usize>, Option<usize>),
     ) {
-        let on_since = profile.on_since();
-        self.forget_old_tries(on_since);
-        let is_known = self.tried.iter().flatten().any(|tried| tried.lock == lock);
-        if is_known {
+        let now = profile.clock().now();
+        self.forget_old_tries(profile, now);
+        if let Some(known) = self.tried.iter_mut().flatten().find(|tried| tried.lock == lock) {
+            known.last = now;
             return;
         }
-        // A free place, or that of the oldest.
-        let oldest = self.tried.iter_mut().min_by_key(|tried| tried.map(|tried| tried.since));
+        // A free place, or that of the one that was given up longest ago.
+        let oldest = self.tried.iter_mut().min_by_key(|tried| tried.map(|tried| tried.last));
         let Some(place) = oldest else {
             return;
         };
@@ -365,8 +372,8 @@ impl Recorder {
             _ => self.tried_count += 1,
         }
         let [pair, sample] = [pair, sample].map(|index| index.map_or(0, |index| index as u32 + 1));
-        let since = profile.clock().now();
-        *place = Some(Tried { lock, key, since, row: row as u32, pair, sample, on_since });
+        let (row, on_since) = (row as u32, profile.on_since());
+        *place = Some(Tried { lock, key, since: now, last: now, row, pair, sample, on_since });
     }
 
     fn take_tried(&mut self, lock: usize) -> Option<Tried> {
@@ -376,13 +383,30 @@ impl Recorder {
         tried
     }
 
-    /// While the profile was off, nobody told us which locks we got.
-    fn forget_old_tries(&mut self, on_since: u64) {
+    /// While the profile was off, nobody told us which locks we got. What is merely too old is
+    /// counted: its delay is not known.
+    fn forget_old_tries(&mut self, profile: &Profile, now: Stamp) {
+        let on_since = profile.on_since();
         for place in &mut self.tried {
-            if place.is_some_and(|tried| tried.on_since != on_since) {
+            let Some(tried) = place else {
+                continue;
+            };
+            let is_old = profile.clock().ns_between(tried.last, now) > TRY_NS_MAX;
+            if is_old || tried.on_since != on_since {
+                if let (true, Some(block)) = (is_old, &self.block) {
+                    block.count(block::TRIES_FORGOTTEN);
+                }
                 *place = None;
                 self.tried_count -= 1;
             }
+        }
+    }
+
+    /// As if all tries had been made earlier.
+    #[cfg(test)]
+    pub(super) fn age_tries(&mut self, ns: u64) {
+        for tried in self.tried.iter_mut().flatten() {
+            (tried.since, tried.last) = (tried.since.earlier(ns), tried.last.earlier(ns));
         }
     }
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use forebay_server::config::RuntimeDir;
 use forebay_server::engine::runtime_dir;
 use forebay_shm::{ProfileFile, is_alive};
+use forebay_sync::profile::plain_text;
 
+use crate::admin_client::{self, AdminAnswer, ask};
 use crate::runtime_files::{list, with_extension};
 
 /// The file that was named; else that of the only server that runs, else the only one.
@@ -26,14 +28,22 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
     match (alive.len(), dead.len()) {
         (1, _) => Ok(alive.remove(0)),
         (0, 1) => Ok(dead.remove(0)),
-        (0, 0) => Err(format!(
-            "no lock profile found in {}; name the file, or see lock_profile_size in the settings",
-            dir.display()
-        )),
+        (0, 0) => Err(format!("no lock profile found in {}; {}", dir.display(), why_none())),
         (0, _) => Err(format!(
             "no server runs, and several have left a lock profile; choose one:\n{}",
             list(&dead)
         )),
         _ => Err(format!("several servers run; choose the file of one:\n{}", list(&alive))),
+    }
+}
+
+/// What the only server that runs says, if one does.
+fn why_none() -> String {
+    let said = admin_client::find(None).and_then(|admin| ask(&admin, "GET", "/locks", ""));
+    match said {
+        Ok(AdminAnswer { is_success: false, body }) => {
+            format!("the server that runs says: {}", plain_text(body.trim()))
+        }
+        _ => "name the file, or see lock_profile_size in the settings".to_owned(),
     }
 }

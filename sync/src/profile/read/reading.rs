@@ -162,7 +162,7 @@ pub struct ThreadCounts {
     pub pairs_rejected: u64,
     /// Pairs that were another's when one was looked for.
     pub pair_collisions: u64,
-    /// Locks tried in vain whose delay was given up for that of another.
+    /// Locks tried in vain whose delay was given up: for that of another, or after too long.
     pub tries_forgotten: u64,
     /// Attempts that were passed over for a sample.
     pub skipped: u64,

@@ -1,6 +1,7 @@
 //! What is recorded of attempts and holds.
 
 use super::*;
+use crate::profile::recorder::TRY_NS_MAX;
 
 #[test]
 fn a_hold_is_counted_at_its_site_with_its_length() {
@@ -131,6 +132,47 @@ fn a_delay_ends_with_a_lock_that_was_passed_over_and_is_forgotten_when_off() {
     recorder.try_failed(profile, &Line(5), 64, 0);
     profile.turn(true);
     assert_eq!(delays(&mut recorder).0, 2, "it was on all the time");
+}
+
+#[test]
+fn a_try_that_is_never_followed_charges_nothing_to_what_lies_there_later() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(1)));
+    let taken = Taken { lock: 64, ..Taken::default() };
+    recorder.try_failed(profile, &Line(5), 64, 0);
+    recorder.try_failed(profile, &Line(5), 128, 0);
+    recorder.age_tries(TRY_NS_MAX + 1);
+    recorder.acquired(profile, &Line(6), &taken).unwrap();
+    let reading = read(profile);
+    assert_eq!((total(&reading, 5).try_delay_count, total(&reading, 5).try_delay_ns), (0, 0));
+    assert_eq!(reading.threads[0].counts.tries_forgotten, 2);
+    // A new one in vain is the first one again.
+    recorder.try_failed(profile, &Line(5), 64, 0);
+    recorder.age_tries(TRY_NS_MAX + 1);
+    recorder.try_failed(profile, &Line(5), 64, 0);
+    recorder.acquired_silently(profile, 64);
+    let reading = read(profile);
+    let failed = total(&reading, 5);
+    assert!(failed.try_delay_count == 1 && failed.try_delay_ns < TRY_NS_MAX, "{failed:?}");
+    assert_eq!((failed.try_failed_count, reading.threads[0].counts.tries_forgotten), (4, 3));
+}
+
+#[test]
+fn a_delay_is_as_long_as_it_is_if_the_lock_is_tried_again_and_again() {
+    let profile = profile(SMALL);
+    let mut recorder = Recorder::new();
+    assert!(recorder.begin(profile, || thread(1)));
+    for _ in 0..5 {
+        recorder.try_failed(profile, &Line(5), 64, 9);
+        recorder.age_tries(TRY_NS_MAX / 2);
+    }
+    recorder.acquired(profile, &Line(6), &Taken { lock: 64, ..Taken::default() }).unwrap();
+    let reading = read(profile);
+    let failed = total(&reading, 5);
+    assert_eq!((failed.try_failed_count, failed.try_delay_count), (5, 1));
+    assert!(failed.try_delay_ns >= 5 * (TRY_NS_MAX / 2), "{failed:?}");
+    assert_eq!(reading.threads[0].counts.tries_forgotten, 0);
 }
 
 #[test]
