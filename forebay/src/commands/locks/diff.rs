@@ -8,9 +8,11 @@ use clap::ArgMatches;
 use forebay_shm::ProfileFile;
 use serde_json::{Map, Value, json};
 
-use super::columns::{COLUMNS, Sort, is_time, numbers, us};
+use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
+use super::short::short;
 use super::summary::{Place, Summary};
-use super::{json, lines_max, table};
+use super::table::Row;
+use super::{changed, json, lines_max, table};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -28,10 +30,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let changes = changes(&side("before")?, &side("after")?);
     let sort = Sort::named(args.get_one("sort"));
     let mut rows: Vec<_> = changes.into_iter().collect();
-    rows.sort_by_key(|(_, changes)| {
-        let sizes = changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
-        std::cmp::Reverse(sort.weight(&sizes))
-    });
+    rows.sort_by_key(|(_, changes)| std::cmp::Reverse(sort.weight(&sizes(changes))));
     match is_set(args, "json") {
         true => say!("{}", as_json(&rows)),
         false => say!("{}", text(&rows, lines_max(args))),
@@ -56,6 +55,9 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, Numbers>, String> {
     let read = ProfileFile::open(path).and_then(|file| file.read());
     // The error has the path in front already.
     let reading = read.map_err(|error| error.kind.to_string())?;
+    for line in changed::lines(&reading) {
+        eprintln!("forebay: {}: {line}", path.display());
+    }
     let summary = Summary::of(&reading);
     let places = summary.places.iter();
     Ok(places.map(|(place, happened)| (place.full_name(), numbers(happened))).collect())
@@ -109,18 +111,26 @@ fn changes(
 }
 
 fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
-    let mut lines = vec![table::columns()];
     let changed: Vec<_> =
         rows.iter().filter(|(_, changes)| *changes != [0; COLUMNS.len()]).collect();
-    lines.extend(changed.iter().take(lines_max).map(|(name, changes)| {
+    let sizes: Vec<_> = changed.iter().map(|(_, changes)| sizes(changes)).collect();
+    let columns = shown(sizes.iter());
+    let lines = changed.iter().take(lines_max).map(|(name, changes)| {
         let cell = |(column, change): (usize, &i128)| signed(*change, is_time(column));
-        table::line(changes.iter().enumerate().map(cell), name)
-    }));
+        Row::new(changes.iter().enumerate().map(cell), short(name))
+    });
+    let headings = COLUMNS.get(..columns).unwrap_or(&COLUMNS);
+    let mut lines = table::grid(headings, "name", lines.collect());
     match changed.is_empty() {
         true => lines.push("nothing has changed".to_owned()),
-        false => lines.extend(table::note(changed.len(), lines_max)),
+        false => lines.extend(table::note(changed.len(), lines_max, "places")),
     }
     lines.join("\n")
+}
+
+/// How large changes are, whatever their direction.
+fn sizes(changes: &Changes) -> Numbers {
+    changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX))
 }
 
 fn signed(change: i128, is_time: bool) -> String {
