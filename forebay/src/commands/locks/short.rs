@@ -35,18 +35,25 @@ pub(super) fn short(name: &str) -> String {
     short
 }
 
-/// So many characters of a name at most: the beginning if that is a function, for it tells more
-/// than its line; else the end of the path.
+/// So many characters of a name at most. What kind of lock it is goes first; then the line of a
+/// function, or the beginning of a path.
 pub(super) fn cut(name: &str, chars_max: usize) -> String {
-    let count = name.chars().count();
-    if count <= chars_max {
+    if name.chars().count() <= chars_max {
         return name.to_owned();
     }
-    let kept = chars_max.saturating_sub(1);
     let place = name.split(" (").next().unwrap_or_default();
+    let count = place.chars().count();
+    if (1..=chars_max).contains(&count) {
+        return place.to_owned();
+    }
+    let place = if count == 0 { name } else { place };
+    let kept = chars_max.saturating_sub(1);
     match place.contains(' ') {
-        true => name.chars().take(kept).chain(['…']).collect(),
-        false => std::iter::once('…').chain(name.chars().skip(count - kept)).collect(),
+        true => place.chars().take(kept).chain(['…']).collect(),
+        false => {
+            let skipped = place.chars().count().saturating_sub(kept);
+            std::iter::once('…').chain(place.chars().skip(skipped)).collect()
+        }
     }
 }
 
@@ -101,6 +108,20 @@ mod tests {
             (format!("{long}>>))"), format!("{long}>>))")),
         ] {
             assert_eq!(short(&name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_lock_goes_before_the_place() {
+        for (name, chars_max, expected) in [
+            ("f x.c:1 (mutex)", 15, "f x.c:1 (mutex)"),
+            ("f x.c:1 (mutex)", 14, "f x.c:1"),
+            ("f x.c:1 (mutex)", 6, "f x.c…"),
+            ("cache/src/maps.rs:1 (map)", 20, "cache/src/maps.rs:1"),
+            ("cache/src/maps.rs:1 (map)", 9, "…aps.rs:1"),
+            (" (unknown)", 5, " (un…"),
+        ] {
+            assert_eq!(cut(name, chars_max), expected);
         }
     }
 }

@@ -9,8 +9,8 @@ const ROW: f64 = 18.0;
 const TITLE: f64 = 60.0;
 
 /// What stands below the title.
-const LEGEND: &str = "width: time lost by waiting and by trying in vain; from below: the way to \
-                      the lock, the lock, and in blue who held it meanwhile";
+const LEGEND: &str = "width: time lost by waiting and by trying in vain; from below: where and \
+                      which lock was wanted, and in blue who held it meanwhile";
 
 /// In front of the name of who held a lock.
 const HELD_BY: &str = "held by ";

@@ -128,8 +128,8 @@ mod tests {
         let numbers = "0.905 0.942 ";
         for (name, width, expected) in [
             ("f hot_lock.c:26 (mutex)", 40, "0.905 0.942 f hot_lock.c:26 (mutex)"),
-            ("f hot_lock.c:26 (mutex)", 28, "0.905 0.942 f hot_lock.c:26…"),
-            ("cache/src/order/maps.rs:1 (map)", 29, "0.905 0.942 …/maps.rs:1 (map)"),
+            ("f hot_lock.c:26 (mutex)", 28, "0.905 0.942 f hot_lock.c:26"),
+            ("cache/src/order/maps.rs:1 (map)", 29, "0.905 0.942 …/order/maps.rs:1"),
             ("f hot_lock.c:26 (mutex)", 20, "0.905 0.942 f hot_lock.c:26 (mutex)"),
         ] {
             assert_eq!(fitted(&format!("{numbers}{name}"), name, width), expected);
