@@ -115,8 +115,14 @@ fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
         rows.iter().filter(|(_, changes)| *changes != [0; COLUMNS.len()]).collect();
     let sizes: Vec<_> = changed.iter().map(|(_, changes)| sizes(changes)).collect();
     let columns = shown(sizes.iter());
+    let mut names = BTreeMap::<_, usize>::new();
+    for (name, _) in &changed {
+        *names.entry(without_way(name)).or_default() += 1;
+    }
     let lines = changed.iter().take(lines_max).map(|(name, changes)| {
         let cell = |(column, change): (usize, &i128)| signed(*change, is_time(column));
+        let alone = without_way(name);
+        let name = if names.get(alone) == Some(&1) { alone } else { name };
         Row::new(changes.iter().enumerate().map(cell), short(name))
     });
     let headings = COLUMNS.get(..columns).unwrap_or(&COLUMNS);
@@ -126,6 +132,12 @@ fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
         false => lines.extend(table::note(changed.len(), lines_max, "places")),
     }
     lines.join("\n")
+}
+
+/// The name of a place without its callers.
+fn without_way(full_name: &str) -> &str {
+    let end = full_name.find(") < ").map(|at| at + 1);
+    end.and_then(|end| full_name.get(..end)).unwrap_or(full_name)
 }
 
 /// How large changes are, whatever their direction.
@@ -192,6 +204,13 @@ mod tests {
         let report = json!({ "places": [place("a"), place("b")] }).to_string();
         let names: Vec<_> = of_report(report.as_bytes()).expect("whole").into_keys().collect();
         assert_eq!(names, ["f (mutex) < a", "f (mutex) < b"]);
+        let rows = |names: &[&str]| {
+            let changes = [1; COLUMNS.len()];
+            let rows: Vec<_> = names.iter().map(|name| ((*name).to_owned(), changes)).collect();
+            text(&rows, usize::MAX)
+        };
+        assert!(rows(&["f (mutex) < a"]).ends_with(" f (mutex)"));
+        assert!(rows(&["f (mutex) < a", "f (mutex) < b"]).ends_with(" f (mutex) < b"));
     }
 
     #[test]
