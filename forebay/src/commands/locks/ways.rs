@@ -7,7 +7,7 @@ use forebay_sync::profile::{PairTotals, Reading, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::summary::{Pair, Place, frames_of, holder_of, place_of};
-use super::table::line;
+use super::table::{Row, grid, note};
 
 /// Functions that called one another, the innermost first.
 pub(super) type Way = Vec<String>;
@@ -116,17 +116,19 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
 
 pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
     let sums = sorted(ways);
-    let mut lines = vec![line(matrix::COLUMNS.iter().map(ToString::to_string), "name, callers")];
-    for ((place, way), totals) in sums.iter().take(lines_max) {
-        lines.push(line(cells(totals).into_iter(), &place.name()));
+    let row = |((place, _), totals): &((&Place, _), _)| {
+        Row::new(cells(totals).into_iter(), place.short_name())
+    };
+    let rows = sums.iter().take(lines_max).map(row).collect();
+    let mut rows = grid(&matrix::COLUMNS, "name, callers", rows).into_iter();
+    let mut lines: Vec<String> = rows.next().into_iter().collect();
+    for (row, ((_, way), _)) in rows.zip(&sums) {
+        lines.push(row);
         lines.extend(way.iter().map(|frame| format!("    {frame}")));
     }
-    match sums.len().saturating_sub(lines_max) {
-        _ if sums.is_empty() => {
-            lines.push("no stack was taken: see forebay locks on --stacks".to_owned());
-        }
-        0 => {}
-        hidden => lines.push(format!("{hidden} more stacks not shown")),
+    match sums.is_empty() {
+        true => lines.push("no stack was taken: see forebay locks on --stacks".to_owned()),
+        false => lines.extend(note(sums.len(), lines_max, "stacks")),
     }
     lines.join("\n")
 }

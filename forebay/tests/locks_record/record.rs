@@ -1,61 +1,12 @@
-//! `forebay locks record`: programs of C are run and recorded.
+//! Running and recording.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
-
-fn record(dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.args(["locks", "record"]).args(arguments).current_dir(dir);
-    command.env("FOREBAY_LOCKPROF", library());
-    command
-}
-
-/// Where cargo has put the library for this test.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a path");
-    test.parent().expect("a directory").join("liblockprof.so")
-}
-
-fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = record(dir, arguments).output().expect("it runs");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    (status.code(), text(stdout), text(stderr))
-}
-
-/// The program of the library's own tests, in a directory of its own; `None` without a compiler.
-fn compiled() -> Option<tempfile::TempDir> {
-    let dir = tempfile::tempdir().expect("a directory");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs/locks.c");
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"]);
-    let Ok(output) = cc.arg(dir.path().join("locks")).arg(source).output() else {
-        println!("cc is not installed: nothing is recorded");
-        return None;
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(dir)
-}
-
-fn report(file: &Path) -> Value {
-    let mut command = Command::new(PROGRAM);
-    let output = command.args(["locks", "report", "--json"]).arg(file).output().expect("it runs");
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
-fn names(dir: &Path) -> Vec<String> {
-    let entries = fs::read_dir(dir).expect("a directory");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
-    let mut names: Vec<_> = names.map(|name| name.expect("text")).collect();
-    names.sort();
-    names
-}
+use crate::common::{PROGRAM, compiled, library, locks, names, record, report, run};
 
 #[test]
 fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
@@ -128,6 +79,9 @@ fn callers_samples_and_locks_are_told_apart_on_demand() {
     let places = sleep["places"].as_array().expect("places").iter();
     let slept: u64 = places.filter_map(|place| place["asleep_count"].as_u64()).sum();
     assert!(slept >= 7, "{sleep}");
+    let asleep = |row: &str| locks(dir, &["report", "--sort", "asleep", row]);
+    assert!(asleep("x").contains(" try_delay asleep name\n"), "{}", asleep("x"));
+    assert!(asleep("x").contains("(mutex, after a condition)\n"), "{}", asleep("x"));
     let (_, off) = first(&["--off"]);
     assert_eq!(off["is_on"], false);
     assert_eq!(names(dir), ["locks", "x"], "each run is in place of the one before");
