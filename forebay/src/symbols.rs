@@ -204,7 +204,7 @@ mod tests {
     fn files_of_rust_are_named_with_their_crates() {
         for (path, name) in [
             ("/home/a/forebay/cache/src/store/mod.rs", "cache/src/store/mod.rs"),
-            ("/root/.cargo/registry/src/index/tokio-1.5/src/park.rs", "tokio-1.5/src/park.rs"),
+            ("/home/a/registry/src/index/tokio-1.5/src/park.rs", "tokio-1.5/src/park.rs"),
             ("/rustc/1234/library/core/src/ops/function.rs", "core/src/ops/function.rs"),
             ("cache/src/lib.rs", "cache/src/lib.rs"),
             ("/src/lib.rs", "/src/lib.rs"),
