@@ -17,7 +17,8 @@ use addr2line::{Loader, demangle_auto};
 use forebay_sync::profile::plain_text;
 use object::{Object as _, ObjectSegment as _};
 
-use self::names::{plain_cpp, without_wrappers};
+use self::names::plain_cpp;
+pub(crate) use self::names::without_wrappers;
 
 thread_local! {
     /// Files that were looked at.

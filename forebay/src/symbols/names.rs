@@ -15,7 +15,7 @@ const STRINGS: [&str; 4] = [
 ];
 
 /// Leaves out the functions around the lock, unless there are no others.
-pub(super) fn without_wrappers(lines: Vec<String>) -> Vec<String> {
+pub(crate) fn without_wrappers(lines: Vec<String>) -> Vec<String> {
     let is_wrapper = |line: &String| {
         let of_std = line.split([' ', '<']).any(|word| word.starts_with("std::"))
             && WRAPPERS.iter().any(|word| line.contains(word));

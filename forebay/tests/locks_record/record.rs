@@ -169,6 +169,9 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
         (&["--", "./text"], "no program of 64 bits"),
         (&["--out", "precious", "--", "sh", "-c", "touch ran"], "choose another file"),
         (&["--out", "no/where", "--", "sh", "-c", "touch ran"], "no/where: "),
+        // Nobody makes files there.
+        (&["--out", "/proc/x", "--", "sh", "-c", "touch ran"], "/proc/x: cannot make a file"),
+        (&["--stack", "8", "--", "sh", "-c", "touch ran"], "--stack: neither a flag"),
     ] {
         let (code, _, error) = run(dir, arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {error}");
@@ -181,4 +184,34 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
     let mut command = record(dir, &["--", "sh", "-c", "touch ran"]);
     let output = command.env("FOREBAY_LOCKPROF", "/no/such.so").output().expect("it runs");
     assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such.so"), "{output:?}");
+}
+
+#[test]
+fn a_disk_without_room_is_refused_before_the_program_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    for (size, refused) in [("1100k", true), ("4m", false)] {
+        let script = format!(
+            "mkdir -p small && mount -t tmpfs -o size={size} tmpfs small || exit 99\n\
+             \"$0\" locks record --quiet --out small/x -- sh -c 'touch ran'; echo $?; ls small"
+        );
+        let mut shell = Command::new("unshare");
+        shell.args(["-rm", "sh", "-c", &script, PROGRAM]).current_dir(dir);
+        let output = shell.env("FOREBAY_LOCKPROF", library()).output();
+        let Some(output) =
+            output.ok().filter(|output| !matches!(output.status.code(), Some(1 | 99)))
+        else {
+            return println!("no small disk can be made here");
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            said.contains("x: no room for a profile, which takes 0.9 MB"),
+            refused,
+            "{said}"
+        );
+        // Neither a profile nor what was tried is left.
+        let expected: &[u8] = if refused { b"1\n" } else { b"0\n" };
+        assert_eq!(output.stdout, expected, "{output:?}");
+        assert_eq!(dir.join("ran").exists(), !refused, "{size}");
+    }
 }

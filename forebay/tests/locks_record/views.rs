@@ -201,7 +201,8 @@ fn the_locks_of_cpp_are_taken_by_who_calls_them() {
     for optimised in ["-O0", "-O2"] {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = dir.path();
-        if !compile(dir, "g++", SOURCE, &["-g", "-std=c++17", optimised]) {
+        if !compile(dir, "g++", SOURCE, &["-g", "-std=c++17", "-fno-omit-frame-pointer", optimised])
+        {
             return;
         }
         let (code, _, error) =
@@ -214,5 +215,18 @@ fn the_locks_of_cpp_are_taken_by_who_calls_them() {
             assert!(text.contains(name), "{optimised} {name}: {text}");
         }
         assert!(!text.contains("basic_string"), "{text}");
+        let report = report(&dir.join("x"));
+        for place in report["places"].as_array().expect("places") {
+            let name = place["place"]["name"].as_str().expect("text");
+            assert!(name.starts_with("Store<std::string >::"), "{optimised} {name}");
+        }
     }
+    // Without lines: how far into which function.
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    assert!(compile(dir, "g++", SOURCE, &["-std=c++17"]));
+    let (code, _, error) = run(dir, &["--quiet", "--stacks", "8", "--out", "x", "--", "./program"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let text = locks(dir, &["report", "--threads", "x"]);
+    assert!(text.contains("Store<std::string >::put(std::string const&)+0x"), "{text}");
 }

@@ -93,7 +93,8 @@ fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
     }
 }
 
-/// The URLs of all pages, each asked for where the one before ended, and where the last but one did.
+/// The URLs of all pages, each asked for where the one before ended, and where the last but one
+/// did.
 fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
     let (mut found, mut after) = (Vec::new(), None::<String>);
     loop {

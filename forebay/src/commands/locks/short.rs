@@ -41,7 +41,8 @@ pub(super) fn cut(name: &str, chars_max: usize) -> String {
     if name.chars().count() <= chars_max {
         return name.to_owned();
     }
-    let place = name.split(" (").next().unwrap_or_default();
+    let bare = without_kind(name);
+    let place = bare.as_str();
     let count = place.chars().count();
     if (1..=chars_max).contains(&count) {
         return place.to_owned();
@@ -55,6 +56,15 @@ pub(super) fn cut(name: &str, chars_max: usize) -> String {
             std::iter::once('…').chain(place.chars().skip(skipped)).collect()
         }
     }
+}
+
+/// The place without what kind of lock it is: `f x.c:1 (mutex) < g x.c:2` is `f x.c:1 < g x.c:2`.
+fn without_kind(name: &str) -> String {
+    let Some((place, rest)) = name.split_once(" (") else {
+        return name.to_owned();
+    };
+    let way = rest.find(") < ").and_then(|at| rest.get(at + 1..));
+    format!("{place}{}", way.unwrap_or_default())
 }
 
 /// An operator of C++ whose name has brackets, at the beginning of the text.
@@ -119,6 +129,7 @@ mod tests {
             ("f x.c:1 (mutex)", 6, "f x.c…"),
             ("cache/src/maps.rs:1 (map)", 20, "cache/src/maps.rs:1"),
             ("cache/src/maps.rs:1 (map)", 9, "…aps.rs:1"),
+            ("f x.c:1 (mutex) < g x.c:2 < main", 20, "f x.c:1 < g x.c:2 <…"),
             (" (unknown)", 5, " (un…"),
         ] {
             assert_eq!(cut(name, chars_max), expected);

@@ -143,7 +143,9 @@ fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
     match reading.about.kind {
         SiteKind::Places => vec![format!("{}:{}", site.place, site.line)],
         SiteKind::Stacks => {
-            site.frames.iter().flat_map(|frame| frames_of(reading, *frame)).collect()
+            let frames = site.frames.iter().flat_map(|frame| frames_of(reading, *frame));
+            // Without optimisation each of them is a call.
+            symbols::without_wrappers(frames.collect())
         }
     }
 }

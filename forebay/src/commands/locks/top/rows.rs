@@ -1,12 +1,13 @@
 //! What has changed between two looks, as lines.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Look, Process};
 use crate::commands::locks::columns::us;
 use crate::commands::locks::short::cut;
 use crate::commands::locks::summary::{Happened, Place, Summary};
-use crate::commands::locks::table::{Row, grid};
+use crate::commands::locks::table::{Row, grid, names};
 
 const COLUMNS: [&str; 8] =
     ["process", "waiting", "holding", "delayed", "locks/s", "waits/s", "fails/s", "wait_avg"];
@@ -44,15 +45,18 @@ pub(super) fn rows(
         Reverse((wait_ns.saturating_add(delay_ns), hold_ns))
     });
     let is_of_several = now.is_of_several();
+    let places: BTreeSet<_> = changes.iter().map(|change| change.place).collect();
+    let names: BTreeMap<_, _> = places.iter().copied().zip(names(places.iter().copied())).collect();
+    let name = |change: &Change<'_>| names.get(change.place).cloned().unwrap_or_default();
     let rows = changes.iter().map(|change| {
         let pid = is_of_several.then(|| change.pid.to_string());
         let cells = pid.into_iter().chain(cells(&change.numbers, seconds));
-        Row::new(cells, change.place.short_name())
+        Row::new(cells, name(change))
     });
     let mut lines = grid(columns(now), "name", rows.collect());
     let columns = lines.remove(0);
     for (line, change) in lines.iter_mut().zip(&changes) {
-        *line = fitted(line, &change.place.short_name(), width);
+        *line = fitted(line, &name(change), width);
     }
     if lines.is_empty() {
         lines.push("nothing happens at the locks".to_owned());
