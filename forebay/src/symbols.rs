@@ -1,10 +1,15 @@
 //! Names of functions and lines for addresses in programs and libraries that others have run.
 //!
-//! What is read are files as they are now. A file that was replaced since gives wrong names.
+//! What is read are files as they are now. A file that was replaced since gives wrong names:
+//! [`changed_since`] tells.
+
+mod debug;
+mod names;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -12,11 +17,8 @@ use addr2line::{Loader, demangle_auto};
 use forebay_sync::profile::plain_text;
 use object::{Object as _, ObjectSegment as _};
 
-/// Where Debian and others put what was taken out of programs.
-const DEBUG_DIR: &str = "/usr/lib/debug/.build-id";
-
-/// Functions that stand between a lock and who wants it: what C++ has around those of C.
-const WRAPPERS: [&str; 3] = ["mutex", "lock", "condition_variable"];
+use self::names::plain_cpp;
+pub(crate) use self::names::without_wrappers;
 
 thread_local! {
     /// Files that were looked at.
@@ -56,7 +58,28 @@ pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
     });
     let names = found.unwrap_or_else(|| vec![format!("{module}+{file_offset:#x}")]);
     // Whoever built a program chose them.
-    names.iter().map(|name| plain_text(name)).collect()
+    names.iter().map(|name| plain_text(&plain_cpp(name))).collect()
+}
+
+/// What became of a program or library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It was written or put in place anew.
+    Changed,
+    /// It is not there, or can't be read.
+    Missing,
+}
+
+/// Whether a file that was mapped at some time is another one now, as far as the system tells.
+///
+/// It goes by when its inode was changed last: whoever installs a program gives it the time when it
+/// was made. Another name for the file, or other rights, change that time too.
+pub(crate) fn changed_since(path: &str, unix_ns: u64) -> Option<Change> {
+    let Ok(found) = fs::metadata(path) else {
+        return Some(Change::Missing);
+    };
+    let ns = i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec());
+    (ns > i128::from(unix_ns)).then_some(Change::Changed)
 }
 
 fn binary(path: &Path) -> Option<Rc<Binary>> {
@@ -68,17 +91,15 @@ fn binary(path: &Path) -> Option<Rc<Binary>> {
 
 impl Binary {
     fn open(path: &Path) -> Option<Binary> {
-        // Only plain files end.
-        let is_file = |path: &Path| fs::metadata(path).is_ok_and(|found| found.is_file());
-        let bytes = is_file(path).then(|| fs::read(path).ok()).flatten()?;
+        let bytes = debug::bytes_of(path)?;
         let object = object::File::parse(&*bytes).ok()?;
         let segments = object.segments().map(|segment| {
             let (file_offset, byte_count) = segment.file_range();
             Segment { file_offset, byte_count, address: segment.address() }
         });
-        let debug = object.build_id().ok().flatten().and_then(debug_path);
-        let debug = debug.filter(|path| is_file(path)).and_then(|path| Loader::new(path).ok());
-        Some(Binary { segments: segments.collect(), symbols: Loader::new(path).ok()?, debug })
+        let segments = segments.collect();
+        let debug = debug::load(Path::new(debug::ROOT), path, &object);
+        Some(Binary { segments, symbols: Loader::new(path).ok()?, debug })
     }
 
     fn address_of(&self, file_offset: u64) -> Option<u64> {
@@ -99,7 +120,7 @@ impl Binary {
         while let Ok(Some(frame)) = frames.next() {
             let function = frame.function.as_ref().and_then(|name| name.demangle().ok());
             let place = frame.location.as_ref().and_then(|at| {
-                let file = at.file?.rsplit('/').next()?;
+                let file = file_name(at.file?);
                 Some(format!("{file}:{}", at.line.unwrap_or(0)))
             });
             match (function, place) {
@@ -120,23 +141,14 @@ impl Binary {
     }
 }
 
-fn debug_path(build_id: &[u8]) -> Option<PathBuf> {
-    let (first, rest) = build_id.split_first()?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(PathBuf::from(format!("{DEBUG_DIR}/{first:02x}/{rest}.debug")))
-}
-
-/// Leaves out the functions around the lock, unless there are no others.
-fn without_wrappers(lines: Vec<String>) -> Vec<String> {
-    let is_wrapper = |line: &String| {
-        let of_std = line.split([' ', '<']).any(|word| word.starts_with("std::"))
-            && WRAPPERS.iter().any(|word| line.contains(word));
-        of_std || line.starts_with("__gthread_")
-    };
-    match lines.iter().position(|line| !is_wrapper(line)) {
-        Some(first) => lines.into_iter().skip(first).collect(),
-        None => lines,
-    }
+/// The end of a path that tells files apart. Rust's are in folders named after their crates, where
+/// names such as `mod.rs` are many; of others the last part says enough.
+fn file_name(path: &str) -> &str {
+    let last = path.rfind('/').map_or(0, |at| at + 1);
+    let in_crate = path.ends_with(".rs").then(|| path.rfind("/src/")).flatten();
+    let begin = in_crate.map(|at| path.get(..at).and_then(|before| before.rfind('/')));
+    let begin = begin.map_or(last, |slash| slash.map_or(0, |at| at + 1));
+    path.get(begin..).unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -190,27 +202,44 @@ mod tests {
     }
 
     #[test]
+    fn files_of_rust_are_named_with_their_crates() {
+        for (path, name) in [
+            ("/home/a/forebay/cache/src/store/mod.rs", "cache/src/store/mod.rs"),
+            ("/home/a/registry/src/index/tokio-1.5/src/park.rs", "tokio-1.5/src/park.rs"),
+            ("/rustc/1234/library/core/src/ops/function.rs", "core/src/ops/function.rs"),
+            ("cache/src/lib.rs", "cache/src/lib.rs"),
+            ("/src/lib.rs", "/src/lib.rs"),
+            ("src/lib.rs", "lib.rs"),
+            ("/a/b/tests/x.rs", "x.rs"),
+            ("/usr/src/redis/src/server.c", "server.c"),
+            ("server.c", "server.c"),
+            ("", ""),
+        ] {
+            assert_eq!(file_name(path), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_put_in_place_anew_has_changed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("program");
+        let name = path.to_str().expect("text");
+        assert_eq!(changed_since(name, 0), Some(Change::Missing));
+        fs::write(&path, "").expect("written");
+        let found = fs::metadata(&path).expect("it is there");
+        let ns = found.ctime() as u64 * 1_000_000_000 + found.ctime_nsec() as u64;
+        assert_eq!(changed_since(name, ns), None);
+        assert_eq!(changed_since(name, ns - 1), Some(Change::Changed));
+        // As a package manager does: the file is as old as its package.
+        let file = fs::File::open(&path).expect("it is there");
+        file.set_modified(std::time::UNIX_EPOCH).expect("ours");
+        assert_eq!(changed_since(name, ns - 1), Some(Change::Changed));
+    }
+
+    #[test]
     fn what_has_no_name_is_a_place_in_its_file() {
         assert_eq!(callers("/no/such/lib.so", 0x1234), ["lib.so+0x1234"]);
         assert_eq!(callers("/dev/zero", 7), ["zero+0x7"]);
         assert_eq!(callers("", 0), ["+0x0"]);
-    }
-
-    #[test]
-    fn what_cpp_has_around_its_locks_is_left_out() {
-        let lines = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
-        for (before, after) in [
-            (
-                &["__gthread_mutex_lock gthr.h:7", "std::mutex::lock() m.h:1", "work a.cc:4"][..],
-                &["work a.cc:4"][..],
-            ),
-            (&["std::mutex::lock() m.h:1"], &["std::mutex::lock() m.h:1"]),
-            (
-                &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
-                &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
-            ),
-        ] {
-            assert_eq!(without_wrappers(lines(before)), lines(after));
-        }
     }
 }

@@ -205,7 +205,7 @@ fn a_dead_server_leaves_its_profile_and_nothing_switches_it() {
     let threads = text_of(&["report", &file, "--threads"]);
     assert!(threads.contains("thread ") && threads.contains("::: enter count "), "{threads}");
     let bars = text_of(&["report", &file, "--histograms"]);
-    assert!(bars.contains("  hold time\n") && bars.contains('#'), "{bars}");
+    assert!(bars.contains("  hold time (us)\n") && bars.contains('#'), "{bars}");
     let top = text_of(&["top", &file, "--count", "2", "--interval", "100ms"]);
     assert_eq!(top.matches("nothing happens at the locks").count(), 2, "{top}");
 }

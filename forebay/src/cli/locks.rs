@@ -124,10 +124,13 @@ fn report() -> Command {
         .arg(file())
         .arg(sort())
         .arg(lines().help("Print so many places only"))
-        .arg(flag("threads", "Thread by thread, those first that tried most in vain"))
+        .arg(flag("threads", "Thread by thread with callers, those first that tried most in vain"))
         .arg(flag("matrix", "Who held a lock while whom it kept waiting"))
         .arg(flag("stacks", "Who called the functions that waited or tried in vain, if sampled"))
-        .arg(flag("histograms", "How long holds and waits were, as bars"))
+        .arg(flag(
+            "histograms",
+            "How long waits and holds were, as bars; with --threads for each of them",
+        ))
         .arg(json())
         .after_help(
             "The columns are those of LOCK_PROFILING(9); times are microseconds. max: longest \
@@ -135,7 +138,7 @@ fn report() -> Command {
              that the lock was taken; cnt_hold: how often another wanted the lock while it was \
              held from here; cnt_lock: how often it was held when reached from here, and waited \
              for; try_failed: tries in vain; try_delay: from the first of them until the lock was \
-             taken after all.\n\n\
+             taken after all; asleep: waiting for a condition, where there is any.\n\n\
              Examples:\n  \
              forebay locks report\n  \
              forebay locks report --sort try_failed --threads\n  \
@@ -191,11 +194,16 @@ fn top() -> Command {
         .arg(count().help("End after so many tables"))
         .arg(lines().help("Print so many places only"))
         .after_help(
-            "waiting: how many threads wait there, in the mean; holding: how many hold. 1.00 is \
-             one thread all the time.\n\n\
+            "waiting: how many threads wait there, in the mean; holding: how many hold; delayed: \
+             how many have tried in vain and not got it yet. 1.00 is one thread all the time. \
+             locks/s, waits/s, fails/s: how often it is taken, waited for, tried in vain; \
+             wait_avg: microseconds of a wait.\n\n\
+             Of a program that `record` runs, FILE shows all processes that there are, and the \
+             command ends with the last of them.\n\n\
              Examples:\n  \
              forebay locks top\n  \
-             forebay locks top --interval 5s --lines 10",
+             forebay locks top --interval 5s --lines 10\n  \
+             forebay locks top memcached.locks",
         )
 }
 
@@ -214,8 +222,8 @@ fn flame() -> Command {
         ))
         .after_help(
             "The width is time that was waited, and from tries in vain until the lock was taken. \
-             From below: the lock, where it was wanted, who held it; with sampled stacks the \
-             callers, the lock, who held it.\n\n\
+             From below: the lock, where it was wanted, who held it. Where callers are known: \
+             these, the lock, who held it.\n\n\
              Examples:\n  \
              forebay locks flame --out locks.svg\n  \
              forebay locks flame --folded /run/user/1000/forebay/8080.locks",

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use forebay_testkit::{Origin, Request, Script};
+use forebay_testkit::{Origin, Request, Script, Server};
 
 use crate::common::{ask, builder, list, listed, origin, said, start, store};
 
@@ -71,25 +71,7 @@ fn a_list_goes_on_where_the_last_one_ended() {
         urls.extend((0..10).map(|number| format!("http://{host}/{number}")));
     }
     urls.iter().for_each(|url| store(&server, url, &[]));
-    let (mut found, mut after) = (Vec::new(), String::new());
-    loop {
-        let mut flags = vec!["ls", "--json", "--limit", "7"];
-        if !after.is_empty() {
-            flags.extend(["--after", &after]);
-        }
-        let output = server.command(&flags);
-        assert!(output.status.success(), "{output:?}");
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
-            let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
-            found.push(line["url"].as_str().expect("a URL").to_owned());
-        }
-        let said = said(&output);
-        let Some(rest) = said.trim_end().strip_prefix("there may be more: --after '") else {
-            assert_eq!(said, "");
-            break;
-        };
-        after = rest.strip_suffix('\'').expect("a quote").to_owned();
-    }
+    let (found, after) = all_pages(&server, &["--limit", "7"]);
     assert_eq!(found, urls);
     let behind = ["--host", "shop.test", "--after", "shop http://shop.test/7"];
     assert_eq!(listed(&server, &behind), urls[18..20]);
@@ -105,24 +87,32 @@ fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
     urls.iter().for_each(|url| store(&server, url, &[]));
     let urls: Vec<_> = urls.iter().map(|url| url.replace(":80/", "/")).collect();
     for limit in 1..=urls.len() {
-        let (mut found, mut after, limit) = (Vec::new(), Vec::new(), limit.to_string());
-        loop {
-            let flags = ["ls", "--json", "--host", "shop.test", "--limit", &limit];
-            let after_flags = after.iter().flat_map(|after: &String| ["--after", after]);
-            let flags: Vec<_> = flags.into_iter().chain(after_flags).collect();
-            let output = server.command(&flags);
-            for line in String::from_utf8_lossy(&output.stdout).lines() {
-                let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
-                found.push(line["url"].as_str().expect("a URL").to_owned());
-            }
-            let said = said(&output);
-            let Some(rest) = said.trim_end().strip_prefix("there may be more: --after '") else {
-                assert_eq!(said, "");
-                break;
-            };
-            after = vec![rest.strip_suffix('\'').expect("a quote").to_owned()];
-        }
+        let flags = ["--host", "shop.test", "--limit", &limit.to_string()];
+        let (found, _) = all_pages(&server, &flags);
         assert_eq!(found, urls, "limit {limit}");
+    }
+}
+
+/// The URLs of all pages, each asked for where the one before ended, and where the last but one
+/// did.
+fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
+    let (mut found, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let after_flags = after.iter().flat_map(|after| ["--after", after]);
+        let flags: Vec<_> =
+            ["ls", "--json"].into_iter().chain(flags.iter().copied()).chain(after_flags).collect();
+        let output = server.command(&flags);
+        assert!(output.status.success(), "{output:?}");
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            found.push(line["url"].as_str().expect("a URL").to_owned());
+        }
+        let said = said(&output);
+        let Some(rest) = said.trim_end().strip_prefix("there may be more: --after '") else {
+            assert_eq!(said, "");
+            return (found, after.unwrap_or_default());
+        };
+        after = Some(rest.strip_suffix('\'').expect("a quote").to_owned());
     }
 }
 

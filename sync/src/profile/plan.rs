@@ -266,7 +266,7 @@ impl StackPlan {
 
     /// The largest of each count.
     pub(in crate::profile) const MAX: StackPlan =
-        StackPlan { stacks: 1 << 16, frames: 64, samples: 1 << 16 };
+        StackPlan { stacks: 1 << 13, frames: 64, samples: 1 << 13 };
 
     fn is_sound(&self) -> bool {
         let is_table = |count: u32, max: u32| count.is_power_of_two() && count <= max;

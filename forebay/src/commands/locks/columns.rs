@@ -3,7 +3,7 @@
 use super::summary::Happened;
 
 /// What can be sorted by, in the order of the table.
-pub(crate) const COLUMNS: [&str; 11] = [
+pub(crate) const COLUMNS: [&str; 12] = [
     "max",
     "wait_max",
     "total",
@@ -15,7 +15,12 @@ pub(crate) const COLUMNS: [&str; 11] = [
     "cnt_lock",
     "try_failed",
     "try_delay",
+    "asleep",
 ];
+
+/// The column that a table goes without when nothing is in it: locks of a server go with no
+/// conditions.
+const ASLEEP: usize = COLUMNS.len() - 1;
 
 /// The numbers of a place in the order of [`COLUMNS`]; times are nanoseconds.
 pub(super) fn numbers(happened: &Happened) -> [u64; COLUMNS.len()] {
@@ -33,7 +38,16 @@ pub(super) fn numbers(happened: &Happened) -> [u64; COLUMNS.len()] {
         totals.contended_count,
         totals.try_failed_count.saturating_add(totals.timed_out_count),
         totals.try_delay_ns,
+        totals.asleep_ns,
     ]
+}
+
+/// The columns that a table has in which any place has such numbers.
+pub(super) fn shown<'a>(mut rows: impl Iterator<Item = &'a [u64; COLUMNS.len()]>) -> usize {
+    match rows.any(|numbers| numbers[ASLEEP] != 0) {
+        true => COLUMNS.len(),
+        false => ASLEEP,
+    }
 }
 
 /// Is the column a time?

@@ -8,9 +8,11 @@ use clap::ArgMatches;
 use forebay_shm::ProfileFile;
 use serde_json::{Map, Value, json};
 
-use super::columns::{COLUMNS, Sort, is_time, numbers, us};
+use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
+use super::short::short;
 use super::summary::{Place, Summary};
-use super::{json, lines_max, table};
+use super::table::Row;
+use super::{changed, json, lines_max, table};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -28,10 +30,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let changes = changes(&side("before")?, &side("after")?);
     let sort = Sort::named(args.get_one("sort"));
     let mut rows: Vec<_> = changes.into_iter().collect();
-    rows.sort_by_key(|(_, changes)| {
-        let sizes = changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
-        std::cmp::Reverse(sort.weight(&sizes))
-    });
+    rows.sort_by_key(|(_, changes)| std::cmp::Reverse(sort.weight(&sizes(changes))));
     match is_set(args, "json") {
         true => say!("{}", as_json(&rows)),
         false => say!("{}", text(&rows, lines_max(args))),
@@ -56,6 +55,9 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, Numbers>, String> {
     let read = ProfileFile::open(path).and_then(|file| file.read());
     // The error has the path in front already.
     let reading = read.map_err(|error| error.kind.to_string())?;
+    for line in changed::lines(&reading) {
+        eprintln!("forebay: {}: {line}", path.display());
+    }
     let summary = Summary::of(&reading);
     let places = summary.places.iter();
     Ok(places.map(|(place, happened)| (place.full_name(), numbers(happened))).collect())
@@ -109,18 +111,38 @@ fn changes(
 }
 
 fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
-    let mut lines = vec![table::columns()];
     let changed: Vec<_> =
         rows.iter().filter(|(_, changes)| *changes != [0; COLUMNS.len()]).collect();
-    lines.extend(changed.iter().take(lines_max).map(|(name, changes)| {
+    let sizes: Vec<_> = changed.iter().map(|(_, changes)| sizes(changes)).collect();
+    let columns = shown(sizes.iter());
+    let mut names = BTreeMap::<_, usize>::new();
+    for (name, _) in &changed {
+        *names.entry(without_way(name)).or_default() += 1;
+    }
+    let lines = changed.iter().take(lines_max).map(|(name, changes)| {
         let cell = |(column, change): (usize, &i128)| signed(*change, is_time(column));
-        table::line(changes.iter().enumerate().map(cell), name)
-    }));
+        let alone = without_way(name);
+        let name = if names.get(alone) == Some(&1) { alone } else { name };
+        Row::new(changes.iter().enumerate().map(cell), short(name))
+    });
+    let headings = COLUMNS.get(..columns).unwrap_or(&COLUMNS);
+    let mut lines = table::grid(headings, "name", lines.collect());
     match changed.is_empty() {
         true => lines.push("nothing has changed".to_owned()),
-        false => lines.extend(table::note(changed.len(), lines_max)),
+        false => lines.extend(table::note(changed.len(), lines_max, "places")),
     }
     lines.join("\n")
+}
+
+/// The name of a place without its callers.
+fn without_way(full_name: &str) -> &str {
+    let end = full_name.find(") < ").map(|at| at + 1);
+    end.and_then(|end| full_name.get(..end)).unwrap_or(full_name)
+}
+
+/// How large changes are, whatever their direction.
+fn sizes(changes: &Changes) -> Numbers {
+    changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX))
 }
 
 fn signed(change: i128, is_time: bool) -> String {
@@ -182,6 +204,13 @@ mod tests {
         let report = json!({ "places": [place("a"), place("b")] }).to_string();
         let names: Vec<_> = of_report(report.as_bytes()).expect("whole").into_keys().collect();
         assert_eq!(names, ["f (mutex) < a", "f (mutex) < b"]);
+        let rows = |names: &[&str]| {
+            let changes = [1; COLUMNS.len()];
+            let rows: Vec<_> = names.iter().map(|name| ((*name).to_owned(), changes)).collect();
+            text(&rows, usize::MAX)
+        };
+        assert!(rows(&["f (mutex) < a"]).ends_with(" f (mutex)"));
+        assert!(rows(&["f (mutex) < a", "f (mutex) < b"]).ends_with(" f (mutex) < b"));
     }
 
     #[test]

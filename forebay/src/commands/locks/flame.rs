@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_sync::profile::Control;
 
+use super::changed;
 use super::report::read;
-use super::summary::{Pair, Place, Summary};
+use super::summary::{Happened, Pair, Place, Summary};
 use super::ways::{self, Ways, divided, lost};
 use crate::commands::is_set;
 use crate::say::say;
@@ -20,8 +22,15 @@ type Stacks = BTreeMap<Vec<String>, u64>;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (file, reading) = read(args)?;
+    let summary = Summary::of(&reading);
     let ways = ways::of(&reading, reading.threads.iter());
-    let stacks = stacks(&Summary::of(&reading), &ways);
+    let stacks = stacks(&summary, &ways);
+    if stacks.is_empty() {
+        return Err(format!("{}: {}", file.path().display(), nothing(&summary, &reading.control)));
+    }
+    for line in changed::lines(&reading) {
+        eprintln!("forebay: {line}");
+    }
     let about = &reading.about;
     let text = match is_set(args, "folded") {
         true => folded(&stacks),
@@ -31,9 +40,6 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
             svg::draw(&stacks, &title)
         }
     };
-    if stacks.is_empty() {
-        return Err(format!("{}: nobody has waited for a lock yet", file.path().display()));
-    }
     match args.get_one::<String>("out") {
         None => say!("{}", text.trim_end()),
         Some(out) => {
@@ -41,6 +47,31 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why there is nothing to draw.
+fn nothing(summary: &Summary, control: &Control) -> String {
+    let sum = |of: fn(&Happened) -> u64| {
+        summary.places.values().fold(0_u64, |sum, happened| sum.saturating_add(of(happened)))
+    };
+    let count = sum(|happened| happened.totals.count);
+    let failed = sum(|happened| happened.totals.try_failed_count);
+    let slept = sum(|happened| happened.totals.asleep_count);
+    match (count, failed) {
+        (0, 0) if !control.is_on => "nothing to draw: it is off, see `forebay locks on`".to_owned(),
+        (0, 0) => "nothing to draw: no lock has been taken yet".to_owned(),
+        (_, 0) if slept > 0 => format!(
+            "nothing to draw: of {count} times that a lock was taken nobody waited for one; \
+             waiting for conditions is no loss"
+        ),
+        (_, 0) => {
+            format!("nothing to draw: a lock was taken {count} times, and nobody waited for one")
+        }
+        (_, failed) => format!(
+            "nothing to draw: nobody waited for a lock, and none of {failed} tries in vain was \
+             followed by taking the lock"
+        ),
+    }
 }
 
 /// A stack for each pair that cost anything: how the waiter came there, what it wanted, and who had
@@ -92,7 +123,7 @@ fn folded(stacks: &Stacks) -> String {
 
 #[cfg(test)]
 mod tests {
-    use forebay_sync::profile::PairTotals;
+    use forebay_sync::profile::{PairTotals, Totals};
 
     use super::*;
     fn place(lock: &str, stack: &[&str]) -> Place {
@@ -109,6 +140,27 @@ mod tests {
             (Pair { holder: holder.clone(), waiter: waiter.clone() }, totals)
         });
         Summary { pairs: pairs.collect(), ..Summary::default() }
+    }
+
+    #[test]
+    fn an_empty_picture_says_why_it_is_empty() {
+        let control =
+            |is_on| Control { is_on, skip: 0, stack_sample: 0, generation: 1, reset_unix_ns: 0 };
+        let of = |count, try_failed_count, asleep_count| {
+            let totals = Totals { count, try_failed_count, asleep_count, ..Totals::default() };
+            let happened = Happened { totals, wanted_count: 0 };
+            Summary { places: [(place("a", &["x"]), happened)].into(), ..Summary::default() }
+        };
+        for (summary, is_on, part) in [
+            (Summary::default(), false, "it is off"),
+            (Summary::default(), true, "no lock has been taken"),
+            (of(7, 0, 0), true, "taken 7 times, and nobody waited"),
+            (of(7, 0, 1), true, "conditions is no loss"),
+            (of(7, 2, 0), true, "none of 2 tries"),
+        ] {
+            let said = nothing(&summary, &control(is_on));
+            assert!(said.contains(part), "{said}");
+        }
     }
 
     #[test]

@@ -7,10 +7,9 @@ use forebay_sync::profile::{BUCKET_COUNT, PairTotals, Reading, Totals, bucket_en
 use serde_json::{Map, Value, json};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers};
-use super::matrix;
 use super::summary::{Happened, Place, Room, Summary, of_thread};
 use super::table::sorted;
-use super::ways;
+use super::{changed, matrix, ways};
 
 pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value {
     let places = sorted(summary, Sort::Lost).into_iter();
@@ -20,6 +19,7 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
         object["waiter"] = place(&pair.waiter);
         object
     });
+    let is_running = is_alive(&reading.about);
     let threads = reading.threads.iter().map(|thread| {
         let places = of_thread(reading, thread);
         let places = places
@@ -28,7 +28,7 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
         json!({
             "tid": thread.tid,
             "name": thread.name,
-            "is_alive": thread.is_taken,
+            "is_alive": is_running && thread.is_taken,
             "threads": thread.owner_count,
             "places": places.collect::<Vec<_>>(),
         })
@@ -37,11 +37,12 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
         "file": path.display().to_string(),
         "pid": reading.about.pid,
         "program": reading.about.program,
-        "is_alive": is_alive(&reading.about),
+        "is_alive": is_running,
         "is_on": reading.control.is_on,
         "skip": reading.control.skip,
         "stack_sample": reading.control.stack_sample,
         "since_unix_ms": reading.control.reset_unix_ns / 1_000_000,
+        "changed_files": changed::as_json(reading),
         "room": room(&summary.room),
         "places": places.map(|(at, happened)| entry(at, happened)).collect::<Vec<_>>(),
         "pairs": pairs.collect::<Vec<_>>(),
@@ -87,7 +88,6 @@ fn entry(at: &Place, happened: &Happened) -> Value {
         "timed_out_count": totals.timed_out_count,
         "try_delay_max_ns": totals.try_delay_ns_max,
         "try_delay_count": totals.try_delay_count,
-        "asleep_ns": totals.asleep_ns,
         "asleep_max_ns": totals.asleep_ns_max,
         "asleep_count": totals.asleep_count,
         "holds": buckets(&totals.holds),
@@ -119,6 +119,9 @@ fn thread_numbers(totals: &Totals) -> Value {
         "cnt_lock": totals.contended_count,
         "try_failed": totals.try_failed_count.saturating_add(totals.timed_out_count),
         "try_delay_ns": totals.try_delay_ns,
+        "asleep_ns": totals.asleep_ns,
+        "holds": buckets(&totals.holds),
+        "waits": buckets(&totals.waits),
     })
 }
 

@@ -6,7 +6,7 @@ use forebay_sync::profile::PairTotals;
 
 use super::columns::us;
 use super::summary::{Pair, Summary};
-use super::table::{line, note};
+use super::table::{Row, grid, note};
 
 pub(super) const COLUMNS: [&str; 6] =
     ["waits", "wait_total", "wait_max", "wait_avg", "try_failed", "try_delay"];
@@ -20,16 +20,14 @@ pub(super) fn sorted(summary: &Summary) -> Vec<(&Pair, &PairTotals)> {
 
 pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     let pairs = sorted(summary);
-    let mut lines = vec![line(COLUMNS.iter().map(ToString::to_string), "holder -> waiter")];
-    lines.extend(pairs.iter().take(lines_max).map(|(pair, totals)| {
-        line(
-            cells(totals).into_iter(),
-            &format!("{} -> {}", pair.holder.name(), pair.waiter.name()),
-        )
-    }));
+    let rows = pairs.iter().take(lines_max).map(|(pair, totals)| {
+        let names = format!("{} -> {}", pair.holder.short_name(), pair.waiter.short_name());
+        Row::new(cells(totals).into_iter(), names)
+    });
+    let mut lines = grid(&COLUMNS, "holder -> waiter", rows.collect());
     match pairs.is_empty() {
         true => lines.push("nobody was in anybody's way".to_owned()),
-        false => lines.extend(note(pairs.len(), lines_max)),
+        false => lines.extend(note(pairs.len(), lines_max, "pairs")),
     }
     lines.join("\n")
 }

@@ -1,7 +1,9 @@
 //! `forebay locks`: lock profiles of processes that run, or have gone.
 
+mod changed;
 mod columns;
 mod diff;
+mod files;
 mod find;
 mod flame;
 mod json;
@@ -9,6 +11,7 @@ mod matrix;
 mod now;
 mod record;
 mod report;
+mod short;
 mod summary;
 mod switch;
 mod table;
@@ -50,4 +53,9 @@ statically or run with another user's rights";
 /// How many lines were asked for.
 fn lines_max(args: &ArgMatches) -> usize {
     args.get_one::<u64>("lines").map_or(usize::MAX, |lines| *lines as usize)
+}
+
+/// A number of things.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

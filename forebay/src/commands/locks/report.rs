@@ -1,5 +1,6 @@
 //! `forebay locks report`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
@@ -7,9 +8,10 @@ use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{Reading, SiteKind, StackPlan};
 
 use super::columns::Sort;
+use super::files::of_run;
 use super::find::find;
 use super::summary::Summary;
-use super::{UNSEEN, json, lines_max, matrix, table, threads, ways};
+use super::{UNSEEN, changed, counted, json, lines_max, matrix, table, threads, ways};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -23,12 +25,18 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let sort = Sort::named(args.get_one("sort"));
     let lines = lines_max(args);
     say!("{}", head(&file, &reading, &summary));
+    if reading.about.kind == SiteKind::Stacks {
+        others(file.path()).iter().for_each(|line| say!("{line}"));
+    }
     let wants = |name: &str| is_set(args, name);
     if !["threads", "matrix", "histograms", "stacks"].iter().any(|name| wants(name)) {
         say!("{}", table::text(&summary, sort, lines));
     }
     if wants("threads") {
-        say!("{}", threads::text(&reading, lines));
+        let with_bars = wants("histograms");
+        let is_running = is_alive(&reading.about);
+        let form = threads::Form { lines_max: lines, with_bars, is_running };
+        say!("{}", threads::text(&reading, form));
     }
     if wants("matrix") {
         say!("{}", matrix::text(&summary, lines));
@@ -36,13 +44,27 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     if wants("stacks") {
         say!("{}", ways::text(&ways::of(&reading, reading.threads.iter()), lines));
     }
-    if wants("histograms") {
+    if wants("histograms") && !wants("threads") {
         say!("{}", table::histograms(&summary, sort, lines));
     }
     if reading.about.kind == SiteKind::Stacks {
         say!("{UNSEEN}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that other processes of the same run have files too.
+fn others(path: &Path) -> Option<String> {
+    const NAMES_MAX: usize = 4;
+    let others = of_run(path).into_iter().filter(|other| other.file_name() != path.file_name());
+    let mut names: Vec<_> = others.map(|other| other.display().to_string()).collect();
+    let count = names.len();
+    if count > NAMES_MAX {
+        names.truncate(NAMES_MAX - 1);
+        names.push("…".to_owned());
+    }
+    let what = counted(count, "more process of this run has a file", "more processes have files");
+    (count > 0).then(|| format!("{what}: {}", names.join(", ")))
 }
 
 /// The file that is meant, and what it says.
@@ -56,10 +78,13 @@ pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, Reading), String> 
 /// Whose the profile is, and whether it can be believed to be whole.
 pub(super) fn head(file: &ProfileFile, reading: &Reading, summary: &Summary) -> String {
     let (path, about) = (file.path().display(), &reading.about);
-    let life = if is_alive(about) { "runs" } else { "has gone, these are its last numbers" };
-    let switch = if reading.control.is_on { "on" } else { "off" };
-    let mut lines =
-        vec![format!("{path}: process {} ({}) {life}; {switch}", about.pid, about.program)];
+    let life = match (is_alive(about), reading.control.is_on) {
+        (true, true) => "runs; on",
+        (true, false) => "runs; off",
+        (false, true) => "has gone, these are its last numbers",
+        (false, false) => "has gone, these are its last numbers; it was off",
+    };
+    let mut lines = vec![format!("{path}: process {} ({}) {life}", about.pid, about.program)];
     let room = &summary.room;
     if reading.control.skip > 0 || room.skipped > 0 {
         lines.push(format!(
@@ -83,5 +108,6 @@ pub(super) fn head(file: &ProfileFile, reading: &Reading, summary: &Summary) -> 
     ));
     let without_room = room.rejected.iter().filter(|(_, n)| *n > 0);
     lines.extend(without_room.map(|(what, n)| format!("  rejected: {n} {what}")));
+    lines.extend(changed::lines(reading));
     lines.join("\n")
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use forebay_sync::profile::{PairTotals, Reading, SiteKind, SiteRead, ThreadRead, Totals};
 
+use super::short::short;
 use crate::symbols;
 
 /// Where a lock is taken, as people read it.
@@ -24,6 +25,11 @@ impl Place {
             (Some(at), "") => at.clone(),
             (Some(at), lock) => format!("{at} ({lock})"),
         }
+    }
+
+    /// The same in few words, for a table.
+    pub(super) fn short_name(&self) -> String {
+        short(&self.name())
     }
 
     /// The same with the way that led there, if it is known: no two places have the same.
@@ -138,7 +144,9 @@ fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
     match reading.about.kind {
         SiteKind::Places => vec![format!("{}:{}", site.place, site.line)],
         SiteKind::Stacks => {
-            site.frames.iter().flat_map(|frame| frames_of(reading, *frame)).collect()
+            let frames = site.frames.iter().flat_map(|frame| frames_of(reading, *frame));
+            // Without optimisation each of them is a call.
+            symbols::without_wrappers(frames.collect())
         }
     }
 }

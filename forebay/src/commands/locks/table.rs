@@ -1,13 +1,13 @@
 //! The table of LOCK_PROFILING(9), and histograms.
 
-use forebay_sync::profile::{BUCKET_COUNT, bucket_end_ns};
+use std::collections::BTreeMap;
 
-use super::columns::{COLUMNS, Sort, is_time, numbers, us};
+use forebay_sync::profile::{BUCKET_COUNT, Totals, bucket_end_ns};
+
+use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
+use super::short::short;
 use super::summary::{Happened, Place, Summary};
 use crate::bars::{Paint, Style};
-
-/// Cells of a number; one more between two.
-const CELLS: usize = 11;
 
 /// The longest bar.
 const BAR_CELLS: u64 = 40;
@@ -20,56 +20,99 @@ pub(super) fn sorted(summary: &Summary, sort: Sort) -> Vec<(&Place, &Happened)> 
 }
 
 pub(super) fn text(summary: &Summary, sort: Sort, lines_max: usize) -> String {
-    let mut lines = vec![columns()];
     let places = sorted(summary, sort);
-    lines.extend(places.iter().take(lines_max).map(|(place, happened)| {
-        let cell = |(column, number): (usize, u64)| match is_time(column) {
-            true => us(number),
+    let names = names(places.iter().map(|(place, _)| *place));
+    let numbers = places.iter().map(|(_, happened)| numbers(happened));
+    let rows: Vec<_> = numbers.zip(names).collect();
+    let columns = shown(rows.iter().map(|(numbers, _)| numbers));
+    let shown = rows.iter().take(lines_max).map(|(numbers, name)| {
+        let cell = |(column, number): (usize, &u64)| match is_time(column) {
+            true => us(*number),
             false => number.to_string(),
         };
-        line(numbers(happened).into_iter().enumerate().map(cell), &place.name())
-    }));
-    lines.extend(note(places.len(), lines_max));
+        Row::new(numbers.iter().enumerate().map(cell), name.clone())
+    });
+    let mut lines = grid(COLUMNS.get(..columns).unwrap_or(&COLUMNS), "name", shown.collect());
+    lines.extend(note(places.len(), lines_max, "places"));
     lines.join("\n")
 }
 
-/// The names of the columns, as the first line of a table.
-pub(super) fn columns() -> String {
-    line(COLUMNS.iter().map(ToString::to_string), "name")
+/// The names of places, with their callers where nothing else tells them apart.
+pub(super) fn names<'a>(places: impl Iterator<Item = &'a Place> + Clone) -> Vec<String> {
+    let mut counts = BTreeMap::<_, usize>::new();
+    for place in places.clone() {
+        *counts.entry(place.name()).or_default() += 1;
+    }
+    let name = |place: &Place| match counts.get(&place.name()) {
+        Some(2..) => short(&place.full_name()),
+        _ => short(&place.name()),
+    };
+    places.map(name).collect()
 }
 
-/// A line of a table.
-pub(super) fn line(cells: impl Iterator<Item = String>, name: &str) -> String {
-    let mut line: String = cells.map(|cell| format!("{cell:>CELLS$} ")).collect();
-    line += name;
+/// A line of a table: numbers, and whose they are.
+pub(super) struct Row {
+    cells: Vec<String>,
+    name: String,
+}
+
+impl Row {
+    pub(super) fn new(cells: impl Iterator<Item = String>, name: String) -> Row {
+        Row { cells: cells.collect(), name }
+    }
+}
+
+/// A table with a line of headings, each column as wide as what is in it. Cells that have no
+/// heading are left out.
+pub(super) fn grid(headings: &[&str], last: &str, rows: Vec<Row>) -> Vec<String> {
+    let heading = Row::new(headings.iter().map(ToString::to_string), last.to_owned());
+    let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.cells.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..headings.len()).map(width).collect();
+    rows.iter().map(|row| line(&widths, row)).collect()
+}
+
+fn line(widths: &[usize], row: &Row) -> String {
+    let cells = row.cells.iter().zip(widths);
+    let mut line: String = cells.map(|(cell, width)| format!("{cell:>width$} ")).collect();
+    line += &row.name;
     line
 }
 
 /// Says what a table leaves out.
-pub(super) fn note(count: usize, lines_max: usize) -> Option<String> {
+pub(super) fn note(count: usize, lines_max: usize, what: &str) -> Option<String> {
     match count.saturating_sub(lines_max) {
         _ if count == 0 => Some("nothing has been recorded".to_owned()),
         0 => None,
-        hidden => Some(format!("{hidden} more places not shown")),
+        hidden => Some(format!("{hidden} more {what} not shown")),
     }
 }
 
 pub(super) fn histograms(summary: &Summary, sort: Sort, lines_max: usize) -> String {
-    let style = Style::of_output();
     let places = sorted(summary, sort);
     let mut lines = Vec::new();
     for (place, happened) in places.iter().take(lines_max) {
-        lines.push(place.name());
-        let totals = &happened.totals;
-        for (what, buckets) in [("hold time", &totals.holds), ("wait time", &totals.waits)] {
-            if buckets.iter().any(|count| *count > 0) {
-                lines.push(format!("  {what}"));
-                lines.extend(bars(buckets, style));
-            }
+        lines.push(place.full_name());
+        lines.extend(bars_of(&happened.totals, "  "));
+    }
+    lines.extend(note(places.len(), lines_max, "places"));
+    lines.join("\n")
+}
+
+/// How long waits and holds were, those of which there were any.
+pub(super) fn bars_of(totals: &Totals, indent: &str) -> Vec<String> {
+    let style = Style::of_output();
+    let mut lines = Vec::new();
+    for (what, buckets) in [("wait time", &totals.waits), ("hold time", &totals.holds)] {
+        if buckets.iter().any(|count| *count > 0) {
+            lines.push(format!("{indent}{what} (us)"));
+            lines.extend(bars(buckets, style).map(|bar| format!("{indent}  {bar}")));
         }
     }
-    lines.extend(note(places.len(), lines_max));
-    lines.join("\n")
+    lines
 }
 
 /// From the first bucket with anything in it to the last.
@@ -79,20 +122,69 @@ fn bars(buckets: &[u64; BUCKET_COUNT], style: Style) -> impl Iterator<Item = Str
     let last = buckets.iter().rposition(|count| *count > 0).unwrap_or(0);
     buckets.iter().enumerate().skip(first).take(last + 1 - first).map(move |(bucket, count)| {
         let label =
-            bucket_end_ns(bucket).map_or("longer".to_owned(), |end| format!("< {}", time(end)));
+            bucket_end_ns(bucket).map_or("longer".to_owned(), |end| format!("< {}", us(end)));
         let bar = style.bar(*count, largest, BAR_CELLS);
         let cells = BAR_CELLS as usize;
         let bar = style.paint(Paint::Bar, &format!("{bar:<cells$}"));
-        format!("    {label:>10} {bar} {count:>12}")
+        format!("{label:>12} {bar} {count:>10}")
     })
 }
 
-/// A power of two in the largest unit that leaves a number.
-fn time(ns: u64) -> String {
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
-        _ => format!("{:.1} s", ns as f64 / 1e9),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(asleep_ns: u64) -> Summary {
+        let place = Place { lock: "mutex".to_owned(), stack: vec!["f x.c:1".to_owned()] };
+        let totals = Totals { count: 7, hold_ns: 1_234_567, asleep_ns, ..Totals::default() };
+        let happened = Happened { totals, wanted_count: 0 };
+        Summary { places: [(place, happened)].into(), ..Summary::default() }
+    }
+
+    #[test]
+    fn a_column_is_as_wide_as_what_is_in_it() {
+        let text = text(&summary(0), Sort::Lost, usize::MAX);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "max wait_max total wait_total count avg wait_avg cnt_hold cnt_lock try_failed \
+                 try_delay name",
+                "  0        0  1235          0     7 176        0        0        0          0 \
+                 \x20       0 f x.c:1 (mutex)",
+            ]
+        );
+    }
+
+    #[test]
+    fn time_asleep_is_a_column_where_there_is_any() {
+        let column = |asleep_ns| text(&summary(asleep_ns), Sort::Lost, usize::MAX);
+        assert!(!column(0).contains("asleep"), "{}", column(0));
+        let text = column(5_000_000);
+        let lines: Vec<Vec<_>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!((lines[0][11], lines[1][11]), ("asleep", "5000"), "{text}");
+    }
+
+    #[test]
+    fn places_of_one_name_are_shown_with_their_callers() {
+        let place = |stack: &[&str]| Place {
+            lock: "mutex".to_owned(),
+            stack: stack.iter().map(ToString::to_string).collect(),
+        };
+        let places = [place(&["f", "a"]), place(&["f", "b"]), place(&["g", "c"])];
+        assert_eq!(names(places.iter()), ["f (mutex) < a", "f (mutex) < b", "g (mutex)"]);
+    }
+
+    #[test]
+    fn bars_are_microseconds_and_waits_come_first() {
+        let mut totals = Totals::default();
+        (totals.holds[0], totals.waits[6], totals.waits[7]) = (3, 1, 2);
+        let lines = bars_of(&totals, "\t");
+        let first: Vec<_> = lines.iter().map(|line| line.split('#').next()).collect();
+        assert_eq!(lines[0], "\twait time (us)");
+        assert!(first[1].is_some_and(|label| label.ends_with("< 2.05 ")), "{lines:?}");
+        assert!(lines[3] == "\thold time (us)" && lines[4].contains("< 0.03 "), "{lines:?}");
+        assert_eq!(lines.len(), 5, "{lines:?}");
     }
 }

@@ -1,30 +1,35 @@
 //! `forebay locks top`: which locks are waited for now.
 
-use std::cmp::Reverse;
+mod rows;
+
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_shm::ProfileFile;
-use forebay_sync::profile::Reading;
+use forebay_shm::{ProfileFile, is_alive};
+use forebay_sync::profile::{About, Reading, SiteKind};
 
-use super::columns::us;
+use self::rows::{headings, rows};
+use super::files::of_run;
 use super::find::find;
-use super::lines_max;
 use super::report::head;
-use super::summary::{Happened, Place, Summary};
-use super::table::line;
+use super::summary::Summary;
+use super::{counted, lines_max};
 use crate::say::is_read;
 use crate::screen::{CLEAR, Pace, Screen, Watched, interval_of};
-
-const COLUMNS: [&str; 7] =
-    ["waiting", "holding", "delayed", "count/s", "cnt_lock/s", "try_fail/s", "wait_avg"];
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let is_live = io::stdout().is_terminal();
     let mut top = Top { path: find(args.get_one("file"))?, is_live, lines_max: lines_max(args) };
     let first = top.read()?;
+    if first.has_ended() {
+        return Err(format!(
+            "{}; see `forebay locks report {}`",
+            first.end(&top.path),
+            top.path.display()
+        ));
+    }
     let tables = args.get_one::<u64>("count").copied();
     Pace { interval_ms: interval_of(args), tables, is_live }.watch(&mut top, first)
 }
@@ -35,11 +40,92 @@ struct Top {
     lines_max: usize,
 }
 
-/// What a profile said at one time.
+/// What the profiles of a run said at one time.
 struct Look {
+    /// Processes that run; a server stays when it has gone, for another may take its place.
+    processes: Vec<Process>,
+    /// Those of a foreign program that have ended.
+    gone: Vec<About>,
+}
+
+struct Process {
     file: ProfileFile,
     reading: Reading,
     summary: Summary,
+}
+
+impl Look {
+    fn at(path: &Path) -> Result<Look, String> {
+        let mut look = Look { processes: Vec::new(), gone: Vec::new() };
+        let mut files = of_run(path);
+        if files.is_empty() {
+            // The error says why.
+            files.push(path.to_owned());
+        }
+        let mut fault = None;
+        for file in &files {
+            if let Err(error) = look.add(file) {
+                fault.get_or_insert(error);
+            }
+        }
+        match fault {
+            Some(error) if look.processes.is_empty() => Err(error),
+            _ => Ok(look),
+        }
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), String> {
+        let file = ProfileFile::open(path).map_err(|error| error.to_string())?;
+        let about = file.about().map_err(|error| error.to_string())?;
+        if about.kind == SiteKind::Stacks && !is_alive(&about) {
+            self.gone.push(about);
+            return Ok(());
+        }
+        let reading = file.read().map_err(|error| error.to_string())?;
+        self.processes.push(Process { summary: Summary::of(&reading), file, reading });
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// Says that nothing runs any more.
+    fn end(&self, path: &Path) -> String {
+        match &*self.gone {
+            [only] => {
+                format!("{}: process {} ({}) has ended", path.display(), only.pid, only.program)
+            }
+            all => format!("{}: all its {} processes have ended", path.display(), all.len()),
+        }
+    }
+
+    /// Are there files of several?
+    fn is_of_several(&self) -> bool {
+        self.processes.len() + self.gone.len() > 1
+    }
+
+    fn head(&self, path: &Path) -> String {
+        let count = self.processes.len();
+        match &*self.processes {
+            [only] if self.gone.is_empty() => head(&only.file, &only.reading, &only.summary),
+            all => {
+                let on = all.iter().filter(|process| process.reading.control.is_on).count();
+                let switch = match on {
+                    0 => "off".to_owned(),
+                    on if on == count => "on".to_owned(),
+                    on => format!("on in {on}"),
+                };
+                let gone = match self.gone.len() {
+                    0 => String::new(),
+                    gone => format!(", {gone} more ended"),
+                };
+                let run = if count == 1 { "runs" } else { "run" };
+                let processes = counted(count, "process", "processes");
+                format!("{}: {processes} {run}{gone}; {switch}", path.display())
+            }
+        }
+    }
 }
 
 impl Watched for Top {
@@ -48,22 +134,19 @@ impl Watched for Top {
     const AWAY: &'static str = "the file is looked at";
 
     fn read(&mut self) -> Result<Look, String> {
-        let file = ProfileFile::open(&self.path).map_err(|error| error.to_string())?;
-        let reading = file.read().map_err(|error| error.to_string())?;
-        Ok(Look { summary: Summary::of(&reading), file, reading })
+        Look::at(&self.path)
     }
 
     fn show(&self, now: &Look, before: Option<(&Look, f64)>) -> bool {
-        let is_same = |before: &Look| {
-            before.reading.about == now.reading.about
-                && before.reading.control.generation == now.reading.control.generation
-        };
-        let before = before.filter(|(before, _)| is_same(before));
-        let head = head(&now.file, &now.reading, &now.summary);
-        let columns = line(COLUMNS.iter().map(ToString::to_string), "name");
-        let rows = match before {
-            Some((before, seconds)) => rows(&before.summary, &now.summary, seconds),
-            None => vec!["the numbers begin anew".to_owned()],
+        if now.has_ended() {
+            // Below the last table, which stays.
+            let _ = is_read(format_args!("{}", now.end(&self.path)));
+            return false;
+        }
+        let head = now.head(&self.path);
+        let (columns, rows) = match before {
+            Some((before, seconds)) => rows(&before.processes, now, seconds, self.width()),
+            None => (headings(now), vec!["the numbers begin anew".to_owned()]),
         };
         let head = format!("{head}\n{columns}");
         let room = match self.is_live {
@@ -76,50 +159,9 @@ impl Watched for Top {
     }
 }
 
-/// A line for each place at which anything happened meanwhile, the most waited for first.
-fn rows(before: &Summary, now: &Summary, seconds: f64) -> Vec<String> {
-    let mut changed: Vec<_> = now
-        .places
-        .iter()
-        .map(|(place, happened)| (place, change(before, place, happened)))
-        .filter(|(_, change)| change.iter().any(|n| *n > 0))
-        .collect();
-    changed.sort_by_key(|(_, change)| {
-        let [wait_ns, hold_ns, delay_ns, ..] = *change;
-        Reverse((wait_ns.saturating_add(delay_ns), hold_ns))
-    });
-    if changed.is_empty() {
-        return vec!["nothing happens at the locks".to_owned()];
+impl Top {
+    /// Where lines end.
+    fn width(&self) -> usize {
+        if self.is_live { Screen::of_output().width } else { usize::MAX }
     }
-    let row = |(place, change): &(&Place, [u64; 6])| {
-        let [wait_ns, hold_ns, delay_ns, count, contended, failed] = *change;
-        let threads = |ns: u64| format!("{:.3}", ns as f64 / 1e9 / seconds);
-        let rate = |count: u64| format!("{:.1}", count as f64 / seconds);
-        let cells = [
-            threads(wait_ns),
-            threads(hold_ns),
-            threads(delay_ns),
-            rate(count),
-            rate(contended),
-            rate(failed),
-            us(wait_ns.checked_div(contended).unwrap_or(0)),
-        ];
-        line(cells.into_iter(), &place.name())
-    };
-    changed.iter().map(row).collect()
-}
-
-fn change(before: &Summary, place: &Place, now: &Happened) -> [u64; 6] {
-    let before = before.places.get(place).copied().unwrap_or_default().totals;
-    let now = &now.totals;
-    [
-        now.wait_ns.saturating_sub(before.wait_ns),
-        now.hold_ns.saturating_sub(before.hold_ns),
-        now.try_delay_ns.saturating_sub(before.try_delay_ns),
-        now.count.saturating_sub(before.count),
-        now.contended_count.saturating_sub(before.contended_count),
-        now.try_failed_count
-            .saturating_sub(before.try_failed_count)
-            .saturating_add(now.timed_out_count.saturating_sub(before.timed_out_count)),
-    ]
 }

@@ -7,7 +7,7 @@ use forebay_sync::profile::{PairTotals, Reading, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::summary::{Pair, Place, frames_of, holder_of, place_of};
-use super::table::line;
+use super::table::{Row, grid, note};
 
 /// Functions that called one another, the innermost first.
 pub(super) type Way = Vec<String>;
@@ -15,12 +15,23 @@ pub(super) type Way = Vec<String>;
 /// Who held while whom waited, by the way that the waiter had come.
 pub(super) type Ways = BTreeMap<Pair, BTreeMap<Way, PairTotals>>;
 
-/// Code between a lock and who wants it.
-const LOCKS: [&str; 4] =
-    ["forebay_sync::lock::", "forebay_sync::profile::", "forebay_shm::robust_lock::", "lock_api::"];
+/// Code between a lock and who wants it, by its files; or by its functions, if their files are not
+/// known.
+const LOCKS: [&str; 7] = [
+    "sync/src/lock/",
+    "sync/src/profile/",
+    "shm/src/robust_lock/",
+    "lock_api-",
+    "forebay_sync::lock::",
+    "forebay_sync::profile::",
+    "forebay_shm::robust_lock::",
+];
+
+/// Code that calls ours, of which there is much in each stack: Rust's library and the event loop.
+const LIBRARIES: [&str; 4] = ["core/src/", "std/src/", "alloc/src/", "tokio-"];
 
 /// Where a thread's own work begins.
-const BEGINNING: &str = "::with_known_stack";
+const BEGINNING: &str = "with_known_stack";
 
 /// The samples of some threads.
 pub(super) fn of<'a>(reading: &Reading, threads: impl Iterator<Item = &'a ThreadRead>) -> Ways {
@@ -43,8 +54,8 @@ fn way_of(reading: &Reading, stack: u64) -> Way {
     let frames = reading.stacks.get(&stack).map_or(&[][..], |stack| &stack.frames);
     let is_code = |at: &&u64| reading.modules.iter().any(|m| (m.start..m.end).contains(at));
     // What lies in no program was no frame any more.
-    let names = frames.iter().take_while(is_code).flat_map(|at| frames_of(reading, *at)).collect();
-    without_locks(names)
+    let names = frames.iter().take_while(is_code).flat_map(|at| frames_of(reading, *at));
+    without_libraries(without_locks(names.map(|name| without_types(&name)).collect()))
 }
 
 /// Leaves out the lock and the profiler, and what every thread begins with.
@@ -53,11 +64,41 @@ fn without_locks(mut names: Way) -> Way {
         names.truncate(end);
     }
     let is_of_lock = |name: &String| {
-        let name = name.trim_start_matches(['<', '&']);
-        LOCKS.iter().any(|part| name.starts_with(part))
+        let function = name.trim_start_matches(['<', '&']);
+        LOCKS.iter().any(|part| function.starts_with(part) || file_of(name).starts_with(part))
     };
     let begin = names.iter().rposition(is_of_lock).map_or(0, |last| last + 1);
     names.split_off(begin)
+}
+
+/// Leaves out what does nothing but call, unless there is nothing else.
+fn without_libraries(names: Way) -> Way {
+    let is_ours = |name: &&String| !LIBRARIES.iter().any(|part| file_of(name).starts_with(part));
+    let ours: Way = names.iter().filter(is_ours).cloned().collect();
+    if ours.is_empty() { names } else { ours }
+}
+
+/// Leaves out the types that a function was made for, which make names long: what stands between
+/// angles, but for the first word.
+fn without_types(name: &str) -> String {
+    let (mut depth, mut before) = (0_usize, ' ');
+    let mut short = String::new();
+    for (at, c) in name.char_indices() {
+        let is_arrow = c == '>' && before == '-';
+        match c {
+            '<' if at > 0 => depth += 1,
+            '>' if depth > 0 && !is_arrow => depth -= 1,
+            c if depth == 0 => short.push(c),
+            _ => {}
+        }
+        before = c;
+    }
+    short.replace("::::", "::").replace(":: ", " ")
+}
+
+/// The file and line at the end of a name, if it has them.
+fn file_of(name: &str) -> &str {
+    name.rsplit(' ').next().unwrap_or_default()
 }
 
 /// Ways to each place, whoever held the lock, the most costly first.
@@ -75,17 +116,19 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
 
 pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
     let sums = sorted(ways);
-    let mut lines = vec![line(matrix::COLUMNS.iter().map(ToString::to_string), "name, callers")];
-    for ((place, way), totals) in sums.iter().take(lines_max) {
-        lines.push(line(cells(totals).into_iter(), &place.name()));
+    let row = |((place, _), totals): &((&Place, _), _)| {
+        Row::new(cells(totals).into_iter(), place.short_name())
+    };
+    let rows = sums.iter().take(lines_max).map(row).collect();
+    let mut rows = grid(&matrix::COLUMNS, "name, callers", rows).into_iter();
+    let mut lines: Vec<String> = rows.next().into_iter().collect();
+    for (row, ((_, way), _)) in rows.zip(&sums) {
+        lines.push(row);
         lines.extend(way.iter().map(|frame| format!("    {frame}")));
     }
-    match sums.len().saturating_sub(lines_max) {
-        _ if sums.is_empty() => {
-            lines.push("no stack was taken: see forebay locks on --stacks".to_owned());
-        }
-        0 => {}
-        hidden => lines.push(format!("{hidden} more stacks not shown")),
+    match sums.is_empty() {
+        true => lines.push("no stack was taken: see forebay locks on --stacks".to_owned()),
+        false => lines.extend(note(sums.len(), lines_max, "stacks")),
     }
     lines.join("\n")
 }
@@ -130,10 +173,8 @@ pub(super) fn divided(all: u64, by_way: &BTreeMap<Way, PairTotals>) -> Vec<(&Way
 
 /// Leaves out what the place calls until it comes to the lock.
 fn from_place(place: &Place, mut way: Way) -> Way {
-    let file_and_line = place.stack.first().and_then(|at| at.rsplit('/').next());
-    let begin = file_and_line.and_then(|at| {
-        way.iter().position(|name| name.rsplit(' ').next().is_some_and(|end| end == at))
-    });
+    let place = place.stack.first();
+    let begin = way.iter().position(|name| place.is_some_and(|place| file_of(name) == place));
     way.split_off(begin.unwrap_or(0))
 }
 
@@ -147,24 +188,25 @@ mod tests {
 
     #[test]
     fn the_lock_and_the_beginning_of_a_thread_are_left_out() {
+        let with_files = [
+            "callers sync/src/profile/stack.rs:70",
+            "with std/src/thread/local.rs:2",
+            "lock sync/src/lock/mutex.rs:60",
+            "find cache/src/find.rs:7",
+            "run server/src/run.rs:9",
+            "with_known_stack sync/src/profile/stack.rs:40",
+            "start",
+        ];
+        let with_symbols = [
+            "forebay_sync::profile::stack::callers+0x1 forebay",
+            "<forebay_sync::lock::mutex::Mutex as core::x>::lock+0x2 forebay",
+            "forebay_cache::find+0x3 forebay",
+        ];
         for (names, expected) in [
-            (
-                &[
-                    "forebay_sync::profile::stack::callers stack.rs:70",
-                    "std::thread::local::LocalKey<T>::with local.rs:2",
-                    "<forebay_sync::lock::mutex::Mutex<T>>::lock mutex.rs:60",
-                    "cache::find::<forebay_sync::lock::mutex::Mutex<u64>> find.rs:7",
-                    "server::run run.rs:9",
-                    "forebay_sync::profile::stack::with_known_stack stack.rs:40",
-                    "std::thread::start",
-                ][..],
-                &[
-                    "cache::find::<forebay_sync::lock::mutex::Mutex<u64>> find.rs:7",
-                    "server::run run.rs:9",
-                ][..],
-            ),
-            (&["a a.rs:1", "b b.rs:2"], &["a a.rs:1", "b b.rs:2"]),
-            (&["forebay_sync::lock::mutex::Mutex<T>::lock"], &[]),
+            (&with_files[..], &with_files[3..5]),
+            (&with_symbols, &with_symbols[2..]),
+            (&with_files[3..5], &with_files[3..5]),
+            (&with_files[..1], &[]),
             (&[], &[]),
         ] {
             assert_eq!(without_locks(lines(names)), lines(expected));
@@ -172,14 +214,37 @@ mod tests {
     }
 
     #[test]
+    fn what_only_calls_is_left_out_unless_it_is_all() {
+        let names =
+            ["find cache/src/find.rs:7", "call core/src/ops.rs:1", "poll tokio-1.5/src/x.rs:2"];
+        assert_eq!(without_libraries(lines(&names)), lines(&names[..1]));
+        assert_eq!(without_libraries(lines(&names[1..])), lines(&names[1..]));
+    }
+
+    #[test]
+    fn types_are_left_out_of_names() {
+        for (name, expected) in [
+            ("poll<a::B<c>, fn() -> d> x.rs:7", "poll x.rs:7"),
+            ("{closure#0}<T> x.rs:7", "{closure#0} x.rs:7"),
+            ("a::b::<impl c::D>::e x.rs:7", "a::b::e x.rs:7"),
+            ("a::b::<T> x.rs:7", "a::b x.rs:7"),
+            ("<a::B<T> as c::D>::e x.rs:7", "<a::B as c::D>::e x.rs:7"),
+            ("a > b", "a > b"),
+            ("", ""),
+        ] {
+            assert_eq!(without_types(name), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn a_way_begins_at_its_place() {
         let place = |at: &str| Place { lock: "a".into(), stack: vec![at.to_owned()] };
-        let way = ["inner x.rs:1", "at y.rs:12", "at y.rs:2", "out z.rs:3"];
+        let way = ["inner a/src/x.rs:1", "at a/src/y.rs:12", "at a/src/y.rs:2", "out b/src/y.rs:2"];
         for (at, expected) in [
-            ("src/y.rs:2", &way[2..]),
-            ("src/x.rs:1", &way),
-            ("src/q.rs:1", &way),
-            ("y.rs:12", &way[1..]),
+            ("a/src/y.rs:2", &way[2..]),
+            ("a/src/x.rs:1", &way),
+            ("a/src/q.rs:1", &way),
+            ("b/src/y.rs:2", &way[3..]),
         ] {
             assert_eq!(from_place(&place(at), lines(&way)), lines(expected), "{at}");
         }

@@ -1,11 +1,19 @@
 //! Boxes on boxes: as wide as what was lost in them, the beginning of a stack below.
 
 use super::Stacks;
+use crate::commands::locks::short::{cut, short};
 
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
 const ROW: f64 = 18.0;
-const TITLE: f64 = 40.0;
+const TITLE: f64 = 60.0;
+
+/// What stands below the title.
+const LEGEND: &str = "width: time lost by waiting and by trying in vain; from below: where and \
+                      which lock was wanted, and in blue who held it meanwhile";
+
+/// In front of the name of who held a lock.
+const HELD_BY: &str = "held by ";
 
 /// Of a letter of the font, about.
 const LETTER: f64 = 6.7;
@@ -28,7 +36,9 @@ struct Frame<'a> {
 pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
     let frames = frames(stacks);
     let whole = stacks.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns)).max(1);
-    let depth = frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(1);
+    let scale = (WIDTH - 2.0 * MARGIN) / whole as f64;
+    let is_drawn = |frame: &&Frame<'_>| frame.ns as f64 * scale >= WIDTH_MIN;
+    let depth = frames.iter().filter(is_drawn).map(|frame| frame.depth + 1).max().unwrap_or(1);
     let height = TITLE + depth as f64 * ROW + MARGIN;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -36,17 +46,16 @@ pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
          <style>.f {{ stroke: #fff; stroke-width: 0.5 }} .f:hover {{ stroke: #000 }} \
          text {{ pointer-events: none }}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fdfdf8\"/>\n\
-         <text x=\"{}\" y=\"24\" font-size=\"15\" text-anchor=\"middle\">{}</text>\n",
+         <text x=\"{}\" y=\"24\" font-size=\"15\" text-anchor=\"middle\">{}</text>\n\
+         <text x=\"{}\" y=\"44\" fill=\"#555\" text-anchor=\"middle\">{LEGEND}</text>\n",
         WIDTH / 2.0,
         escaped(title),
+        WIDTH / 2.0,
     );
-    let scale = (WIDTH - 2.0 * MARGIN) / whole as f64;
-    for frame in &frames {
+    for frame in frames.iter().filter(is_drawn) {
         let (x, width) = (MARGIN + frame.start_ns as f64 * scale, frame.ns as f64 * scale);
-        if width >= WIDTH_MIN {
-            let y = height - MARGIN - (frame.depth + 1) as f64 * ROW;
-            svg += &drawn(frame, (x, y, width), whole);
-        }
+        let y = height - MARGIN - (frame.depth + 1) as f64 * ROW;
+        svg += &drawn(frame, (x, y, width), whole);
     }
     svg + "</svg>\n"
 }
@@ -83,15 +92,7 @@ fn drawn(frame: &Frame<'_>, (x, y, width): (f64, f64, f64), whole: u64) -> Strin
     let (colour, title) =
         (colour(frame), format!("{}: {}, {share:.1} %", frame.name, time(frame.ns)));
     let letters = ((width - 6.0) / LETTER) as usize;
-    let name = match frame.name.chars().count() {
-        count if count <= letters => frame.name.to_owned(),
-        _ if letters < 4 => String::new(),
-        // The end of a path tells more than its beginning.
-        count => {
-            let end: String = frame.name.chars().skip(count - letters + 1).collect();
-            format!("…{end}")
-        }
-    };
+    let name = label(frame, letters);
     format!(
         "<g><title>{}</title><rect class=\"f\" x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" \
          height=\"{ROW}\" fill=\"{colour}\"/><text x=\"{:.2}\" y=\"{:.1}\">{}</text></g>\n",
@@ -102,6 +103,23 @@ fn drawn(frame: &Frame<'_>, (x, y, width): (f64, f64, f64), whole: u64) -> Strin
     )
 }
 
+/// As much of a name as there is room for.
+fn label(frame: &Frame<'_>, letters: usize) -> String {
+    if letters < 4 {
+        return String::new();
+    }
+    let name = match frame.depth {
+        0 => format!("all: {}", time(frame.ns)),
+        _ => short(frame.name),
+    };
+    match name.strip_prefix(HELD_BY) {
+        // The colour says that as well.
+        Some(holder) if letters < 2 * HELD_BY.len() => cut(holder, letters),
+        Some(holder) => format!("{HELD_BY}{}", cut(holder, letters - HELD_BY.len())),
+        None => cut(&name, letters),
+    }
+}
+
 /// The same name has the same colour; who held a lock is blue, all else is warm.
 fn colour(frame: &Frame<'_>) -> String {
     let hash = frame
@@ -109,7 +127,7 @@ fn colour(frame: &Frame<'_>) -> String {
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     let (first, second) = (hash >> 8 & 0x3f, hash >> 20 & 0x3f);
-    match frame.name.starts_with("held by ") {
+    match frame.name.starts_with(HELD_BY) {
         true => format!("rgb({},{},235)", 130 + first, 175 + second / 2),
         false => format!("rgb({},{},{})", 225 + first / 3, 120 + second, 60 + first / 2),
     }
@@ -125,4 +143,37 @@ fn time(ns: u64) -> String {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_cut_where_it_tells_least() {
+        let long = format!("a::B<{}>::f(int) x.cc:1", "x".repeat(60));
+        for (name, letters, expected) in [
+            ("f x.c:12", 3, ""),
+            ("f x.c:12", 8, "f x.c:12"),
+            ("function x.c:12", 9, "function…"),
+            ("cache/src/maps.rs:12", 9, "…ps.rs:12"),
+            ("held by cache/src/maps.rs:12", 18, "held by …aps.rs:12"),
+            ("held by cache/src/maps.rs:12", 9, "…ps.rs:12"),
+            (&long, 30, "a::B<…>::f(…) x.cc:1"),
+        ] {
+            let frame = Frame { name, depth: 1, start_ns: 0, ns: 1 };
+            assert_eq!(label(&frame, letters), expected, "{name}");
+            assert!(label(&frame, letters).chars().count() <= letters, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_picture_is_as_high_as_what_is_drawn() {
+        let stack = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let narrow = stack(&["b", "c", "d", "e", "f"]);
+        let stacks = Stacks::from([(stack(&["a"]), 1_000_000), (narrow, 1)]);
+        let svg = draw(&stacks, "x");
+        assert_eq!(svg.matches("<rect class=\"f\"").count(), 2, "{svg}");
+        assert!(svg.contains("height=\"106\""), "{svg}");
+    }
 }

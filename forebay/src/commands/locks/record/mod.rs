@@ -14,6 +14,7 @@ use clap::ArgMatches;
 use forebay_shm::ProfileFile;
 
 use super::columns::Sort;
+use super::files::of_run;
 use super::report::head;
 use super::summary::Summary;
 use super::{UNSEEN, table};
@@ -30,6 +31,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let library = library::find()?;
     let out = output::path(args.get_one::<String>("out").map(Path::new), &program)?;
     output::clear(&out)?;
+    output::check(&out)?;
 
     let mut child = Command::new(&program);
     child.args(command).env("LOCKPROF_FILE", &out);
@@ -68,7 +70,7 @@ fn settings(args: &ArgMatches) -> Vec<(&'static str, String)> {
 
 /// The profiles of all processes, in short.
 fn report(out: &Path) -> String {
-    let files = output::of_run(out);
+    let files = of_run(out);
     let mut text = String::new();
     for path in &files {
         text += &match one(path) {
@@ -79,7 +81,7 @@ fn report(out: &Path) -> String {
     if files.is_empty() {
         text += &format!(
             "\nno profile was made: no lock was taken by a function that a preloaded library can \
-             stand in for, or there is no room for {}, or the program may not write there\n",
+             stand in for, or there was no room for {}, or the program may not write there\n",
             out.display()
         );
     }

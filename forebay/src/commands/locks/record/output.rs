@@ -1,9 +1,18 @@
 //! The files of a run: one for each process, beside the one that was named.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use forebay_shm::{ProfileFile, is_alive};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use crate::commands::locks::files::of_run;
+
+const PAGE_BYTES: u64 = 4096;
+
+/// What a process of one thread takes.
+const ROOM_BYTES: u64 = 1_250_000;
 
 /// Where the first profile of a run is to be: absolute, for the program may go elsewhere.
 ///
@@ -48,6 +57,35 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Looks whether a profile can be made, by making a file as long as one for a single thread.
+///
+/// # Errors
+/// We may not write there, or there is no room.
+pub(super) fn check(out: &Path) -> Result<(), String> {
+    let mut name = out.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let path = PathBuf::from(name);
+    let fault = |what: &dyn std::fmt::Display| format!("{}: {what}", out.display());
+    let file = File::create_new(&path);
+    let file = file.map_err(|error| fault(&format!("cannot make a file there: {error}")))?;
+    let room = fallocate(&file, FallocateFlags::empty(), 0, room_bytes());
+    // It was ours alone.
+    let _ = fs::remove_file(&path);
+    match room {
+        Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(fault(&format!(
+            "no room for a profile, which takes 0.9 MB and 0.35 MB for each thread: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How long a profile is at least; unknown if somebody chose what there is room for.
+fn room_bytes() -> u64 {
+    let chosen = ["LOCKPROF_SITES", "LOCKPROF_ROWS", "LOCKPROF_PAIRS"];
+    let is_chosen = chosen.iter().any(|name| std::env::var_os(name).is_some());
+    if is_chosen { PAGE_BYTES } else { ROOM_BYTES }
+}
+
 /// Removes the profiles of processes that have gone and took no lock while it was on; a later one
 /// takes the place of the first.
 pub(super) fn drop_empty(out: &Path) {
@@ -67,52 +105,9 @@ pub(super) fn drop_empty(out: &Path) {
     }
 }
 
-/// The profiles that are there, the first process's first.
-pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
-    let (Some(dir), Some(name)) = (out.parent(), out.file_name().and_then(|name| name.to_str()))
-    else {
-        return Vec::new();
-    };
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(|found| is_of(found, name)).collect();
-    names.sort_by_key(|name| (name.len(), name.clone()));
-    names.into_iter().map(|name| dir.join(name)).collect()
-}
-
-/// Is this the name of a run, or that with the number of a process behind it, or with that and the
-/// number of its life?
-fn is_of(found: &str, name: &str) -> bool {
-    let Some(rest) = found.strip_prefix(name) else {
-        return false;
-    };
-    let mut parts = rest.split('.');
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    parts.next() == Some("") && rest.matches('.').count() <= 2 && parts.all(is_number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_run_has_the_file_that_was_named_and_one_for_each_further_process() {
-        for (found, expected) in [
-            ("a.locks", true),
-            ("a.locks.17", true),
-            ("a.locks.17.2", true),
-            ("a.locks.17.2.3", false),
-            ("a.locks.17.new", false),
-            ("a.locks.", false),
-            ("a.locks.svg", false),
-            ("a.locks2", false),
-            ("b.locks", false),
-        ] {
-            assert_eq!(is_of(found, "a.locks"), expected, "{found}");
-        }
-    }
 
     #[test]
     fn a_file_is_named_after_its_program() {

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,13 @@ use object::Endianness;
 use object::elf::PT_INTERP;
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 
-const SET_USER_OR_GROUP: u32 = 0o6000;
+const SET_USER: u32 = 0o4000;
+const SET_GROUP: u32 = 0o2000;
+const GROUP_EXECUTABLE: u32 = 0o10;
 const EXECUTABLE: u32 = 0o111;
+
+/// Where the system notes rights that a program gets.
+const CAPABILITIES: &str = "security.capability";
 
 /// The program of this name, as a shell finds it.
 ///
@@ -29,7 +34,10 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, String> {
     let dirs = env::var_os("PATH").unwrap_or_default();
     let mut paths = env::split_paths(&dirs).map(|dir| dir.join(name));
     let found = paths.find(|path| is_program(path));
-    found.ok_or_else(|| format!("{}: no such program", name.display()))
+    found.ok_or_else(|| match name.as_encoded_bytes().starts_with(b"-") {
+        true => format!("{}: neither a flag (see --help) nor a program", name.display()),
+        false => format!("{}: no such program", name.display()),
+    })
 }
 
 /// Looks whether a library can be preloaded.
@@ -43,16 +51,27 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
     if !found.is_file() {
         return Err(fault(&"this is no program"));
     }
-    let us = rustix::process::geteuid();
-    if found.mode() & SET_USER_OR_GROUP != 0 && !us.is_root() {
+    if has_other_rights(path, &found) {
         return Err(fault(
-            &"it runs with the rights of another user or group, so the system preloads nothing; \
-              run it as that user",
+            &"it runs with the rights of another user or group, or with more than yours, so the \
+              system preloads nothing; run it as that user",
         ));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(|error| fault(&error))?;
     check_bytes(&bytes).map_err(|what| fault(&what))
+}
+
+/// Does the program get other rights than ours when we run it? Then the system is careful with it.
+fn has_other_rights(path: &Path, found: &Metadata) -> bool {
+    let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+    let mode = found.mode();
+    let as_another = mode & SET_USER != 0 && found.uid() != user.as_raw();
+    // Without the right to run it, the bit of the group means something else.
+    let in_another = mode & SET_GROUP != 0 && mode & GROUP_EXECUTABLE != 0;
+    let in_another = in_another && found.gid() != group.as_raw();
+    let has_more = || rustix::fs::getxattr(path, CAPABILITIES, &mut [0_u8; 64]).is_ok();
+    as_another || in_another || !user.is_root() && has_more()
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<(), &'static str> {
@@ -89,6 +108,33 @@ mod tests {
         assert!(shell.is_absolute() && check(&shell).is_ok(), "{}", shell.display());
         assert_eq!(find(OsStr::new("./a")), Ok(PathBuf::from("./a")));
         assert!(find(OsStr::new("no such program")).is_err());
+        let flag = find(OsStr::new("--stack")).unwrap_err();
+        assert!(flag.contains("neither a flag"), "{flag}");
+    }
+
+    #[test]
+    fn a_program_with_the_rights_of_others_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("program");
+        std::fs::copy(env::current_exe().expect("a path"), &path).expect("copied");
+        let with_mode = |mode: u32| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, mode).expect("ours");
+            check(&path)
+        };
+        // Our own rights are no others.
+        assert_eq!(with_mode(0o4755), Ok(()));
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).expect("we are root");
+        assert_eq!(with_mode(0o755), Ok(()));
+        // Without the right to run it: a lock's mark.
+        assert_eq!(with_mode(0o2745), Ok(()));
+        for mode in [0o4755, 0o2755] {
+            let error = with_mode(mode).unwrap_err();
+            assert!(error.contains("rights of another user"), "{mode:o}: {error}");
+        }
     }
 
     #[test]

@@ -1,67 +1,12 @@
-//! `forebay locks record`: programs of C are run and recorded.
+//! Running and recording.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use forebay_testkit::eventually;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
-
-fn record(dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.args(["locks", "record"]).args(arguments).current_dir(dir);
-    command.env("FOREBAY_LOCKPROF", library());
-    command
-}
-
-/// Where cargo has put the library for this test.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a path");
-    test.parent().expect("a directory").join("liblockprof.so")
-}
-
-fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = record(dir, arguments).output().expect("it runs");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    (status.code(), text(stdout), text(stderr))
-}
-
-fn compiled() -> Option<tempfile::TempDir> {
-    compile("locks")
-}
-
-/// A program of the library's own tests, in a directory of its own; `None` without a compiler.
-fn compile(name: &str) -> Option<tempfile::TempDir> {
-    let dir = tempfile::tempdir().expect("a directory");
-    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs");
-    let source = Path::new(programs).join(name).with_extension("c");
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"]);
-    let Ok(output) = cc.arg(dir.path().join(name)).arg(source).output() else {
-        println!("cc is not installed: nothing is recorded");
-        return None;
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(dir)
-}
-
-fn report(file: &Path) -> Value {
-    let mut command = Command::new(PROGRAM);
-    let output = command.args(["locks", "report", "--json"]).arg(file).output().expect("it runs");
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
-fn names(dir: &Path) -> Vec<String> {
-    let entries = fs::read_dir(dir).expect("a directory");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
-    let mut names: Vec<_> = names.map(|name| name.expect("text")).collect();
-    names.sort();
-    names
-}
+use crate::common::{PROGRAM, compiled, library, locks, names, record, report, run};
 
 #[test]
 fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
@@ -134,6 +79,9 @@ fn callers_samples_and_locks_are_told_apart_on_demand() {
     let places = sleep["places"].as_array().expect("places").iter();
     let slept: u64 = places.filter_map(|place| place["asleep_count"].as_u64()).sum();
     assert!(slept >= 7, "{sleep}");
+    let asleep = |row: &str| locks(dir, &["report", "--sort", "asleep", row]);
+    assert!(asleep("x").contains(" try_delay asleep name\n"), "{}", asleep("x"));
+    assert!(asleep("x").contains("(mutex, after a condition)\n"), "{}", asleep("x"));
     let (_, off) = first(&["--off"]);
     assert_eq!(off["is_on"], false);
     assert_eq!(names(dir), ["locks", "x"], "each run is in place of the one before");
@@ -221,6 +169,9 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
         (&["--", "./text"], "no program of 64 bits"),
         (&["--out", "precious", "--", "sh", "-c", "touch ran"], "choose another file"),
         (&["--out", "no/where", "--", "sh", "-c", "touch ran"], "no/where: "),
+        // Nobody makes files there.
+        (&["--out", "/proc/x", "--", "sh", "-c", "touch ran"], "/proc/x: cannot make a file"),
+        (&["--stack", "8", "--", "sh", "-c", "touch ran"], "--stack: neither a flag"),
     ] {
         let (code, _, error) = run(dir, arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {error}");
@@ -235,40 +186,32 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such.so"), "{output:?}");
 }
 
-fn now(file: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(PROGRAM);
-    let output =
-        command.args(["locks", "now"]).args(arguments).arg(file).output().expect("it runs");
-    String::from_utf8(output.stdout).expect("text")
-}
-
 #[test]
-fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_killed() {
-    let Some(dir) = compile("deadlock") else { return };
-    let file = dir.path().join("deadlock.locks");
-    let mut child = record(dir.path(), &["--quiet", "./deadlock"]).spawn().expect("it runs");
-    let mut stuck = Value::Null;
-    eventually("both wait", || {
-        stuck = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
-        stuck["circles"][0].is_array()
-    });
-    let threads = stuck["threads"].as_array().expect("threads");
-    let of = |name: &str| threads.iter().find(|thread| thread["name"] == name).expect(name);
-    let (left, right) = (of("left"), of("right"));
-    let mut both = [left["tid"].as_u64(), right["tid"].as_u64()];
-    both.sort();
-    assert_eq!(stuck["circles"], serde_json::json!([both]));
-    for (one, other) in [(left, right), (right, left)] {
-        assert_eq!(one["awaits"]["lock"], other["holds"][0]["lock"], "{stuck}");
-        assert_eq!(one["awaits"]["held_by"], serde_json::json!([other["tid"]]));
-        let place = one["awaits"]["place"]["name"].to_string();
-        assert!(place.contains("_first deadlock.c:"), "{place}");
-    }
-    let pid = stuck["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
-    kill_process(pid, Signal::KILL).expect("it is there");
-    child.wait().expect("it ends");
-    let ended = now(&file, &[]);
-    for part in ["has gone, this is how it ended", "waits for", "wait for one another", "s after"] {
-        assert!(ended.contains(part), "no {part:?} in {ended}");
+fn a_disk_without_room_is_refused_before_the_program_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    for (size, refused) in [("1100k", true), ("4m", false)] {
+        let script = format!(
+            "mkdir -p small && mount -t tmpfs -o size={size} tmpfs small || exit 99\n\
+             \"$0\" locks record --quiet --out small/x -- sh -c 'touch ran'; echo $?; ls small"
+        );
+        let mut shell = Command::new("unshare");
+        shell.args(["-rm", "sh", "-c", &script, PROGRAM]).current_dir(dir);
+        let output = shell.env("FOREBAY_LOCKPROF", library()).output();
+        let Some(output) =
+            output.ok().filter(|output| !matches!(output.status.code(), Some(1 | 99)))
+        else {
+            return println!("no small disk can be made here");
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            said.contains("x: no room for a profile, which takes 0.9 MB"),
+            refused,
+            "{said}"
+        );
+        // Neither a profile nor what was tried is left.
+        let expected: &[u8] = if refused { b"1\n" } else { b"0\n" };
+        assert_eq!(output.stdout, expected, "{output:?}");
+        assert_eq!(dir.join("ran").exists(), !refused, "{size}");
     }
 }

@@ -1,0 +1,50 @@
+//! Programs and libraries that are others now than when a profile was made: names may be wrong.
+
+use std::collections::BTreeMap;
+
+use forebay_sync::profile::{Reading, SiteKind, plain_text};
+use serde_json::{Value, json};
+
+use crate::symbols::{Change, changed_since};
+
+/// What became of the files that names are looked up in.
+pub(super) fn changed(reading: &Reading) -> BTreeMap<String, Change> {
+    if reading.about.kind != SiteKind::Stacks {
+        return BTreeMap::new();
+    }
+    let frames: Vec<u64> =
+        reading.sites.values().flat_map(|site| site.frames.iter().copied()).collect();
+    // What the system maps by itself has a name in brackets.
+    let modules = reading.modules.iter().filter(|module| module.path.starts_with('/'));
+    let named = modules.filter(|module| {
+        let range = module.start..module.end;
+        frames.iter().any(|frame| range.contains(frame))
+    });
+    let change = |path: &String| changed_since(path, reading.about.created_unix_ns);
+    named.filter_map(|module| Some((module.path.clone(), change(&module.path)?))).collect()
+}
+
+/// A line for each of them.
+pub(super) fn lines(reading: &Reading) -> Vec<String> {
+    let line = |(path, change): (String, Change)| match change {
+        Change::Changed => {
+            format!("{} was changed after this was recorded: names may be wrong", plain_text(&path))
+        }
+        Change::Missing => {
+            format!("{} is not there any more: its functions have no names", plain_text(&path))
+        }
+    };
+    changed(reading).into_iter().map(line).collect()
+}
+
+/// As a list of objects.
+pub(super) fn as_json(reading: &Reading) -> Value {
+    let object = |(path, change): (String, Change)| {
+        let what = match change {
+            Change::Changed => "changed",
+            Change::Missing => "missing",
+        };
+        json!({ "path": path, "what": what })
+    };
+    changed(reading).into_iter().map(object).collect()
+}

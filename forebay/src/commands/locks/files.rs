@@ -1,0 +1,53 @@
+//! The files of one run of a foreign program: one for each process, beside the one that was named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The profiles that are there, the first process's first.
+pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
+    let (Some(dir), Some(name)) = (out.parent(), out.file_name().and_then(|name| name.to_str()))
+    else {
+        return Vec::new();
+    };
+    let here = Path::new(".");
+    let Ok(entries) = fs::read_dir(if dir.as_os_str().is_empty() { here } else { dir }) else {
+        return Vec::new();
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<_> = names.filter(|found| is_of(found, name)).collect();
+    names.sort_by_key(|name| (name.len(), name.clone()));
+    names.into_iter().map(|name| dir.join(name)).collect()
+}
+
+/// Is this the name of a run, or that with the number of a process behind it, or with that and the
+/// number of its life?
+fn is_of(found: &str, name: &str) -> bool {
+    let Some(rest) = found.strip_prefix(name) else {
+        return false;
+    };
+    let mut parts = rest.split('.');
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.next() == Some("") && rest.matches('.').count() <= 2 && parts.all(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_the_file_that_was_named_and_one_for_each_further_process() {
+        for (found, expected) in [
+            ("a.locks", true),
+            ("a.locks.17", true),
+            ("a.locks.17.2", true),
+            ("a.locks.17.2.3", false),
+            ("a.locks.17.new", false),
+            ("a.locks.", false),
+            ("a.locks.svg", false),
+            ("a.locks2", false),
+            ("b.locks", false),
+        ] {
+            assert_eq!(is_of(found, "a.locks"), expected, "{found}");
+        }
+    }
+}

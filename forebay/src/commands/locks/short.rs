@@ -1,0 +1,138 @@
+//! Names that are too long for a line of a table.
+
+/// Longer names are shortened.
+const CHARS_MAX: usize = 60;
+
+/// A name without what C++ and Rust have in brackets, if it is long: what a function takes, and
+/// what it was made for. Its line says which it is.
+pub(super) fn short(name: &str) -> String {
+    if name.chars().count() <= CHARS_MAX {
+        return name.to_owned();
+    }
+    let mut short = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        // What a lock is stands in brackets behind a space, and so does the sign between callers:
+        // `f x.c:1 (mutex) < g x.c:2`.
+        let may_open = matches!(first, '<' | '(') && !short.ends_with(' ');
+        let inner = if may_open { bracketed(rest) } else { None };
+        let length = match (operator(rest), inner) {
+            (Some(operator), _) => {
+                short += operator;
+                operator.len()
+            }
+            (None, Some(inner)) if inner.len() > 2 => {
+                short += if first == '<' { "<…>" } else { "(…)" };
+                inner.len()
+            }
+            _ => {
+                short.push(first);
+                first.len_utf8()
+            }
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    short
+}
+
+/// So many characters of a name at most. What kind of lock it is goes first; then the line of a
+/// function, or the beginning of a path.
+pub(super) fn cut(name: &str, chars_max: usize) -> String {
+    if name.chars().count() <= chars_max {
+        return name.to_owned();
+    }
+    let bare = without_kind(name);
+    let place = bare.as_str();
+    let count = place.chars().count();
+    if (1..=chars_max).contains(&count) {
+        return place.to_owned();
+    }
+    let place = if count == 0 { name } else { place };
+    let kept = chars_max.saturating_sub(1);
+    match place.contains(' ') {
+        true => place.chars().take(kept).chain(['…']).collect(),
+        false => {
+            let skipped = place.chars().count().saturating_sub(kept);
+            std::iter::once('…').chain(place.chars().skip(skipped)).collect()
+        }
+    }
+}
+
+/// The place without what kind of lock it is: `f x.c:1 (mutex) < g x.c:2` is `f x.c:1 < g x.c:2`.
+fn without_kind(name: &str) -> String {
+    let Some((place, rest)) = name.split_once(" (") else {
+        return name.to_owned();
+    };
+    let way = rest.find(") < ").and_then(|at| rest.get(at + 1..));
+    format!("{place}{}", way.unwrap_or_default())
+}
+
+/// An operator of C++ whose name has brackets, at the beginning of the text.
+fn operator(text: &str) -> Option<&str> {
+    let names = ["operator<=>", "operator<<", "operator<=", "operator<", "operator()"];
+    let names = names.into_iter().chain(["operator->", "operator>>", "operator>=", "operator>"]);
+    names.into_iter().find(|name| text.starts_with(name))
+}
+
+/// From a bracket to the one that closes it.
+fn bracketed(text: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' | '(' => depth += 1,
+            // Not the arrow of a function's result.
+            '>' if before == '-' => {}
+            '>' | ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return text.get(..=at);
+        }
+        before = c;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_goes_without_what_is_in_its_brackets() {
+        let long = "x".repeat(60);
+        for (name, expected) in [
+            ("f<int>(long) x.cc:1 (mutex)".to_owned(), "f<int>(long) x.cc:1 (mutex)".to_owned()),
+            (
+                format!("a::B<c<{long}>, d>::e(f const&, g (*)(h)) x.cc:1 (mutex)"),
+                "a::B<…>::e(…) x.cc:1 (mutex)".to_owned(),
+            ),
+            (format!("a::operator<<({long})"), "a::operator<<(…)".to_owned()),
+            (format!("a::operator()({long}) const"), "a::operator()(…) const".to_owned()),
+            (format!("{long}::f() y.cc:2 (rwlock, reading)"), {
+                format!("{long}::f() y.cc:2 (rwlock, reading)")
+            }),
+            (format!("<{long} as a::Fn<()> -> b>::c"), "<…>::c".to_owned()),
+            (format!("f {long} (mutex) < g > h"), format!("f {long} (mutex) < g > h")),
+            (format!("a<{long}"), format!("a<{long}")),
+            (format!("{long}>>))"), format!("{long}>>))")),
+        ] {
+            assert_eq!(short(&name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_lock_goes_before_the_place() {
+        for (name, chars_max, expected) in [
+            ("f x.c:1 (mutex)", 15, "f x.c:1 (mutex)"),
+            ("f x.c:1 (mutex)", 14, "f x.c:1"),
+            ("f x.c:1 (mutex)", 6, "f x.c…"),
+            ("cache/src/maps.rs:1 (map)", 20, "cache/src/maps.rs:1"),
+            ("cache/src/maps.rs:1 (map)", 9, "…aps.rs:1"),
+            ("f x.c:1 (mutex) < g x.c:2 < main", 20, "f x.c:1 < g x.c:2 <…"),
+            (" (unknown)", 5, " (un…"),
+        ] {
+            assert_eq!(cut(name, chars_max), expected);
+        }
+    }
+}

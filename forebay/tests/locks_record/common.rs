@@ -1,0 +1,83 @@
+//! What the tests of recording share.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+pub(crate) fn record(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(["locks", "record"]).args(arguments).current_dir(dir);
+    command.env("FOREBAY_LOCKPROF", library());
+    command
+}
+
+/// Where cargo has put the library for this test.
+pub(crate) fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    test.parent().expect("a directory").join("liblockprof.so")
+}
+
+pub(crate) fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = record(dir, arguments).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+pub(crate) fn compiled() -> Option<tempfile::TempDir> {
+    compiled_program("locks")
+}
+
+/// A program of the library's own tests, in a directory of its own; `None` without a compiler.
+pub(crate) fn compiled_program(name: &str) -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs");
+    let source = Path::new(programs).join(name).with_extension("c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"]);
+    let Ok(output) = cc.arg(dir.path().join(name)).arg(source).output() else {
+        println!("cc is not installed: nothing is recorded");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(dir)
+}
+
+pub(crate) fn report(file: &Path) -> Value {
+    let mut command = Command::new(PROGRAM);
+    let output = command.args(["locks", "report", "--json"]).arg(file).output().expect("it runs");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// What `forebay locks` prints.
+pub(crate) fn locks(dir: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(PROGRAM);
+    let output = command.arg("locks").args(arguments).current_dir(dir).output().expect("it runs");
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+pub(crate) fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
+    let mut names: Vec<_> = names.map(|name| name.expect("text")).collect();
+    names.sort();
+    names
+}
+
+/// A program of a source and flags, in a directory; false without a compiler.
+pub(crate) fn compile(dir: &Path, compiler: &str, source: &str, flags: &[&str]) -> bool {
+    let name = if compiler == "cc" { "program.c" } else { "program.cc" };
+    fs::write(dir.join(name), source).expect("written");
+    let mut command = Command::new(compiler);
+    command.args(["-pthread", "-o", "program", name]).args(flags).current_dir(dir);
+    let Ok(output) = command.output() else {
+        println!("{compiler} is not installed: nothing is recorded");
+        return false;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    true
+}

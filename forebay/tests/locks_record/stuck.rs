@@ -1,0 +1,48 @@
+//! `forebay locks now`: programs that are stuck.
+
+use std::path::Path;
+use std::process::Command;
+
+use forebay_testkit::eventually;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{PROGRAM, compiled_program, record};
+
+fn now(file: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(PROGRAM);
+    let output =
+        command.args(["locks", "now"]).args(arguments).arg(file).output().expect("it runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_killed() {
+    let Some(dir) = compiled_program("deadlock") else { return };
+    let file = dir.path().join("deadlock.locks");
+    let mut child = record(dir.path(), &["--quiet", "./deadlock"]).spawn().expect("it runs");
+    let mut stuck = Value::Null;
+    eventually("both wait", || {
+        stuck = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
+        stuck["circles"][0].is_array()
+    });
+    let threads = stuck["threads"].as_array().expect("threads");
+    let of = |name: &str| threads.iter().find(|thread| thread["name"] == name).expect(name);
+    let (left, right) = (of("left"), of("right"));
+    let mut both = [left["tid"].as_u64(), right["tid"].as_u64()];
+    both.sort();
+    assert_eq!(stuck["circles"], serde_json::json!([both]));
+    for (one, other) in [(left, right), (right, left)] {
+        assert_eq!(one["awaits"]["lock"], other["holds"][0]["lock"], "{stuck}");
+        assert_eq!(one["awaits"]["held_by"], serde_json::json!([other["tid"]]));
+        let place = one["awaits"]["place"]["name"].to_string();
+        assert!(place.contains("_first deadlock.c:"), "{place}");
+    }
+    let pid = stuck["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it is there");
+    child.wait().expect("it ends");
+    let ended = now(&file, &[]);
+    for part in ["has gone, this is how it ended", "waits for", "wait for one another", "s after"] {
+        assert!(ended.contains(part), "no {part:?} in {ended}");
+    }
+}

@@ -1,0 +1,232 @@
+//! What is shown of foreign programs.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crate::common::{PROGRAM, compile, locks, record, report, run};
+
+/// Takes a lock again and again until its input ends, in two processes.
+const TWO: &str = r#"
+#include <poll.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void work(void) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); }
+int main(void) {
+    work();
+    int is_child = fork() == 0;
+    work();
+    if (write(1, "ready\n", 6) < 0) return 1;
+    struct pollfd input = { 0, POLLIN, 0 };
+    while (poll(&input, 1, 5) == 0) work();
+    return is_child ? 0 : wait(0) < 0;
+}
+"#;
+
+/// Two threads that take a lock, each by a way of its own; one of them tries in vain first.
+const WAYS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t start, end;
+__attribute__((noinline)) static void take(void) { pthread_mutex_lock(&m); }
+__attribute__((noinline)) static void calm(void) { take(); pthread_mutex_unlock(&m); }
+__attribute__((noinline)) static void eager(void) {
+    while (pthread_mutex_trylock(&m)) { pthread_barrier_wait(&end); usleep(2000); }
+    pthread_mutex_unlock(&m);
+    take(); pthread_mutex_unlock(&m);
+}
+static void *other(void *arg) { pthread_barrier_wait(&start); eager(); return arg; }
+int main(void) {
+    pthread_t thread;
+    pthread_barrier_init(&start, 0, 2);
+    pthread_barrier_init(&end, 0, 2);
+    for (int i = 0; i < 7; i++) calm();
+    pthread_create(&thread, 0, other, 0);
+    take();
+    pthread_barrier_wait(&start);
+    pthread_barrier_wait(&end);
+    pthread_mutex_unlock(&m);
+    return pthread_join(thread, 0);
+}
+"#;
+
+/// Both processes have taken the lock.
+fn started(dir: &Path) -> Child {
+    let mut command = record(dir, &["--quiet", "--out", "two", "--", "./program"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    for _ in 0..2 {
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+    }
+    child
+}
+
+#[test]
+fn all_processes_of_a_run_are_watched_until_the_last_has_ended() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    if !compile(dir, "cc", TWO, &[]) {
+        return;
+    }
+    let mut program = started(dir);
+    let seen = locks(dir, &["top", "two", "--count", "1", "--interval", "200ms"]);
+    assert!(seen.starts_with("two: 2 processes run; on\nprocess "), "{seen}");
+    let mut pids: Vec<_> = seen.lines().skip(2).map(|row| row.split_whitespace().next()).collect();
+    pids.sort();
+    pids.dedup();
+    assert_eq!(pids.len(), 2, "{seen}");
+    let first = locks(dir, &["report", "two"]);
+    assert!(first.contains("1 more process of this run has a file: two."), "{first}");
+
+    let mut watch = std::process::Command::new(PROGRAM);
+    let watch = watch.args(["locks", "top", "two", "--interval", "100ms"]).current_dir(dir);
+    let mut watch = watch.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut output = BufReader::new(watch.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    drop(program.stdin.take());
+    assert_eq!(program.wait().expect("it ends").code(), Some(0));
+    let last = output.lines().map(|line| line.expect("text")).last();
+    assert_eq!(last.as_deref(), Some("two: all its 2 processes have ended"));
+    assert_eq!(watch.wait().expect("it ends").code(), Some(0));
+
+    let mut late = std::process::Command::new(PROGRAM);
+    let late = late.args(["locks", "top", "two"]).current_dir(dir).output().expect("it runs");
+    let said = String::from_utf8_lossy(&late.stderr);
+    assert!(late.status.code() == Some(1) && said.contains("have ended; see"), "{late:?}");
+}
+
+#[test]
+fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    if !compile(dir, "cc", WAYS, &["-g", "-O1", "-fno-omit-frame-pointer"]) {
+        return;
+    }
+    let (code, _, error) = run(dir, &["--quiet", "--stacks", "8", "--", "./program"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let text = locks(dir, &["report", "--threads", "--histograms", "program.locks"]);
+    let threads: Vec<_> = text.split("\nthread ").skip(1).collect();
+    assert_eq!(threads.len(), 2, "{text}");
+    assert!(threads.iter().all(|thread| thread.contains("(has gone)\n")), "{text}");
+    // Who tried in vain comes first, and of its places that one.
+    let entries: Vec<_> = threads[0].split("\n\tmutex ::: ").skip(1).collect();
+    assert_eq!(entries.len(), 2, "{text}");
+    let numbers = "enter count 1 ::: try-lock failure count 1 ::: try-lock delay ";
+    assert!(entries[0].contains(numbers), "{text}");
+    for (entry, expected) in [
+        (entries[0], &["eager program.c:", "other program.c:"][..]),
+        (entries[1], &["take program.c:", "eager program.c:", "other program.c:"]),
+    ] {
+        let frames: Vec<_> =
+            entry.lines().skip(1).take_while(|line| line.starts_with("\t\t")).collect();
+        let agree = frames.iter().zip(expected).all(|(frame, part)| frame[2..].starts_with(part));
+        assert!(frames.len() >= expected.len() && agree, "{frames:?} {expected:?}");
+        assert!(entry.contains("\n\thold time (us)\n\t "), "{entry}");
+    }
+    let calm = "take program.c:7\n\t\tcalm program.c:8\n\t\tmain program.c:";
+    assert!(threads[1].contains("enter count 7 ") && threads[1].contains(calm), "{text}");
+    // In one line for each place, the way is what tells two of them apart.
+    let table = locks(dir, &["report", "program.locks"]);
+    assert!(table.contains("take program.c:7 (mutex) < calm program.c:8 < main"), "{table}");
+}
+
+#[test]
+fn a_program_that_was_changed_since_may_have_other_names() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    if !compile(dir, "cc", WAYS, &["-g"]) {
+        return;
+    }
+    let (code, _, error) = run(dir, &["--", "./program"]);
+    assert!(code == Some(0) && !error.contains("names may be wrong"), "{error}");
+    let file = dir.join("program.locks");
+    assert_eq!(report(&file)["changed_files"], serde_json::json!([]));
+    let program = dir.join("program").canonicalize().expect("it is there");
+    fs::copy(&program, dir.join("another")).expect("copied");
+    fs::rename(dir.join("another"), &program).expect("renamed");
+    let line = format!(
+        "\n{} was changed after this was recorded: names may be wrong\n",
+        program.display()
+    );
+    let text = locks(dir, &["report", "program.locks"]);
+    assert!(text.contains(&line), "{text}");
+    let changed = serde_json::json!([{ "path": program.to_str(), "what": "changed" }]);
+    assert_eq!(report(&file)["changed_files"], changed);
+    fs::remove_file(&program).expect("ours");
+    let text = locks(dir, &["report", "program.locks"]);
+    assert!(text.contains("is not there any more: its functions have no names\n"), "{text}");
+    assert_eq!(report(&file)["changed_files"][0]["what"], "missing");
+}
+
+/// The system puts a program elsewhere each time.
+#[test]
+fn places_of_two_runs_are_matched_wherever_the_program_lay() {
+    for flags in [&["-g"][..], &[], &["-s"]] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path();
+        if !compile(dir, "cc", WAYS, &[flags, &["-fPIE", "-pie"]].concat()) {
+            return;
+        }
+        for out in ["a", "b"] {
+            let (code, _, error) = run(dir, &["--quiet", "--out", out, "--", "./program"]);
+            assert_eq!((code, &*error), (Some(0), ""));
+        }
+        fs::write(dir.join("a.json"), report(&dir.join("a")).to_string()).expect("ours");
+        for before in ["a", "a.json"] {
+            let text = locks(dir, &["diff", "--json", before, "b"]);
+            let changes: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let places = changes["places"].as_array().expect("places");
+            assert!(places.len() >= 2, "{flags:?} {text}");
+            let is_same = |place: &serde_json::Value| place["change"]["count"] == 0;
+            assert!(places.iter().all(is_same), "{flags:?} {text}");
+        }
+    }
+}
+
+#[test]
+fn the_locks_of_cpp_are_taken_by_who_calls_them() {
+    const SOURCE: &str = "#include <mutex>\n#include <shared_mutex>\n#include <string>\n\
+         template <typename T> struct Store { std::mutex m; std::shared_mutex s; T t;\n\
+         __attribute__((noinline)) void put(T const &t) { std::lock_guard g(m); this->t = t; }\n\
+         __attribute__((noinline)) T get() { std::shared_lock g(s); return t; } };\n\
+         int main() { Store<std::string> s; s.put(\"a\"); return s.get() != \"a\"; }\n";
+    for optimised in ["-O0", "-O2"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path();
+        if !compile(dir, "g++", SOURCE, &["-g", "-std=c++17", "-fno-omit-frame-pointer", optimised])
+        {
+            return;
+        }
+        let (code, _, error) =
+            run(dir, &["--quiet", "--stacks", "8", "--out", "x", "--", "./program"]);
+        assert_eq!((code, &*error), (Some(0), ""));
+        let text = locks(dir, &["report", "--threads", "x"]);
+        let put = "Store<std::string >::put(std::string const&) program.cc:5\n";
+        let get = "Store<std::string >::get() program.cc:6\n";
+        for name in [put, get] {
+            assert!(text.contains(name), "{optimised} {name}: {text}");
+        }
+        assert!(!text.contains("basic_string"), "{text}");
+        let report = report(&dir.join("x"));
+        for place in report["places"].as_array().expect("places") {
+            let name = place["place"]["name"].as_str().expect("text");
+            assert!(name.starts_with("Store<std::string >::"), "{optimised} {name}");
+        }
+    }
+    // Without lines: how far into which function.
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    assert!(compile(dir, "g++", SOURCE, &["-std=c++17"]));
+    let (code, _, error) = run(dir, &["--quiet", "--stacks", "8", "--out", "x", "--", "./program"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let text = locks(dir, &["report", "--threads", "x"]);
+    assert!(text.contains("Store<std::string >::put(std::string const&)+0x"), "{text}");
+}
