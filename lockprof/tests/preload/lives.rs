@@ -22,6 +22,11 @@ fn a_fork_past_the_c_library_is_one_too() {
 }
 
 #[test]
+fn children_of_a_process_that_is_about_to_begin_begin_anew() {
+    run(&["forks at once", "10"], 1 + 10 * 7);
+}
+
+#[test]
 fn what_is_started_has_a_profile_of_its_own() {
     run(&["starts"], 3);
 }

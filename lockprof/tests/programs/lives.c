@@ -60,6 +60,57 @@ static void forks(long depth, int by_system_call)
     must_end_well(child);
 }
 
+static pthread_barrier_t barrier;
+
+static void *begin(void *arg)
+{
+    pthread_barrier_wait(&barrier);
+    take((long)arg);
+    return NULL;
+}
+
+static void *fork_at_once(void *arg)
+{
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 3; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            memset(done, 0, sizeof done);
+            take((long)arg);
+            say_expected();
+            _exit(0);
+        }
+        must_end_well(child);
+    }
+    return NULL;
+}
+
+/* Children that are forked off while threads of their parent take its first locks. */
+static void forks_at_once(long n)
+{
+    for (long i = 0; i < n; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            pthread_t threads[4];
+            alarm(60);
+            MUST(pthread_barrier_init(&barrier, NULL, 4) == 0);
+            for (int j = 0; j < 4; j++) {
+                void *(*run)(void *) = j < 2 ? begin : fork_at_once;
+                MUST(pthread_create(&threads[j], NULL, run, (void *)5L) == 0);
+            }
+            for (int j = 0; j < 4; j++)
+                MUST(pthread_join(threads[j], NULL) == 0);
+            say_expected();
+            _exit(0);
+        }
+        must_end_well(child);
+    }
+    take(1);
+}
+
 /* What is only started takes no lock in between, whatever way it is started. */
 static void starts(char *self)
 {
@@ -189,6 +240,8 @@ int main(int argc, char **argv)
         forks(n, 0);
     else if (!strcmp(argv[1], "system forks"))
         forks(n, 1);
+    else if (!strcmp(argv[1], "forks at once"))
+        forks_at_once(n);
     else if (!strcmp(argv[1], "starts"))
         starts(argv[0]);
     else if (!strcmp(argv[1], "becomes"))

@@ -45,12 +45,14 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
     for path in &files {
         fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
+    drop_unfinished(out);
     Ok(())
 }
 
 /// Removes the profiles of processes that have gone and took no lock while it was on; a later one
 /// takes the place of the first.
 pub(super) fn drop_empty(out: &Path) {
+    drop_unfinished(out);
     for path in of_run(out) {
         let reading = ProfileFile::open(&path).and_then(|file| file.read());
         let is_empty = reading.is_ok_and(|reading| {
@@ -67,8 +69,25 @@ pub(super) fn drop_empty(out: &Path) {
     }
 }
 
+/// Removes what processes that have gone left unfinished: they were killed while they made their
+/// profiles.
+fn drop_unfinished(out: &Path) {
+    for path in beside(out, |found, name| is_gone(maker(found, name))) {
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        if is_file {
+            // What can't be removed is in nobody's way.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
 /// The profiles that are there, the first process's first.
 pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
+    beside(out, is_of)
+}
+
+/// Files in the directory of a run that are wanted, by their names and that of the run.
+fn beside(out: &Path, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<PathBuf> {
     let (Some(dir), Some(name)) = (out.parent(), out.file_name().and_then(|name| name.to_str()))
     else {
         return Vec::new();
@@ -77,9 +96,24 @@ pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(|found| is_of(found, name)).collect();
+    let mut names: Vec<_> = names.filter(|found| is_wanted(found, name)).collect();
     names.sort_by_key(|name| (name.len(), name.clone()));
     names.into_iter().map(|name| dir.join(name)).collect()
+}
+
+/// The process that makes a profile of the run in a file of this name, which it then renames.
+fn maker(found: &str, name: &str) -> Option<u32> {
+    let rest = found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new")?;
+    let (pid, random) = rest.split_once('.')?;
+    let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = pid.bytes().all(|byte| byte.is_ascii_digit());
+    if is_random && is_number { pid.parse().ok() } else { None }
+}
+
+/// Is it a process that is there no more?
+fn is_gone(pid: Option<u32>) -> bool {
+    let has_gone = |pid| matches!(Path::new(&format!("/proc/{pid}")).try_exists(), Ok(false));
+    Path::new("/proc/self").exists() && pid.is_some_and(has_gone)
 }
 
 /// Is this the name of a run, or that with the number of a process behind it, or with that and the
@@ -112,6 +146,34 @@ mod tests {
         ] {
             assert_eq!(is_of(found, "a.locks"), expected, "{found}");
         }
+    }
+
+    #[test]
+    fn what_a_process_that_has_gone_left_unfinished_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a directory");
+        // No process has so large a number.
+        let (us, gone) = (std::process::id(), u32::MAX - 1);
+        let left = format!("a.locks.{gone}.0123456789abcdef.new");
+        let stays = [
+            format!("a.locks.{us}.0123456789abcdef.new"),
+            format!("a.locks.{gone}.0123456789abcde.new"),
+            format!("a.locks.{gone}.0123456789abcdeg.new"),
+            format!("a.locks.+{gone}.0123456789abcdef.new"),
+            format!("a.locks.{gone}.0123456789abcdef.old"),
+            format!("b.locks.{gone}.0123456789abcdef.new"),
+            "a.locks.new".to_owned(),
+        ];
+        for name in stays.iter().chain([&left]) {
+            fs::write(dir.path().join(name), "").expect("written");
+        }
+        let link = dir.path().join(format!("a.locks.{gone}.fedcba9876543210.new"));
+        std::os::unix::fs::symlink("nowhere", &link).expect("a link");
+        clear(&dir.path().join("a.locks")).expect("no profiles");
+        assert!(!dir.path().join(left).exists());
+        for name in stays {
+            assert!(dir.path().join(&name).exists(), "{name}");
+        }
+        assert!(link.is_symlink());
     }
 
     #[test]
