@@ -84,6 +84,7 @@ fn a_process_takes_room_for_the_threads_that_it_has() {
     };
     let one = taken(&["plain", "10"]);
     assert!(one < 1_400_000, "{one}");
-    let more = taken(&["threads", "10"]);
+    // Two threads that are there at once, whoever runs first.
+    let more = taken(&["waits", "5"]);
     assert!((one + 300_000..20_000_000).contains(&more), "{more}");
 }

@@ -146,7 +146,9 @@ fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
 /// another.
 fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
     let covers = |module: &&ModuleRead| (module.start..module.end).contains(&frame);
-    let mut modules = reading.modules.iter().filter(covers).rev();
+    let mut modules = reading.modules.iter().filter(covers).rev().peekable();
+    let is_gone = modules.next_if(|last| last.path.is_empty()).is_some();
+    let mut modules = modules.filter(|module| !module.path.is_empty());
     let Some(module) = modules.next() else {
         return vec![format!("{frame:#x}")];
     };
@@ -157,6 +159,9 @@ fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
     if let (Some(before), Some(first)) = (before, callers.first_mut()) {
         let name = before.path.rsplit('/').next().unwrap_or_default();
         *first += &format!(", or {} that lay there before", plain_text(name));
+    }
+    if let Some(first) = callers.first_mut().filter(|_| is_gone) {
+        *first += ", taken out since";
     }
     callers
 }
@@ -306,11 +311,15 @@ mod tests {
             module(0x5000, 0x7000, "/lib/a\u{1b}.so"),
             module(0x6000, 0x8000, "/lib/b.so"),
             module(0x7000, 0x8000, "/lib/b.so"),
+            module(0x7800, 0x8000, ""),
+            module(0x8000, 0x9000, ""),
         ];
         for (frame, expected) in [
             (0x5010, "a\u{fffd}.so+0x10"),
             (0x6010, "b.so+0x10, or a\u{fffd}.so that lay there before"),
             (0x7010, "b.so+0x10"),
+            (0x7810, "b.so+0x810, taken out since"),
+            (0x8010, "0x8010"),
         ] {
             let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
             assert_eq!(stack_of(&reading, &site), [expected]);
