@@ -23,7 +23,7 @@ fn a_fork_past_the_c_library_is_one_too() {
 
 #[test]
 fn children_of_a_process_that_is_about_to_begin_begin_anew() {
-    run(&["forks at once", "10"], 1 + 10 * 7);
+    run(&["forks at once", "6"], 1 + 6 * 7);
 }
 
 #[test]
