@@ -8,7 +8,8 @@
 //!
 //! No ordering is needed: all is said by one word.
 
-use std::ffi::c_long;
+use std::ffi::{c_int, c_long};
+use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,21 +18,48 @@ use rustix::time::Timespec;
 
 static GATE: Gate = Gate(AtomicU64::new(0));
 
-/// As long as this lives, calls may be made.
-#[derive(Debug)]
-pub(crate) struct Calls(());
+/// As long as this lives, calls may be made, and no handler of a signal runs in this thread: one
+/// that never returns would leave others waiting for what is half made, and one that comes again
+/// and again would let no call come to its end.
+pub(crate) struct Calls {
+    /// The signals that were held back before.
+    before: libc::sigset_t,
+}
+
+/// What a fault of the thread itself is answered with is not held back.
+const FAULTS: [c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
 impl Calls {
     /// `None` if there is a filter.
     pub(crate) fn begin() -> Option<Calls> {
-        GATE.enter().then_some(Calls(()))
+        GATE.enter().then(|| Calls { before: hold_signals_back() })
     }
 }
 
 impl Drop for Calls {
     fn drop(&mut self) {
+        // SAFETY: a set of signals; where the one before is put nobody wants to know. It does not
+        // fail, and leaves errno alone.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+        // Last, since that was a call too.
         GATE.leave();
     }
+}
+
+fn hold_signals_back() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: room for a set, which this fills in.
+    unsafe { libc::sigfillset(set.as_mut_ptr()) };
+    for fault in FAULTS {
+        // SAFETY: a set, and a signal.
+        unsafe { libc::sigdelset(set.as_mut_ptr(), fault) };
+    }
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: a set, and room for one. It does not fail, and leaves errno alone.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: it was filled in.
+    unsafe { before.assume_init() }
 }
 
 /// Sets a filter up, by a call that answers -1 if it could not.

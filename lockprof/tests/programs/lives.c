@@ -1,10 +1,13 @@
 /* Processes that fork and become others, and threads that come and go. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "expect.h"
@@ -109,6 +112,43 @@ static void forks_at_once(long n)
         must_end_well(child);
     }
     take(1);
+}
+
+static sigjmp_buf before;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    siglongjmp(before, 1);
+}
+
+/* A handler that does not return, while the first lock is taken; then others take theirs. */
+static void jumps(long n)
+{
+    struct sigaction action = { .sa_handler = on_alarm };
+    MUST(sigaction(SIGALRM, &action, NULL) == 0);
+    for (long i = 0; i < n; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+            struct itimerval soon = { .it_value.tv_usec = 1 + 40 * i };
+            struct itimerval never = { .it_value.tv_usec = 0 };
+            pthread_t thread;
+            if (sigsetjmp(before, 1) == 0) {
+                MUST(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+                pthread_mutex_lock(&first);
+            }
+            MUST(setitimer(ITIMER_REAL, &never, NULL) == 0);
+            signal(SIGALRM, SIG_DFL);
+            alarm(60);
+            MUST(pthread_create(&thread, NULL, in_thread, (void *)7L) == 0);
+            MUST(pthread_join(thread, NULL) == 0);
+            _exit(0);
+        }
+        must_end_well(child);
+    }
+    take(3);
 }
 
 /* What is only started takes no lock in between, whatever way it is started. */
@@ -242,6 +282,8 @@ int main(int argc, char **argv)
         forks(n, 1);
     else if (!strcmp(argv[1], "forks at once"))
         forks_at_once(n);
+    else if (!strcmp(argv[1], "jumps"))
+        jumps(n);
     else if (!strcmp(argv[1], "starts"))
         starts(argv[0]);
     else if (!strcmp(argv[1], "becomes"))
