@@ -12,3 +12,22 @@ pub(crate) fn kept<T>(work: impl FnOnce() -> T) -> T {
     unsafe { errno.write(before) };
     made
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use super::*;
+
+    #[test]
+    fn errno_is_what_it_was_before() {
+        let fail = |path: &std::ffi::CStr| {
+            // SAFETY: a text of C.
+            assert_eq!(unsafe { libc::chdir(path.as_ptr()) }, -1);
+        };
+        fail(c"/no such directory");
+        assert_eq!(Error::last_os_error().raw_os_error(), Some(libc::ENOENT));
+        kept(|| fail(c"/dev/null"));
+        assert_eq!(Error::last_os_error().raw_os_error(), Some(libc::ENOENT));
+    }
+}

@@ -21,6 +21,8 @@ pub(crate) struct Modules {
     is_busy: AtomicBool,
     /// A library was taken out of memory since somebody looked.
     is_in_doubt: AtomicBool,
+    /// How often somebody looked.
+    looks: AtomicU64,
     count: AtomicUsize,
     known: [Known; KNOWN_MAX],
 }
@@ -32,6 +34,8 @@ struct Known {
     end: AtomicU64,
     /// [Which file](Mapping::identity).
     file: AtomicU64,
+    /// The look by which it was last seen.
+    seen: AtomicU64,
 }
 
 impl Known {
@@ -39,12 +43,14 @@ impl Known {
         self.start.load(Relaxed)..self.end.load(Relaxed)
     }
 
+    fn is(&self, range: &Range<u64>, file: u64) -> bool {
+        self.range() == *range && self.file.load(Relaxed) == file
+    }
+
     fn set(&self, range: Range<u64>, file: u64) {
-        for (word, value) in
-            [(&self.start, range.start), (&self.end, range.end), (&self.file, file)]
-        {
-            word.store(value, Relaxed);
-        }
+        self.start.store(range.start, Relaxed);
+        self.end.store(range.end, Relaxed);
+        self.file.store(file, Relaxed);
     }
 }
 
@@ -59,13 +65,13 @@ impl Modules {
         &self.known[..self.count.load(Relaxed).min(KNOWN_MAX)]
     }
 
-    /// Another file may lie where one is known.
+    /// What is known may be there no more, and something else in its place.
     pub(crate) fn doubt(&self) {
         self.is_in_doubt.store(true, Relaxed);
     }
 
-    /// Tells the profile of all modules that it does not know, if that can be found out; does
-    /// nothing if somebody does so.
+    /// Tells the profile what lies in memory now and did not before, and what did and does not now,
+    /// if that can be found out; does nothing if somebody does so.
     #[cold]
     pub(crate) fn look(&self, profile: &Profile) {
         if let Some(calls) = Calls::begin() {
@@ -77,45 +83,61 @@ impl Modules {
         if self.is_busy.swap(true, Relaxed) {
             return;
         }
-        // Before: what is taken out meanwhile is in doubt again.
+        // First: what is taken out meanwhile is in doubt again.
         self.is_in_doubt.store(false, Relaxed);
-        proc::mappings(calls, |mapping| {
+        let look = self.looks.load(Relaxed) + 1;
+        self.looks.store(look, Relaxed);
+        let is_whole = proc::mappings(calls, |mapping| {
             if mapping.is_code && !mapping.path.is_empty() {
-                self.learn(profile, mapping);
+                self.learn(profile, mapping, look);
             }
             true
         });
+        if is_whole {
+            self.forget_all_but(profile, look);
+        }
         self.is_busy.store(false, Relaxed);
     }
 
-    fn learn(&self, profile: &Profile, mapping: &Mapping<'_>) {
+    fn learn(&self, profile: &Profile, mapping: &Mapping<'_>, look: u64) {
         let range = mapping.range.start as u64..mapping.range.end as u64;
         let file = mapping.identity();
+        if let Some(same) = self.all().iter().find(|known| known.is(&range, file)) {
+            return same.seen.store(look, Relaxed);
+        }
         let lies_here = |known: &&Known| {
             let other = known.range();
             other.start < range.end && range.start < other.end
         };
-        let is_same = |known: &Known| known.range() == range && known.file.load(Relaxed) == file;
-        if self.all().iter().filter(lies_here).any(is_same) {
-            return;
-        }
         for gone in self.all().iter().filter(lies_here) {
             gone.set(0..0, 0);
         }
-        let path = str::from_utf8(mapping.path).unwrap_or("");
+        let path = str::from_utf8(mapping.path).unwrap_or("?");
         profile.add_module(range.start, range.end, mapping.file_offset, path);
-        self.remember(range, file);
+        self.remember(range, file, look);
     }
 
-    fn remember(&self, range: Range<u64>, file: u64) {
+    fn remember(&self, range: Range<u64>, file: u64, look: u64) {
         let count = self.count.load(Relaxed);
         let free = self.all().iter().find(|known| known.range().is_empty());
         let Some(known) = free.or_else(|| self.known.get(count)) else {
             return;
         };
         known.set(range, file);
+        known.seen.store(look, Relaxed);
         if free.is_none() {
             self.count.store(count + 1, Relaxed);
+        }
+    }
+
+    /// Tells the profile what is there no more, where nothing else lies now.
+    fn forget_all_but(&self, profile: &Profile, look: u64) {
+        let is_gone =
+            |known: &&Known| known.seen.load(Relaxed) != look && !known.range().is_empty();
+        for gone in self.all().iter().filter(is_gone) {
+            let range = gone.range();
+            profile.add_module(range.start, range.end, 0, "");
+            gone.set(0..0, 0);
         }
     }
 }

@@ -76,44 +76,44 @@ impl<'a> Mapping<'a> {
         Some(Mapping { range, is_code, is_guard, file_offset, file, path })
     }
 
-    /// What tells its file and the part of it that lies here from others.
+    /// What tells its file and the part of it that lies here from others. Not the path, which
+    /// changes when the file is removed.
     pub(crate) fn identity(&self) -> u64 {
         let (device, number) = self.file;
-        let texts = [device, number, self.path];
-        texts.iter().fold(self.file_offset, |hash, text| {
+        [device, number].iter().fold(self.file_offset, |hash, text| {
             text.iter().fold(hash_words(&[hash]), |hash, byte| hash_words(&[hash, (*byte).into()]))
         })
     }
 }
 
-/// Calls `each` for what lies in memory, until it says `false`.
-pub(crate) fn mappings(_calls: &Calls, each: impl FnMut(&Mapping<'_>) -> bool) {
+/// Calls `each` for what lies in memory, until it says `false`. Was it called for all?
+pub(crate) fn mappings(_calls: &Calls, each: impl FnMut(&Mapping<'_>) -> bool) -> bool {
     let mut each = each;
-    lines(c"/proc/self/maps", |line| Mapping::parse(line).is_none_or(|found| each(&found)));
+    lines(c"/proc/self/maps", |line| Mapping::parse(line).is_none_or(|found| each(&found)))
 }
 
-/// Calls `each` for each line of a file, until it says `false`.
-fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) {
+/// Calls `each` for each line of a file, until it says `false`. Was it called for all?
+fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) -> bool {
     let Some(mut buffer) = Buffer::new() else {
-        return;
+        return false;
     };
     let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
-        return;
+        return false;
     };
     let bytes = buffer.bytes();
     let mut filled = 0;
     loop {
         let count = match rustix::io::read(&file, &mut bytes[filled..]) {
-            Ok(0) => return,
+            Ok(0) => return true,
             Ok(count) => count,
             Err(Errno::INTR) => continue,
-            Err(_) => return,
+            Err(_) => return false,
         };
         filled += count;
         let mut start = 0;
         while let Some(end) = bytes[start..filled].iter().position(|byte| *byte == b'\n') {
             if !each(&bytes[start..start + end]) {
-                return;
+                return false;
             }
             start += end + 1;
         }
@@ -209,7 +209,6 @@ mod tests {
         let identity = |line: &str| Mapping::parse(line.as_bytes()).unwrap().identity();
         let lines = [
             "1000-2000 r-xp 00001000 fe:01 12345 /a.so",
-            "1000-2000 r-xp 00001000 fe:01 12345 /b.so",
             "1000-2000 r-xp 00002000 fe:01 12345 /a.so",
             "1000-2000 r-xp 00001000 fe:01 12346 /a.so",
             "1000-2000 r-xp 00001000 fe:02 12345 /a.so",
@@ -218,7 +217,8 @@ mod tests {
         for (index, found) in identities.iter().enumerate() {
             assert!(!identities[..index].contains(found), "{}", lines[index]);
         }
-        assert_eq!(identity("7000-9000 r-xp 00001000 fe:01 12345 /a.so"), identities[0]);
+        let removed = "7000-9000 r-xp 00001000 fe:01 12345 /a.so (deleted)";
+        assert_eq!(identity(removed), identities[0]);
     }
 
     #[test]

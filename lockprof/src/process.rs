@@ -176,11 +176,13 @@ fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<Process>>> {
 
 /// What belongs to the process of this number, which is ours; `None` if nothing is recorded.
 pub(crate) fn process(epoch: u64) -> Option<&'static Process> {
-    let make = || {
-        let calls = Calls::begin()?;
-        make(settings()?, &calls)
-    };
-    place_of(epoch)?.get_or_init(make).as_ref()
+    let place = place_of(epoch)?;
+    if let Some(known) = place.get() {
+        return known.as_ref();
+    }
+    // Begun before the place is taken: nothing may keep us from filling it in.
+    let calls = Calls::begin();
+    place.get_or_init(|| make(settings()?, calls.as_ref()?)).as_ref()
 }
 
 fn make(settings: &Settings, calls: &Calls) -> Option<Process> {

@@ -231,7 +231,9 @@ pub(crate) fn make_profile() {
 #[cold]
 pub(crate) fn doubt_modules() {
     if let Some(process) = process::begun() {
+        // In case that nobody can look now.
         process.modules.doubt();
+        process.modules.look(&process.profile);
     }
 }
 

@@ -44,7 +44,8 @@ static NEW: Thread = Thread {
 /// What lies in the thread's memory; all zeros at first.
 #[repr(C, align(64))]
 struct Shell {
-    /// A hook is at work: another one, in a signal handler or below this one, does nothing.
+    /// A hook is at work: another one, in a signal handler or below this one, does nothing. Or the
+    /// thread records nothing any more.
     is_busy: Cell<bool>,
     /// The process that `process` and `thread` are for; 0 while there are none.
     epoch: Cell<u64>,

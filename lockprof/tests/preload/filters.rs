@@ -24,6 +24,12 @@ fn a_program_that_filters_its_calls_ends_as_it_would_and_is_counted_exactly() {
 }
 
 #[test]
+fn threads_that_begin_while_a_filter_is_set_up_end_well() {
+    let Some(scene) = Scene::compile("filters.c") else { return };
+    scene.compare_all(&["amid"], 40);
+}
+
+#[test]
 fn who_may_not_look_at_the_clock_records_nothing() {
     let Some(scene) = Scene::compile("filters.c") else { return };
     for case in ["no clock", "no clock from the beginning"] {

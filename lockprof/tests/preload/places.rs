@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use forebay_sync::profile::{Reading, SiteRead};
+use forebay_sync::profile::{ModuleRead, Reading, SiteRead};
 
 use crate::scene::{Scene, compare};
 
@@ -10,7 +10,7 @@ use crate::scene::{Scene, compare};
 fn run(variables: &[(&str, &str)]) -> Option<Reading> {
     let scene = Scene::compile("plugin.c")?;
     scene.compile_plugin("plugin.so", &[]);
-    let output = scene.run(scene.command(&[]).envs(variables.iter().copied()));
+    let output = scene.run(scene.command(&["./plugin.so"]).envs(variables.iter().copied()));
     let reading = scene.take("profile");
     compare(&output, &reading, "a plugin");
     Some(reading)
@@ -19,8 +19,11 @@ fn run(variables: &[(&str, &str)]) -> Option<Reading> {
 /// The files that the callers of a site lie in, by their last names.
 fn files(reading: &Reading, site: &SiteRead) -> Vec<String> {
     let file_of = |address: &u64| {
-        let module =
-            reading.modules.iter().find(|module| (module.start..module.end).contains(address));
+        // It was taken out at the end.
+        let is_it = |module: &&ModuleRead| {
+            !module.path.is_empty() && (module.start..module.end).contains(address)
+        };
+        let module = reading.modules.iter().rfind(is_it);
         let path = &module.unwrap_or_else(|| panic!("{address:#x} lies nowhere")).path;
         path.rsplit('/').next().unwrap_or_default().to_owned()
     };
@@ -33,6 +36,30 @@ fn a_library_that_is_loaded_later_is_known() {
     let files: BTreeSet<_> = reading.sites.values().map(|site| files(&reading, site)).collect();
     let expected = [vec!["plugin.so".to_owned()], vec!["program".to_owned()]];
     assert_eq!(files, BTreeSet::from(expected));
+}
+
+#[test]
+fn a_library_that_lies_where_another_lay_is_known() {
+    let Some(scene) = Scene::compile("plugin.c") else { return };
+    scene.compile_plugin("one.so", &[]);
+    scene.compile_plugin("two.so", &["-DPADDING"]);
+    let names = ["./one.so", "./two.so", "./two.so", "./one.so", "./one.so"];
+    let reading = scene.compare(&names);
+    let rows_of = |name: &str| {
+        let rows = reading.modules.iter().enumerate();
+        let of_name = rows.filter(|(_, module)| module.path.ends_with(name));
+        of_name.map(|(index, module)| (index, module.start)).collect::<Vec<_>>()
+    };
+    let (one, two) = (rows_of("/one.so"), rows_of("/two.so"));
+    // The linker puts what comes next where there is room.
+    if one[0].1 != two[0].1 {
+        return println!("they lie apart: {one:?}, {two:?}");
+    }
+    // Those that came back took no lock at a new place, and were not looked for.
+    assert!(one.len() == 1 && two.len() == 1 && one[0].0 < two[0].0, "{one:?}, {two:?}");
+    let last = reading.modules.iter().rfind(|module| module.start == one[0].1);
+    assert_eq!(last.map(|module| module.path.as_str()), Some(""), "nothing lies there at the end");
+    assert_eq!(rows_of("/program").len(), 1, "what stays is told of once");
 }
 
 #[test]

@@ -161,6 +161,39 @@ static void all_at_once(void)
     pthread_barrier_wait(&barrier);
 }
 
+static void *at_once(void *arg)
+{
+    pthread_barrier_wait(&barrier);
+    take((long)arg);
+    pthread_barrier_wait(&barrier);
+    pause();
+    return NULL;
+}
+
+/* Threads that take their first locks, and so find their places, while a filter is set up for all. */
+static void amid(void)
+{
+    for (int i = 0; i < 40; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            pthread_t thread;
+            own_pid = getpid();
+            MUST(pthread_barrier_init(&barrier, NULL, 9) == 0);
+            for (int j = 0; j < 8; j++)
+                MUST(pthread_create(&thread, NULL, at_once, (void *)10L) == 0);
+            if (i % 2)
+                take(1);
+            pthread_barrier_wait(&barrier);
+            forbid(ALL, 1);
+            pthread_barrier_wait(&barrier);
+            say_expected();
+            _exit(0);
+        }
+        must_end_well(child);
+    }
+}
+
 /* Only to read, to write and to end are allowed, and not to look at the clock. */
 static void strict(int by_system_call)
 {
@@ -260,7 +293,10 @@ int main(int argc, char **argv)
         in_a_child();
     else if (!strcmp(argv[1], "all at once"))
         all_at_once();
-    else if (!strcmp(argv[1], "strict"))
+    else if (!strcmp(argv[1], "amid")) {
+        amid();
+        _exit(0);
+    } else if (!strcmp(argv[1], "strict"))
         strict(0);
     else if (!strcmp(argv[1], "strict by system call"))
         strict(1);

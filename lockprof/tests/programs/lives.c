@@ -1,10 +1,13 @@
 /* Processes that fork and become others, and threads that come and go. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "expect.h"
@@ -58,6 +61,94 @@ static void forks(long depth, int by_system_call)
     held(MUTEX, 1);
     take(3);
     must_end_well(child);
+}
+
+static pthread_barrier_t barrier;
+
+static void *begin(void *arg)
+{
+    pthread_barrier_wait(&barrier);
+    take((long)arg);
+    return NULL;
+}
+
+static void *fork_at_once(void *arg)
+{
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 3; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            memset(done, 0, sizeof done);
+            take((long)arg);
+            say_expected();
+            _exit(0);
+        }
+        must_end_well(child);
+    }
+    return NULL;
+}
+
+/* Children that are forked off while threads of their parent take its first locks. */
+static void forks_at_once(long n)
+{
+    for (long i = 0; i < n; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            pthread_t threads[4];
+            alarm(60);
+            MUST(pthread_barrier_init(&barrier, NULL, 4) == 0);
+            for (int j = 0; j < 4; j++) {
+                void *(*run)(void *) = j < 2 ? begin : fork_at_once;
+                MUST(pthread_create(&threads[j], NULL, run, (void *)5L) == 0);
+            }
+            for (int j = 0; j < 4; j++)
+                MUST(pthread_join(threads[j], NULL) == 0);
+            say_expected();
+            _exit(0);
+        }
+        must_end_well(child);
+    }
+    take(1);
+}
+
+static sigjmp_buf before;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    siglongjmp(before, 1);
+}
+
+/* A handler that does not return, while the first lock is taken; then others take theirs. */
+static void jumps(long n)
+{
+    struct sigaction action = { .sa_handler = on_alarm };
+    MUST(sigaction(SIGALRM, &action, NULL) == 0);
+    for (long i = 0; i < n; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+            struct itimerval soon = { .it_value.tv_usec = 1 + 40 * i };
+            struct itimerval never = { .it_value.tv_usec = 0 };
+            pthread_t thread;
+            if (sigsetjmp(before, 1) == 0) {
+                MUST(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+                pthread_mutex_lock(&first);
+            }
+            MUST(setitimer(ITIMER_REAL, &never, NULL) == 0);
+            signal(SIGALRM, SIG_DFL);
+            alarm(60);
+            MUST(pthread_create(&thread, NULL, in_thread, (void *)7L) == 0);
+            MUST(pthread_join(thread, NULL) == 0);
+            _exit(0);
+        }
+        must_end_well(child);
+    }
+    take(3);
 }
 
 /* What is only started takes no lock in between, whatever way it is started. */
@@ -189,6 +280,10 @@ int main(int argc, char **argv)
         forks(n, 0);
     else if (!strcmp(argv[1], "system forks"))
         forks(n, 1);
+    else if (!strcmp(argv[1], "forks at once"))
+        forks_at_once(n);
+    else if (!strcmp(argv[1], "jumps"))
+        jumps(n);
     else if (!strcmp(argv[1], "starts"))
         starts(argv[0]);
     else if (!strcmp(argv[1], "becomes"))

@@ -9,6 +9,10 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static __attribute__((noinline)) void innermost(void)
 {
+#ifdef PADDING
+    /* Moves what is behind it. */
+    __asm__ volatile(".skip 64, 0x90");
+#endif
     MUST(pthread_mutex_lock(&mutex) == 0);
     MUST(pthread_mutex_unlock(&mutex) == 0);
     __asm__ volatile("");
@@ -27,16 +31,20 @@ void plugged_in(void)
     __asm__ volatile("");
 }
 #else
-int main(void)
+/* Libraries, one after another: each may lie where the one before lay. */
+int main(int argc, char **argv)
 {
     middle();
     held(MUTEX, 1);
-    void *plugin = dlopen("./plugin.so", RTLD_NOW);
-    MUST(plugin != NULL);
-    void (*plugged_in)(void) = (void (*)(void))dlsym(plugin, "plugged_in");
-    MUST(plugged_in != NULL);
-    plugged_in();
-    held(MUTEX, 1);
+    for (int i = 1; i < argc; i++) {
+        void *plugin = dlopen(argv[i], RTLD_NOW);
+        MUST(plugin != NULL);
+        void (*plugged_in)(void) = (void (*)(void))dlsym(plugin, "plugged_in");
+        MUST(plugged_in != NULL);
+        plugged_in();
+        held(MUTEX, 1);
+        MUST(dlclose(plugin) == 0);
+    }
     say_expected();
     return 0;
 }

@@ -5,6 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// The profiles that are there, the first process's first.
 pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
+    beside(out, is_of)
+}
+
+/// Files in the directory of a run that are wanted, by their names and that of the run.
+pub(super) fn beside(out: &Path, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<PathBuf> {
     let (Some(dir), Some(name)) = (out.parent(), out.file_name().and_then(|name| name.to_str()))
     else {
         return Vec::new();
@@ -14,7 +19,7 @@ pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(|found| is_of(found, name)).collect();
+    let mut names: Vec<_> = names.filter(|found| is_wanted(found, name)).collect();
     names.sort_by_key(|name| (name.len(), name.clone()));
     names.into_iter().map(|name| dir.join(name)).collect()
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use forebay_sync::profile::{PairTotals, Reading, SiteKind, SiteRead, ThreadRead, Totals};
+use forebay_sync::profile::{
+    ModuleRead, PairTotals, Reading, SiteKind, SiteRead, ThreadRead, Totals, plain_text,
+};
 
 use super::short::short;
 use crate::symbols;
@@ -154,12 +156,25 @@ fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
 /// Where a call was made that returns to this address: several, if functions were put into one
 /// another.
 pub(super) fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
-    let module = reading.modules.iter().find(|module| (module.start..module.end).contains(&frame));
-    let Some(module) = module else {
+    let covers = |module: &&ModuleRead| (module.start..module.end).contains(&frame);
+    let mut modules = reading.modules.iter().filter(covers).rev().peekable();
+    let is_gone = modules.next_if(|last| last.path.is_empty()).is_some();
+    let mut modules = modules.filter(|module| !module.path.is_empty());
+    let Some(module) = modules.next() else {
         return vec![format!("{frame:#x}")];
     };
     let file_offset = (frame - module.start).saturating_add(module.file_offset);
-    symbols::callers(&module.path, file_offset)
+    let mut callers = symbols::callers(&module.path, file_offset);
+    // Which of them it was that took the lock there nobody has noted.
+    let before = modules.find(|before| before.path != module.path);
+    if let (Some(before), Some(first)) = (before, callers.first_mut()) {
+        let name = before.path.rsplit('/').next().unwrap_or_default();
+        *first += &format!(", or {} that lay there before", plain_text(name));
+    }
+    if let Some(first) = callers.first_mut().filter(|_| is_gone) {
+        *first += ", taken out since";
+    }
+    callers
 }
 
 fn room(reading: &Reading) -> Room {
@@ -306,6 +321,31 @@ mod tests {
         for (frame, expected) in
             [(0x5010, "libx.so+0x1010"), (0x6000, "0x6000"), (0x4fff, "0x4fff")]
         {
+            let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
+            assert_eq!(stack_of(&reading, &site), [expected]);
+        }
+    }
+
+    #[test]
+    fn the_module_that_was_told_of_last_is_the_one_and_others_that_lay_there_are_said() {
+        let mut reading = reading();
+        reading.about.kind = SiteKind::Stacks;
+        let module =
+            |start, end, path: &str| ModuleRead { start, end, file_offset: 0, path: path.into() };
+        reading.modules = vec![
+            module(0x5000, 0x7000, "/lib/a\u{1b}.so"),
+            module(0x6000, 0x8000, "/lib/b.so"),
+            module(0x7000, 0x8000, "/lib/b.so"),
+            module(0x7800, 0x8000, ""),
+            module(0x8000, 0x9000, ""),
+        ];
+        for (frame, expected) in [
+            (0x5010, "a\u{fffd}.so+0x10"),
+            (0x6010, "b.so+0x10, or a\u{fffd}.so that lay there before"),
+            (0x7010, "b.so+0x10"),
+            (0x7810, "b.so+0x810, taken out since"),
+            (0x8010, "0x8010"),
+        ] {
             let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
             assert_eq!(stack_of(&reading, &site), [expected]);
         }

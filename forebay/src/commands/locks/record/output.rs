@@ -7,7 +7,7 @@ use forebay_shm::{ProfileFile, is_alive};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use crate::commands::locks::files::of_run;
+use crate::commands::locks::files::{beside, of_run};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -54,6 +54,7 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
     for path in &files {
         fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
+    drop_unfinished(out);
     Ok(())
 }
 
@@ -89,6 +90,7 @@ fn room_bytes() -> u64 {
 /// Removes the profiles of processes that have gone and took no lock while it was on; a later one
 /// takes the place of the first.
 pub(super) fn drop_empty(out: &Path) {
+    drop_unfinished(out);
     for path in of_run(out) {
         let reading = ProfileFile::open(&path).and_then(|file| file.read());
         let is_empty = reading.is_ok_and(|reading| {
@@ -105,9 +107,64 @@ pub(super) fn drop_empty(out: &Path) {
     }
 }
 
+/// Removes what processes that have gone left unfinished: they were killed while they made their
+/// profiles.
+fn drop_unfinished(out: &Path) {
+    for path in beside(out, |found, name| is_gone(maker(found, name))) {
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        if is_file {
+            // What can't be removed is in nobody's way.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// The process that makes a profile of the run in a file of this name, which it then renames.
+fn maker(found: &str, name: &str) -> Option<u32> {
+    let rest = found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new")?;
+    let (pid, random) = rest.split_once('.')?;
+    let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = pid.bytes().all(|byte| byte.is_ascii_digit());
+    if is_random && is_number { pid.parse().ok() } else { None }
+}
+
+/// Is it a process that is there no more?
+fn is_gone(pid: Option<u32>) -> bool {
+    let has_gone = |pid| matches!(Path::new(&format!("/proc/{pid}")).try_exists(), Ok(false));
+    Path::new("/proc/self").exists() && pid.is_some_and(has_gone)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_process_that_has_gone_left_unfinished_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a directory");
+        // No process has so large a number.
+        let (us, gone) = (std::process::id(), u32::MAX - 1);
+        let left = format!("a.locks.{gone}.0123456789abcdef.new");
+        let stays = [
+            format!("a.locks.{us}.0123456789abcdef.new"),
+            format!("a.locks.{gone}.0123456789abcde.new"),
+            format!("a.locks.{gone}.0123456789abcdeg.new"),
+            format!("a.locks.+{gone}.0123456789abcdef.new"),
+            format!("a.locks.{gone}.0123456789abcdef.old"),
+            format!("b.locks.{gone}.0123456789abcdef.new"),
+            "a.locks.new".to_owned(),
+        ];
+        for name in stays.iter().chain([&left]) {
+            fs::write(dir.path().join(name), "").expect("written");
+        }
+        let link = dir.path().join(format!("a.locks.{gone}.fedcba9876543210.new"));
+        std::os::unix::fs::symlink("nowhere", &link).expect("a link");
+        clear(&dir.path().join("a.locks")).expect("no profiles");
+        assert!(!dir.path().join(left).exists());
+        for name in stays {
+            assert!(dir.path().join(&name).exists(), "{name}");
+        }
+        assert!(link.is_symlink());
+    }
 
     #[test]
     fn a_file_is_named_after_its_program() {
