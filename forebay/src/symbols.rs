@@ -2,18 +2,30 @@
 //!
 //! What is read are files as they are now. A file that was replaced since gives wrong names.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use addr2line::{Loader, demangle_auto};
 use forebay_sync::profile::plain_text;
-use object::{Object as _, ObjectSegment as _};
+use object::{Object as _, ObjectSegment as _, ReadCache};
+use rustix::fs::{Mode, OFlags, open};
 
 /// Where Debian and others put what was taken out of programs.
 const DEBUG_DIR: &str = "/usr/lib/debug/.build-id";
+
+/// Larger files are not looked at: no program is so large, with all that a compiler has to say.
+const FILE_BYTES_MAX: u64 = 8 << 30;
+
+/// Letters of a name; the middle of a longer one is left out.
+const NAME_CHARS_MAX: usize = 512;
+
+/// Functions that were put into one another; further ones are left out.
+const INLINED_MAX: usize = 64;
 
 /// Functions that stand between a lock and who wants it: what C++ has around those of C.
 const WRAPPERS: [&str; 3] = ["mutex", "lock", "condition_variable"];
@@ -56,7 +68,21 @@ pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
     });
     let names = found.unwrap_or_else(|| vec![format!("{module}+{file_offset:#x}")]);
     // Whoever built a program chose them.
-    names.iter().map(|name| plain_text(name)).collect()
+    names.iter().map(|name| plain_text(&shortened(name))).collect()
+}
+
+/// A name that is not too long: its beginning and its end.
+pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
+    // A letter has a byte at least.
+    if name.len() <= NAME_CHARS_MAX || name.chars().count() <= NAME_CHARS_MAX {
+        return Cow::Borrowed(name);
+    }
+    const HALF: usize = NAME_CHARS_MAX / 2;
+    let mut indices = name.char_indices().map(|(index, _)| index);
+    let (from, to) = (indices.nth(HALF), name.char_indices().rev().nth(HALF - 2));
+    let first = from.and_then(|from| name.get(..from)).unwrap_or_default();
+    let last = to.and_then(|(to, _)| name.get(to..)).unwrap_or_default();
+    Cow::Owned(format!("{first}\u{2026}{last}"))
 }
 
 fn binary(path: &Path) -> Option<Rc<Binary>> {
@@ -68,17 +94,17 @@ fn binary(path: &Path) -> Option<Rc<Binary>> {
 
 impl Binary {
     fn open(path: &Path) -> Option<Binary> {
-        // Only plain files end.
-        let is_file = |path: &Path| fs::metadata(path).is_ok_and(|found| found.is_file());
-        let bytes = is_file(path).then(|| fs::read(path).ok()).flatten()?;
-        let object = object::File::parse(&*bytes).ok()?;
+        let (file, symbols) = load(path)?;
+        // Reads what is asked for: most of a file is not.
+        let cache = ReadCache::new(file);
+        let object = object::File::parse(&cache).ok()?;
         let segments = object.segments().map(|segment| {
             let (file_offset, byte_count) = segment.file_range();
             Segment { file_offset, byte_count, address: segment.address() }
         });
         let debug = object.build_id().ok().flatten().and_then(debug_path);
-        let debug = debug.filter(|path| is_file(path)).and_then(|path| Loader::new(path).ok());
-        Some(Binary { segments: segments.collect(), symbols: Loader::new(path).ok()?, debug })
+        let debug = debug.and_then(|path| load(&path)).map(|(_, debug)| debug);
+        Some(Binary { segments: segments.collect(), symbols, debug })
     }
 
     fn address_of(&self, file_offset: u64) -> Option<u64> {
@@ -97,6 +123,9 @@ impl Binary {
             return lines;
         };
         while let Ok(Some(frame)) = frames.next() {
+            if lines.len() == INLINED_MAX {
+                break;
+            }
             let function = frame.function.as_ref().and_then(|name| name.demangle().ok());
             let place = frame.location.as_ref().and_then(|at| {
                 let file = at.file?.rsplit('/').next()?;
@@ -118,6 +147,21 @@ impl Binary {
         let name = demangle_auto(symbol.name().into(), None);
         Some(format!("{name}+{:#x} {module}", address.checked_sub(symbol.address())?))
     }
+}
+
+/// Opens a file that is a program's, with what it says. Only plain files end, and what opens a pipe
+/// may wait for its other end for ever: a profile may name anything.
+fn load(path: &Path) -> Option<(fs::File, Loader)> {
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = fs::File::from(open(path, OFlags::RDONLY | flags, Mode::empty()).ok()?);
+    let found = file.metadata().ok()?;
+    if !found.is_file() || found.len() > FILE_BYTES_MAX {
+        return None;
+    }
+    // Not by its path: that could lead to another by now.
+    let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let symbols = Loader::new(same).ok()?;
+    Some((file, symbols))
 }
 
 fn debug_path(build_id: &[u8]) -> Option<PathBuf> {
@@ -194,6 +238,46 @@ mod tests {
         assert_eq!(callers("/no/such/lib.so", 0x1234), ["lib.so+0x1234"]);
         assert_eq!(callers("/dev/zero", 7), ["zero+0x7"]);
         assert_eq!(callers("", 0), ["+0x0"]);
+    }
+
+    #[test]
+    fn what_is_no_plain_file_or_too_large_a_one_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        let pipe = path("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        assert_eq!(callers(&pipe, 7), ["pipe+0x7"], "it waits for nobody");
+        assert_eq!(callers(&path(""), 7), ["+0x7"]);
+        let us = std::env::current_exe().expect("a path");
+        let name = "what_is_no_plain_file_or_too_large_a_one_is_left_alone";
+        let file_offset = file_offset_of(&us, name) + 1;
+        let (small, huge) = (path("program"), path("huge"));
+        fs::copy(&us, &small).expect("there is room");
+        assert!(callers(&small, file_offset).concat().contains(name));
+        fs::rename(&small, &huge).expect("it is ours");
+        let open = fs::File::options().write(true).open(&huge).expect("it is ours");
+        open.set_len(FILE_BYTES_MAX + 1).expect("a file with a hole");
+        assert_eq!(callers(&huge, file_offset), [format!("huge+{file_offset:#x}")]);
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_beginning_and_its_end() {
+        for (name, expected) in [
+            ("x".repeat(NAME_CHARS_MAX), "x".repeat(NAME_CHARS_MAX)),
+            ("\u{e9}".repeat(NAME_CHARS_MAX), "\u{e9}".repeat(NAME_CHARS_MAX)),
+            (
+                format!("{}{}", "a".repeat(999), "\u{e9}".repeat(999)),
+                format!("{}\u{2026}{}", "a".repeat(256), "\u{e9}".repeat(255)),
+            ),
+        ] {
+            assert_eq!(shortened(&name), expected, "{name}");
+            assert!(shortened(&name).chars().count() <= NAME_CHARS_MAX);
+        }
+        let module = format!("/{}", "y".repeat(4000));
+        let callers = callers(&module, 7);
+        assert!(callers[0].starts_with("yyy") && callers[0].ends_with("yy+0x7"), "{callers:?}");
+        assert!(callers[0].chars().count() <= NAME_CHARS_MAX);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod svg;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::ArgMatches;
 
@@ -15,7 +16,7 @@ use crate::say::say;
 const NS_PER_US: u64 = 1000;
 
 /// What is on top of what, from below, and the nanoseconds lost there.
-type Stacks = BTreeMap<Vec<String>, u64>;
+type Stacks = BTreeMap<Vec<Rc<str>>, u64>;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (file, reading) = read(args)?;
@@ -41,6 +42,11 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+#[cfg(test)]
+pub(super) fn picture(summary: &Summary) -> String {
+    svg::draw(&stacks(summary), "title")
+}
+
 /// A stack for each pair that cost anything: how the waiter came there, what it wanted, and who had
 /// it.
 fn stacks(summary: &Summary) -> Stacks {
@@ -50,13 +56,14 @@ fn stacks(summary: &Summary) -> Stacks {
         if lost == 0 {
             continue;
         }
-        let holder = Place { lock: String::new(), ..pair.holder.clone() };
-        let held = format!("held by {}", holder.name());
-        let lock = pair.waiter.lock.clone();
+        let stack = pair.holder.stack.iter().take(1).cloned().collect();
+        let holder = Place { lock: String::new(), stack };
+        let held = format!("held by {}", holder.name()).into();
+        let lock = pair.waiter.lock.as_str().into();
         let way = pair.waiter.stack.iter().rev().cloned();
         // One place in the source says less than the lock does; of a stack the beginning is common
         // to many locks.
-        let stack: Vec<String> = match pair.waiter.stack.len() {
+        let stack: Vec<Rc<str>> = match pair.waiter.stack.len() {
             0 | 1 => std::iter::once(lock).chain(way).chain([held]).collect(),
             _ => way.chain([lock, held]).collect(),
         };
@@ -68,7 +75,7 @@ fn stacks(summary: &Summary) -> Stacks {
 
 /// One line for each stack: `below;above;top microseconds`.
 fn folded(stacks: &Stacks) -> String {
-    let clean = |frame: &String| frame.replace(';', ":");
+    let clean = |frame: &Rc<str>| frame.replace(';', ":");
     let lines = stacks.iter().map(|(stack, ns)| {
         let stack: Vec<_> = stack.iter().map(clean).collect();
         format!("{} {}\n", stack.join(";"), ns.div_ceil(NS_PER_US))
@@ -84,7 +91,7 @@ mod tests {
     use crate::commands::locks::summary::Pair;
 
     fn place(lock: &str, stack: &[&str]) -> Place {
-        Place { lock: lock.into(), stack: stack.iter().map(ToString::to_string).collect() }
+        Place { lock: lock.into(), stack: stack.iter().map(|frame| Rc::from(*frame)).collect() }
     }
 
     fn summary(pairs: &[(Place, Place, u64, u64)]) -> Summary {
@@ -94,7 +101,7 @@ mod tests {
                 try_delay_ns: *try_delay_ns,
                 ..PairTotals::default()
             };
-            (Pair { holder: holder.clone(), waiter: waiter.clone() }, totals)
+            (Pair { holder: Rc::new(holder.clone()), waiter: Rc::new(waiter.clone()) }, totals)
         });
         Summary { pairs: pairs.collect(), ..Summary::default() }
     }

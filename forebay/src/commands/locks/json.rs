@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers};
 use super::matrix;
-use super::summary::{Happened, Place, Room, Summary, of_thread};
+use super::summary::{Happened, Place, Room, Summary};
 use super::table::sorted;
 
 pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value {
@@ -19,8 +19,7 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
         object["waiter"] = place(&pair.waiter);
         object
     });
-    let threads = reading.threads.iter().map(|thread| {
-        let places = of_thread(reading, thread);
+    let threads = reading.threads.iter().zip(&summary.threads).map(|(thread, places)| {
         let places = places
             .iter()
             .map(|(at, totals)| json!({ "place": place(at), "numbers": thread_numbers(totals) }));
@@ -48,7 +47,8 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
 }
 
 fn place(place: &Place) -> Value {
-    json!({ "name": place.name(), "lock": place.lock, "stack": place.stack })
+    let stack: Vec<&str> = place.stack.iter().map(|frame| &**frame).collect();
+    json!({ "name": place.name(), "lock": place.lock, "stack": stack })
 }
 
 /// A column's name with its unit.

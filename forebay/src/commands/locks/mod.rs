@@ -6,6 +6,7 @@ mod find;
 mod flame;
 mod json;
 mod matrix;
+mod names;
 mod record;
 mod report;
 mod summary;

@@ -28,7 +28,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         say!("{}", table::text(&summary, sort, lines));
     }
     if wants("threads") {
-        say!("{}", threads::text(&reading, lines));
+        say!("{}", threads::text(&reading, &summary, lines));
     }
     if wants("matrix") {
         say!("{}", matrix::text(&summary, lines));

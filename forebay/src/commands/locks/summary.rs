@@ -1,10 +1,11 @@
 //! What a profile says, by names: blocks added up, and keys of the same place taken for one.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use forebay_sync::profile::{PairTotals, Reading, SiteKind, SiteRead, ThreadRead, Totals};
+use forebay_sync::profile::{PairTotals, Reading, ThreadRead, Totals};
 
-use crate::symbols;
+use super::names::Names;
 
 /// Where a lock is taken, as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +13,7 @@ pub(super) struct Place {
     /// The lock's class or kind.
     pub(super) lock: String,
     /// Where it is taken; the innermost function first, if it is known how one came there.
-    pub(super) stack: Vec<String>,
+    pub(super) stack: Vec<Rc<str>>,
 }
 
 impl Place {
@@ -21,7 +22,7 @@ impl Place {
         match (self.stack.first(), &*self.lock) {
             (None, "") => "(unknown)".to_owned(),
             (None, lock) => lock.to_owned(),
-            (Some(at), "") => at.clone(),
+            (Some(at), "") => at.to_string(),
             (Some(at), lock) => format!("{at} ({lock})"),
         }
     }
@@ -33,7 +34,7 @@ impl Place {
     }
 
     /// What found no row of its own.
-    fn others() -> Place {
+    pub(super) fn others() -> Place {
         Place { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }
     }
 }
@@ -49,8 +50,8 @@ pub(super) struct Happened {
 /// Who held while whom waited.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pair {
-    pub(super) holder: Place,
-    pub(super) waiter: Place,
+    pub(super) holder: Rc<Place>,
+    pub(super) waiter: Rc<Place>,
 }
 
 /// What went on for want of room, and how much was in use.
@@ -67,24 +68,30 @@ pub(super) struct Room {
 /// All of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
-    pub(super) places: BTreeMap<Place, Happened>,
+    pub(super) places: BTreeMap<Rc<Place>, Happened>,
     pub(super) pairs: BTreeMap<Pair, PairTotals>,
+    /// What each of the threads did, in the order of the reading.
+    pub(super) threads: Vec<BTreeMap<Rc<Place>, Totals>>,
     pub(super) room: Room,
 }
 
 impl Summary {
     pub(super) fn of(reading: &Reading) -> Summary {
         let mut summary = Summary { room: room(reading), ..Summary::default() };
+        let mut names = Names::of(reading);
         for thread in &reading.threads {
+            let mut of_thread = BTreeMap::<_, Totals>::new();
             for (key, totals) in &thread.rows {
-                summary.at(place_of(reading, *key)).totals.add(totals);
+                let place = names.place(*key);
+                of_thread.entry(Rc::clone(&place)).or_default().add(totals);
+                summary.at(place).totals.add(totals);
             }
+            summary.threads.push(of_thread);
             for pair in &thread.pairs {
-                let (holder, waiter) =
-                    (holder_of(reading, pair.holder), place_of(reading, pair.waiter));
+                let (holder, waiter) = (names.holder(pair.holder), names.place(pair.waiter));
                 let wanted = pair.totals.wait_count.saturating_add(pair.totals.try_failed_count);
                 if pair.holder != 0 {
-                    let count = &mut summary.at(holder.clone()).wanted_count;
+                    let count = &mut summary.at(Rc::clone(&holder)).wanted_count;
                     *count = count.saturating_add(wanted);
                 }
                 summary.pairs.entry(Pair { holder, waiter }).or_default().add(&pair.totals);
@@ -93,62 +100,9 @@ impl Summary {
         summary
     }
 
-    fn at(&mut self, place: Place) -> &mut Happened {
+    fn at(&mut self, place: Rc<Place>) -> &mut Happened {
         self.places.entry(place).or_default()
     }
-}
-
-/// What one thread did, by place.
-pub(super) fn of_thread(reading: &Reading, thread: &ThreadRead) -> BTreeMap<Place, Totals> {
-    let mut places = BTreeMap::<_, Totals>::new();
-    for (key, totals) in &thread.rows {
-        places.entry(place_of(reading, *key)).or_default().add(totals);
-    }
-    places
-}
-
-fn holder_of(reading: &Reading, key: u64) -> Place {
-    match key {
-        0 => Place::default(),
-        key => place_of(reading, key),
-    }
-}
-
-fn place_of(reading: &Reading, key: u64) -> Place {
-    match (key, reading.sites.get(&key)) {
-        (0, _) => Place::others(),
-        (_, Some(site)) => Place { lock: lock_of(site), stack: stack_of(reading, site) },
-        (key, None) => {
-            Place { lock: format!("(no room for its name: {key:016x})"), stack: Vec::new() }
-        }
-    }
-}
-
-fn lock_of(site: &SiteRead) -> String {
-    match site.lock {
-        0 => site.name.clone(),
-        lock => format!("{} {lock:#x}", site.name),
-    }
-}
-
-fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
-    match reading.about.kind {
-        SiteKind::Places => vec![format!("{}:{}", site.place, site.line)],
-        SiteKind::Stacks => {
-            site.frames.iter().flat_map(|frame| frames_of(reading, *frame)).collect()
-        }
-    }
-}
-
-/// Where a call was made that returns to this address: several, if functions were put into one
-/// another.
-fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
-    let module = reading.modules.iter().find(|module| (module.start..module.end).contains(&frame));
-    let Some(module) = module else {
-        return vec![format!("{frame:#x}")];
-    };
-    let file_offset = (frame - module.start).saturating_add(module.file_offset);
-    symbols::callers(&module.path, file_offset)
 }
 
 fn room(reading: &Reading) -> Room {
@@ -177,15 +131,18 @@ fn room(reading: &Reading) -> Room {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use forebay_sync::boxed_words;
     use forebay_sync::profile::{
-        Clock, Description, Identity, ModuleRead, Plan, Profile, Recorder, Site, Taken,
-        ThreadIdentity, Wait,
+        Clock, Description, Identity, Plan, Profile, Recorder, Site, SiteKind, Taken,
+        ThreadIdentity, Wait, hash_words,
     };
 
+    use super::super::columns::Sort;
+    use super::super::{flame, json, matrix, table, threads};
     use super::*;
 
     const PLAN: Plan = Plan {
@@ -213,7 +170,11 @@ mod tests {
     }
 
     /// What two threads did: one was waited for and tried for by the other.
-    fn reading() -> Reading {
+    pub(in super::super) fn reading() -> Reading {
+        Reading::of(&bytes()[..]).expect("whole")
+    }
+
+    fn bytes() -> Vec<u8> {
         let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
         let us = Identity {
             pid: 1,
@@ -240,9 +201,7 @@ mod tests {
                 recorder.try_failed(&profile, &Line(43), 64, holder);
             }
         }
-        let bytes: Vec<u8> =
-            words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        Reading::of(&bytes[..]).expect("whole")
+        words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect()
     }
 
     #[test]
@@ -257,7 +216,7 @@ mod tests {
         assert_eq!((at(1).totals.count, at(1).wanted_count), (4, 8));
         assert_eq!((at(2).totals.count, at(2).totals.contended_count), (8, 6));
         assert_eq!((at(3).totals.count, at(3).totals.try_failed_count), (0, 6));
-        let unknown = summary.pairs.iter().filter(|(pair, _)| pair.holder == Place::default());
+        let unknown = summary.pairs.iter().filter(|(pair, _)| *pair.holder == Place::default());
         let unblamed: u64 =
             unknown.map(|(_, totals)| totals.wait_count + totals.try_failed_count).sum();
         let sum = |of: fn(&Happened) -> u64| summary.places.values().map(of).sum::<u64>();
@@ -266,24 +225,6 @@ mod tests {
             sum(|happened| happened.wanted_count) + unblamed,
             sum(|happened| happened.totals.contended_count + happened.totals.try_failed_count)
         );
-    }
-
-    #[test]
-    fn a_return_address_is_a_place_in_its_module() {
-        let mut reading = reading();
-        reading.about.kind = SiteKind::Stacks;
-        reading.modules = vec![ModuleRead {
-            start: 0x5000,
-            end: 0x6000,
-            file_offset: 0x1000,
-            path: "/usr/lib/libx.so".into(),
-        }];
-        for (frame, expected) in
-            [(0x5010, "libx.so+0x1010"), (0x6000, "0x6000"), (0x4fff, "0x4fff")]
-        {
-            let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
-            assert_eq!(stack_of(&reading, &site), [expected]);
-        }
     }
 
     #[test]
@@ -299,5 +240,38 @@ mod tests {
         assert_eq!(others.totals.count, 10);
         let nameless = summary.places.keys().filter(|place| place.name().contains("no room"));
         assert_eq!(nameless.count(), 4);
+    }
+
+    #[test]
+    fn whatever_a_profile_says_can_be_shown() {
+        const HEADER_BYTES: usize = 1024;
+        let whole = bytes();
+        let mut random = 1;
+        let mut next = || {
+            random = hash_words(&[random]);
+            random
+        };
+        for round in 0..300 {
+            let mut changed = whole.clone();
+            for _ in 0..=next() % 200 {
+                let word = HEADER_BYTES / 8 + next() as usize % ((whole.len() - HEADER_BYTES) / 8);
+                let value = [u64::MAX, 1, next(), next() >> 40][next() as usize % 4];
+                changed[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
+            }
+            let mut reading = Reading::of(&changed[..]).expect("its header is whole");
+            for kind in [SiteKind::Places, SiteKind::Stacks] {
+                reading.about.kind = kind;
+                let summary = Summary::of(&reading);
+                let shown = [
+                    table::text(&summary, Sort::Lost, usize::MAX),
+                    table::histograms(&summary, Sort::Lost, usize::MAX),
+                    threads::text(&reading, &summary, usize::MAX),
+                    matrix::text(&summary, usize::MAX),
+                    flame::picture(&summary),
+                    json::report(Path::new("x"), &reading, &summary).to_string(),
+                ];
+                assert!(shown.iter().all(|text| !text.is_empty()), "round {round}");
+            }
+        }
     }
 }

@@ -14,7 +14,8 @@ const BAR_CELLS: u64 = 40;
 
 /// Places and their numbers, the first by some order first.
 pub(super) fn sorted(summary: &Summary, sort: Sort) -> Vec<(&Place, &Happened)> {
-    let mut places: Vec<_> = summary.places.iter().collect();
+    let mut places: Vec<_> =
+        summary.places.iter().map(|(place, happened)| (&**place, happened)).collect();
     places.sort_by_key(|(_, happened)| std::cmp::Reverse(sort.weight(&numbers(happened))));
     places
 }

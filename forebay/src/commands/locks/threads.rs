@@ -4,19 +4,20 @@ use std::cmp::Reverse;
 
 use forebay_sync::profile::{Reading, ThreadRead, Totals};
 
-use super::summary::{Place, of_thread};
+use super::summary::{Place, Summary};
 use super::table::note;
 
 const NS_PER_US: f64 = 1e3;
 
 /// Threads and their locks, those first that tried most in vain, then those that waited longest.
-pub(super) fn text(reading: &Reading, lines_max: usize) -> String {
+pub(super) fn text(reading: &Reading, summary: &Summary, lines_max: usize) -> String {
     let weight = |totals: &Totals| (failed(totals), totals.wait_ns, totals.hold_ns);
     let mut threads: Vec<_> = reading
         .threads
         .iter()
-        .map(|thread| {
-            let mut places: Vec<_> = of_thread(reading, thread).into_iter().collect();
+        .zip(&summary.threads)
+        .map(|(thread, places)| {
+            let mut places: Vec<_> = places.iter().collect();
             places.sort_by_key(|(_, totals)| Reverse(weight(totals)));
             (thread, places)
         })

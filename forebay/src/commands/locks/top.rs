@@ -81,7 +81,7 @@ fn rows(before: &Summary, now: &Summary, seconds: f64) -> Vec<String> {
     let mut changed: Vec<_> = now
         .places
         .iter()
-        .map(|(place, happened)| (place, change(before, place, happened)))
+        .map(|(place, happened)| (&**place, change(before, place, happened)))
         .filter(|(_, change)| change.iter().any(|n| *n > 0))
         .collect();
     changed.sort_by_key(|(_, change)| {

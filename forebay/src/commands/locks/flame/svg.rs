@@ -1,5 +1,7 @@
 //! Boxes on boxes: as wide as what was lost in them, the beginning of a stack below.
 
+use std::rc::Rc;
+
 use super::Stacks;
 
 const WIDTH: f64 = 1200.0;
@@ -59,8 +61,8 @@ fn frames(stacks: &Stacks) -> Vec<Frame<'_>> {
     let mut at_ns = 0_u64;
     for (stack, ns) in stacks {
         let stack = stack.get(..DEPTH_MAX).unwrap_or(stack);
-        let is_same = |(index, name): &(&usize, &String)| {
-            frames.get(**index).is_some_and(|frame| frame.name == name.as_str())
+        let is_same = |(index, name): &(&usize, &Rc<str>)| {
+            frames.get(**index).is_some_and(|frame| frame.name == &***name)
         };
         let common = open.iter().skip(1).zip(stack).take_while(is_same).count();
         open.truncate(1 + common);
