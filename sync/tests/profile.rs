@@ -40,14 +40,7 @@ fn turn() -> Turn {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (profile, words) = *WORDS.get_or_init(|| {
         let words: &[AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-        let us = Identity {
-            pid: std::process::id(),
-            start_ticks: 0,
-            boot_id: [0; 16],
-            unix_ns: 0,
-            program: "test",
-            kind: SiteKind::Places,
-        };
+        let us = Identity::unknown("test", SiteKind::Places);
         let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
         let profile = Box::leak(Box::new(profile));
         install(profile).expect("nobody watches");

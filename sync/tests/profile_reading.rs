@@ -44,14 +44,7 @@ impl Bytes for Holes {
 
 fn profile(plan: Plan, words: usize) -> (Profile, &'static [AtomicU64]) {
     let words: &'static [AtomicU64] = Box::leak(boxed_words(words));
-    let us = Identity {
-        pid: 1,
-        start_ticks: 0,
-        boot_id: [0; 16],
-        unix_ns: 0,
-        program: "test",
-        kind: SiteKind::Stacks,
-    };
+    let us = Identity::unknown("test", SiteKind::Stacks);
     let profile = Profile::new(words, plan, Clock::SYSTEM, &us).expect("the plan is sound");
     profile.turn(true);
     (profile, words)

@@ -176,14 +176,7 @@ pub(super) mod tests {
 
     fn bytes() -> Vec<u8> {
         let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-        let us = Identity {
-            pid: 1,
-            start_ticks: 0,
-            boot_id: [0; 16],
-            unix_ns: 0,
-            program: "test",
-            kind: SiteKind::Places,
-        };
+        let us = Identity::unknown("test", SiteKind::Places);
         let profile = Profile::new(words, PLAN, Clock::SYSTEM, &us).expect("the plan is sound");
         profile.turn(true);
         let mut threads = [Recorder::new(), Recorder::new()];
