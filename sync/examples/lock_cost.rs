@@ -44,14 +44,7 @@ fn main() {
         ("ours, no profile", measure(clock, lock)),
     ];
     let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-    let us = Identity {
-        pid: std::process::id(),
-        start_ticks: 0,
-        boot_id: [0; 16],
-        unix_ns: 0,
-        program: "lock_cost",
-        kind: SiteKind::Places,
-    };
+    let us = Identity::unknown("lock_cost", SiteKind::Places);
     let Some(profile) = Profile::new(words, PLAN, clock, &us) else {
         return println!("no such plan");
     };

@@ -48,14 +48,7 @@ impl Site for Stack {
 
 fn profile() -> &'static Profile {
     let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-    let us = Identity {
-        pid: 1,
-        start_ticks: 0,
-        boot_id: [0; 16],
-        unix_ns: 0,
-        program: "test",
-        kind: SiteKind::Stacks,
-    };
+    let us = Identity::unknown("test", SiteKind::Stacks);
     let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
     profile.set_stack_sample(1);
     profile.turn(true);

@@ -70,7 +70,7 @@ fn a_reader_that_stays_is_known_after_another_of_its_place_has_left() {
     let reading = scene.compare(&["readers", "20"]);
     let pairs: Vec<_> = reading.threads.iter().flat_map(|thread| &thread.pairs).collect();
     let [pair] = pairs[..] else { panic!("{pairs:?}") };
-    assert_eq!(reading.sites[&pair.holder].name, "rwlock, reading");
+    assert_eq!(&*reading.sites[&pair.holder].name, "rwlock, reading");
     assert_eq!(pair.totals.try_failed_count, 20);
 }
 

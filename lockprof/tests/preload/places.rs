@@ -58,7 +58,7 @@ fn a_library_that_lies_where_another_lay_is_known() {
     // Those that came back took no lock at a new place, and were not looked for.
     assert!(one.len() == 1 && two.len() == 1 && one[0].0 < two[0].0, "{one:?}, {two:?}");
     let last = reading.modules.iter().rfind(|module| module.start == one[0].1);
-    assert_eq!(last.map(|module| module.path.as_str()), Some(""), "nothing lies there at the end");
+    assert_eq!(last.map(|module| &*module.path), Some(""), "nothing lies there at the end");
     assert_eq!(rows_of("/program").len(), 1, "what stays is told of once");
 }
 

@@ -167,7 +167,7 @@ pub(crate) fn by_kind(reading: &Reading) -> BTreeMap<String, Totals> {
     let mut kinds = BTreeMap::<String, Totals>::new();
     for (key, totals) in reading.threads.iter().flat_map(|thread| &thread.rows) {
         let site = reading.sites.get(key).unwrap_or_else(|| panic!("no site for {key:#x}"));
-        kinds.entry(site.name.clone()).or_default().add(totals);
+        kinds.entry(site.name.to_string()).or_default().add(totals);
     }
     kinds
 }

@@ -83,6 +83,9 @@ static void plain(long n)
 
 static long each_thread_locks;
 
+/* None ends before all have begun: how many threads there are at a time is known. */
+static pthread_barrier_t all_done;
+
 static void *lock_often(void *arg)
 {
     unsigned long *sum = arg;
@@ -92,6 +95,7 @@ static void *lock_often(void *arg)
         MUST(pthread_mutex_unlock(&mutex) == 0);
     }
     held(MUTEX, each_thread_locks);
+    pthread_barrier_wait(&all_done);
     return NULL;
 }
 
@@ -100,6 +104,7 @@ static void threads(long n)
     pthread_t ids[64];
     unsigned long sum = 0;
     each_thread_locks = 64000 / n;
+    MUST(pthread_barrier_init(&all_done, NULL, (unsigned)n) == 0);
     for (long i = 0; i < n; i++)
         MUST(pthread_create(&ids[i], NULL, lock_often, &sum) == 0);
     for (long i = 0; i < n; i++)

@@ -50,6 +50,14 @@ pub struct Identity<'a> {
     pub kind: SiteKind,
 }
 
+impl<'a> Identity<'a> {
+    /// A process of which nothing but its name is known.
+    #[must_use]
+    pub const fn unknown(program: &'a str, kind: SiteKind) -> Identity<'a> {
+        Identity { pid: 0, start_ticks: 0, boot_id: [0; 16], unix_ns: 0, program, kind }
+    }
+}
+
 /// What tools are told of a place where locks are taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Description<'a> {

@@ -81,7 +81,7 @@ pub(crate) fn at(reading: &Reading, line: u32) -> Totals {
 
 pub(crate) fn line_of(reading: &Reading, key: u64) -> Option<u32> {
     let site = reading.sites.get(&key)?;
-    assert!(site.name == "test" && site.place.contains("tests/profile"), "{site:?}");
+    assert!(&*site.name == "test" && site.place.contains("tests/profile"), "{site:?}");
     Some(site.line)
 }
 

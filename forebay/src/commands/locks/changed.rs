@@ -1,6 +1,7 @@
 //! Programs and libraries that are others now than when a profile was made: names may be wrong.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use forebay_sync::profile::{Reading, SiteKind, plain_text};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::symbols::{Change, changed_since};
 
 /// What became of the files that names are looked up in.
-pub(super) fn changed(reading: &Reading) -> BTreeMap<String, Change> {
+pub(super) fn changed(reading: &Reading) -> BTreeMap<Arc<str>, Change> {
     if reading.about.kind != SiteKind::Stacks {
         return BTreeMap::new();
     }
@@ -20,13 +21,13 @@ pub(super) fn changed(reading: &Reading) -> BTreeMap<String, Change> {
         let range = module.start..module.end;
         frames.iter().any(|frame| range.contains(frame))
     });
-    let change = |path: &String| changed_since(path, reading.about.created_unix_ns);
+    let change = |path: &str| changed_since(path, reading.about.created_unix_ns);
     named.filter_map(|module| Some((module.path.clone(), change(&module.path)?))).collect()
 }
 
 /// A line for each of them.
 pub(super) fn lines(reading: &Reading) -> Vec<String> {
-    let line = |(path, change): (String, Change)| match change {
+    let line = |(path, change): (Arc<str>, Change)| match change {
         Change::Changed => {
             format!("{} was changed after this was recorded: names may be wrong", plain_text(&path))
         }
@@ -39,12 +40,12 @@ pub(super) fn lines(reading: &Reading) -> Vec<String> {
 
 /// As a list of objects.
 pub(super) fn as_json(reading: &Reading) -> Value {
-    let object = |(path, change): (String, Change)| {
+    let object = |(path, change): (Arc<str>, Change)| {
         let what = match change {
             Change::Changed => "changed",
             Change::Missing => "missing",
         };
-        json!({ "path": path, "what": what })
+        json!({ "path": &*path, "what": what })
     };
     changed(reading).into_iter().map(object).collect()
 }

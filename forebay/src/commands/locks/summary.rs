@@ -137,7 +137,7 @@ pub(super) fn place_of(reading: &Reading, key: u64) -> Place {
 
 fn lock_of(site: &SiteRead) -> String {
     match site.lock {
-        0 => site.name.clone(),
+        0 => site.name.to_string(),
         lock => format!("{} {lock:#x}", site.name),
     }
 }

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::plain::plain_text;
+use super::text::{Texts, text_of};
+use super::words::{each_row, words};
 use super::{
     About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
     Reading, SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadNow, ThreadRead,
@@ -14,7 +15,7 @@ use crate::profile::plan::{
     BUCKET_COUNT, HEADER_WORDS, HOLDS_MAX, KEYS_START, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan,
     StackPlan, block, header, hold, module, pair, row, sample, site, stack,
 };
-use crate::profile::shared::{SiteKind, TEXT_BYTES_MAX, check_of};
+use crate::profile::shared::{SiteKind, check_of};
 
 impl About {
     /// Reads what does not change of a profile.
@@ -35,39 +36,36 @@ impl Reading {
         let head = header_words(bytes)?;
         let about = about(&head, bytes.byte_count())?;
         let plan = about.plan;
-        let text = Text(words(bytes, plan.text_start(), plan.text_bytes as usize / 8)?);
-        let sites = words(bytes, plan.sites_start(), plan.sites as usize * plan.site_words())?;
-        let sites = sites.chunks(plan.site_words()).filter_map(|row| site_of(row, &text));
-        let stacks =
-            words(bytes, plan.stacks_start(), plan.stacks.stacks as usize * plan.stack_words())?;
-        let stacks = stacks.chunks(plan.stack_words()).filter_map(stack_of);
-        let modules = words(bytes, plan.modules_start(), plan.modules as usize * module::WORDS)?;
-        let modules = modules.chunks(module::WORDS).filter_map(|row| module_of(row, &text));
+        let mut texts = Texts::of(bytes, &plan);
+        let mut sites = BTreeMap::new();
+        let rows = (plan.site_words(), plan.sites as usize);
+        each_row(bytes, plan.sites_start(), rows, |row| {
+            sites.extend(site_of(row, &mut texts)?);
+            Ok(())
+        })?;
+        let mut stacks = BTreeMap::new();
+        let rows = (plan.stack_words(), plan.stacks.stacks as usize);
+        each_row(bytes, plan.stacks_start(), rows, |row| {
+            stacks.extend(stack_of(row));
+            Ok(())
+        })?;
+        let mut modules = Vec::new();
+        let rows = (module::WORDS, plan.modules as usize);
+        each_row(bytes, plan.modules_start(), rows, |row| {
+            modules.extend(module_of(row, &mut texts)?);
+            Ok(())
+        })?;
         let control = control(&head);
+        let mut counts = shared_counts(&head);
+        counts.texts_rejected = counts.texts_rejected.saturating_add(texts.rejected);
         let (threads, now) = threads(bytes, &about, control.generation)?;
-        Ok(Reading {
-            sites: sites.collect::<BTreeMap<_, _>>(),
-            stacks: stacks.collect::<BTreeMap<_, _>>(),
-            modules: modules.collect(),
-            threads,
-            now,
-            counts: shared_counts(&head),
-            control,
-            about,
-        })
+        Ok(Reading { sites, stacks, modules, threads, now, counts, control, about })
     }
 }
 
 /// Words of a profile, or zeros where an index is wrong: a layout has none that is.
 fn at(words: &[u64], index: usize) -> u64 {
     words.get(index).copied().unwrap_or(0)
-}
-
-fn words(bytes: &(impl Bytes + ?Sized), start: usize, count: usize) -> Result<Vec<u64>, ReadError> {
-    let mut read = vec![0; count * 8];
-    bytes.read(start as u64 * 8, &mut read)?;
-    let word = |chunk: &[u8]| chunk.try_into().map_or(0, u64::from_le_bytes);
-    Ok(read.chunks_exact(8).map(word).collect())
 }
 
 fn header_words(bytes: &(impl Bytes + ?Sized)) -> Result<Vec<u64>, ReadError> {
@@ -175,37 +173,26 @@ fn shared_counts(head: &[u64]) -> SharedCounts {
     }
 }
 
-/// The names and paths.
-struct Text(Vec<u64>);
-
-impl Text {
-    /// The text that a word of a row means; empty if there is none there.
-    fn of(&self, word: u64) -> String {
-        let (offset, byte_count) = (low(word) as usize, high(word) as usize);
-        let byte_count = byte_count.min(TEXT_BYTES_MAX);
-        let words = self.0.get(offset / 8..offset / 8 + byte_count.div_ceil(8));
-        let bytes = bytes_of(words);
-        text_of(bytes.get(..byte_count).unwrap_or_default())
-    }
-}
-
-fn site_of(row: &[u64], text: &Text) -> Option<(u64, SiteRead)> {
+fn site_of(
+    row: &[u64],
+    texts: &mut Texts<'_, impl Bytes + ?Sized>,
+) -> Result<Option<(u64, SiteRead)>, ReadError> {
     let key = at(row, site::KEY);
-    let rest = row.get(site::CHECK + 1..)?.iter().copied();
+    let rest = row.get(site::CHECK + 1..).unwrap_or_default().iter().copied();
     if key == 0 || at(row, site::CHECK) != check_of(key, rest) {
-        return None;
+        return Ok(None);
     }
     let frame_count = usize::try_from(at(row, site::FRAME_COUNT)).unwrap_or(0);
     let frames = row.get(site::FIXED_WORDS..).and_then(|frames| frames.get(..frame_count));
     let read = SiteRead {
-        name: text.of(at(row, site::NAME)),
-        place: text.of(at(row, site::PLACE)),
+        name: texts.at(at(row, site::NAME))?,
+        place: texts.at(at(row, site::PLACE))?,
         line: low(at(row, site::LINE)),
         column: high(at(row, site::LINE)),
         lock: at(row, site::LOCK),
         frames: frames.unwrap_or_default().to_vec(),
     };
-    Some((key, read))
+    Ok(Some((key, read)))
 }
 
 fn stack_of(row: &[u64]) -> Option<(u64, StackRead)> {
@@ -220,16 +207,17 @@ fn stack_of(row: &[u64]) -> Option<(u64, StackRead)> {
     Some((key, StackRead { site: at(row, stack::SITE), frames }))
 }
 
-fn module_of(row: &[u64], text: &Text) -> Option<ModuleRead> {
-    let fields = row.get(..module::CHECK)?.iter().copied();
+fn module_of(
+    row: &[u64],
+    texts: &mut Texts<'_, impl Bytes + ?Sized>,
+) -> Result<Option<ModuleRead>, ReadError> {
+    let fields = row.get(..module::CHECK).unwrap_or_default().iter().copied();
     let (start, end) = (at(row, module::START), at(row, module::END));
-    let is_whole = start < end && at(row, module::CHECK) == check_of(0, fields);
-    is_whole.then(|| ModuleRead {
-        start,
-        end,
-        file_offset: at(row, module::FILE_OFFSET),
-        path: text.of(at(row, module::PATH)),
-    })
+    if start >= end || at(row, module::CHECK) != check_of(0, fields) {
+        return Ok(None);
+    }
+    let (file_offset, path) = (at(row, module::FILE_OFFSET), texts.at(at(row, module::PATH))?);
+    Ok(Some(ModuleRead { start, end, file_offset, path }))
 }
 
 /// What was recorded in the blocks, and what their owners do now.
@@ -380,10 +368,4 @@ fn high(word: u64) -> u32 {
 
 fn bytes_of(words: Option<&[u64]>) -> Vec<u8> {
     words.unwrap_or_default().iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-/// Text up to the first zero. What is no text, and what a terminal would obey, is replaced.
-fn text_of(bytes: &[u8]) -> String {
-    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    plain_text(&String::from_utf8_lossy(bytes))
 }

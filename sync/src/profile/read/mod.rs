@@ -2,12 +2,15 @@
 //!
 //! Invariants:
 //! - Nothing that is read is believed: no number leads out of the profile, and none to a panic.
-//! - Memory is taken for what is there, not for what a header says.
+//! - Memory is taken for what is there, not for what a header says: a text is kept once, and what
+//!   is empty is not kept.
 
 mod decode;
 mod error;
 mod plain;
 mod reading;
+mod text;
+mod words;
 
 use std::io;
 

@@ -1,6 +1,7 @@
 //! What a profile says, as plain numbers and text.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::profile::plan::{BUCKET_COUNT, Plan};
 use crate::profile::shared::SiteKind;
@@ -121,9 +122,9 @@ pub struct SharedCounts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SiteRead {
     /// The lock's class, or its kind.
-    pub name: String,
+    pub name: Arc<str>,
     /// The file; empty if there are return addresses.
-    pub place: String,
+    pub place: Arc<str>,
     /// Line of that file.
     pub line: u32,
     /// Column of that line.
@@ -153,7 +154,7 @@ pub struct ModuleRead {
     /// Where it lies in its file.
     pub file_offset: u64,
     /// The file.
-    pub path: String,
+    pub path: Arc<str>,
 }
 
 /// One block: a thread, or several, one after another.

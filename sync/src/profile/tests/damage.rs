@@ -148,5 +148,5 @@ fn a_name_has_nothing_that_a_terminal_obeys() {
     let name = "\x1b[2Jred\n\u{202e}der\u{2066}\u{ffff}\u{e9}";
     profile.describe(1, &Description { name, ..Description::default() });
     let plain = "\u{fffd}[2Jred\u{fffd}\u{fffd}der\u{fffd}\u{fffd}\u{e9}";
-    assert_eq!(read(profile).sites[&1].name, plain);
+    assert_eq!(&*read(profile).sites[&1].name, plain);
 }

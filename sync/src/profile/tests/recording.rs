@@ -259,6 +259,6 @@ fn modules_and_stacks_are_read_as_they_were_told() {
     assert_eq!(site.frames, frames[..4], "as many as the plan has room for");
     let [module] = &reading.modules[..] else { panic!("{:?}", reading.modules) };
     assert_eq!((module.start, module.end, module.file_offset), (0x1000, 0x2000, 64));
-    assert_eq!(module.path, "/usr/bin/something");
+    assert_eq!(&*module.path, "/usr/bin/something");
     assert_eq!(reading.about.kind, SiteKind::Stacks);
 }

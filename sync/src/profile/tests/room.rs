@@ -79,7 +79,7 @@ fn text_and_modules_without_room_are_counted() {
     let reading = read(profile);
     assert_eq!((reading.modules.len(), reading.counts.modules_rejected), (1, 2));
     assert_eq!((&*reading.modules[0].path, reading.counts.texts_rejected), ("0123456789", 1));
-    assert_eq!(reading.sites[&1].name, "");
+    assert_eq!(&*reading.sites[&1].name, "");
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! The names and paths of a profile, each read once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::plain::plain_text;
+use super::{Bytes, ReadError};
+use crate::profile::plan::Plan;
+use crate::profile::shared::TEXT_BYTES_MAX;
+
+/// The most bytes of text that are kept. No two texts of a sound profile share a byte, so those
+/// that are kept are never more than there are; where rows overlap, the text would be as long as
+/// the rows are many.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// Where the text lies, and what of it was read.
+pub(super) struct Texts<'a, B: ?Sized> {
+    bytes: &'a B,
+    /// First byte.
+    start: u64,
+    byte_count: u64,
+    /// Bytes that may still be kept.
+    room: usize,
+    known: BTreeMap<u64, Arc<str>>,
+    none: Arc<str>,
+    /// Texts that are not kept for want of room.
+    pub(super) rejected: u64,
+}
+
+impl<'a, B: Bytes + ?Sized> Texts<'a, B> {
+    pub(super) fn of(bytes: &'a B, plan: &Plan) -> Texts<'a, B> {
+        Texts {
+            bytes,
+            start: plan.text_start() as u64 * 8,
+            byte_count: plan.text_bytes.into(),
+            room: KEPT_BYTES_MAX.min(plan.text_bytes as usize),
+            known: BTreeMap::new(),
+            none: Arc::default(),
+            rejected: 0,
+        }
+    }
+
+    /// The text that a word of a row means; empty if there is none there.
+    pub(super) fn at(&mut self, word: u64) -> Result<Arc<str>, ReadError> {
+        if let Some(known) = self.known.get(&word) {
+            return Ok(Arc::clone(known));
+        }
+        let (offset, byte_count) = (word & u64::from(u32::MAX), word >> 32);
+        let byte_count = byte_count.min(TEXT_BYTES_MAX as u64);
+        if byte_count == 0 || offset + byte_count > self.byte_count {
+            return Ok(Arc::clone(&self.none));
+        }
+        let Some(room) = self.room.checked_sub(byte_count as usize) else {
+            self.rejected = self.rejected.saturating_add(1);
+            return Ok(Arc::clone(&self.none));
+        };
+        self.room = room;
+        let mut read = [0; TEXT_BYTES_MAX];
+        let read = read.get_mut(..byte_count as usize).unwrap_or_default();
+        self.bytes.read(self.start + offset, read)?;
+        let text: Arc<str> = text_of(read).into();
+        self.known.insert(word, Arc::clone(&text));
+        Ok(text)
+    }
+}
+
+/// Text up to the first zero. What is no text, and what a terminal would obey, is replaced.
+pub(super) fn text_of(bytes: &[u8]) -> String {
+    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    plain_text(&String::from_utf8_lossy(bytes))
+}

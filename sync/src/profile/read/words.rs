@@ -1,0 +1,44 @@
+//! Words of a profile, some at a time: a file may be long and hold nothing.
+
+use super::{Bytes, ReadError};
+
+/// Words that are read at once.
+const PIECE_WORDS: usize = 1 << 13;
+
+/// All of a part. Call for what is kept or small.
+pub(super) fn words(
+    bytes: &(impl Bytes + ?Sized),
+    start: usize,
+    count: usize,
+) -> Result<Vec<u64>, ReadError> {
+    let mut all = Vec::with_capacity(count);
+    each_row(bytes, start, (1, count), |word| {
+        all.extend_from_slice(word);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Shows each row of a part, of so many words each.
+pub(super) fn each_row(
+    bytes: &(impl Bytes + ?Sized),
+    start: usize,
+    (row_words, count): (usize, usize),
+    mut see: impl FnMut(&[u64]) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let piece_rows = (PIECE_WORDS / row_words.max(1)).clamp(1, count.max(1));
+    let mut read = vec![0; piece_rows * row_words * 8];
+    let mut row = vec![0; row_words];
+    for first in (0..count).step_by(piece_rows) {
+        let rows = piece_rows.min(count - first);
+        let piece = read.get_mut(..rows * row_words * 8).unwrap_or_default();
+        bytes.read((start + first * row_words) as u64 * 8, piece)?;
+        for from in piece.chunks_exact(row_words * 8) {
+            for (to, from) in row.iter_mut().zip(from.chunks_exact(8)) {
+                *to = from.try_into().map_or(0, u64::from_le_bytes);
+            }
+            see(&row)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Who reads a profile that somebody made to do harm takes no more memory than there are bytes.
+//!
+//! The whole process is counted, so this file holds one test.
+
+use std::alloc::System;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use forebay_sync::boxed_words;
+use forebay_sync::profile::{
+    Bytes, Clock, Description, Identity, Plan, Profile, Reading, Recorder, Site, SiteKind,
+    StackPlan, Taken, ThreadIdentity, Wait, hash_words,
+};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Words of the header, and its check.
+const HEADER: usize = 128;
+const CHECK: usize = 15;
+
+/// A profile, and how long its file is: what is not there is a hole.
+struct Holes {
+    words: Vec<u64>,
+    byte_count: u64,
+}
+
+impl Bytes for Holes {
+    fn byte_count(&self) -> u64 {
+        self.byte_count
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        assert!(offset + out.len() as u64 <= self.byte_count, "read behind its end");
+        for (index, byte) in out.iter_mut().enumerate() {
+            let at = offset as usize + index;
+            *byte = self.words.get(at / 8).map_or(0, |word| word.to_le_bytes()[at % 8]);
+        }
+        Ok(())
+    }
+}
+
+fn profile(plan: Plan, words: usize) -> (Profile, &'static [AtomicU64]) {
+    let words: &'static [AtomicU64] = Box::leak(boxed_words(words));
+    let us = Identity::unknown("test", SiteKind::Stacks);
+    let profile = Profile::new(words, plan, Clock::SYSTEM, &us).expect("the plan is sound");
+    profile.turn(true);
+    (profile, words)
+}
+
+fn copy(words: &[AtomicU64]) -> Vec<u64> {
+    words.iter().map(|word| word.load(Relaxed)).collect()
+}
+
+/// Bytes that are taken from the heap while a profile is read, those that are given back too.
+fn cost(read: &Holes) -> (Option<Reading>, usize) {
+    let before = HEAP.stats();
+    let reading = Reading::of(read).ok();
+    let after = HEAP.stats();
+    let grown = after.bytes_reallocated.max(0) - before.bytes_reallocated.max(0);
+    (reading, after.bytes_allocated - before.bytes_allocated + grown.max(0) as usize)
+}
+
+/// As [`Site`]s of a foreign program are.
+struct Stack(u64);
+
+impl Site for Stack {
+    fn key(&self) -> u64 {
+        hash_words(&[self.0])
+    }
+
+    fn describe(&self) -> Description<'_> {
+        Description { name: "a lock", place: "x.c", frames: &[5, 6], ..Description::default() }
+    }
+}
+
+/// The check of a row of sites.
+fn check(row: &[u64]) -> u64 {
+    row[2..].iter().fold(hash_words(&row[..1]), |hash, word| hash_words(&[hash, *word]))
+}
+
+/// Rows of sites that all mean a long text: `text` says which, from the row's number.
+fn long_names(text: fn(u64) -> u64) -> (Holes, Plan) {
+    let plan = Plan {
+        sites: 1 << 14,
+        frames: 0,
+        modules: 0,
+        text_bytes: 1 << 20,
+        threads: 1,
+        rows: 1,
+        pairs: 1,
+        stacks: StackPlan::NONE,
+    };
+    let mut words = copy(profile(plan, plan.word_count()).1);
+    let (first, texts) = (plan.sites_start(), plan.text_start());
+    words[texts..texts + plan.text_bytes as usize / 8].fill(u64::from_le_bytes(*b"aaaaaaaa"));
+    for (number, row) in (1..).zip(words[first..texts].chunks_mut(8).take(plan.sites as usize)) {
+        row.copy_from_slice(&[number, 0, text(number), text(number), 0, 0, 0, 0]);
+        row[1] = check(row);
+    }
+    (Holes { words, byte_count: plan.bytes() }, plan)
+}
+
+fn one_text_for_all_is_kept_once() {
+    const TEXT: u64 = 4096 << 32;
+    let (file, plan) = long_names(|_| TEXT);
+    let (reading, cost) = cost(&file);
+    let reading = reading.expect("it is whole");
+    assert_eq!(reading.sites.len(), plan.sites as usize);
+    assert!(reading.sites.values().all(|site| site.name.len() == 4096));
+    assert!(cost < 4 * file.words.len() * 8, "{cost} bytes");
+}
+
+fn texts_that_overlap_are_kept_while_there_could_be_so_many() {
+    let (file, plan) = long_names(|number| (4096 << 32) | (number * 8));
+    let (reading, cost) = cost(&file);
+    let reading = reading.expect("it is whole");
+    let kept: usize = reading.sites.values().map(|site| site.name.len()).sum();
+    assert_eq!(kept, plan.text_bytes as usize);
+    assert_eq!(reading.counts.texts_rejected, 2 * (u64::from(plan.sites) - 256));
+    assert!(cost < 4 * file.words.len() * 8, "{cost} bytes");
+}
+
+fn a_file_of_four_gigabytes_that_is_empty_costs_little() {
+    let plan = Plan {
+        sites: 1 << 14,
+        frames: 64,
+        modules: 1 << 10,
+        text_bytes: 1 << 28,
+        threads: 80,
+        rows: 1 << 16,
+        pairs: 1 << 16,
+        stacks: StackPlan::NONE,
+    };
+    assert!((3 << 30..=4 << 30).contains(&plan.bytes()), "{}", plan.bytes());
+    // The header that this plan has, from a small profile.
+    let small = Plan { sites: 1, text_bytes: 8, threads: 1, rows: 1, pairs: 1, ..plan };
+    let mut words = copy(profile(small, small.word_count()).1);
+    words.truncate(HEADER);
+    let halves = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    words[8..CHECK].copy_from_slice(&[
+        plan.bytes(),
+        halves(plan.sites, plan.frames),
+        halves(plan.modules, plan.threads),
+        plan.text_bytes.into(),
+        halves(plan.rows, plan.pairs),
+        halves(plan.stacks.stacks, plan.stacks.frames),
+        plan.stacks.samples.into(),
+    ]);
+    words[CHECK] = hash_words(&words[..CHECK]);
+    let (reading, cost) = cost(&Holes { words, byte_count: plan.bytes() });
+    let reading = reading.expect("it is whole");
+    assert_eq!((reading.sites.len(), reading.threads.len()), (0, 0));
+    assert!(cost < 1 << 20, "{cost} bytes");
+}
+
+/// A profile in which everything is in use.
+fn used() -> (Vec<u64>, Plan) {
+    let plan = Plan {
+        sites: 16,
+        frames: 4,
+        modules: 2,
+        text_bytes: 256,
+        threads: 2,
+        rows: 16,
+        pairs: 16,
+        stacks: StackPlan { stacks: 16, frames: 4, samples: 16 },
+    };
+    let (profile, words) = profile(plan, plan.word_count());
+    profile.set_stack_sample(1);
+    profile.add_module(1, 200, 3, "/lib/library.so");
+    for tid in 1..=2 {
+        let mut recorder = Recorder::new();
+        assert!(
+            recorder.begin(&profile, || Some(ThreadIdentity { tid, name: *b"a thread, no end" }))
+        );
+        for number in 0..8 {
+            let wait = Some(Wait { since: profile.clock().now(), holder: number });
+            let taken = Taken { wait, ..Taken::default() };
+            let held = recorder.acquired(&profile, &Stack(number), &taken).expect("a block");
+            recorder.released(&profile, &held);
+            recorder.try_failed(&profile, &Stack(number), 64, number);
+        }
+    }
+    (copy(words), plan)
+}
+
+fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
+    let (whole, plan) = used();
+    let byte_count = plan.bytes();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        random = hash_words(&[random]);
+        random
+    };
+    let (mut read_count, mut site_count) = (0, 0);
+    for round in 0..4000_u64 {
+        let mut words = whole.clone();
+        // A few words of the header, or of what follows, or both.
+        let (from, to) = match round % 3 {
+            0 => (2, HEADER),
+            1 => (HEADER, words.len()),
+            _ => (2, words.len()),
+        };
+        for _ in 0..=next() % 40 {
+            let at = from + next() as usize % (to - from);
+            let old = words[at];
+            words[at] = match next() % 6 {
+                0 => 0,
+                1 => u64::MAX,
+                2 => next(),
+                3 => old ^ 1 << (next() % 64),
+                4 => old.wrapping_add(next() % 3).wrapping_sub(1),
+                _ => next() & 0xfff | (next() & 0x1fff) << 32,
+            };
+        }
+        // Whoever means harm knows how checks are made.
+        for row in words[plan.sites_start()..].chunks_mut(plan.site_words()).take(16) {
+            row[1] = check(row);
+        }
+        words[CHECK] = hash_words(&words[..CHECK]);
+        let (reading, cost) = cost(&Holes { words, byte_count });
+        assert!(cost < 8 * byte_count as usize + (1 << 18), "round {round}: {cost} bytes");
+        read_count += usize::from(reading.is_some());
+        site_count += reading.map_or(0, |reading| reading.sites.len());
+    }
+    // Most are profiles still: what is looked at is not the header alone.
+    assert!(read_count > 1000 && site_count > 8000, "{read_count} read, {site_count} sites");
+}
+
+#[test]
+fn a_reader_takes_memory_for_what_is_there_whatever_a_file_says() {
+    one_text_for_all_is_kept_once();
+    texts_that_overlap_are_kept_while_there_could_be_so_many();
+    a_file_of_four_gigabytes_that_is_empty_costs_little();
+    no_change_of_its_words_makes_a_reader_panic_or_take_much();
+}
