@@ -281,7 +281,7 @@ impl<'a> Attempt<'a> {
         if watch.holder.load(Relaxed) != holder {
             watch.holder.store(holder, Relaxed);
         }
-        // The word behind the switch has just been looked at: it is nearer than through the profile.
+        // By the switch, which has just been looked at: it is nearer than through the profile.
         let on_since = on_since();
         if watch.state.load(Relaxed) != on_since {
             watch.state.store(on_since, Relaxed);
