@@ -21,7 +21,10 @@ int main(void) {
     work();
     if (write(1, "ready\n", 6) < 0) return 1;
     struct pollfd input = { 0, POLLIN, 0 };
-    while (poll(&input, 1, 5) == 0) work();
+    while (poll(&input, 1, 5) == 0) {
+        work();
+        work();
+    }
     return is_child ? 0 : wait(0) < 0;
 }
 "#;
@@ -57,7 +60,7 @@ int main(void) {
 
 /// Both processes have taken the lock.
 fn started(dir: &Path) -> Child {
-    let mut command = record(dir, &["--quiet", "--out", "two", "--", "./program"]);
+    let mut command = record(dir, &["--quiet", "--stacks", "4", "--out", "two", "--", "./program"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
     for _ in 0..2 {
@@ -72,7 +75,7 @@ fn started(dir: &Path) -> Child {
 fn all_processes_of_a_run_are_watched_until_the_last_has_ended() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
-    if !compile(dir, "cc", TWO, &[]) {
+    if !compile(dir, "cc", TWO, &["-g", "-fno-omit-frame-pointer"]) {
         return;
     }
     let mut program = started(dir);
@@ -82,11 +85,18 @@ fn all_processes_of_a_run_are_watched_until_the_last_has_ended() {
     pids.sort();
     pids.dedup();
     assert_eq!(pids.len(), 2, "{seen}");
+    // The same function, called at two lines.
+    for line in [15, 16] {
+        let way = format!("work program.c:7 (mutex) < main program.c:{line}");
+        assert!(seen.contains(&way), "{way}: {seen}");
+    }
     let first = locks(dir, &["report", "two"]);
     assert!(first.contains("1 more process of this run has a file: two."), "{first}");
 
     let mut watch = std::process::Command::new(PROGRAM);
-    let watch = watch.args(["locks", "top", "two", "--interval", "100ms"]).current_dir(dir);
+    let watch = watch
+        .args(["locks", "top", "two", "--interval", "100ms", "--count", "100"])
+        .current_dir(dir);
     let mut watch = watch.stdout(Stdio::piped()).spawn().expect("it runs");
     let mut output = BufReader::new(watch.stdout.take().expect("a pipe"));
     let mut line = String::new();
