@@ -5,7 +5,9 @@
 
 mod debug;
 mod names;
+mod open;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +17,22 @@ use std::rc::Rc;
 
 use addr2line::{Loader, demangle_auto};
 use forebay_sync::profile::plain_text;
-use object::{Object as _, ObjectSegment as _};
+use object::{Object as _, ObjectSegment as _, ReadCache};
 
 use self::names::plain_cpp;
 pub(crate) use self::names::without_wrappers;
+
+/// Letters of a name; the middle of a longer one is left out.
+const NAME_CHARS_MAX: usize = 512;
+
+/// The same of what a program says, before what everybody has is left out.
+const RAW_CHARS_MAX: usize = 16 * NAME_CHARS_MAX;
+
+/// Functions that were put into one another; further ones are left out.
+const INLINED_MAX: usize = 64;
+
+/// Files that are looked at; what lies in further ones has no names.
+const FILES_MAX: usize = 1024;
 
 thread_local! {
     /// Files that were looked at.
@@ -58,7 +72,29 @@ pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
     });
     let names = found.unwrap_or_else(|| vec![format!("{module}+{file_offset:#x}")]);
     // Whoever built a program chose them.
-    names.iter().map(|name| plain_text(&plain_cpp(name))).collect()
+    names.iter().map(|name| plain(name)).collect()
+}
+
+fn plain(name: &str) -> String {
+    plain_text(&shortened(&plain_cpp(&cut(name, RAW_CHARS_MAX))))
+}
+
+/// A name that is not too long: its beginning and its end.
+pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
+    cut(name, NAME_CHARS_MAX)
+}
+
+fn cut(name: &str, chars_max: usize) -> Cow<'_, str> {
+    // A letter has a byte at least.
+    if name.len() <= chars_max || name.chars().count() <= chars_max {
+        return Cow::Borrowed(name);
+    }
+    let half = chars_max / 2;
+    let from = name.char_indices().nth(half);
+    let to = name.char_indices().rev().nth(half - 2);
+    let first = from.and_then(|(from, _)| name.get(..from)).unwrap_or_default();
+    let last = to.and_then(|(to, _)| name.get(to..)).unwrap_or_default();
+    Cow::Owned(format!("{first}\u{2026}{last}"))
 }
 
 /// What became of a program or library.
@@ -84,22 +120,29 @@ pub(crate) fn changed_since(path: &str, unix_ns: u64) -> Option<Change> {
 
 fn binary(path: &Path) -> Option<Rc<Binary>> {
     FILES.with_borrow_mut(|files| {
-        let known = files.entry(path.to_owned());
-        known.or_insert_with(|| Binary::open(path).map(Rc::new)).clone()
+        if let Some(known) = files.get(path) {
+            return known.clone();
+        }
+        let opened_count = files.values().flatten().count();
+        let binary = (opened_count < FILES_MAX).then(|| Binary::open(path)).flatten().map(Rc::new);
+        files.insert(path.to_owned(), binary.clone());
+        binary
     })
 }
 
 impl Binary {
     fn open(path: &Path) -> Option<Binary> {
-        let bytes = debug::bytes_of(path)?;
-        let object = object::File::parse(&*bytes).ok()?;
+        let file = open::plain_file(path)?;
+        // Reads what is asked for: most of a file is not.
+        let cache = ReadCache::new(&file);
+        let object = object::File::parse(&cache).ok()?;
         let segments = object.segments().map(|segment| {
             let (file_offset, byte_count) = segment.file_range();
             Segment { file_offset, byte_count, address: segment.address() }
         });
         let segments = segments.collect();
         let debug = debug::load(Path::new(debug::ROOT), path, &object);
-        Some(Binary { segments, symbols: Loader::new(path).ok()?, debug })
+        Some(Binary { segments, symbols: open::load(&file, None)?, debug })
     }
 
     fn address_of(&self, file_offset: u64) -> Option<u64> {
@@ -118,6 +161,9 @@ impl Binary {
             return lines;
         };
         while let Ok(Some(frame)) = frames.next() {
+            if lines.len() == INLINED_MAX {
+                break;
+            }
             let function = frame.function.as_ref().and_then(|name| name.demangle().ok());
             let place = frame.location.as_ref().and_then(|at| {
                 let file = file_name(at.file?);
@@ -199,6 +245,46 @@ mod tests {
             })
             .expect("its code lies in the file");
         address - segment.address + segment.file_offset
+    }
+
+    #[test]
+    fn what_is_no_plain_file_or_too_large_a_one_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        let pipe = path("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        assert_eq!(callers(&pipe, 7), ["pipe+0x7"], "it waits for nobody");
+        assert_eq!(callers(&path(""), 7), ["+0x7"]);
+        let us = std::env::current_exe().expect("a path");
+        let name = "what_is_no_plain_file_or_too_large_a_one_is_left_alone";
+        let file_offset = file_offset_of(&us, name) + 1;
+        let (small, huge) = (path("program"), path("huge"));
+        fs::copy(&us, &small).expect("there is room");
+        assert!(callers(&small, file_offset).concat().contains(name));
+        fs::rename(&small, &huge).expect("it is ours");
+        let open = fs::File::options().write(true).open(&huge).expect("it is ours");
+        open.set_len(open::FILE_BYTES_MAX + 1).expect("a file with a hole");
+        assert_eq!(callers(&huge, file_offset), [format!("huge+{file_offset:#x}")]);
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_beginning_and_its_end() {
+        for (name, expected) in [
+            ("x".repeat(NAME_CHARS_MAX), "x".repeat(NAME_CHARS_MAX)),
+            ("\u{e9}".repeat(NAME_CHARS_MAX), "\u{e9}".repeat(NAME_CHARS_MAX)),
+            (
+                format!("{}{}", "a".repeat(999), "\u{e9}".repeat(999)),
+                format!("{}\u{2026}{}", "a".repeat(256), "\u{e9}".repeat(255)),
+            ),
+        ] {
+            assert_eq!(shortened(&name), expected, "{name}");
+            assert!(shortened(&name).chars().count() <= NAME_CHARS_MAX);
+        }
+        let module = format!("/{}", "y".repeat(4000));
+        let callers = callers(&module, 7);
+        assert!(callers[0].starts_with("yyy") && callers[0].ends_with("yy+0x7"), "{callers:?}");
+        assert!(callers[0].chars().count() <= NAME_CHARS_MAX);
     }
 
     #[test]

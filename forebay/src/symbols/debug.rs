@@ -5,32 +5,34 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, BufReader, Seek as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
-use object::{File, Object as _};
+use object::{File, Object, ReadCache};
+
+use super::open;
 
 /// Where Debian and others put them.
 pub(super) const ROOT: &str = "/usr/lib/debug";
 
 /// Opens what was taken out of a program, if it is there.
-pub(super) fn load(root: &Path, program: &Path, object: &File<'_>) -> Option<Loader> {
-    let fits = |path: &PathBuf| path != program && fits(path, object).is_some_and(|fits| fits);
-    let found = candidates(root, program, object).into_iter().find(fits)?;
-    let shared = shared(root, &found);
-    Loader::new_with_sup(&found, shared).or_else(|_| Loader::new(&found)).ok()
-}
-
-/// The bytes of a plain file: others need not end.
-pub(super) fn bytes_of(path: &Path) -> Option<Vec<u8>> {
-    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-    is_file.then(|| fs::read(path).ok()).flatten()
+pub(super) fn load<'data>(
+    root: &Path,
+    program: &Path,
+    object: &impl Object<'data>,
+) -> Option<Loader> {
+    let others = candidates(root, program, object).into_iter().filter(|path| path != program);
+    let mut fitting = others.filter_map(|path| Some((fitting(&path, object)?, path)));
+    let (file, path) = fitting.next()?;
+    let shared = shared(root, &path, &file);
+    open::load(&file, shared.as_ref()).or_else(|| open::load(&file, None))
 }
 
 /// Where it may be, as debuggers look for it: by build id, then by the name that the program has
 /// for it.
-fn candidates(root: &Path, program: &Path, object: &File<'_>) -> Vec<PathBuf> {
+fn candidates<'data>(root: &Path, program: &Path, object: &impl Object<'data>) -> Vec<PathBuf> {
     let by_id = object.build_id().ok().flatten().and_then(|id| by_id(root, id));
     let mut paths: Vec<_> = by_id.into_iter().collect();
     let link =
@@ -53,38 +55,56 @@ fn by_id(root: &Path, id: &[u8]) -> Option<PathBuf> {
     Some(root.join(format!(".build-id/{first:02x}/{rest}.debug")))
 }
 
-/// Is it of the same build? `None` if it is no such file.
-fn fits(path: &Path, program: &File<'_>) -> Option<bool> {
-    let bytes = bytes_of(path)?;
-    let found = File::parse(&*bytes).ok()?;
-    let id = |object: &File<'_>| object.build_id().ok().flatten().map(<[u8]>::to_vec);
-    match (id(program), id(&found)) {
-        (Some(program), Some(found)) => Some(program == found),
-        _ => Some(program.gnu_debuglink().ok()??.1 == crc32(&bytes)),
-    }
+/// The file, if it is of the same build.
+fn fitting<'data>(path: &Path, program: &impl Object<'data>) -> Option<fs::File> {
+    let file = open::plain_file(path)?;
+    // Reads what is asked for: most of a file is not.
+    let cache = ReadCache::new(&file);
+    let found = File::parse(&cache).ok()?;
+    let id_of_program = program.build_id().ok().flatten();
+    let fits = match (id_of_program, found.build_id().ok().flatten()) {
+        (Some(program), Some(found)) => program == found,
+        _ => program.gnu_debuglink().ok()??.1 == crc32(beginning(&file)?).ok()?,
+    };
+    fits.then_some(file)
+}
+
+/// A file from its first byte.
+fn beginning(mut file: &fs::File) -> Option<BufReader<&fs::File>> {
+    file.rewind().ok()?;
+    Some(BufReader::with_capacity(64 << 10, file))
 }
 
 /// What several such files have in common: Debian keeps it once for all files of a package.
-fn shared(root: &Path, debug: &Path) -> Option<PathBuf> {
-    let bytes = bytes_of(debug)?;
-    let object = File::parse(&*bytes).ok()?;
+fn shared(root: &Path, debug: &Path, file: &fs::File) -> Option<fs::File> {
+    let cache = ReadCache::new(file);
+    let object = File::parse(&cache).ok()?;
     let (name, id) = object.gnu_debugaltlink().ok()??;
     let named = debug.parent()?.join(OsStr::from_bytes(name));
     let paths = std::iter::once(named).chain(by_id(root, id));
-    let is_it = |path: &PathBuf| {
-        let bytes = bytes_of(path);
-        let object = bytes.as_deref().and_then(|bytes| File::parse(bytes).ok());
-        object.is_some_and(|object| object.build_id().is_ok_and(|found| found == Some(id)))
+    let has_id = |file: &fs::File| {
+        let cache = ReadCache::new(file);
+        let object = File::parse(&cache);
+        object.is_ok_and(|object| object.build_id().is_ok_and(|found| found == Some(id)))
     };
-    paths.into_iter().find(is_it)
+    paths.filter_map(|path| open::plain_file(&path)).find(has_id)
 }
 
 /// The check of `.gnu_debuglink`: CRC-32 as in Ethernet and zip.
-fn crc32(bytes: &[u8]) -> u32 {
+fn crc32(mut bytes: impl io::BufRead) -> io::Result<u32> {
     const TABLE: [u32; 256] = table();
-    !bytes
-        .iter()
-        .fold(u32::MAX, |crc, byte| TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)] ^ crc >> 8)
+    let mut crc = u32::MAX;
+    loop {
+        let part = bytes.fill_buf()?;
+        if part.is_empty() {
+            return Ok(!crc);
+        }
+        crc = part
+            .iter()
+            .fold(crc, |crc, byte| TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)] ^ crc >> 8);
+        let byte_count = part.len();
+        bytes.consume(byte_count);
+    }
 }
 
 const fn table() -> [u32; 256] {
@@ -126,10 +146,10 @@ mod tests {
     }
 
     fn is_found(root: &Path, program: &Path) -> bool {
-        let bytes = bytes_of(program).expect("readable");
+        let bytes = fs::read(program).expect("readable");
         let object = File::parse(&*bytes).expect("a program");
         let Some(loader) = load(root, program, &object) else { return false };
-        let whole = bytes_of(&program.with_file_name("whole")).expect("readable");
+        let whole = fs::read(program.with_file_name("whole")).expect("readable");
         let whole = File::parse(&*whole).expect("a program");
         let symbols = whole.symbol_map();
         let function = symbols.symbols().iter().find(|symbol| symbol.name() == "a_function");
@@ -189,7 +209,8 @@ mod tests {
 
     #[test]
     fn the_check_is_that_of_ethernet() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-        assert_eq!(crc32(b""), 0);
+        let by_two = BufReader::with_capacity(2, &b"123456789"[..]);
+        assert_eq!(crc32(by_two).expect("readable"), 0xcbf4_3926);
+        assert_eq!(crc32(&b""[..]).expect("readable"), 0);
     }
 }

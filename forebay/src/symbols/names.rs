@@ -15,8 +15,9 @@ const STRINGS: [&str; 4] = [
 ];
 
 /// Leaves out the functions around the lock, unless there are no others.
-pub(crate) fn without_wrappers(lines: Vec<String>) -> Vec<String> {
-    let is_wrapper = |line: &String| {
+pub(crate) fn without_wrappers<T: AsRef<str>>(lines: Vec<T>) -> Vec<T> {
+    let is_wrapper = |line: &T| {
+        let line = line.as_ref();
         let of_std = line.split([' ', '<']).any(|word| word.starts_with("std::"))
             && WRAPPERS.iter().any(|word| line.contains(word));
         of_std || WRAPPERS_OF_C.iter().any(|word| line.starts_with(word))

@@ -1,6 +1,6 @@
 //! Programs and libraries that are others now than when a profile was made: names may be wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use forebay_sync::profile::{Reading, SiteKind, plain_text};
@@ -13,16 +13,18 @@ pub(super) fn changed(reading: &Reading) -> BTreeMap<Arc<str>, Change> {
     if reading.about.kind != SiteKind::Stacks {
         return BTreeMap::new();
     }
-    let frames: Vec<u64> =
+    let mut frames: Vec<u64> =
         reading.sites.values().flat_map(|site| site.frames.iter().copied()).collect();
+    frames.sort_unstable();
     // What the system maps by itself has a name in brackets.
     let modules = reading.modules.iter().filter(|module| module.path.starts_with('/'));
     let named = modules.filter(|module| {
-        let range = module.start..module.end;
-        frames.iter().any(|frame| range.contains(frame))
+        let first = frames.partition_point(|frame| *frame < module.start);
+        frames.get(first).is_some_and(|frame| *frame < module.end)
     });
+    let paths: BTreeSet<_> = named.map(|module| module.path.clone()).collect();
     let change = |path: &str| changed_since(path, reading.about.created_unix_ns);
-    named.filter_map(|module| Some((module.path.clone(), change(&module.path)?))).collect()
+    paths.into_iter().filter_map(|path| change(&path).map(|change| (path, change))).collect()
 }
 
 /// A line for each of them.

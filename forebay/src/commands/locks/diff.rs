@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::ArgMatches;
 use forebay_shm::ProfileFile;
@@ -88,7 +89,7 @@ fn full_name(place: &Value) -> Option<String> {
     let place = place.get("place")?;
     let text = |name: &str| place.get(name).and_then(Value::as_str).map(str::to_owned);
     let frames = place.get("stack").and_then(Value::as_array).into_iter().flatten();
-    let stack = frames.map(|frame| frame.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    let stack = frames.map(|frame| frame.as_str().map(Rc::from)).collect::<Option<_>>()?;
     Some(Place { lock: text("lock")?, stack }.full_name())
 }
 

@@ -4,26 +4,32 @@ mod svg;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::ArgMatches;
 use forebay_sync::profile::Control;
 
-use super::changed;
+use super::names::Names;
 use super::report::read;
 use super::summary::{Happened, Pair, Place, Summary};
 use super::ways::{self, Ways, divided, lost};
+use super::{changed, matrix};
 use crate::commands::is_set;
 use crate::say::say;
 
 const NS_PER_US: u64 = 1000;
 
+/// The most stacks that are drawn by themselves, the most costly; the others are one.
+const STACKS_MAX: usize = 10_000;
+
 /// What is on top of what, from below, and the nanoseconds lost there.
-type Stacks = BTreeMap<Vec<String>, u64>;
+type Stacks = BTreeMap<Vec<Rc<str>>, u64>;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (file, reading) = read(args)?;
-    let summary = Summary::of(&reading);
-    let ways = ways::of(&reading, reading.threads.iter());
+    let mut names = Names::of(&reading);
+    let summary = Summary::named(&mut names);
+    let ways = ways::of(&mut names, &reading.threads);
     let stacks = stacks(&summary, &ways);
     if stacks.is_empty() {
         return Err(format!("{}: {}", file.path().display(), nothing(&summary, &reading.control)));
@@ -47,6 +53,12 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+pub(super) fn picture(names: &mut Names<'_>, summary: &Summary) -> [String; 2] {
+    let stacks = stacks(summary, &ways::of(names, &names.reading.threads));
+    [svg::draw(&stacks, "title"), folded(&stacks)]
 }
 
 /// Why there is nothing to draw.
@@ -77,27 +89,58 @@ fn nothing(summary: &Summary, control: &Control) -> String {
 /// A stack for each pair that cost anything: how the waiter came there, what it wanted, and who had
 /// it. If its stack was taken sometimes, there is one for each way that it came.
 fn stacks(summary: &Summary, ways: &Ways) -> Stacks {
-    let mut stacks = Stacks::new();
-    for (pair, totals) in &summary.pairs {
+    let mut drawn = Drawn::default();
+    for (pair, totals) in matrix::sorted(summary) {
         let lost = lost(totals);
         if lost == 0 {
             continue;
         }
         let parts = ways.get(pair).map(|by_way| divided(lost, by_way)).unwrap_or_default();
-        let whole = [(&pair.waiter.stack, lost)];
-        for (way, part) in if parts.is_empty() { &whole[..] } else { &parts } {
-            let sum = stacks.entry(stack(pair, way)).or_default();
-            *sum = sum.saturating_add(*part);
+        if parts.is_empty() {
+            drawn.add(pair, &pair.waiter.stack, lost);
+        }
+        for (way, part) in parts {
+            drawn.add(pair, way, part);
         }
     }
-    stacks
+    drawn.all()
+}
+
+/// Stacks while there is room, and what the others are together.
+#[derive(Default)]
+struct Drawn {
+    stacks: Stacks,
+    other_count: u64,
+    other_ns: u64,
+}
+
+impl Drawn {
+    fn add(&mut self, pair: &Pair, way: &[Rc<str>], ns: u64) {
+        let sum = match self.stacks.len() {
+            0..STACKS_MAX => self.stacks.entry(stack(pair, way)).or_default(),
+            _ => {
+                self.other_count += 1;
+                &mut self.other_ns
+            }
+        };
+        *sum = sum.saturating_add(ns);
+    }
+
+    fn all(mut self) -> Stacks {
+        if self.other_count > 0 {
+            let name = format!("(others: {} that cost less each)", self.other_count);
+            self.stacks.insert(vec![name.into()], self.other_ns);
+        }
+        self.stacks
+    }
 }
 
 /// From below: the way to the lock, the lock, and who held it.
-fn stack(pair: &Pair, way: &[String]) -> Vec<String> {
-    let holder = Place { lock: String::new(), ..pair.holder.clone() };
-    let held = format!("held by {}", holder.name());
-    let lock = pair.waiter.lock.clone();
+fn stack(pair: &Pair, way: &[Rc<str>]) -> Vec<Rc<str>> {
+    let stack = pair.holder.stack.iter().take(1).cloned().collect();
+    let holder = Place { lock: String::new(), stack };
+    let held = format!("held by {}", holder.name()).into();
+    let lock: Rc<str> = pair.waiter.lock.as_str().into();
     // One place in the source says less than the lock does; of a stack the beginning is common to
     // many locks.
     match way {
@@ -113,7 +156,7 @@ fn stack(pair: &Pair, way: &[String]) -> Vec<String> {
 
 /// One line for each stack: `below;above;top microseconds`.
 fn folded(stacks: &Stacks) -> String {
-    let clean = |frame: &String| frame.replace(';', ":");
+    let clean = |frame: &Rc<str>| frame.replace(';', ":");
     let lines = stacks.iter().map(|(stack, ns)| {
         let stack: Vec<_> = stack.iter().map(clean).collect();
         format!("{} {}\n", stack.join(";"), ns.div_ceil(NS_PER_US))
@@ -127,7 +170,7 @@ mod tests {
 
     use super::*;
     fn place(lock: &str, stack: &[&str]) -> Place {
-        Place { lock: lock.into(), stack: stack.iter().map(ToString::to_string).collect() }
+        Place { lock: lock.into(), stack: stack.iter().map(|frame| (*frame).into()).collect() }
     }
 
     fn summary(pairs: &[(Place, Place, u64, u64)]) -> Summary {
@@ -137,7 +180,7 @@ mod tests {
                 try_delay_ns: *try_delay_ns,
                 ..PairTotals::default()
             };
-            (Pair { holder: holder.clone(), waiter: waiter.clone() }, totals)
+            (Pair { holder: holder.clone().into(), waiter: waiter.clone().into() }, totals)
         });
         Summary { pairs: pairs.collect(), ..Summary::default() }
     }
@@ -149,7 +192,7 @@ mod tests {
         let of = |count, try_failed_count, asleep_count| {
             let totals = Totals { count, try_failed_count, asleep_count, ..Totals::default() };
             let happened = Happened { totals, wanted_count: 0 };
-            Summary { places: [(place("a", &["x"]), happened)].into(), ..Summary::default() }
+            Summary { places: [(place("a", &["x"]).into(), happened)].into(), ..Summary::default() }
         };
         for (summary, is_on, part) in [
             (Summary::default(), false, "it is off"),
@@ -177,6 +220,20 @@ mod tests {
     }
 
     #[test]
+    fn stacks_that_are_too_many_are_counted_and_no_nanosecond_is_lost() {
+        let pair = |at: usize| {
+            let place = place("a", &[&format!("x.rs:{at}")]);
+            (place.clone(), place, (STACKS_MAX + 3 - at) as u64 * 1000, 0)
+        };
+        let pairs: Vec<_> = (0..STACKS_MAX + 3).map(pair).collect();
+        let stacks = stacks(&summary(&pairs), &Ways::new());
+        assert_eq!(stacks.len(), STACKS_MAX + 1);
+        let others = [Rc::from("(others: 3 that cost less each)")];
+        assert_eq!(stacks.get(&others[..]), Some(&6000));
+        assert_eq!(stacks.values().sum::<u64>(), pairs.iter().map(|pair| pair.2).sum::<u64>());
+    }
+
+    #[test]
     fn a_picture_has_a_box_for_each_frame_and_names_are_no_markup() {
         let summary = summary(&[
             (place("a", &["x.rs:1"]), place("a", &["y<T>.rs:2"]), 3_000_000, 0),
@@ -198,12 +255,12 @@ mod tests {
             (by.clone(), place("b", &["z.rs:3"]), 2000, 0),
         ]);
         let sampled = |wait_ns| PairTotals { wait_ns, ..PairTotals::default() };
-        let way = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let way = |names: &[&str]| names.iter().map(|name| Rc::from(*name)).collect::<Rc<[_]>>();
         let by_way = [
             (way(&["lock", "first", "main"]), sampled(20)),
             (way(&["lock", "second", "main"]), sampled(10)),
         ];
-        let ways = [(Pair { holder: by, waiter: at }, by_way.into())].into();
+        let ways = [(Pair { holder: by.into(), waiter: at.into() }, by_way.into())].into();
         assert_eq!(
             folded(&stacks(&summary, &ways)),
             "b;z.rs:3;held by x.rs:1 2\n\

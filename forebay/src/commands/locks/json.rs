@@ -1,38 +1,50 @@
 //! A report as one JSON object. Times are nanoseconds.
 
+use std::cmp::Reverse;
 use std::path::Path;
+use std::rc::Rc;
 
 use forebay_shm::is_alive;
-use forebay_sync::profile::{BUCKET_COUNT, PairTotals, Reading, Totals, bucket_end_ns};
+use forebay_sync::profile::{BUCKET_COUNT, PairTotals, Totals, bucket_end_ns};
 use serde_json::{Map, Value, json};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers};
-use super::summary::{Happened, Place, Room, Summary, of_thread};
+use super::names::Names;
+use super::summary::{Happened, Pair, Place, Room, Summary};
 use super::table::sorted;
 use super::{changed, matrix, ways};
 
-pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value {
-    let places = sorted(summary, Sort::Lost).into_iter();
-    let pairs = matrix::sorted(summary).into_iter().map(|(pair, totals)| {
-        let mut object = pair_numbers(totals);
-        object["holder"] = place(&pair.holder);
-        object["waiter"] = place(&pair.waiter);
+/// Bytes of each list; what there is no room for is counted only.
+const LIST_BYTES_MAX: usize = 32 << 20;
+
+pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary) -> Value {
+    let reading = names.reading;
+    let is_running = is_alive(&reading.about);
+    let [mut places, mut pairs, mut stacks, mut of_threads] = [const { List::EMPTY }; 4];
+    let places_listed =
+        places.of(sorted(summary, Sort::Lost), |(at, happened)| entry(at, happened));
+    let pairs_listed = pairs.of(matrix::sorted(summary), |(pair, totals)| of_pair(pair, totals));
+    let ways = ways::of(names, &reading.threads);
+    let ways = ways.iter().flat_map(|(pair, by_way)| by_way.iter().map(move |way| (pair, way)));
+    let mut ways: Vec<_> = ways.collect();
+    ways.sort_by_key(|(_, (_, totals))| Reverse(matrix::weight(totals)));
+    let stacks_listed = stacks.of(ways, |(pair, (way, totals))| {
+        let mut object = of_pair(pair, totals);
+        object["callers"] = json!(texts(way));
         object
     });
-    let is_running = is_alive(&reading.about);
-    let threads = reading.threads.iter().map(|thread| {
-        let places = of_thread(reading, thread);
-        let places = places
-            .iter()
-            .map(|(at, totals)| json!({ "place": place(at), "numbers": thread_numbers(totals) }));
+    let threads = reading.threads.iter().zip(&summary.threads).map(|(thread, places)| {
         json!({
             "tid": thread.tid,
             "name": thread.name,
             "is_alive": is_running && thread.is_taken,
             "threads": thread.owner_count,
-            "places": places.collect::<Vec<_>>(),
+            "places": of_threads.of(places, |(at, totals)| {
+                json!({ "place": place(at), "numbers": thread_numbers(totals) })
+            }),
         })
     });
+    let threads: Vec<_> = threads.collect();
     json!({
         "file": path.display().to_string(),
         "pid": reading.about.pid,
@@ -44,30 +56,61 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
         "since_unix_ms": reading.control.reset_unix_ns / 1_000_000,
         "changed_files": changed::as_json(reading),
         "room": room(&summary.room),
-        "places": places.map(|(at, happened)| entry(at, happened)).collect::<Vec<_>>(),
-        "pairs": pairs.collect::<Vec<_>>(),
-        "stacks": stacks(reading),
-        "threads": threads.collect::<Vec<_>>(),
+        "places": places_listed,
+        "pairs": pairs_listed,
+        "stacks": stacks_listed,
+        "threads": threads,
+        "left_out": {
+            "places": places.left_out,
+            "pairs": pairs.left_out,
+            "stacks": stacks.left_out,
+            "places_of_threads": of_threads.left_out,
+        },
     })
 }
 
-/// What was sampled, by the way that led to a place and who held the lock.
-fn stacks(reading: &Reading) -> Value {
-    let ways = ways::of(reading, reading.threads.iter());
-    let each = ways.iter().flat_map(|(pair, by_way)| {
-        by_way.iter().map(move |(way, totals)| {
-            let mut object = pair_numbers(totals);
-            object["callers"] = json!(way);
-            object["holder"] = place(&pair.holder);
-            object["waiter"] = place(&pair.waiter);
-            object
-        })
-    });
-    each.collect()
+/// A list that has an end.
+struct List {
+    room: usize,
+    /// What there was no room for.
+    left_out: u64,
+}
+
+impl List {
+    const EMPTY: List = List { room: LIST_BYTES_MAX, left_out: 0 };
+
+    fn of<T>(
+        &mut self,
+        all: impl IntoIterator<Item = T>,
+        entry: impl Fn(T) -> Value,
+    ) -> Vec<Value> {
+        let mut entries = Vec::new();
+        for one in all {
+            if self.room == 0 {
+                self.left_out += 1;
+                continue;
+            }
+            let entry = entry(one);
+            self.room = self.room.saturating_sub(entry.to_string().len());
+            entries.push(entry);
+        }
+        entries
+    }
+}
+
+fn of_pair(pair: &Pair, totals: &PairTotals) -> Value {
+    let mut object = pair_numbers(totals);
+    object["holder"] = place(&pair.holder);
+    object["waiter"] = place(&pair.waiter);
+    object
 }
 
 pub(super) fn place(place: &Place) -> Value {
-    json!({ "name": place.name(), "lock": place.lock, "stack": place.stack })
+    json!({ "name": place.name(), "lock": place.lock, "stack": texts(&place.stack) })
+}
+
+fn texts(texts: &[Rc<str>]) -> Vec<&str> {
+    texts.iter().map(|text| &**text).collect()
 }
 
 /// A column's name with its unit.
@@ -135,4 +178,17 @@ fn room(room: &Room) -> Value {
         "skipped": room.skipped,
         "samples": room.samples,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_list_has_no_room_for_is_counted() {
+        let mut list = List { room: 100, left_out: 0 };
+        let long = |_| json!("x".repeat(38));
+        assert_eq!((list.of(0..2, long).len(), list.left_out), (2, 0));
+        assert_eq!((list.of(0..5, long).len(), list.left_out), (1, 4));
+    }
 }

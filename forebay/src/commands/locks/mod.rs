@@ -8,6 +8,8 @@ mod find;
 mod flame;
 mod json;
 mod matrix;
+mod modules;
+mod names;
 mod now;
 mod record;
 mod report;
@@ -15,6 +17,8 @@ mod short;
 mod summary;
 mod switch;
 mod table;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod top;
 mod ways;

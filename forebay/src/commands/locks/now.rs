@@ -2,7 +2,9 @@
 
 mod circles;
 
+use std::cell::RefCell;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::ArgMatches;
 use forebay_server::clock::unix_ns;
@@ -10,8 +12,9 @@ use forebay_shm::is_alive;
 use forebay_sync::profile::{LockNow, Reading, ThreadNow};
 use serde_json::{Value, json};
 
+use super::names::Names;
 use super::report::read;
-use super::summary::{Place, place_of};
+use super::summary::Place;
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -33,6 +36,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
 /// A moment of a process.
 struct View<'a> {
     reading: &'a Reading,
+    names: RefCell<Names<'a>>,
     is_alive: bool,
     /// When that was, in nanoseconds since 1970; of a process that has gone, when it began.
     origin_ns: u64,
@@ -42,7 +46,7 @@ impl View<'_> {
     fn of(reading: &Reading) -> View<'_> {
         let is_alive = is_alive(&reading.about);
         let origin_ns = if is_alive { unix_ns() } else { reading.about.created_unix_ns };
-        View { reading, is_alive, origin_ns }
+        View { reading, names: Names::of(reading).into(), is_alive, origin_ns }
     }
 
     fn text(&self) -> String {
@@ -71,8 +75,8 @@ impl View<'_> {
         format!("{:#x}, {}, {}", now.lock, self.since(now), self.place(now).name())
     }
 
-    fn place(&self, now: &LockNow) -> Place {
-        place_of(self.reading, now.site)
+    fn place(&self, now: &LockNow) -> Rc<Place> {
+        self.names.borrow_mut().place(now.site)
     }
 
     fn since(&self, now: &LockNow) -> String {
@@ -113,6 +117,12 @@ impl View<'_> {
             "place": super::json::place(&self.place(now)),
         })
     }
+}
+
+#[cfg(test)]
+pub(super) fn shown(reading: &Reading) -> [String; 2] {
+    let view = View::of(reading);
+    [view.text(), view.json("x").to_string()]
 }
 
 fn title(thread: &ThreadNow) -> String {

@@ -10,6 +10,7 @@ use forebay_sync::profile::{Reading, SiteKind, StackPlan};
 use super::columns::Sort;
 use super::files::of_run;
 use super::find::find;
+use super::names::Names;
 use super::summary::Summary;
 use super::{UNSEEN, changed, counted, json, lines_max, matrix, table, threads, ways};
 use crate::commands::is_set;
@@ -17,9 +18,10 @@ use crate::say::say;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (file, reading) = read(args)?;
-    let summary = Summary::of(&reading);
+    let mut names = Names::of(&reading);
+    let summary = Summary::named(&mut names);
     if is_set(args, "json") {
-        say!("{}", json::report(file.path(), &reading, &summary));
+        say!("{}", json::report(file.path(), &mut names, &summary));
         return Ok(ExitCode::SUCCESS);
     }
     let sort = Sort::named(args.get_one("sort"));
@@ -36,13 +38,13 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         let with_bars = wants("histograms");
         let is_running = is_alive(&reading.about);
         let form = threads::Form { lines_max: lines, with_bars, is_running };
-        say!("{}", threads::text(&reading, form));
+        say!("{}", threads::text(&mut names, &summary, form));
     }
     if wants("matrix") {
         say!("{}", matrix::text(&summary, lines));
     }
     if wants("stacks") {
-        say!("{}", ways::text(&ways::of(&reading, reading.threads.iter()), lines));
+        say!("{}", ways::text(&ways::of(&mut names, &reading.threads), lines));
     }
     if wants("histograms") && !wants("threads") {
         say!("{}", table::histograms(&summary, sort, lines));

@@ -1,13 +1,12 @@
 //! What a profile says, by names: blocks added up, and keys of the same place taken for one.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use forebay_sync::profile::{
-    ModuleRead, PairTotals, Reading, SiteKind, SiteRead, ThreadRead, Totals, plain_text,
-};
+use forebay_sync::profile::{PairTotals, Reading, ThreadRead, Totals};
 
+use super::names::Names;
 use super::short::short;
-use crate::symbols;
 
 /// Where a lock is taken, as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +14,7 @@ pub(super) struct Place {
     /// The lock's class or kind.
     pub(super) lock: String,
     /// Where it is taken; the innermost function first, if it is known how one came there.
-    pub(super) stack: Vec<String>,
+    pub(super) stack: Vec<Rc<str>>,
 }
 
 impl Place {
@@ -24,7 +23,7 @@ impl Place {
         match (self.stack.first(), &*self.lock) {
             (None, "") => "(unknown)".to_owned(),
             (None, lock) => lock.to_owned(),
-            (Some(at), "") => at.clone(),
+            (Some(at), "") => at.to_string(),
             (Some(at), lock) => format!("{at} ({lock})"),
         }
     }
@@ -41,7 +40,7 @@ impl Place {
     }
 
     /// What found no row of its own.
-    fn others() -> Place {
+    pub(super) fn others() -> Place {
         Place { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }
     }
 }
@@ -57,8 +56,8 @@ pub(super) struct Happened {
 /// Who held while whom waited.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pair {
-    pub(super) holder: Place,
-    pub(super) waiter: Place,
+    pub(super) holder: Rc<Place>,
+    pub(super) waiter: Rc<Place>,
 }
 
 /// What went on for want of room, and how much was in use.
@@ -77,24 +76,35 @@ pub(super) struct Room {
 /// All of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
-    pub(super) places: BTreeMap<Place, Happened>,
+    pub(super) places: BTreeMap<Rc<Place>, Happened>,
     pub(super) pairs: BTreeMap<Pair, PairTotals>,
+    /// What each of the threads did, in the order of the reading.
+    pub(super) threads: Vec<BTreeMap<Rc<Place>, Totals>>,
     pub(super) room: Room,
 }
 
 impl Summary {
     pub(super) fn of(reading: &Reading) -> Summary {
+        Summary::named(&mut Names::of(reading))
+    }
+
+    /// With names that others need as well.
+    pub(super) fn named(names: &mut Names<'_>) -> Summary {
+        let reading = names.reading;
         let mut summary = Summary { room: room(reading), ..Summary::default() };
         for thread in &reading.threads {
+            let mut of_thread = BTreeMap::<_, Totals>::new();
             for (key, totals) in &thread.rows {
-                summary.at(place_of(reading, *key)).totals.add(totals);
+                let place = names.place(*key);
+                of_thread.entry(Rc::clone(&place)).or_default().add(totals);
+                summary.at(place).totals.add(totals);
             }
+            summary.threads.push(of_thread);
             for pair in &thread.pairs {
-                let (holder, waiter) =
-                    (holder_of(reading, pair.holder), place_of(reading, pair.waiter));
+                let (holder, waiter) = (names.holder(pair.holder), names.place(pair.waiter));
                 let wanted = pair.totals.wait_count.saturating_add(pair.totals.try_failed_count);
                 if pair.holder != 0 {
-                    let count = &mut summary.at(holder.clone()).wanted_count;
+                    let count = &mut summary.at(Rc::clone(&holder)).wanted_count;
                     *count = count.saturating_add(wanted);
                 }
                 summary.pairs.entry(Pair { holder, waiter }).or_default().add(&pair.totals);
@@ -103,78 +113,9 @@ impl Summary {
         summary
     }
 
-    fn at(&mut self, place: Place) -> &mut Happened {
+    fn at(&mut self, place: Rc<Place>) -> &mut Happened {
         self.places.entry(place).or_default()
     }
-}
-
-/// What one thread did, by place.
-pub(super) fn of_thread(reading: &Reading, thread: &ThreadRead) -> BTreeMap<Place, Totals> {
-    let mut places = BTreeMap::<_, Totals>::new();
-    for (key, totals) in &thread.rows {
-        places.entry(place_of(reading, *key)).or_default().add(totals);
-    }
-    places
-}
-
-pub(super) fn holder_of(reading: &Reading, key: u64) -> Place {
-    match key {
-        0 => Place::default(),
-        key => place_of(reading, key),
-    }
-}
-
-/// The place that a key stands for.
-pub(super) fn place_of(reading: &Reading, key: u64) -> Place {
-    match (key, reading.sites.get(&key)) {
-        (0, _) => Place::others(),
-        (_, Some(site)) => Place { lock: lock_of(site), stack: stack_of(reading, site) },
-        (key, None) => {
-            Place { lock: format!("(no room for its name: {key:016x})"), stack: Vec::new() }
-        }
-    }
-}
-
-fn lock_of(site: &SiteRead) -> String {
-    match site.lock {
-        0 => site.name.to_string(),
-        lock => format!("{} {lock:#x}", site.name),
-    }
-}
-
-fn stack_of(reading: &Reading, site: &SiteRead) -> Vec<String> {
-    match reading.about.kind {
-        SiteKind::Places => vec![format!("{}:{}", site.place, site.line)],
-        SiteKind::Stacks => {
-            let frames = site.frames.iter().flat_map(|frame| frames_of(reading, *frame));
-            // Without optimisation each of them is a call.
-            symbols::without_wrappers(frames.collect())
-        }
-    }
-}
-
-/// Where a call was made that returns to this address: several, if functions were put into one
-/// another.
-pub(super) fn frames_of(reading: &Reading, frame: u64) -> Vec<String> {
-    let covers = |module: &&ModuleRead| (module.start..module.end).contains(&frame);
-    let mut modules = reading.modules.iter().filter(covers).rev().peekable();
-    let is_gone = modules.next_if(|last| last.path.is_empty()).is_some();
-    let mut modules = modules.filter(|module| !module.path.is_empty());
-    let Some(module) = modules.next() else {
-        return vec![format!("{frame:#x}")];
-    };
-    let file_offset = (frame - module.start).saturating_add(module.file_offset);
-    let mut callers = symbols::callers(&module.path, file_offset);
-    // Which of them it was that took the lock there nobody has noted.
-    let before = modules.find(|before| before.path != module.path);
-    if let (Some(before), Some(first)) = (before, callers.first_mut()) {
-        let name = before.path.rsplit('/').next().unwrap_or_default();
-        *first += &format!(", or {} that lay there before", plain_text(name));
-    }
-    if let Some(first) = callers.first_mut().filter(|_| is_gone) {
-        *first += ", taken out since";
-    }
-    callers
 }
 
 fn room(reading: &Reading) -> Room {
@@ -216,12 +157,12 @@ fn samples_of(thread: &ThreadRead) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use forebay_sync::boxed_words;
     use forebay_sync::profile::{
-        Clock, Description, Identity, ModuleRead, Plan, Profile, Recorder, Site, StackPlan, Taken,
+        Clock, Description, Identity, Plan, Profile, Recorder, Site, SiteKind, StackPlan, Taken,
         ThreadIdentity, Wait,
     };
 
@@ -253,7 +194,11 @@ mod tests {
     }
 
     /// What two threads did: one was waited for and tried for by the other.
-    fn reading() -> Reading {
+    pub(in super::super) fn reading() -> Reading {
+        Reading::of(&bytes()[..]).expect("whole")
+    }
+
+    pub(in super::super) fn bytes() -> Vec<u8> {
         let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
         let us = Identity {
             pid: 1,
@@ -280,9 +225,7 @@ mod tests {
                 recorder.try_failed(&profile, &Line(43), 64, holder);
             }
         }
-        let bytes: Vec<u8> =
-            words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        Reading::of(&bytes[..]).expect("whole")
+        words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect()
     }
 
     #[test]
@@ -297,7 +240,7 @@ mod tests {
         assert_eq!((at(1).totals.count, at(1).wanted_count), (4, 8));
         assert_eq!((at(2).totals.count, at(2).totals.contended_count), (8, 6));
         assert_eq!((at(3).totals.count, at(3).totals.try_failed_count), (0, 6));
-        let unknown = summary.pairs.iter().filter(|(pair, _)| pair.holder == Place::default());
+        let unknown = summary.pairs.iter().filter(|(pair, _)| *pair.holder == Place::default());
         let unblamed: u64 =
             unknown.map(|(_, totals)| totals.wait_count + totals.try_failed_count).sum();
         let sum = |of: fn(&Happened) -> u64| summary.places.values().map(of).sum::<u64>();
@@ -306,49 +249,6 @@ mod tests {
             sum(|happened| happened.wanted_count) + unblamed,
             sum(|happened| happened.totals.contended_count + happened.totals.try_failed_count)
         );
-    }
-
-    #[test]
-    fn a_return_address_is_a_place_in_its_module() {
-        let mut reading = reading();
-        reading.about.kind = SiteKind::Stacks;
-        reading.modules = vec![ModuleRead {
-            start: 0x5000,
-            end: 0x6000,
-            file_offset: 0x1000,
-            path: "/usr/lib/libx.so".into(),
-        }];
-        for (frame, expected) in
-            [(0x5010, "libx.so+0x1010"), (0x6000, "0x6000"), (0x4fff, "0x4fff")]
-        {
-            let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
-            assert_eq!(stack_of(&reading, &site), [expected]);
-        }
-    }
-
-    #[test]
-    fn the_module_that_was_told_of_last_is_the_one_and_others_that_lay_there_are_said() {
-        let mut reading = reading();
-        reading.about.kind = SiteKind::Stacks;
-        let module =
-            |start, end, path: &str| ModuleRead { start, end, file_offset: 0, path: path.into() };
-        reading.modules = vec![
-            module(0x5000, 0x7000, "/lib/a\u{1b}.so"),
-            module(0x6000, 0x8000, "/lib/b.so"),
-            module(0x7000, 0x8000, "/lib/b.so"),
-            module(0x7800, 0x8000, ""),
-            module(0x8000, 0x9000, ""),
-        ];
-        for (frame, expected) in [
-            (0x5010, "a\u{fffd}.so+0x10"),
-            (0x6010, "b.so+0x10, or a\u{fffd}.so that lay there before"),
-            (0x7010, "b.so+0x10"),
-            (0x7810, "b.so+0x810, taken out since"),
-            (0x8010, "0x8010"),
-        ] {
-            let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
-            assert_eq!(stack_of(&reading, &site), [expected]);
-        }
     }
 
     #[test]

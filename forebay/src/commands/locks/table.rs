@@ -14,7 +14,8 @@ const BAR_CELLS: u64 = 40;
 
 /// Places and their numbers, the first by some order first.
 pub(super) fn sorted(summary: &Summary, sort: Sort) -> Vec<(&Place, &Happened)> {
-    let mut places: Vec<_> = summary.places.iter().collect();
+    let mut places: Vec<_> =
+        summary.places.iter().map(|(place, happened)| (&**place, happened)).collect();
     places.sort_by_key(|(_, happened)| std::cmp::Reverse(sort.weight(&numbers(happened))));
     places
 }
@@ -135,10 +136,10 @@ mod tests {
     use super::*;
 
     fn summary(asleep_ns: u64) -> Summary {
-        let place = Place { lock: "mutex".to_owned(), stack: vec!["f x.c:1".to_owned()] };
+        let place = Place { lock: "mutex".to_owned(), stack: vec!["f x.c:1".into()] };
         let totals = Totals { count: 7, hold_ns: 1_234_567, asleep_ns, ..Totals::default() };
         let happened = Happened { totals, wanted_count: 0 };
-        Summary { places: [(place, happened)].into(), ..Summary::default() }
+        Summary { places: [(place.into(), happened)].into(), ..Summary::default() }
     }
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
     fn places_of_one_name_are_shown_with_their_callers() {
         let place = |stack: &[&str]| Place {
             lock: "mutex".to_owned(),
-            stack: stack.iter().map(ToString::to_string).collect(),
+            stack: stack.iter().map(|frame| (*frame).into()).collect(),
         };
         let places = [place(&["f", "a"]), place(&["f", "b"]), place(&["g", "c"])];
         assert_eq!(names(places.iter()), ["f (mutex) < a", "f (mutex) < b", "g (mutex)"]);

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 
-use forebay_sync::profile::{Reading, ThreadRead, Totals};
+use forebay_sync::profile::{ThreadRead, Totals};
 
-use super::summary::{Place, of_thread};
+use super::names::Names;
+use super::summary::{Place, Summary};
 use super::table::{bars_of, note};
 use super::ways;
 
@@ -22,13 +23,15 @@ pub(super) struct Form {
 }
 
 /// Threads and their locks, those first that tried most in vain, then those that waited longest.
-pub(super) fn text(reading: &Reading, form: Form) -> String {
+pub(super) fn text(names: &mut Names<'_>, summary: &Summary, form: Form) -> String {
     let weight = |totals: &Totals| (failed(totals), totals.wait_ns, totals.hold_ns);
-    let mut threads: Vec<_> = reading
+    let mut threads: Vec<_> = names
+        .reading
         .threads
         .iter()
-        .map(|thread| {
-            let mut places: Vec<_> = of_thread(reading, thread).into_iter().collect();
+        .zip(&summary.threads)
+        .map(|(thread, places)| {
+            let mut places: Vec<_> = places.iter().collect();
             places.sort_by_key(|(_, totals)| Reverse(weight(totals)));
             (thread, places)
         })
@@ -37,7 +40,8 @@ pub(super) fn text(reading: &Reading, form: Form) -> String {
     let mut lines = Vec::new();
     for (thread, places) in threads.iter().filter(|(_, places)| !places.is_empty()) {
         lines.push(title(thread, form.is_running));
-        let ways = ways::of(reading, std::iter::once(*thread));
+        let ways = ways::of(names, std::iter::once(*thread));
+        let ways = ways::by_place(&ways);
         for (place, totals) in places.iter().take(form.lines_max) {
             lines.push(line(place, totals));
             lines.extend(place.stack.iter().map(|frame| format!("\t\t{frame}")));

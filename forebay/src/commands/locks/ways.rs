@@ -2,15 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use forebay_sync::profile::{PairTotals, Reading, ThreadRead};
+use forebay_sync::profile::{PairTotals, ThreadRead};
 
 use super::matrix::{self, cells};
-use super::summary::{Pair, Place, frames_of, holder_of, place_of};
+use super::names::{Frames, Names};
+use super::summary::{Pair, Place};
 use super::table::{Row, grid, note};
 
 /// Functions that called one another, the innermost first.
-pub(super) type Way = Vec<String>;
+pub(super) type Way = Frames;
 
 /// Who held while whom waited, by the way that the waiter had come.
 pub(super) type Ways = BTreeMap<Pair, BTreeMap<Way, PairTotals>>;
@@ -34,36 +36,29 @@ const LIBRARIES: [&str; 4] = ["core/src/", "std/src/", "alloc/src/", "tokio-"];
 const BEGINNING: &str = "with_known_stack";
 
 /// The samples of some threads.
-pub(super) fn of<'a>(reading: &Reading, threads: impl Iterator<Item = &'a ThreadRead>) -> Ways {
-    let mut known = BTreeMap::<u64, Way>::new();
+pub(super) fn of<'a>(
+    names: &mut Names<'_>,
+    threads: impl IntoIterator<Item = &'a ThreadRead>,
+) -> Ways {
     let mut ways = Ways::new();
-    for sample in threads.flat_map(|thread| &thread.samples) {
-        let (holder, waiter) =
-            (holder_of(reading, sample.holder), place_of(reading, sample.waiter));
+    for sample in threads.into_iter().flat_map(|thread| &thread.samples) {
+        let (holder, waiter) = (names.holder(sample.holder), names.place(sample.waiter));
         // A stack is one of one place.
-        let way = known.entry(sample.stack);
-        let way = way.or_insert_with(|| from_place(&waiter, way_of(reading, sample.stack)));
+        let way = names.way(sample.stack, without_types, |names| {
+            from_place(&waiter, without_libraries(without_locks(names)))
+        });
         let by_way = ways.entry(Pair { holder, waiter }).or_default();
-        by_way.entry(way.clone()).or_default().add(&sample.totals);
+        by_way.entry(way).or_default().add(&sample.totals);
     }
     ways
 }
 
-/// The functions of a stack; none if it found no room, or its thread didn't know where it lay.
-fn way_of(reading: &Reading, stack: u64) -> Way {
-    let frames = reading.stacks.get(&stack).map_or(&[][..], |stack| &stack.frames);
-    let is_code = |at: &&u64| reading.modules.iter().any(|m| (m.start..m.end).contains(at));
-    // What lies in no program was no frame any more.
-    let names = frames.iter().take_while(is_code).flat_map(|at| frames_of(reading, *at));
-    without_libraries(without_locks(names.map(|name| without_types(&name)).collect()))
-}
-
 /// Leaves out the lock and the profiler, and what every thread begins with.
-fn without_locks(mut names: Way) -> Way {
+fn without_locks(mut names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     if let Some(end) = names.iter().position(|name| name.contains(BEGINNING)) {
         names.truncate(end);
     }
-    let is_of_lock = |name: &String| {
+    let is_of_lock = |name: &Rc<str>| {
         let function = name.trim_start_matches(['<', '&']);
         LOCKS.iter().any(|part| function.starts_with(part) || file_of(name).starts_with(part))
     };
@@ -72,9 +67,9 @@ fn without_locks(mut names: Way) -> Way {
 }
 
 /// Leaves out what does nothing but call, unless there is nothing else.
-fn without_libraries(names: Way) -> Way {
-    let is_ours = |name: &&String| !LIBRARIES.iter().any(|part| file_of(name).starts_with(part));
-    let ours: Way = names.iter().filter(is_ours).cloned().collect();
+fn without_libraries(names: Vec<Rc<str>>) -> Vec<Rc<str>> {
+    let is_ours = |name: &&Rc<str>| !LIBRARIES.iter().any(|part| file_of(name).starts_with(part));
+    let ours: Vec<_> = names.iter().filter(is_ours).cloned().collect();
     if ours.is_empty() { names } else { ours }
 }
 
@@ -106,7 +101,7 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
     let mut sums = BTreeMap::<_, PairTotals>::new();
     for (pair, by_way) in ways {
         for (way, totals) in by_way {
-            sums.entry((&pair.waiter, way)).or_default().add(totals);
+            sums.entry((&*pair.waiter, way)).or_default().add(totals);
         }
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
@@ -133,12 +128,22 @@ pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
     lines.join("\n")
 }
 
+/// Ways by where they led to, the most costly first.
+pub(super) type ByPlace<'a> = BTreeMap<&'a Place, Vec<(&'a Way, PairTotals)>>;
+
+pub(super) fn by_place(ways: &Ways) -> ByPlace<'_> {
+    let mut by_place = ByPlace::new();
+    for ((place, way), totals) in sorted(ways) {
+        by_place.entry(place).or_default().push((way, totals));
+    }
+    by_place
+}
+
 /// The ways to a place, as lines below it.
-pub(super) fn below(ways: &Ways, place: &Place) -> Vec<String> {
-    let to_place = sorted(ways).into_iter().filter(|((at, _), _)| *at == place);
-    let lines = to_place.flat_map(|((_, way), totals)| {
+pub(super) fn below(ways: &ByPlace<'_>, place: &Place) -> Vec<String> {
+    let lines = ways.get(place).into_iter().flatten().flat_map(|(way, totals)| {
         let count = totals.wait_count.saturating_add(totals.try_failed_count);
-        let title = format!("\t\t{count} of those with a stack, lost {:.2}us:", lost_us(&totals));
+        let title = format!("\t\t{count} of those with a stack, lost {:.2}us:", lost_us(totals));
         std::iter::once(title).chain(way.iter().map(|frame| format!("\t\t\t{frame}")))
     });
     lines.collect()
@@ -172,9 +177,9 @@ pub(super) fn divided(all: u64, by_way: &BTreeMap<Way, PairTotals>) -> Vec<(&Way
 }
 
 /// Leaves out what the place calls until it comes to the lock.
-fn from_place(place: &Place, mut way: Way) -> Way {
+fn from_place(place: &Place, mut way: Vec<Rc<str>>) -> Vec<Rc<str>> {
     let place = place.stack.first();
-    let begin = way.iter().position(|name| place.is_some_and(|place| file_of(name) == place));
+    let begin = way.iter().position(|name| place.is_some_and(|place| file_of(name) == &**place));
     way.split_off(begin.unwrap_or(0))
 }
 
@@ -182,8 +187,8 @@ fn from_place(place: &Place, mut way: Way) -> Way {
 mod tests {
     use super::*;
 
-    fn lines(names: &[&str]) -> Way {
-        names.iter().map(ToString::to_string).collect()
+    fn lines(names: &[&str]) -> Vec<Rc<str>> {
+        names.iter().map(|name| (*name).into()).collect()
     }
 
     #[test]
@@ -238,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_way_begins_at_its_place() {
-        let place = |at: &str| Place { lock: "a".into(), stack: vec![at.to_owned()] };
+        let place = |at: &str| Place { lock: "a".into(), stack: vec![at.into()] };
         let way = ["inner a/src/x.rs:1", "at a/src/y.rs:12", "at a/src/y.rs:2", "out b/src/y.rs:2"];
         for (at, expected) in [
             ("a/src/y.rs:2", &way[2..]),
@@ -253,9 +258,9 @@ mod tests {
     #[test]
     fn what_a_pair_lost_is_divided_and_no_nanosecond_is_lost() {
         let totals = |wait_ns| PairTotals { wait_ns, ..PairTotals::default() };
-        let by_way: BTreeMap<_, _> =
-            [(lines(&["a"]), totals(1)), (lines(&["b"]), totals(2)), (lines(&["c"]), totals(0))]
-                .into();
+        let by_way: BTreeMap<_, _> = [("a", 1), ("b", 2), ("c", 0)]
+            .map(|(name, ns)| (Way::from([name.into()]), totals(ns)))
+            .into();
         for (all, expected) in
             [(3, [1, 2]), (100, [33, 67]), (u64::MAX, [u64::MAX / 3, u64::MAX / 3 * 2])]
         {
@@ -264,7 +269,7 @@ mod tests {
             assert_eq!(parts.iter().sum::<u64>(), all);
         }
         assert_eq!(divided(2, &by_way).len(), 1, "nothing is no part");
-        let nothing = [(lines(&["c"]), totals(0))].into();
+        let nothing = [(Way::from(["c".into()]), totals(0))].into();
         assert!(divided(5, &nothing).is_empty() && divided(5, &BTreeMap::new()).is_empty());
     }
 }

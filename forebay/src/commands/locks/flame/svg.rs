@@ -1,5 +1,7 @@
 //! Boxes on boxes: as wide as what was lost in them, the beginning of a stack below.
 
+use std::rc::Rc;
+
 use super::Stacks;
 use crate::commands::locks::short::{cut, short};
 
@@ -68,8 +70,8 @@ fn frames(stacks: &Stacks) -> Vec<Frame<'_>> {
     let mut at_ns = 0_u64;
     for (stack, ns) in stacks {
         let stack = stack.get(..DEPTH_MAX).unwrap_or(stack);
-        let is_same = |(index, name): &(&usize, &String)| {
-            frames.get(**index).is_some_and(|frame| frame.name == name.as_str())
+        let is_same = |(index, name): &(&usize, &Rc<str>)| {
+            frames.get(**index).is_some_and(|frame| frame.name == &***name)
         };
         let common = open.iter().skip(1).zip(stack).take_while(is_same).count();
         open.truncate(1 + common);
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_picture_is_as_high_as_what_is_drawn() {
-        let stack = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let stack = |names: &[&str]| names.iter().map(|name| Rc::from(*name)).collect::<Vec<_>>();
         let narrow = stack(&["b", "c", "d", "e", "f"]);
         let stacks = Stacks::from([(stack(&["a"]), 1_000_000), (narrow, 1)]);
         let svg = draw(&stacks, "x");

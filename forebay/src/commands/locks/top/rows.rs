@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::{Look, Process};
 use crate::commands::locks::columns::us;
@@ -100,7 +101,7 @@ fn changes<'a>(before: &'a [Process], now: &'a Process) -> impl Iterator<Item = 
             && before.reading.control.generation == now.reading.control.generation
     };
     let before = before.iter().find(is_same).map(|before| &before.summary);
-    let change = move |(place, happened)| {
+    let change = move |(place, happened): (&'a Rc<Place>, &Happened)| {
         let numbers = change(before, place, happened);
         Change { pid: now.reading.about.pid, place, numbers }
     };

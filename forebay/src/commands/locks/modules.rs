@@ -1,0 +1,119 @@
+//! What lies where in a program's memory: the module that was told of last is the one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use forebay_sync::profile::ModuleRead;
+
+/// What lies at an address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lies<'a> {
+    /// None if nobody knows its file.
+    pub(super) module: Option<&'a ModuleRead>,
+    /// Another that lay there before.
+    pub(super) before: Option<&'a ModuleRead>,
+    /// It was taken out since.
+    pub(super) is_gone: bool,
+}
+
+/// By the first address of each piece, up to the next: what lies there, if anything does.
+pub(super) struct Modules<'a>(Vec<(u64, Option<Lies<'a>>)>);
+
+impl<'a> Modules<'a> {
+    /// Takes as long as there are modules, however they lie across one another.
+    pub(super) fn of(modules: &'a [ModuleRead]) -> Modules<'a> {
+        let mut ends = Vec::new();
+        for (index, module) in modules.iter().enumerate() {
+            if module.start < module.end {
+                ends.extend([(module.start, true, index), (module.end, false, index)]);
+            }
+        }
+        ends.sort_unstable();
+        let mut open =
+            Open { modules, all: BTreeSet::new(), of: BTreeMap::new(), last: BTreeSet::new() };
+        let mut pieces: Vec<(u64, Option<Lies<'a>>)> = Vec::new();
+        for (at, begins, index) in ends {
+            open.turn(index, begins);
+            pieces.pop_if(|(start, _)| *start == at);
+            pieces.push((at, open.lies()));
+        }
+        Modules(pieces)
+    }
+
+    pub(super) fn at(&self, address: u64) -> Option<Lies<'a>> {
+        let behind = self.0.partition_point(|(start, _)| *start <= address);
+        self.0.get(behind.checked_sub(1)?)?.1
+    }
+}
+
+/// Modules that lie at an address, by their numbers.
+struct Open<'a> {
+    modules: &'a [ModuleRead],
+    all: BTreeSet<usize>,
+    /// Those of each file.
+    of: BTreeMap<&'a str, BTreeSet<usize>>,
+    /// The last of each file.
+    last: BTreeSet<usize>,
+}
+
+impl<'a> Open<'a> {
+    fn turn(&mut self, index: usize, is_open: bool) {
+        let Some(module) = self.modules.get(index) else { return };
+        let same = self.of.entry(&module.path).or_default();
+        same.last().map(|last| self.last.remove(last));
+        if is_open {
+            self.all.insert(index);
+            same.insert(index);
+        } else {
+            self.all.remove(&index);
+            same.remove(&index);
+        }
+        // What has no path was taken out.
+        let last = same.last().filter(|_| !module.path.is_empty());
+        self.last.extend(last);
+    }
+
+    fn lies(&self) -> Option<Lies<'a>> {
+        let newest = self.modules.get(*self.all.last()?)?;
+        let mut named = self.last.iter().rev().filter_map(|index| self.modules.get(*index));
+        let (module, before) = (named.next(), named.next());
+        Some(Lies { module, before, is_gone: newest.path.is_empty() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_at_once_is_what_a_look_at_all_finds() {
+        let mut random = 1_u64;
+        let mut next = |below: u64| {
+            random = forebay_sync::profile::hash_words(&[random]);
+            random % below
+        };
+        for round in 0..300 {
+            let modules: Vec<_> = (0..next(12))
+                .map(|_| ModuleRead {
+                    start: next(30),
+                    end: next(30),
+                    file_offset: 0,
+                    path: ["", "a", "b", "c"][next(4) as usize].into(),
+                })
+                .collect();
+            let found = Modules::of(&modules);
+            for address in 0..32 {
+                let covers = |module: &&ModuleRead| (module.start..module.end).contains(&address);
+                let all: Vec<_> = modules.iter().rev().filter(covers).collect();
+                let mut named = all.iter().copied().filter(|module| !module.path.is_empty());
+                let module = named.next();
+                let before = named.find(|before| Some(&before.path) != module.map(|m| &m.path));
+                let lies = found.at(address);
+                let case = format!("round {round}, {address}: {modules:?}");
+                assert_eq!(lies.is_some(), !all.is_empty(), "{case}");
+                let lies = lies.unwrap_or_default();
+                assert_eq!((lies.module, lies.before), (module, before), "{case}");
+                assert_eq!(lies.is_gone, all.first().is_some_and(|m| m.path.is_empty()), "{case}");
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Names of the places of a profile, each looked up once.
+//!
+//! A profile may come from anybody: its rows are as many as its file has room for, and each may
+//! mean the longest text and the deepest stack. Names are kept while there is room for them.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use forebay_sync::profile::{ModuleRead, Reading, SiteKind, SiteRead, plain_text};
+
+use super::modules::{Lies, Modules};
+use super::summary::Place;
+use crate::symbols;
+
+/// Bytes of all names together. Those of a large program with deep stacks take a few megabytes.
+const NAMES_BYTES_MAX: usize = 64 << 20;
+
+/// More than a name takes beside its letters.
+const NAME_BYTES: usize = 64;
+
+/// Functions of one stack; those that were put into one another count.
+const STACK_MAX: usize = 128;
+
+/// Functions that called one another, the innermost first.
+pub(super) type Frames = Rc<[Rc<str>]>;
+
+/// Gives keys their places.
+pub(super) struct Names<'a> {
+    pub(super) reading: &'a Reading,
+    modules: Modules<'a>,
+    known: BTreeMap<u64, Rc<Place>>,
+    frames: BTreeMap<u64, Frames>,
+    /// The same in few words.
+    brief: BTreeMap<u64, Frames>,
+    /// How threads had come to their places, by keys of stacks.
+    ways: BTreeMap<u64, Frames>,
+    unknown: Rc<Place>,
+    room: usize,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(reading: &'a Reading) -> Names<'a> {
+        Names::with_room(reading, NAMES_BYTES_MAX)
+    }
+
+    fn with_room(reading: &'a Reading, room: usize) -> Names<'a> {
+        Names {
+            reading,
+            modules: Modules::of(&reading.modules),
+            known: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            brief: BTreeMap::new(),
+            ways: BTreeMap::new(),
+            unknown: Rc::default(),
+            room,
+        }
+    }
+
+    /// The place of a row; key 0 is for what found no row of its own.
+    pub(super) fn place(&mut self, key: u64) -> Rc<Place> {
+        if let Some(known) = self.known.get(&key) {
+            return Rc::clone(known);
+        }
+        let place = Rc::new(self.look_up(key));
+        self.known.insert(key, Rc::clone(&place));
+        place
+    }
+
+    /// The place of a holder; key 0 is for what nobody knows.
+    pub(super) fn holder(&mut self, key: u64) -> Rc<Place> {
+        match key {
+            0 => Rc::clone(&self.unknown),
+            key => self.place(key),
+        }
+    }
+
+    /// The way of a stack, which is made once of the functions in it; none of them if the stack
+    /// found no room, or its thread didn't know where it lay.
+    pub(super) fn way(
+        &mut self,
+        stack: u64,
+        brief: impl Fn(&str) -> String,
+        made: impl FnOnce(Vec<Rc<str>>) -> Vec<Rc<str>>,
+    ) -> Frames {
+        if let Some(known) = self.ways.get(&stack) {
+            return Rc::clone(known);
+        }
+        let way = self.brief_stack(stack, brief).map(made).and_then(|way| {
+            self.take_room(way.len() * size_of::<Rc<str>>())?;
+            Some(Frames::from(way))
+        });
+        let way = way.unwrap_or_else(|| [Rc::from("(no room for its names)")].into());
+        self.ways.insert(stack, Rc::clone(&way));
+        way
+    }
+
+    fn brief_stack(&mut self, stack: u64, brief: impl Fn(&str) -> String) -> Option<Vec<Rc<str>>> {
+        let frames = self.reading.stacks.get(&stack).map_or(&[][..], |stack| &stack.frames);
+        let mut names = Vec::new();
+        for address in frames.iter().take(STACK_MAX) {
+            // What lies in no program was no frame any more.
+            if self.modules.at(*address).is_none() {
+                break;
+            }
+            let frames = self.brief_at(*address, &brief)?;
+            names.extend(frames.iter().take(STACK_MAX - names.len()).cloned());
+        }
+        Some(names)
+    }
+
+    fn brief_at(&mut self, address: u64, brief: impl Fn(&str) -> String) -> Option<Frames> {
+        if let Some(known) = self.brief.get(&address) {
+            return Some(Rc::clone(known));
+        }
+        let frames = self.frames_at(address)?;
+        let names = self.kept(frames.iter().map(|name| brief(name)).collect())?;
+        self.brief.insert(address, Rc::clone(&names));
+        Some(names)
+    }
+
+    fn look_up(&mut self, key: u64) -> Place {
+        let site = match (key, self.reading.sites.get(&key)) {
+            (0, _) => return Place::others(),
+            (_, None) => None,
+            (_, Some(site)) => self.place_of(site),
+        };
+        site.unwrap_or_else(|| Place {
+            lock: format!("(no room for its name: {key:016x})"),
+            stack: Vec::new(),
+        })
+    }
+
+    /// None without room for it.
+    fn place_of(&mut self, site: &SiteRead) -> Option<Place> {
+        let name = symbols::shortened(&site.name);
+        self.take_room(name.len())?;
+        let lock = match site.lock {
+            0 => name.into_owned(),
+            lock => format!("{name} {lock:#x}"),
+        };
+        Some(Place { lock, stack: self.stack_of(site)? })
+    }
+
+    fn stack_of(&mut self, site: &SiteRead) -> Option<Vec<Rc<str>>> {
+        if self.reading.about.kind == SiteKind::Places {
+            let place = symbols::shortened(&site.place);
+            self.take_room(place.len())?;
+            return Some(vec![format!("{place}:{}", site.line).into()]);
+        }
+        let mut stack = Vec::new();
+        for address in site.frames.iter().take(STACK_MAX) {
+            let frames = self.frames_at(*address)?;
+            stack.extend(frames.iter().take(STACK_MAX - stack.len()).cloned());
+        }
+        self.take_room(stack.len() * size_of::<Rc<str>>())?;
+        // Without optimisation each of them is a call.
+        Some(symbols::without_wrappers(stack))
+    }
+
+    /// Where a call was made that returns to this address: several, if functions were put into one
+    /// another.
+    fn frames_at(&mut self, address: u64) -> Option<Frames> {
+        if let Some(known) = self.frames.get(&address) {
+            return Some(Rc::clone(known));
+        }
+        let lies = self.modules.at(address);
+        let names = match lies.and_then(|lies| Some((lies, lies.module?))) {
+            None => vec![format!("{address:#x}")],
+            Some((lies, module)) => callers(address, lies, module),
+        };
+        let names = self.kept(names)?;
+        self.frames.insert(address, Rc::clone(&names));
+        Some(names)
+    }
+
+    fn kept(&mut self, names: Vec<String>) -> Option<Frames> {
+        self.take_room(names.iter().map(|name| name.len() + NAME_BYTES).sum())?;
+        Some(names.into_iter().map(Rc::from).collect())
+    }
+
+    fn take_room(&mut self, bytes: usize) -> Option<()> {
+        self.room = self.room.checked_sub(bytes + NAME_BYTES)?;
+        Some(())
+    }
+}
+
+/// Which of those that lay there took the lock nobody has noted.
+fn callers(address: u64, lies: Lies<'_>, module: &ModuleRead) -> Vec<String> {
+    let file_offset = (address - module.start).saturating_add(module.file_offset);
+    let mut callers = symbols::callers(&module.path, file_offset);
+    if let (Some(before), Some(first)) = (lies.before, callers.first_mut()) {
+        let name = before.path.rsplit('/').next().unwrap_or_default();
+        let name = plain_text(&symbols::shortened(name));
+        *first += &format!(", or {name} that lay there before");
+    }
+    if let Some(first) = callers.first_mut().filter(|_| lies.is_gone) {
+        *first += ", taken out since";
+    }
+    callers
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_sync::profile::StackRead;
+
+    use super::super::summary::tests::reading;
+    use super::*;
+
+    fn module(start: u64, end: u64, file_offset: u64, path: &str) -> ModuleRead {
+        ModuleRead { start, end, file_offset, path: path.into() }
+    }
+
+    fn stack_at(names: &mut Names<'_>, frame: u64) -> Vec<String> {
+        let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
+        let stack = names.stack_of(&site).expect("there is room");
+        stack.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_return_address_is_a_place_in_its_module() {
+        let mut reading = reading();
+        reading.about.kind = SiteKind::Stacks;
+        reading.modules = vec![
+            module(0x5000, 0x6000, 0x1000, "/usr/lib/libx.so"),
+            module(0x1000, 0x2000, 0x1000, "/bin/y"),
+        ];
+        let mut names = Names::of(&reading);
+        for (frame, expected) in [
+            (0x5010, "libx.so+0x1010"),
+            (0x6000, "0x6000"),
+            (0x4fff, "0x4fff"),
+            (0x1000, "y+0x1000"),
+            (0, "0x0"),
+        ] {
+            assert_eq!(stack_at(&mut names, frame), [expected]);
+        }
+    }
+
+    #[test]
+    fn the_module_that_was_told_of_last_is_the_one_and_others_that_lay_there_are_said() {
+        let mut reading = reading();
+        reading.about.kind = SiteKind::Stacks;
+        reading.modules = vec![
+            module(0x5000, 0x7000, 0, "/lib/a\u{1b}.so"),
+            module(0x6000, 0x8000, 0, "/lib/b.so"),
+            module(0x7000, 0x8000, 0, "/lib/b.so"),
+            module(0x7800, 0x8000, 0, ""),
+            module(0x8000, 0x9000, 0, ""),
+        ];
+        let mut names = Names::of(&reading);
+        for (frame, expected) in [
+            (0x5010, "a\u{fffd}.so+0x10"),
+            (0x6010, "b.so+0x10, or a\u{fffd}.so that lay there before"),
+            (0x7010, "b.so+0x10"),
+            (0x7810, "b.so+0x810, taken out since"),
+            (0x8010, "0x8010"),
+        ] {
+            assert_eq!(stack_at(&mut names, frame), [expected]);
+        }
+    }
+
+    #[test]
+    fn names_without_room_are_said_to_have_none_and_keep_their_counts() {
+        let mut reading = reading();
+        reading.about.kind = SiteKind::Stacks;
+        reading.modules = vec![module(0, 1 << 40, 0, "/bin/y")];
+        let name: std::sync::Arc<str> = "x".repeat(4096).into();
+        for key in 100..200 {
+            let frames = vec![key; 64];
+            let site = SiteRead { name: name.clone(), frames, ..SiteRead::default() };
+            reading.stacks.insert(key, StackRead { site: key, frames: site.frames.clone() });
+            reading.sites.insert(key, site);
+        }
+        const ROOM: usize = 100_000;
+        let mut names = Names::with_room(&reading, ROOM);
+        let places: Vec<_> = (100..200).map(|key| names.place(key)).collect();
+        let bytes = |place: &Place| place.lock.len() + place.stack.len() * size_of::<Rc<str>>();
+        let (with, without): (Vec<_>, Vec<_>) =
+            places.iter().partition(|place| !place.lock.contains("no room"));
+        assert!(with.iter().map(|place| bytes(place)).sum::<usize>() <= ROOM);
+        assert!(with.len() > 10 && without.len() > 10, "{} {}", with.len(), without.len());
+        assert_eq!(without.last().expect("many").lock, "(no room for its name: 00000000000000c7)");
+        assert!(with.iter().all(|place| place.stack.len() == 64));
+
+        let mut names = Names::with_room(&reading, ROOM);
+        let ways: Vec<_> =
+            (100..200).map(|key| names.way(key, str::to_owned, |names| names)).collect();
+        let without = ways.iter().filter(|way| *way[0] == *"(no room for its names)").count();
+        let with: Vec<_> = ways.iter().filter(|way| way.len() == 64).collect();
+        assert!(with.len() > 10 && without > 10 && with.len() + without == 100);
+        assert!(with.len() * 64 * size_of::<Rc<str>>() <= ROOM);
+    }
+
+    #[test]
+    fn a_name_is_looked_up_once() {
+        let reading = reading();
+        let mut names = Names::of(&reading);
+        for key in [0, 11, 7_777] {
+            assert!(Rc::ptr_eq(&names.place(key), &names.place(key)), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_stack_has_an_end() {
+        let mut reading = reading();
+        reading.about.kind = SiteKind::Stacks;
+        reading.modules = vec![module(0, 1 << 40, 0, "/bin/y")];
+        let frames = vec![5; 10 * STACK_MAX];
+        reading.stacks.insert(1, StackRead { site: 1, frames: frames.clone() });
+        let site = SiteRead { frames, ..SiteRead::default() };
+        let mut names = Names::of(&reading);
+        assert_eq!(names.stack_of(&site).expect("there is room").len(), STACK_MAX);
+        assert_eq!(names.way(1, str::to_owned, |names| names).len(), STACK_MAX);
+    }
+}
