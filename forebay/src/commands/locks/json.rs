@@ -70,16 +70,16 @@ pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary) -> V
 }
 
 /// A list that has an end.
-struct List {
+pub(super) struct List {
     room: usize,
     /// What there was no room for.
-    left_out: u64,
+    pub(super) left_out: u64,
 }
 
 impl List {
-    const EMPTY: List = List { room: LIST_BYTES_MAX, left_out: 0 };
+    pub(super) const EMPTY: List = List { room: LIST_BYTES_MAX, left_out: 0 };
 
-    fn of<T>(
+    pub(super) fn of<T>(
         &mut self,
         all: impl IntoIterator<Item = T>,
         entry: impl Fn(T) -> Value,

@@ -12,6 +12,8 @@ use forebay_shm::is_alive;
 use forebay_sync::profile::{LockNow, Reading, ThreadNow};
 use serde_json::{Value, json};
 
+use self::circles::{Circles, Holders};
+use super::json::List;
 use super::names::Names;
 use super::report::read;
 use super::summary::Place;
@@ -33,10 +35,17 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Letters that are printed of all threads, about.
+const TEXT_BYTES_MAX: usize = 32 << 20;
+
+/// Holders of one lock that are named.
+const HOLDERS_MAX: usize = 64;
+
 /// A moment of a process.
 struct View<'a> {
     reading: &'a Reading,
     names: RefCell<Names<'a>>,
+    holders: Holders,
     is_alive: bool,
     /// When that was, in nanoseconds since 1970; of a process that has gone, when it began.
     origin_ns: u64,
@@ -46,29 +55,47 @@ impl View<'_> {
     fn of(reading: &Reading) -> View<'_> {
         let is_alive = is_alive(&reading.about);
         let origin_ns = if is_alive { unix_ns() } else { reading.about.created_unix_ns };
-        View { reading, names: Names::of(reading).into(), is_alive, origin_ns }
+        let (names, holders) = (Names::of(reading).into(), Holders::of(&reading.now));
+        View { reading, names, holders, is_alive, origin_ns }
     }
 
     fn text(&self) -> String {
         let mut lines = Vec::new();
         let is_at_locks =
             |thread: &&ThreadNow| thread.awaited.is_some() || !thread.holds.is_empty();
+        let (mut room, mut hidden) = (TEXT_BYTES_MAX, 0);
         for thread in self.reading.now.iter().filter(is_at_locks) {
-            lines.push(title(thread));
-            lines.extend(
-                thread.holds.iter().map(|hold| format!("  has        {}", self.lock(hold))),
-            );
-            if let Some(awaited) = &thread.awaited {
-                let holders = circles::holders(&self.reading.now, awaited.lock);
-                lines.push(format!("  waits for  {}", self.lock(awaited)));
-                lines.push(format!("             {}", held_by(&holders)));
+            if room == 0 {
+                hidden += 1;
+                continue;
             }
+            let of_thread = self.thread(thread);
+            room = of_thread.iter().fold(room, |room, line| room.saturating_sub(line.len()));
+            lines.extend(of_thread);
+        }
+        if hidden > 0 {
+            lines.push(format!("{hidden} more threads not shown"));
         }
         if lines.is_empty() {
             lines.push("no thread has a lock that was recorded, nor waits for one".to_owned());
         }
-        lines.extend(circles::circles(&self.reading.now).iter().map(|circle| circle_line(circle)));
+        let circles = Circles::of(&self.reading.now, &self.holders);
+        lines.extend(circles.found.iter().map(|circle| circle_line(circle)));
+        if circles.is_cut_off {
+            lines.push("too many threads wait for one another: not all was looked at".to_owned());
+        }
         lines.join("\n")
+    }
+
+    fn thread(&self, thread: &ThreadNow) -> Vec<String> {
+        let mut lines = vec![title(thread)];
+        let holds = thread.holds.iter();
+        lines.extend(holds.map(|hold| format!("  has        {}", self.lock(hold))));
+        if let Some(awaited) = &thread.awaited {
+            lines.push(format!("  waits for  {}", self.lock(awaited)));
+            lines.push(format!("             {}", held_by(self.holders.have(awaited.lock))));
+        }
+        lines
     }
 
     fn lock(&self, now: &LockNow) -> String {
@@ -88,25 +115,28 @@ impl View<'_> {
     }
 
     fn json(&self, file: &str) -> Value {
-        let threads = self.reading.now.iter().map(|thread| {
+        let mut list = List::EMPTY;
+        let threads = list.of(&self.reading.now, |thread| {
             json!({
                 "tid": thread.tid,
                 "name": thread.name,
                 "holds": thread.holds.iter().map(|hold| self.lock_json(hold)).collect::<Vec<_>>(),
                 "awaits": thread.awaited.as_ref().map(|awaited| {
                     let mut object = self.lock_json(awaited);
-                    object["held_by"] = circles::holders(&self.reading.now, awaited.lock).into();
+                    object["held_by"] = self.holders.have(awaited.lock).into();
                     object
                 }),
             })
         });
+        let circles = Circles::of(&self.reading.now, &self.holders);
         json!({
             "file": file,
             "pid": self.reading.about.pid,
             "program": self.reading.about.program,
             "is_alive": self.is_alive,
-            "threads": threads.collect::<Vec<_>>(),
-            "circles": circles::circles(&self.reading.now),
+            "threads": threads,
+            "circles": circles.found,
+            "left_out": { "threads": list.left_out, "circles": circles.is_cut_off },
         })
     }
 
@@ -136,7 +166,13 @@ fn held_by(holders: &[u32]) -> String {
     match holders {
         [] => "who has it is not known".to_owned(),
         [one] => format!("which thread {one} has"),
-        many => format!("which threads {} have", joined(many, ", ")),
+        many => match many.get(..HOLDERS_MAX).filter(|some| some.len() < many.len()) {
+            Some(some) => {
+                let others = many.len() - some.len();
+                format!("which threads {} and {others} more have", joined(some, ", "))
+            }
+            None => format!("which threads {} have", joined(many, ", ")),
+        },
     }
 }
 

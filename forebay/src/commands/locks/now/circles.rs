@@ -1,41 +1,96 @@
 //! Threads that wait for one another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use forebay_sync::profile::ThreadNow;
 
-/// The threads that have a lock.
-pub(super) fn holders(now: &[ThreadNow], lock: u64) -> Vec<u32> {
-    let has = |thread: &&ThreadNow| thread.holds.iter().any(|hold| hold.lock == lock);
-    now.iter().filter(has).map(|thread| thread.tid).collect()
+/// Threads that are looked at to find circles; a profile may say that all wait for all.
+const STEPS_MAX: u64 = 10_000_000;
+
+/// The threads that have each lock.
+pub(super) struct Holders(BTreeMap<u64, Vec<u32>>);
+
+impl Holders {
+    pub(super) fn of(now: &[ThreadNow]) -> Holders {
+        let mut holders = BTreeMap::<u64, Vec<u32>>::new();
+        for thread in now {
+            let locks: BTreeSet<u64> = thread.holds.iter().map(|hold| hold.lock).collect();
+            for lock in locks {
+                holders.entry(lock).or_default().push(thread.tid);
+            }
+        }
+        Holders(holders)
+    }
+
+    pub(super) fn have(&self, lock: u64) -> &[u32] {
+        self.0.get(&lock).map_or(&[], |tids| tids)
+    }
 }
 
 /// Threads of which each waits for a lock that the next one has, and the last for one that the
-/// first has. Each circle is there once, and begins with its smallest number.
-pub(super) fn circles(now: &[ThreadNow]) -> Vec<Vec<u32>> {
-    let waits: BTreeMap<u32, Vec<u32>> = now
-        .iter()
-        .filter_map(|thread| Some((thread.tid, holders(now, thread.awaited.as_ref()?.lock))))
-        .collect();
-    let circles: BTreeSet<_> = waits.keys().filter_map(|tid| way_back(&waits, *tid)).collect();
-    circles.into_iter().collect()
+/// first has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Circles {
+    /// Each is there once, and begins with its smallest number.
+    pub(super) found: BTreeSet<Vec<u32>>,
+    /// There may be more: that would have taken too long.
+    pub(super) is_cut_off: bool,
 }
 
-/// The shortest way from a thread to itself, if it has the smallest number on it.
-fn way_back(waits: &BTreeMap<u32, Vec<u32>>, start: u32) -> Option<Vec<u32>> {
-    let mut seen = BTreeSet::new();
-    let mut ways = std::collections::VecDeque::from([vec![start]]);
-    while let Some(way) = ways.pop_front() {
-        for next in waits.get(way.last()?).into_iter().flatten() {
-            if *next == start {
-                return Some(way);
-            }
-            if *next > start && seen.insert(*next) {
-                ways.push_back([&way[..], &[*next]].concat());
+impl Circles {
+    pub(super) fn of(now: &[ThreadNow], holders: &Holders) -> Circles {
+        Circles::within(now, holders, STEPS_MAX)
+    }
+
+    fn within(now: &[ThreadNow], holders: &Holders, steps_max: u64) -> Circles {
+        let awaited = |thread: &ThreadNow| Some((thread.tid, thread.awaited.as_ref()?.lock));
+        let awaited = now.iter().filter_map(awaited).collect();
+        let mut search = Search { awaited, holders, steps: steps_max };
+        let starts: Vec<u32> = search.awaited.keys().copied().collect();
+        let found = starts.into_iter().filter_map(|start| search.way_back(start)).collect();
+        Circles { found, is_cut_off: search.steps == 0 }
+    }
+}
+
+struct Search<'a> {
+    /// The lock that each thread waits for.
+    awaited: BTreeMap<u32, u64>,
+    holders: &'a Holders,
+    steps: u64,
+}
+
+impl Search<'_> {
+    /// The shortest way from a thread to itself, if it has the smallest number on it.
+    fn way_back(&mut self, start: u32) -> Option<Vec<u32>> {
+        // By whom each thread was come to.
+        let mut before = BTreeMap::new();
+        let mut locks = BTreeSet::new();
+        let mut threads = VecDeque::from([start]);
+        while let Some(thread) = threads.pop_front() {
+            let Some(lock) = self.awaited.get(&thread).filter(|lock| locks.insert(**lock)) else {
+                continue;
+            };
+            for next in self.holders.have(*lock) {
+                self.steps = self.steps.checked_sub(1)?;
+                if *next == start {
+                    return Some(way(&before, thread));
+                }
+                if *next > start && !before.contains_key(next) {
+                    before.insert(*next, thread);
+                    threads.push_back(*next);
+                }
             }
         }
+        None
     }
-    None
+}
+
+/// The way to a thread from the first, which has none before it.
+fn way(before: &BTreeMap<u32, u32>, last: u32) -> Vec<u32> {
+    let mut way: Vec<u32> =
+        std::iter::successors(Some(last), |thread| before.get(thread).copied()).collect();
+    way.reverse();
+    way
 }
 
 #[cfg(test)]
@@ -76,7 +131,24 @@ mod tests {
                     awaited: (*awaited != 0).then(|| lock(*awaited)),
                 })
                 .collect();
-            assert_eq!(circles(&now), expected, "{threads:?}");
+            let circles = Circles::of(&now, &Holders::of(&now));
+            assert!(circles.found.iter().eq(expected) && !circles.is_cut_off, "{circles:?}");
         }
+    }
+
+    #[test]
+    fn a_search_has_an_end_and_says_so() {
+        // All have one lock, and wait for it.
+        let thread = |tid| ThreadNow {
+            tid,
+            name: String::new(),
+            holds: vec![lock(10)],
+            awaited: Some(lock(10)),
+        };
+        let now: Vec<_> = (1..100).map(thread).collect();
+        let holders = Holders::of(&now);
+        assert_eq!(Circles::of(&now, &holders).found.len(), 99);
+        let circles = Circles::within(&now, &holders, 100);
+        assert!(circles.is_cut_off && circles.found.len() < 99, "{circles:?}");
     }
 }
