@@ -6,7 +6,7 @@ use forebay_sync::profile::PairTotals;
 
 use super::columns::us;
 use super::summary::{Pair, Summary};
-use super::table::{Row, grid, note};
+use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, note};
 
 pub(super) const COLUMNS: [&str; 6] =
     ["waits", "wait_total", "wait_max", "wait_avg", "try_failed", "try_delay"];
@@ -24,10 +24,12 @@ pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
         let names = format!("{} -> {}", pair.holder.short_name(), pair.waiter.short_name());
         Row::new(cells(totals).into_iter(), names)
     });
-    let mut lines = grid(&COLUMNS, "holder -> waiter", rows.collect());
+    let rows = fitting(&mut { PAGE_BYTES_MAX }, rows, Row::byte_count);
+    let shown_count = rows.len();
+    let mut lines = grid(&COLUMNS, "holder -> waiter", rows);
     match pairs.is_empty() {
         true => lines.push("nobody was in anybody's way".to_owned()),
-        false => lines.extend(note(pairs.len(), lines_max, "pairs")),
+        false => lines.extend(note(pairs.len(), shown_count, "pairs")),
     }
     lines.join("\n")
 }

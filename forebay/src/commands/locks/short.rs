@@ -3,6 +3,9 @@
 /// Longer names are shortened.
 const CHARS_MAX: usize = 60;
 
+/// Longer brackets stay. A name may open many, and close none.
+const BRACKET_CHARS_MAX: usize = 1024;
+
 /// A name without what C++ and Rust have in brackets, if it is long: what a function takes, and
 /// what it was made for. Its line says which it is.
 pub(super) fn short(name: &str) -> String {
@@ -78,7 +81,7 @@ fn operator(text: &str) -> Option<&str> {
 fn bracketed(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let mut before = ' ';
-    for (at, c) in text.char_indices() {
+    for (at, c) in text.char_indices().take(BRACKET_CHARS_MAX) {
         match c {
             '<' | '(' => depth += 1,
             // Not the arrow of a function's result.

@@ -9,6 +9,10 @@ use super::short::short;
 use super::summary::{Happened, Place, Summary};
 use crate::bars::{Paint, Style};
 
+/// Letters of a table, about: a profile may have millions of rows with names as long as they can
+/// be. Further lines are counted.
+pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
+
 /// The longest bar.
 const BAR_CELLS: u64 = 40;
 
@@ -21,34 +25,41 @@ pub(super) fn sorted(summary: &Summary, sort: Sort) -> Vec<(&Place, &Happened)> 
 }
 
 pub(super) fn text(summary: &Summary, sort: Sort, lines_max: usize) -> String {
+    text_within(PAGE_BYTES_MAX, summary, sort, lines_max)
+}
+
+fn text_within(mut room: usize, summary: &Summary, sort: Sort, lines_max: usize) -> String {
     let places = sorted(summary, sort);
     let names = names(places.iter().map(|(place, _)| *place));
-    let numbers = places.iter().map(|(_, happened)| numbers(happened));
-    let rows: Vec<_> = numbers.zip(names).collect();
-    let columns = shown(rows.iter().map(|(numbers, _)| numbers));
-    let shown = rows.iter().take(lines_max).map(|(numbers, name)| {
+    let numbers: Vec<_> = places.iter().map(|(_, happened)| numbers(happened)).collect();
+    let columns = shown(numbers.iter());
+    let rows = numbers.iter().zip(names).take(lines_max).map(|(numbers, name)| {
         let cell = |(column, number): (usize, &u64)| match is_time(column) {
             true => us(*number),
             false => number.to_string(),
         };
-        Row::new(numbers.iter().enumerate().map(cell), name.clone())
+        Row::new(numbers.iter().enumerate().map(cell), name)
     });
-    let mut lines = grid(COLUMNS.get(..columns).unwrap_or(&COLUMNS), "name", shown.collect());
-    lines.extend(note(places.len(), lines_max, "places"));
+    let rows = fitting(&mut room, rows, Row::byte_count);
+    let shown_count = rows.len();
+    let mut lines = grid(COLUMNS.get(..columns).unwrap_or(&COLUMNS), "name", rows);
+    lines.extend(note(places.len(), shown_count, "places"));
     lines.join("\n")
 }
 
 /// The names of places, with their callers where nothing else tells them apart.
-pub(super) fn names<'a>(places: impl Iterator<Item = &'a Place> + Clone) -> Vec<String> {
+pub(super) fn names<'a>(
+    places: impl Iterator<Item = &'a Place> + Clone,
+) -> impl Iterator<Item = String> {
     let mut counts = BTreeMap::<_, usize>::new();
     for place in places.clone() {
         *counts.entry(place.name()).or_default() += 1;
     }
-    let name = |place: &Place| match counts.get(&place.name()) {
+    let name = move |place: &Place| match counts.get(&place.name()) {
         Some(2..) => short(&place.full_name()),
         _ => short(&place.name()),
     };
-    places.map(name).collect()
+    places.map(name)
 }
 
 /// A line of a table: numbers, and whose they are.
@@ -60,6 +71,11 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn new(cells: impl Iterator<Item = String>, name: String) -> Row {
         Row { cells: cells.collect(), name }
+    }
+
+    /// About as many bytes as its line has.
+    pub(super) fn byte_count(&self) -> usize {
+        self.name.len() + self.cells.iter().map(|cell| cell.len() + 1).sum::<usize>()
     }
 }
 
@@ -83,6 +99,20 @@ fn line(widths: &[usize], row: &Row) -> String {
     line
 }
 
+/// The first of what is to be shown, as long as there is room for their bytes.
+pub(super) fn fitting<T>(
+    room: &mut usize,
+    all: impl Iterator<Item = T>,
+    byte_count: impl Fn(&T) -> usize,
+) -> Vec<T> {
+    let fits = |one: &T| {
+        let had_any = *room > 0;
+        *room = room.saturating_sub(byte_count(one));
+        had_any
+    };
+    all.take_while(fits).collect()
+}
+
 /// Says what a table leaves out.
 pub(super) fn note(count: usize, lines_max: usize, what: &str) -> Option<String> {
     match count.saturating_sub(lines_max) {
@@ -94,12 +124,12 @@ pub(super) fn note(count: usize, lines_max: usize, what: &str) -> Option<String>
 
 pub(super) fn histograms(summary: &Summary, sort: Sort, lines_max: usize) -> String {
     let places = sorted(summary, sort);
-    let mut lines = Vec::new();
-    for (place, happened) in places.iter().take(lines_max) {
-        lines.push(place.full_name());
-        lines.extend(bars_of(&happened.totals, "  "));
-    }
-    lines.extend(note(places.len(), lines_max, "places"));
+    let parts = places.iter().take(lines_max).map(|(place, happened)| {
+        let name = std::iter::once(place.full_name());
+        name.chain(bars_of(&happened.totals, "  ")).collect::<Vec<_>>().join("\n")
+    });
+    let mut lines = fitting(&mut { PAGE_BYTES_MAX }, parts, String::len);
+    lines.extend(note(places.len(), lines.len(), "places"));
     lines.join("\n")
 }
 
@@ -174,7 +204,27 @@ mod tests {
             stack: stack.iter().map(|frame| (*frame).into()).collect(),
         };
         let places = [place(&["f", "a"]), place(&["f", "b"]), place(&["g", "c"])];
-        assert_eq!(names(places.iter()), ["f (mutex) < a", "f (mutex) < b", "g (mutex)"]);
+        assert!(names(places.iter()).eq(["f (mutex) < a", "f (mutex) < b", "g (mutex)"]));
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_left_out() {
+        let mut room = 10;
+        let take = |room: &mut usize| fitting(room, ["aaaa"; 5].into_iter(), |text| text.len());
+        assert_eq!(take(&mut room).len(), 3);
+        assert_eq!(take(&mut room).len(), 0);
+        let shown = |count: usize| {
+            let place = |at: usize| {
+                let stack = vec![format!("{at} {}", "x".repeat(100)).into()];
+                (Place { lock: String::new(), stack }.into(), Happened::default())
+            };
+            let places = (0..count).map(place).collect();
+            let summary = Summary { places, ..Summary::default() };
+            text_within(8 * 100, &summary, Sort::Lost, usize::MAX)
+        };
+        let most = shown(20);
+        assert!(most.ends_with(" more places not shown"), "{most}");
+        assert!(!shown(3).contains("not shown"));
     }
 
     #[test]

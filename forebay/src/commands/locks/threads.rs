@@ -6,7 +6,7 @@ use forebay_sync::profile::{ThreadRead, Totals};
 
 use super::names::Names;
 use super::summary::{Place, Summary};
-use super::table::{bars_of, note};
+use super::table::{PAGE_BYTES_MAX, bars_of, fitting, note};
 use super::ways;
 
 const NS_PER_US: f64 = 1e3;
@@ -37,20 +37,23 @@ pub(super) fn text(names: &mut Names<'_>, summary: &Summary, form: Form) -> Stri
         })
         .collect();
     threads.sort_by_key(|(_, places)| Reverse(places.first().map(|(_, totals)| weight(totals))));
-    let mut lines = Vec::new();
+    let (mut lines, mut room) = (Vec::new(), PAGE_BYTES_MAX);
     for (thread, places) in threads.iter().filter(|(_, places)| !places.is_empty()) {
         lines.push(title(thread, form.is_running));
         let ways = ways::of(names, std::iter::once(*thread));
         let ways = ways::by_place(&ways);
-        for (place, totals) in places.iter().take(form.lines_max) {
-            lines.push(line(place, totals));
+        let parts = places.iter().take(form.lines_max).map(|(place, totals)| {
+            let mut lines = vec![line(place, totals)];
             lines.extend(place.stack.iter().map(|frame| format!("\t\t{frame}")));
             lines.extend(ways::below(&ways, place));
             if form.with_bars {
                 lines.extend(bars_of(totals, "\t"));
             }
-        }
-        lines.extend(note(places.len(), form.lines_max, "places"));
+            lines.join("\n")
+        });
+        let parts = fitting(&mut room, parts, String::len);
+        let note = note(places.len(), parts.len(), "places");
+        lines.extend(parts.into_iter().chain(note));
     }
     if lines.is_empty() {
         lines.extend(note(0, form.lines_max, "places"));

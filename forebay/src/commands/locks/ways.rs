@@ -9,7 +9,7 @@ use forebay_sync::profile::{PairTotals, ThreadRead};
 use super::matrix::{self, cells};
 use super::names::{Frames, Names};
 use super::summary::{Pair, Place};
-use super::table::{Row, grid, note};
+use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, note};
 
 /// Functions that called one another, the innermost first.
 pub(super) type Way = Frames;
@@ -111,10 +111,14 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
 
 pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
     let sums = sorted(ways);
-    let row = |((place, _), totals): &((&Place, _), _)| {
-        Row::new(cells(totals).into_iter(), place.short_name())
+    let row = |((place, way), totals): &((&Place, &Way), _)| {
+        let callers: usize = way.iter().map(|frame| frame.len()).sum();
+        (Row::new(cells(totals).into_iter(), place.short_name()), callers)
     };
-    let rows = sums.iter().take(lines_max).map(row).collect();
+    let rows = sums.iter().take(lines_max).map(row);
+    let rows = fitting(&mut { PAGE_BYTES_MAX }, rows, |(row, callers)| row.byte_count() + callers);
+    let shown_count = rows.len();
+    let rows = rows.into_iter().map(|(row, _)| row).collect();
     let mut rows = grid(&matrix::COLUMNS, "name, callers", rows).into_iter();
     let mut lines: Vec<String> = rows.next().into_iter().collect();
     for (row, ((_, way), _)) in rows.zip(&sums) {
@@ -123,7 +127,7 @@ pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
     }
     match sums.is_empty() {
         true => lines.push("no stack was taken: see forebay locks on --stacks".to_owned()),
-        false => lines.extend(note(sums.len(), lines_max, "stacks")),
+        false => lines.extend(note(sums.len(), shown_count, "stacks")),
     }
     lines.join("\n")
 }
