@@ -1,10 +1,9 @@
 //! Names that are too long for a line of a table.
 
+use std::collections::BTreeMap;
+
 /// Longer names are shortened.
 const CHARS_MAX: usize = 60;
-
-/// Longer brackets stay. A name may open many, and close none.
-const BRACKET_CHARS_MAX: usize = 1024;
 
 /// A name without what C++ and Rust have in brackets, if it is long: what a function takes, and
 /// what it was made for. Its line says which it is.
@@ -13,12 +12,15 @@ pub(super) fn short(name: &str) -> String {
         return name.to_owned();
     }
     let mut short = String::with_capacity(name.len());
+    let brackets = brackets(name);
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
         // What a lock is stands in brackets behind a space, and so does the sign between callers:
         // `f x.c:1 (mutex) < g x.c:2`.
         let may_open = matches!(first, '<' | '(') && !short.ends_with(' ');
-        let inner = if may_open { bracketed(rest) } else { None };
+        let at = name.len() - rest.len();
+        let end = brackets.get(&at).filter(|_| may_open);
+        let inner = end.and_then(|end| name.get(at..*end));
         let length = match (operator(rest), inner) {
             (Some(operator), _) => {
                 short += operator;
@@ -77,24 +79,22 @@ fn operator(text: &str) -> Option<&str> {
     names.into_iter().find(|name| text.starts_with(name))
 }
 
-/// From a bracket to the one that closes it.
-fn bracketed(text: &str) -> Option<&str> {
-    let mut depth = 0_usize;
+/// Where each bracket stands that is closed, and where what it opens ends. A name may open many and
+/// close none, so all are looked for at once.
+fn brackets(text: &str) -> BTreeMap<usize, usize> {
+    let (mut open, mut closed) = (Vec::new(), BTreeMap::new());
     let mut before = ' ';
-    for (at, c) in text.char_indices().take(BRACKET_CHARS_MAX) {
+    for (at, c) in text.char_indices() {
         match c {
-            '<' | '(' => depth += 1,
+            '<' | '(' => open.push(at),
             // Not the arrow of a function's result.
             '>' if before == '-' => {}
-            '>' | ')' => depth -= 1,
+            '>' | ')' => closed.extend(open.pop().map(|start| (start, at + 1))),
             _ => {}
-        }
-        if depth == 0 {
-            return text.get(..=at);
         }
         before = c;
     }
-    None
+    closed
 }
 
 #[cfg(test)]
