@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
-use object::{File, Object as _};
+use object::{File, Object as _, ReadCache};
 
 /// Where Debian and others put them.
 pub(super) const ROOT: &str = "/usr/lib/debug";
@@ -55,28 +55,32 @@ fn by_id(root: &Path, id: &[u8]) -> Option<PathBuf> {
 
 /// Is it of the same build? `None` if it is no such file.
 fn fits(path: &Path, program: &File<'_>) -> Option<bool> {
-    let bytes = bytes_of(path)?;
-    let found = File::parse(&*bytes).ok()?;
-    let id = |object: &File<'_>| object.build_id().ok().flatten().map(<[u8]>::to_vec);
-    match (id(program), id(&found)) {
+    // It may be large: only what is looked at is read.
+    let cache = opened(path)?;
+    let found = File::parse(&cache).ok()?;
+    match (program.build_id().ok().flatten(), found.build_id().ok().flatten()) {
         (Some(program), Some(found)) => Some(program == found),
-        _ => Some(program.gnu_debuglink().ok()??.1 == crc32(&bytes)),
+        _ => Some(program.gnu_debuglink().ok()??.1 == crc32(&bytes_of(path)?)),
     }
 }
 
 /// What several such files have in common: Debian keeps it once for all files of a package.
 fn shared(root: &Path, debug: &Path) -> Option<PathBuf> {
-    let bytes = bytes_of(debug)?;
-    let object = File::parse(&*bytes).ok()?;
+    let cache = opened(debug)?;
+    let object = File::parse(&cache).ok()?;
     let (name, id) = object.gnu_debugaltlink().ok()??;
     let named = debug.parent()?.join(OsStr::from_bytes(name));
-    let paths = std::iter::once(named).chain(by_id(root, id));
     let is_it = |path: &PathBuf| {
-        let bytes = bytes_of(path);
-        let object = bytes.as_deref().and_then(|bytes| File::parse(bytes).ok());
+        let cache = opened(path);
+        let object = cache.as_ref().and_then(|cache| File::parse(cache).ok());
         object.is_some_and(|object| object.build_id().is_ok_and(|found| found == Some(id)))
     };
-    paths.into_iter().find(is_it)
+    std::iter::once(named).chain(by_id(root, id)).find(is_it)
+}
+
+fn opened(path: &Path) -> Option<ReadCache<fs::File>> {
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    is_file.then(|| fs::File::open(path).ok()).flatten().map(ReadCache::new)
 }
 
 /// The check of `.gnu_debuglink`: CRC-32 as in Ethernet and zip.
