@@ -23,7 +23,8 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
     let mut child = record(dir.path(), &["--quiet", "./deadlock"]).spawn().expect("it runs");
     let mut stuck = Value::Null;
     eventually("both wait", || {
-        stuck = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
+        let found: Value = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
+        stuck = found["processes"][0].clone();
         stuck["circles"][0].is_array()
     });
     let threads = stuck["threads"].as_array().expect("threads");

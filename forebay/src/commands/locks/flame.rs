@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_server::clock::unix_ns;
+use forebay_shm::is_alive;
 use forebay_sync::profile::Control;
 
-use super::changed;
 use super::report::read;
 use super::summary::{Happened, Pair, Place, Summary};
 use super::ways::{self, Ways, divided, lost};
+use super::{changed, under_way};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -26,7 +28,11 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let ways = ways::of(&reading, reading.threads.iter());
     let stacks = stacks(&summary, &ways);
     if stacks.is_empty() {
-        return Err(format!("{}: {}", file.path().display(), nothing(&summary, &reading.control)));
+        let now_ns = is_alive(&reading.about).then(unix_ns);
+        let why = under_way::line(&reading, now_ns)
+            .map(|waiting| format!("nothing to draw yet: {waiting}"))
+            .unwrap_or_else(|| nothing(&summary, &reading.control));
+        return Err(format!("{}: {why}", file.path().display()));
     }
     for line in changed::lines(&reading) {
         eprintln!("forebay: {line}");

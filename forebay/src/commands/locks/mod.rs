@@ -17,6 +17,7 @@ mod switch;
 mod table;
 mod threads;
 mod top;
+mod under_way;
 mod ways;
 
 use std::process::ExitCode;

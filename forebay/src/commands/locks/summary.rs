@@ -103,7 +103,7 @@ impl Summary {
         summary
     }
 
-    fn at(&mut self, place: Place) -> &mut Happened {
+    pub(super) fn at(&mut self, place: Place) -> &mut Happened {
         self.places.entry(place).or_default()
     }
 }
