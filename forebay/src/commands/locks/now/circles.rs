@@ -2,12 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_sync::profile::ThreadNow;
+use forebay_sync::profile::{LockNow, ThreadNow};
 
-/// The threads that have a lock.
+/// The threads that have a lock: of those that have it alone only the last, for the others have left
+/// it to be left by another thread.
 pub(super) fn holders(now: &[ThreadNow], lock: u64) -> Vec<u32> {
-    let has = |thread: &&ThreadNow| thread.holds.iter().any(|hold| hold.lock == lock);
-    now.iter().filter(has).map(|thread| thread.tid).collect()
+    let of_thread = |thread: &ThreadNow| {
+        let latest = thread.holds.iter().filter(|hold| hold.lock == lock).max().copied();
+        latest.map(|hold| (hold, thread.tid))
+    };
+    let holds: Vec<_> = now.iter().filter_map(of_thread).collect();
+    let last_alone = holds.iter().filter(|(hold, _)| !hold.is_shared).max();
+    let is_holder = |found: &&(LockNow, u32)| found.0.is_shared || Some(*found) == last_alone;
+    holds.iter().filter(is_holder).map(|(_, tid)| *tid).collect()
 }
 
 /// Threads of which each waits for a lock that the next one has, and the last for one that the
@@ -45,7 +52,28 @@ mod tests {
     use super::*;
 
     fn lock(lock: u64) -> LockNow {
-        LockNow { since_unix_ns: 0, lock, site: 1 }
+        LockNow { since_unix_ns: 0, lock, site: 1, is_shared: false }
+    }
+
+    fn thread(tid: u32, holds: &[LockNow], awaited: u64) -> ThreadNow {
+        ThreadNow {
+            tid,
+            name: String::new(),
+            holds: holds.to_vec(),
+            awaited: (awaited != 0).then(|| lock(awaited)),
+        }
+    }
+
+    #[test]
+    fn of_those_who_have_a_lock_alone_the_last_one_has_it() {
+        let at = |since_unix_ns, is_shared| LockNow { since_unix_ns, is_shared, ..lock(10) };
+        let now = [thread(1, &[at(5, false)], 0), thread(2, &[at(7, false), lock(20)], 0)];
+        assert_eq!(
+            (holders(&now, 10), holders(&now, 20), holders(&now, 30)),
+            (vec![2], vec![2], vec![])
+        );
+        let now = [thread(1, &[at(5, true)], 0), thread(2, &[at(7, true)], 0)];
+        assert_eq!(holders(&now, 10), [1, 2]);
     }
 
     #[test]
@@ -69,11 +97,9 @@ mod tests {
         ] {
             let now: Vec<_> = threads
                 .iter()
-                .map(|(tid, holds, awaited)| ThreadNow {
-                    tid: *tid,
-                    name: String::new(),
-                    holds: holds.iter().map(|address| lock(*address)).collect(),
-                    awaited: (*awaited != 0).then(|| lock(*awaited)),
+                .map(|(tid, holds, awaited)| {
+                    let holds: Vec<_> = holds.iter().map(|address| lock(*address)).collect();
+                    thread(*tid, &holds, *awaited)
                 })
                 .collect();
             assert_eq!(circles(&now), expected, "{threads:?}");
