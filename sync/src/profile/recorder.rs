@@ -86,7 +86,7 @@ struct Tried {
 
 /// How a thread records: its own, wherever it keeps it. All calls are for the same profile.
 ///
-/// An attempt goes `begin`, then, if it has to wait, `begin_wait`, then `acquired`, `try_failed`,
+/// An attempt goes `begin`, then `begin_wait` if it has to, then `acquired`, `try_failed`,
 /// `timed_out` or `give_up`; a hold ends with `released` or `forget_holds`. One that is not recorded goes `begin`, then `acquired_silently` if it gets the lock.
 /// Before a thread ends it calls `leave`.
 #[derive(Debug)]
