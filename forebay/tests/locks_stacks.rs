@@ -167,5 +167,5 @@ fn stacks_are_taken_from_the_start_if_the_settings_say_so() {
     let found = report(&file);
     assert_eq!((&found["is_on"], &found["stack_sample"]), (&true.into(), &7.into()));
     text_of(&["on", &file]);
-    assert_eq!(report(&file)["stack_sample"], Value::from(0), "on without stacks is without them");
+    assert_eq!(report(&file)["stack_sample"], Value::from(7), "on without stacks leaves it");
 }

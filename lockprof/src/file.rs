@@ -71,7 +71,7 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     // SAFETY: a new mapping, which replaces none.
     let start = unsafe { rustix::mm::mmap(none, COUNTED_BYTES, protection, shared, &file, 0) };
     let start = start.ok()?;
-    // SAFETY: mapped until below, and so long in a file of ours that we never make shorter; atomic words.
+    // SAFETY: atomic words, mapped until below. The file is our user's, who alone could spoil it.
     let words = unsafe { &*start.cast::<[AtomicU64; COUNTED_BYTES / 8]>() };
     let is_wanted = count_process(words, processes_max);
     // SAFETY: we mapped it, and nobody has a reference any more.

@@ -117,7 +117,7 @@ pub(crate) fn loaded() {
 /// In a child, before anything else: the only thread, which may hold any lock.
 unsafe extern "C" fn forked() {
     calls::forked();
-    if Calls::begin().is_some() {
+    if let Some(_calls) = Calls::begin() {
         is_memory_ours();
     }
 }

@@ -107,9 +107,7 @@ fn taken(mut entered: Entered<'_>, place: &Place, wait: Option<Wait>, has_owner_
     let thread = entered.thread();
     let is_shared = place.kind.is_shared();
     let taken = Taken { lock: place.lock, wait, is_shared, has_owner_died };
-    if let Some(held) = thread.recorder.acquired(&process.profile, place, &taken) {
-        thread.recorder.hold(&process.profile, place.lock, &held);
-    }
+    thread.recorder.acquired(&process.profile, place, &taken);
     if place.take_is_new() {
         thread.must_look |= !place.frames().iter().all(|at| process.modules.knows(*at));
     }
@@ -132,13 +130,13 @@ fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Op
     let process = entered.process;
     let (profile, recorder) = (&process.profile, &mut entered.thread().recorder);
     match (outcome, wait) {
-        (Outcome::Busy, _) => {
+        (Outcome::Busy, None) => {
             let holder = profile.holder_of(place.lock);
             recorder.try_failed(profile, place, place.lock, holder);
         }
         (Outcome::TimedOut, Some(wait)) => recorder.timed_out(profile, place, place.lock, wait),
         (_, Some(_)) => recorder.give_up(),
-        _ => {}
+        (_, None) => {}
     }
     if place.take_is_new() {
         look(process, place.frames());
@@ -162,7 +160,7 @@ pub(crate) fn left(left: &Left) {
     };
     let process = entered.process;
     let thread = entered.thread();
-    thread.recorder.let_go(&process.profile, &left.hold, left.at);
+    thread.recorder.released_at(&process.profile, &left.hold, left.at);
     // Not before: it takes long, and nobody waits for us now.
     if thread.must_look {
         thread.must_look = false;
@@ -213,9 +211,9 @@ pub(crate) fn forget(lock: usize) {
     let thread = entered.thread();
     thread.recorder.destroyed(lock);
     // A hold that never ended, such as one of a lock in memory that was used again.
-    while let Some(hold) = thread.recorder.find_hold(lock) {
-        thread.recorder.forget_hold(&hold);
-        process.profile.count_lost(1);
+    let forgotten = thread.recorder.forget_holds(lock);
+    if forgotten > 0 {
+        process.profile.count_lost(forgotten);
     }
 }
 
@@ -253,7 +251,12 @@ pub(crate) enum Limit {
 #[cold]
 pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
     // A child of `vfork` is limited alone, and has nothing of its own.
-    if settings().is_none() || !process::is_memory_ours() {
+    if settings().is_none() {
+        return set();
+    }
+    // With a filter already there we ask the system nothing, and have nothing to prepare.
+    let is_free = calls::Calls::begin().is_some();
+    if is_free && !process::is_memory_ours() || !is_free && limit == Limit::Calls {
         return set();
     }
     if limit != Limit::Clock {

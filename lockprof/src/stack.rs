@@ -144,20 +144,26 @@ mod tests {
         std::hint::black_box(&stack);
     }
 
+    type Found = Option<Range<usize>>;
+
+    /// An address of the stack that is lower than all of its caller's, and what is found from there
+    /// and from elsewhere.
+    #[inline(never)]
+    fn find(above: usize) -> (usize, Found, Found, Found) {
+        let (here, heap) = (0_u8, Box::new(0_u8));
+        let here = std::ptr::from_ref(std::hint::black_box(&here)).addr();
+        let heap = std::ptr::from_ref(&*heap).addr();
+        let calls = Calls::begin().unwrap();
+        let own = own_stack(&calls, here, above);
+        (here, own, own_stack(&calls, heap, heap + 1), own_stack(&calls, here, heap))
+    }
+
     #[test]
     fn a_thread_finds_its_own_stack_and_no_other() {
         // As if it were the thread's own memory, which lies above.
-        let above = std::ptr::from_ref(&std::thread::current()).addr();
-        let find = || {
-            let here = 0_u8;
-            let here = std::ptr::from_ref(&here).addr();
-            let calls = Calls::begin().unwrap();
-            let heap = Box::new(0_u8);
-            let heap = std::ptr::from_ref(&*heap).addr();
-            let threads = own_stack(&calls, here, above);
-            (here, threads, own_stack(&calls, heap, heap + 1), own_stack(&calls, here, heap))
-        };
-        let (here, own, of_heap, other) = find();
+        let above = 0_u8;
+        let above = std::ptr::from_ref(std::hint::black_box(&above)).addr();
+        let (here, own, of_heap, other) = find(above);
         assert!(own.clone().is_some_and(|own| own.contains(&here)), "{own:?}");
         assert_eq!((own.map(|own| own.end), of_heap, other), (Some(above), None, None));
     }

@@ -8,7 +8,7 @@ use std::ffi::{c_long, c_void};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, compiler_fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
 
 use forebay_sync::profile::{Recorder, ThreadIdentity};
 
@@ -120,7 +120,7 @@ impl Shell {
             return None;
         }
         let epoch = process::epoch(word);
-        let has_clock = !IS_CLOCK_LOST.load(Relaxed);
+        let has_clock = CLOCKS_LOST.load(Relaxed) == 0;
         let process = has_clock.then(|| process::process(epoch)).flatten();
         let thread = self.thread.get().cast::<Thread>();
         // SAFETY: ours alone, and we are busy: nobody has a reference to it. What is copied has no
@@ -192,8 +192,8 @@ pub(crate) fn enter_ready<'thread>() -> Option<Entered<'thread>> {
     shell.enter(|| shell.ready().flatten())
 }
 
-/// A thread took the processor's clock from itself, and from all that it begins.
-static IS_CLOCK_LOST: AtomicBool = AtomicBool::new(false);
+/// How often a thread took the processor's clock from itself, and from all that it begins.
+static CLOCKS_LOST: AtomicU32 = AtomicU32::new(0);
 
 /// From now on this thread records nothing, nor, if so said, do those that are not there yet: what
 /// is called takes the clock from it. It answers -1 if it could not.
@@ -201,10 +201,12 @@ static IS_CLOCK_LOST: AtomicBool = AtomicBool::new(false);
 pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_long {
     let shell = shell();
     let was_busy = shell.is_busy.replace(true);
-    let was_lost = IS_CLOCK_LOST.fetch_or(is_inherited, Relaxed);
+    let lost = u32::from(is_inherited);
+    // Before: who begins meanwhile must not read the clock.
+    CLOCKS_LOST.fetch_add(lost, Relaxed);
     let code = call();
     if code == -1 {
-        IS_CLOCK_LOST.store(was_lost, Relaxed);
+        CLOCKS_LOST.fetch_sub(lost, Relaxed);
         shell.is_busy.set(was_busy);
     }
     code

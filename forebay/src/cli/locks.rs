@@ -93,15 +93,18 @@ fn record() -> Command {
 }
 
 fn on() -> Command {
-    let one_of = |name: &'static str| {
-        let range = value_parser!(u64).range(1..=1_000_000_000);
+    let one_of = |name: &'static str, least: u64| {
+        let range = value_parser!(u64).range(least..=1_000_000_000);
         Arg::new(name).long(name).value_name("N").value_parser(range)
     };
     switch("on", "Record what happens at the locks of a process from now on")
-        .arg(one_of("sample").help("Record one of so many attempts of each thread; 1 records all"))
-        .arg(one_of("stacks").help(
-            "Record who called, too, for one of so many waits and tries in vain of each thread; \
-             none by default",
+        .arg(
+            one_of("sample", 1)
+                .help("Record one of so many attempts of each thread; 1 records all"),
+        )
+        .arg(one_of("stacks", 0).help(
+            "Record who called, too, for one of so many waits and tries in vain of each thread, or \
+             for none: 0. Without this it stays as it is",
         ))
 }
 

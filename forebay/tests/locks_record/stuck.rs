@@ -7,7 +7,7 @@ use forebay_testkit::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{PROGRAM, compiled_program, record};
+use crate::common::{PROGRAM, compiled_program, locks, record};
 
 fn now(file: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(PROGRAM);
@@ -23,7 +23,8 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
     let mut child = record(dir.path(), &["--quiet", "./deadlock"]).spawn().expect("it runs");
     let mut stuck = Value::Null;
     eventually("both wait", || {
-        stuck = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
+        let found: Value = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
+        stuck = found["processes"][0].clone();
         stuck["circles"][0].is_array()
     });
     let threads = stuck["threads"].as_array().expect("threads");
@@ -38,6 +39,7 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
         let place = one["awaits"]["place"]["name"].to_string();
         assert!(place.contains("_first deadlock.c:"), "{place}");
     }
+    what_goes_on_is_not_denied(dir.path());
     let pid = stuck["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
     kill_process(pid, Signal::KILL).expect("it is there");
     child.wait().expect("it ends");
@@ -45,4 +47,22 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
     for part in ["has gone, this is how it ended", "waits for", "wait for one another", "s after"] {
         assert!(ended.contains(part), "no {part:?} in {ended}");
     }
+}
+
+/// Waits count when they end: those that have not are said, and `top` counts them as they go on.
+fn what_goes_on_is_not_denied(dir: &Path) {
+    let file = "deadlock.locks";
+    let report = locks(dir, &["report", file]);
+    assert!(report.contains("2 threads wait now, for up to "), "{report}");
+    let report: Value =
+        serde_json::from_str(&locks(dir, &["report", "--json", file])).expect("JSON");
+    assert_eq!(report["waiting_threads"], 2);
+    let top = locks(dir, &["top", "--interval", "100ms", "--count", "2", file]);
+    for place in ["left_first", "right_first"] {
+        assert!(top.contains(place), "no {place} in {top}");
+    }
+    let mut flame = Command::new(PROGRAM);
+    let output = flame.args(["locks", "flame", file]).current_dir(dir).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("nothing to draw yet: 2 threads wait now"), "{said}");
 }

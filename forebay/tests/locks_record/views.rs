@@ -35,11 +35,14 @@ const WAYS: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static pthread_barrier_t start, end;
+static pthread_barrier_t start, end, left;
 __attribute__((noinline)) static void take(void) { pthread_mutex_lock(&m); }
 __attribute__((noinline)) static void calm(void) { take(); pthread_mutex_unlock(&m); }
 __attribute__((noinline)) static void eager(void) {
-    while (pthread_mutex_trylock(&m)) { pthread_barrier_wait(&end); usleep(2000); }
+    while (pthread_mutex_trylock(&m)) {
+        pthread_barrier_wait(&end);
+        pthread_barrier_wait(&left);
+    }
     pthread_mutex_unlock(&m);
     take(); pthread_mutex_unlock(&m);
 }
@@ -48,12 +51,14 @@ int main(void) {
     pthread_t thread;
     pthread_barrier_init(&start, 0, 2);
     pthread_barrier_init(&end, 0, 2);
+    pthread_barrier_init(&left, 0, 2);
     for (int i = 0; i < 7; i++) calm();
     pthread_create(&thread, 0, other, 0);
     take();
     pthread_barrier_wait(&start);
     pthread_barrier_wait(&end);
     pthread_mutex_unlock(&m);
+    pthread_barrier_wait(&left);
     return pthread_join(thread, 0);
 }
 "#;

@@ -49,7 +49,9 @@ fn change(profile: &Profile, query: Option<&str>) -> Result<(), Bad> {
     }
     if on {
         profile.set_skip(sample.unwrap_or(1) - 1);
-        profile.set_stack_sample(stacks.unwrap_or(0));
+        if let Some(stacks) = stacks {
+            profile.set_stack_sample(stacks);
+        }
     }
     if on || off {
         profile.turn(on);

@@ -201,7 +201,14 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         let mut telling = self.watched.begin();
         loop {
             let seen = self.look();
-            match self.attempt(seen, slept, member)? {
+            let attempt = match self.attempt(seen, slept, member) {
+                Ok(attempt) => attempt,
+                Err(error) => {
+                    telling.given_up();
+                    return Err(error);
+                }
+            };
+            match attempt {
                 Attempt::Taken(must_repair) => {
                     let owner = word_of(member.id());
                     return Ok(RobustGuard::new(

@@ -84,6 +84,13 @@ mod told {
             Hold(hold)
         }
 
+        /// The lock can't be had: a wait, if there was one, is over.
+        pub(in super::super) fn given_up(self) {
+            if let Telling::Told { attempt, begun: Some(begun), .. } = self {
+                attempt.timed_out(begun);
+            }
+        }
+
         /// The lock was tried only, or waited for until time was up; this owner has it.
         pub(in super::super) fn failed(self, owner: u64) {
             match self {
@@ -130,6 +137,8 @@ mod silent {
         }
 
         pub(in super::super) fn failed(self, _owner: u64) {}
+
+        pub(in super::super) fn given_up(self) {}
     }
 
     impl Hold<'_> {

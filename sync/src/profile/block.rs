@@ -126,6 +126,16 @@ impl Block {
         }
     }
 
+    /// Has the key a row? Nothing is counted.
+    #[cold]
+    pub(super) fn has(&self, key: u64) -> bool {
+        let mask = self.keys.len() - 1;
+        let places = (0..self.keys.len().min(PROBES_MAX))
+            .map(|probe| (key as usize).wrapping_add(probe) & mask);
+        let mut found = places.map(|index| self.keys[index].load(Relaxed));
+        found.find(|found| *found == key || *found == 0) == Some(key)
+    }
+
     /// Is this the row of this key?
     pub(super) fn is_row_of(&self, row: usize, key: u64) -> bool {
         row == OTHERS || self.keys.get(row - 1).is_some_and(|found| found.load(Relaxed) == key)

@@ -141,8 +141,8 @@ pub(crate) fn begin_wait(profile: &Profile, place: Place, lock: usize) -> Wait {
 #[inline(always)]
 pub(crate) fn acquired(profile: &Profile, place: Place, taken: &Taken) -> u32 {
     LOCAL.with_borrow_mut(|local| {
-        let held = local.recorder.acquired(profile, &place, taken);
-        held.map_or(u32::MAX, |held| local.recorder.hold(profile, taken.lock, &held))
+        let hold = local.recorder.acquired(profile, &place, taken);
+        hold.map_or(u32::MAX, |hold| hold.index())
     })
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn acquired_silently(profile: &Profile, lock: usize) {
 pub(crate) fn released(profile: &Profile, index: u32) {
     LOCAL.with_borrow_mut(|local| {
         if let Some(hold) = local.recorder.hold_at(index) {
-            local.recorder.let_go(profile, &hold, profile.clock().now());
+            local.recorder.released(profile, &hold);
         }
     });
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::clock::Stamp;
 use super::plan::{HOLDS_MAX, block, hold};
-use super::recorder::Held;
+use super::recorder::{Held, Taken};
 use super::shared::Profile;
 
 type Row = [AtomicU64; hold::WORDS];
@@ -31,11 +31,21 @@ pub(super) struct Holds {
     awaited: &'static Row,
 }
 
-/// A lock that this thread has, as it noted [itself](super::Recorder::hold).
+/// A lock that a thread has [acquired](super::Recorder::acquired), until it has
+/// [released](super::Recorder::released) it.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
     pub(super) held: Held,
     row: u32,
+}
+
+impl Hold {
+    /// Which of the thread's holds it is.
+    #[must_use]
+    #[inline(always)]
+    pub fn index(&self) -> u32 {
+        self.row
+    }
 }
 
 impl Holds {
@@ -63,19 +73,21 @@ impl Holds {
         self.used().trailing_ones() < HOLDS_MAX as u32
     }
 
-    /// Adds a hold, and says where. Without room it takes the place of the oldest.
+    /// Adds a hold. Without room it takes the place of the oldest.
     #[inline(always)]
-    pub(super) fn add(&self, lock: usize, held: &Held) -> u32 {
+    pub(super) fn add(&self, taken: &Taken, held: Held) -> Hold {
         let used = self.used();
         let free = used.trailing_ones() as usize;
         let index = if free < HOLDS_MAX { free } else { self.oldest() };
         let row = &self.rows[index];
-        row[hold::LOCK].store(lock as u64, Relaxed);
+        let shared = if taken.is_shared { hold::SHARED } else { 0 };
+        row[hold::LOCK].store(taken.lock as u64, Relaxed);
         row[hold::KEY].store(held.key, Relaxed);
         row[hold::SINCE].store(held.since.ticks(), Relaxed);
-        row[hold::ROW].store(u64::from(held.row) | u64::from(held.generation) << 32, Relaxed);
+        row[hold::ROW]
+            .store(u64::from(held.row) | shared | u64::from(held.generation) << 32, Relaxed);
         self.used.store(used | 1 << index, Relaxed);
-        index as u32
+        Hold { held, row: index as u32 }
     }
 
     #[cold]
@@ -84,10 +96,10 @@ impl Holds {
         (0..HOLDS_MAX).min_by_key(since).unwrap_or(0)
     }
 
-    /// The latest hold of a lock, which stays.
+    /// The latest hold of a lock, and whether others may have it too.
     #[inline(always)]
-    pub(super) fn find(&self, lock: usize) -> Option<Hold> {
-        let mut latest: Option<Hold> = None;
+    pub(super) fn find(&self, lock: usize) -> Option<(Hold, bool)> {
+        let mut latest: Option<(Hold, bool)> = None;
         let mut left = self.used();
         while left != 0 {
             let index = left.trailing_zeros();
@@ -95,8 +107,9 @@ impl Holds {
             let row = &self.rows[index as usize];
             if row[hold::LOCK].load(Relaxed) == lock as u64 {
                 let held = held_in(row);
-                if latest.is_none_or(|latest| latest.held.since <= held.since) {
-                    latest = Some(Hold { held, row: index });
+                if latest.is_none_or(|(latest, _)| latest.held.since <= held.since) {
+                    let is_shared = row[hold::ROW].load(Relaxed) & hold::SHARED != 0;
+                    latest = Some((Hold { held, row: index }, is_shared));
                 }
             }
         }
@@ -137,27 +150,36 @@ fn held_in(row: &Row) -> Held {
         key: row[hold::KEY].load(Relaxed),
         since: Stamp::of_ticks(row[hold::SINCE].load(Relaxed)),
         generation: (row_and_generation >> 32) as u32,
-        row: row_and_generation as u32,
+        row: (row_and_generation & !hold::SHARED) as u32,
     }
 }
 
-/// Blocks that are searched for a holder: with more threads than these, it may not be found.
-const SEARCHED_MAX: usize = 1024;
+/// Blocks that are searched for a holder: with more threads than these, it may not be found. Each
+/// of them costs a line of memory that another thread writes.
+const SEARCHED_MAX: usize = 256;
 
-/// The key of the site where somebody took a lock who has it; 0 if nobody is known to.
+/// Looks for who has a lock, so many times: who has just taken it may not have said so yet. The key
+/// of the site where it was taken; 0 if nobody is known to have it.
 #[cold]
-pub(super) fn holder_of(profile: &Profile, lock: usize) -> u64 {
-    // Who has just taken it may not have said so yet.
-    const LOOKS: usize = 2;
-    let held = (0..LOOKS).find_map(|_| look_for_holder(profile, lock));
+pub(super) fn holder_of(profile: &Profile, lock: usize, looks: usize) -> u64 {
+    let held = (0..looks).find_map(|_| look_for_holder(profile, lock));
     held.map_or(0, |held| held.key)
 }
 
 /// Of those who seem to have the lock, the one who came last: the others have just left it, or
-/// left it to another thread to leave.
+/// left it to another thread to leave. A reader is any of them.
 fn look_for_holder(profile: &Profile, lock: usize) -> Option<Held> {
-    let owners = profile.owners().iter().take(SEARCHED_MAX).enumerate();
-    let taken = owners.filter(|(_, owner)| owner.load(Relaxed) != 0);
-    let found = taken.filter_map(|(index, _)| Holds::of(profile.block(index)).find(lock));
-    found.map(|hold| hold.held).max_by_key(|held| held.since)
+    let mut latest: Option<Held> = None;
+    for (index, owner) in profile.owners().iter().take(SEARCHED_MAX).enumerate() {
+        if owner.load(Relaxed) == 0 {
+            continue;
+        }
+        let found = Holds::of(profile.block(index)).find(lock);
+        if let Some((hold, _)) = found.filter(|(_, is_shared)| *is_shared) {
+            return Some(hold.held);
+        }
+        let found = found.map(|(hold, _)| hold.held);
+        latest = latest.into_iter().chain(found).max_by_key(|held| held.since);
+    }
+    latest
 }

@@ -68,7 +68,7 @@ pub use {
         Reading, SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadNow,
         ThreadRead, Totals, plain_text,
     },
-    recorder::{Held, Recorder, Site, Taken, Wait},
+    recorder::{Recorder, Site, Taken, Wait},
     shared::{Description, Identity, Profile, SiteKind},
     stack::with_known_stack,
 };

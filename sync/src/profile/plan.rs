@@ -163,9 +163,11 @@ pub(super) mod hold {
     pub(in crate::profile) const KEY: usize = 1;
     /// Since when, by the profile's clock.
     pub(in crate::profile) const SINCE: usize = 2;
-    /// Low half: the row of its site in this block; high half: low half of the generation in which
-    /// it was taken.
+    /// Low half: the row of its site in this block, and whether it is [shared](SHARED); high half:
+    /// low half of the generation in which it was taken.
     pub(in crate::profile) const ROW: usize = 3;
+    /// In the low half of that word: others may have the lock, too.
+    pub(in crate::profile) const SHARED: u64 = 1 << 31;
     pub(in crate::profile) const WORDS: usize = 4;
 }
 
@@ -249,6 +251,7 @@ const LINE_WORDS: usize = 16;
 
 /// From the beginning of a block to its keys.
 pub(super) const KEYS_START: usize = block::HEAD_WORDS + (HOLDS_MAX + 1) * hold::WORDS;
+
 /// How much room there is for sampled stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackPlan {

@@ -4,7 +4,7 @@ use super::block::{Block, ThreadIdentity, add, add_max, add_time, raise};
 use super::claim;
 use super::clock::Stamp;
 use super::holds::Hold;
-use super::plan::{block, header, pair, row, sample};
+use super::plan::{HOLDS_MAX, block, header, pair, row, sample};
 use super::samples::Sampler;
 use super::shared::{Description, Profile};
 
@@ -57,23 +57,14 @@ pub struct Taken {
     pub has_owner_died: bool,
 }
 
-/// A hold that is recorded, until it is [released](Recorder::released).
+/// What is known of a hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Held {
+pub(super) struct Held {
     pub(super) key: u64,
     pub(super) since: Stamp,
     /// Low half of that in which it began.
     pub(super) generation: u32,
     pub(super) row: u32,
-}
-
-impl Held {
-    /// Where the lock was taken.
-    #[must_use]
-    #[inline]
-    pub fn key(&self) -> u64 {
-        self.key
-    }
 }
 
 /// A lock that was tried in vain.
@@ -95,8 +86,8 @@ struct Tried {
 
 /// How a thread records: its own, wherever it keeps it. All calls are for the same profile.
 ///
-/// An attempt goes `begin`, then `acquired`, `try_failed` or `timed_out`; a hold ends with
-/// `released`. One that is not recorded goes `begin`, then `acquired_silently` if it gets the lock.
+/// An attempt goes `begin`, then `begin_wait` if it has to, then `acquired`, `try_failed`,
+/// `timed_out` or `give_up`; a hold ends with `released` or `forget_holds`. One that is not recorded goes `begin`, then `acquired_silently` if it gets the lock.
 /// Before a thread ends it calls `leave`.
 #[derive(Debug)]
 #[repr(C)]
@@ -209,14 +200,20 @@ impl Recorder {
         Some(block)
     }
 
-    /// The lock is this thread's.
+    /// The lock is this thread's from now on: others see at once that it is. Without room for that
+    /// the oldest hold of the thread is forgotten, and counts as lost.
     #[inline(always)]
-    pub fn acquired(&mut self, profile: &Profile, site: &impl Site, taken: &Taken) -> Option<Held> {
+    pub fn acquired(&mut self, profile: &Profile, site: &impl Site, taken: &Taken) -> Option<Hold> {
         let block = self.block.as_ref()?;
         let key = site.key();
         let index = block.row_of(key, || profile.describe(key, &site.describe()));
+        let since = profile.clock().now();
+        let held = Held { key, since, generation: self.generation as u32, row: index as u32 };
+        if !block.holds.has_room() {
+            profile.count_lost(1);
+        }
+        let hold = block.holds.add(taken, held);
         let row = block.row(index);
-        let now = profile.clock().now();
         add(&row[row::COUNT], 1);
         if taken.is_shared {
             add(&row[row::SHARED_COUNT], 1);
@@ -226,64 +223,50 @@ impl Recorder {
         }
         if let Some(wait) = taken.wait {
             block.holds.stop_waiting();
-            let ns = waited(block, profile, (index, key), wait, now);
+            let ns = waited(block, profile, (index, key), wait, since);
             self.sampler.waited((profile, block), site, wait.holder, ns);
         }
         if self.tried_count > 0 {
-            self.settle(profile, taken.lock, now);
+            self.settle(profile, taken.lock, since);
         }
-        Some(Held { key, since: now, generation: self.generation as u32, row: index as u32 })
+        Some(hold)
     }
 
-    /// Is there room to note one more hold?
+    /// Is there room for one more hold?
     #[inline(always)]
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.block.as_ref().is_none_or(|block| block.holds.has_room())
     }
 
-    /// Notes, where others see it, that this thread has a lock from now on, and says where. Without
-    /// room the oldest hold is forgotten for it, and counts as lost.
-    #[inline(always)]
-    pub fn hold(&self, profile: &Profile, lock: usize, held: &Held) -> u32 {
-        let Some(block) = &self.block else {
-            return u32::MAX;
-        };
-        if !block.holds.has_room() {
-            profile.count_lost(1);
-        }
-        block.holds.add(lock, held)
-    }
-
-    /// The hold that was noted there.
+    /// The hold that has this [index](Hold::index).
     #[inline(always)]
     #[must_use]
     pub fn hold_at(&self, index: u32) -> Option<Hold> {
         self.block.as_ref()?.holds.at(index)
     }
 
-    /// The latest hold of a lock that this thread noted. It stays until it is [let
-    /// go](Recorder::let_go).
+    /// The latest hold of a lock by this thread. It goes on.
     #[inline(always)]
     #[must_use]
     pub fn find_hold(&self, lock: usize) -> Option<Hold> {
-        self.block.as_ref()?.holds.find(lock)
+        self.block.as_ref()?.holds.find(lock).map(|(hold, _)| hold)
     }
 
-    /// The lock of a hold that was found was left at that moment, just before other threads could
-    /// take it.
-    #[inline(always)]
-    pub fn let_go(&mut self, profile: &Profile, hold: &Hold, now: Stamp) {
-        self.forget_hold(hold);
-        self.released_at(profile, &hold.held, now);
-    }
-
-    /// The same, if nobody knows when.
+    /// The lock is no more, or another: holds of it are over, and nobody knows since when. Says how
+    /// many there were.
     #[inline]
-    pub fn forget_hold(&mut self, hold: &Hold) {
-        if let Some(block) = &self.block {
-            block.holds.remove(hold);
+    pub fn forget_holds(&mut self, lock: usize) -> u64 {
+        let Some(block) = &self.block else {
+            return 0;
+        };
+        let mut count = 0;
+        // No more than there can be: others may write what is looked at.
+        while let Some((hold, _)) = block.holds.find(lock).filter(|_| count < HOLDS_MAX as u64) {
+            block.holds.remove(&hold);
+            count += 1;
         }
+        count
     }
 
     /// The lock is found held, and is waited for from now on: until it is `acquired`, or the wait
@@ -295,10 +278,12 @@ impl Recorder {
         if let Some(block) = &self.block {
             let key = site.key();
             // The wait may be the last thing that this thread does: tools are told now.
-            block.row_of(key, || profile.describe(key, &site.describe()));
+            if !block.has(key) {
+                profile.describe(key, &site.describe());
+            }
             block.holds.wait_for(lock, key, since);
         }
-        Wait { since, holder: profile.holder_of(lock) }
+        Wait { since, holder: profile.holder_in_the_way(lock) }
     }
 
     /// The wait ended with an error, and without the lock.
@@ -319,18 +304,20 @@ impl Recorder {
 
     /// The lock is left.
     #[inline(always)]
-    pub fn released(&mut self, profile: &Profile, held: &Held) {
-        self.released_at(profile, held, profile.clock().now());
+    pub fn released(&mut self, profile: &Profile, hold: &Hold) {
+        self.released_at(profile, hold, profile.clock().now());
     }
 
     /// The lock was left at that moment, just before other threads could take it.
     #[inline(always)]
-    pub fn released_at(&mut self, profile: &Profile, held: &Held, now: Stamp) {
+    pub fn released_at(&mut self, profile: &Profile, hold: &Hold, now: Stamp) {
         let Some(block) = &self.block else {
-            return profile.count(header::LOST, 1);
+            return;
         };
+        block.holds.remove(hold);
         // What began before a reset is no part of what is recorded now. In one generation a row
         // stays what it is.
+        let held = &hold.held;
         if held.generation == self.generation as u32 {
             let ns = profile.clock().ns_between(held.since, now);
             let row = block.row(held.row as usize);
@@ -398,6 +385,8 @@ impl Recorder {
     pub fn leave(&mut self, profile: &Profile) {
         self.has_left = true;
         if let Some(block) = self.block.take() {
+            // What it still has nobody will leave; and nobody is to take it for the next owner's.
+            block.holds.clear();
             claim::give_back(&profile.owners()[block.index]);
         }
     }

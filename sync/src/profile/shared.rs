@@ -255,11 +255,17 @@ impl Profile {
         self.part(self.plan.owners(), self.blocks())
     }
 
-    /// The key of the site where somebody took a lock who [has](super::Recorder::hold) it; 0 if
-    /// nobody is known to. Looks through what all threads hold: for who waits anyway.
+    /// The key of the site where somebody took a lock who has [acquired](super::Recorder::acquired)
+    /// it and not left; 0 if nobody is known to. Looks through what all threads hold.
     #[must_use]
     pub fn holder_of(&self, lock: usize) -> u64 {
-        holds::holder_of(self, lock)
+        holds::holder_of(self, lock, 1)
+    }
+
+    /// The same for who waits anyway: takes longer, and finds more.
+    #[must_use]
+    pub(super) fn holder_in_the_way(&self, lock: usize) -> u64 {
+        holds::holder_of(self, lock, 2)
     }
 
     /// Tells tools what a key stands for. Everybody may say the same again.

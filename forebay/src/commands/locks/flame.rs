@@ -7,13 +7,15 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::ArgMatches;
+use forebay_server::clock::unix_ns;
+use forebay_shm::is_alive;
 use forebay_sync::profile::Control;
 
 use super::names::Names;
 use super::report::read;
 use super::summary::{Happened, Pair, Place, Summary};
 use super::ways::{self, Ways, divided, lost};
-use super::{changed, matrix};
+use super::{changed, matrix, under_way};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -32,7 +34,11 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let ways = ways::of(&mut names, &reading.threads);
     let stacks = stacks(&summary, &ways);
     if stacks.is_empty() {
-        return Err(format!("{}: {}", file.path().display(), nothing(&summary, &reading.control)));
+        let now_ns = is_alive(&reading.about).then(unix_ns);
+        let why = under_way::line(&reading, now_ns)
+            .map(|waiting| format!("nothing to draw yet: {waiting}"))
+            .unwrap_or_else(|| nothing(&summary, &reading.control));
+        return Err(format!("{}: {why}", file.path().display()));
     }
     for line in changed::lines(&reading) {
         eprintln!("forebay: {line}");

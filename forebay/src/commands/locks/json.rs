@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::rc::Rc;
 
+use forebay_server::clock::unix_ms;
 use forebay_shm::is_alive;
 use forebay_sync::profile::{BUCKET_COUNT, PairTotals, Totals, bucket_end_ns};
 use serde_json::{Map, Value, json};
@@ -54,6 +55,8 @@ pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary) -> V
         "skip": reading.control.skip,
         "stack_sample": reading.control.stack_sample,
         "since_unix_ms": reading.control.reset_unix_ns / 1_000_000,
+        "read_unix_ms": unix_ms(),
+        "waiting_threads": reading.now.iter().filter(|thread| thread.awaited.is_some()).count(),
         "changed_files": changed::as_json(reading),
         "room": room(&summary.room),
         "places": places_listed,

@@ -21,6 +21,7 @@ mod table;
 mod tests;
 mod threads;
 mod top;
+mod under_way;
 mod ways;
 
 use std::process::ExitCode;

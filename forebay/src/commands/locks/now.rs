@@ -8,30 +8,40 @@ use std::rc::Rc;
 
 use clap::ArgMatches;
 use forebay_server::clock::unix_ns;
-use forebay_shm::is_alive;
+use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{LockNow, Reading, ThreadNow};
 use serde_json::{Value, json};
 
 use self::circles::{Circles, Holders};
+use super::files::of_run;
+use super::find::find;
 use super::json::List;
 use super::names::Names;
-use super::report::read;
 use super::summary::Place;
 use crate::commands::is_set;
 use crate::say::say;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
-    let (file, reading) = read(args)?;
-    let view = View::of(&reading);
-    if is_set(args, "json") {
-        say!("{}", view.json(&file.path().display().to_string()));
-        return Ok(ExitCode::SUCCESS);
+    let path = find(args.get_one("file"))?;
+    let mut files = of_run(&path);
+    if files.is_empty() {
+        // The error says why.
+        files.push(path);
     }
-    let about = &reading.about;
-    let life = if view.is_alive { "runs" } else { "has gone, this is how it ended" };
-    let path = file.path().display();
-    say!("{path}: process {} ({}) {life}", about.pid, about.program);
-    say!("{}", view.text());
+    let mut views = Vec::new();
+    for file in &files {
+        let read = ProfileFile::open(file).and_then(|file| file.read());
+        let reading = read.map_err(|error| error.to_string())?;
+        let view = View::of(&reading);
+        views.push(match is_set(args, "json") {
+            true => view.json(&file.display().to_string()).to_string(),
+            false => view.titled(&file.display().to_string()),
+        });
+    }
+    match is_set(args, "json") {
+        true => say!("{{\"processes\":[{}]}}", views.join(",")),
+        false => say!("{}", views.join("\n")),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -57,6 +67,12 @@ impl View<'_> {
         let origin_ns = if is_alive { unix_ns() } else { reading.about.created_unix_ns };
         let (names, holders) = (Names::of(reading).into(), Holders::of(&reading.now));
         View { reading, names, holders, is_alive, origin_ns }
+    }
+
+    fn titled(&self, file: &str) -> String {
+        let about = &self.reading.about;
+        let life = if self.is_alive { "runs" } else { "has gone, this is how it ended" };
+        format!("{file}: process {} ({}) {life}\n{}", about.pid, about.program, self.text())
     }
 
     fn text(&self) -> String {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_server::clock::unix_ns;
 use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{Reading, SiteKind, StackPlan};
 
@@ -12,7 +13,7 @@ use super::files::of_run;
 use super::find::find;
 use super::names::Names;
 use super::summary::Summary;
-use super::{UNSEEN, changed, counted, json, lines_max, matrix, table, threads, ways};
+use super::{UNSEEN, changed, counted, json, lines_max, matrix, table, threads, under_way, ways};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -80,11 +81,15 @@ pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, Reading), String> 
 /// Whose the profile is, and whether it can be believed to be whole.
 pub(super) fn head(file: &ProfileFile, reading: &Reading, summary: &Summary) -> String {
     let (path, about) = (file.path().display(), &reading.about);
-    let life = match (is_alive(about), reading.control.is_on) {
-        (true, true) => "runs; on",
-        (true, false) => "runs; off",
-        (false, true) => "has gone, these are its last numbers",
-        (false, false) => "has gone, these are its last numbers; it was off",
+    let now_ns = is_alive(about).then(unix_ns);
+    let life = match (now_ns, reading.control.is_on) {
+        (Some(now_ns), is_on) => {
+            let ns = now_ns.saturating_sub(reading.control.reset_unix_ns);
+            let switch = if is_on { "on" } else { "off" };
+            format!("runs; {switch}; counted for {:.1} s", ns as f64 / 1e9)
+        }
+        (None, true) => "has gone, these are its last numbers".to_owned(),
+        (None, false) => "has gone, these are its last numbers; it was off".to_owned(),
     };
     let mut lines = vec![format!("{path}: process {} ({}) {life}", about.pid, about.program)];
     let room = &summary.room;
@@ -110,6 +115,7 @@ pub(super) fn head(file: &ProfileFile, reading: &Reading, summary: &Summary) -> 
     ));
     let without_room = room.rejected.iter().filter(|(_, n)| *n > 0);
     lines.extend(without_room.map(|(what, n)| format!("  rejected: {n} {what}")));
+    lines.extend(under_way::line(reading, now_ns));
     lines.extend(changed::lines(reading));
     lines.join("\n")
 }

@@ -113,7 +113,7 @@ impl Summary {
         summary
     }
 
-    fn at(&mut self, place: Rc<Place>) -> &mut Happened {
+    pub(super) fn at(&mut self, place: Rc<Place>) -> &mut Happened {
         self.places.entry(place).or_default()
     }
 }

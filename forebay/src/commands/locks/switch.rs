@@ -13,8 +13,10 @@ use crate::say::say;
 pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     let sample = args.get_one::<u64>("sample").copied().unwrap_or(1);
-    let stacks = args.get_one::<u64>("stacks").copied().unwrap_or(0);
-    set_stacks(&file, stacks)?;
+    let stacks = args.get_one::<u64>("stacks").copied();
+    if let Some(stacks) = stacks {
+        set_stacks(&file, stacks)?;
+    }
     set(&file, Switch::Skip, sample - 1)?;
     set(&file, Switch::Enabled, clock::unix_ns().max(1))?;
     let of_attempts = match sample {
@@ -22,8 +24,9 @@ pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
         sample => format!(", one of {sample} attempts"),
     };
     let of_stacks = match stacks {
-        0 => String::new(),
-        stacks => format!(", stacks of one of {stacks} waits and tries in vain"),
+        None => String::new(),
+        Some(0) => ", no stacks".to_owned(),
+        Some(stacks) => format!(", stacks of one of {stacks} waits and tries in vain"),
     };
     say!("{}: on{of_attempts}{of_stacks}", file.path().display());
     Ok(ExitCode::SUCCESS)

@@ -93,7 +93,8 @@ fn spoil(reading: &mut Reading, paths: &[&str], mut next: impl FnMut(u64) -> u64
         let sample = || SampleRead { stack: key(), holder: key(), waiter: key(), totals: sampled };
         thread.samples = std::iter::repeat_with(sample).take(20).collect();
     }
-    let mut lock = || LockNow { since_unix_ns: key(), lock: key(), site: key() };
+    let mut lock =
+        || LockNow { since_unix_ns: key(), lock: key(), site: key(), is_shared: key() % 2 == 0 };
     let thread = |tid| ThreadNow {
         tid,
         name: String::new(),

@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_server::clock::unix_ns;
 use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{About, Reading, SiteKind};
 
 use self::rows::{headings, rows};
 use super::files::of_run;
 use super::find::find;
+use super::names::Names;
 use super::report::head;
 use super::summary::Summary;
-use super::{counted, lines_max};
+use super::{counted, lines_max, under_way};
 use crate::say::is_read;
 use crate::screen::{CLEAR, Pace, Screen, Watched, interval_of};
 
@@ -82,7 +84,12 @@ impl Look {
             return Ok(());
         }
         let reading = file.read().map_err(|error| error.to_string())?;
-        self.processes.push(Process { summary: Summary::of(&reading), file, reading });
+        let mut names = Names::of(&reading);
+        let mut summary = Summary::named(&mut names);
+        if is_alive(&about) {
+            under_way::add(&mut summary, &mut names, unix_ns());
+        }
+        self.processes.push(Process { summary, file, reading });
         Ok(())
     }
 

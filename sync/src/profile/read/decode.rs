@@ -250,6 +250,7 @@ fn thread_now(head: &[u64], about: &About) -> ThreadNow {
         since_unix_ns: about.unix_ns(at(row, hold::SINCE)),
         lock: at(row, hold::LOCK),
         site: at(row, hold::KEY),
+        is_shared: at(row, hold::ROW) & hold::SHARED != 0,
     };
     let is_used = |(index, _): &(usize, &[u64])| at(head, block::HOLDS_USED) >> index & 1 != 0;
     let holds = rows.clone().take(HOLDS_MAX).enumerate().filter(is_used);

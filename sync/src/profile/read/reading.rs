@@ -49,6 +49,8 @@ pub struct LockNow {
     pub lock: u64,
     /// The site where it was taken, or is wanted.
     pub site: u64,
+    /// Others may have it at the same time.
+    pub is_shared: bool,
 }
 
 /// The part of the header that does not change.

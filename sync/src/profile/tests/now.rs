@@ -12,13 +12,13 @@ fn recorder(profile: &Profile, tid: u32) -> Recorder {
 
 /// Takes a lock, and says so.
 fn take(profile: &Profile, recorder: &mut Recorder, lock: usize, line: u32) {
-    let held = recorder.acquired(profile, &Line(line), &Taken::default()).expect("a block");
-    recorder.hold(profile, lock, &held);
+    let taken = Taken { lock, ..Taken::default() };
+    recorder.acquired(profile, &Line(line), &taken).expect("a block");
 }
 
 fn leave(profile: &Profile, recorder: &mut Recorder, lock: usize) {
     let hold = recorder.find_hold(lock).expect("it is held");
-    recorder.let_go(profile, &hold, profile.clock().now());
+    recorder.released(profile, &hold);
 }
 
 fn locks(now: &[LockNow]) -> Vec<(u64, u64)> {

@@ -2,29 +2,40 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use forebay_sync::profile::ThreadNow;
+use forebay_sync::profile::{LockNow, ThreadNow};
 
 /// Threads that are looked at to find circles; a profile may say that all wait for all.
 const STEPS_MAX: u64 = 10_000_000;
 
-/// The threads that have each lock.
+/// The threads that have each lock: of those that have it alone only the last, for the others have
+/// left it to be left by another thread.
 pub(super) struct Holders(BTreeMap<u64, Vec<u32>>);
 
 impl Holders {
     pub(super) fn of(now: &[ThreadNow]) -> Holders {
-        let mut holders = BTreeMap::<u64, Vec<u32>>::new();
+        let mut holds = BTreeMap::<u64, Vec<(LockNow, u32)>>::new();
         for thread in now {
-            let locks: BTreeSet<u64> = thread.holds.iter().map(|hold| hold.lock).collect();
-            for lock in locks {
-                holders.entry(lock).or_default().push(thread.tid);
+            let mut latest = BTreeMap::<u64, LockNow>::new();
+            for hold in &thread.holds {
+                let known = latest.entry(hold.lock).or_insert(*hold);
+                *known = (*known).max(*hold);
+            }
+            for (lock, hold) in latest {
+                holds.entry(lock).or_default().push((hold, thread.tid));
             }
         }
-        Holders(holders)
+        Holders(holds.into_iter().map(|(lock, holds)| (lock, who_has(&holds))).collect())
     }
 
     pub(super) fn have(&self, lock: u64) -> &[u32] {
         self.0.get(&lock).map_or(&[], |tids| tids)
     }
+}
+
+fn who_has(holds: &[(LockNow, u32)]) -> Vec<u32> {
+    let last_alone = holds.iter().filter(|(hold, _)| !hold.is_shared).max();
+    let is_holder = |found: &&(LockNow, u32)| found.0.is_shared || Some(*found) == last_alone;
+    holds.iter().filter(is_holder).map(|(_, tid)| *tid).collect()
 }
 
 /// Threads of which each waits for a lock that the next one has, and the last for one that the
@@ -100,7 +111,27 @@ mod tests {
     use super::*;
 
     fn lock(lock: u64) -> LockNow {
-        LockNow { since_unix_ns: 0, lock, site: 1 }
+        LockNow { since_unix_ns: 0, lock, site: 1, is_shared: false }
+    }
+
+    fn thread(tid: u32, holds: &[LockNow], awaited: u64) -> ThreadNow {
+        ThreadNow {
+            tid,
+            name: String::new(),
+            holds: holds.to_vec(),
+            awaited: (awaited != 0).then(|| lock(awaited)),
+        }
+    }
+
+    #[test]
+    fn of_those_who_have_a_lock_alone_the_last_one_has_it() {
+        let at = |since_unix_ns, is_shared| LockNow { since_unix_ns, is_shared, ..lock(10) };
+        let now = [thread(1, &[at(5, false)], 0), thread(2, &[at(7, false), lock(20)], 0)];
+        let holders = Holders::of(&now);
+        assert_eq!((holders.have(10), holders.have(20)), (&[2][..], &[2][..]));
+        assert!(holders.have(30).is_empty());
+        let now = [thread(1, &[at(5, true)], 0), thread(2, &[at(7, true)], 0)];
+        assert_eq!(Holders::of(&now).have(10), [1, 2]);
     }
 
     #[test]
@@ -124,11 +155,9 @@ mod tests {
         ] {
             let now: Vec<_> = threads
                 .iter()
-                .map(|(tid, holds, awaited)| ThreadNow {
-                    tid: *tid,
-                    name: String::new(),
-                    holds: holds.iter().map(|address| lock(*address)).collect(),
-                    awaited: (*awaited != 0).then(|| lock(*awaited)),
+                .map(|(tid, holds, awaited)| {
+                    let holds: Vec<_> = holds.iter().map(|address| lock(*address)).collect();
+                    thread(*tid, &holds, *awaited)
                 })
                 .collect();
             let circles = Circles::of(&now, &Holders::of(&now));
@@ -138,13 +167,9 @@ mod tests {
 
     #[test]
     fn a_search_has_an_end_and_says_so() {
-        // All have one lock, and wait for it.
-        let thread = |tid| ThreadNow {
-            tid,
-            name: String::new(),
-            holds: vec![lock(10)],
-            awaited: Some(lock(10)),
-        };
+        // All read under one lock, and wait for it.
+        let hold = LockNow { is_shared: true, ..lock(10) };
+        let thread = |tid| thread(tid, &[hold], 10);
         let now: Vec<_> = (1..100).map(thread).collect();
         let holders = Holders::of(&now);
         assert_eq!(Circles::of(&now, &holders).found.len(), 99);

@@ -1,0 +1,45 @@
+//! Waits and holds that have not ended: they are counted when they do.
+
+use forebay_sync::profile::{LockNow, Reading};
+
+use super::counted;
+use super::names::Names;
+use super::summary::Summary;
+
+/// How many threads wait for locks, if any does, and how long the first of them has. `now_ns` is
+/// the time, in nanoseconds since 1970; none if the process has gone.
+pub(super) fn line(reading: &Reading, now_ns: Option<u64>) -> Option<String> {
+    let waits = reading.now.iter().filter_map(|thread| thread.awaited.as_ref());
+    let since_ns = waits.clone().map(|wait| wait.since_unix_ns).min()?;
+    let threads = match now_ns {
+        Some(_) => counted(waits.count(), "thread waits now", "threads wait now"),
+        None => counted(waits.count(), "thread waited", "threads waited"),
+    };
+    let Some(now_ns) = now_ns else {
+        return Some(format!(
+            "{threads} when it ended, which is not counted: see forebay locks now"
+        ));
+    };
+    let seconds = now_ns.saturating_sub(since_ns) as f64 / 1e9;
+    Some(format!(
+        "{threads}, for up to {seconds:.1} s, which counts when it is over: see forebay locks now"
+    ))
+}
+
+/// Adds how long threads have waited and held until now. What began before a reset is not counted
+/// when it ends either.
+pub(super) fn add(summary: &mut Summary, names: &mut Names<'_>, now_ns: u64) {
+    let reading = names.reading;
+    let is_counted = |lock: &&LockNow| lock.since_unix_ns >= reading.control.reset_unix_ns;
+    let so_far = |lock: &LockNow| now_ns.saturating_sub(lock.since_unix_ns);
+    for thread in &reading.now {
+        for hold in thread.holds.iter().filter(is_counted) {
+            let sum = &mut summary.at(names.place(hold.site)).totals.hold_ns;
+            *sum = sum.saturating_add(so_far(hold));
+        }
+        for wait in thread.awaited.iter().filter(is_counted) {
+            let sum = &mut summary.at(names.place(wait.site)).totals.wait_ns;
+            *sum = sum.saturating_add(so_far(wait));
+        }
+    }
+}
