@@ -142,8 +142,8 @@ impl Binary {
 }
 
 /// The end of a path that tells files apart. Rust's are in folders named after their crates, where
-/// names such as `mod.rs` are many; what the libraries of C and C++ have for themselves is in folders
-/// that no program calls its own so; of others the last part says enough.
+/// names such as `mod.rs` are many; what the libraries of C and C++ have for themselves is in
+/// folders that no program calls its own so; of others the last part says enough.
 fn file_name(path: &str) -> &str {
     let last = path.rfind('/').map_or(0, |at| at + 1);
     let in_crate = path.ends_with(".rs").then(|| path.rfind("/src/")).flatten();
