@@ -20,7 +20,7 @@ use forebay_sync::profile::plain_text;
 use object::{Object as _, ObjectSegment as _, ReadCache};
 
 use self::names::plain_cpp;
-pub(crate) use self::names::without_wrappers;
+pub(crate) use self::names::{is_wrapper, without_wrappers};
 
 /// Letters of a name; the middle of a longer one is left out.
 const NAME_CHARS_MAX: usize = 512;
@@ -188,12 +188,19 @@ impl Binary {
 }
 
 /// The end of a path that tells files apart. Rust's are in folders named after their crates, where
-/// names such as `mod.rs` are many; of others the last part says enough.
+/// names such as `mod.rs` are many; what the libraries of C and C++ have for themselves is in
+/// folders that no program calls its own so; of others the last part says enough.
 fn file_name(path: &str) -> &str {
     let last = path.rfind('/').map_or(0, |at| at + 1);
     let in_crate = path.ends_with(".rs").then(|| path.rfind("/src/")).flatten();
     let begin = in_crate.map(|at| path.get(..at).and_then(|before| before.rfind('/')));
     let begin = begin.map_or(last, |slash| slash.map_or(0, |at| at + 1));
+    let before = path.get(..last.saturating_sub(1)).unwrap_or_default();
+    let folder = before.rsplit('/').next().unwrap_or_default();
+    let begin = match folder == "bits" || folder.starts_with("__") {
+        true => last - 1 - folder.len(),
+        false => begin,
+    };
     path.get(begin..).unwrap_or(path)
 }
 
@@ -299,6 +306,11 @@ mod tests {
             ("/a/b/tests/x.rs", "x.rs"),
             ("/usr/src/redis/src/server.c", "server.c"),
             ("server.c", "server.c"),
+            ("/usr/include/c++/12/mutex", "mutex"),
+            ("/usr/include/c++/12/bits/unique_lock.h", "bits/unique_lock.h"),
+            ("/usr/include/c++/v1/__mutex/unique_lock.h", "__mutex/unique_lock.h"),
+            ("/home/a/unique_lock.h", "unique_lock.h"),
+            ("/a.c", "a.c"),
             ("", ""),
         ] {
             assert_eq!(file_name(path), name, "{path}");

@@ -198,7 +198,7 @@ fn top() -> Command {
         .arg(lines().help("Print so many places only"))
         .after_help(
             "waiting: how many threads wait there, in the mean; holding: how many hold; delayed: \
-             how many have tried in vain and not got it yet. 1.00 is one thread all the time. \
+             how many tried in vain and have it now. 1.00 is one thread all the time. \
              locks/s, waits/s, fails/s: how often it is taken, waited for, tried in vain; \
              wait_avg: microseconds of a wait.\n\n\
              Of a program that `record` runs, FILE shows all processes that there are, and the \

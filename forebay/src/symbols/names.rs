@@ -6,6 +6,22 @@ const WRAPPERS: [&str; 3] = ["mutex", "lock", "condition_variable"];
 /// The same of the C library and its threads, by how they begin.
 const WRAPPERS_OF_C: [&str; 2] = ["__gthread_", "__glibcxx_rwlock_"];
 
+/// Files of GCC's library and of LLVM's that have nothing but those. A compiler may name a function
+/// in them without what it is a member of.
+const FILES: [&str; 8] = [
+    "condition_variable",
+    "mutex",
+    "shared_mutex",
+    "bits/std_mutex.h",
+    "bits/unique_lock.h",
+    "bits/gthr-default.h",
+    "bits/gthr-posix.h",
+    "__mutex_base",
+];
+
+/// Folders of LLVM's library that have nothing else.
+const FOLDERS: [&str; 2] = ["__mutex/", "__condition_variable/"];
+
 /// How C++ calls a string, the later of which are parts of the earlier.
 const STRINGS: [&str; 4] = [
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
@@ -16,16 +32,42 @@ const STRINGS: [&str; 4] = [
 
 /// Leaves out the functions around the lock, unless there are no others.
 pub(crate) fn without_wrappers<T: AsRef<str>>(lines: Vec<T>) -> Vec<T> {
-    let is_wrapper = |line: &T| {
-        let line = line.as_ref();
-        let of_std = line.split([' ', '<']).any(|word| word.starts_with("std::"))
-            && WRAPPERS.iter().any(|word| line.contains(word));
-        of_std || WRAPPERS_OF_C.iter().any(|word| line.starts_with(word))
-    };
-    match lines.iter().position(|line| !is_wrapper(line)) {
+    match lines.iter().position(|line| !is_wrapper(line.as_ref())) {
         Some(first) => lines.into_iter().skip(first).collect(),
         None => lines,
     }
+}
+
+/// Whether a function, maybe with file and line, only stands around a lock.
+pub(crate) fn is_wrapper(line: &str) -> bool {
+    if WRAPPERS_OF_C.iter().any(|word| line.starts_with(word)) {
+        return true;
+    }
+    let (function, place) = line.rsplit_once(' ').unwrap_or((line, ""));
+    let file = place.rsplit_once(':').map_or("", |(file, _)| file);
+    if FILES.contains(&file) || FOLDERS.iter().any(|folder| file.starts_with(folder)) {
+        return true;
+    }
+    // Without a file what stands behind the space is a part of the function.
+    let name = qualified_name(if file.is_empty() { line } else { function });
+    name.starts_with("std::") && WRAPPERS.iter().any(|word| name.contains(word))
+}
+
+/// What a function is called, without its arguments, those of templates, and what it returns.
+fn qualified_name(function: &str) -> String {
+    let mut depth = 0_usize;
+    let mut name = String::new();
+    for c in function.chars() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 => break,
+            ' ' if depth == 0 => name.clear(),
+            c if depth == 0 => name.push(c),
+            _ => {}
+        }
+    }
+    name
 }
 
 /// A name of C++ without what everybody has: `std::string` in one word, and no allocators where
@@ -108,9 +150,33 @@ mod tests {
             ),
             (&["std::mutex::lock() m.h:1"], &["std::mutex::lock() m.h:1"]),
             (
+                &["wait<f()::<lambda()> > condition_variable:102", "f() a.cc:8", "main a.cc:9"],
+                &["f() a.cc:8", "main a.cc:9"],
+            ),
+            (&["lock bits/unique_lock.h:141", "f a.cc:8"], &["f a.cc:8"]),
+            (&["lock bits/std_mutex.h:100", "f a.cc:8"], &["f a.cc:8"]),
+            (&["lock_shared shared_mutex:80", "lock mutex:90", "f a.cc:8"], &["f a.cc:8"]),
+            (&["lock __mutex_base:100", "lock_guard __mutex/lock_guard.h:30", "f a"], &["f a"]),
+            (&["wait<f> __condition_variable/condition_variable.h:7", "f a"], &["f a"]),
+            (
+                &["bool std::timed_mutex::try_lock_for<long>(std::chrono<long>)+0x7 a", "f a"],
+                &["f a"],
+            ),
+            (
                 &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
                 &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
             ),
+            // Of a program itself, whatever its functions take and its files are called.
+            (
+                &["f(int, std::mutex&) a.cc:4", "main b:9"],
+                &["f(int, std::mutex&) a.cc:4", "main b:9"],
+            ),
+            (
+                &["void f<std::mutex>(int) a.cc:4", "g b:9"],
+                &["void f<std::mutex>(int) a.cc:4", "g b:9"],
+            ),
+            (&["lock unique_lock.h:4", "g b:9"], &["lock unique_lock.h:4", "g b:9"]),
+            (&["lock mutex.h:4", "g b:9"], &["lock mutex.h:4", "g b:9"]),
         ] {
             assert_eq!(without_wrappers(lines(before)), lines(after));
         }

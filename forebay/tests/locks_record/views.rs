@@ -235,6 +235,11 @@ fn the_locks_of_cpp_are_taken_by_who_calls_them() {
             let name = place["place"]["name"].as_str().expect("text");
             assert!(name.starts_with("Store<std::string >::"), "{optimised} {name}");
         }
+        let note = "only the C++ library: record with --stacks 8";
+        assert!(!text.contains(note), "{optimised} {text}");
+        let (_, _, error) = run(dir, &["--out", "y", "--", "./program"]);
+        let is_noted = error.contains(&format!("\n2 places show {note}"));
+        assert!(is_noted || optimised == "-O2", "{error}");
     }
     // Without lines: how far into which function.
     let dir = tempfile::tempdir().expect("a directory");
@@ -244,4 +249,26 @@ fn the_locks_of_cpp_are_taken_by_who_calls_them() {
     assert_eq!((code, &*error), (Some(0), ""));
     let text = locks(dir, &["report", "--threads", "x"]);
     assert!(text.contains("Store<std::string >::put(std::string const&)+0x"), "{text}");
+}
+
+#[test]
+fn a_wait_for_a_condition_of_cpp_is_named_after_who_waits() {
+    // Who has the lock after `begun` knows that the other waits by now.
+    const SOURCE: &str = "#include <condition_variable>\n#include <mutex>\n#include <thread>\n\
+         std::mutex m; std::condition_variable c; bool begun, ready;\n\
+         __attribute__((noinline)) void wait_here() { std::unique_lock<std::mutex> l(m);\n\
+         begun = true; c.notify_all();\n\
+         c.wait(l, [] { return ready; }); }\n\
+         int main() { std::unique_lock<std::mutex> l(m); std::thread t(wait_here);\n\
+         c.wait(l, [] { return begun; }); ready = true; c.notify_all(); l.unlock(); t.join(); }\n";
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    if !compile(dir, "g++", SOURCE, &["-g", "-O2", "-std=c++17"]) {
+        return;
+    }
+    let (code, _, error) = run(dir, &["--quiet", "--out", "x", "--", "./program"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let text = locks(dir, &["report", "x"]);
+    assert!(text.contains("wait_here() program.cc:7 (mutex, after a condition)"), "{text}");
+    assert!(!text.contains("condition_variable:"), "{text}");
 }

@@ -1,4 +1,5 @@
 //! Programs and libraries that are others now than when a profile was made: names may be wrong.
+//! With it goes what else is to be known of names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,6 +7,7 @@ use std::sync::Arc;
 use forebay_sync::profile::{Reading, SiteKind, plain_text};
 use serde_json::{Value, json};
 
+use super::cpp_only;
 use crate::symbols::{Change, changed_since};
 
 /// What became of the files that names are looked up in.
@@ -27,7 +29,7 @@ pub(super) fn changed(reading: &Reading) -> BTreeMap<Arc<str>, Change> {
     paths.into_iter().filter_map(|path| change(&path).map(|change| (path, change))).collect()
 }
 
-/// A line for each of them.
+/// A line for each of them, and one if names say little.
 pub(super) fn lines(reading: &Reading) -> Vec<String> {
     let line = |(path, change): (Arc<str>, Change)| match change {
         Change::Changed => {
@@ -37,7 +39,7 @@ pub(super) fn lines(reading: &Reading) -> Vec<String> {
             format!("{} is not there any more: its functions have no names", plain_text(&path))
         }
     };
-    changed(reading).into_iter().map(line).collect()
+    changed(reading).into_iter().map(line).chain(cpp_only::line(reading)).collect()
 }
 
 /// As a list of objects.

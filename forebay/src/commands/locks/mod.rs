@@ -2,6 +2,7 @@
 
 mod changed;
 mod columns;
+mod cpp_only;
 mod diff;
 mod files;
 mod find;
