@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use forebay_sync::profile::{Reading, SiteKind, SiteRead};
+use forebay_sync::profile::{Reading, SiteKind};
 
-use super::summary::{frames_of, place_of};
+use super::names::Names;
+use super::summary::Place;
 use crate::symbols::is_wrapper;
 
 /// What to do about them, if there are any.
@@ -12,9 +13,9 @@ pub(super) fn line(reading: &Reading) -> Option<String> {
     if reading.about.kind != SiteKind::Stacks {
         return None;
     }
-    let sites = reading.sites.iter().filter(|(_, site)| is_cpp_only(reading, site));
-    let count = sites.map(|(key, _)| place_of(reading, *key)).collect::<BTreeSet<_>>().len();
-    let what = match count {
+    let mut names = Names::of(reading);
+    let places: BTreeSet<_> = reading.sites.keys().map(|key| names.place(*key)).collect();
+    let what = match places.iter().filter(|place| is_cpp_only(place)).count() {
         0 => return None,
         1 => "1 place shows".to_owned(),
         count => format!("{count} places show"),
@@ -22,8 +23,6 @@ pub(super) fn line(reading: &Reading) -> Option<String> {
     Some(format!("{what} only the C++ library: record with --stacks 8 (needs frame pointers)"))
 }
 
-fn is_cpp_only(reading: &Reading, site: &SiteRead) -> bool {
-    let mut frames = site.frames.iter();
-    let is_cpp = |frame: &u64| frames_of(reading, *frame).iter().all(|line| is_wrapper(line));
-    !site.frames.is_empty() && frames.all(is_cpp)
+fn is_cpp_only(place: &Place) -> bool {
+    !place.stack.is_empty() && place.stack.iter().all(|line| is_wrapper(line))
 }
