@@ -324,8 +324,8 @@ settings! {
     }
     lock_profile_stacks: u32 = "0" {
         doc: "Of how many waits and tries in vain of each thread one is recorded with its callers, \
-            from the start, or from `forebay locks on` on; `forebay locks on --stacks` sets it while \
-            the server runs. 0: none.",
+            while locks are recorded; `forebay locks on --stacks` sets it while the server runs. \
+            0: none.",
         kind: Kind::Count { min: 0, max: 1_000_000_000, unit: "waits and tries" },
         reloads: false,
         reason: "The places where locks are taken say enough until one of them has many callers.",

@@ -5,10 +5,11 @@ use std::fmt;
 
 use rustix::thread as system;
 
+use super::attempt::{Site, Taken, Wait};
 use super::block::ThreadIdentity;
 use super::hash::mix;
 use super::plan::HOLDS_MAX;
-use super::recorder::{Recorder, Site, Taken, Wait};
+use super::recorder::Recorder;
 use super::shared::{Description, Profile};
 use super::stack;
 use crate::class::LockClass;

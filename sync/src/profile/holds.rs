@@ -13,9 +13,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::attempt::{Held, Taken};
 use super::clock::Stamp;
 use super::plan::{HOLDS_MAX, block, hold};
-use super::recorder::{Held, Taken};
 use super::shared::Profile;
 
 type Row = [AtomicU64; hold::WORDS];

@@ -11,7 +11,7 @@
 //! | `shared.rs` | switches, tables of sites, modules and text |
 //! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, which thread that is, a reset |
 //! | `holds.rs` | which locks a thread has now, for those who wait and for tools |
-//! | `recorder.rs` | attempts and holds of a thread, for any kind of lock |
+//! | `recorder.rs`, `attempt.rs` | attempts and holds of a thread, for any kind of lock |
 //! | `samples.rs`, `stack.rs` | of some waits and tries in vain: how the thread came there |
 //! | `current.rs` | the profile of this process's own locks |
 //! | `processes.rs` | how many processes of a recording there are |
@@ -23,6 +23,8 @@
 //! - What finds no room is counted where there is room.
 //! - A reset, a switch or a reader never makes a thread wait.
 
+#[cfg(not(loom))]
+mod attempt;
 #[cfg(not(loom))]
 mod block;
 mod claim;
@@ -56,6 +58,7 @@ mod tests;
 
 #[cfg(not(loom))]
 pub use {
+    attempt::{Site, Taken, Wait},
     block::ThreadIdentity,
     clock::{Clock, Stamp},
     current::{AlreadyWatched, install, installed},
@@ -68,7 +71,7 @@ pub use {
         Reading, SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadNow,
         ThreadRead, Totals, plain_text,
     },
-    recorder::{Recorder, Site, Taken, Wait},
+    recorder::Recorder,
     shared::{Description, Identity, Profile, SiteKind},
     stack::with_known_stack,
 };

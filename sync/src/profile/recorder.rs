@@ -1,12 +1,13 @@
 //! What one thread does to record its locks. Allocates nothing, takes no lock, does no I/O.
 
+use super::attempt::{Held, Site, Taken, Wait};
 use super::block::{Block, ThreadIdentity, add, add_max, add_time, raise};
 use super::claim;
 use super::clock::Stamp;
 use super::holds::Hold;
 use super::plan::{HOLDS_MAX, block, header, pair, row, sample};
 use super::samples::Sampler;
-use super::shared::{Description, Profile};
+use super::shared::Profile;
 
 /// Locks of which a thread remembers that it has tried them in vain.
 const TRIES_MAX: usize = 16;
@@ -18,54 +19,6 @@ pub(super) const TRY_NS_MAX: u64 = 10_000_000_000;
 
 /// Attempts that are lost before a thread without a block looks for one again.
 const LOST_BEFORE_LOOK: u32 = 256;
-
-/// A place where a lock is taken.
-pub trait Site {
-    /// What stands for it: by [`hash_words`](super::hash_words), so that different places have
-    /// different keys. Never 0.
-    fn key(&self) -> u64;
-
-    /// What tools are told of it; asked for once, when the thread first comes by.
-    fn describe(&self) -> Description<'_>;
-
-    /// How the thread came here, as return addresses, the innermost first: fills them in and says
-    /// how many. Asked for in samples only.
-    fn callers(&self, _out: &mut [u64]) -> usize {
-        0
-    }
-}
-
-/// A wait that has begun.
-#[derive(Clone, Copy, Debug)]
-pub struct Wait {
-    /// When.
-    pub since: Stamp,
-    /// The key of the site at which the holder took the lock; 0 if nobody knows.
-    pub holder: u64,
-}
-
-/// A lock that was just taken.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Taken {
-    /// Where it lies.
-    pub lock: usize,
-    /// How long it was waited for, if it was found held.
-    pub wait: Option<Wait>,
-    /// It was taken beside others, for reading.
-    pub is_shared: bool,
-    /// Its last owner died while it had the lock.
-    pub has_owner_died: bool,
-}
-
-/// What is known of a hold.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    pub(super) key: u64,
-    pub(super) since: Stamp,
-    /// Low half of that in which it began.
-    pub(super) generation: u32,
-    pub(super) row: u32,
-}
 
 /// A lock that was tried in vain.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +40,9 @@ struct Tried {
 /// How a thread records: its own, wherever it keeps it. All calls are for the same profile.
 ///
 /// An attempt goes `begin`, then `begin_wait` if it has to, then `acquired`, `try_failed`,
-/// `timed_out` or `give_up`; a hold ends with `released` or `forget_holds`. One that is not recorded goes `begin`, then `acquired_silently` if it gets the lock.
-/// Before a thread ends it calls `leave`.
+/// `timed_out` or `give_up`; a hold ends with `released` or `forget_holds`. An attempt that is not
+/// recorded goes `begin`, then `acquired_silently` if it gets the lock. Before a thread ends it
+/// calls `leave`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Recorder {

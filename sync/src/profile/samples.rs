@@ -6,10 +6,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::attempt::Site;
 use super::block::{Block, Place, add, raise};
 use super::hash::hash_words;
 use super::plan::{StackPlan, block, header, sample, stack};
-use super::recorder::Site;
 use super::shared::{Profile, Row, close_row};
 
 /// When a thread's next sample is due.

@@ -36,6 +36,9 @@ impl Reading {
         let head = header_words(bytes)?;
         let about = about(&head, bytes.byte_count())?;
         let plan = about.plan;
+        let control = control(&head);
+        // First: what a thread means by a key was told before it wrote that.
+        let (threads, now) = threads(bytes, &about, control.generation)?;
         let mut texts = Texts::of(bytes, &plan);
         let mut sites = BTreeMap::new();
         let rows = (plan.site_words(), plan.sites as usize);
@@ -55,10 +58,8 @@ impl Reading {
             modules.extend(module_of(row, &mut texts)?);
             Ok(())
         })?;
-        let control = control(&head);
         let mut counts = shared_counts(&head);
         counts.texts_rejected = counts.texts_rejected.saturating_add(texts.rejected);
-        let (threads, now) = threads(bytes, &about, control.generation)?;
         Ok(Reading { sites, stacks, modules, threads, now, counts, control, about })
     }
 }
