@@ -6,7 +6,6 @@ use forebay_sync::profile::{
     ModuleRead, PairTotals, Reading, SiteKind, SiteRead, ThreadRead, Totals, plain_text,
 };
 
-use super::short::short;
 use crate::symbols;
 
 /// Where a lock is taken, as people read it.
@@ -27,11 +26,6 @@ impl Place {
             (Some(at), "") => at.clone(),
             (Some(at), lock) => format!("{at} ({lock})"),
         }
-    }
-
-    /// The same in few words, for a table.
-    pub(super) fn short_name(&self) -> String {
-        short(&self.name())
     }
 
     /// The same with the way that led there, if it is known: no two places have the same.

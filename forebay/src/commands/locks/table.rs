@@ -1,6 +1,6 @@
 //! The table of LOCK_PROFILING(9), and histograms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_sync::profile::{BUCKET_COUNT, Totals, bucket_end_ns};
 
@@ -48,6 +48,12 @@ pub(super) fn names<'a>(places: impl Iterator<Item = &'a Place> + Clone) -> Vec<
         _ => short(&place.name()),
     };
     places.map(name).collect()
+}
+
+/// The names by which the same place is known again in rows of several.
+pub(super) fn names_of<'a>(places: impl Iterator<Item = &'a Place>) -> BTreeMap<&'a Place, String> {
+    let places: BTreeSet<_> = places.collect();
+    places.iter().copied().zip(names(places.iter().copied())).collect()
 }
 
 /// A line of a table: numbers, and whose they are.

@@ -7,7 +7,7 @@ use forebay_sync::profile::{PairTotals, Reading, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::summary::{Pair, Place, frames_of, holder_of, place_of};
-use super::table::{Row, grid, note};
+use super::table::{Row, grid, names_of, note};
 
 /// Functions that called one another, the innermost first.
 pub(super) type Way = Vec<String>;
@@ -116,8 +116,9 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
 
 pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
     let sums = sorted(ways);
+    let names = names_of(sums.iter().map(|((place, _), _)| *place));
     let row = |((place, _), totals): &((&Place, _), _)| {
-        Row::new(cells(totals).into_iter(), place.short_name())
+        Row::new(cells(totals).into_iter(), names.get(place).cloned().unwrap_or_default())
     };
     let rows = sums.iter().take(lines_max).map(row).collect();
     let mut rows = grid(&matrix::COLUMNS, "name, callers", rows).into_iter();
@@ -247,6 +248,19 @@ mod tests {
             ("b/src/y.rs:2", &way[3..]),
         ] {
             assert_eq!(from_place(&place(at), lines(&way)), lines(expected), "{at}");
+        }
+    }
+
+    #[test]
+    fn places_that_only_their_callers_tell_apart_are_shown_with_them() {
+        let place = |caller: &str| Place { lock: "a".into(), stack: lines(&["f x.c:1", caller]) };
+        let ways = ["g x.c:2", "h x.c:3"].map(|caller| {
+            let pair = Pair { holder: Place::default(), waiter: place(caller) };
+            (pair, [(lines(&["f x.c:1"]), PairTotals::default())].into())
+        });
+        let text = text(&ways.into(), usize::MAX);
+        for name in [" f x.c:1 (a) < g x.c:2\n", " f x.c:1 (a) < h x.c:3\n"] {
+            assert!(text.contains(name), "{text}");
         }
     }
 

@@ -1,13 +1,12 @@
 //! What has changed between two looks, as lines.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Look, Process};
 use crate::commands::locks::columns::us;
 use crate::commands::locks::short::cut;
 use crate::commands::locks::summary::{Happened, Place, Summary};
-use crate::commands::locks::table::{Row, grid, names};
+use crate::commands::locks::table::{Row, grid, names_of};
 
 const COLUMNS: [&str; 8] =
     ["process", "waiting", "holding", "delayed", "locks/s", "waits/s", "fails/s", "wait_avg"];
@@ -45,8 +44,7 @@ pub(super) fn rows(
         Reverse((wait_ns.saturating_add(delay_ns), hold_ns))
     });
     let is_of_several = now.is_of_several();
-    let places: BTreeSet<_> = changes.iter().map(|change| change.place).collect();
-    let names: BTreeMap<_, _> = places.iter().copied().zip(names(places.iter().copied())).collect();
+    let names = names_of(changes.iter().map(|change| change.place));
     let name = |change: &Change<'_>| names.get(change.place).cloned().unwrap_or_default();
     let rows = changes.iter().map(|change| {
         let pid = is_of_several.then(|| change.pid.to_string());
