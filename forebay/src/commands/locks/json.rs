@@ -1,5 +1,6 @@
 //! A report as one JSON object. Times are nanoseconds.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use forebay_shm::is_alive;
@@ -7,32 +8,43 @@ use forebay_sync::profile::{BUCKET_COUNT, PairTotals, Reading, Totals, bucket_en
 use serde_json::{Map, Value, json};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers};
-use super::summary::{Happened, Place, Room, Summary, of_thread};
+use super::summary::{Happened, Pair, Place, Room, Summary};
 use super::table::sorted;
-use super::{changed, matrix, ways};
+use super::ways::{self, Way, Ways};
+use super::{changed, matrix, threads};
 
-pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value {
-    let places = sorted(summary, Sort::Lost).into_iter();
-    let pairs = matrix::sorted(summary).into_iter().map(|(pair, totals)| {
-        let mut object = pair_numbers(totals);
-        object["holder"] = place(&pair.holder);
-        object["waiter"] = place(&pair.waiter);
+/// What is printed of the lists.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// The order of places.
+    pub(super) sort: Sort,
+    /// Entries of each list.
+    pub(super) lines_max: usize,
+}
+
+pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary, form: Form) -> Value {
+    let is_running = is_alive(&reading.about);
+    let [mut places, mut pairs, mut stacks, mut of_threads] = [List::new(form.lines_max); 4];
+    let places_listed = places.of(sorted(summary, form.sort), |(at, happened)| entry(at, happened));
+    let pairs_listed = pairs.of(matrix::sorted(summary), |(pair, totals)| of_pair(pair, totals));
+    let ways = ways::of(reading, reading.threads.iter());
+    let stacks_listed = stacks.of(costly_first(&ways), |(pair, way, totals)| {
+        let mut object = of_pair(pair, totals);
+        object["callers"] = json!(way);
         object
     });
-    let is_running = is_alive(&reading.about);
-    let threads = reading.threads.iter().map(|thread| {
-        let places = of_thread(reading, thread);
-        let places = places
-            .iter()
-            .map(|(at, totals)| json!({ "place": place(at), "numbers": thread_numbers(totals) }));
+    let threads = threads::sorted(reading, form.sort).into_iter().map(|(thread, places)| {
         json!({
             "tid": thread.tid,
             "name": thread.name,
             "is_alive": is_running && thread.is_taken,
             "threads": thread.owner_count,
-            "places": places.collect::<Vec<_>>(),
+            "places": of_threads.of(places, |(at, totals)| {
+                json!({ "place": place(&at), "numbers": thread_numbers(&totals) })
+            }),
         })
     });
+    let threads: Vec<_> = threads.collect();
     json!({
         "file": path.display().to_string(),
         "pid": reading.about.pid,
@@ -44,26 +56,59 @@ pub(super) fn report(path: &Path, reading: &Reading, summary: &Summary) -> Value
         "since_unix_ms": reading.control.reset_unix_ns / 1_000_000,
         "changed_files": changed::as_json(reading),
         "room": room(&summary.room),
-        "places": places.map(|(at, happened)| entry(at, happened)).collect::<Vec<_>>(),
-        "pairs": pairs.collect::<Vec<_>>(),
-        "stacks": stacks(reading),
-        "threads": threads.collect::<Vec<_>>(),
+        "places": places_listed,
+        "pairs": pairs_listed,
+        "stacks": stacks_listed,
+        "threads": threads,
+        "left_out": {
+            "places": places.left_out,
+            "pairs": pairs.left_out,
+            "stacks": stacks.left_out,
+            "places_of_threads": of_threads.left_out,
+        },
     })
 }
 
+/// A list that has an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    lines_max: usize,
+    /// How many entries came after it.
+    pub(super) left_out: u64,
+}
+
+impl List {
+    pub(super) fn new(lines_max: usize) -> List {
+        List { lines_max, left_out: 0 }
+    }
+
+    pub(super) fn of<T>(
+        &mut self,
+        all: impl IntoIterator<Item = T>,
+        entry: impl Fn(T) -> Value,
+    ) -> Vec<Value> {
+        let mut all = all.into_iter();
+        let entries = all.by_ref().take(self.lines_max).map(entry).collect();
+        self.left_out += all.count() as u64;
+        entries
+    }
+}
+
 /// What was sampled, by the way that led to a place and who held the lock.
-fn stacks(reading: &Reading) -> Value {
-    let ways = ways::of(reading, reading.threads.iter());
-    let each = ways.iter().flat_map(|(pair, by_way)| {
-        by_way.iter().map(move |(way, totals)| {
-            let mut object = pair_numbers(totals);
-            object["callers"] = json!(way);
-            object["holder"] = place(&pair.holder);
-            object["waiter"] = place(&pair.waiter);
-            object
-        })
-    });
-    each.collect()
+fn costly_first(ways: &Ways) -> Vec<(&Pair, &Way, &PairTotals)> {
+    let each = ways
+        .iter()
+        .flat_map(|(pair, by_way)| by_way.iter().map(move |(way, totals)| (pair, way, totals)));
+    let mut ways: Vec<_> = each.collect();
+    ways.sort_by_key(|(_, _, totals)| Reverse(matrix::weight(totals)));
+    ways
+}
+
+fn of_pair(pair: &Pair, totals: &PairTotals) -> Value {
+    let mut object = pair_numbers(totals);
+    object["holder"] = place(&pair.holder);
+    object["waiter"] = place(&pair.waiter);
+    object
 }
 
 pub(super) fn place(place: &Place) -> Value {

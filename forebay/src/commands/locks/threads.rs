@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use forebay_sync::profile::{Reading, ThreadRead, Totals};
 
+use super::columns::{Sort, numbers_of};
 use super::summary::{Place, of_thread};
 use super::table::{bars_of, note};
 use super::ways;
@@ -13,6 +14,8 @@ const NS_PER_US: f64 = 1e3;
 /// What is said of threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
+    /// The order of places.
+    pub(super) sort: Sort,
     /// Places of each thread.
     pub(super) lines_max: usize,
     /// How long waits and holds were goes below each place.
@@ -21,19 +24,35 @@ pub(super) struct Form {
     pub(super) is_running: bool,
 }
 
-/// Threads and their locks, those first that tried most in vain, then those that waited longest.
-pub(super) fn text(reading: &Reading, form: Form) -> String {
-    let weight = |totals: &Totals| (failed(totals), totals.wait_ns, totals.hold_ns);
+/// Threads and their places, those with the largest numbers first.
+pub(super) fn sorted(reading: &Reading, sort: Sort) -> Vec<(&ThreadRead, Vec<(Place, Totals)>)> {
     let mut threads: Vec<_> = reading
         .threads
         .iter()
         .map(|thread| {
             let mut places: Vec<_> = of_thread(reading, thread).into_iter().collect();
-            places.sort_by_key(|(_, totals)| Reverse(weight(totals)));
+            places.sort_by_key(|(_, totals)| Reverse(weight(totals, sort)));
             (thread, places)
         })
         .collect();
-    threads.sort_by_key(|(_, places)| Reverse(places.first().map(|(_, totals)| weight(totals))));
+    threads
+        .sort_by_key(|(_, places)| Reverse(places.first().map(|(_, totals)| weight(totals, sort))));
+    threads
+}
+
+/// What decides the order: a column, or who tried most in vain, then who waited longest.
+fn weight(totals: &Totals, sort: Sort) -> [u64; 3] {
+    match sort {
+        Sort::Lost => [failed(totals), totals.wait_ns, totals.hold_ns],
+        Sort::Column(_) => {
+            let (first, second) = sort.weight(&numbers_of(totals, 0));
+            [first, second, 0]
+        }
+    }
+}
+
+pub(super) fn text(reading: &Reading, form: Form) -> String {
+    let threads = sorted(reading, form.sort);
     let mut lines = Vec::new();
     for (thread, places) in threads.iter().filter(|(_, places)| !places.is_empty()) {
         lines.push(title(thread, form.is_running));
