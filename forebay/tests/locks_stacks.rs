@@ -141,7 +141,13 @@ fn a_hit_takes_no_lock_and_has_no_stack() {
     }
     let found = report(&file);
     assert_eq!((places(&found), &found["room"]["samples"]), (Some(0), &0.into()), "{found}");
-    assert!(text_of(&["report", "--stacks", &file]).ends_with("see forebay locks on --stacks\n"));
+    let said = |end: &str| {
+        let text = text_of(&["report", "--stacks", &file]);
+        assert!(text.ends_with(end), "{end}: {text}");
+    };
+    said("\nno wait or try in vain has been sampled yet\n");
+    text_of(&["on", &file]);
+    said("\nno stack was taken: see forebay locks on --stacks\n");
 }
 
 #[test]
@@ -153,7 +159,7 @@ fn a_small_profile_has_no_room_for_stacks_and_says_so() {
     let refused = locks(&["on", "--stacks", "5", &file]);
     let said = String::from_utf8(refused.stderr).expect("text");
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("has no room for stacks; see lock_profile_size"), "{said}");
+    assert!(said.contains("there is no room for stacks: see lock_profile_size"), "{said}");
     assert_eq!(report(&file)["is_on"], Value::from(false), "nothing is done by halves");
     assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
 }

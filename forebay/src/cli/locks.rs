@@ -54,8 +54,12 @@ fn record() -> Command {
              it. By default PROGRAM.locks, here",
         ))
         .arg(
-            number("stacks", "Tell places apart by so many callers; needs frame pointers")
-                .value_parser(value_parser!(u64).range(1..=32)),
+            number(
+                "stacks",
+                "Tell places apart by so many callers, which reports have with --threads; needs \
+                 frame pointers",
+            )
+            .value_parser(value_parser!(u64).range(1..=32)),
         )
         .arg(
             number("sample", "Record one of so many attempts of each thread")
@@ -100,8 +104,8 @@ fn on() -> Command {
     switch("on", "Record what happens at the locks of a process from now on")
         .arg(one_of("sample").help("Record one of so many attempts of each thread; 1 records all"))
         .arg(one_of("stacks").help(
-            "Record who called, too, for one of so many waits and tries in vain of each thread; \
-             none by default",
+            "Of a server: record who called, too, for one of so many waits and tries in vain of \
+             each thread; none by default",
         ))
 }
 
@@ -131,7 +135,11 @@ fn report() -> Command {
         ))
         .arg(flag("threads", "Thread by thread with callers, those first that tried most in vain"))
         .arg(flag("matrix", "Who held a lock while whom it kept waiting"))
-        .arg(flag("stacks", "Who called the functions that waited or tried in vain, if sampled"))
+        .arg(flag(
+            "stacks",
+            "Of a server: who called what waited or tried in vain, as `on --stacks` has sampled; \
+             of other programs see --threads",
+        ))
         .arg(flag(
             "histograms",
             "How long waits and holds were, as bars; with --threads for each of them",

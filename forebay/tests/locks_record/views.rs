@@ -169,6 +169,9 @@ fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
         assert_eq!(entries.next().map(|line| line.contains(calm)), Some(is_first), "{text}");
     }
 
+    let none = locks(dir, &["report", "--stacks", "program.locks"]);
+    assert!(none.contains("\ncallers are part of the places: see forebay locks report "), "{none}");
+
     let whole = report(&dir.join("program.locks"));
     let count = |value: &serde_json::Value| value.as_array().map_or(0, Vec::len);
     let cut = |more: &[&str]| {
@@ -219,6 +222,11 @@ fn a_program_that_was_changed_since_may_have_other_names() {
     }
     let (code, _, error) = run(dir, &["--", "./program"]);
     assert!(code == Some(0) && !error.contains("names may be wrong"), "{error}");
+    let none = locks(dir, &["report", "--stacks", "program.locks"]);
+    assert!(
+        none.contains("\nrecorded without callers: see forebay locks record --stacks\n"),
+        "{none}"
+    );
     let file = dir.join("program.locks");
     assert_eq!(report(&file)["changed_files"], serde_json::json!([]));
     let program = dir.join("program").canonicalize().expect("it is there");

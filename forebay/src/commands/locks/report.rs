@@ -46,7 +46,8 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         say!("{}", matrix::text(&summary, lines));
     }
     if wants("stacks") {
-        say!("{}", ways::text(&ways::of(&reading, reading.threads.iter()), lines));
+        let nothing = ways::nothing(&reading.about, reading.control.stack_sample);
+        say!("{}", ways::text(&ways::of(&reading, reading.threads.iter()), lines, nothing));
     }
     if wants("histograms") && !wants("threads") {
         say!("{}", table::histograms(&summary, sort, lines));

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use forebay_sync::profile::{PairTotals, Reading, ThreadRead};
+use forebay_sync::profile::{About, PairTotals, Reading, SiteKind, StackPlan, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::summary::{Pair, Place, frames_of, holder_of, place_of};
@@ -114,7 +114,24 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
     sums
 }
 
-pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
+/// Why there are none.
+pub(super) fn nothing(about: &About, stack_sample: u64) -> &'static str {
+    match about.kind {
+        SiteKind::Stacks if about.plan.frames > 1 => {
+            "callers are part of the places: see forebay locks report --threads"
+        }
+        SiteKind::Stacks => "recorded without callers: see forebay locks record --stacks",
+        SiteKind::Places if about.plan.stacks == StackPlan::NONE => {
+            "there is no room for stacks: see lock_profile_size in the settings"
+        }
+        SiteKind::Places if stack_sample == 0 => {
+            "no stack was taken: see forebay locks on --stacks"
+        }
+        SiteKind::Places => "no wait or try in vain has been sampled yet",
+    }
+}
+
+pub(super) fn text(ways: &Ways, lines_max: usize, nothing: &str) -> String {
     let sums = sorted(ways);
     let names = names_of(sums.iter().map(|((place, _), _)| *place));
     let row = |((place, _), totals): &((&Place, _), _)| {
@@ -128,7 +145,7 @@ pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
         lines.extend(way.iter().map(|frame| format!("    {frame}")));
     }
     match sums.is_empty() {
-        true => lines.push("no stack was taken: see forebay locks on --stacks".to_owned()),
+        true => lines.push(nothing.to_owned()),
         false => lines.extend(note(sums.len(), lines_max, "stacks")),
     }
     lines.join("\n")
@@ -258,7 +275,7 @@ mod tests {
             let pair = Pair { holder: Place::default(), waiter: place(caller) };
             (pair, [(lines(&["f x.c:1"]), PairTotals::default())].into())
         });
-        let text = text(&ways.into(), usize::MAX);
+        let text = text(&ways.into(), usize::MAX, "none");
         for name in [" f x.c:1 (a) < g x.c:2\n", " f x.c:1 (a) < h x.c:3\n"] {
             assert!(text.contains(name), "{text}");
         }
