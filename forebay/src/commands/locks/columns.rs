@@ -48,7 +48,7 @@ pub(super) fn numbers_of(totals: &Totals, wanted_count: u64) -> [u64; COLUMNS.le
         of_each(totals.wait_ns),
         wanted_count,
         totals.contended_count,
-        totals.try_failed_count.saturating_add(totals.timed_out_count),
+        totals.failed_count(),
         totals.try_delay_ns,
         totals.asleep_ns,
     ]

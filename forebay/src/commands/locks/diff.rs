@@ -134,7 +134,7 @@ fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
     let mut lines = table::grid(headings, "name", lines.collect());
     match changed.is_empty() {
         true => lines.push("nothing has changed".to_owned()),
-        false => lines.extend(table::note(changed.len(), lines_max, "places")),
+        false => lines.extend(table::note(changed.len(), lines_max, "place")),
     }
     lines.join("\n")
 }

@@ -162,7 +162,7 @@ fn thread_numbers(totals: &Totals) -> Value {
         "total_ns": totals.hold_ns,
         "wait_total_ns": totals.wait_ns,
         "cnt_lock": totals.contended_count,
-        "try_failed": totals.try_failed_count.saturating_add(totals.timed_out_count),
+        "try_failed": totals.failed_count(),
         "try_delay_ns": totals.try_delay_ns,
         "asleep_ns": totals.asleep_ns,
         "holds": buckets(&totals.holds),

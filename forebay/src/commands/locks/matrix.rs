@@ -29,15 +29,14 @@ pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     let mut lines = grid(&COLUMNS, "holder -> waiter", rows.collect());
     match pairs.is_empty() {
         true => lines.push("nobody was in anybody's way".to_owned()),
-        false => lines.extend(note(pairs.len(), lines_max, "pairs")),
+        false => lines.extend(note(pairs.len(), lines_max, "pair")),
     }
     lines.join("\n")
 }
 
 /// What decides the order: the time that was lost, then how often.
 pub(super) fn weight(totals: &PairTotals) -> (u64, u64) {
-    let lost = totals.wait_ns.saturating_add(totals.try_delay_ns);
-    (lost, totals.wait_count.saturating_add(totals.try_failed_count))
+    (totals.lost_ns(), totals.count())
 }
 
 /// The numbers below [`COLUMNS`].

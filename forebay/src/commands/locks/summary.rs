@@ -86,7 +86,7 @@ impl Summary {
             for pair in &thread.pairs {
                 let (holder, waiter) =
                     (holder_of(reading, pair.holder), place_of(reading, pair.waiter));
-                let wanted = pair.totals.wait_count.saturating_add(pair.totals.try_failed_count);
+                let wanted = pair.totals.count();
                 if pair.holder != 0 {
                     let count = &mut summary.at(holder.clone()).wanted_count;
                     *count = count.saturating_add(wanted);
@@ -203,10 +203,7 @@ fn room(reading: &Reading) -> Room {
 }
 
 fn samples_of(thread: &ThreadRead) -> u64 {
-    thread.samples.iter().fold(0, |sum, sample| {
-        let totals = &sample.totals;
-        sum.saturating_add(totals.wait_count).saturating_add(totals.try_failed_count)
-    })
+    thread.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.totals.count()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use forebay_sync::profile::{BUCKET_COUNT, Totals, bucket_end_ns};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
+use super::counted;
 use super::short::short;
 use super::summary::{Happened, Place, Summary};
 use crate::bars::{Paint, Style};
@@ -33,7 +34,7 @@ pub(super) fn text(summary: &Summary, sort: Sort, lines_max: usize) -> String {
         Row::new(numbers.iter().enumerate().map(cell), name.clone())
     });
     let mut lines = grid(COLUMNS.get(..columns).unwrap_or(&COLUMNS), "name", shown.collect());
-    lines.extend(note(places.len(), lines_max, "places"));
+    lines.extend(note(places.len(), lines_max, "place"));
     lines.join("\n")
 }
 
@@ -89,11 +90,14 @@ fn line(widths: &[usize], row: &Row) -> String {
 }
 
 /// Says what a table leaves out.
-pub(super) fn note(count: usize, lines_max: usize, what: &str) -> Option<String> {
+pub(super) fn note(count: usize, lines_max: usize, one: &str) -> Option<String> {
     match count.saturating_sub(lines_max) {
         _ if count == 0 => Some("nothing has been recorded".to_owned()),
         0 => None,
-        hidden => Some(format!("{hidden} more {what} not shown")),
+        hidden => {
+            let hidden = counted(hidden, &format!("more {one}"), &format!("more {one}s"));
+            Some(format!("{hidden} not shown"))
+        }
     }
 }
 
@@ -104,7 +108,7 @@ pub(super) fn histograms(summary: &Summary, sort: Sort, lines_max: usize) -> Str
         lines.push(place.full_name());
         lines.extend(bars_of(&happened.totals, "  "));
     }
-    lines.extend(note(places.len(), lines_max, "places"));
+    lines.extend(note(places.len(), lines_max, "place"));
     lines.join("\n")
 }
 
@@ -180,6 +184,15 @@ mod tests {
         };
         let places = [place(&["f", "a"]), place(&["f", "b"]), place(&["g", "c"])];
         assert_eq!(names(places.iter()), ["f (mutex) < a", "f (mutex) < b", "g (mutex)"]);
+    }
+
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        let said = |count| note(count, 2, "place");
+        assert_eq!(said(0).as_deref(), Some("nothing has been recorded"));
+        assert_eq!(said(2), None);
+        assert_eq!(said(3).as_deref(), Some("1 more place not shown"));
+        assert_eq!(said(4).as_deref(), Some("2 more places not shown"));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) fn sorted(reading: &Reading, sort: Sort) -> Vec<(&ThreadRead, Vec<(Pl
 /// What decides the order: a column, or who tried most in vain, then who waited longest.
 fn weight(totals: &Totals, sort: Sort) -> [u64; 3] {
     match sort {
-        Sort::Lost => [failed(totals), totals.wait_ns, totals.hold_ns],
+        Sort::Lost => [totals.failed_count(), totals.wait_ns, totals.hold_ns],
         Sort::Column(_) => {
             let (first, second) = sort.weight(&numbers_of(totals, 0));
             [first, second, 0]
@@ -65,10 +65,10 @@ pub(super) fn text(reading: &Reading, form: Form) -> String {
                 lines.extend(bars_of(totals, "\t"));
             }
         }
-        lines.extend(note(places.len(), form.lines_max, "places"));
+        lines.extend(note(places.len(), form.lines_max, "place"));
     }
     if lines.is_empty() {
-        lines.extend(note(0, form.lines_max, "places"));
+        lines.extend(note(0, form.lines_max, "place"));
     }
     lines.join("\n")
 }
@@ -96,11 +96,7 @@ fn line(place: &Place, totals: &Totals) -> String {
         us(totals.wait_ns),
         us(totals.hold_ns),
         totals.count,
-        failed(totals),
+        totals.failed_count(),
         us(totals.try_delay_ns),
     )
-}
-
-fn failed(totals: &Totals) -> u64 {
-    totals.try_failed_count.saturating_add(totals.timed_out_count)
 }

@@ -146,7 +146,7 @@ pub(super) fn text(ways: &Ways, lines_max: usize, nothing: &str) -> String {
     }
     match sums.is_empty() {
         true => lines.push(nothing.to_owned()),
-        false => lines.extend(note(sums.len(), lines_max, "stacks")),
+        false => lines.extend(note(sums.len(), lines_max, "stack")),
     }
     lines.join("\n")
 }
@@ -155,32 +155,23 @@ pub(super) fn text(ways: &Ways, lines_max: usize, nothing: &str) -> String {
 pub(super) fn below(ways: &Ways, place: &Place) -> Vec<String> {
     let to_place = sorted(ways).into_iter().filter(|((at, _), _)| *at == place);
     let lines = to_place.flat_map(|((_, way), totals)| {
-        let count = totals.wait_count.saturating_add(totals.try_failed_count);
-        let title = format!("\t\t{count} of those with a stack, lost {:.2}us:", lost_us(&totals));
+        let (count, lost_us) = (totals.count(), totals.lost_ns() as f64 / 1e3);
+        let title = format!("\t\t{count} of those with a stack, lost {lost_us:.2}us:");
         std::iter::once(title).chain(way.iter().map(|frame| format!("\t\t\t{frame}")))
     });
     lines.collect()
 }
 
-fn lost_us(totals: &PairTotals) -> f64 {
-    lost(totals) as f64 / 1e3
-}
-
-/// The time that was lost.
-pub(super) fn lost(totals: &PairTotals) -> u64 {
-    totals.wait_ns.saturating_add(totals.try_delay_ns)
-}
-
 /// Divides what a pair lost among the ways of its samples, in proportion to what these lost: the
 /// parts add up to it. Nothing if there is no sample to go by.
 pub(super) fn divided(all: u64, by_way: &BTreeMap<Way, PairTotals>) -> Vec<(&Way, u64)> {
-    let whole: u128 = by_way.values().map(|totals| u128::from(lost(totals))).sum();
+    let whole: u128 = by_way.values().map(|totals| u128::from(totals.lost_ns())).sum();
     if whole == 0 {
         return Vec::new();
     }
     let (mut before, mut given) = (0_u128, 0_u64);
     let parts = by_way.iter().map(|(way, totals)| {
-        before += u128::from(lost(totals));
+        before += u128::from(totals.lost_ns());
         let until_here = u64::try_from(u128::from(all) * before / whole).unwrap_or(all);
         let part = until_here - given;
         given = until_here;

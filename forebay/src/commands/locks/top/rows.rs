@@ -115,9 +115,7 @@ fn change(before: Option<&Summary>, place: &Place, now: &Happened) -> [u64; 6] {
         now.try_delay_ns.saturating_sub(before.try_delay_ns),
         now.count.saturating_sub(before.count),
         now.contended_count.saturating_sub(before.contended_count),
-        now.try_failed_count
-            .saturating_sub(before.try_failed_count)
-            .saturating_add(now.timed_out_count.saturating_sub(before.timed_out_count)),
+        now.failed_count().saturating_sub(before.failed_count()),
     ]
 }
 
