@@ -1,31 +1,15 @@
 //! Stacks of those who wait for the locks of a real server: by `forebay locks on --stacks`.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
+use forebay_testkit::{Client, Server, ServerBuilder};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
 /// Who asks at a time: more than workers, so that these have work while they wait.
 const CLIENTS: u64 = 8;
-
-fn locks(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("locks").args(arguments).output().expect("it was built")
-}
-
-fn text_of(arguments: &[&str]) -> String {
-    let output = locks(arguments);
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
-
-fn report(file: &str) -> Value {
-    serde_json::from_str(&text_of(&["report", "--json", file])).expect("JSON")
-}
 
 /// How many stacks were taken: from the table, which looks up no names of functions.
 fn taken(file: &str) -> u64 {
@@ -33,17 +17,6 @@ fn taken(file: &str) -> u64 {
     let count =
         table.split(" waits and tries in vain; ").nth(1).and_then(|rest| rest.split(' ').next());
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{table}"))
-}
-
-fn file_of(server: &Server) -> PathBuf {
-    server.path(&format!("run/{}.locks", server.address().port()))
-}
-
-fn fresh() -> Origin {
-    Origin::start(|_| {
-        Script::new()
-            .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=600\r\n\r\nbody")
-    })
 }
 
 /// Asks for what nobody asked for before, until something has happened.
