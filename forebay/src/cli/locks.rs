@@ -54,8 +54,12 @@ fn record() -> Command {
              it. By default PROGRAM.locks, here",
         ))
         .arg(
-            number("stacks", "Tell places apart by so many callers; needs frame pointers")
-                .value_parser(value_parser!(u64).range(1..=32)),
+            number(
+                "stacks",
+                "Tell places apart by so many callers, which reports have with --threads; needs \
+                 frame pointers",
+            )
+            .value_parser(value_parser!(u64).range(1..=32)),
         )
         .arg(
             number("sample", "Record one of so many attempts of each thread")
@@ -103,8 +107,8 @@ fn on() -> Command {
                 .help("Record one of so many attempts of each thread; 1 records all"),
         )
         .arg(one_of("stacks", 0).help(
-            "Record who called, too, for one of so many waits and tries in vain of each thread, or \
-             for none: 0. Without this it stays as it is",
+            "Of a server: record who called, too, for one of so many waits and tries in vain of \
+             each thread, or for none: 0. Without this it stays as it is",
         ))
 }
 
@@ -125,16 +129,29 @@ fn report() -> Command {
             "Print what was recorded, as a table with a line for each place where a lock is taken",
         )
         .arg(file())
-        .arg(sort())
-        .arg(lines().help("Print so many places only"))
+        .arg(sort().conflicts_with_all(["matrix", "stacks"]).help(
+            "By which column, the largest first; by default wait_total and try_delay together, \
+             with --threads try_failed",
+        ))
+        .arg(lines().help(
+            "Print so many lines of each list only: places, those of each thread, pairs, stacks",
+        ))
         .arg(flag("threads", "Thread by thread with callers, those first that tried most in vain"))
         .arg(flag("matrix", "Who held a lock while whom it kept waiting"))
-        .arg(flag("stacks", "Who called the functions that waited or tried in vain, if sampled"))
+        .arg(flag(
+            "stacks",
+            "Of a server: who called what waited or tried in vain, as `on --stacks` has sampled; \
+             of other programs see --threads",
+        ))
         .arg(flag(
             "histograms",
             "How long waits and holds were, as bars; with --threads for each of them",
         ))
-        .arg(json())
+        .arg(
+            json()
+                .conflicts_with_all(["threads", "matrix", "stacks", "histograms"])
+                .help("Print all of it as JSON"),
+        )
         .after_help(
             "The columns are those of LOCK_PROFILING(9); times are microseconds. max: longest \
              hold; total: all holds; wait_max, wait_total: waits; avg, wait_avg: for each time \
@@ -144,7 +161,7 @@ fn report() -> Command {
              taken after all; asleep: waiting for a condition, where there is any.\n\n\
              Examples:\n  \
              forebay locks report\n  \
-             forebay locks report --sort try_failed --threads\n  \
+             forebay locks report --threads --sort wait_total\n  \
              forebay locks report /run/user/1000/forebay/8080.locks --matrix\n  \
              forebay locks report --json > before.json",
         )

@@ -154,6 +154,66 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
 }
 
 #[test]
+fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    if !compile(dir, "cc", WAYS, &["-g", "-O1", "-fno-omit-frame-pointer"]) {
+        return;
+    }
+    let (code, _, error) = run(dir, &["--quiet", "--stacks", "8", "--", "./program"]);
+    assert_eq!((code, &*error), (Some(0), ""));
+    let calm = "enter count 7 ::: ";
+    for (sort, is_first) in [("count", true), ("try_failed", false)] {
+        let text = locks(dir, &["report", "--threads", "--sort", sort, "program.locks"]);
+        let mut entries = text.lines().filter(|line| line.contains(" ::: enter count "));
+        assert_eq!(entries.next().map(|line| line.contains(calm)), Some(is_first), "{text}");
+    }
+
+    let none = locks(dir, &["report", "--stacks", "program.locks"]);
+    assert!(none.contains("\ncallers are part of the places: see forebay locks report "), "{none}");
+
+    let whole = report(&dir.join("program.locks"));
+    let count = |value: &serde_json::Value| value.as_array().map_or(0, Vec::len);
+    let cut = |more: &[&str]| {
+        let json = locks(dir, &[&["report", "--json", "program.locks"], more].concat());
+        serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
+    };
+    let one = cut(&["--lines", "1", "--sort", "count"]);
+    assert_eq!((count(&one["places"]), count(&one["pairs"])), (1, 1), "{one}");
+    assert_eq!(one["places"][0]["numbers"]["count"], 7, "{one}");
+    let left_out = |list: &str| one["left_out"][list].as_u64().expect("a number") as usize;
+    for list in ["places", "pairs", "stacks"] {
+        assert_eq!(left_out(list) + count(&one[list]), count(&whole[list]), "{list}: {one}");
+    }
+    let threads = whole["threads"].as_array().expect("threads").iter();
+    let of_threads: usize = threads.map(|thread| count(&thread["places"]) - 1).sum();
+    assert_eq!((left_out("places_of_threads"), of_threads > 0), (of_threads, true), "{one}");
+
+    fs::write(dir.join("one.json"), one.to_string()).expect("ours");
+    for (arguments, part) in [
+        (&["report", "--sort", "max", "--matrix"][..], "cannot be used with"),
+        (&["report", "--sort", "max", "--stacks"], "cannot be used with"),
+        (&["report", "--json", "--threads"], "cannot be used with"),
+        (&["report", "--json", "--matrix"], "cannot be used with"),
+        (&["report", "--json", "--stacks"], "cannot be used with"),
+        (&["report", "--json", "--histograms"], "cannot be used with"),
+        (&["report", "--threads", "--sort", "cnt_hold"], "not known by thread"),
+        (&["diff", "one.json"], "one.json: leaves out "),
+    ] {
+        let mut command = std::process::Command::new(PROGRAM);
+        command.arg("locks").args(arguments).arg("program.locks").current_dir(dir);
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(part), "{arguments:?}: {said}");
+    }
+    fs::write(dir.join("none.json"), "{\"places\": []}").expect("ours");
+    let changes = locks(dir, &["diff", "--json", "--lines", "1", "none.json", "program.locks"]);
+    let changes: serde_json::Value = serde_json::from_str(&changes).expect("JSON");
+    assert_eq!(count(&changes["places"]), 1, "{changes}");
+    assert_eq!(changes["left_out"], count(&whole["places"]) - 1, "{changes}");
+}
+
+#[test]
 fn a_program_that_was_changed_since_may_have_other_names() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
@@ -162,6 +222,11 @@ fn a_program_that_was_changed_since_may_have_other_names() {
     }
     let (code, _, error) = run(dir, &["--", "./program"]);
     assert!(code == Some(0) && !error.contains("names may be wrong"), "{error}");
+    let none = locks(dir, &["report", "--stacks", "program.locks"]);
+    assert!(
+        none.contains("\nrecorded without callers: see forebay locks record --stacks\n"),
+        "{none}"
+    );
     let file = dir.join("program.locks");
     assert_eq!(report(&file)["changed_files"], serde_json::json!([]));
     let program = dir.join("program").canonicalize().expect("it is there");

@@ -1,5 +1,7 @@
 //! The columns of the table, by their names.
 
+use forebay_sync::profile::Totals;
+
 use super::summary::Happened;
 
 /// What can be sorted by, in the order of the table.
@@ -18,13 +20,23 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "asleep",
 ];
 
+// Where some of them are.
+const TOTAL: usize = 2;
+const WAIT_TOTAL: usize = 3;
+pub(super) const CNT_HOLD: usize = 7;
+const TRY_DELAY: usize = 10;
+
 /// The column that a table goes without when nothing is in it: locks of a server go with no
 /// conditions.
 const ASLEEP: usize = COLUMNS.len() - 1;
 
 /// The numbers of a place in the order of [`COLUMNS`]; times are nanoseconds.
 pub(super) fn numbers(happened: &Happened) -> [u64; COLUMNS.len()] {
-    let Happened { totals, wanted_count } = happened;
+    numbers_of(&happened.totals, happened.wanted_count)
+}
+
+/// The same of what one thread did, if it is known how often others wanted what it held.
+pub(super) fn numbers_of(totals: &Totals, wanted_count: u64) -> [u64; COLUMNS.len()] {
     let of_each = |ns: u64| ns.checked_div(totals.count).unwrap_or(0);
     [
         totals.hold_ns_max,
@@ -34,9 +46,9 @@ pub(super) fn numbers(happened: &Happened) -> [u64; COLUMNS.len()] {
         totals.count,
         of_each(totals.hold_ns),
         of_each(totals.wait_ns),
-        *wanted_count,
+        wanted_count,
         totals.contended_count,
-        totals.try_failed_count.saturating_add(totals.timed_out_count),
+        totals.failed_count(),
         totals.try_delay_ns,
         totals.asleep_ns,
     ]
@@ -72,8 +84,8 @@ impl Sort {
     pub(super) fn weight(self, numbers: &[u64]) -> (u64, u64) {
         let at = |column: usize| numbers.get(column).copied().unwrap_or(0);
         match self {
-            Sort::Column(column) => (at(column), at(2)),
-            Sort::Lost => (at(3).saturating_add(at(10)), at(2)),
+            Sort::Column(column) => (at(column), at(TOTAL)),
+            Sort::Lost => (at(WAIT_TOTAL).saturating_add(at(TRY_DELAY)), at(TOTAL)),
         }
     }
 }
@@ -85,5 +97,23 @@ pub(super) fn us(ns: u64) -> String {
         1..10_000 => format!("{:.2}", ns as f64 / 1000.0),
         10_000..100_000 => format!("{:.1}", ns as f64 / 1000.0),
         _ => format!("{:.0}", ns as f64 / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_where_their_names_say() {
+        for (at, name) in [
+            (TOTAL, "total"),
+            (WAIT_TOTAL, "wait_total"),
+            (CNT_HOLD, "cnt_hold"),
+            (TRY_DELAY, "try_delay"),
+            (ASLEEP, "asleep"),
+        ] {
+            assert_eq!(COLUMNS[at], name);
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
 use super::short::short;
 use super::summary::{Place, Summary};
 use super::table::Row;
-use super::{changed, json, lines_max, table};
+use super::{changed, counted, json, lines_max, table};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -33,7 +33,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let mut rows: Vec<_> = changes.into_iter().collect();
     rows.sort_by_key(|(_, changes)| std::cmp::Reverse(sort.weight(&sizes(changes))));
     match is_set(args, "json") {
-        true => say!("{}", as_json(&rows)),
+        true => say!("{}", as_json(&rows, lines_max(args))),
         false => say!("{}", text(&rows, lines_max(args))),
     }
     Ok(ExitCode::SUCCESS)
@@ -69,6 +69,12 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, Numbers>, String> {
         .map_err(|error| format!("is neither a lock profile nor a report: {error}"))?;
     let places = value.get("places").and_then(Value::as_array);
     let places = places.ok_or("is no report of `forebay locks report --json`: it has no places")?;
+    // What is not there would count as 0.
+    let left_out = value.pointer("/left_out/places").and_then(Value::as_u64).unwrap_or(0);
+    if left_out > 0 {
+        let count = counted(usize::try_from(left_out).unwrap_or(usize::MAX), "place", "places");
+        return Err(format!("leaves out {count}: compare profiles, or reports without --lines"));
+    }
     let mut all = BTreeMap::new();
     for place in places {
         let name = full_name(place).ok_or("is damaged: a place has no name")?;
@@ -130,7 +136,7 @@ fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
     let mut lines = table::grid(headings, "name", lines.collect());
     match changed.is_empty() {
         true => lines.push("nothing has changed".to_owned()),
-        false => lines.extend(table::note(changed.len(), lines_max, "places")),
+        false => lines.extend(table::note(changed.len(), lines_max, "place")),
     }
     lines.join("\n")
 }
@@ -156,14 +162,16 @@ fn signed(change: i128, is_time: bool) -> String {
     }
 }
 
-fn as_json(rows: &[(String, Changes)]) -> Value {
+fn as_json(rows: &[(String, Changes)], lines_max: usize) -> Value {
     let row = |(name, changes): &(String, Changes)| {
         let numbers = changes.iter().enumerate().map(|(column, change)| {
             (json::key(column), json!(i64::try_from(*change).unwrap_or(i64::MAX)))
         });
         json!({ "name": name, "change": numbers.collect::<Map<_, _>>() })
     };
-    json!({ "places": rows.iter().map(row).collect::<Vec<_>>() })
+    let mut list = json::List::new(lines_max);
+    let places = list.of(rows, row);
+    json!({ "places": places, "left_out": list.left_out })
 }
 
 #[cfg(test)]
@@ -219,6 +227,7 @@ mod tests {
         for (text, expected) in [
             ("{", "is neither a lock profile nor a report"),
             ("{}", "it has no places"),
+            ("{\"places\": [], \"left_out\": {\"places\": 7}}", "leaves out 7 places"),
             ("{\"places\": [{}]}", "a place has no name"),
             ("{\"places\": [{\"place\": {\"lock\": \"x\"}}]}", "x has no max_ns"),
         ] {

@@ -14,8 +14,8 @@ use forebay_sync::profile::Control;
 use super::names::Names;
 use super::report::read;
 use super::summary::{Happened, Pair, Place, Summary};
-use super::ways::{self, Ways, divided, lost};
-use super::{changed, matrix, under_way};
+use super::ways::{self, Ways, divided};
+use super::{changed, counted, matrix, under_way};
 use crate::commands::is_set;
 use crate::say::say;
 
@@ -83,7 +83,8 @@ fn nothing(summary: &Summary, control: &Control) -> String {
              waiting for conditions is no loss"
         ),
         (_, 0) => {
-            format!("nothing to draw: a lock was taken {count} times, and nobody waited for one")
+            let times = counted(usize::try_from(count).unwrap_or(usize::MAX), "time", "times");
+            format!("nothing to draw: a lock was taken {times}, and nobody waited for one")
         }
         (_, failed) => format!(
             "nothing to draw: nobody waited for a lock, and none of {failed} tries in vain was \
@@ -97,7 +98,7 @@ fn nothing(summary: &Summary, control: &Control) -> String {
 fn stacks(summary: &Summary, ways: &Ways) -> Stacks {
     let mut drawn = Drawn::default();
     for (pair, totals) in matrix::sorted(summary) {
-        let lost = lost(totals);
+        let lost = totals.lost_ns();
         if lost == 0 {
             continue;
         }
@@ -175,6 +176,7 @@ mod tests {
     use forebay_sync::profile::{PairTotals, Totals};
 
     use super::*;
+
     fn place(lock: &str, stack: &[&str]) -> Place {
         Place { lock: lock.into(), stack: stack.iter().map(|frame| (*frame).into()).collect() }
     }
@@ -204,6 +206,7 @@ mod tests {
             (Summary::default(), false, "it is off"),
             (Summary::default(), true, "no lock has been taken"),
             (of(7, 0, 0), true, "taken 7 times, and nobody waited"),
+            (of(1, 0, 0), true, "taken 1 time, and"),
             (of(7, 0, 1), true, "conditions is no loss"),
             (of(7, 2, 0), true, "none of 2 tries"),
         ] {

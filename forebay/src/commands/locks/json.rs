@@ -13,28 +13,35 @@ use super::columns::{COLUMNS, Sort, is_time, numbers};
 use super::names::Names;
 use super::summary::{Happened, Pair, Place, Room, Summary};
 use super::table::sorted;
-use super::{changed, matrix, ways};
+use super::ways::{self, Way, Ways};
+use super::{changed, matrix, threads};
 
 /// Bytes of each list; what there is no room for is counted only.
 const LIST_BYTES_MAX: usize = 32 << 20;
 
-pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary) -> Value {
+/// What is printed of the lists.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// The order of places.
+    pub(super) sort: Sort,
+    /// Entries of each list.
+    pub(super) lines_max: usize,
+}
+
+pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary, form: Form) -> Value {
     let reading = names.reading;
     let is_running = is_alive(&reading.about);
-    let [mut places, mut pairs, mut stacks, mut of_threads] = [const { List::EMPTY }; 4];
-    let places_listed =
-        places.of(sorted(summary, Sort::Lost), |(at, happened)| entry(at, happened));
+    let [mut places, mut pairs, mut stacks, mut of_threads] = [List::new(form.lines_max); 4];
+    let places_listed = places.of(sorted(summary, form.sort), |(at, happened)| entry(at, happened));
     let pairs_listed = pairs.of(matrix::sorted(summary), |(pair, totals)| of_pair(pair, totals));
     let ways = ways::of(names, &reading.threads);
-    let ways = ways.iter().flat_map(|(pair, by_way)| by_way.iter().map(move |way| (pair, way)));
-    let mut ways: Vec<_> = ways.collect();
-    ways.sort_by_key(|(_, (_, totals))| Reverse(matrix::weight(totals)));
-    let stacks_listed = stacks.of(ways, |(pair, (way, totals))| {
+    let stacks_listed = stacks.of(costly_first(&ways), |(pair, way, totals)| {
         let mut object = of_pair(pair, totals);
         object["callers"] = json!(texts(way));
         object
     });
-    let threads = reading.threads.iter().zip(&summary.threads).map(|(thread, places)| {
+    let threads = threads::sorted(reading, summary, form.sort);
+    let threads = threads.into_iter().map(|(thread, places)| {
         json!({
             "tid": thread.tid,
             "name": thread.name,
@@ -73,14 +80,18 @@ pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary) -> V
 }
 
 /// A list that has an end.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct List {
+    lines_max: usize,
     room: usize,
-    /// What there was no room for.
+    /// How many entries came after it, or found no room.
     pub(super) left_out: u64,
 }
 
 impl List {
-    pub(super) const EMPTY: List = List { room: LIST_BYTES_MAX, left_out: 0 };
+    pub(super) fn new(lines_max: usize) -> List {
+        List { lines_max, room: LIST_BYTES_MAX, left_out: 0 }
+    }
 
     pub(super) fn of<T>(
         &mut self,
@@ -89,7 +100,7 @@ impl List {
     ) -> Vec<Value> {
         let mut entries = Vec::new();
         for one in all {
-            if self.room == 0 {
+            if self.room == 0 || entries.len() >= self.lines_max {
                 self.left_out += 1;
                 continue;
             }
@@ -99,6 +110,16 @@ impl List {
         }
         entries
     }
+}
+
+/// What was sampled, by the way that led to a place and who held the lock.
+fn costly_first(ways: &Ways) -> Vec<(&Pair, &Way, &PairTotals)> {
+    let each = ways
+        .iter()
+        .flat_map(|(pair, by_way)| by_way.iter().map(move |(way, totals)| (pair, way, totals)));
+    let mut ways: Vec<_> = each.collect();
+    ways.sort_by_key(|(_, _, totals)| Reverse(matrix::weight(totals)));
+    ways
 }
 
 fn of_pair(pair: &Pair, totals: &PairTotals) -> Value {
@@ -163,7 +184,7 @@ fn thread_numbers(totals: &Totals) -> Value {
         "total_ns": totals.hold_ns,
         "wait_total_ns": totals.wait_ns,
         "cnt_lock": totals.contended_count,
-        "try_failed": totals.try_failed_count.saturating_add(totals.timed_out_count),
+        "try_failed": totals.failed_count(),
         "try_delay_ns": totals.try_delay_ns,
         "asleep_ns": totals.asleep_ns,
         "holds": buckets(&totals.holds),
@@ -189,9 +210,12 @@ mod tests {
 
     #[test]
     fn what_a_list_has_no_room_for_is_counted() {
-        let mut list = List { room: 100, left_out: 0 };
+        let mut list = List { room: 100, ..List::new(usize::MAX) };
         let long = |_| json!("x".repeat(38));
         assert_eq!((list.of(0..2, long).len(), list.left_out), (2, 0));
         assert_eq!((list.of(0..5, long).len(), list.left_out), (1, 4));
+        let mut list = List::new(2);
+        assert_eq!((list.of(0..5, long).len(), list.left_out), (2, 3));
+        assert_eq!((list.of(0..1, long).len(), list.left_out), (1, 3));
     }
 }

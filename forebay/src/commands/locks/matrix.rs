@@ -6,7 +6,7 @@ use forebay_sync::profile::PairTotals;
 
 use super::columns::us;
 use super::summary::{Pair, Summary};
-use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, note};
+use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, names_of, note};
 
 pub(super) const COLUMNS: [&str; 6] =
     ["waits", "wait_total", "wait_max", "wait_avg", "try_failed", "try_delay"];
@@ -20,8 +20,9 @@ pub(super) fn sorted(summary: &Summary) -> Vec<(&Pair, &PairTotals)> {
 
 pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     let pairs = sorted(summary);
+    let name = names_of(pairs.iter().flat_map(|(pair, _)| [&*pair.holder, &*pair.waiter]));
     let rows = pairs.iter().take(lines_max).map(|(pair, totals)| {
-        let names = format!("{} -> {}", pair.holder.short_name(), pair.waiter.short_name());
+        let names = format!("{} -> {}", name(&pair.holder), name(&pair.waiter));
         Row::new(cells(totals).into_iter(), names)
     });
     let rows = fitting(&mut { PAGE_BYTES_MAX }, rows, Row::byte_count);
@@ -29,15 +30,14 @@ pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     let mut lines = grid(&COLUMNS, "holder -> waiter", rows);
     match pairs.is_empty() {
         true => lines.push("nobody was in anybody's way".to_owned()),
-        false => lines.extend(note(pairs.len(), shown_count, "pairs")),
+        false => lines.extend(note(pairs.len(), shown_count, "pair")),
     }
     lines.join("\n")
 }
 
 /// What decides the order: the time that was lost, then how often.
 pub(super) fn weight(totals: &PairTotals) -> (u64, u64) {
-    let lost = totals.wait_ns.saturating_add(totals.try_delay_ns);
-    (lost, totals.wait_count.saturating_add(totals.try_failed_count))
+    (totals.lost_ns(), totals.count())
 }
 
 /// The numbers below [`COLUMNS`].
@@ -50,4 +50,35 @@ pub(super) fn cells(totals: &PairTotals) -> [String; COLUMNS.len()] {
         totals.try_failed_count.to_string(),
         us(totals.try_delay_ns),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::Place;
+    use super::*;
+
+    #[test]
+    fn places_that_only_their_callers_tell_apart_are_shown_with_them() {
+        let place = |stack: &[&str]| Place {
+            lock: "mutex".to_owned(),
+            stack: stack.iter().map(|frame| (*frame).into()).collect(),
+        };
+        let fill = place(&["fill x.cc:3", "main x.cc:9"]);
+        let get = |caller: &str| place(&["get x.cc:8", caller]);
+        let pair = |holder: &Place, waiter: Place, wait_ns| {
+            let totals = PairTotals { wait_ns, wait_count: 1, ..PairTotals::default() };
+            (Pair { holder: holder.clone().into(), waiter: waiter.into() }, totals)
+        };
+        let pairs = [
+            pair(&fill, get("handler_a x.cc:20"), 2000),
+            pair(&fill, get("handler_b x.cc:30"), 1000),
+        ];
+        let text = text(&Summary { pairs: pairs.into(), ..Summary::default() }, usize::MAX);
+        let lines: Vec<_> = text.lines().skip(1).collect();
+        for (line, caller) in lines.iter().zip(["handler_a x.cc:20", "handler_b x.cc:30"]) {
+            let name = format!(" fill x.cc:3 (mutex) -> get x.cc:8 (mutex) < {caller}");
+            assert!(line.ends_with(&name), "{text}");
+        }
+        assert_eq!(lines.len(), 2, "{text}");
+    }
 }

@@ -131,7 +131,7 @@ impl View<'_> {
     }
 
     fn json(&self, file: &str) -> Value {
-        let mut list = List::EMPTY;
+        let mut list = List::new(usize::MAX);
         let threads = list.of(&self.reading.now, |thread| {
             json!({
                 "tid": thread.tid,

@@ -8,7 +8,7 @@ use forebay_server::clock::unix_ns;
 use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{Reading, SiteKind, StackPlan};
 
-use super::columns::Sort;
+use super::columns::{CNT_HOLD, Sort};
 use super::files::of_run;
 use super::find::find;
 use super::names::Names;
@@ -18,15 +18,19 @@ use crate::commands::is_set;
 use crate::say::say;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
+    if is_set(args, "threads") && Sort::named(args.get_one("sort")) == Sort::Column(CNT_HOLD) {
+        return Err("--sort cnt_hold: whose hold another wanted is not known by thread".to_owned());
+    }
     let (file, reading) = read(args)?;
     let mut names = Names::of(&reading);
     let summary = Summary::named(&mut names);
-    if is_set(args, "json") {
-        say!("{}", json::report(file.path(), &mut names, &summary));
-        return Ok(ExitCode::SUCCESS);
-    }
     let sort = Sort::named(args.get_one("sort"));
     let lines = lines_max(args);
+    if is_set(args, "json") {
+        let form = json::Form { sort, lines_max: lines };
+        say!("{}", json::report(file.path(), &mut names, &summary, form));
+        return Ok(ExitCode::SUCCESS);
+    }
     say!("{}", head(&file, &reading, &summary));
     if reading.about.kind == SiteKind::Stacks {
         others(file.path()).iter().for_each(|line| say!("{line}"));
@@ -38,14 +42,15 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     if wants("threads") {
         let with_bars = wants("histograms");
         let is_running = is_alive(&reading.about);
-        let form = threads::Form { lines_max: lines, with_bars, is_running };
+        let form = threads::Form { sort, lines_max: lines, with_bars, is_running };
         say!("{}", threads::text(&mut names, &summary, form));
     }
     if wants("matrix") {
         say!("{}", matrix::text(&summary, lines));
     }
     if wants("stacks") {
-        say!("{}", ways::text(&ways::of(&mut names, &reading.threads), lines));
+        let nothing = ways::nothing(&reading.about, reading.control.stack_sample);
+        say!("{}", ways::text(&ways::of(&mut names, &reading.threads), lines, nothing));
     }
     if wants("histograms") && !wants("threads") {
         say!("{}", table::histograms(&summary, sort, lines));

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use forebay_sync::profile::{PairTotals, Reading, ThreadRead, Totals};
 
 use super::names::Names;
-use super::short::short;
 
 /// Where a lock is taken, as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,11 +25,6 @@ impl Place {
             (Some(at), "") => at.to_string(),
             (Some(at), lock) => format!("{at} ({lock})"),
         }
-    }
-
-    /// The same in few words, for a table.
-    pub(super) fn short_name(&self) -> String {
-        short(&self.name())
     }
 
     /// The same with the way that led there, if it is known: no two places have the same.
@@ -102,7 +96,7 @@ impl Summary {
             summary.threads.push(of_thread);
             for pair in &thread.pairs {
                 let (holder, waiter) = (names.holder(pair.holder), names.place(pair.waiter));
-                let wanted = pair.totals.wait_count.saturating_add(pair.totals.try_failed_count);
+                let wanted = pair.totals.count();
                 if pair.holder != 0 {
                     let count = &mut summary.at(Rc::clone(&holder)).wanted_count;
                     *count = count.saturating_add(wanted);
@@ -150,10 +144,7 @@ fn room(reading: &Reading) -> Room {
 }
 
 fn samples_of(thread: &ThreadRead) -> u64 {
-    thread.samples.iter().fold(0, |sum, sample| {
-        let totals = &sample.totals;
-        sum.saturating_add(totals.wait_count).saturating_add(totals.try_failed_count)
-    })
+    thread.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.totals.count()))
 }
 
 #[cfg(test)]

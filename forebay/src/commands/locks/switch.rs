@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use forebay_server::clock;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::{SiteKind, StackPlan, Switch};
+use forebay_sync::profile::{StackPlan, Switch};
 
 use super::find::find;
+use super::ways;
 use crate::say::say;
 
 pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
@@ -37,14 +38,7 @@ fn set_stacks(file: &ProfileFile, stacks: u64) -> Result<(), String> {
     match (about.plan.stacks == StackPlan::NONE, stacks) {
         (false, stacks) => set(file, Switch::StackSample, stacks),
         (true, 0) => Ok(()),
-        (true, _) if about.kind == SiteKind::Stacks => Err(format!(
-            "{}: its places are stacks: see forebay locks record --stacks",
-            file.path().display()
-        )),
-        (true, _) => Err(format!(
-            "{}: has no room for stacks; see lock_profile_size in the settings",
-            file.path().display()
-        )),
+        (true, _) => Err(format!("{}: {}", file.path().display(), ways::nothing(&about, stacks))),
     }
 }
 
@@ -82,7 +76,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use forebay_sync::boxed_words;
-    use forebay_sync::profile::{Clock, Identity, Plan, Profile};
+    use forebay_sync::profile::{Clock, Identity, Plan, Profile, SiteKind};
 
     use super::*;
 
@@ -101,10 +95,12 @@ mod tests {
     fn who_wants_stacks_where_there_is_no_room_is_told_why() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("1.locks");
-        for (kind, why) in [
-            (SiteKind::Stacks, "see forebay locks record --stacks"),
-            (SiteKind::Places, "see lock_profile_size in the settings"),
+        for (kind, frames, why) in [
+            (SiteKind::Stacks, 1, "see forebay locks record --stacks"),
+            (SiteKind::Stacks, 2, "see forebay locks report --threads"),
+            (SiteKind::Places, 0, "see lock_profile_size in the settings"),
         ] {
+            let plan = Plan { frames, ..PLAN };
             let us = Identity {
                 pid: 1,
                 start_ticks: 0,
@@ -113,8 +109,8 @@ mod tests {
                 program: "",
                 kind,
             };
-            let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-            Profile::new(words, PLAN, Clock::SYSTEM, &us).expect("the plan is sound");
+            let words: &'static [AtomicU64] = Box::leak(boxed_words(plan.word_count()));
+            Profile::new(words, plan, Clock::SYSTEM, &us).expect("the plan is sound");
             let bytes = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
             std::fs::write(&path, bytes.collect::<Vec<u8>>()).expect("written");
             let file = ProfileFile::open_to_switch(&path).expect("a profile");

@@ -1,10 +1,11 @@
 //! The table of LOCK_PROFILING(9), and histograms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_sync::profile::{BUCKET_COUNT, Totals, bucket_end_ns};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
+use super::counted;
 use super::short::short;
 use super::summary::{Happened, Place, Summary};
 use crate::bars::{Paint, Style};
@@ -30,36 +31,35 @@ pub(super) fn text(summary: &Summary, sort: Sort, lines_max: usize) -> String {
 
 fn text_within(mut room: usize, summary: &Summary, sort: Sort, lines_max: usize) -> String {
     let places = sorted(summary, sort);
-    let names = names(places.iter().map(|(place, _)| *place));
+    let name = names_of(places.iter().map(|(place, _)| *place));
     let numbers: Vec<_> = places.iter().map(|(_, happened)| numbers(happened)).collect();
     let columns = shown(numbers.iter());
-    let rows = numbers.iter().zip(names).take(lines_max).map(|(numbers, name)| {
+    let rows = numbers.iter().zip(&places).take(lines_max).map(|(numbers, (place, _))| {
         let cell = |(column, number): (usize, &u64)| match is_time(column) {
             true => us(*number),
             false => number.to_string(),
         };
-        Row::new(numbers.iter().enumerate().map(cell), name)
+        Row::new(numbers.iter().enumerate().map(cell), name(place))
     });
     let rows = fitting(&mut room, rows, Row::byte_count);
     let shown_count = rows.len();
     let mut lines = grid(COLUMNS.get(..columns).unwrap_or(&COLUMNS), "name", rows);
-    lines.extend(note(places.len(), shown_count, "places"));
+    lines.extend(note(places.len(), shown_count, "place"));
     lines.join("\n")
 }
 
-/// The names of places, with their callers where nothing else tells them apart.
-pub(super) fn names<'a>(
-    places: impl Iterator<Item = &'a Place> + Clone,
-) -> impl Iterator<Item = String> {
+/// Names places, with their callers where nothing else tells them apart from the others. The same
+/// place may come several times. Each name is made when it is asked for: all of them may be more
+/// than there is room for.
+pub(super) fn names_of<'a>(places: impl Iterator<Item = &'a Place>) -> impl Fn(&Place) -> String {
     let mut counts = BTreeMap::<_, usize>::new();
-    for place in places.clone() {
+    for place in places.collect::<BTreeSet<_>>() {
         *counts.entry(place.name()).or_default() += 1;
     }
-    let name = move |place: &Place| match counts.get(&place.name()) {
+    move |place| match counts.get(&place.name()) {
         Some(2..) => short(&place.full_name()),
         _ => short(&place.name()),
-    };
-    places.map(name)
+    }
 }
 
 /// A line of a table: numbers, and whose they are.
@@ -114,11 +114,14 @@ pub(super) fn fitting<T>(
 }
 
 /// Says what a table leaves out.
-pub(super) fn note(count: usize, lines_max: usize, what: &str) -> Option<String> {
+pub(super) fn note(count: usize, lines_max: usize, one: &str) -> Option<String> {
     match count.saturating_sub(lines_max) {
         _ if count == 0 => Some("nothing has been recorded".to_owned()),
         0 => None,
-        hidden => Some(format!("{hidden} more {what} not shown")),
+        hidden => {
+            let hidden = counted(hidden, &format!("more {one}"), &format!("more {one}s"));
+            Some(format!("{hidden} not shown"))
+        }
     }
 }
 
@@ -129,7 +132,7 @@ pub(super) fn histograms(summary: &Summary, sort: Sort, lines_max: usize) -> Str
         name.chain(bars_of(&happened.totals, "  ")).collect::<Vec<_>>().join("\n")
     });
     let mut lines = fitting(&mut { PAGE_BYTES_MAX }, parts, String::len);
-    lines.extend(note(places.len(), lines.len(), "places"));
+    lines.extend(note(places.len(), lines.len(), "place"));
     lines.join("\n")
 }
 
@@ -204,7 +207,8 @@ mod tests {
             stack: stack.iter().map(|frame| (*frame).into()).collect(),
         };
         let places = [place(&["f", "a"]), place(&["f", "b"]), place(&["g", "c"])];
-        assert!(names(places.iter()).eq(["f (mutex) < a", "f (mutex) < b", "g (mutex)"]));
+        let name = names_of(places.iter().chain(&places));
+        assert_eq!(places.each_ref().map(name), ["f (mutex) < a", "f (mutex) < b", "g (mutex)"]);
     }
 
     #[test]
@@ -225,6 +229,15 @@ mod tests {
         let most = shown(20);
         assert!(most.ends_with(" more places not shown"), "{most}");
         assert!(!shown(3).contains("not shown"));
+    }
+
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        let said = |count| note(count, 2, "place");
+        assert_eq!(said(0).as_deref(), Some("nothing has been recorded"));
+        assert_eq!(said(2), None);
+        assert_eq!(said(3).as_deref(), Some("1 more place not shown"));
+        assert_eq!(said(4).as_deref(), Some("2 more places not shown"));
     }
 
     #[test]

@@ -48,15 +48,17 @@ fn whatever_a_profile_says_can_be_shown() {
 fn shown(reading: &Reading) -> Vec<String> {
     let mut names = Names::of(reading);
     let summary = Summary::named(&mut names);
-    let form = threads::Form { lines_max: usize::MAX, with_bars: true, is_running: false };
+    let sort = Sort::Lost;
+    let form = threads::Form { sort, lines_max: usize::MAX, with_bars: true, is_running: false };
+    let listed = json::Form { sort, lines_max: usize::MAX };
     changed::lines(reading);
     let mut shown = vec![
         table::text(&summary, Sort::Lost, usize::MAX),
         table::histograms(&summary, Sort::Lost, usize::MAX),
         threads::text(&mut names, &summary, form),
         matrix::text(&summary, usize::MAX),
-        ways::text(&ways::of(&mut names, &reading.threads), usize::MAX),
-        json::report(Path::new("x"), &mut names, &summary).to_string(),
+        ways::text(&ways::of(&mut names, &reading.threads), usize::MAX, "none"),
+        json::report(Path::new("x"), &mut names, &summary, listed).to_string(),
     ];
     let [svg, folded] = flame::picture(&mut names, &summary);
     // Nothing is lost where nobody waited.

@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
-use forebay_sync::profile::{ThreadRead, Totals};
+use forebay_sync::profile::{Reading, ThreadRead, Totals};
 
+use super::columns::{Sort, numbers_of};
 use super::names::Names;
 use super::summary::{Place, Summary};
 use super::table::{PAGE_BYTES_MAX, bars_of, fitting, note};
@@ -14,6 +15,8 @@ const NS_PER_US: f64 = 1e3;
 /// What is said of threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
+    /// The order of places.
+    pub(super) sort: Sort,
     /// Places of each thread.
     pub(super) lines_max: usize,
     /// How long waits and holds were goes below each place.
@@ -22,21 +25,44 @@ pub(super) struct Form {
     pub(super) is_running: bool,
 }
 
-/// Threads and their locks, those first that tried most in vain, then those that waited longest.
-pub(super) fn text(names: &mut Names<'_>, summary: &Summary, form: Form) -> String {
-    let weight = |totals: &Totals| (failed(totals), totals.wait_ns, totals.hold_ns);
-    let mut threads: Vec<_> = names
-        .reading
+/// What a thread did at its places.
+type OfThread<'a> = (&'a ThreadRead, Vec<(&'a Place, &'a Totals)>);
+
+/// Threads and their places, those with the largest numbers first.
+pub(super) fn sorted<'a>(
+    reading: &'a Reading,
+    summary: &'a Summary,
+    sort: Sort,
+) -> Vec<OfThread<'a>> {
+    let mut threads: Vec<_> = reading
         .threads
         .iter()
         .zip(&summary.threads)
         .map(|(thread, places)| {
-            let mut places: Vec<_> = places.iter().collect();
-            places.sort_by_key(|(_, totals)| Reverse(weight(totals)));
+            let mut places: Vec<_> =
+                places.iter().map(|(place, totals)| (&**place, totals)).collect();
+            places.sort_by_key(|(_, totals)| Reverse(weight(totals, sort)));
             (thread, places)
         })
         .collect();
-    threads.sort_by_key(|(_, places)| Reverse(places.first().map(|(_, totals)| weight(totals))));
+    threads
+        .sort_by_key(|(_, places)| Reverse(places.first().map(|(_, totals)| weight(totals, sort))));
+    threads
+}
+
+/// What decides the order: a column, or who tried most in vain, then who waited longest.
+fn weight(totals: &Totals, sort: Sort) -> [u64; 3] {
+    match sort {
+        Sort::Lost => [totals.failed_count(), totals.wait_ns, totals.hold_ns],
+        Sort::Column(_) => {
+            let (first, second) = sort.weight(&numbers_of(totals, 0));
+            [first, second, 0]
+        }
+    }
+}
+
+pub(super) fn text(names: &mut Names<'_>, summary: &Summary, form: Form) -> String {
+    let threads = sorted(names.reading, summary, form.sort);
     let (mut lines, mut room) = (Vec::new(), PAGE_BYTES_MAX);
     for (thread, places) in threads.iter().filter(|(_, places)| !places.is_empty()) {
         lines.push(title(thread, form.is_running));
@@ -52,11 +78,11 @@ pub(super) fn text(names: &mut Names<'_>, summary: &Summary, form: Form) -> Stri
             lines.join("\n")
         });
         let parts = fitting(&mut room, parts, String::len);
-        let note = note(places.len(), parts.len(), "places");
+        let note = note(places.len(), parts.len(), "place");
         lines.extend(parts.into_iter().chain(note));
     }
     if lines.is_empty() {
-        lines.extend(note(0, form.lines_max, "places"));
+        lines.extend(note(0, form.lines_max, "place"));
     }
     lines.join("\n")
 }
@@ -84,11 +110,7 @@ fn line(place: &Place, totals: &Totals) -> String {
         us(totals.wait_ns),
         us(totals.hold_ns),
         totals.count,
-        failed(totals),
+        totals.failed_count(),
         us(totals.try_delay_ns),
     )
-}
-
-fn failed(totals: &Totals) -> u64 {
-    totals.try_failed_count.saturating_add(totals.timed_out_count)
 }

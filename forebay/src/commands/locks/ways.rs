@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{PairTotals, ThreadRead};
+use forebay_sync::profile::{About, PairTotals, SiteKind, StackPlan, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::names::{Frames, Names};
 use super::summary::{Pair, Place};
-use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, note};
+use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, names_of, note};
 
 /// Functions that called one another, the innermost first.
 pub(super) type Way = Frames;
@@ -109,11 +109,29 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
     sums
 }
 
-pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
+/// Why there are none.
+pub(super) fn nothing(about: &About, stack_sample: u64) -> &'static str {
+    match about.kind {
+        SiteKind::Stacks if about.plan.frames > 1 => {
+            "callers are part of the places: see forebay locks report --threads"
+        }
+        SiteKind::Stacks => "recorded without callers: see forebay locks record --stacks",
+        SiteKind::Places if about.plan.stacks == StackPlan::NONE => {
+            "there is no room for stacks: see lock_profile_size in the settings"
+        }
+        SiteKind::Places if stack_sample == 0 => {
+            "no stack was taken: see forebay locks on --stacks"
+        }
+        SiteKind::Places => "no wait or try in vain has been sampled yet",
+    }
+}
+
+pub(super) fn text(ways: &Ways, lines_max: usize, nothing: &str) -> String {
     let sums = sorted(ways);
+    let name = names_of(sums.iter().map(|((place, _), _)| *place));
     let row = |((place, way), totals): &((&Place, &Way), _)| {
         let callers: usize = way.iter().map(|frame| frame.len()).sum();
-        (Row::new(cells(totals).into_iter(), place.short_name()), callers)
+        (Row::new(cells(totals).into_iter(), name(place)), callers)
     };
     let rows = sums.iter().take(lines_max).map(row);
     let rows = fitting(&mut { PAGE_BYTES_MAX }, rows, |(row, callers)| row.byte_count() + callers);
@@ -126,8 +144,8 @@ pub(super) fn text(ways: &Ways, lines_max: usize) -> String {
         lines.extend(way.iter().map(|frame| format!("    {frame}")));
     }
     match sums.is_empty() {
-        true => lines.push("no stack was taken: see forebay locks on --stacks".to_owned()),
-        false => lines.extend(note(sums.len(), shown_count, "stacks")),
+        true => lines.push(nothing.to_owned()),
+        false => lines.extend(note(sums.len(), shown_count, "stack")),
     }
     lines.join("\n")
 }
@@ -146,32 +164,23 @@ pub(super) fn by_place(ways: &Ways) -> ByPlace<'_> {
 /// The ways to a place, as lines below it.
 pub(super) fn below(ways: &ByPlace<'_>, place: &Place) -> Vec<String> {
     let lines = ways.get(place).into_iter().flatten().flat_map(|(way, totals)| {
-        let count = totals.wait_count.saturating_add(totals.try_failed_count);
-        let title = format!("\t\t{count} of those with a stack, lost {:.2}us:", lost_us(totals));
+        let (count, lost_us) = (totals.count(), totals.lost_ns() as f64 / 1e3);
+        let title = format!("\t\t{count} of those with a stack, lost {lost_us:.2}us:");
         std::iter::once(title).chain(way.iter().map(|frame| format!("\t\t\t{frame}")))
     });
     lines.collect()
 }
 
-fn lost_us(totals: &PairTotals) -> f64 {
-    lost(totals) as f64 / 1e3
-}
-
-/// The time that was lost.
-pub(super) fn lost(totals: &PairTotals) -> u64 {
-    totals.wait_ns.saturating_add(totals.try_delay_ns)
-}
-
 /// Divides what a pair lost among the ways of its samples, in proportion to what these lost: the
 /// parts add up to it. Nothing if there is no sample to go by.
 pub(super) fn divided(all: u64, by_way: &BTreeMap<Way, PairTotals>) -> Vec<(&Way, u64)> {
-    let whole: u128 = by_way.values().map(|totals| u128::from(lost(totals))).sum();
+    let whole: u128 = by_way.values().map(|totals| u128::from(totals.lost_ns())).sum();
     if whole == 0 {
         return Vec::new();
     }
     let (mut before, mut given) = (0_u128, 0_u64);
     let parts = by_way.iter().map(|(way, totals)| {
-        before += u128::from(lost(totals));
+        before += u128::from(totals.lost_ns());
         let until_here = u64::try_from(u128::from(all) * before / whole).unwrap_or(all);
         let part = until_here - given;
         given = until_here;
@@ -256,6 +265,19 @@ mod tests {
             ("b/src/y.rs:2", &way[3..]),
         ] {
             assert_eq!(from_place(&place(at), lines(&way)), lines(expected), "{at}");
+        }
+    }
+
+    #[test]
+    fn places_that_only_their_callers_tell_apart_are_shown_with_them() {
+        let place = |caller: &str| Place { lock: "a".into(), stack: lines(&["f x.c:1", caller]) };
+        let ways = ["g x.c:2", "h x.c:3"].map(|caller| {
+            let pair = Pair { holder: Place::default().into(), waiter: place(caller).into() };
+            (pair, [(lines(&["f x.c:1"]).into(), PairTotals::default())].into())
+        });
+        let text = text(&ways.into(), usize::MAX, "none");
+        for name in [" f x.c:1 (a) < g x.c:2\n", " f x.c:1 (a) < h x.c:3\n"] {
+            assert!(text.contains(name), "{text}");
         }
     }
 

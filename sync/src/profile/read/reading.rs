@@ -299,6 +299,12 @@ impl About {
 }
 
 impl Totals {
+    /// Times that the lock was not got: tried in vain, or waited for until time was up.
+    #[must_use]
+    pub fn failed_count(&self) -> u64 {
+        self.try_failed_count.saturating_add(self.timed_out_count)
+    }
+
     /// Adds what happened elsewhere.
     pub fn add(&mut self, other: &Totals) {
         for (sum, n) in [
@@ -329,6 +335,18 @@ impl Totals {
 }
 
 impl PairTotals {
+    /// The time that was lost: by waiting, and until a lock was taken that had been tried in vain.
+    #[must_use]
+    pub fn lost_ns(&self) -> u64 {
+        self.wait_ns.saturating_add(self.try_delay_ns)
+    }
+
+    /// How often another was in the way.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.wait_count.saturating_add(self.try_failed_count)
+    }
+
     /// Adds what came of it elsewhere.
     pub fn add(&mut self, other: &PairTotals) {
         for (sum, n) in [

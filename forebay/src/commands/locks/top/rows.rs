@@ -1,14 +1,13 @@
 //! What has changed between two looks, as lines.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::{Look, Process};
 use crate::commands::locks::columns::us;
 use crate::commands::locks::short::cut;
 use crate::commands::locks::summary::{Happened, Place, Summary};
-use crate::commands::locks::table::{Row, grid, names};
+use crate::commands::locks::table::{Row, grid, names_of};
 
 const COLUMNS: [&str; 8] =
     ["process", "waiting", "holding", "delayed", "locks/s", "waits/s", "fails/s", "wait_avg"];
@@ -46,18 +45,16 @@ pub(super) fn rows(
         Reverse((wait_ns.saturating_add(delay_ns), hold_ns))
     });
     let is_of_several = now.is_of_several();
-    let places: BTreeSet<_> = changes.iter().map(|change| change.place).collect();
-    let names: BTreeMap<_, _> = places.iter().copied().zip(names(places.iter().copied())).collect();
-    let name = |change: &Change<'_>| names.get(change.place).cloned().unwrap_or_default();
+    let name = names_of(changes.iter().map(|change| change.place));
     let rows = changes.iter().map(|change| {
         let pid = is_of_several.then(|| change.pid.to_string());
         let cells = pid.into_iter().chain(cells(&change.numbers, seconds));
-        Row::new(cells, name(change))
+        Row::new(cells, name(change.place))
     });
     let mut lines = grid(columns(now), "name", rows.collect());
     let columns = lines.remove(0);
     for (line, change) in lines.iter_mut().zip(&changes) {
-        *line = fitted(line, &name(change), width);
+        *line = fitted(line, &name(change.place), width);
     }
     if lines.is_empty() {
         lines.push("nothing happens at the locks".to_owned());
@@ -118,9 +115,7 @@ fn change(before: Option<&Summary>, place: &Place, now: &Happened) -> [u64; 6] {
         now.try_delay_ns.saturating_sub(before.try_delay_ns),
         now.count.saturating_sub(before.count),
         now.contended_count.saturating_sub(before.contended_count),
-        now.try_failed_count
-            .saturating_sub(before.try_failed_count)
-            .saturating_add(now.timed_out_count.saturating_sub(before.timed_out_count)),
+        now.failed_count().saturating_sub(before.failed_count()),
     ]
 }
 

@@ -1,31 +1,15 @@
 //! Stacks of those who wait for the locks of a real server: by `forebay locks on --stacks`.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
+use forebay_testkit::{Client, Server, ServerBuilder};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
 /// Who asks at a time: more than workers, so that these have work while they wait.
 const CLIENTS: u64 = 8;
-
-fn locks(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("locks").args(arguments).output().expect("it was built")
-}
-
-fn text_of(arguments: &[&str]) -> String {
-    let output = locks(arguments);
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
-
-fn report(file: &str) -> Value {
-    serde_json::from_str(&text_of(&["report", "--json", file])).expect("JSON")
-}
 
 /// How many stacks were taken: from the table, which looks up no names of functions.
 fn taken(file: &str) -> u64 {
@@ -33,17 +17,6 @@ fn taken(file: &str) -> u64 {
     let count =
         table.split(" waits and tries in vain; ").nth(1).and_then(|rest| rest.split(' ').next());
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{table}"))
-}
-
-fn file_of(server: &Server) -> PathBuf {
-    server.path(&format!("run/{}.locks", server.address().port()))
-}
-
-fn fresh() -> Origin {
-    Origin::start(|_| {
-        Script::new()
-            .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=600\r\n\r\nbody")
-    })
 }
 
 /// Asks for what nobody asked for before, until something has happened.
@@ -141,7 +114,13 @@ fn a_hit_takes_no_lock_and_has_no_stack() {
     }
     let found = report(&file);
     assert_eq!((places(&found), &found["room"]["samples"]), (Some(0), &0.into()), "{found}");
-    assert!(text_of(&["report", "--stacks", &file]).ends_with("see forebay locks on --stacks\n"));
+    let said = |end: &str| {
+        let text = text_of(&["report", "--stacks", &file]);
+        assert!(text.ends_with(end), "{end}: {text}");
+    };
+    said("\nno wait or try in vain has been sampled yet\n");
+    text_of(&["on", "--stacks", "0", &file]);
+    said("\nno stack was taken: see forebay locks on --stacks\n");
 }
 
 #[test]
@@ -153,7 +132,7 @@ fn a_small_profile_has_no_room_for_stacks_and_says_so() {
     let refused = locks(&["on", "--stacks", "5", &file]);
     let said = String::from_utf8(refused.stderr).expect("text");
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("has no room for stacks; see lock_profile_size"), "{said}");
+    assert!(said.contains("there is no room for stacks: see lock_profile_size"), "{said}");
     assert_eq!(report(&file)["is_on"], Value::from(false), "nothing is done by halves");
     assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
 }

@@ -3,39 +3,21 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use forebay_testkit::server::Signal;
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
+use forebay_testkit::{Client, Server, ServerBuilder};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
-
-fn locks(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("locks").args(arguments).output().expect("it was built")
-}
-
-fn text_of(arguments: &[&str]) -> String {
-    let output = locks(arguments);
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
+use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
 /// What is said on standard error when it is refused.
 fn refusal(arguments: &[&str]) -> String {
     let output = locks(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
     String::from_utf8(output.stderr).expect("text")
-}
-
-fn report(file: &str) -> Value {
-    serde_json::from_str(&text_of(&["report", "--json", file])).expect("JSON")
-}
-
-fn file_of(server: &Server) -> PathBuf {
-    server.path(&format!("run/{}.locks", server.address().port()))
 }
 
 /// How often locks of a class were taken, wherever.
@@ -48,13 +30,6 @@ fn count(report: &Value, class: &str) -> u64 {
 fn all(report: &Value) -> u64 {
     let places = report["places"].as_array().expect("places");
     places.iter().map(|place| place["numbers"]["count"].as_u64().expect("a number")).sum()
-}
-
-fn fresh() -> Origin {
-    Origin::start(|_| {
-        Script::new()
-            .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nCache-Control: max-age=600\r\n\r\nbody")
-    })
 }
 
 #[test]

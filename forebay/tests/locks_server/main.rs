@@ -1,0 +1,5 @@
+//! `forebay locks` beside a server: its switches, reports, and stacks.
+
+mod command;
+mod common;
+mod stacks;
