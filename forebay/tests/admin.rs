@@ -55,7 +55,7 @@ fn every_page_answers_on_both_kinds_of_address() {
         ("POST /locks?on&sample=50&stacks=9", "", 200, "\"sample\":50,\"stacks\":9}"),
         ("POST /locks?reset", "", 200, "{\"generation\":2,\"is_on\":true,\"sample\":50,\"sta"),
         ("POST /locks?off&reset", "", 200, "{\"generation\":3,\"is_on\":false,\"sample\":50,"),
-        ("POST /locks?on", "", 200, "\"is_on\":true,\"sample\":1,\"stacks\":0}"),
+        ("POST /locks?on", "", 200, "\"is_on\":true,\"sample\":1,\"stacks\":9}"),
         ("POST /locks?off&stacks=2", "", 400, "\"argument\":\"stacks\""),
         ("POST /locks?on&stacks=1000000001", "", 400, "\"argument\":\"stacks\""),
         ("POST /locks", "", 400, "say on, off or reset"),

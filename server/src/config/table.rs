@@ -335,7 +335,7 @@ settings! {
             there is no such file, and nothing can be recorded.",
         kind: Kind::Bytes { min: 0, max: 64 * MIB },
         reloads: false,
-        reason: "Room for 48 threads, the workers and some others; each more needs 58 KiB. The \
+        reason: "Room for 47 threads, the workers and some others; each more needs 59 KiB. The \
             runtime directory is memory on most systems.",
     }
     log_level: LogLevel = "info" {

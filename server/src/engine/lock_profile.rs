@@ -90,9 +90,9 @@ mod tests {
     fn the_default_size_is_for_as_many_threads_as_its_reason_says() {
         let settings = ServerSettings::default();
         let plan = plan(settings.lock_profile_size).expect("there is room");
-        assert_eq!((plan.threads, plan.fault()), (48, None));
-        let one_more = Plan { threads: 49, ..PLAN }.bytes() - plan.bytes();
-        assert!((57 << 10..59 << 10).contains(&one_more), "{one_more}");
+        assert_eq!((plan.threads, plan.fault()), (47, None));
+        let one_more = Plan { threads: 48, ..PLAN }.bytes() - plan.bytes();
+        assert!((58 << 10..60 << 10).contains(&one_more), "{one_more}");
         assert_eq!(super::plan(0), None);
     }
 
