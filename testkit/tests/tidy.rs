@@ -1,12 +1,33 @@
 //! The whole tree keeps the rules that it sets itself.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
-use forebay_testkit::tidy::check_tree;
+use forebay_testkit::tidy::{TABLE, UPDATE, Words, check_tree};
 
 #[test]
 fn the_tree_is_tidy() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let problems: Vec<String> = check_tree(&root).iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = check_tree(&root()).iter().map(ToString::to_string).collect();
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+/// Prints the counts; `WORDS_IN` has the beginning of the paths whose lines are listed.
+#[test]
+fn hard_words_only_become_fewer() {
+    let root = env::var_os("WORDS_ROOT").map_or_else(root, PathBuf::from);
+    let words = Words::of_tree(&root);
+    if let Ok(beginning) = env::var("WORDS_IN") {
+        println!("{}", words.list(&beginning));
+    }
+    println!("{}", words.report());
+    if env::var_os("UPDATE_RATCHET").is_some() {
+        return words.write_table(&root).expect("the table can be written");
+    }
+    let table = fs::read_to_string(root.join(TABLE)).expect("the table is there");
+    let differences = words.differences(&table);
+    assert!(differences.is_empty(), "{}\nthe table: {UPDATE}", differences.join("\n"));
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

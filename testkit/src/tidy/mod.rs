@@ -1,4 +1,5 @@
 //! The tree checks itself: sizes, edges between crates and steps, words, contracts, reasons, locks.
+//! Phrases and names that are hard to read are counted (`Words`); a table keeps them from rising.
 //!
 //! Each check is a function from text to problems, so each is tested with bad snippets. What may
 //! differ stands in `exceptions`, each with its reason; an exception that nothing needs is itself
@@ -9,11 +10,16 @@ mod exceptions;
 mod layers;
 mod locks;
 mod manifest;
+mod names;
+mod prose;
+mod ratchet;
 mod shape;
 mod source;
 mod tree;
 mod words;
 
+#[cfg(test)]
+mod prose_tests;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +27,8 @@ use std::fmt;
 use std::path::Path;
 
 use source::Source;
+
+pub use ratchet::{TABLE, UPDATE, Words};
 
 /// Something in the tree that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

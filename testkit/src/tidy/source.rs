@@ -16,6 +16,8 @@ pub(super) struct Source {
     pub(super) code: Vec<String>,
     /// Comments only.
     pub(super) comments: Vec<String>,
+    /// String literals, with the line on which each begins.
+    pub(super) strings: Vec<(usize, String)>,
     /// Which lines belong to an inline test module.
     pub(super) is_test: Vec<bool>,
 }
@@ -32,13 +34,14 @@ pub(super) struct Function {
 
 impl Source {
     pub(super) fn new(path: &str, text: &str) -> Source {
-        let (code, comments) = split(text);
+        let (code, comments, strings) = split(text);
         let to_lines = |text: &str| text.lines().map(String::from).collect::<Vec<_>>();
         let mut source = Source {
             path: path.into(),
             lines: to_lines(text),
             code: to_lines(&code),
             comments: to_lines(&comments),
+            strings,
             is_test: Vec::new(),
         };
         source.is_test = vec![false; source.lines.len()];
@@ -135,10 +138,11 @@ pub(super) fn has_word(line: &str, word: &str) -> bool {
     line.split(|c: char| !is_word(c)).any(|other| other == word)
 }
 
-/// The text twice: once with comments and strings blanked, once with only the comments left.
-fn split(text: &str) -> (String, String) {
-    let (mut code, mut comments) = (String::new(), String::new());
-    let mut rest = text;
+/// The text twice, once with comments and strings blanked and once with only the comments left,
+/// and its string literals with their lines.
+fn split(text: &str) -> (String, String, Vec<(usize, String)>) {
+    let (mut code, mut comments, mut strings) = (String::new(), String::new(), Vec::new());
+    let (mut rest, mut line) = (text, 0);
     let mut before = ' ';
     while let Some(first) = rest.chars().next() {
         let (size, kind) = piece(rest, before);
@@ -150,12 +154,16 @@ fn split(text: &str) -> (String, String) {
                 let blank: String = taken.chars().map(blank).collect();
                 code.push_str(&blank);
                 comments.push_str(&blank);
+                if !taken.starts_with('\'') {
+                    strings.push((line, taken.to_string()));
+                }
             }
         }
+        line += taken.matches('\n').count();
         before = taken.chars().next_back().unwrap_or(first);
         rest = after;
     }
-    (code, comments)
+    (code, comments, strings)
 }
 
 enum Kind {
@@ -175,7 +183,6 @@ fn blank(c: char) -> char {
 
 /// Length and kind of the piece at the start of `rest`; `before` is the character before it.
 fn piece(rest: &str, before: char) -> (usize, Kind) {
-    let first = rest.chars().next().map_or(1, char::len_utf8);
     if rest.starts_with("//") {
         return (rest.find('\n').unwrap_or(rest.len()), Kind::Comment);
     }
@@ -193,7 +200,14 @@ fn piece(rest: &str, before: char) -> (usize, Kind) {
     if rest.starts_with('\'') && is_character(rest) {
         return (quoted(rest, '\''), Kind::Text);
     }
-    (first, Kind::Code)
+    (code_run(rest), Kind::Code)
+}
+
+/// Length of the word or the blanks at the start of `rest`, else of one character.
+fn code_run(rest: &str) -> usize {
+    let run_of = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    let first = rest.chars().next().map_or(1, char::len_utf8);
+    run_of(is_word).max(run_of(char::is_whitespace)).max(first)
 }
 
 /// A lifetime has no closing quote behind one character.

@@ -51,6 +51,13 @@ const CASES: &[Case] = &[
     ("part of a word", words::own_words, "a/src/b.rs", "fn urban() {}", &[]),
 ];
 
+/// Two files, whose types share one name; the first has a participle and a comment that counts.
+pub(super) const TWICE: (&str, &str) = (
+    "// What is kept.\nstruct Kept;\nenum Pair {}\nstruct Need;\n\
+     impl A for B {\n    type Kept = u8;\n}\n",
+    "type Pair = u8;\n#[cfg(test)]\nmod tests {\n    struct Kept;\n}\n",
+);
+
 /// Lines of the problems that `check` finds.
 fn lines(check: Check, path: &str, text: &str) -> Vec<usize> {
     check(&Source::new(path, text)).into_iter().map(|problem| problem.line).collect()

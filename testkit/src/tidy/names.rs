@@ -1,0 +1,67 @@
+//! Type names: each means one thing in the workspace, and says its role.
+
+use std::collections::BTreeMap;
+
+use super::source::Source;
+
+const KEYWORDS: &[&str] = &["enum", "struct", "trait", "type", "union"];
+
+/// Workspaces of their own, whose names meet no others.
+const APART: &[&str] = &["bench", "fuzz"];
+
+/// Participles that do not end in -ed.
+const IRREGULAR: &[&str] = &[
+    "Asleep", "Awake", "Begun", "Bought", "Bound", "Broken", "Brought", "Built", "Caught",
+    "Chosen", "Cut", "Done", "Drawn", "Fallen", "Found", "Given", "Gone", "Got", "Grown", "Heard",
+    "Held", "Hidden", "Kept", "Known", "Laid", "Learnt", "Left", "Lent", "Lost", "Made", "Meant",
+    "Met", "Paid", "Put", "Read", "Risen", "Said", "Seen", "Sent", "Shown", "Shut", "Sold",
+    "Spent", "Split", "Spoken", "Sworn", "Taken", "Thrown", "Told", "Torn", "Undone", "Unsent",
+    "Unseen", "Woken", "Won", "Written",
+];
+
+/// Words in -ed that are no participles.
+const NO_PARTICIPLES: &[&str] = &["Bed", "Feed", "Need", "Red", "Seed", "Shed", "Speed"];
+
+/// Where a type is declared: file, line counted from 1, name.
+pub(super) type Declared<'a> = (&'a str, usize, String);
+
+/// Types of the workspace outside of tests.
+pub(super) fn types<'a>(sources: &'a [Source]) -> Vec<Declared<'a>> {
+    let ours = sources.iter().filter(|source| {
+        !source.is_test_file() && !APART.iter().any(|folder| source.path.starts_with(folder))
+    });
+    let declared = |source: &'a Source| {
+        let lines = source.declared(KEYWORDS).into_iter();
+        let lines = lines.filter(|(line, _)| !source.is_test[*line] && is_item(source, *line));
+        lines.map(|(line, name)| (source.path.as_str(), line + 1, name))
+    };
+    ours.flat_map(declared).collect()
+}
+
+/// Definitions whose name is also defined in another file.
+pub(super) fn twice<'a>(types: &[Declared<'a>]) -> Vec<Declared<'a>> {
+    let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (path, _, name) in types {
+        files.entry(name).or_default().push(path);
+    }
+    let is_twice = |(path, _, name): &&Declared| files[name.as_str()].iter().any(|at| at != path);
+    types.iter().filter(is_twice).cloned().collect()
+}
+
+/// Names that are a participle and nothing else.
+pub(super) fn participles<'a>(types: &[Declared<'a>]) -> Vec<Declared<'a>> {
+    types.iter().filter(|(_, _, name)| is_participle(name)).cloned().collect()
+}
+
+fn is_participle(name: &str) -> bool {
+    let is_one_word = name.chars().skip(1).all(char::is_lowercase);
+    let ends_like_one = name.ends_with("ed") && !NO_PARTICIPLES.contains(&name);
+    is_one_word && (ends_like_one || IRREGULAR.contains(&name))
+}
+
+/// Associated types stand in a block; what a macro makes has a variable for its name.
+fn is_item(source: &Source, line: usize) -> bool {
+    let code = &source.code[line];
+    let is_associated = code.starts_with(' ') && code.trim_start().starts_with("type ");
+    !is_associated && !code.contains('$')
+}
