@@ -59,11 +59,11 @@ impl<W: Words, R: Records> Index<W, R> {
     /// Takes out the word that names exactly this place, in whatever state, and returns it: for the
     /// reclaimer of the place's segment, which knows each record's hash. It needs no pin, since
     /// nobody else can use the segment again. No word names the place afterwards.
-    pub fn remove_place(&self, hash: KeyHash, place: u32) -> Option<Word> {
+    pub fn remove_location(&self, hash: KeyHash, location: u32) -> Option<Word> {
         let fingerprint = hash.fingerprint();
         self.slots(hash).find_map(|slot| {
             let word = self.glance(slot);
-            let is_it = word.is_of(fingerprint) && word.place() == place;
+            let is_it = word.is_of(fingerprint) && word.location() == location;
             // A word of a sealed segment changes its use count only, or goes.
             (is_it && self.swap(slot, word, |_| Word::EMPTY, Relaxed)).then_some(word)
         })
@@ -71,7 +71,7 @@ impl<W: Words, R: Records> Index<W, R> {
 
     /// Takes out all words of some buckets that name such a place, whatever else they say, and
     /// tells each place: for the reclaimer of the segment that the places are in, as above.
-    pub fn remove_places(
+    pub fn remove_locations(
         &self,
         buckets: Range<usize>,
         is_there: impl Fn(u32) -> bool,
@@ -80,11 +80,11 @@ impl<W: Words, R: Records> Index<W, R> {
         for slot in self.slots_of(buckets) {
             let named = || {
                 let word = self.glance(slot);
-                (word.is_in_memory() && is_there(word.place())).then_some(word)
+                (word.is_in_memory() && is_there(word.location())).then_some(word)
             };
             while let Some(word) = named() {
                 if self.swap(slot, word, |_| Word::EMPTY, Relaxed) {
-                    gone(word.place());
+                    gone(word.location());
                 }
             }
         }
@@ -95,10 +95,10 @@ impl<W: Words, R: Records> Index<W, R> {
     /// open until this has returned.
     ///
     /// Sequence and size stay, so nobody has to look again.
-    pub fn move_to(&self, hit: &Hit<'_>, place: u32, uses: u8) -> bool {
+    pub fn move_to(&self, hit: &Hit<'_>, location: u32, uses: u8) -> bool {
         // ORDER: pairs with the acquire in `look`: the copy is whole.
         let order = release("index.move");
-        let moved = hit.word.with_place(place).with_uses(uses);
+        let moved = hit.word.with_location(location).with_uses(uses);
         hit.word.state() == State::Live && self.swap(hit.slot, hit.word, |_| moved, order)
     }
 

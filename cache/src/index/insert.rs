@@ -19,7 +19,7 @@ const ATTEMPTS_MAX: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct NewRecord {
     /// Where it lies, in units of 64 bytes.
-    pub place: u32,
+    pub location: u32,
     /// How large it is: see [`size_class`](super::size_class).
     pub size_class: u8,
     /// Of two records of a key the higher one counts.
@@ -55,13 +55,13 @@ impl Own {
     /// Of two records of a key the one with the higher rank stays. The place tells apart what
     /// should not be: two of the same sequence.
     fn rank(self) -> (u64, u32) {
-        (self.sequence, self.word.place())
+        (self.sequence, self.word.location())
     }
 }
 
 impl NewRecord {
     fn word(&self, hash: KeyHash, state: State) -> Word {
-        Word::new(hash.fingerprint(), state, self.place, self.size_class)
+        Word::new(hash.fingerprint(), state, self.location, self.size_class)
     }
 }
 
@@ -131,7 +131,7 @@ impl<W: Words, R: Records> Index<W, R> {
         if hit.word.state() != State::Live
             || !self.swap(hit.slot, hit.word, |old| live.with_uses(old.uses()), order)
         {
-            self.records().gave_way(new.place);
+            self.records().gave_way(new.location);
             return false;
         }
         self.records().taken_out(hit, Reason::Replaced);
@@ -223,7 +223,7 @@ impl<W: Words, R: Records> Index<W, R> {
     /// new record's place chooses, so that no slot loses more than others.
     fn victim(&self, hash: KeyHash, own: Word) -> Option<(usize, Word)> {
         let slots = self.slots(hash).map(|slot| (slot, self.glance(slot)));
-        let rotation = own.place() as usize % (2 * BUCKET_WORDS);
+        let rotation = own.location() as usize % (2 * BUCKET_WORDS);
         let rotated = slots.cycle().skip(rotation).take(2 * BUCKET_WORDS);
         let others = rotated
             .filter(|(_, word)| word.is_in_memory() && word.fingerprint() != own.fingerprint());
@@ -262,7 +262,7 @@ impl<W: Words, R: Records> Index<W, R> {
             .filter(|slot| *slot != own.slot)
             .any(|slot| self.take_out_lower(row, key, slot, own.rank()));
         if is_higher_live && self.swap(own.slot, own.word, |_| Word::EMPTY, Relaxed) {
-            self.records().gave_way(own.word.place());
+            self.records().gave_way(own.word.location());
         }
         !is_higher_live
     }
@@ -292,6 +292,6 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     fn rank(&self, hit: &Hit<'_>) -> (u64, u32) {
-        (self.records().sequence(hit.at()), hit.word.place())
+        (self.records().sequence(hit.at()), hit.word.location())
     }
 }

@@ -74,15 +74,15 @@ impl<W: Words, R: Records> Index<W, R> {
 
     /// The record at exactly this place, in whatever state: for who walks over a segment, knows
     /// each record's hash, and wants to know if a word still names it. Who reclaims the segment
-    /// makes sure by [`remove_place`](Index::remove_place).
-    pub fn find_place<'row, P: Words>(
+    /// makes sure by [`remove_location`](Index::remove_location).
+    pub fn find_location<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,
         hash: KeyHash,
-        place: u32,
+        location: u32,
     ) -> Option<Hit<'row>> {
         let fingerprint = hash.fingerprint();
-        let is_it = |word: Word| word.is_of(fingerprint) && word.place() == place;
+        let is_it = |word: Word| word.is_of(fingerprint) && word.location() == location;
         self.slots(hash).find_map(|slot| self.look(row, slot, is_it).ok())
     }
 

@@ -7,7 +7,7 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `records[place]` | who has the segment open, before its word is published | all, under a pin |
+//! | `records[location]` | the owner of the open segment, before publication | all, under a pin |
 
 mod purge_tests;
 mod replace_tests;
@@ -22,7 +22,7 @@ use loom::thread;
 
 use super::*;
 
-const PLACES: usize = 5;
+const LOCATIONS: usize = 5;
 const ROWS: usize = 3;
 const BUCKETS: usize = 2;
 pub(crate) const KEY: u8 = b'A';
@@ -34,7 +34,7 @@ struct Record {
     sequence: u64,
 }
 
-pub(crate) struct Memory([UnsafeCell<Record>; PLACES]);
+pub(crate) struct Memory([UnsafeCell<Record>; LOCATIONS]);
 // SAFETY: that is what the models check.
 unsafe impl Sync for Memory {}
 // SAFETY: as above.
@@ -43,19 +43,19 @@ unsafe impl Send for Memory {}
 impl Memory {
     fn read(&self, at: Pinned<'_>) -> Record {
         // SAFETY: pinned.
-        self.0[at.place() as usize].with(|record| unsafe { *record })
+        self.0[at.location() as usize].with(|record| unsafe { *record })
     }
 
     /// For who has the segment open.
-    fn write(&self, place: u32, record: Record) {
+    fn write(&self, location: u32, record: Record) {
         // SAFETY: open, and no word names it.
-        self.0[place as usize].with_mut(|old| unsafe { *old = record });
+        self.0[location as usize].with_mut(|old| unsafe { *old = record });
     }
 }
 
 impl Records for Arc<Memory> {
-    fn segment_of(&self, place: u32) -> usize {
-        place as usize
+    fn segment_of(&self, location: u32) -> usize {
+        location as usize
     }
 
     fn sequence(&self, at: Pinned<'_>) -> u64 {
@@ -81,8 +81,8 @@ pub(crate) fn store() -> Arc<Store> {
     let memory = Arc::new(Memory(std::array::from_fn(|_| nobody())));
     // SAFETY: the models keep the rules, or show what happens otherwise.
     let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, memory) }.unwrap();
-    let pin_words = Arc::new(LineWords::new(ROWS * PLACES));
-    let pins = Pins::new(pin_words, ROWS, PLACES, Barrier::fence()).unwrap();
+    let pin_words = Arc::new(LineWords::new(ROWS * LOCATIONS));
+    let pins = Pins::new(pin_words, ROWS, LOCATIONS, Barrier::fence()).unwrap();
     Arc::new(Store { index, words, pins })
 }
 
@@ -104,23 +104,28 @@ impl Store {
     }
 
     /// Writes a record and publishes it. The place says its sequence: one more.
-    pub(crate) fn publish(&self, row: &Row, key: u8, place: u32) -> Result<Unchecked, NotInserted> {
-        let sequence = u64::from(place) + 1;
-        self.index.records().write(place, Record { key, sequence });
-        self.index.insert(row, &self.key(key), &NewRecord { place, size_class: 0, sequence })
+    pub(crate) fn publish(
+        &self,
+        row: &Row,
+        key: u8,
+        location: u32,
+    ) -> Result<Unchecked, NotInserted> {
+        let sequence = u64::from(location) + 1;
+        self.index.records().write(location, Record { key, sequence });
+        self.index.insert(row, &self.key(key), &NewRecord { location, size_class: 0, sequence })
     }
 
-    pub(crate) fn insert(&self, row: &Row, key: u8, place: u32) -> bool {
-        let published = self.publish(row, key, place);
+    pub(crate) fn insert(&self, row: &Row, key: u8, location: u32) -> bool {
+        let published = self.publish(row, key, location);
         published.is_ok_and(|unchecked| self.index.make_live(row, &self.key(key), unchecked))
     }
 
     /// Makes a new record from the one that was found, and puts it in its place.
-    pub(crate) fn replace(&self, row: &Row, hit: &Hit<'_>, place: u32) -> bool {
+    pub(crate) fn replace(&self, row: &Row, hit: &Hit<'_>, location: u32) -> bool {
         let old = self.index.records().read(hit.at());
-        let sequence = u64::from(place) + 1;
-        self.index.records().write(place, Record { sequence, ..old });
-        let new = NewRecord { place, size_class: 0, sequence };
+        let sequence = u64::from(location) + 1;
+        self.index.records().write(location, Record { sequence, ..old });
+        let new = NewRecord { location, size_class: 0, sequence };
         self.index.replace(row, &self.key(old.key), hit, &new)
     }
 
@@ -139,10 +144,10 @@ impl Store {
     }
 
     /// The places of the live records, when everything is quiet; nothing else is there.
-    fn live_places(&self) -> Vec<u32> {
+    fn live_locations(&self) -> Vec<u32> {
         let all = self.all();
         assert!(all.iter().all(|word| word.state() == State::Live), "{all:?}");
-        all.iter().map(|word| word.place()).collect()
+        all.iter().map(|word| word.location()).collect()
     }
 }
 

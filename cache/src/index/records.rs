@@ -10,14 +10,14 @@ use super::word::Word;
 /// there and stays. Only the index makes one, and none outlives its pin.
 #[derive(Clone, Copy, Debug)]
 pub struct Pinned<'pin> {
-    place: u32,
+    location: u32,
     pin: PhantomData<&'pin ()>,
 }
 
 impl Pinned<'_> {
     /// The place, in units of 64 bytes.
-    pub fn place(self) -> u32 {
-        self.place
+    pub fn location(self) -> u32 {
+        self.location
     }
 }
 
@@ -36,7 +36,7 @@ pub enum Reason {
 pub trait Records {
     /// The column of pins that protects a place; for a place that is in no segment, any number
     /// that is no column.
-    fn segment_of(&self, place: u32) -> usize;
+    fn segment_of(&self, location: u32) -> usize;
 
     /// The sequence of the record there.
     fn sequence(&self, at: Pinned<'_>) -> u64;
@@ -47,7 +47,7 @@ pub trait Records {
     /// The record at a place that was given to [`make_live`](super::Index::make_live) or
     /// [`replace`](super::Index::replace) is not in the index, as its caller took its word out
     /// again, or never put it in. (If somebody else took it out, that one was told.)
-    fn gave_way(&self, _place: u32) {}
+    fn gave_way(&self, _location: u32) {}
 }
 
 /// A record that was found: its word, and the pin that keeps it.
@@ -72,7 +72,7 @@ impl<'row> Hit<'row> {
     /// Where the record lies.
     #[inline]
     pub fn at(&self) -> Pinned<'_> {
-        Pinned { place: self.word.place(), pin: PhantomData }
+        Pinned { location: self.word.location(), pin: PhantomData }
     }
 
     /// The pin alone, for who knows the place and looks at the word no more.

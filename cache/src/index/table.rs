@@ -154,7 +154,7 @@ impl<W: Words, R: Records> Index<W, R> {
         let mut seen = self.glance(slot);
         while wanted(seen) && seen.is_in_memory() {
             let hint = seen;
-            let pinned = row.pin(self.records.segment_of(hint.place()), || {
+            let pinned = row.pin(self.records.segment_of(hint.location()), || {
                 // ORDER: pairs with the release of who published the word, in `publish` and
                 // `replace`: the record is whole. Nothing else of it is read before this.
                 seen = Word::from_bits(word.load(acquire("index.look")));

@@ -58,10 +58,10 @@ impl Word {
     }
 
     /// `fingerprint` is not zero and has 22 bits; a size class beyond the highest is the highest.
-    pub(super) fn new(fingerprint: u32, state: State, place: u32, size_class: u8) -> Word {
+    pub(super) fn new(fingerprint: u32, state: State, location: u32, size_class: u8) -> Word {
         let class = u64::from(size_class.min(SIZE_CLASS_MAX)) << CLASS_SHIFT;
         let state = (state as u64) << STATE_SHIFT;
-        Word(u64::from(fingerprint) << FINGERPRINT_SHIFT | class | state | u64::from(place))
+        Word(u64::from(fingerprint) << FINGERPRINT_SHIFT | class | state | u64::from(location))
     }
 
     /// The same with another state.
@@ -75,12 +75,12 @@ impl Word {
     }
 
     /// The same with another place.
-    pub(super) const fn with_place(self, place: u32) -> Word {
-        Word(self.0 & !(u32::MAX as u64) | place as u64)
+    pub(super) const fn with_location(self, location: u32) -> Word {
+        Word(self.0 & !(u32::MAX as u64) | location as u64)
     }
 
     /// Where the record lies, in units of 64 bytes from the beginning of the data.
-    pub const fn place(self) -> u32 {
+    pub const fn location(self) -> u32 {
         self.0 as u32
     }
 
@@ -146,7 +146,7 @@ impl fmt::Debug for Word {
             return out.write_str("Word(empty)");
         }
         out.debug_struct("Word")
-            .field("place", &self.place())
+            .field("location", &self.location())
             .field("uses", &self.uses())
             .field("state", &self.state())
             .field("size_class", &self.size_class())

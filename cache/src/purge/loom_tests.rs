@@ -66,8 +66,8 @@ impl World {
 }
 
 /// Stores what the origin answers, unless a purge is newer.
-fn store_checked(world: &World, store: &Store, row: &Row, noted: u64, place: u32) {
-    let Ok(unchecked) = store.publish(row, KEY, place) else {
+fn store_checked(world: &World, store: &Store, row: &Row, noted: u64, location: u32) {
+    let Ok(unchecked) = store.publish(row, KEY, location) else {
         return;
     };
     if world.is_ours_purged_since(noted) {
@@ -79,8 +79,8 @@ fn store_checked(world: &World, store: &Store, row: &Row, noted: u64, place: u32
 
 fn fill(world: &World, store: &Store, row: &Row) {
     let noted = world.purges.noted();
-    let place = world.ask_origin();
-    store_checked(world, store, row, noted, place);
+    let location = world.ask_origin();
+    store_checked(world, store, row, noted, location);
 }
 
 fn walk(store: &Store, row: &Row) {
@@ -133,8 +133,8 @@ fn wrong_ways_to_purge_and_to_fill() {
     fails("purge: noted after the origin has answered", || {
         fill_against(
             |world, store, row| {
-                let place = world.ask_origin();
-                store_checked(world, store, row, world.purges.noted(), place);
+                let location = world.ask_origin();
+                store_checked(world, store, row, world.purges.noted(), location);
             },
             purge,
         );
@@ -182,18 +182,18 @@ fn who_repeats_the_walk_of_a_dead_purger_misses_nothing() {
 /// The word of an index that has one.
 const EMPTY: u64 = 0;
 
-fn live(place: u32) -> u64 {
-    u64::from(place) * 2 + 2
+fn live(location: u32) -> u64 {
+    u64::from(location) * 2 + 2
 }
 
 /// As [`store_checked`]. If it was stored: the newest purge that was looked at.
-fn store_word(world: &World, word: &AtomicU64, noted: u64, place: u32) -> Option<u64> {
-    let unchecked = live(place) + 1;
+fn store_word(world: &World, word: &AtomicU64, noted: u64, location: u32) -> Option<u64> {
+    let unchecked = live(location) + 1;
     word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
     fence("index.unchecked");
     let verdict = world.purges.check(noted, |predicate| predicate.may_match(&OURS));
     let (new, checked) = match verdict {
-        Verdict::Clear { checked } => (live(place), Some(checked)),
+        Verdict::Clear { checked } => (live(location), Some(checked)),
         Verdict::Purged => (EMPTY, None),
     };
     word.compare_exchange(unchecked, new, Relaxed, Relaxed).ok()?;
@@ -223,9 +223,9 @@ fn two_records() {
     let purger = Arc::clone(&world);
     let purging = thread::spawn(move || purger.purge_words());
     let noted = world.purges.noted();
-    let place = world.ask_origin();
-    if let Some(checked) = store_word(&world, &world.word, noted, place) {
-        store_word(&world, &world.second_word, checked, place);
+    let location = world.ask_origin();
+    if let Some(checked) = store_word(&world, &world.word, noted, location) {
+        store_word(&world, &world.second_word, checked, location);
     }
     purging.join().unwrap();
     assert_ne!(world.second_word.load(Relaxed), live(STALE), "it survived its purge");
@@ -295,8 +295,8 @@ fn join_flight(may_join: fn(&World, u64) -> bool) {
     let (leader, purger) = (Arc::clone(&world), Arc::clone(&world));
     let leading = thread::spawn(move || {
         let noted = leader.purges.noted();
-        let place = leader.ask_origin();
-        leader.word.store(noted * 4 + live(place), Ordering::Release);
+        let location = leader.ask_origin();
+        leader.word.store(noted * 4 + live(location), Ordering::Release);
     });
     let purging = thread::spawn(move || {
         purger.origin.store(u64::from(NEW), Relaxed);

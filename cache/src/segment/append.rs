@@ -21,7 +21,7 @@ use super::header::{Checksum, Header, HeaderError, Kind};
 use super::marks::{Frozen, Marks};
 use super::record::Record;
 use super::segments::Segments;
-use super::size::{Place, UNIT_BYTES};
+use super::size::{Location, UNIT_BYTES};
 use super::state::State;
 use super::table::OtherState;
 
@@ -109,7 +109,7 @@ impl<W: Words> OpenSegment<W> {
     ///
     /// # Errors
     /// There is no room here, or there can be no such record; nothing is written.
-    pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Result<Place, NotAppended> {
+    pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Result<Location, NotAppended> {
         let mut header = self.header_of(record).map_err(NotAppended::Impossible)?;
         let mut checksum = Checksum::of(&header);
         let before = [record.key, record.tags, record.head];
@@ -128,7 +128,7 @@ impl<W: Words> OpenSegment<W> {
         &mut self,
         record: &Record<'_>,
         frozen: Frozen,
-    ) -> Result<Place, NotAppended> {
+    ) -> Result<Location, NotAppended> {
         let segment_bytes = self.segments.geometry().segment_bytes();
         record.header.check(segment_bytes).map_err(NotAppended::Impossible)?;
         self.write(frozen.marks(), &record.header, [record.payload()].into_iter())
@@ -145,8 +145,8 @@ impl<W: Words> OpenSegment<W> {
     pub(crate) unsafe fn seal(mut self, order: u64) -> Result<(), OtherState> {
         self.segments.table().end_records(self.segment, self.filled_bytes);
         if self.room_bytes() > 0 {
-            let place = self.segments.geometry().place(self.segment, self.filled_bytes);
-            self.put(place, UNIT_BYTES, Marks::stale_from(0), &Header::filler(), [].into_iter());
+            let location = self.segments.geometry().location(self.segment, self.filled_bytes);
+            self.put(location, UNIT_BYTES, Marks::stale_from(0), &Header::filler(), [].into_iter());
             self.filled_bytes = self.segments.geometry().segment_bytes();
             self.segments.table().fill(self.segment, self.filled_bytes);
         }
@@ -194,25 +194,25 @@ impl<W: Words> OpenSegment<W> {
         marks: Marks,
         header: &Header,
         parts: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<Place, NotAppended> {
+    ) -> Result<Location, NotAppended> {
         let record_bytes = header.record_bytes();
         if record_bytes > u64::from(self.room_bytes()) {
             return Err(NotAppended::Full);
         }
         let record_bytes = record_bytes as u32;
-        let place = self.segments.geometry().place(self.segment, self.filled_bytes);
-        self.put(place, record_bytes, marks, header, parts);
+        let location = self.segments.geometry().location(self.segment, self.filled_bytes);
+        self.put(location, record_bytes, marks, header, parts);
         crash_point!("segment.written");
         self.filled_bytes += record_bytes;
         self.expires = self.expires.max(marks.stale_from_seconds());
         self.segments.table().fill(self.segment, self.filled_bytes);
         crash_point!("segment.appended");
-        Ok(place)
+        Ok(location)
     }
 
     fn put<'a>(
         &self,
-        place: Place,
+        location: Location,
         byte_count: u32,
         marks: Marks,
         header: &Header,
@@ -220,7 +220,7 @@ impl<W: Words> OpenSegment<W> {
     ) {
         // SAFETY: the segment is ours. Who borrowed bytes of it did so before it was freed, and we
         // claimed it after that; who borrows what we have appended stays before these bytes.
-        let writer = unsafe { self.segments.data().writer(place, byte_count) };
+        let writer = unsafe { self.segments.data().writer(location, byte_count) };
         let mut writer = writer.expect("it was seen to fit");
         writer.bytes(&marks.word().to_le_bytes());
         header.encode().iter().for_each(|word| writer.bytes(&word.to_le_bytes()));

@@ -16,7 +16,7 @@ use super::header::{HEADER_BYTES, HEADER_WORDS, Header, HeaderError};
 use super::marks::{Marks, MarksWord};
 #[cfg(loom)]
 use super::shadow::Shadow;
-use super::size::{Geometry, Place, UNIT_WORDS};
+use super::size::{Geometry, Location, UNIT_WORDS};
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
 const _: () = assert!(cfg!(target_endian = "little"));
@@ -108,9 +108,9 @@ impl<W: Words> Data<W> {
 
     /// The word of marks at a place; `None` if there is no such place.
     #[inline]
-    pub(super) fn marks(&self, place: Place) -> Option<MarksWord<'_>> {
-        self.geometry.segment_of(place)?;
-        Some(MarksWord::new(self.memory.word(first_word(place))))
+    pub(super) fn marks(&self, location: Location) -> Option<MarksWord<'_>> {
+        self.geometry.segment_of(location)?;
+        Some(MarksWord::new(self.memory.word(first_word(location))))
     }
 
     /// The bytes behind the header of the record at a place; `None` if they go beyond its segment.
@@ -119,12 +119,12 @@ impl<W: Words> Data<W> {
     /// As long as the bytes are borrowed nobody writes them: the record is published, and its
     /// segment is pinned or is the caller's.
     #[inline]
-    pub(super) unsafe fn payload(&self, place: Place, byte_count: usize) -> Option<&[u8]> {
-        let room_bytes = self.geometry.room_bytes(place)?.saturating_sub(HEADER_BYTES);
+    pub(super) unsafe fn payload(&self, location: Location, byte_count: usize) -> Option<&[u8]> {
+        let room_bytes = self.geometry.room_bytes(location)?.saturating_sub(HEADER_BYTES);
         if byte_count > room_bytes as usize {
             return None;
         }
-        let first = first_word(place) + HEADER_WORDS;
+        let first = first_word(location) + HEADER_WORDS;
         let words = self.memory.all().get(first..first + byte_count.div_ceil(WORD_BYTES))?;
         #[cfg(not(loom))]
         let start = words.as_ptr().cast::<u8>();
@@ -142,11 +142,15 @@ impl<W: Words> Data<W> {
     ///
     /// # Safety
     /// As long as the writer is used, and by an order after that, nobody borrows these bytes.
-    pub(super) unsafe fn writer(&self, place: Place, byte_count: u32) -> Option<Writer<'_, W>> {
-        if byte_count > self.geometry.room_bytes(place)? {
+    pub(super) unsafe fn writer(
+        &self,
+        location: Location,
+        byte_count: u32,
+    ) -> Option<Writer<'_, W>> {
+        if byte_count > self.geometry.room_bytes(location)? {
             return None;
         }
-        let next = first_word(place);
+        let next = first_word(location);
         let end = next + byte_count as usize / WORD_BYTES;
         Some(Writer { data: self, next, end, pending: [0; WORD_BYTES], pending_count: 0 })
     }
@@ -207,8 +211,8 @@ impl<W: Words> Writer<'_, W> {
 
 /// The word at which the unit begins that a place names.
 #[inline]
-pub(super) fn first_word(place: Place) -> usize {
-    place.0 as usize * UNIT_WORDS
+pub(super) fn first_word(location: Location) -> usize {
+    location.0 as usize * UNIT_WORDS
 }
 
 /// Are there as many words as the segments have?
@@ -220,10 +224,10 @@ pub(super) fn holds_segments(word_count: usize, geometry: Geometry) -> bool {
 #[inline]
 pub(super) fn load_header(
     words: &impl LoadWords,
-    place: Place,
+    location: Location,
     room_bytes: u32,
 ) -> Result<(Marks, Header), HeaderError> {
-    let first = first_word(place);
+    let first = first_word(location);
     let header = std::array::from_fn(|index| words.load(first + 1 + index));
     Ok((Marks::of(words.load(first)), Header::decode(header, room_bytes)?))
 }
@@ -231,12 +235,12 @@ pub(super) fn load_header(
 /// Shows the bytes behind the header of the record at a place, piece by piece; they are there.
 pub(super) fn each_piece(
     words: &impl LoadWords,
-    place: Place,
+    location: Location,
     byte_count: usize,
     mut show: impl FnMut(&[u8]),
 ) {
     const PIECE_WORDS: usize = 64;
-    let mut next = first_word(place) + HEADER_WORDS;
+    let mut next = first_word(location) + HEADER_WORDS;
     let mut left = byte_count;
     while left > 0 {
         let mut piece = [[0; WORD_BYTES]; PIECE_WORDS];

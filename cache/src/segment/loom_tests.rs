@@ -20,11 +20,11 @@ use super::*;
 type Words = Arc<Box<[AtomicU64]>>;
 
 const EMPTY: u64 = 0;
-const OLD: Place = Place(0);
+const OLD: Location = Location(0);
 
 /// The word of a record.
-fn named(place: Place) -> u64 {
-    u64::from(place.0) + 1
+fn named(location: Location) -> u64 {
+    u64::from(location.0) + 1
 }
 
 struct Store {
@@ -69,7 +69,7 @@ fn claim(store: &Store, row: u32) -> Option<OpenSegment<Words>> {
 }
 
 /// A record of one unit that tells its sequence in each part.
-fn append(open: &mut OpenSegment<Words>, sequence: u64) -> Place {
+fn append(open: &mut OpenSegment<Words>, sequence: u64) -> Location {
     let key = [sequence as u8; 8];
     let record = NewRecord {
         kind: Kind::Whole,
@@ -104,18 +104,18 @@ fn hit(store: &Store, row: &PinRow<Arc<LineWords>>) {
     }
     if let Ok(_pin) = row.pin(0, || store.word.load(acquire("model.look_again")) == word) {
         // SAFETY: pinned, and looked at again.
-        let record = unsafe { store.segments.record(Place(word as u32 - 1)) }.unwrap();
+        let record = unsafe { store.segments.record(Location(word as u32 - 1)) }.unwrap();
         assert_whole(&record);
     }
 }
 
-fn publish(store: &Store, place: Place) {
-    let new = named(place);
+fn publish(store: &Store, location: Location) {
+    let new = named(location);
     let _ = store.word.compare_exchange(EMPTY, new, release("model.publish"), Relaxed);
 }
 
-fn take_out(store: &Store, place: Place) {
-    let _ = store.word.compare_exchange(named(place), EMPTY, Relaxed, Relaxed);
+fn take_out(store: &Store, location: Location) {
+    let _ = store.word.compare_exchange(named(location), EMPTY, Relaxed, Relaxed);
 }
 
 /// Frees the one segment, if it is sealed and nobody pins it.
@@ -124,11 +124,11 @@ fn reclaim(store: &Store) -> bool {
         return false;
     }
     for found in store.segments.scan(0) {
-        let place = found.unwrap().place;
+        let location = found.unwrap().location;
         // SAFETY: draining, and ours.
-        assert_whole(&unsafe { store.segments.record(place) }.unwrap());
-        if store.word.load(Relaxed) == named(place) {
-            take_out(store, place);
+        assert_whole(&unsafe { store.segments.record(location) }.unwrap());
+        if store.word.load(Relaxed) == named(location) {
+            take_out(store, location);
         }
     }
     store.pins.barrier();
@@ -144,8 +144,8 @@ fn reclaim(store: &Store) -> bool {
 /// Reuses the one segment for another record, under the same word.
 fn reuse(store: &Store) {
     if let Some(mut open) = claim(store, 1) {
-        let place = append(&mut open, 2);
-        publish(store, place);
+        let location = append(&mut open, 2);
+        publish(store, location);
     }
 }
 
@@ -196,14 +196,14 @@ fn sealed(after_publishing: bool) {
     let other = Arc::clone(&store);
     let owner = thread::spawn(move || {
         let mut open = claim(&other, 0).unwrap();
-        let place = append(&mut open, 1);
+        let location = append(&mut open, 1);
         if after_publishing {
-            publish(&other, place);
+            publish(&other, location);
         }
         // SAFETY: that is the question.
         unsafe { open.seal(7) }.unwrap();
         if !after_publishing {
-            publish(&other, place);
+            publish(&other, location);
         }
     });
     let is_free = reclaim(&store);
@@ -259,9 +259,9 @@ fn moved(by_freezing: bool) {
     assert_purged(&store, "the mark was lost");
 }
 
-fn marks(store: &Store, place: Place) -> MarksWord<'_> {
+fn marks(store: &Store, location: Location) -> MarksWord<'_> {
     // SAFETY: nobody frees it in this model, and a word names it.
-    unsafe { store.segments.marks(place) }.unwrap()
+    unsafe { store.segments.marks(location) }.unwrap()
 }
 
 fn move_record(store: &Store, by_freezing: bool) {
@@ -296,8 +296,8 @@ fn purge_softly(store: &Store) {
         if word == EMPTY {
             break;
         }
-        let place = Place(word as u32 - 1);
-        if marks(store, place).mark_soft().is_ok() {
+        let location = Location(word as u32 - 1);
+        if marks(store, location).mark_soft().is_ok() {
             break;
         }
         if store.word.compare_exchange(word, EMPTY, Relaxed, Relaxed).is_ok() {
@@ -310,7 +310,7 @@ fn purge_softly(store: &Store) {
 fn assert_purged(store: &Store, otherwise: &str) {
     let word = store.word.load(acquire("model.find"));
     if word != EMPTY {
-        let marks = marks(store, Place(word as u32 - 1)).load();
+        let marks = marks(store, Location(word as u32 - 1)).load();
         assert!(marks.is_soft(), "{otherwise}");
     }
 }
@@ -357,8 +357,8 @@ fn dead_owner() {
     let finder = thread::spawn(move || {
         // What the dead one did, and the finder saw.
         let mut open = claim(&other, 1).unwrap();
-        let place = append(&mut open, 1);
-        publish(&other, place);
+        let location = append(&mut open, 1);
+        publish(&other, location);
         drop(open);
         // SAFETY: in the model it has ended.
         unsafe { other.segments.suspect(0, 1) }.unwrap();

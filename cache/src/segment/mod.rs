@@ -1,7 +1,7 @@
 //! Segments: memory that is appended to, sealed, and reclaimed whole; and the records in it.
 //!
 //! `docs/format/store.md` describes the bytes. What names a record, the word of an index, is not
-//! known here: who appends gets a [`Place`] and publishes it.
+//! known here: who appends gets a [`Location`] and publishes it.
 //!
 //! | who | does |
 //! |---|---|
@@ -50,6 +50,6 @@ pub(crate) use progress::Progress;
 pub(crate) use record::Record;
 pub(crate) use scan::{Damage, Scanned};
 pub(crate) use segments::Segments;
-pub(crate) use size::{DATA_BYTES_MAX, Geometry, Place, UNIT_BYTES};
+pub(crate) use size::{DATA_BYTES_MAX, Geometry, Location, UNIT_BYTES};
 pub(crate) use state::{Phase, Queue, SEGMENT_WORDS, State};
 pub(crate) use table::Table;

@@ -19,7 +19,7 @@ use super::header::{Header, HeaderError, Kind};
 use super::marks::Marks;
 use super::record::Record;
 use super::scan::{Damage, Scan, Scanned};
-use super::size::{Geometry, Place};
+use super::size::{Geometry, Location};
 use super::state::{SEGMENT_WORDS, State, word};
 
 /// All segments, to be looked at.
@@ -33,7 +33,7 @@ pub(crate) struct Outside<'a, S, D> {
 /// A record that was copied.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
-    place: Place,
+    location: Location,
     header: Header,
     marks: Marks,
     payload: Vec<u8>,
@@ -73,7 +73,7 @@ pub(crate) struct Walked {
 impl Copied {
     /// The record.
     pub(crate) fn record(&self) -> Record<'_> {
-        Record::new(self.place, self.header, self.marks, &self.payload)
+        Record::new(self.location, self.header, self.marks, &self.payload)
     }
 }
 
@@ -127,13 +127,13 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
     /// It has gone, or it is damaged.
     pub(crate) fn glimpse(
         &self,
-        place: Place,
+        location: Location,
         is_checked: bool,
         key: &mut Vec<u8>,
         is_there: impl FnOnce() -> bool,
     ) -> Result<Scanned, NotCopied> {
-        let (marks, header, is_whole) = self.read(place, is_there, |header| {
-            let scanned = Scanned { place, header: *header, marks: Marks::stale_from(0) };
+        let (marks, header, is_whole) = self.read(location, is_there, |header| {
+            let scanned = Scanned { location, header: *header, marks: Marks::stale_from(0) };
             key.clear();
             scanned.copy_key(self.data, key);
             !is_checked || scanned.is_whole(self.data)
@@ -141,7 +141,7 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         if !is_whole {
             return Err(NotCopied::NotWhole);
         }
-        Ok(Scanned { place, header, marks })
+        Ok(Scanned { location, header, marks })
     }
 
     /// Copies the record at a place, if what the caller wants to read `is_there` still: the closure
@@ -151,10 +151,10 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
     /// It has gone, or it is damaged.
     pub(crate) fn copy(
         &self,
-        place: Place,
+        location: Location,
         is_there: impl FnOnce() -> bool,
     ) -> Result<Copied, NotCopied> {
-        let copied = self.copy_unchecked(place, is_there)?;
+        let copied = self.copy_unchecked(location, is_there)?;
         if !copied.record().is_whole() {
             return Err(NotCopied::NotWhole);
         }
@@ -164,35 +164,35 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
     /// The same without a look at the checksum, which would hide from a model what it looks for.
     pub(super) fn copy_unchecked(
         &self,
-        place: Place,
+        location: Location,
         is_there: impl FnOnce() -> bool,
     ) -> Result<Copied, NotCopied> {
-        let (marks, header, payload) = self.read(place, is_there, |header| {
+        let (marks, header, payload) = self.read(location, is_there, |header| {
             let byte_count = header.payload_bytes() as usize;
             let mut payload = Vec::with_capacity(byte_count);
-            each_piece(self.data, place, byte_count, |piece| payload.extend_from_slice(piece));
+            each_piece(self.data, location, byte_count, |piece| payload.extend_from_slice(piece));
             payload
         })?;
-        Ok(Copied { place, header, marks, payload })
+        Ok(Copied { location, header, marks, payload })
     }
 
     /// What `take` takes of the bytes at a place, between two looks.
     fn read<T>(
         &self,
-        place: Place,
+        location: Location,
         is_there: impl FnOnce() -> bool,
         take: impl FnOnce(&Header) -> T,
     ) -> Result<(Marks, Header, T), NotCopied> {
-        let damage = |why| NotCopied::Damaged(Damage { place, why });
-        let room_bytes = self.geometry.room_bytes(place).ok_or(damage(HeaderError::NoRoom))?;
-        let segment = self.geometry.segment_of(place).ok_or(damage(HeaderError::NoRoom))?;
+        let damage = |why| NotCopied::Damaged(Damage { location, why });
+        let room_bytes = self.geometry.room_bytes(location).ok_or(damage(HeaderError::NoRoom))?;
+        let segment = self.geometry.segment_of(location).ok_or(damage(HeaderError::NoRoom))?;
         let before = self.begin(segment).ok_or(NotCopied::Gone)?;
         if !is_there() {
             return Err(NotCopied::Gone);
         }
         // ORDER: pairs with the release by which the word was published: the record is there.
         acquire_fence("segment.named");
-        let loaded = load_header(self.data, place, room_bytes);
+        let loaded = load_header(self.data, location, room_bytes);
         let taken = loaded.map(|(marks, header)| (marks, header, take(&header)));
         if !self.is_same(segment, before) {
             return Err(NotCopied::Gone);

@@ -2,12 +2,12 @@
 
 use super::header::{Checksum, Header};
 use super::marks::Marks;
-use super::size::Place;
+use super::size::Location;
 
 /// A record whose lengths are right; whether its bytes are is asked by [`Record::is_whole`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) header: Header,
     /// As they were when the record was looked up.
     pub(crate) marks: Marks,
@@ -17,9 +17,14 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// `payload` has as many bytes as the header says.
     #[inline]
-    pub(super) fn new(place: Place, header: Header, marks: Marks, payload: &'a [u8]) -> Record<'a> {
+    pub(super) fn new(
+        location: Location,
+        header: Header,
+        marks: Marks,
+        payload: &'a [u8],
+    ) -> Record<'a> {
         debug_assert_eq!(payload.len() as u64, header.payload_bytes());
-        Record { place, header, marks, payload }
+        Record { location, header, marks, payload }
     }
 
     /// What it is stored under.

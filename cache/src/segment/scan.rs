@@ -9,12 +9,12 @@ use std::fmt;
 use super::data::{LoadWords, each_piece, load_header};
 use super::header::{Checksum, Header, HeaderError, Kind};
 use super::marks::Marks;
-use super::size::{Geometry, Place, UNIT_BYTES};
+use super::size::{Geometry, Location, UNIT_BYTES};
 
 /// A record that a walk came by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scanned {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) header: Header,
     pub(crate) marks: Marks,
 }
@@ -22,13 +22,13 @@ pub(crate) struct Scanned {
 /// Something that is no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) why: HeaderError,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "no record at unit {}: {}", self.place.0, self.why)
+        write!(out, "no record at unit {}: {}", self.location.0, self.why)
     }
 }
 
@@ -82,9 +82,9 @@ impl<L: LoadWords> Iterator for Scan<'_, L> {
         if self.offset_bytes >= self.end_bytes {
             return None;
         }
-        let place = self.geometry.place(self.segment, self.offset_bytes);
+        let location = self.geometry.location(self.segment, self.offset_bytes);
         let room_bytes = self.end_bytes - self.offset_bytes;
-        match load_header(self.words, place, room_bytes) {
+        match load_header(self.words, location, room_bytes) {
             Ok((_, header)) if header.kind == Kind::Filler => {
                 self.end();
                 None
@@ -92,11 +92,11 @@ impl<L: LoadWords> Iterator for Scan<'_, L> {
             Ok((marks, header)) => {
                 // It fits into the room, as a header that was decoded does.
                 self.offset_bytes += header.record_bytes() as u32;
-                Some(Ok(Scanned { place, header, marks }))
+                Some(Ok(Scanned { location, header, marks }))
             }
             Err(why) => {
                 self.end();
-                Some(Err(Damage { place, why }))
+                Some(Err(Damage { location, why }))
             }
         }
     }
@@ -106,14 +106,14 @@ impl Scanned {
     /// Appends the key to `out`. `words` are those of the walk.
     pub(super) fn copy_key(&self, words: &impl LoadWords, out: &mut Vec<u8>) {
         let byte_count = usize::from(self.header.key_bytes);
-        each_piece(words, self.place, byte_count, |piece| out.extend_from_slice(piece));
+        each_piece(words, self.location, byte_count, |piece| out.extend_from_slice(piece));
     }
 
     /// Is the checksum right?
     pub(super) fn is_whole(&self, words: &impl LoadWords) -> bool {
         let mut checksum = Checksum::of(&self.header);
         let byte_count = self.header.payload_bytes() as usize;
-        each_piece(words, self.place, byte_count, |piece| checksum.add(piece));
+        each_piece(words, self.location, byte_count, |piece| checksum.add(piece));
         checksum.value() == self.header.checksum
     }
 }

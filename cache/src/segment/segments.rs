@@ -8,7 +8,7 @@ use super::header::{HeaderError, Kind};
 use super::marks::MarksWord;
 use super::record::Record;
 use super::scan::{Damage, Scan, Scanned};
-use super::size::{Geometry, Place};
+use super::size::{Geometry, Location};
 use super::state::Queue;
 use super::table::{OtherState, Table};
 
@@ -137,17 +137,17 @@ impl<W: Words> Segments<W> {
     /// - the segment is draining, and the caller holds the eviction lock;
     /// - the segment is the caller's [`OpenSegment`], which returned the place.
     #[inline]
-    pub(crate) unsafe fn record(&self, place: Place) -> Result<Record<'_>, Damage> {
-        let damage = |why| Damage { place, why };
-        let room_bytes = self.geometry().room_bytes(place).ok_or(damage(HeaderError::NoRoom))?;
-        let (marks, header) = load_header(&self.data, place, room_bytes).map_err(damage)?;
+    pub(crate) unsafe fn record(&self, location: Location) -> Result<Record<'_>, Damage> {
+        let damage = |why| Damage { location, why };
+        let room_bytes = self.geometry().room_bytes(location).ok_or(damage(HeaderError::NoRoom))?;
+        let (marks, header) = load_header(&self.data, location, room_bytes).map_err(damage)?;
         if header.kind == Kind::Filler {
             return Err(damage(HeaderError::Kind));
         }
         // SAFETY: as above (contract), so that nobody writes what lies before `filled_bytes`.
-        let payload = unsafe { self.data.payload(place, header.payload_bytes() as usize) };
+        let payload = unsafe { self.data.payload(location, header.payload_bytes() as usize) };
         let payload = payload.ok_or(damage(HeaderError::TooLong))?;
-        Ok(Record::new(place, header, marks, payload))
+        Ok(Record::new(location, header, marks, payload))
     }
 
     /// The marks of the record at a place, to change them; `None` if there is no such place.
@@ -156,8 +156,8 @@ impl<W: Words> Segments<W> {
     /// As for [`Segments::record`], which has found a record there: elsewhere these could be bytes
     /// that somebody borrows.
     #[inline]
-    pub(crate) unsafe fn marks(&self, place: Place) -> Option<MarksWord<'_>> {
-        self.data.marks(place)
+    pub(crate) unsafe fn marks(&self, location: Location) -> Option<MarksWord<'_>> {
+        self.data.marks(location)
     }
 
     /// The records of a segment that cannot be freed meanwhile: the caller's own, a draining one of

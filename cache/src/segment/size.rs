@@ -28,7 +28,7 @@ const SEGMENTS_EACH_MIN: u64 = 8;
 
 /// Where a record lies: units from the beginning of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place(pub(crate) u32);
+pub(crate) struct Location(pub(crate) u32);
 
 /// How many segments there are, and how large each is. Both numbers are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,22 +127,22 @@ impl Geometry {
 
     /// The segment that a place lies in; `None` if it lies in none, as one in a damaged word may.
     #[inline]
-    pub(crate) fn segment_of(self, place: Place) -> Option<u32> {
-        let segment = place.0 >> self.units().ilog2();
+    pub(crate) fn segment_of(self, location: Location) -> Option<u32> {
+        let segment = location.0 >> self.units().ilog2();
         (segment < self.segment_count).then_some(segment)
     }
 
     /// The place of an offset in a segment; whole units, inside.
-    pub(super) fn place(self, segment: u32, offset_bytes: u32) -> Place {
+    pub(super) fn location(self, segment: u32, offset_bytes: u32) -> Location {
         debug_assert!(segment < self.segment_count && offset_bytes < self.segment_bytes);
-        Place(segment * self.units() + offset_bytes / UNIT_BYTES)
+        Location(segment * self.units() + offset_bytes / UNIT_BYTES)
     }
 
     /// How many bytes there are from a place to the end of its segment; `None` as above.
     #[inline]
-    pub(super) fn room_bytes(self, place: Place) -> Option<u32> {
-        self.segment_of(place)?;
-        Some(self.segment_bytes - place.0 % self.units() * UNIT_BYTES)
+    pub(super) fn room_bytes(self, location: Location) -> Option<u32> {
+        self.segment_of(location)?;
+        Some(self.segment_bytes - location.0 % self.units() * UNIT_BYTES)
     }
 
     fn units(self) -> u32 {

@@ -8,7 +8,7 @@ use super::reclaim::Slice;
 use super::stats::Events;
 use super::steps::Steps;
 use super::worker::Own;
-use crate::segment::Place;
+use crate::segment::Location;
 
 /// Buckets that one slice looks at: some 30 µs, as long as nothing is found there.
 const SLICE_BUCKETS: usize = 1024;
@@ -34,11 +34,11 @@ impl Own {
         let bucket_count = self.index.bucket_count();
         let end = (bucket + SLICE_BUCKETS).min(bucket_count);
         let geometry = shared.segments.geometry();
-        let is_there = |place| geometry.segment_of(Place(place)) == Some(segment);
-        self.index.remove_places(bucket..end, is_there, |place| {
+        let is_there = |location| geometry.segment_of(Location(location)) == Some(segment);
+        self.index.remove_locations(bucket..end, is_there, |location| {
             Events::one(&shared.events.evicted);
             // SAFETY: the segment is draining, and we have the eviction lock.
-            match unsafe { shared.segments.record(Place(place)) } {
+            match unsafe { shared.segments.record(Location(location)) } {
                 Ok(record) => self.reach().note_orphans(&record),
                 Err(_) => shared.left.note(),
             }

@@ -24,7 +24,7 @@ use forebay_sync::atomic::Relaxed;
 use super::layout::row;
 use super::worker::{Own, StoreWorker};
 use crate::index::Hit;
-use crate::segment::{Phase, Place, Record};
+use crate::segment::{Location, Phase, Record};
 
 /// Says whose a lent piece is: the caller's number for a connection.
 pub type Tag = u64;
@@ -60,7 +60,7 @@ enum Piece {
     Free(Option<u32>),
     /// Of the record at this place, in a segment that is pinned for it.
     Pinned {
-        place: Place,
+        location: Location,
         segment: u32,
     },
     Copied(Box<[u8]>),
@@ -115,9 +115,9 @@ impl Lent {
     ) -> Lent {
         let body_bytes = record.header.body_bytes;
         let left = part.start.min(body_bytes)..part.end.min(body_bytes);
-        let segment = own.shared.segments.geometry().segment_of(record.place);
+        let segment = own.shared.segments.geometry().segment_of(record.location);
         let piece = match segment.filter(|segment| own.pin_again(*segment, hit)) {
-            Some(segment) => Piece::Pinned { place: record.place, segment },
+            Some(segment) => Piece::Pinned { location: record.location, segment },
             None => Piece::Lost,
         };
         let slot = own.lending.put(Slot { piece, left, tag });
@@ -154,10 +154,10 @@ impl Lent {
         };
         let left = left.start as usize..left.end as usize;
         let bytes: &[u8] = match piece {
-            Piece::Pinned { place, .. } => {
+            Piece::Pinned { location, .. } => {
                 // SAFETY: the segment is pinned for this slot, and a word named the place under a
                 // pin that was not lowered before this one was raised.
-                let record = unsafe { self.own.shared.segments.record(*place) };
+                let record = unsafe { self.own.shared.segments.record(*location) };
                 record.map_err(|_| LentIsLost)?.body()
             }
             Piece::Copied(copy) => copy,
@@ -254,7 +254,7 @@ impl Own {
     /// Pins a segment that is pinned by a hit once more, for longer.
     fn pin_again(&self, segment: u32, hit: &Hit<'_>) -> bool {
         debug_assert_eq!(
-            self.shared.plan.geometry.segment_of(Place(hit.at().place())),
+            self.shared.plan.geometry.segment_of(Location(hit.at().location())),
             Some(segment)
         );
         // With the hit's pin up nobody can reclaim the segment, so there is nothing to look at.
@@ -292,15 +292,15 @@ impl Own {
     }
 
     fn copy_left(&self, slot: u32) -> Option<Box<[u8]>> {
-        let (place, left) = self.lending.with(slot, |slot| match slot.piece {
-            Piece::Pinned { place, .. } => Some((place, slot.left.clone())),
+        let (location, left) = self.lending.with(slot, |slot| match slot.piece {
+            Piece::Pinned { location, .. } => Some((location, slot.left.clone())),
             _ => None,
         })?;
         if !self.shared.charge_copy(u64::from(left.end - left.start)) {
             return None;
         }
         // SAFETY: as in `Lent::bytes`.
-        let record = unsafe { self.shared.segments.record(place) }.ok();
+        let record = unsafe { self.shared.segments.record(location) }.ok();
         let bytes = record.and_then(|record| {
             Some(Box::from(record.body().get(left.start as usize..left.end as usize)?))
         });

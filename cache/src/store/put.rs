@@ -14,7 +14,7 @@ use super::shared::Shared;
 use super::worker::Own;
 use crate::index::{self, size_class};
 use crate::purge::Verdict;
-use crate::segment::{Kind, Marks, NewRecord, NotAppended, OpenSegment, Place, Queue};
+use crate::segment::{Kind, Location, Marks, NewRecord, NotAppended, OpenSegment, Queue};
 
 /// How often a record is tried to be appended, with reclaiming in between.
 const ATTEMPTS_MAX: usize = 64;
@@ -72,7 +72,7 @@ pub struct Times {
 /// A record that was appended, without a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Appended {
-    place: Place,
+    location: Location,
     pub(crate) record_bytes: u64,
     pub(crate) sequence: u64,
 }
@@ -80,12 +80,12 @@ pub(crate) struct Appended {
 impl Appended {
     /// Its word was not published: its bytes are dead.
     pub(crate) fn give_up(&self, shared: &Shared) {
-        shared.count_dead(self.place.0, self.record_bytes);
+        shared.count_dead(self.location.0, self.record_bytes);
     }
 
     pub(crate) fn for_index(&self) -> index::NewRecord {
         index::NewRecord {
-            place: self.place.0,
+            location: self.location.0,
             size_class: size_class(self.record_bytes as u32),
             sequence: self.sequence,
         }
@@ -122,9 +122,9 @@ impl Own {
             head: put.head,
             body: put.body,
         };
-        let (place, record_bytes) =
+        let (location, record_bytes) =
             self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
-        Ok(Appended { place, record_bytes, sequence })
+        Ok(Appended { location, record_bytes, sequence })
     }
 
     /// Appends by `append` to the open segment of a queue, or to the next one, if then as many as
@@ -133,8 +133,8 @@ impl Own {
         &self,
         queue: Queue,
         kept: Kept,
-        append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Place, NotAppended>,
-    ) -> Result<(Place, u64), NotStored> {
+        append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Location, NotAppended>,
+    ) -> Result<(Location, u64), NotStored> {
         for _ in 0..ATTEMPTS_MAX {
             if !self.has_open(queue, kept) {
                 return Err(NotStored::NoRoom);
@@ -145,11 +145,11 @@ impl Own {
             };
             let before = open.filled_bytes();
             match append(open) {
-                Ok(place) => {
+                Ok(location) => {
                     let record_bytes = u64::from(open.filled_bytes() - before);
                     self.shared.segments.table().add_live(open.segment(), record_bytes);
                     crash_point!("store.appended");
-                    return Ok((place, record_bytes));
+                    return Ok((location, record_bytes));
                 }
                 Err(NotAppended::Impossible(_)) => return Err(NotStored::TooLarge),
                 Err(NotAppended::Full) => {

@@ -13,7 +13,7 @@ use super::long::LongBody;
 use super::shared::Shared;
 use super::variants::{BaseBody, NamedVariants};
 use crate::index::{Hit, Pinned, Reason, Records};
-use crate::segment::{Kind, MarksWord, Place, Record, Segments};
+use crate::segment::{Kind, Location, MarksWord, Record, Segments};
 
 /// A number that is no segment's.
 const NO_SEGMENT: usize = usize::MAX;
@@ -77,7 +77,7 @@ impl Reach {
     pub(crate) fn record<'pin>(&'pin self, at: Pinned<'pin>) -> Option<Record<'pin>> {
         // SAFETY: a `Pinned` is a place whose segment is pinned, and which a word named that was
         // loaded with acquire under the pin; the record is borrowed no longer than the pin.
-        unsafe { self.segments().record(Place(at.place())) }.ok()
+        unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
     /// The record at a place that is pinned, borrowed for longer than the `Pinned` itself.
@@ -88,14 +88,14 @@ impl Reach {
     #[inline]
     pub(crate) unsafe fn record_kept<'a>(&'a self, at: Pinned<'_>) -> Option<Record<'a>> {
         // SAFETY: as in `record`; the caller keeps the pin up (contract).
-        unsafe { self.segments().record(Place(at.place())) }.ok()
+        unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
     /// The marks of a record that is pinned, to change them.
     pub(crate) fn marks<'pin>(&'pin self, at: Pinned<'pin>) -> Option<MarksWord<'pin>> {
         self.record(at)?;
         // SAFETY: as in `record`, which has found a record there.
-        unsafe { self.segments().marks(Place(at.place())) }
+        unsafe { self.segments().marks(Location(at.location())) }
     }
 
     /// Whether the record at a place is one of this key.
@@ -151,20 +151,20 @@ impl Reach {
 
 impl Reach {
     /// Counts the bytes of a record of an open segment of this thread as dead.
-    fn count_own_dead(&self, place: u32) {
+    fn count_own_dead(&self, location: u32) {
         // SAFETY: the segment is this thread's, open or adopted: only such places are given to the
         // methods of the index that call this.
-        let record = unsafe { self.segments().record(Place(place)) };
+        let record = unsafe { self.segments().record(Location(location)) };
         if let Ok(record) = record {
-            self.shared.count_dead(place, record.header.record_bytes());
+            self.shared.count_dead(location, record.header.record_bytes());
         }
     }
 }
 
 impl Records for Reach {
     #[inline]
-    fn segment_of(&self, place: u32) -> usize {
-        let segment = self.shared.plan.geometry.segment_of(Place(place));
+    fn segment_of(&self, location: u32) -> usize {
+        let segment = self.shared.plan.geometry.segment_of(Location(location));
         segment.map_or(NO_SEGMENT, |segment| segment as usize)
     }
 
@@ -174,7 +174,7 @@ impl Records for Reach {
 
     fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
         if let Some(record) = self.record(hit.at()) {
-            self.shared.count_dead(hit.at().place(), record.header.record_bytes());
+            self.shared.count_dead(hit.at().location(), record.header.record_bytes());
             self.note_orphans(&record);
         } else {
             self.shared.left.note();
@@ -182,7 +182,7 @@ impl Records for Reach {
         self.shared.events.taken_out(reason);
     }
 
-    fn gave_way(&self, place: u32) {
-        self.count_own_dead(place);
+    fn gave_way(&self, location: u32) {
+        self.count_own_dead(location);
     }
 }

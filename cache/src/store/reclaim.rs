@@ -219,7 +219,7 @@ impl Own {
         if !is_counted {
             let mut left = SLICE_RECORDS;
             let walked = self.walk(segment, |scanned, hash| {
-                if let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0)
+                if let Some(hit) = self.index.find_location(&self.pins, hash, scanned.location.0)
                     && scanned.marks.stale_from_seconds() > now
                 {
                     let census = self.word(word::CENSUS + usize::from(hit.word().uses()));
@@ -317,8 +317,8 @@ impl Own {
         drain: &mut Drain,
         now: u64,
     ) -> Option<u64> {
-        let place = scanned.place.0;
-        let Some(hit) = self.index.find_place(&self.pins, hash, place) else {
+        let location = scanned.location.0;
+        let Some(hit) = self.index.find_location(&self.pins, hash, location) else {
             return Some(0);
         };
         let before = *drain;
@@ -337,7 +337,7 @@ impl Own {
         match fate {
             Fate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
                 Events::one(&self.shared.events.promoted);
-                self.shared.count_dead(place, bytes);
+                self.shared.count_dead(location, bytes);
                 return Some(bytes);
             }
             // What only waits for its pins will be free, and what is used need not leave.
@@ -350,9 +350,9 @@ impl Own {
             }
             Fate::Move(..) | Fate::Leave => {}
         }
-        if self.index.remove_place(hash, place).is_some() {
+        if self.index.remove_location(hash, location).is_some() {
             Events::one(&self.shared.events.evicted);
-            self.shared.count_dead(place, bytes);
+            self.shared.count_dead(location, bytes);
             match self.reach().record(hit.at()) {
                 Some(gone) => self.reach().note_orphans(&gone),
                 None => self.shared.left.note(),
@@ -389,14 +389,14 @@ impl Own {
         let frozen = marks.freeze();
         crash_point!("reclaim.frozen");
         let copied = self.append_with(queue, Kept::NONE, |open| open.append_copy(&record, frozen));
-        let Ok((place, bytes)) = copied else {
+        let Ok((location, bytes)) = copied else {
             return false;
         };
         crash_point!("reclaim.copied");
-        if self.index.move_to(hit, place.0, uses) {
+        if self.index.move_to(hit, location.0, uses) {
             return true;
         }
-        self.shared.count_dead(place.0, bytes);
+        self.shared.count_dead(location.0, bytes);
         false
     }
 

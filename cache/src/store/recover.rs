@@ -127,7 +127,7 @@ impl Own {
             key.clear();
             self.shared.segments.copy_key(&scanned, &mut key);
             let hash = self.shared.hash(&key);
-            if let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0)
+            if let Some(hit) = self.index.find_location(&self.pins, hash, scanned.location.0)
                 && !self.shared.segments.is_whole(&scanned)
             {
                 self.drop_damaged(&hit);
@@ -154,7 +154,7 @@ impl Own {
         self.shared.segments.copy_key(scanned, &mut key);
         let wanted = self.key(&key);
         let hash = self.shared.hash(&key);
-        let Some(hit) = self.index.find_place(&self.pins, hash, scanned.place.0) else {
+        let Some(hit) = self.index.find_location(&self.pins, hash, scanned.location.0) else {
             return false;
         };
         if !self.shared.segments.is_whole(scanned) {
@@ -175,7 +175,7 @@ impl Own {
     fn check_by_index(&self, segment: u32) -> u64 {
         let mut live_bytes = 0;
         self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
-            if self.reach().segment_of(hit.at().place()) != segment as usize {
+            if self.reach().segment_of(hit.at().location()) != segment as usize {
                 return false;
             }
             let record = self.reach().record(hit.at()).filter(|record| record.is_whole());

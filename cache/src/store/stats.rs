@@ -196,8 +196,8 @@ impl Shared {
     }
 
     /// Counts a record's bytes as dead.
-    pub(crate) fn count_dead(&self, place: u32, record_bytes: u64) {
-        let segment = self.plan.geometry.segment_of(crate::segment::Place(place));
+    pub(crate) fn count_dead(&self, location: u32, record_bytes: u64) {
+        let segment = self.plan.geometry.segment_of(crate::segment::Location(location));
         if let Some(segment) = segment {
             self.segments.table().take_live(segment, record_bytes);
         }

@@ -55,7 +55,7 @@ pub enum What {
     /// Two records of one key are live.
     Duplicate {
         /// Where the other one lies.
-        other_place: u32,
+        other_location: u32,
     },
     /// The head of a long body does not say where it is.
     LongHead,
@@ -191,8 +191,8 @@ impl fmt::Display for What {
                 return write!(f, "sequence {sequence} was never given");
             }
             What::Unchecked => "a word stays unchecked",
-            What::Duplicate { other_place } => {
-                return write!(f, "the record at unit {other_place} is live under the same key");
+            What::Duplicate { other_location } => {
+                return write!(f, "the record at unit {other_location} is live under the same key");
             }
             What::LongHead => "a long body's head does not say where it is",
             What::SegmentState { found } => return write!(f, "{found:#x} is no state"),
@@ -234,7 +234,7 @@ pub struct Finding {
     /// The word of the index.
     pub slot: Option<u64>,
     /// The place, in units of 64 bytes.
-    pub place: Option<u32>,
+    pub location: Option<u32>,
     /// The segment.
     pub segment: Option<u32>,
     /// The participant's row.
@@ -245,7 +245,7 @@ pub struct Finding {
 
 impl Finding {
     pub(super) fn of(what: What) -> Finding {
-        Finding { what, slot: None, place: None, segment: None, row: None, key: Vec::new() }
+        Finding { what, slot: None, location: None, segment: None, row: None, key: Vec::new() }
     }
 
     /// How much it matters.
@@ -263,10 +263,10 @@ impl fmt::Display for Finding {
         };
         write!(f, "{weight}: {}", self.what)?;
         let row = self.row.map(u64::from);
-        let place = self.place.map(u64::from);
+        let location = self.location.map(u64::from);
         let segment = self.segment.map(u64::from);
         let numbers =
-            [("unit", place), ("segment", segment), ("slot", self.slot), ("participant", row)];
+            [("unit", location), ("segment", segment), ("slot", self.slot), ("participant", row)];
         for (name, number) in numbers {
             if let Some(number) = number {
                 write!(f, ", {name} {number}")?;

@@ -54,7 +54,7 @@ pub struct ListedRecord<'a> {
     /// Of two records of a key the higher one counts.
     pub sequence: u64,
     /// Where it lies, in units of 64 bytes.
-    pub place: u32,
+    pub location: u32,
 }
 
 /// What a record's key is made of.
@@ -117,7 +117,7 @@ impl<'a> ListedRecord<'a> {
             response_time: header.response_time,
             uses: word.uses(),
             sequence: header.sequence,
-            place: word.place(),
+            location: word.location(),
         }
     }
 }

@@ -7,7 +7,7 @@ use forebay_sync::pins::Pins;
 use super::reader::ReadError;
 use crate::index::{BUCKET_WORDS, KeyHash, Word, words_needed};
 use crate::segment::{
-    Copied, Geometry, LoadWords, NotCopied, Outside, Place, SEGMENT_WORDS, Scanned,
+    Copied, Geometry, LoadWords, Location, NotCopied, Outside, SEGMENT_WORDS, Scanned,
 };
 use crate::store::hash::Hasher;
 use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
@@ -178,13 +178,13 @@ impl<R: Looked> View<R> {
         key: &mut Vec<u8>,
     ) -> Result<Scanned, NotCopied> {
         let is_there = || self.word(slot).is_same_record(word);
-        self.outside().glimpse(Place(word.place()), is_checked, key, is_there)
+        self.outside().glimpse(Location(word.location()), is_checked, key, is_there)
     }
 
     /// The whole record, likewise.
     pub(super) fn copy(&self, (slot, word): (usize, Word)) -> Result<Copied, NotCopied> {
         let is_there = || self.word(slot).is_same_record(word);
-        self.outside().copy(Place(word.place()), is_there)
+        self.outside().copy(Location(word.location()), is_there)
     }
 
     /// Tries `look` on each live word that may be the one of a key, until it finds something. What
@@ -230,11 +230,11 @@ impl<R: Looked> View<R> {
     }
 
     /// Does a word of the index name this place, for a key of this hash?
-    pub(super) fn is_named(&self, hash: KeyHash, place: Place) -> bool {
+    pub(super) fn is_named(&self, hash: KeyHash, location: Location) -> bool {
         self.slots(hash).any(|slot| {
             let word = self.word(slot);
             word.is_in_memory()
-                && word.place() == place.0
+                && word.location() == location.0
                 && word.fingerprint() == hash.fingerprint()
         })
     }

@@ -12,17 +12,17 @@ use super::{Row, index, mixed, pins, row};
 
 /// Records that are only their place.
 #[derive(Default)]
-struct Places {
+struct Locations {
     evicted_count: Cell<usize>,
 }
 
-impl Records for Places {
-    fn segment_of(&self, _place: u32) -> usize {
+impl Records for Locations {
+    fn segment_of(&self, _location: u32) -> usize {
         0
     }
 
     fn sequence(&self, at: Pinned<'_>) -> u64 {
-        u64::from(at.place())
+        u64::from(at.location())
     }
 
     fn taken_out(&self, _hit: &Hit<'_>, reason: Reason) {
@@ -31,10 +31,10 @@ impl Records for Places {
     }
 }
 
-fn insert<W: Words>(index: &Index<W, Places>, row: &Row, place: u32, salt: u64) {
-    let hash = KeyHash::new(mixed(salt ^ u64::from(place)));
-    let key = Key::new(hash, |at: Pinned<'_>| at.place() == place);
-    let new = NewRecord { place, size_class: 20, sequence: u64::from(place) };
+fn insert<W: Words>(index: &Index<W, Locations>, row: &Row, location: u32, salt: u64) {
+    let hash = KeyHash::new(mixed(salt ^ u64::from(location)));
+    let key = Key::new(hash, |at: Pinned<'_>| at.location() == location);
+    let new = NewRecord { location, size_class: 20, sequence: u64::from(location) };
     let unchecked = index.insert(row, &key, &new).expect("somebody gives way");
     assert!(index.make_live(row, &key, unchecked));
 }
@@ -42,17 +42,17 @@ fn insert<W: Words>(index: &Index<W, Places>, row: &Row, place: u32, salt: u64) 
 /// Inserts as many keys as there are words. How many are in when the first gives way, and how many
 /// gave way when there were as many keys as nine tenths of the words, and as all?
 fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
-    let index = index(bucket_count, Places::default());
+    let index = index(bucket_count, Locations::default());
     let row = row(&pins(1, 1, Barrier::fence()), 0);
     let word_count = bucket_count * BUCKET_WORDS;
     let (mut first, mut at_nine_tenths) = (word_count, 0);
-    for place in 0..word_count {
-        insert(&index, &row, place as u32, salt);
+    for location in 0..word_count {
+        insert(&index, &row, location as u32, salt);
         let evicted_count = index.records().evicted_count.get();
         if evicted_count == 1 && first == word_count {
-            first = place;
+            first = location;
         }
-        if place < word_count * 9 / 10 {
+        if location < word_count * 9 / 10 {
             at_nine_tenths = evicted_count;
         }
     }

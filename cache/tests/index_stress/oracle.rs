@@ -44,16 +44,16 @@ struct Map {
 struct Memory(Rc<RefCell<Map>>);
 
 impl Records for Memory {
-    fn segment_of(&self, place: u32) -> usize {
-        place as usize % SEGMENTS
+    fn segment_of(&self, location: u32) -> usize {
+        location as usize % SEGMENTS
     }
 
     fn sequence(&self, at: Pinned<'_>) -> u64 {
-        self.0.borrow().known[&at.place()].sequence
+        self.0.borrow().known[&at.location()].sequence
     }
 
     fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
-        self.0.borrow_mut().taken_out.push((hit.word().place(), reason));
+        self.0.borrow_mut().taken_out.push((hit.word().location(), reason));
     }
 }
 
@@ -63,7 +63,7 @@ struct Model {
     row: Row,
     /// Published and not live yet.
     unchecked: Vec<(Unchecked, u32)>,
-    next_place: u32,
+    next_location: u32,
     rng: Rng,
     evicted_count: usize,
 }
@@ -77,12 +77,12 @@ impl Model {
         let map = Rc::new(RefCell::new(Map::default()));
         let index = index(BUCKETS, Memory(Rc::clone(&map)));
         let row = row(&pins(1, SEGMENTS, Barrier::fence()), 0);
-        Model { index, map, row, unchecked: Vec::new(), next_place: 0, rng, evicted_count: 0 }
+        Model { index, map, row, unchecked: Vec::new(), next_location: 0, rng, evicted_count: 0 }
     }
 
     fn key(&self, key: u64) -> Key<impl Fn(Pinned<'_>) -> bool + use<>> {
         let map = Rc::clone(&self.map);
-        Key::new(hash(key), move |at| map.borrow().known[&at.place()].key == key)
+        Key::new(hash(key), move |at| map.borrow().known[&at.location()].key == key)
     }
 
     fn step(&mut self) {
@@ -103,62 +103,63 @@ impl Model {
     }
 
     /// The places of a key's records that a state fits.
-    fn places(&self, key: u64, fits: impl Fn(State) -> bool) -> Vec<u32> {
+    fn locations(&self, key: u64, fits: impl Fn(State) -> bool) -> Vec<u32> {
         let map = self.map.borrow();
         let of_key = map.known.iter().filter(|(_, known)| known.key == key && fits(known.state));
-        of_key.map(|(place, _)| *place).collect()
+        of_key.map(|(location, _)| *location).collect()
     }
 
-    fn live_place(&self, key: u64) -> Option<u32> {
-        let places = self.places(key, |state| state == State::Live);
-        assert!(places.len() <= 1, "{places:?} are live at once");
-        places.first().copied()
+    fn live_location(&self, key: u64) -> Option<u32> {
+        let locations = self.locations(key, |state| state == State::Live);
+        assert!(locations.len() <= 1, "{locations:?} are live at once");
+        locations.first().copied()
     }
 
-    fn known(&self, place: u32) -> Known {
-        self.map.borrow().known[&place]
+    fn known(&self, location: u32) -> Known {
+        self.map.borrow().known[&location]
     }
 
     /// A new record, its sequence higher or lower than that of others.
     fn new_record(&mut self, key: u64) -> NewRecord {
-        let place = self.next_place;
-        self.next_place += 1;
+        let location = self.next_location;
+        self.next_location += 1;
         let sequence =
-            SEQUENCES_APART as u64 + u64::from(place) - self.rng.below(SEQUENCES_APART) as u64;
+            SEQUENCES_APART as u64 + u64::from(location) - self.rng.below(SEQUENCES_APART) as u64;
         let known = Known { key, sequence, state: State::Unchecked, uses: 0 };
-        self.map.borrow_mut().known.insert(place, known);
-        NewRecord { place, size_class: 20, sequence }
+        self.map.borrow_mut().known.insert(location, known);
+        NewRecord { location, size_class: 20, sequence }
     }
 
     /// What the index took out by itself is gone; all of it for the reasons given.
     fn forget_taken_out(&mut self, reasons: &[Reason]) -> Vec<Known> {
         let taken_out = std::mem::take(&mut self.map.borrow_mut().taken_out);
         let mut gone = Vec::new();
-        for (place, reason) in taken_out {
+        for (location, reason) in taken_out {
             assert!(reasons.contains(&reason), "{reason:?} is none of {reasons:?}");
-            gone.push(self.forget(place));
+            gone.push(self.forget(location));
             self.evicted_count += usize::from(reason == Reason::Evicted);
         }
         gone
     }
 
-    fn forget(&mut self, place: u32) -> Known {
-        self.map.borrow_mut().known.remove(&place).expect("it was there")
+    fn forget(&mut self, location: u32) -> Known {
+        self.map.borrow_mut().known.remove(&location).expect("it was there")
     }
 
     fn insert(&mut self, key: u64) {
-        let live = self.live_place(key).map(|place| (self.known(place).sequence, place));
+        let live =
+            self.live_location(key).map(|location| (self.known(location).sequence, location));
         let new = self.new_record(key);
-        let rank = (new.sequence, new.place);
+        let rank = (new.sequence, new.location);
         match self.index.insert(&self.row, &self.key(key), &new) {
             Ok(unchecked) => {
                 for gone in self.forget_taken_out(&[Reason::Replaced, Reason::Evicted]) {
                     assert!(gone.key != key || gone.sequence <= new.sequence);
                 }
-                self.unchecked.push((unchecked, new.place));
+                self.unchecked.push((unchecked, new.location));
             }
             Err(reason) => {
-                self.forget(new.place);
+                self.forget(new.location);
                 self.forget_taken_out(&[]);
                 match reason {
                     NotInserted::Outdated => assert!(live.is_some_and(|live| live > rank)),
@@ -177,22 +178,22 @@ impl Model {
     }
 
     fn make_live(&mut self) {
-        let Some((unchecked, place)) = self.take_unchecked() else {
+        let Some((unchecked, location)) = self.take_unchecked() else {
             return;
         };
-        let known = self.map.borrow().known.get(&place).copied();
+        let known = self.map.borrow().known.get(&location).copied();
         let key = known.map_or(0, |known| known.key);
-        let live = self.live_place(key).map(|live| (self.known(live).sequence, live));
+        let live = self.live_location(key).map(|live| (self.known(live).sequence, live));
         let is_in = self.index.make_live(&self.row, &self.key(key), unchecked);
         let Some(known) = known else {
             return assert!(!is_in, "it was taken out before");
         };
-        let stays = live.is_none_or(|live| live < (known.sequence, place));
+        let stays = live.is_none_or(|live| live < (known.sequence, location));
         assert_eq!(is_in, stays, "{known:?} beside {live:?}");
         if stays {
-            self.map.borrow_mut().known.insert(place, Known { state: State::Live, ..known });
+            self.map.borrow_mut().known.insert(location, Known { state: State::Live, ..known });
         } else {
-            self.forget(place);
+            self.forget(location);
         }
         for gone in self.forget_taken_out(&[Reason::Replaced]) {
             assert!(gone.key == key && gone.sequence <= known.sequence);
@@ -200,8 +201,8 @@ impl Model {
     }
 
     fn withdraw(&mut self) {
-        if let Some((unchecked, place)) = self.take_unchecked() {
-            let was_there = self.map.borrow_mut().known.remove(&place).is_some();
+        if let Some((unchecked, location)) = self.take_unchecked() {
+            let was_there = self.map.borrow_mut().known.remove(&location).is_some();
             assert_eq!(self.index.withdraw(unchecked), was_there);
         }
     }
@@ -212,28 +213,28 @@ impl Model {
     }
 
     fn lookup(&mut self, key: u64) {
-        let expected = self.live_place(key);
+        let expected = self.live_location(key);
         let hit = self.index.lookup(&self.row, &self.key(key));
-        assert_eq!(hit.as_ref().map(|hit| hit.at().place()), expected);
+        assert_eq!(hit.as_ref().map(|hit| hit.at().location()), expected);
         if let (Some(hit), true) = (hit, self.rng.below(2) == 0) {
             self.index.touch(&hit);
             let mut map = self.map.borrow_mut();
-            let known = map.known.get_mut(&hit.at().place()).expect("it is there");
+            let known = map.known.get_mut(&hit.at().location()).expect("it is there");
             known.uses = (known.uses + 1).min(USE_MAX);
         }
     }
 
     fn remove(&mut self, key: u64) {
-        let expected = self.places(key, |_| true);
+        let expected = self.locations(key, |_| true);
         assert_eq!(self.index.remove(&self.row, &self.key(key)), expected.len());
         assert_eq!(self.forget_taken_out(&[Reason::Removed]).len(), expected.len());
     }
 
     fn remove_some(&mut self) {
-        let sequence_max = u64::from(self.next_place).saturating_sub(100);
+        let sequence_max = u64::from(self.next_location).saturating_sub(100);
         let map = Rc::clone(&self.map);
         let count = self.index.remove_where(&self.row, 0..usize::MAX, |hit| {
-            map.borrow().known[&hit.at().place()].sequence < sequence_max
+            map.borrow().known[&hit.at().location()].sequence < sequence_max
         });
         let gone = self.forget_taken_out(&[Reason::Removed]);
         assert_eq!(gone.len(), count);
@@ -245,8 +246,8 @@ impl Model {
         let Some(hit) = self.index.lookup(&self.row, &self.key(key)) else {
             return;
         };
-        let (from, to, uses) = (hit.at().place(), self.next_place, self.rng.below(4) as u8);
-        self.next_place += 1;
+        let (from, to, uses) = (hit.at().location(), self.next_location, self.rng.below(4) as u8);
+        self.next_location += 1;
         let known = self.known(from);
         self.map.borrow_mut().known.insert(to, Known { uses, ..known });
         assert!(self.index.move_to(&hit, to, uses), "nobody else is there");
@@ -256,13 +257,13 @@ impl Model {
     }
 
     fn replace(&mut self, key: u64) {
-        let Some(old) = self.live_place(key).map(|place| self.known(place)) else {
+        let Some(old) = self.live_location(key).map(|location| self.known(location)) else {
             return;
         };
         let mut new = self.new_record(key);
         new.sequence = old.sequence + self.rng.below(3) as u64 + 1;
         let known = Known { state: State::Live, sequence: new.sequence, ..old };
-        self.map.borrow_mut().known.insert(new.place, known);
+        self.map.borrow_mut().known.insert(new.location, known);
         let hit = self.index.lookup(&self.row, &self.key(key)).expect("it is live");
         assert!(self.index.replace(&self.row, &self.key(key), &hit, &new), "nothing is higher");
         drop(hit);
@@ -273,23 +274,23 @@ impl Model {
     /// The records of a segment that is reclaimed: by place.
     fn reclaim(&mut self) {
         let segment = self.rng.below(SEGMENTS) as u32;
-        let places: Vec<(u32, Known)> = {
+        let locations: Vec<(u32, Known)> = {
             let map = self.map.borrow();
-            let all = map.known.iter().map(|(place, known)| (*place, *known));
-            all.filter(|(place, _)| place % SEGMENTS as u32 == segment).collect()
+            let all = map.known.iter().map(|(location, known)| (*location, *known));
+            all.filter(|(location, _)| location % SEGMENTS as u32 == segment).collect()
         };
-        for (place, known) in places {
-            let hit = self.index.find_place(&self.row, hash(known.key), place);
+        for (location, known) in locations {
+            let hit = self.index.find_location(&self.row, hash(known.key), location);
             assert_eq!(hit.map(|hit| hit.word().uses()), Some(known.uses));
-            let word = self.index.remove_place(hash(known.key), place).expect("it is there");
-            assert_eq!((word.state(), word.place()), (known.state, place));
-            assert_eq!(self.index.remove_place(hash(known.key), place), None);
-            self.forget(place);
+            let word = self.index.remove_location(hash(known.key), location).expect("it is there");
+            assert_eq!((word.state(), word.location()), (known.state, location));
+            assert_eq!(self.index.remove_location(hash(known.key), location), None);
+            self.forget(location);
         }
     }
 
     fn settle(&mut self, key: u64) {
-        let lower = self.live_place(key).map(|live| self.known(live).sequence);
+        let lower = self.live_location(key).map(|live| self.known(live).sequence);
         let Some(hit) = self.index.lookup(&self.row, &self.key(key)) else {
             return;
         };
@@ -304,10 +305,14 @@ impl Model {
     fn compare(&self) {
         let map = self.map.borrow();
         let hits = self.index.hits(&self.row, 0..BUCKETS);
-        let found: HashMap<u32, (State, u8)> =
-            hits.map(|hit| (hit.at().place(), (hit.word().state(), hit.word().uses()))).collect();
-        let known: HashMap<u32, (State, u8)> =
-            map.known.iter().map(|(place, known)| (*place, (known.state, known.uses))).collect();
+        let found: HashMap<u32, (State, u8)> = hits
+            .map(|hit| (hit.at().location(), (hit.word().state(), hit.word().uses())))
+            .collect();
+        let known: HashMap<u32, (State, u8)> = map
+            .known
+            .iter()
+            .map(|(location, known)| (*location, (known.state, known.uses)))
+            .collect();
         assert_eq!(found, known);
         let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
         assert_eq!(words.filter(|word| !word.is_empty()).count(), known.len());

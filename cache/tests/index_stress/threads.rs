@@ -43,13 +43,13 @@ struct Memory {
 
 impl Memory {
     fn read(&self, at: Pinned<'_>) -> (u64, u64) {
-        self.read_own(at.place())
+        self.read_own(at.location())
     }
 
     /// Of a segment that is one's own, or pinned.
-    fn read_own(&self, place: u32) -> (u64, u64) {
+    fn read_own(&self, location: u32) -> (u64, u64) {
         // SAFETY: nobody writes there now.
-        let words = unsafe { *self.records[place as usize].0.get() };
+        let words = unsafe { *self.records[location as usize].0.get() };
         let (key, sequence) = (words[0], words[1]);
         let is_whole = words.chunks(2).all(|pair| *pair == [key, sequence]);
         assert!(is_whole, "a record in pieces: {words:?}");
@@ -57,10 +57,10 @@ impl Memory {
     }
 
     /// Of a segment that is one's own, and that no word names.
-    fn write(&self, place: u32, key: u64, sequence: u64) {
+    fn write(&self, location: u32, key: u64, sequence: u64) {
         let words = std::array::from_fn(|word| if word % 2 == 0 { key } else { sequence });
         // SAFETY: nobody reads or writes there now.
-        unsafe { *self.records[place as usize].0.get() = words };
+        unsafe { *self.records[location as usize].0.get() = words };
     }
 
     fn is_gone(&self, sequence: u64) -> bool {
@@ -97,9 +97,9 @@ fn wobble() {
 }
 
 impl Records for Memory {
-    fn segment_of(&self, place: u32) -> usize {
+    fn segment_of(&self, location: u32) -> usize {
         wobble();
-        place as usize / SEGMENT_RECORDS
+        location as usize / SEGMENT_RECORDS
     }
 
     fn sequence(&self, at: Pinned<'_>) -> u64 {
@@ -279,10 +279,10 @@ impl<'a> Worker<'a> {
     }
 
     fn new_record(&mut self, key: u64) -> NewRecord {
-        let place = self.next_place();
+        let location = self.next_location();
         let sequence = self.shared.next_sequence.fetch_add(1, Ordering::Relaxed);
-        self.memory().write(place, key, sequence);
-        NewRecord { place, size_class: 13, sequence }
+        self.memory().write(location, key, sequence);
+        NewRecord { location, size_class: 13, sequence }
     }
 
     fn replace(&mut self, key: u64) {
@@ -313,7 +313,7 @@ impl<'a> Worker<'a> {
         assert_eq!(self.memory().read(hit.at()), before, "reused under its pin");
     }
 
-    fn next_place(&mut self) -> u32 {
+    fn next_location(&mut self) -> u32 {
         if self.open_count == SEGMENT_RECORDS {
             self.sealed.push_back((self.open, self.open_count));
             self.open = self.free.pop().expect("one is kept free");
@@ -341,9 +341,9 @@ impl<'a> Worker<'a> {
     }
 
     /// Moves a record that was used, if there is room, or takes it out.
-    fn let_go(&mut self, place: u32) {
-        let (key, sequence) = self.memory().read_own(place);
-        let hit = self.index().find_place(&self.row, hash(key), place);
+    fn let_go(&mut self, location: u32) {
+        let (key, sequence) = self.memory().read_own(location);
+        let hit = self.index().find_location(&self.row, hash(key), location);
         if let Some(hit) = hit.filter(|hit| hit.word().uses() > 0)
             && self.open_count < SEGMENT_RECORDS / 2
         {
@@ -354,7 +354,7 @@ impl<'a> Worker<'a> {
                 return;
             }
         }
-        if self.index().remove_place(hash(key), place).is_some() {
+        if self.index().remove_location(hash(key), location).is_some() {
             self.memory().set_gone(sequence);
         }
     }

@@ -19,15 +19,15 @@ const NEW: u32 = 1;
 
 fn fill(store: &Store, row: &Row, purges: &Purges, insert: Insert) {
     let noted = purges.sequence.load(Ordering::Acquire);
-    let place = if noted == 0 { STALE } else { NEW };
-    insert(store, row, place, &|| purges.sequence.load(Ordering::Acquire) == noted);
+    let location = if noted == 0 { STALE } else { NEW };
+    insert(store, row, location, &|| purges.sequence.load(Ordering::Acquire) == noted);
 }
 
 type Insert = fn(&Store, &Row, u32, &dyn Fn() -> bool);
 
 /// Published, checked, live.
-fn checked(store: &Store, row: &Row, place: u32, is_newest: &dyn Fn() -> bool) {
-    let Ok(unchecked) = store.publish(row, KEY, place) else {
+fn checked(store: &Store, row: &Row, location: u32, is_newest: &dyn Fn() -> bool) {
+    let Ok(unchecked) = store.publish(row, KEY, location) else {
         return;
     };
     if is_newest() {
@@ -90,10 +90,10 @@ fn each_ordering_of_unchecked_words_is_needed() {
 fn wrong_ways_to_check() {
     fails_within(Some(3), "index: live before the purges are checked", || {
         purge_against_fill(
-            |store, row, place, is_newest| {
-                let inserted = store.insert(row, KEY, place);
+            |store, row, location, is_newest| {
+                let inserted = store.insert(row, KEY, location);
                 if inserted && !is_newest() {
-                    store.index.remove_place(hash(), place);
+                    store.index.remove_location(hash(), location);
                 }
             },
             removes,
@@ -101,9 +101,9 @@ fn wrong_ways_to_check() {
     });
     fails("index: the purges are checked before publishing", || {
         purge_against_fill(
-            |store, row, place, is_newest| {
+            |store, row, location, is_newest| {
                 if is_newest() {
-                    store.insert(row, KEY, place);
+                    store.insert(row, KEY, location);
                 }
             },
             removes,

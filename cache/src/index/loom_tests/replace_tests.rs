@@ -9,13 +9,15 @@ use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_with
 fn inserters(count: u32) {
     let store = store();
     let others: Vec<_> = (0..count - 1)
-        .map(|place| run(&store, place as usize, move |store, row| store.insert(row, KEY, place)))
+        .map(|location| {
+            run(&store, location as usize, move |store, row| store.insert(row, KEY, location))
+        })
         .collect();
     let highest = count - 1;
     let is_in = store.insert(&store.row(highest as usize), KEY, highest);
     others.into_iter().for_each(|other| drop(other.join().unwrap()));
     assert!(is_in, "the highest gave way");
-    assert_eq!(store.live_places(), [highest], "exactly the highest stays");
+    assert_eq!(store.live_locations(), [highest], "exactly the highest stays");
 }
 
 /// The first of two inserters dies before it looks again; who cleans up looks for it.
@@ -26,10 +28,10 @@ fn an_inserter_dies() {
     if let Ok(unchecked) = store.publish(&row, KEY, 0) {
         store.index.go_live(unchecked);
     }
-    let found = store.index.find_place(&row, hash(), 0);
+    let found = store.index.find_location(&row, hash(), 0);
     found.inspect(|hit| drop(store.index.settle(&row, &store.key(KEY), hit)));
     assert!(other.join().unwrap());
-    assert_eq!(store.live_places(), [1], "exactly the higher stays");
+    assert_eq!(store.live_locations(), [1], "exactly the higher stays");
 }
 
 /// Somebody replaces the record that the lower of two inserters has just made live.
@@ -40,13 +42,13 @@ fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
     let is_replaced = replaces(&store, &store.row(2), 2);
     lower.join().unwrap();
     higher.join().unwrap();
-    assert_eq!(store.live_places(), [if is_replaced { 2 } else { 1 }], "exactly the highest");
+    assert_eq!(store.live_locations(), [if is_replaced { 2 } else { 1 }], "exactly the highest");
 }
 
 /// Makes a new record from the one that is there, and puts it in its place.
-fn replaces(store: &Store, row: &Row, place: u32) -> bool {
+fn replaces(store: &Store, row: &Row, location: u32) -> bool {
     let hit = store.index.lookup(row, &store.key(KEY));
-    hit.is_some_and(|hit| store.replace(row, &hit, place))
+    hit.is_some_and(|hit| store.replace(row, &hit, location))
 }
 
 fn moves(store: &Store, row: &Row) {
@@ -94,7 +96,7 @@ fn remove_against_insert() {
     store.index.remove(&row, &store.key(KEY));
     assert_ne!(store.read(&row, KEY), Some(1), "found after its removal");
     thread.join().unwrap();
-    assert!(!store.live_places().contains(&0), "it survived its removal");
+    assert!(!store.live_locations().contains(&0), "it survived its removal");
 }
 
 #[test]
@@ -114,10 +116,10 @@ fn a_replacement_counts_among_inserters() {
         inserters_and_a_replacement(replaces);
     });
     fails_within(Some(2), "index: a replacement that does not look again", || {
-        inserters_and_a_replacement(|store, row, place| {
+        inserters_and_a_replacement(|store, row, location| {
             let key = store.key(KEY);
-            store.index.records().write(place, Record { key: KEY, sequence: 3 });
-            let new = Word::new(hash().fingerprint(), State::Live, place, 0);
+            store.index.records().write(location, Record { key: KEY, sequence: 3 });
+            let new = Word::new(hash().fingerprint(), State::Live, location, 0);
             store.index.lookup(row, &key).is_some_and(|hit| {
                 store.index.swap(hit.slot(), hit.word(), |_| new, Ordering::Release)
             })

@@ -7,7 +7,7 @@ use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
 /// A reclaimer takes the word out and, if nobody pins the segment, puts another key's record at the
 /// same place: its word is the same. Was it put in?
 fn reuse(store: &Store, row: &Row) -> bool {
-    store.index.remove_place(hash(), 0);
+    store.index.remove_location(hash(), 0);
     store.pins.barrier();
     !store.pins.is_pinned(0) && store.insert(row, OTHER_KEY, 0)
 }
@@ -74,7 +74,7 @@ fn two_readers() {
 fn a_full_pair() {
     let store = store();
     let row = store.row(0);
-    (0..3).for_each(|place| insert_stranger(&store, &row, place));
+    (0..3).for_each(|location| insert_stranger(&store, &row, location));
     assert!(store.insert(&row, KEY, 3));
     let reader = run(&store, 1, |store, row| store.read(row, KEY));
     insert_stranger(&store, &row, 4);
@@ -84,14 +84,14 @@ fn a_full_pair() {
         store.index.records().write(3, Record { key: OTHER_KEY, sequence: 9 });
     }
     reader.join().unwrap();
-    assert_eq!(store.live_places().len(), 4);
+    assert_eq!(store.live_locations().len(), 4);
 }
 
 /// Inserts a record with a fingerprint of its own, and counts a use of it.
-fn insert_stranger(store: &Store, row: &Row, place: u32) {
-    store.index.records().write(place, Record { key: OTHER_KEY, sequence: 1 });
-    let key = Key::new(KeyHash::new(u64::from(place) + 20), |_| true);
-    let new = NewRecord { place, size_class: 0, sequence: 1 };
+fn insert_stranger(store: &Store, row: &Row, location: u32) {
+    store.index.records().write(location, Record { key: OTHER_KEY, sequence: 1 });
+    let key = Key::new(KeyHash::new(u64::from(location) + 20), |_| true);
+    let new = NewRecord { location, size_class: 0, sequence: 1 };
     let unchecked = store.index.insert(row, &key, &new).unwrap();
     assert!(store.index.make_live(row, &key, unchecked));
     let hit = store.index.lookup(row, &key).unwrap();
@@ -106,7 +106,7 @@ fn remover_against(work: fn(&Store, &Row), remove: fn(&Store, &Row)) {
     let thread = run(&store, 1, work);
     remove(&store, &row);
     thread.join().unwrap();
-    assert_eq!(store.live_places(), [0; 0], "it survived its removal");
+    assert_eq!(store.live_locations(), [0; 0], "it survived its removal");
 }
 
 fn moves(store: &Store, row: &Row) {

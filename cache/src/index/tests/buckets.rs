@@ -28,11 +28,11 @@ fn an_index_lies_on_lines_and_in_enough_words() {
     ];
     for (words, buckets, expected) in cases {
         // SAFETY: nothing is put in.
-        let made = unsafe { Index::new(LineWords::new(words), buckets, Places::default()) };
+        let made = unsafe { Index::new(LineWords::new(words), buckets, Locations::default()) };
         assert_eq!(made.err(), expected, "{buckets} buckets in {words} words");
     }
     // SAFETY: as above.
-    let shifted = unsafe { Index::new(Shifted(LineWords::new(64)), 2, Places::default()) };
+    let shifted = unsafe { Index::new(Shifted(LineWords::new(64)), 2, Locations::default()) };
     assert_eq!(shifted.err(), Some(IndexError::NotOnALine));
     assert_eq!(words_needed(3), Some(24));
     assert_eq!(words_needed(usize::MAX), None);
@@ -45,7 +45,7 @@ fn a_record_is_found_when_it_is_live_and_pinned_while_it_is_held() {
     assert!(store.lookup(7).is_none(), "not live yet");
     assert!(store.index.make_live(&store.row, &key(7), unchecked));
     let hit = store.lookup(7).unwrap();
-    assert_eq!((hit.at().place(), hit.word().state()), (place(7, 1), State::Live));
+    assert_eq!((hit.at().location(), hit.word().state()), (location(7, 1), State::Live));
     assert_eq!(hit.word().size_class(), 20);
     assert!(store.lookup(8).is_none() && store.lookup(7 + 1000).is_none());
     assert!(store.pins.is_pinned(0));
@@ -60,11 +60,11 @@ fn a_withdrawn_record_leaves_nothing() {
     let store = store();
     let unchecked = store.publish(7, 1).unwrap();
     assert!(store.index.withdraw(unchecked));
-    assert_eq!(store.places(), [0; 0]);
+    assert_eq!(store.locations(), [0; 0]);
     let unchecked = store.publish(7, 2).unwrap();
     assert_eq!(store.index.remove(&store.row, &key(7)), 1);
     assert!(!store.index.make_live(&store.row, &key(7), unchecked), "it was removed before");
-    assert_eq!(store.places(), [0; 0]);
+    assert_eq!(store.locations(), [0; 0]);
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn a_higher_record_takes_the_word_of_a_lower_one() {
     assert_eq!(store.publish(7, 2).err(), Some(NotInserted::Outdated));
     assert!(store.insert(7, 5));
     assert_eq!(store.lookup(7).map(|hit| hit.slot()), Some(slot));
-    assert_eq!(store.places(), [place(7, 5)]);
-    assert_eq!(store.taken_out(), [(place(7, 3), Reason::Replaced)]);
+    assert_eq!(store.locations(), [location(7, 5)]);
+    assert_eq!(store.taken_out(), [(location(7, 3), Reason::Replaced)]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn who_was_used_least_gives_way_and_what_waits_to_become_live_comes_last() {
             store.use_often(key, less.map_or(2, |(_, times)| *times));
         }
         assert!(store.insert(50, 1), "{case}");
-        assert_eq!(store.taken_out(), [(place(victim, 1), Reason::Evicted)], "{case}");
+        assert_eq!(store.taken_out(), [(location(victim, 1), Reason::Evicted)], "{case}");
         assert!(store.lookup(victim).is_none() && store.lookup(50).is_some(), "{case}");
         assert!(store.index.make_live(&store.row, &key(WORDS - 1), waits), "{case}");
     }
@@ -133,16 +133,16 @@ fn of_equals_not_always_the_same_gives_way() {
 #[test]
 fn what_may_be_of_the_same_key_does_not_give_way() {
     let store = store();
-    let other = |number: u32| Key::new(hash(7), move |at| at.place() == number);
+    let other = |number: u32| Key::new(hash(7), move |at| at.location() == number);
     for number in 0..WORDS {
-        let new = NewRecord { place: number, size_class: 0, sequence: 1 };
+        let new = NewRecord { location: number, size_class: 0, sequence: 1 };
         let unchecked = store.index.insert(&store.row, &other(number), &new).unwrap();
         assert!(store.index.make_live(&store.row, &other(number), unchecked));
     }
-    let new = NewRecord { place: 999, size_class: 0, sequence: 1 };
+    let new = NewRecord { location: 999, size_class: 0, sequence: 1 };
     let full = store.index.insert(&store.row, &other(999), &new);
     assert_eq!(full.err(), Some(NotInserted::Full));
-    assert_eq!(store.index.lookup(&store.row, &other(9)).map(|hit| hit.at().place()), Some(9));
+    assert_eq!(store.index.lookup(&store.row, &other(9)).map(|hit| hit.at().location()), Some(9));
 }
 
 #[test]
@@ -165,18 +165,18 @@ fn a_record_moves_and_is_replaced_in_its_slot() {
     assert!(store.insert(7, 1));
     store.use_often(7, 3);
     let old = store.lookup(7).unwrap();
-    assert!(store.index.move_to(&old, place(107, 1), 1));
-    let of_copy = Key::new(hash(7), |at| [7, 107].contains(&(at.place() / 10)));
+    assert!(store.index.move_to(&old, location(107, 1), 1));
+    let of_copy = Key::new(hash(7), |at| [7, 107].contains(&(at.location() / 10)));
     let moved = store.index.lookup(&store.row, &of_copy).unwrap();
     assert_eq!(moved.slot(), old.slot());
     let word = moved.word();
-    assert_eq!((word.place(), word.uses(), word.size_class()), (place(107, 1), 1, 20));
-    let new = NewRecord { place: place(7, 2), size_class: 21, sequence: 2 };
+    assert_eq!((word.location(), word.uses(), word.size_class()), (location(107, 1), 1, 20));
+    let new = NewRecord { location: location(7, 2), size_class: 21, sequence: 2 };
     assert!(!store.index.replace(&store.row, &of_copy, &old, &new), "it has moved");
     assert!(store.index.replace(&store.row, &of_copy, &moved, &new));
     let word = store.lookup(7).unwrap().word();
-    assert_eq!((word.place(), word.uses(), word.size_class()), (place(7, 2), 1, 21));
-    assert_eq!(store.taken_out(), [(place(107, 1), Reason::Replaced)]);
+    assert_eq!((word.location(), word.uses(), word.size_class()), (location(7, 2), 1, 21));
+    assert_eq!(store.taken_out(), [(location(107, 1), Reason::Replaced)]);
     assert!(!store.index.take_out(&moved) && store.index.take_out(&store.lookup(7).unwrap()));
 }
 
@@ -184,24 +184,24 @@ fn a_record_moves_and_is_replaced_in_its_slot() {
 fn what_waits_to_become_live_neither_moves_nor_is_replaced() {
     let store = store();
     let unchecked = store.publish(7, 1).unwrap();
-    let hit = store.index.find_place(&store.row, hash(7), place(7, 1)).unwrap();
-    assert!(!store.index.move_to(&hit, place(7, 2), 0));
-    let new = NewRecord { place: place(7, 2), size_class: 0, sequence: 2 };
+    let hit = store.index.find_location(&store.row, hash(7), location(7, 1)).unwrap();
+    assert!(!store.index.move_to(&hit, location(7, 2), 0));
+    let new = NewRecord { location: location(7, 2), size_class: 0, sequence: 2 };
     assert!(!store.index.replace(&store.row, &key(7), &hit, &new));
     assert!(store.index.make_live(&store.row, &key(7), unchecked));
 }
 
 #[test]
 fn two_live_records_that_a_death_left_become_one() {
-    let (low, high) = (place(7, 1), place(7, 2));
-    let live = |place| Word::new(hash(7).fingerprint(), State::Live, place, 0);
+    let (low, high) = (location(7, 1), location(7, 2));
+    let live = |location| Word::new(hash(7).fingerprint(), State::Live, location, 0);
     for (found, other, stays) in [(low, high, false), (high, low, true)] {
         let store = store();
         store.set(3, live(found));
         store.set(9, live(other));
-        let hit = store.index.find_place(&store.row, hash(7), found).unwrap();
+        let hit = store.index.find_location(&store.row, hash(7), found).unwrap();
         assert_eq!(store.index.settle(&store.row, &key(7), &hit), stays);
-        assert_eq!(store.places(), [high]);
+        assert_eq!(store.locations(), [high]);
     }
 }
 
@@ -222,23 +222,23 @@ fn what_is_damaged_is_passed_over_and_goes_when_it_is_in_the_way() {
     store.taken_out();
     assert!(store.insert(30, 1));
     assert_eq!(store.taken_out(), [], "nobody else had to go");
-    assert!(!store.places().contains(&NOWHERE));
+    assert!(!store.locations().contains(&NOWHERE));
 
     store.set(0, damaged);
     assert_eq!(store.index.remove_where(&store.row, 0..BUCKETS, |_| false), 0);
-    assert!(!store.places().contains(&NOWHERE));
+    assert!(!store.locations().contains(&NOWHERE));
 }
 
 #[test]
 fn what_lies_elsewhere_is_left_alone() {
     let store = store();
     for state in [State::Disk, State::Reserved] {
-        let word = Word::new(hash(7).fingerprint(), state, place(7, 1), 0);
+        let word = Word::new(hash(7).fingerprint(), state, location(7, 1), 0);
         store.set(5, word);
         assert!(store.lookup(7).is_none());
         assert_eq!(store.index.remove(&store.row, &key(7)), 0);
         assert_eq!(store.index.hits(&store.row, 0..BUCKETS).count(), 0);
-        assert!(store.index.remove_place(hash(7), place(7, 1)).is_none());
+        assert!(store.index.remove_location(hash(7), location(7, 1)).is_none());
         assert_eq!(store.index.bucket(0)[5], word);
     }
 }
@@ -252,9 +252,9 @@ fn buckets_beyond_the_last_have_nothing() {
     }
     let mut seen = Vec::new();
     let count = store.index.remove_where(&store.row, 0..usize::MAX, |hit| {
-        seen.push(hit.at().place());
-        hit.at().place() >= place(3, 0)
+        seen.push(hit.at().location());
+        hit.at().location() >= location(3, 0)
     });
     assert_eq!((count, seen.len()), (3, 6));
-    assert_eq!(store.places(), [place(0, 1), place(1, 1), place(2, 1)]);
+    assert_eq!(store.locations(), [location(0, 1), location(1, 1), location(2, 1)]);
 }

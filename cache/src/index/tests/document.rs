@@ -10,7 +10,7 @@ fn the_document_describes_the_words() {
     let sentences = [
         format!("| `index` | {BUCKET_WORDS} for each bucket"),
         format!("A bucket is one line of {BUCKET_WORDS} words."),
-        bits("`place`", Word::EMPTY.with_place(u32::MAX)),
+        bits("`location`", Word::EMPTY.with_location(u32::MAX)),
         bits("`use`", Word::EMPTY.with_uses(USE_MAX)),
         bits("`state`", Word::EMPTY.with_state(State::Reserved)),
         bits("`size class`", Word::new(0, State::Unchecked, 0, SIZE_CLASS_MAX)),

@@ -15,36 +15,36 @@ use super::*;
 
 const BUCKETS: usize = 2;
 const SEGMENTS: usize = 2;
-const SEGMENT_PLACES: u32 = 1000;
+const SEGMENT_LOCATIONS: u32 = 1000;
 /// In no segment.
-const NOWHERE: u32 = SEGMENTS as u32 * SEGMENT_PLACES;
+const NOWHERE: u32 = SEGMENTS as u32 * SEGMENT_LOCATIONS;
 
 /// A place says its record: key and sequence are two digits each.
-fn place(key: u32, sequence: u32) -> u32 {
+fn location(key: u32, sequence: u32) -> u32 {
     key * 10 + sequence
 }
 
 #[derive(Default)]
-struct Places {
+struct Locations {
     taken_out: RefCell<Vec<(u32, Reason)>>,
 }
 
-impl Records for Places {
-    fn segment_of(&self, place: u32) -> usize {
-        (place / SEGMENT_PLACES) as usize
+impl Records for Locations {
+    fn segment_of(&self, location: u32) -> usize {
+        (location / SEGMENT_LOCATIONS) as usize
     }
 
     fn sequence(&self, at: Pinned<'_>) -> u64 {
-        u64::from(at.place() % 10)
+        u64::from(at.location() % 10)
     }
 
     fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
-        self.taken_out.borrow_mut().push((hit.at().place(), reason));
+        self.taken_out.borrow_mut().push((hit.at().location(), reason));
     }
 }
 
 struct Store {
-    index: Index<Arc<LineWords>, Places>,
+    index: Index<Arc<LineWords>, Locations>,
     words: Arc<LineWords>,
     pins: Pins<Arc<LineWords>>,
     row: PinRow<Arc<LineWords>>,
@@ -53,7 +53,7 @@ struct Store {
 fn store() -> Store {
     let words = Arc::new(LineWords::new(words_needed(BUCKETS).unwrap()));
     // SAFETY: one table of pins, and no place is used again.
-    let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, Places::default()) }.unwrap();
+    let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, Locations::default()) }.unwrap();
     let pins = Pins::new(Arc::new(LineWords::new(16)), 1, SEGMENTS, Barrier::fence()).unwrap();
     // SAFETY: the only one.
     let row = unsafe { pins.row(0) }.unwrap();
@@ -66,13 +66,13 @@ fn hash(key: u32) -> KeyHash {
 }
 
 fn key(key: u32) -> Key<impl Fn(Pinned<'_>) -> bool> {
-    Key::new(hash(key), move |at| at.place() / 10 == key)
+    Key::new(hash(key), move |at| at.location() / 10 == key)
 }
 
 impl Store {
     fn publish(&self, of: u32, sequence: u32) -> Result<Unchecked, NotInserted> {
-        let place = place(of, sequence);
-        let new = NewRecord { place, size_class: 20, sequence: u64::from(sequence) };
+        let location = location(of, sequence);
+        let new = NewRecord { location, size_class: 20, sequence: u64::from(sequence) };
         self.index.insert(&self.row, &key(of), &new)
     }
 
@@ -90,12 +90,12 @@ impl Store {
     }
 
     /// The places of all words, sorted.
-    fn places(&self) -> Vec<u32> {
+    fn locations(&self) -> Vec<u32> {
         let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
         let words = words.filter(|word| !word.is_empty());
-        let mut places: Vec<u32> = words.map(|word| word.place()).collect();
-        places.sort_unstable();
-        places
+        let mut locations: Vec<u32> = words.map(|word| word.location()).collect();
+        locations.sort_unstable();
+        locations
     }
 
     /// Writes a word as nobody should.

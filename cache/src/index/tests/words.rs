@@ -11,7 +11,7 @@ fn a_word_has_its_parts_where_the_document_says() {
         (Word::new(5, State::Live, 9, 200), 5 << 42 | 63 << 36 | 1 << 34 | 9),
         (Word::new(5, State::Live, 9, 20).with_uses(2), 5 << 42 | 20 << 36 | 6 << 32 | 9),
         (Word::new(5, State::Live, 9, 20).with_uses(9), 5 << 42 | 20 << 36 | 7 << 32 | 9),
-        (Word::new(5, State::Live, 9, 20).with_place(8), 5 << 42 | 20 << 36 | 1 << 34 | 8),
+        (Word::new(5, State::Live, 9, 20).with_location(8), 5 << 42 | 20 << 36 | 1 << 34 | 8),
         (
             Word::new(5, State::Unchecked, 9, 20).with_state(State::Disk),
             5 << 42 | 20 << 36 | 2 << 34 | 9,
@@ -19,7 +19,7 @@ fn a_word_has_its_parts_where_the_document_says() {
     ];
     for (word, bits) in cases {
         assert_eq!(word.bits(), bits, "{word:?}");
-        let again = Word::new(word.fingerprint(), word.state(), word.place(), word.size_class());
+        let again = Word::new(word.fingerprint(), word.state(), word.location(), word.size_class());
         assert_eq!(again.with_uses(word.uses()), word);
         assert!(!word.is_empty());
     }

@@ -25,7 +25,7 @@ impl Soft {
     }
 
     fn marks_of(&self, hit: &Hit<'_>) -> MarksWord<'_> {
-        MarksWord::new(&self.marks[hit.at().place() as usize])
+        MarksWord::new(&self.marks[hit.at().location() as usize])
     }
 
     /// Nobody finds what is as old as the purge without its mark.

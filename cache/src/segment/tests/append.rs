@@ -24,8 +24,8 @@ fn what_was_appended_is_read() {
         let mut open = made.claim(0).unwrap();
         let first = parts.append(&mut open, 41).unwrap();
         let second = parts.append(&mut open, 42).unwrap();
-        for (place, sequence) in [(first, 41), (second, 42)] {
-            let record = made.record(place).unwrap();
+        for (location, sequence) in [(first, 41), (second, 42)] {
+            let record = made.record(location).unwrap();
             assert_eq!(Parts::of(&record), *parts, "{case}");
             assert!(record.is_whole(), "{case}");
             let header = record.header;
@@ -38,10 +38,10 @@ fn what_was_appended_is_read() {
     }
 }
 
-fn assert_zeros_behind(made: &Made, place: Place, case: &str) {
-    let header = made.record(place).unwrap().header;
+fn assert_zeros_behind(made: &Made, location: Location, case: &str) {
+    let header = made.record(location).unwrap().header;
     let bytes: Vec<u8> = (0..header.record_bytes() as usize / 8)
-        .flat_map(|word| made.data.word(place.0 as usize * 8 + word).load(Relaxed).to_le_bytes())
+        .flat_map(|word| made.data.word(location.0 as usize * 8 + word).load(Relaxed).to_le_bytes())
         .collect();
     let written = HEADER_BYTES as usize + header.payload_bytes() as usize;
     assert!(bytes[written..].iter().all(|byte| *byte == 0), "{case}: not zero behind it");
@@ -61,8 +61,8 @@ fn a_body_comes_in_pieces() {
         let made = made(1);
         let mut open = made.claim(0).unwrap();
         let parts = Parts { key: b"key".to_vec(), ..Parts::default() };
-        let place = open.append(&parts.new_record(1, &pieces)).unwrap();
-        let record = made.record(place).unwrap();
+        let location = open.append(&parts.new_record(1, &pieces)).unwrap();
+        let record = made.record(location).unwrap();
         assert!(record.is_whole() && record.body() == body, "cut at {cut:?}");
     }
 }
@@ -88,7 +88,7 @@ fn what_cannot_be_appended_changes_nothing() {
     ];
     let made = made(1);
     let mut open = made.claim(0).unwrap();
-    let place = Parts::sized(9, 0, 0, 0).append(&mut open, 1).unwrap();
+    let location = Parts::sized(9, 0, 0, 0).append(&mut open, 1).unwrap();
     let before: Vec<u64> = made.data.iter().map(|word| word.load(Relaxed)).collect();
     for (case, sequence, parts, expected) in cases {
         assert_eq!(parts.append(&mut open, sequence), Err(expected), "{case}");
@@ -96,7 +96,7 @@ fn what_cannot_be_appended_changes_nothing() {
         let now: Vec<u64> = made.data.iter().map(|word| word.load(Relaxed)).collect();
         assert!(now == before, "{case}: something was written");
     }
-    assert!(made.record(place).unwrap().is_whole());
+    assert!(made.record(location).unwrap().is_whole());
     let nothing = Parts::default();
     let filler = NewRecord { kind: Kind::Filler, ..nothing.new_record(0, &[]) };
     assert_eq!(open.append(&filler), Err(NotAppended::Impossible(HeaderError::Kind)));
@@ -109,12 +109,12 @@ fn a_segment_is_filled_to_its_last_byte() {
         let made = made(2);
         let mut open = made.claim(0).unwrap();
         let parts = Parts::sized(1, 0, 0, full - 1 - rest);
-        let place = parts.append(&mut open, 1).unwrap();
+        let location = parts.append(&mut open, 1).unwrap();
         assert_eq!(open.room_bytes(), fillers * 64, "{rest} bytes left");
         seal(open, 1);
-        let found: Vec<Place> =
-            made.scan(0).into_iter().map(|found| found.unwrap().place).collect();
-        assert_eq!(found, [place], "{rest} bytes left");
+        let found: Vec<Location> =
+            made.scan(0).into_iter().map(|found| found.unwrap().location).collect();
+        assert_eq!(found, [location], "{rest} bytes left");
         assert_eq!(made.segments.table().filled_bytes(0), u64::from(SEGMENT_BYTES));
         assert_eq!(made.data.word(1 << 13).load(Relaxed), 0, "the next segment is not touched");
     }
@@ -168,13 +168,13 @@ fn what_lies_behind_damage_is_not_written_over() {
     let made = made(1);
     let mut open = made.claim(0).unwrap();
     let parts = Parts::sized(9, 0, 0, 0);
-    let places = [1, 2, 3].map(|sequence| parts.append(&mut open, sequence).unwrap());
-    made.flip(u64::from(places[1].0) * 512 + 64 + 48);
+    let locations = [1, 2, 3].map(|sequence| parts.append(&mut open, sequence).unwrap());
+    made.flip(u64::from(locations[1].0) * 512 + 64 + 48);
     // SAFETY: as if the owner had ended.
     unsafe { made.segments.suspect(0, 0) }.unwrap();
     // SAFETY: one thread.
     let adopted = unsafe { made.segments.adopt(0, 1) }.unwrap();
     assert_eq!(adopted.room_bytes(), 0);
     seal(adopted, 1);
-    assert!(made.record(places[2]).unwrap().is_whole());
+    assert!(made.record(locations[2]).unwrap().is_whole());
 }

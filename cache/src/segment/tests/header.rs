@@ -131,8 +131,8 @@ fn every_bit_but_the_checksums_own_changes_the_checksum() {
 fn marks_keep_time_softness_and_freezing_apart() {
     let made = made(1);
     let mut open = made.claim(0).unwrap();
-    let place = Parts::sized(1, 0, 0, 0).append(&mut open, 1).unwrap();
-    let word = made.marks(place);
+    let location = Parts::sized(1, 0, 0, 0).append(&mut open, 1).unwrap();
+    let word = made.marks(location);
     let seen = |marks: Marks| (marks.stale_from_seconds(), marks.is_soft(), marks.is_frozen());
     assert_eq!(seen(word.load()), (1_700_000_600, false, false), "as written");
     assert_eq!(word.mark_soft(), Ok(()));

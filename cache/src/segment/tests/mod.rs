@@ -50,15 +50,15 @@ impl Made {
     }
 
     /// The record at a place of a segment that is not freed meanwhile.
-    fn record(&self, place: Place) -> Result<Record<'_>, Damage> {
+    fn record(&self, location: Location) -> Result<Record<'_>, Damage> {
         // SAFETY: tests are one thread, which frees nothing that it reads.
-        unsafe { self.segments.record(place) }
+        unsafe { self.segments.record(location) }
     }
 
     /// The marks of such a record.
-    fn marks(&self, place: Place) -> MarksWord<'_> {
+    fn marks(&self, location: Location) -> MarksWord<'_> {
         // SAFETY: as above.
-        unsafe { self.segments.marks(place) }.unwrap()
+        unsafe { self.segments.marks(location) }.unwrap()
     }
 
     fn scan(&self, segment: u32) -> Vec<Result<Scanned, Damage>> {
@@ -122,7 +122,11 @@ impl Parts {
         }
     }
 
-    fn append(&self, open: &mut OpenSegment<Shared>, sequence: u64) -> Result<Place, NotAppended> {
+    fn append(
+        &self,
+        open: &mut OpenSegment<Shared>,
+        sequence: u64,
+    ) -> Result<Location, NotAppended> {
         open.append(&self.new_record(sequence, &[&self.body]))
     }
 }

@@ -8,14 +8,14 @@ const FLIPS: u64 = if cfg!(debug_assertions) { 500 } else { 20_000 };
 const NOISES: u64 = if cfg!(debug_assertions) { 60 } else { 3_000 };
 
 /// A sealed segment of random records.
-fn filled(rng: &mut Rng) -> (Made, Vec<(Place, Parts)>) {
+fn filled(rng: &mut Rng) -> (Made, Vec<(Location, Parts)>) {
     let made = made(2);
     let mut open = made.claim(0).unwrap();
     let mut records = Vec::new();
     loop {
         let parts = rng.parts();
         match parts.append(&mut open, records.len() as u64 + 1) {
-            Ok(place) => records.push((place, parts)),
+            Ok(location) => records.push((location, parts)),
             Err(NotAppended::Full) => break,
             Err(other) => panic!("{other}"),
         }
@@ -30,27 +30,27 @@ fn look_everywhere(made: &Made, rng: &mut Rng) {
     let mut key = Vec::new();
     let mut last_end = 0;
     for found in made.scan(0).into_iter().flatten() {
-        let end = found.place.0 + (found.header.record_bytes() / 64) as u32;
-        assert!(last_end <= found.place.0 && end <= units, "{found:?} overlaps or leaves");
+        let end = found.location.0 + (found.header.record_bytes() / 64) as u32;
+        assert!(last_end <= found.location.0 && end <= units, "{found:?} overlaps or leaves");
         last_end = end;
         key.clear();
         made.segments.copy_key(&found, &mut key);
         assert_eq!(key.len(), usize::from(found.header.key_bytes));
-        let record = made.record(found.place).unwrap();
+        let record = made.record(found.location).unwrap();
         assert_eq!(record.key(), key);
         assert_eq!(record.is_whole(), made.segments.is_whole(&found), "{found:?}");
     }
     let outside = made.segments.outside();
     for _ in 0..64 {
-        let place = Place(rng.below(u64::from(3 * units)) as u32);
-        let segment = made.segments.geometry().segment_of(place);
+        let location = Location(rng.below(u64::from(3 * units)) as u32);
+        let segment = made.segments.geometry().segment_of(location);
         if segment.is_some_and(|segment| outside.state(segment).is_none()) {
             continue;
         }
-        let found = made.record(place).ok().filter(Record::is_whole);
-        let copied = outside.copy(place, || true).ok();
+        let found = made.record(location).ok().filter(Record::is_whole);
+        let copied = outside.copy(location, || true).ok();
         let copied = copied.as_ref().map(|copied| Parts::of(&copied.record()));
-        assert_eq!(found.as_ref().map(Parts::of), copied, "{place:?}");
+        assert_eq!(found.as_ref().map(Parts::of), copied, "{location:?}");
     }
     outside.walk(0);
 }
@@ -62,11 +62,11 @@ fn a_walk_finds_the_records_in_their_order() {
         let (made, records) = filled(&mut rng);
         let found = made.scan(0);
         assert_eq!(found.len(), records.len());
-        for (index, (found, (place, parts))) in found.iter().zip(&records).enumerate() {
+        for (index, (found, (location, parts))) in found.iter().zip(&records).enumerate() {
             let found = found.unwrap();
-            assert_eq!((found.place, found.header.sequence), (*place, index as u64 + 1));
+            assert_eq!((found.location, found.header.sequence), (*location, index as u64 + 1));
             assert!(made.segments.is_whole(&found));
-            assert_eq!(Parts::of(&made.record(*place).unwrap()), *parts);
+            assert_eq!(Parts::of(&made.record(*location).unwrap()), *parts);
         }
         look_everywhere(&made, &mut rng);
     }
@@ -78,25 +78,25 @@ fn a_flipped_bit_is_found_and_harms_no_record_before_it() {
     let (made, records) = filled(&mut rng);
     for turn in 0..FLIPS {
         let hurt = rng.below(records.len() as u64) as usize;
-        let (place, _) = records[hurt];
-        let header = made.record(place).unwrap().header;
+        let (location, _) = records[hurt];
+        let header = made.record(location).unwrap().header;
         let bytes = HEADER_BYTES as u64 + header.payload_bytes();
         // Half of the flips hit the header.
         let limit = if turn % 2 == 0 { u64::from(HEADER_BYTES) } else { bytes };
         let bit = 64 + rng.below((limit - 8) * 8);
-        made.flip(u64::from(place.0) * 512 + bit);
+        made.flip(u64::from(location.0) * 512 + bit);
         let found = made.scan(0);
         for before in &found[..hurt] {
             assert!(made.segments.is_whole(&before.unwrap()), "{before:?}, bit {bit} of {hurt}");
         }
         let is_found = match found.get(hurt) {
             Some(Ok(record)) => !made.segments.is_whole(record),
-            Some(Err(damage)) => damage.place == place,
+            Some(Err(damage)) => damage.location == location,
             None => false,
         };
         assert!(is_found, "bit {bit} of record {hurt} is not found");
         look_everywhere(&made, &mut rng);
-        made.flip(u64::from(place.0) * 512 + bit);
+        made.flip(u64::from(location.0) * 512 + bit);
     }
 }
 
@@ -115,8 +115,8 @@ fn whatever_lies_there_nothing_panics() {
             1 => (0..200).for_each(|_| made.flip(rng.below(u64::from(SEGMENT_BYTES) * 8))),
             // Lengths that are almost right: only these words are noise.
             _ => {
-                for (place, _) in &records {
-                    let lengths = made.data.word(place.0 as usize * 8 + 2);
+                for (location, _) in &records {
+                    let lengths = made.data.word(location.0 as usize * 8 + 2);
                     lengths.fetch_xor(1 << rng.below(64), Relaxed);
                 }
             }
@@ -170,9 +170,9 @@ fn a_filler_is_no_record() {
     seal(made.claim(0).unwrap(), 1);
     assert!(made.scan(0).is_empty());
     let why = HeaderError::Kind;
-    assert_eq!(made.record(Place(0)).err(), Some(Damage { place: Place(0), why }));
-    let copied = made.segments.outside().copy(Place(0), || true);
-    let damage = Damage { place: Place(0), why };
+    assert_eq!(made.record(Location(0)).err(), Some(Damage { location: Location(0), why }));
+    let copied = made.segments.outside().copy(Location(0), || true);
+    let damage = Damage { location: Location(0), why };
     assert_eq!(copied.err(), Some(NotCopied::Damaged(damage)));
     assert_eq!(damage.to_string(), "no record at unit 0: the kind of record does not exist");
 }

@@ -94,12 +94,12 @@ fn a_place_lies_in_one_segment_or_in_none() {
         (three, u32::MAX, None),
         (all, u32::MAX, Some((32767, 64))),
     ];
-    for (geometry, place, expected) in cases {
-        let place = Place(place);
-        let got = geometry.segment_of(place).zip(geometry.room_bytes(place));
-        assert_eq!(got, expected, "{place:?} of {geometry:?}");
+    for (geometry, location, expected) in cases {
+        let location = Location(location);
+        let got = geometry.segment_of(location).zip(geometry.room_bytes(location));
+        assert_eq!(got, expected, "{location:?} of {geometry:?}");
         if let Some((segment, room)) = got {
-            assert_eq!(geometry.place(segment, geometry.segment_bytes() - room), place);
+            assert_eq!(geometry.location(segment, geometry.segment_bytes() - room), location);
         }
     }
 }

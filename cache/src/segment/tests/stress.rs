@@ -97,9 +97,9 @@ impl Store {
             let body = vec![key as u8; rng.size(6_000)];
             let parts = Parts { key: key.to_le_bytes().to_vec(), body, ..Parts::default() };
             let sequence = self.sequence.fetch_add(1, Relaxed);
-            let place = loop {
+            let location = loop {
                 match parts.append(&mut open, sequence) {
-                    Ok(place) => break place,
+                    Ok(location) => break location,
                     Err(NotAppended::Full) => {
                         let last = open.segment();
                         self.seal(open);
@@ -108,7 +108,7 @@ impl Store {
                     Err(other) => panic!("{other}"),
                 }
             };
-            self.words[key as usize].store(u64::from(place.0) + 1, Release);
+            self.words[key as usize].store(u64::from(location.0) + 1, Release);
         }
         self.seal(open);
     }
@@ -131,17 +131,17 @@ impl Store {
     fn hit(&self, row: &PinRow<Arc<LineWords>>, key: u64, and_purge: bool) {
         let word = &self.words[key as usize];
         let seen = word.load(Relaxed);
-        let Some(place) = seen.checked_sub(1).map(|place| Place(place as u32)) else {
+        let Some(location) = seen.checked_sub(1).map(|location| Location(location as u32)) else {
             return;
         };
-        let segment = self.segments.geometry().segment_of(place).unwrap();
+        let segment = self.segments.geometry().segment_of(location).unwrap();
         let is_there = || word.load(Acquire) == seen;
         if let Ok(_pin) = row.pin(segment as usize, is_there) {
             // SAFETY: pinned, and looked at again.
-            assert_right(&unsafe { self.segments.record(place) }.unwrap(), key);
+            assert_right(&unsafe { self.segments.record(location) }.unwrap(), key);
             self.hits.fetch_add(1, Relaxed);
             // SAFETY: still pinned.
-            let marks = unsafe { self.segments.marks(place) }.unwrap();
+            let marks = unsafe { self.segments.marks(location) }.unwrap();
             if and_purge && marks.mark_soft().is_err() {
                 let _ = word.compare_exchange(seen, 0, Relaxed, Relaxed);
             }
@@ -151,10 +151,10 @@ impl Store {
     fn copy(&self, key: u64) {
         let word = &self.words[key as usize];
         let seen = word.load(Relaxed);
-        let Some(place) = seen.checked_sub(1).map(|place| Place(place as u32)) else {
+        let Some(location) = seen.checked_sub(1).map(|location| Location(location as u32)) else {
             return;
         };
-        match self.segments.outside().copy(place, || word.load(Relaxed) == seen) {
+        match self.segments.outside().copy(location, || word.load(Relaxed) == seen) {
             Ok(copied) => {
                 assert_right(&copied.record(), key);
                 self.copies.fetch_add(1, Relaxed);
@@ -198,20 +198,20 @@ impl Store {
             key.clear();
             self.segments.copy_key(&found, &mut key);
             let key = u64::from_le_bytes(key.as_slice().try_into().unwrap());
-            let (word, named) = (&self.words[key as usize], u64::from(found.place.0) + 1);
+            let (word, named) = (&self.words[key as usize], u64::from(found.location.0) + 1);
             if word.load(Acquire) != named {
                 continue;
             }
             let moved = open.as_mut().filter(|_| rng.below(4) == 0);
             let copy = moved.and_then(|open| {
                 // SAFETY: draining, by us.
-                let record = unsafe { self.segments.record(found.place) }.unwrap();
+                let record = unsafe { self.segments.record(found.location) }.unwrap();
                 assert_right(&record, key);
                 // SAFETY: as above.
-                let frozen = unsafe { self.segments.marks(found.place) }?.freeze();
+                let frozen = unsafe { self.segments.marks(found.location) }?.freeze();
                 open.append_copy(&record, frozen).ok()
             });
-            let next = copy.map_or(0, |place| u64::from(place.0) + 1);
+            let next = copy.map_or(0, |location| u64::from(location.0) + 1);
             let order = Release;
             if word.compare_exchange(named, next, order, Relaxed).is_ok() && copy.is_some() {
                 self.moves.fetch_add(1, Relaxed);

@@ -12,7 +12,7 @@ use super::super::layout::{kind, word};
 use super::super::put::Put;
 use super::*;
 use crate::What;
-use crate::segment::{Kind, Place, Queue, SEGMENT_WORDS, UNIT_BYTES};
+use crate::segment::{Kind, Location, Queue, SEGMENT_WORDS, UNIT_BYTES};
 
 const KEY: &[u8] = b"site\0http\0h\0/key";
 
@@ -69,8 +69,8 @@ impl Made {
 
     /// A word of the record of a key.
     fn write_record(&self, key: &[u8], number: usize, change: impl Fn(u64) -> u64) {
-        let place = self.word_of(key).1 as u32;
-        self.write(kind::DATA, place as usize * UNIT_WORDS + number, change);
+        let location = self.word_of(key).1 as u32;
+        self.write(kind::DATA, location as usize * UNIT_WORDS + number, change);
     }
 
     fn write_segment(&self, segment: u32, number: usize, change: impl Fn(u64) -> u64) {
@@ -78,8 +78,8 @@ impl Made {
     }
 
     fn segment_of(&self, key: &[u8]) -> u32 {
-        let place = Place(self.word_of(key).1 as u32);
-        self.store.shared.segments.geometry().segment_of(place).unwrap()
+        let location = Location(self.word_of(key).1 as u32);
+        self.store.shared.segments.geometry().segment_of(location).unwrap()
     }
 
     /// A segment that was never used.
@@ -126,8 +126,8 @@ const WORDS: &[Case] = &[
         "a word names a place in a free segment",
         |made| {
             let units = made.store.shared.segments.geometry().segment_bytes() / UNIT_BYTES;
-            let place = u64::from(made.free() * units);
-            made.write_index(KEY, |word| word & !0xffff_ffff | place);
+            let location = u64::from(made.free() * units);
+            made.write_index(KEY, |word| word & !0xffff_ffff | location);
         },
         &["free_segment"],
     ),
@@ -240,9 +240,9 @@ const SEGMENTS: &[Case] = &[
     (
         "what no word names is damaged",
         |made| {
-            let place = made.word_of(KEY).1 as u32;
+            let location = made.word_of(KEY).1 as u32;
             made.worker.purge(KEY).unwrap();
-            made.write(kind::DATA, place as usize * UNIT_WORDS + 1, |_| 0);
+            made.write(kind::DATA, location as usize * UNIT_WORDS + 1, |_| 0);
         },
         &["walk"],
     ),
@@ -297,9 +297,9 @@ fn a_finding_says_where_it_is_and_of_what_key() {
     let [finding] = &report.findings[..] else {
         panic!("{report}");
     };
-    let (place, segment) = (word as u32, made.segment_of(KEY));
+    let (location, segment) = (word as u32, made.segment_of(KEY));
     let expected = format!(
-        "fault: the checksum is wrong, unit {place}, segment {segment}, slot {slot}, \
+        "fault: the checksum is wrong, unit {location}, segment {segment}, slot {slot}, \
          key \"site\\x00http\\x00h\\x00/key\""
     );
     assert_eq!(finding.to_string(), expected);

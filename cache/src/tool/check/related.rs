@@ -5,7 +5,7 @@
 
 use super::checker::Checker;
 use crate::index::{State, Word};
-use crate::segment::{Kind, Place, Scanned};
+use crate::segment::{Kind, Location, Scanned};
 use crate::store::long::{LongBody, fragment_key, split_fragment_key};
 use crate::store::variants::{BaseBody, split_variant_key};
 use crate::tool::finding::What;
@@ -126,11 +126,11 @@ impl<R: Looked> Checker<'_, R> {
 
     /// Adds a finding about the record whose key is in `key`.
     pub(super) fn add_record(&mut self, what: What, slot: usize, word: Word) {
-        let segment = self.view.geometry.segment_of(Place(word.place()));
+        let segment = self.view.geometry.segment_of(Location(word.location()));
         let key = self.key.clone();
         self.add(what, |finding| {
             finding.slot = Some(slot as u64);
-            finding.place = Some(word.place());
+            finding.location = Some(word.location());
             finding.segment = segment;
             finding.key = key;
         });

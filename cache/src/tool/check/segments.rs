@@ -72,12 +72,12 @@ impl<R: Looked> Checker<'_, R> {
             let walked = checker.view.outside().walk(segment)?;
             Some((walked.state.generation, walked.damage?))
         });
-        let Some((_, Damage { place, why })) = damage else {
+        let Some((_, Damage { location, why })) = damage else {
             return;
         };
         self.add(What::Walk { why: why.text() }, |finding| {
             finding.segment = Some(segment);
-            finding.place = Some(place.0);
+            finding.location = Some(location.0);
         });
     }
 
@@ -100,14 +100,15 @@ impl<R: Looked> Checker<'_, R> {
         let (mut named, mut last_bytes) = (0, 0);
         for scanned in &walked.records {
             let is_same = || view.outside().state(segment) == Some(described.state);
-            let found = view.outside().glimpse(scanned.place, false, &mut self.other_key, is_same);
+            let found =
+                view.outside().glimpse(scanned.location, false, &mut self.other_key, is_same);
             let header = found.ok()?.header;
-            let is_named = view.is_named(view.hash(&self.other_key), scanned.place);
+            let is_named = view.is_named(view.hash(&self.other_key), scanned.location);
             let bytes = header.record_bytes();
             named += if is_named { bytes } else { 0 };
             // Its owner may be about to publish it.
             let is_open_end = described.state.phase == Phase::Open
-                && self.end_bytes(scanned.place, &header) >= described.filled_bytes;
+                && self.end_bytes(scanned.location, &header) >= described.filled_bytes;
             last_bytes = if is_open_end && !is_named { bytes } else { 0 };
         }
         let counted = described.live_bytes;

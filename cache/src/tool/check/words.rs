@@ -2,7 +2,7 @@
 
 use super::checker::Checker;
 use crate::index::{BUCKET_WORDS, State, Word, size_class};
-use crate::segment::{Described, NotCopied, Phase, Place, SEQUENCE_MAX, Scanned};
+use crate::segment::{Described, Location, NotCopied, Phase, SEQUENCE_MAX, Scanned};
 use crate::store::layout::word;
 use crate::tool::finding::What;
 use crate::tool::view::{ATTEMPTS_MAX, Looked};
@@ -80,7 +80,7 @@ impl<R: Looked> Checker<'_, R> {
         if !word.is_in_memory() {
             return Some((None, Some(What::WordState)));
         }
-        let Some(segment) = self.view.geometry.segment_of(Place(word.place())) else {
+        let Some(segment) = self.view.geometry.segment_of(Location(word.location())) else {
             return Some((None, Some(What::NoSegment)));
         };
         let Some(before) = self.view.outside().state(segment) else {
@@ -137,18 +137,18 @@ impl<R: Looked> Checker<'_, R> {
             return Some(What::Sequence { sequence });
         }
         if let Some(described) = self.view.outside().describe(segment)
-            && let Some(fault) = self.fault_of_place(scanned, segment, &described)
+            && let Some(fault) = self.fault_of_location(scanned, segment, &described)
         {
             return Some(fault);
         }
         match word.state() {
             State::Live => self.duplicate(slot, word, scanned),
-            _ => self.is_published(scanned.place, &scanned.header).then_some(What::Unchecked),
+            _ => self.is_published(scanned.location, &scanned.header).then_some(What::Unchecked),
         }
     }
 
     /// May a word name a place in a segment that is as described?
-    fn fault_of_place(
+    fn fault_of_location(
         &self,
         scanned: &Scanned,
         segment: u32,
@@ -159,7 +159,7 @@ impl<R: Looked> Checker<'_, R> {
             let under_way = self.view.shared(word::DRAINING);
             return (under_way != u64::from(segment) + 1).then_some(What::DrainedSegment);
         }
-        let end_bytes = self.end_bytes(scanned.place, &scanned.header);
+        let end_bytes = self.end_bytes(scanned.location, &scanned.header);
         (described.filled_bytes < end_bytes).then_some(What::NotFilled)
     }
 
@@ -174,11 +174,11 @@ impl<R: Looked> Checker<'_, R> {
             }
             let glimpsed = self.view.glimpse((other, other_word), false, &mut other_key).ok()?;
             let is_twice = other_key == self.key
-                && self.is_published(scanned.place, &scanned.header)
-                && self.is_published(glimpsed.place, &glimpsed.header)
+                && self.is_published(scanned.location, &scanned.header)
+                && self.is_published(glimpsed.location, &glimpsed.header)
                 // Both are looked at again after that: this one here, the own one by the caller.
                 && self.view.word(other).is_same_record(other_word);
-            is_twice.then_some(What::Duplicate { other_place: other_word.place() })
+            is_twice.then_some(What::Duplicate { other_location: other_word.location() })
         });
         self.other_key = other_key;
         found

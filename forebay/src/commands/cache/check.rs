@@ -62,7 +62,7 @@ fn finding_json(finding: &Finding) -> Value {
         "name": finding.what.name(),
         "text": finding.what.to_string(),
         "slot": finding.slot,
-        "unit": finding.place,
+        "unit": finding.location,
         "segment": finding.segment,
         "participant": finding.row,
         "key": key,

@@ -80,7 +80,7 @@ impl<'a> Shown<'a> {
             "soft": record.is_soft,
             "uses": record.uses,
             "sequence": record.sequence,
-            "unit": record.place,
+            "unit": record.location,
             "key": record.key.escape_ascii().to_string(),
         });
         if let Some(text) = &self.text {
