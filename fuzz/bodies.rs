@@ -9,7 +9,7 @@ use forebay_http::{
     hop::HopFields,
     policy::{
         directives::{RequestDirectives, ResponseDirectives},
-        exchange::{Arrival, CacheRules},
+        exchange::{CacheRules, ResponseTiming},
         meta::StoredMeta,
         range::{RangeDecision, range as decide_range, write_content_range},
         reuse::judge,
@@ -143,7 +143,7 @@ fn block(bytes: &[u8]) -> FieldBlock {
 pub(crate) fn range(bytes: &[u8]) {
     let request = block(bytes);
     let stored = block(b"ETag: \"v1\"\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT");
-    let arrival = Arrival::new(stored.fields(), 1_000_000_000, 1_000_000_000);
+    let arrival = ResponseTiming::new(stored.fields(), 1_000_000_000, 1_000_000_000);
     let meta = StoredMeta::new(200, &stored, &arrival, &RULES);
     for body_bytes in [0, 1, 1_000, u64::MAX] {
         let decision = decide_range(request.fields(), &meta, stored.bytes(), body_bytes);
@@ -164,7 +164,7 @@ pub(crate) fn cache_control(bytes: &[u8]) {
     assert_eq!(directives, ResponseDirectives::parse(twice.fields()));
     let request = RequestDirectives::parse(once.fields());
     assert_eq!(request, RequestDirectives::parse(twice.fields()));
-    let arrival = Arrival::new(once.fields(), 1_000, 1_002);
+    let arrival = ResponseTiming::new(once.fields(), 1_000, 1_002);
     let meta = StoredMeta::new(200, &once, &arrival, &RULES);
     for now in [0, 1_002, 5_000, u64::MAX] {
         let _ = judge(&meta, &request, now);

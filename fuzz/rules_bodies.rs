@@ -3,9 +3,9 @@
 //! panics.
 
 use forebay_rules::{
-    Read,
+    ParsedFile,
     ast::{Branch, Operator, Part, Scope, Step, Template},
-    diagnostic::Shown,
+    diagnostic::DiagnosticDisplay,
     read,
 };
 
@@ -22,14 +22,14 @@ pub(crate) fn rules_read(bytes: &[u8]) {
     }
 }
 
-fn check_places(text: &str, found: &Read) {
+fn check_places(text: &str, found: &ParsedFile) {
     let lines: Vec<&str> = text.split('\n').collect();
     for diagnostic in &found.diagnostics {
         let at = diagnostic.at;
         let line = lines[at.line as usize - 1];
         let end = (at.column - 1 + at.len) as usize;
         assert!(at.len > 0 && end <= line.len().max(1), "{diagnostic:?} in {line:?}");
-        let shown = Shown { file: "fuzz", text, diagnostic }.to_string();
+        let shown = DiagnosticDisplay { file: "fuzz", text, diagnostic }.to_string();
         assert!(!shown.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{shown:?}");
     }
 }

@@ -12,7 +12,10 @@ use forebay_rules::{
     ast::{Hook, Scope},
     plan::Program,
     read,
-    run::{Ran, RunLimits, Stage, State, Texts, Transaction, Url, Watch},
+    run::{
+        RuleVariables, RunBuffers, RunContext, RunLimits, RunObserver, RunReport, TransactionState,
+        Url,
+    },
 };
 use world::World;
 
@@ -29,10 +32,10 @@ const SMALL: RunLimits =
 #[derive(Default)]
 struct Failures<const DETAILED: bool>(u32);
 
-impl<const DETAILED: bool> Watch for Failures<DETAILED> {
+impl<const DETAILED: bool> RunObserver for Failures<DETAILED> {
     const DETAILED: bool = DETAILED;
 
-    fn end(&mut self, _: std::ops::Range<u32>, ran: Ran) {
+    fn end(&mut self, _: std::ops::Range<u32>, ran: RunReport) {
         self.0 += ran.failed_count;
     }
 }
@@ -82,8 +85,8 @@ fn run<const DETAILED: bool>(
     let client = FieldBlock::parse(b"Host: c.example\r\nA: 2\r\nCookie: k=2\r\n").expect("a head");
     let is_early = matches!(hook, Hook::ReadRequest | Hook::Remap);
     let url = |path, query| Url { host: b"a.example", port: Some(81), path, query };
-    let (mut transaction, mut session) = (Transaction::default(), State::default());
-    let mut stage = Stage {
+    let (mut transaction, mut session) = (TransactionState::default(), RuleVariables::default());
+    let mut context = RunContext {
         fields: &mut fields,
         client: (!is_early).then(|| client.fields()),
         method: b"GET",
@@ -92,10 +95,10 @@ fn run<const DETAILED: bool>(
         status: (!is_early).then_some(404),
         transaction: &mut transaction,
         session: &mut session,
-        surroundings: &World::default(),
+        environment: &World::default(),
     };
-    let (mut texts, mut failures) = (Texts::new(run_limits), Failures::<DETAILED>::default());
-    let effects = program.run(hook, &mut stage, &mut texts, &mut failures);
+    let (mut texts, mut failures) = (RunBuffers::new(run_limits), Failures::<DETAILED>::default());
+    let effects = program.run(hook, &mut context, &mut texts, &mut failures);
     fields.finish();
     let mut items = lines(&buffer);
     assert!(items.len() <= head.lines().count().max(limits.line_count_max as usize));

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use forebay_http::edit::FieldName;
 
-use crate::{diagnostic::At, filter::FilterCall};
+use crate::{diagnostic::RuleSpan, filter::FilterCall};
 
 /// Where in the flow a rule runs. In the order in which a request comes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +63,7 @@ pub struct Rule {
     /// flow run one after the other, 0 to [`Rule::TURNS`].
     pub turn: u8,
     /// Its first line, by which it is named.
-    pub at: At,
+    pub at: RuleSpan,
     /// `if`, `elif`s, `else`, in order: the first whose condition holds runs.
     pub branches: Vec<Branch>,
     /// A condition has the flag `[L]`: if a branch is taken, no rule of this file and hook runs
@@ -109,7 +109,7 @@ pub struct Test {
     /// `[NOT]`
     pub negated: bool,
     /// Where it stands.
-    pub at: At,
+    pub at: RuleSpan,
 }
 
 /// What a condition's value has to be.
@@ -383,7 +383,7 @@ pub struct Operation {
     /// `[L]`: if it runs, no rule of this file and hook runs after this one.
     pub last: bool,
     /// Where it stands.
-    pub at: At,
+    pub at: RuleSpan,
 }
 
 /// What can be done.
@@ -435,7 +435,7 @@ pub enum Operator {
     SetReason(Template),
     /// `set-body`: instead of the body of an answer of our own.
     SetBody(Template),
-    /// `counter`: one more; the number of the counter in [`crate::ast::Rules::counters`].
+    /// `counter`: one more; the number of the counter in [`crate::ast::RuleList::counters`].
     Counter(u32),
     /// `no-op`
     NoOp,
@@ -471,7 +471,7 @@ pub enum Part {
 
 /// A checked file.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct RuleList {
     /// What the file is called.
     pub file: String,
     /// In order.

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A place in a rule file: line and column count from 1, in bytes of the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct At {
+pub struct RuleSpan {
     /// Line.
     pub line: u32,
     /// Column of the first byte.
@@ -28,7 +28,7 @@ pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// Where.
-    pub at: At,
+    pub at: RuleSpan,
     /// What is wrong, as a sentence without a dot.
     pub message: String,
     /// What to write instead.
@@ -37,12 +37,12 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// The file is refused for this.
-    pub(crate) fn error(at: At, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn error(at: RuleSpan, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Error, at, message: message.into(), hint: None }
     }
 
     /// It runs, but hardly as it is meant.
-    pub(crate) fn warning(at: At, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn warning(at: RuleSpan, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, at, message: message.into(), hint: None }
     }
 
@@ -87,7 +87,7 @@ impl Findings {
 
 /// A finding with the name and the text of its file, to be printed with the line and a caret.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
+pub struct DiagnosticDisplay<'a> {
     /// What the file is called.
     pub file: &'a str,
     /// The whole text of the file.
@@ -96,7 +96,7 @@ pub struct Shown<'a> {
     pub diagnostic: &'a Diagnostic,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for DiagnosticDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Diagnostic { severity, at, message, hint } = self.diagnostic;
         let severity = match severity {
@@ -149,9 +149,10 @@ mod tests {
             ("a\u{9b}1m", 2, 2, "  a?1m\n   ^\n"),
             ("a", 2, 1, "  a\n   ^\n"),
         ] {
-            let at = At { line: 1, column, len };
+            let at = RuleSpan { line: 1, column, len };
             let diagnostic = Diagnostic::error(at, "x\u{1b}y").hint("z\u{7}");
-            let shown = Shown { file: "f", text: line, diagnostic: &diagnostic }.to_string();
+            let shown =
+                DiagnosticDisplay { file: "f", text: line, diagnostic: &diagnostic }.to_string();
             let wanted = format!("f:1:{column}: error: x?y\n{expected}  hint: z?\n");
             assert_eq!(shown, wanted, "{line:?}");
         }

@@ -12,7 +12,7 @@ use forebay_http::{
 
 use crate::{
     ast::Hook,
-    run::{State, Url},
+    run::{RuleVariables, Url},
 };
 
 /// What is done to a message. One filter serves all workers at once; what it counts or remembers
@@ -45,7 +45,7 @@ pub struct FilterMessage<'s, 'b> {
     /// Of the response that `fields` are of.
     pub status: Option<u16>,
     /// The variables `STATE-…` of this request: by them a filter and rules tell each other.
-    pub state: &'s mut State,
+    pub state: &'s mut RuleVariables,
     /// An empty buffer that is used again and again, so that nothing need be allocated.
     pub scratch: &'s mut Vec<u8>,
 }

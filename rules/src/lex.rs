@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::{At, Diagnostic};
+use crate::diagnostic::{Diagnostic, RuleSpan};
 
 /// Text with the place of each of its bytes.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Word {
     /// Column of each byte of `text`.
     columns: Vec<u32>,
     /// The whole word in the source, its quotes included.
-    pub(crate) at: At,
+    pub(crate) at: RuleSpan,
     /// It stood in quotes, or some of it behind a backslash.
     pub(crate) quoted: bool,
     /// No blank stands before it, though it is not the first of its line.
@@ -40,13 +40,13 @@ impl Word {
     }
 
     /// Where a part of the text stands.
-    pub(crate) fn at_part(&self, part: Range<usize>) -> At {
+    pub(crate) fn at_part(&self, part: Range<usize>) -> RuleSpan {
         let Some(columns) = self.columns.get(part) else {
             return self.at;
         };
         match (columns.first(), columns.last()) {
             (Some(first), Some(last)) => {
-                At { line: self.at.line, column: *first, len: last - first + 1 }
+                RuleSpan { line: self.at.line, column: *first, len: last - first + 1 }
             }
             _ => self.at,
         }
@@ -128,7 +128,7 @@ impl Lexer {
     /// The word in the making, or a new one.
     fn begin(&mut self, inside: Inside, column: u32) -> &mut Word {
         let glued = !self.words.is_empty() && !self.before.is_ascii_whitespace();
-        let at = At { line: self.line, column, len: 1 };
+        let at = RuleSpan { line: self.line, column, len: 1 };
         let (word, _) =
             self.word.get_or_insert_with(|| (Word { at, glued, ..Word::default() }, inside));
         word
@@ -191,7 +191,7 @@ impl Lexer {
             '"' => return Err(stray_quote(self.line, column)),
             // The original forgets what stands before it in the word.
             '(' | '{' if character == '(' || self.before != '%' => {
-                let at = At { line: self.line, column, len: 1 };
+                let at = RuleSpan { line: self.line, column, len: 1 };
                 let message = format!("`{character}` in the middle of a word");
                 return Err(Diagnostic::error(at, message).hint("put the word in quotes"));
             }
@@ -204,7 +204,7 @@ impl Lexer {
         let Some((word, inside)) = self.word.take() else {
             return Ok(self.words);
         };
-        let at = At { len: 1, ..word.at };
+        let at = RuleSpan { len: 1, ..word.at };
         let message = match inside {
             Inside::Quotes => {
                 let problem = Diagnostic::error(at, "the quote that begins here has no end");
@@ -224,7 +224,7 @@ impl Lexer {
 }
 
 fn stray_quote(line: u32, column: u32) -> Diagnostic {
-    let at = At { line, column, len: 1 };
+    let at = RuleSpan { line, column, len: 1 };
     Diagnostic::error(at, "a quote in the middle of a word")
         .hint("put the whole word in quotes, or write \\\" for a quote in it")
 }

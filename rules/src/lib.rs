@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Pure: no I/O, no threads, no clock. What a rule can ask of the world it asks a
-//! [`Surroundings`](run::Surroundings); what it does beyond changing fields it leaves in
+//! [`RuleEnvironment`](run::RuleEnvironment); what it does beyond changing fields it leaves in
 //! [`Effects`](run::Effects). What becomes of a message then is decided in [`apply`].
 #![forbid(unsafe_code)]
 
@@ -23,4 +23,4 @@ pub mod run;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Read, decode, read, read_bytes, read_with};
+pub use read::{ParsedFile, decode, read, read_bytes, read_with};

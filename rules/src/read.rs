@@ -1,9 +1,9 @@
 //! The way from text to rules.
 
 use crate::{
-    ast::{Rules, Scope},
+    ast::{RuleList, Scope},
     check::look_for_unreachable,
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
     limits::FILE_BYTES_MAX,
     parse::{Structure, parse_line},
@@ -11,27 +11,27 @@ use crate::{
 
 /// A file that was read.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub struct ParsedFile {
     /// Usable if no finding is an error: rules with an error in them are left out.
-    pub rules: Rules,
+    pub rules: RuleList,
     /// All that is wrong, in the order of the lines.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Reads a rule file that knows no filters. See [`read_with`].
-pub fn read(file: &str, text: &str, scope: Scope) -> Read {
+pub fn read(file: &str, text: &str, scope: Scope) -> ParsedFile {
     read_with(file, text, scope, &Filters::default())
 }
 
 /// Reads a rule file; its rules may run these filters. Never stops at the first error.
-pub fn read_with(file: &str, text: &str, scope: Scope, filters: &Filters) -> Read {
+pub fn read_with(file: &str, text: &str, scope: Scope, filters: &Filters) -> ParsedFile {
     // Editors of other systems put it before a text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut findings = Findings::default();
     let mut structure = Structure::new(scope, filters);
     if text.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes; {FILE_BYTES_MAX} are allowed", text.len());
-        findings.push(Diagnostic::error(At { line: 1, column: 1, len: 1 }, message));
+        findings.push(Diagnostic::error(RuleSpan { line: 1, column: 1, len: 1 }, message));
     } else {
         for (number, line) in (1..).zip(text.split('\n')) {
             if let Some(line) = parse_line(number, line, &mut findings) {
@@ -41,12 +41,17 @@ pub fn read_with(file: &str, text: &str, scope: Scope, filters: &Filters) -> Rea
     }
     let (rules, counters) = structure.finish(&mut findings);
     look_for_unreachable(&rules, &mut findings);
-    let rules = Rules { file: file.to_owned(), rules, counters };
-    Read { rules, diagnostics: findings.into_list() }
+    let rules = RuleList { file: file.to_owned(), rules, counters };
+    ParsedFile { rules, diagnostics: findings.into_list() }
 }
 
 /// Reads a rule file as it lies on a disk; with it comes its text, to show findings in.
-pub fn read_bytes(file: &str, bytes: Vec<u8>, scope: Scope, filters: &Filters) -> (String, Read) {
+pub fn read_bytes(
+    file: &str,
+    bytes: Vec<u8>,
+    scope: Scope,
+    filters: &Filters,
+) -> (String, ParsedFile) {
     // What is too large may be cut in the middle of a character; its size is what is wrong.
     if bytes.len() > FILE_BYTES_MAX {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -59,8 +64,8 @@ pub fn read_bytes(file: &str, bytes: Vec<u8>, scope: Scope, filters: &Filters) -
             (text, read)
         }
         Err((text, problem)) => {
-            let rules = Rules { file: file.to_owned(), rules: Vec::new(), counters: Vec::new() };
-            (text, Read { rules, diagnostics: vec![problem] })
+            let rules = RuleList { file: file.to_owned(), rules: Vec::new(), counters: Vec::new() };
+            (text, ParsedFile { rules, diagnostics: vec![problem] })
         }
     }
 }
@@ -79,7 +84,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.len() - line_start + 1;
-    let at = At { line: line as u32, column: column as u32, len: 1 };
+    let at = RuleSpan { line: line as u32, column: column as u32, len: 1 };
     let byte = rest.first().copied().unwrap_or_default();
     let problem = Diagnostic::error(at, format!("the byte {byte:#04x} is not UTF-8"));
     let problem = problem.hint(match byte {
@@ -89,7 +94,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
     Err((String::from_utf8_lossy(bytes).into_owned(), problem))
 }
 
-impl Read {
+impl ParsedFile {
     /// Nothing in the file is refused.
     pub fn is_usable(&self) -> bool {
         use crate::diagnostic::Severity;

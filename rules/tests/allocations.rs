@@ -13,7 +13,7 @@ use forebay_rules::{
     ast::{Hook, Scope},
     plan::Program,
     read,
-    run::{Effects, Stage, State, Texts, Transaction},
+    run::{Effects, RuleVariables, RunBuffers, RunContext, TransactionState},
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -87,24 +87,25 @@ fn a_run_allocates_nothing() {
     }
     let world = common::World::default();
     world.counted.borrow_mut().reserve(100);
-    let (mut buffer, mut table, mut texts) = (Vec::new(), EditTable::default(), Texts::default());
+    let (mut buffer, mut table, mut texts) =
+        (Vec::new(), EditTable::default(), RunBuffers::default());
     let mut run = || {
         world.counted.borrow_mut().clear();
         buffer.clear();
         buffer.extend_from_slice(HEAD);
         let mut fields = FieldEdit::new(&mut buffer, 0, &mut table, EditLimits::default());
-        let mut stage = Stage {
+        let mut context = RunContext {
             fields: &mut fields,
             client: Some(client.fields()),
             method: b"GET",
             url: common::url("http://a.example/p"),
             original: common::url("http://a.example/p"),
             status: Some(200),
-            transaction: &mut Transaction::default(),
-            session: &mut State::default(),
-            surroundings: &world,
+            transaction: &mut TransactionState::default(),
+            session: &mut RuleVariables::default(),
+            environment: &world,
         };
-        let effects = program.run(Hook::SendResponse, &mut stage, &mut texts, &mut ());
+        let effects = program.run(Hook::SendResponse, &mut context, &mut texts, &mut ());
         fields.finish();
         (effects, buffer.len())
     };

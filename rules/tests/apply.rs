@@ -13,13 +13,14 @@ use forebay_http::{
 };
 use forebay_rules::{
     apply::{
-        AnswerHead, ApplyError, Limits, Message, OwnAnswer, RequestText, RequestView, RuleScratch,
-        Ruled, body_of, rule_answer, rule_incoming, rule_outgoing, rule_request,
+        AnswerHead, ApplyError, MessageLimits, OwnAnswer, RequestText, RequestView, RuleScratch,
+        RuledMessage, RuledRequest, body_of, rule_answer, rule_incoming, rule_outgoing,
+        rule_request,
     },
     ast::{Hook, Scope},
     plan::Program,
     read,
-    run::{Effects, State, Texts, Transaction, Url},
+    run::{Effects, RuleVariables, RunBuffers, TransactionState, Url},
 };
 use world::World;
 
@@ -45,11 +46,17 @@ impl Rules {
         Rules(Program::plan(&[&found.rules]), hook)
     }
 
-    fn run(&self, view: &RequestView<'_>, mut message: Message<'_, '_>, at: &mut Texts) -> Effects {
+    fn run(
+        &self,
+        view: &RequestView<'_>,
+        mut message: RuledMessage<'_, '_>,
+        at: &mut RunBuffers,
+    ) -> Effects {
         let world = World::default();
-        let (mut transaction, mut session) = (Transaction::default(), State::default());
-        let mut stage = message.on_stage(view, (&mut transaction, &mut session), &world);
-        self.0.run(self.1, &mut stage, at, &mut ())
+        let (mut transaction, mut session) =
+            (TransactionState::default(), RuleVariables::default());
+        let mut context = message.run_context(view, (&mut transaction, &mut session), &world);
+        self.0.run(self.1, &mut context, at, &mut ())
     }
 }
 
@@ -72,15 +79,15 @@ fn early(lines: &str, request: &str) -> Result<String, ApplyError> {
     let method = head.method().as_bytes();
     let view = RequestView { method, url, original: url, fields: head.fields() };
     let (mut scratch, mut into) = (RuleScratch::default(), RequestText::default());
-    let (rules, limits) = (Rules::new(Hook::ReadRequest, lines), Limits::beyond(RECEIVED));
+    let (rules, limits) = (Rules::new(Hook::ReadRequest, lines), MessageLimits::beyond(RECEIVED));
     let sees = (&view, head.version());
     let ruled = rule_request(sees, &limits, &mut scratch, &mut into, |message, texts| {
         rules.run(&view, message, texts)
     });
     let answer = match ruled? {
-        Ruled::Same => return Ok("same".to_owned()),
-        Ruled::Changed(_) => None,
-        Ruled::Answer(answer) => Some(answer),
+        RuledRequest::Same => return Ok("same".to_owned()),
+        RuledRequest::Changed(_) => None,
+        RuledRequest::Answer(answer) => Some(answer),
     };
     Ok(answer.map_or_else(|| shown(into.bytes()), |answer| answer_text(&answer)))
 }
@@ -177,7 +184,7 @@ fn an_answer_of_our_own_has_what_belongs_to_its_status() {
 }
 
 /// What rules make of an answer at this hook.
-fn answered(hook: Hook, lines: &str, answer: &str, limits: Limits) -> String {
+fn answered(hook: Hook, lines: &str, answer: &str, limits: MessageLimits) -> String {
     let view_fields = FieldBlock::parse(b"Host: a.example\r\n").expect("fields");
     let authority = Authority::parse(b"a.example");
     let url = Url::new(authority, b"/a");
@@ -237,11 +244,11 @@ fn an_answer_keeps_what_says_what_its_body_is() {
         (send, away, "200 OK | Location: /x", "302 Found | Location: http://b.example/"),
         (send, away, "206 OK | A: 1", "206 OK | A: 1"),
     ] {
-        let seen = answered(hook, lines, answer, Limits::beyond(RECEIVED));
+        let seen = answered(hook, lines, answer, MessageLimits::beyond(RECEIVED));
         assert_eq!(seen, expected, "{hook:?} {lines}: {answer}");
     }
     // A head without room for the Location is as it was, but for its status.
-    let mut tight = Limits::beyond(RECEIVED);
+    let mut tight = MessageLimits::beyond(RECEIVED);
     tight.edit.line_count_max = 1;
     assert_eq!(answered(send, away, "200 OK | A: 1", tight), "302 Found | A: 1");
 }
@@ -253,7 +260,7 @@ fn rules_see_the_clients_request_beside_the_one_that_goes_out() {
     let view = RequestView { method: b"GET", url, original: url, fields: client.fields() };
     let rules = Rules::new(Hook::SendRequest, "set-header B %{CLIENT-HEADER:A}%{HEADER:A}");
     let fields = FieldBlock::parse(b"A: of-ours\r\n").expect("fields");
-    let limits = Limits::beyond(RECEIVED).edit;
+    let limits = MessageLimits::beyond(RECEIVED).edit;
     let out = rule_outgoing(fields, limits, &mut RuleScratch::default(), |message, texts| {
         rules.run(&view, message, texts)
     });

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use forebay_rules::{
     ast::Scope,
-    diagnostic::Shown,
+    diagnostic::DiagnosticDisplay,
     limits::{
         CONDITIONS_PER_RULE_MAX, FILE_BYTES_MAX, FINDINGS_MAX, LINE_BYTES_MAX, NESTING_MAX,
         REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX, REGEXES_BYTES_MAX, RULES_PER_FILE_MAX,
@@ -20,7 +20,8 @@ fn page() -> String {
 /// Reads a text as rules of a site; every finding fails.
 fn check(text: &str) {
     let found = read("docs/rules.md", text, Scope::Route).diagnostics;
-    let show = |diagnostic| Shown { file: "docs/rules.md", text, diagnostic }.to_string();
+    let show =
+        |diagnostic| DiagnosticDisplay { file: "docs/rules.md", text, diagnostic }.to_string();
     assert!(found.is_empty(), "{}", found.iter().map(show).collect::<String>());
 }
 

@@ -2,7 +2,7 @@
 
 use std::{env, fmt::Write as _, fs, path::Path};
 
-use forebay_rules::{ast::Scope, diagnostic::Shown, read};
+use forebay_rules::{ast::Scope, diagnostic::DiagnosticDisplay, read};
 
 #[test]
 fn typical_mistakes_are_named_with_their_place_and_a_way_out() {
@@ -10,7 +10,7 @@ fn typical_mistakes_are_named_with_their_place_and_a_way_out() {
     let text = fs::read_to_string(folder.join("mistakes.conf")).expect("the file is there");
     let mut found = String::new();
     for diagnostic in &read("mistakes.conf", &text, Scope::Route).diagnostics {
-        let shown = Shown { file: "mistakes.conf", text: &text, diagnostic };
+        let shown = DiagnosticDisplay { file: "mistakes.conf", text: &text, diagnostic };
         writeln!(found, "{shown}").expect("a string takes everything");
     }
     let page = folder.join("mistakes.txt");

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reuse::ForwardReason;
-use forebay_rules::apply::{OwnAnswer, RequestText, RequestView, Ruled};
+use forebay_rules::apply::{OwnAnswer, RequestText, RequestView, RuledRequest};
 use forebay_rules::ast::{Control, Hook};
 
 use crate::accept::Client;
@@ -253,12 +253,12 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         let ruling = self.ruling(place, self.view(request, received));
         let ruled = ruling.request(hook, request.form.version, into);
         match ruled.map_err(Broken::Before)? {
-            Ruled::Same => Ok(Next::Request(*request)),
-            Ruled::Changed(head) => {
+            RuledRequest::Same => Ok(Next::Request(*request)),
+            RuledRequest::Changed(head) => {
                 let changed = Request::check(head).map_err(|_| Broken::Before(Fault::Rules))?;
                 Ok(Next::Request(Request { form: received.form, ..changed }))
             }
-            Ruled::Answer(answer) => Ok(Next::Answer(answer, ruling)),
+            RuledRequest::Answer(answer) => Ok(Next::Answer(answer, ruling)),
         }
     }
 }

@@ -12,7 +12,10 @@ use forebay_http::edit::{EditLimits, EditTable, FieldEdit};
 use forebay_http::fields::FieldBlock;
 use forebay_rules::ast::{Address, Hook, PortOf, Scope};
 use forebay_rules::plan::Program;
-use forebay_rules::run::{CacheResult, Stage, State, Surroundings, Texts, Transaction, Url, Watch};
+use forebay_rules::run::{
+    CacheResult, RuleEnvironment, RuleVariables, RunBuffers, RunContext, RunObserver,
+    TransactionState, Url,
+};
 
 const HEAD: &[u8] = b"date: Fri, 02 Jan 2026 10:00:00 GMT\r\n\
     content-type: text/plain\r\n\
@@ -47,7 +50,7 @@ const KINDS: &[(&str, &str)] = &[
 
 struct World;
 
-impl Surroundings for World {
+impl RuleEnvironment for World {
     fn address(&self, _: Address) -> Option<IpAddr> {
         None
     }
@@ -85,8 +88,8 @@ impl Surroundings for World {
 #[derive(Default)]
 struct Counts(Vec<[u64; 3]>);
 
-impl Watch for Counts {
-    fn end(&mut self, rules: std::ops::Range<u32>, ran: forebay_rules::run::Ran) {
+impl RunObserver for Counts {
+    fn end(&mut self, rules: std::ops::Range<u32>, ran: forebay_rules::run::RunReport) {
         let rules = rules.start as usize..rules.end as usize;
         for [runs, matches, bytes] in self.0.get_mut(rules).into_iter().flatten() {
             *runs += 1;
@@ -123,25 +126,25 @@ fn benches(criterion: &mut Criterion) {
             let program = program(condition, *rule_count);
             let client = client();
             let mut buffer = Vec::with_capacity(64 * 1024);
-            let (mut table, mut texts) = (EditTable::default(), Texts::default());
+            let (mut table, mut texts) = (EditTable::default(), RunBuffers::default());
             let mut watch = Counts(vec![[0; 3]; *rule_count]);
             let mut run = || {
                 buffer.clear();
                 buffer.extend_from_slice(HEAD);
                 let limits = EditLimits::default();
                 let mut fields = FieldEdit::new(&mut buffer, 0, &mut table, limits);
-                let mut stage = Stage {
+                let mut context = RunContext {
                     fields: &mut fields,
                     client: Some(client.fields()),
                     method: b"GET",
                     url: Url::default(),
                     original: Url::default(),
                     status: Some(200),
-                    transaction: &mut Transaction::default(),
-                    session: &mut State::default(),
-                    surroundings: &World,
+                    transaction: &mut TransactionState::default(),
+                    session: &mut RuleVariables::default(),
+                    environment: &World,
                 };
-                black_box(program.run(Hook::SendResponse, &mut stage, &mut texts, &mut watch));
+                black_box(program.run(Hook::SendResponse, &mut context, &mut texts, &mut watch));
                 fields.finish();
                 buffer.len()
             };

@@ -75,9 +75,9 @@ const EMPTY: u32 = u32::MAX;
 
 /// Lines of a [`ConstantLines`] that set a name which a head has already; in order.
 #[derive(Debug, Default)]
-pub struct TakenLines(Vec<u32>);
+pub struct ConflictingLines(Vec<u32>);
 
-impl TakenLines {
+impl ConflictingLines {
     fn has_any(&self, of: &Range<usize>) -> bool {
         // Of most heads it is empty.
         let first = self.0.partition_point(|line| (*line as usize) < of.start);
@@ -162,11 +162,15 @@ impl ConstantLines {
         self.wire.get(start..end).unwrap_or_default()
     }
 
-    /// See [`FieldEdit::take_stock`].
-    pub(super) fn take_stock(&self, edit: &mut FieldEdit<'_>, taken: &mut TakenLines) {
-        taken.0.clear();
+    /// See [`FieldEdit::find_conflicts`].
+    pub(super) fn find_conflicts(
+        &self,
+        edit: &mut FieldEdit<'_>,
+        conflicts: &mut ConflictingLines,
+    ) {
+        conflicts.0.clear();
         let known = edit.table.lines.iter().filter(|line| line.is_live());
-        taken.0.extend(known.filter_map(|line| {
+        conflicts.0.extend(known.filter_map(|line| {
             let name = edit.text.get(line.name()).unwrap_or_default();
             self.line_that_sets(line.hash, name)
         }));
@@ -174,24 +178,24 @@ impl ConstantLines {
         while let Some((line, end)) = line_at(edit.table.seed, edit.text, at) {
             edit.table.count_probe();
             let name = edit.text.get(line.name()).unwrap_or_default();
-            taken.0.extend(self.line_that_sets(line.hash, name));
+            conflicts.0.extend(self.line_that_sets(line.hash, name));
             at = end;
             count += 1;
         }
         debug_assert_eq!(at, edit.text.len(), "the text from there on is no field line");
         edit.unscanned_count = Some(count);
-        taken.0.sort_unstable();
+        conflicts.0.sort_unstable();
     }
 
-    /// See [`FieldEdit::apply_some`].
-    pub(super) fn apply_some(
+    /// See [`FieldEdit::apply_range`].
+    pub(super) fn apply_range(
         &self,
         some: Range<usize>,
-        taken: &TakenLines,
+        conflicts: &ConflictingLines,
         edit: &mut FieldEdit<'_>,
     ) -> u32 {
         let wire = self.wire_of(&some);
-        let is_free = self.is_plain && !taken.has_any(&some);
+        let is_free = self.is_plain && !conflicts.has_any(&some);
         if is_free && edit.check_room(wire.len(), some.len()).is_ok() {
             edit.append_unscanned(wire, some.len());
             return 0;

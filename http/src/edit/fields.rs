@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     EditError, EditLimits, EditTable, FieldAt,
-    block::{ConstantLine, ConstantLines, TakenLines},
+    block::{ConflictingLines, ConstantLine, ConstantLines},
     name::{FieldName, FieldValue, Seed},
     table::{Line, NONE, Place},
 };
@@ -202,21 +202,21 @@ impl<'b> FieldEdit<'b> {
         Ok(self.add_line(place, line.name(), start))
     }
 
-    /// Looks which names that `lines` set the head has already, for [`FieldEdit::apply_some`].
-    pub fn take_stock(&mut self, lines: &ConstantLines, taken: &mut TakenLines) {
-        lines.take_stock(self, taken);
+    /// Looks which names that `lines` set the head has already, for [`FieldEdit::apply_range`].
+    pub fn find_conflicts(&mut self, lines: &ConstantLines, conflicts: &mut ConflictingLines) {
+        lines.find_conflicts(self, conflicts);
     }
 
-    /// Sets or appends some of a run of constant lines; how many of them found no room. Costs one
-    /// copy while the head has none of their names: `taken` says so, as long as nothing else adds
-    /// lines of names that `lines` set, and each of the lines is applied once at most.
-    pub fn apply_some(
+    /// Sets or appends a range of constant lines and returns how many of them found no room. Costs
+    /// one copy while the head has none of their names: `conflicts` says so, as long as nothing
+    /// else adds lines of names that `lines` set, and each of the lines is applied once at most.
+    pub fn apply_range(
         &mut self,
         lines: &ConstantLines,
         some: Range<usize>,
-        taken: &TakenLines,
+        conflicts: &ConflictingLines,
     ) -> u32 {
-        lines.apply_some(some, taken, self)
+        lines.apply_range(some, conflicts, self)
     }
 
     /// Appends lines that come into the table when a name is looked for. There is room for them.

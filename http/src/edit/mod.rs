@@ -34,7 +34,7 @@ mod index;
 mod name;
 mod table;
 
-pub use block::{ConstantLine, ConstantLines, TakenLines};
+pub use block::{ConflictingLines, ConstantLine, ConstantLines};
 pub use fields::FieldEdit;
 pub use index::FieldIndex;
 pub use name::{FieldName, FieldValue};

@@ -77,9 +77,9 @@ const NAMES: &[&str] = &["Via", "via", "X-A", "x-a", "Set-Cookie", "X-Long-Name-
 
 /// Sets or appends all of them.
 fn apply(edit: &mut FieldEdit<'_>, lines: &ConstantLines) -> u32 {
-    let mut taken = TakenLines::default();
-    edit.take_stock(lines, &mut taken);
-    edit.apply_some(lines, 0..lines.lines().len(), &taken)
+    let mut conflicts = ConflictingLines::default();
+    edit.find_conflicts(lines, &mut conflicts);
+    edit.apply_range(lines, 0..lines.lines().len(), &conflicts)
 }
 
 /// One random operation on both.
@@ -259,13 +259,13 @@ fn steps_grow_with_the_lines_and_not_with_their_square() {
                     (0..rule_count).map(|i| name(&format!("X-Rule-{i:03}"))).collect();
                 let line = |name: &FieldName| ConstantLine::set(name.clone(), value("v"));
                 let lines = ConstantLines::new(names.iter().map(line).collect());
-                let mut taken = TakenLines::default();
-                edit.take_stock(&lines, &mut taken);
+                let mut conflicts = ConflictingLines::default();
+                edit.find_conflicts(&lines, &mut conflicts);
                 for start in (0..rule_count).step_by(block_len) {
-                    edit.apply_some(
+                    edit.apply_range(
                         &lines,
                         start..start + block_len.min(rule_count - start),
-                        &taken,
+                        &conflicts,
                     );
                     if looks_between {
                         assert_eq!(edit.find(&name("X-None")), None);

@@ -8,7 +8,7 @@ const CACHE_NAME: &[u8] = b"forebay";
 
 /// Where the response came from (RFC 9211 §2.1, §2.2: one excludes the other).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CacheOutcome {
     /// From the cache, without asking the origin.
     Hit,
     /// From the origin, or from the cache after asking it.
@@ -21,7 +21,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
     /// `hit` or `fwd`.
-    pub outcome: Outcome,
+    pub outcome: CacheOutcome,
     /// Status of the origin's answer.
     pub fwd_status: Option<u16>,
     /// Freshness left, in seconds; negative if it was used stale.
@@ -37,7 +37,7 @@ pub struct CacheStatus {
 impl CacheStatus {
     /// A request that was refused before anything was looked up.
     pub const REFUSED: CacheStatus = CacheStatus {
-        outcome: Outcome::Refused,
+        outcome: CacheOutcome::Refused,
         fwd_status: None,
         ttl: None,
         stored: false,
@@ -48,7 +48,7 @@ impl CacheStatus {
     /// A hit with this freshness left.
     pub const fn hit(ttl: i64) -> CacheStatus {
         CacheStatus {
-            outcome: Outcome::Hit,
+            outcome: CacheOutcome::Hit,
             fwd_status: None,
             ttl: Some(ttl),
             stored: false,
@@ -60,7 +60,7 @@ impl CacheStatus {
     /// A forwarded request; the caller fills in what came of it.
     pub const fn forwarded(reason: ForwardReason) -> CacheStatus {
         CacheStatus {
-            outcome: Outcome::Forwarded(reason),
+            outcome: CacheOutcome::Forwarded(reason),
             fwd_status: None,
             ttl: None,
             stored: false,
@@ -73,9 +73,9 @@ impl CacheStatus {
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(CACHE_NAME);
         match self.outcome {
-            Outcome::Refused => {}
-            Outcome::Hit => out.extend_from_slice(b"; hit"),
-            Outcome::Forwarded(reason) => {
+            CacheOutcome::Refused => {}
+            CacheOutcome::Hit => out.extend_from_slice(b"; hit"),
+            CacheOutcome::Forwarded(reason) => {
                 out.extend_from_slice(b"; fwd=");
                 out.extend_from_slice(reason.token().as_bytes());
             }

@@ -8,7 +8,7 @@ use crate::policy::meta::StoredMeta;
 
 /// How a stored response answers a request that may be conditional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conditional {
+pub enum ConditionalResult {
     /// With the stored response itself.
     Send,
     /// With 304: the client has it.
@@ -21,11 +21,11 @@ pub enum Conditional {
 /// Only a stored 200 is compared: with another status an origin ignores preconditions.
 ///
 /// [`judge`]: crate::policy::reuse::judge
-pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Conditional {
+pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> ConditionalResult {
     use FieldId::{IfModifiedSince, IfNoneMatch};
     const BEARING: FieldSet = FieldSet::of(&[IfNoneMatch, IfModifiedSince]);
     if !request.seen().intersects(BEARING) || meta.status != 200 {
-        return Conditional::Send;
+        return ConditionalResult::Send;
     }
     let is_known = if request.contains(IfNoneMatch) {
         names_stored_tag(request, meta.etag(block))
@@ -35,9 +35,9 @@ pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Cond
         since.is_some_and(|since| meta.last_modified.unwrap_or(meta.date) <= since)
     };
     if is_known {
-        return Conditional::NotModified;
+        return ConditionalResult::NotModified;
     }
-    Conditional::Send
+    ConditionalResult::Send
 }
 
 /// RFC 9110 §13.1.2: `*`, or any listed tag that matches weakly.

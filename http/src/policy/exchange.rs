@@ -41,7 +41,7 @@ impl<'a> OriginResponse<'a> {
 ///
 /// Apart from the stored fields because Age is about the message: it is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ResponseTiming {
     /// When the request was sent, Unix seconds.
     pub request_time: u64,
     /// When the response head came, Unix seconds.
@@ -50,13 +50,17 @@ pub struct Arrival {
     pub age_value: u32,
 }
 
-impl Arrival {
+impl ResponseTiming {
     /// Reads Age of the fields as received.
     ///
     /// RFC 9111 §5.1: the first member counts, and what is not a whole number is ignored.
-    pub fn new(received: Fields<'_>, request_time: u64, response_time: u64) -> Arrival {
+    pub fn new(received: Fields<'_>, request_time: u64, response_time: u64) -> ResponseTiming {
         let first = received.all(FieldId::Age).flat_map(lists::members).next();
-        Arrival { request_time, response_time, age_value: first.and_then(parse_delta).unwrap_or(0) }
+        ResponseTiming {
+            request_time,
+            response_time,
+            age_value: first.and_then(parse_delta).unwrap_or(0),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fields::FieldId;
 use crate::policy::directives::DELTA_S_MAX;
 use crate::policy::exchange::date_field;
-use crate::policy::exchange::{Arrival, CacheRules, OriginResponse};
+use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 
 /// Where a freshness lifetime comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub fn is_heuristically_cacheable(status: u16) -> bool {
 
 /// RFC 9111 §4.2.3, `corrected_initial_age`: age in seconds on arrival, the worse of what Date
 /// and what Age tell.
-pub fn initial_age(date: Option<u64>, arrival: &Arrival) -> u32 {
+pub fn initial_age(date: Option<u64>, arrival: &ResponseTiming) -> u32 {
     let response_time = arrival.response_time;
     let apparent_age = response_time.saturating_sub(date.unwrap_or(response_time));
     let response_delay = response_time.saturating_sub(arrival.request_time);

@@ -23,7 +23,7 @@ use crate::fields::{FieldBlock, FieldId};
 use crate::policy::directives::ResponseDirectives;
 use crate::policy::etag::EntityTag;
 use crate::policy::exchange::date_field;
-use crate::policy::exchange::{Arrival, CacheRules, OriginResponse};
+use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 use crate::policy::freshness::{freshness_lifetime, initial_age};
 
 /// Bytes of an encoded [`StoredMeta`].
@@ -77,7 +77,7 @@ impl StoredMeta {
     pub fn new(
         status: u16,
         block: &FieldBlock,
-        arrival: &Arrival,
+        arrival: &ResponseTiming,
         rules: &CacheRules,
     ) -> StoredMeta {
         let response = OriginResponse::new(status, block.fields());

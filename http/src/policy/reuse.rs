@@ -43,7 +43,7 @@ impl ForwardReason {
 
 /// What to do with a stored response that matches the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reuse {
+pub enum ReuseDecision {
     /// Answer with it.
     Serve {
         /// For the Age field, in seconds.
@@ -59,15 +59,15 @@ pub enum Reuse {
 ///
 /// `no-store` in the request does not matter here: it forbids storing the answer to that
 /// request, and a stored response may still be used for it (§5.2.1.5).
-pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> Reuse {
+pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseDecision {
     let age = current_age(meta.initial_age_s, meta.response_time, now);
     let ttl = i64::from(meta.lifetime_s) - i64::from(age);
     let is_fresh = ttl > 0;
     if meta.no_cache || !is_fresh && !accepts_stale(meta, request, -ttl) {
-        return Reuse::Validate(ForwardReason::Stale);
+        return ReuseDecision::Validate(ForwardReason::Stale);
     }
     if *request == RequestDirectives::EMPTY {
-        return Reuse::Serve { age, ttl };
+        return ReuseDecision::Serve { age, ttl };
     }
     let is_refused = request.no_cache
         || request.max_age.is_some_and(|max_age| is_older(age, max_age))
@@ -75,9 +75,9 @@ pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> Reuse 
         // §3.5: without leave to share, the answer to a known user may differ from this one.
         || request.is_authorized && !meta.permits_authorized;
     if is_refused {
-        return Reuse::Validate(ForwardReason::Request);
+        return ReuseDecision::Validate(ForwardReason::Request);
     }
-    Reuse::Serve { age, ttl }
+    ReuseDecision::Serve { age, ttl }
 }
 
 /// RFC 9111 §5.2.1.2, within §4.2.4: `staleness` is how long it has been stale, in seconds.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use forebay_http::write;
 
-use crate::run::{Effects, Texts};
+use crate::run::{Effects, RunBuffers};
 
 /// What an answer of our own is if its author has written all of it.
 pub(super) const HTML: &[u8] = b"text/html; charset=utf-8";
@@ -22,8 +22,8 @@ pub struct OwnAnswer {
 }
 
 impl OwnAnswer {
-    pub(super) fn new(status: u16, effects: &Effects, texts: &Texts) -> OwnAnswer {
-        let copy = |range: &Range<usize>| texts.get(range).into();
+    pub(super) fn new(status: u16, effects: &Effects, buffers: &RunBuffers) -> OwnAnswer {
+        let copy = |range: &Range<usize>| buffers.get(range).into();
         OwnAnswer {
             status,
             location: effects.location.as_ref().map(copy),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     limits::{RULED_BYTES_MAX, RULED_LINE_COUNT_MAX},
-    run::{Effects, Stage, State, Surroundings, Texts, Transaction, Url},
+    run::{Effects, RuleEnvironment, RuleVariables, RunBuffers, RunContext, TransactionState, Url},
 };
 
 static CONTENT_TYPE: LazyLock<FieldName> =
@@ -24,23 +24,23 @@ static CONTENT_TYPE: LazyLock<FieldName> =
 #[derive(Debug, Default)]
 pub struct RuleScratch {
     pub(super) table: EditTable,
-    pub(super) texts: Texts,
+    pub(super) buffers: RunBuffers,
     /// A line that is being put together.
     pub(super) line: Vec<u8>,
 }
 
 /// How large rules may make a head.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct MessageLimits {
     /// Of its field lines.
     pub edit: EditLimits,
     /// Of a request that they have changed.
     pub head: HeadLimits,
 }
 
-impl Limits {
+impl MessageLimits {
     /// So much is room for rules, beyond the largest head that is received.
-    pub fn beyond(received: HeadLimits) -> Limits {
+    pub fn beyond(received: HeadLimits) -> MessageLimits {
         let HeadLimits { head_bytes_max, field_count_max, target_bytes_max } = received;
         let bytes_max = head_bytes_max.saturating_add(RULED_BYTES_MAX);
         let line_count_max = u32::from(field_count_max) + RULED_LINE_COUNT_MAX;
@@ -50,7 +50,7 @@ impl Limits {
             field_count_max: u16::try_from(line_count_max).unwrap_or(u16::MAX),
             target_bytes_max,
         };
-        Limits { edit: EditLimits { bytes_max, line_count_max }, head }
+        MessageLimits { edit: EditLimits { bytes_max, line_count_max }, head }
     }
 }
 
@@ -69,17 +69,17 @@ pub struct RequestView<'a> {
 
 /// A message that rules are about to change.
 #[derive(Debug)]
-pub struct Message<'m, 'b> {
+pub struct RuledMessage<'m, 'b> {
     edit: &'m mut FieldEdit<'b>,
     status: Option<u16>,
     is_client_request: bool,
 }
 
-impl<'b> Message<'_, 'b> {
+impl<'b> RuledMessage<'_, 'b> {
     /// The same message for somebody who keeps it.
-    pub(super) fn again(&mut self) -> Message<'_, 'b> {
-        let Message { edit, status, is_client_request } = self;
-        Message { edit, status: *status, is_client_request: *is_client_request }
+    pub(super) fn again(&mut self) -> RuledMessage<'_, 'b> {
+        let RuledMessage { edit, status, is_client_request } = self;
+        RuledMessage { edit, status: *status, is_client_request: *is_client_request }
     }
 
     /// With something of the client's in its body, it must not be taken for a page of the site's:
@@ -91,13 +91,13 @@ impl<'b> Message<'_, 'b> {
     }
 
     /// All that its rules see.
-    pub fn on_stage<'a, S: Surroundings>(
+    pub fn run_context<'a, S: RuleEnvironment>(
         &'a mut self,
         view: &RequestView<'a>,
-        (transaction, session): (&'a mut Transaction, &'a mut State),
-        surroundings: &'a S,
-    ) -> Stage<'a, 'b, S> {
-        Stage {
+        (transaction, session): (&'a mut TransactionState, &'a mut RuleVariables),
+        environment: &'a S,
+    ) -> RunContext<'a, 'b, S> {
+        RunContext {
             fields: self.edit,
             client: (!self.is_client_request).then_some(view.fields),
             method: view.method,
@@ -106,7 +106,7 @@ impl<'b> Message<'_, 'b> {
             status: self.status,
             transaction,
             session,
-            surroundings,
+            environment,
         }
     }
 }
@@ -126,14 +126,14 @@ impl Lines<'_> {
         self,
         limits: EditLimits,
         scratch: &mut RuleScratch,
-        run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+        run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
     ) -> (Effects, bool) {
         let Lines { text, start, status, is_client_request } = self;
-        let RuleScratch { table, texts, .. } = scratch;
+        let RuleScratch { table, buffers, .. } = scratch;
         let mut edit = FieldEdit::new(text, start, table, limits);
-        let effects = run(Message { edit: &mut edit, status, is_client_request }, texts);
+        let effects = run(RuledMessage { edit: &mut edit, status, is_client_request }, buffers);
         if let Some((status, location)) = status.zip(effects.location.as_ref()) {
-            redirect(&mut edit, status, texts.get(location));
+            redirect(&mut edit, status, buffers.get(location));
         }
         let is_changed = edit.is_changed();
         edit.finish();

@@ -20,6 +20,6 @@ mod response;
 
 pub use answer::{OwnAnswer, body_of};
 pub use error::ApplyError;
-pub use message::{Limits, Message, RequestView, RuleScratch};
-pub use request::{RequestText, Ruled, rule_request};
+pub use message::{MessageLimits, RequestView, RuleScratch, RuledMessage};
+pub use request::{RequestText, RuledRequest, rule_request};
 pub use response::{AnswerHead, rule_answer, rule_incoming, rule_outgoing};

@@ -13,8 +13,10 @@ use forebay_http::{
     write,
 };
 
-use super::{ApplyError, Limits, Message, OwnAnswer, RequestView, RuleScratch, message::Lines};
-use crate::run::{Effects, Texts, Url};
+use super::{
+    ApplyError, MessageLimits, OwnAnswer, RequestView, RuleScratch, RuledMessage, message::Lines,
+};
+use crate::run::{Effects, RunBuffers, Url};
 
 /// A request head with the text that it lies in; the buffers are used again.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ pub struct RequestText {
 
 /// What rules made of a request.
 #[derive(Debug)]
-pub enum Ruled<'b> {
+pub enum RuledRequest<'b> {
     /// It stays as it is.
     Same,
     /// It is this one now.
@@ -77,11 +79,11 @@ impl RequestText {
 /// [`ApplyError`]: what they made of it is no request.
 pub fn rule_request<'b>(
     (view, version): (&RequestView<'_>, Version),
-    limits: &Limits,
+    limits: &MessageLimits,
     scratch: &mut RuleScratch,
     into: &'b mut RequestText,
-    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
-) -> Result<Ruled<'b>, ApplyError> {
+    run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
+) -> Result<RuledRequest<'b>, ApplyError> {
     let text = &mut into.text;
     text.clear();
     for field in view.fields.iter() {
@@ -89,16 +91,16 @@ pub fn rule_request<'b>(
     }
     let lines = Lines { text, start: 0, status: None, is_client_request: true };
     let (effects, is_changed) = lines.rule(limits.edit, scratch, run);
-    let RuleScratch { table, texts, line } = scratch;
+    let RuleScratch { table, buffers, line } = scratch;
     if let Some(status) = effects.status {
-        return Ok(Ruled::Answer(OwnAnswer::new(status, &effects, texts)));
+        return Ok(RuledRequest::Answer(OwnAnswer::new(status, &effects, buffers)));
     }
     // `*` is the whole server (RFC 9110 §9.3.7): it has no parts to change.
     let is_whole_server = view.url.path == b"*";
     if !is_changed && (!effects.url_changed || is_whole_server) {
-        return Ok(Ruled::Same);
+        return Ok(RuledRequest::Same);
     }
-    let url = texts.url().filter(|_| !is_whole_server).unwrap_or(view.url);
+    let url = buffers.url().filter(|_| !is_whole_server).unwrap_or(view.url);
     let has_host = view.fields.contains(FieldId::Host);
     // The target is written without its authority, which HTTP/1.0 may have named nowhere else.
     let is_lost = !has_host && !url.host.is_empty();
@@ -109,7 +111,7 @@ pub fn rule_request<'b>(
     text.rotate_right(line_bytes);
     text.extend_from_slice(b"\r\n");
     into.check(&limits.head)?;
-    Ok(Ruled::Changed(into.head()))
+    Ok(RuledRequest::Changed(into.head()))
 }
 
 /// Host follows the URL, as whoever is asked needs it (RFC 9110 §7.2).

@@ -8,8 +8,8 @@ use forebay_http::{
     write,
 };
 
-use super::{ApplyError, Message, RuleScratch, message::Lines};
-use crate::run::{Effects, Texts};
+use super::{ApplyError, RuleScratch, RuledMessage, message::Lines};
+use crate::run::{Effects, RunBuffers};
 
 /// The status of an answer, and where its head stands in a text whose end it is: all lines are
 /// written but for the empty one.
@@ -33,7 +33,7 @@ pub fn rule_outgoing(
     fields: FieldBlock,
     limits: EditLimits,
     scratch: &mut RuleScratch,
-    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+    run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
 ) -> Result<FieldBlock, ApplyError> {
     rule_block(fields, None, limits, scratch, run).map(|(fields, _)| fields)
 }
@@ -47,7 +47,7 @@ pub fn rule_incoming(
     (status, fields): (u16, FieldBlock),
     limits: EditLimits,
     scratch: &mut RuleScratch,
-    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+    run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
 ) -> Result<(u16, FieldBlock), ApplyError> {
     let (fields, effects) = rule_block(fields, Some(status), limits, scratch, run)?;
     Ok((new_status(status, &effects), fields))
@@ -60,12 +60,12 @@ pub fn rule_answer(
     head: AnswerHead,
     limits: EditLimits,
     scratch: &mut RuleScratch,
-    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+    run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
 ) -> (u16, Option<Box<[u8]>>) {
     let AnswerHead { status, head_start, fields_start, is_own } = head;
     let lines = Lines { text, start: fields_start, status: Some(status), is_client_request: false };
-    let run = |mut message: Message<'_, '_>, texts: &mut Texts| {
-        let mut effects = run(message.again(), texts);
+    let run = |mut message: RuledMessage<'_, '_>, buffers: &mut RunBuffers| {
+        let mut effects = run(message.again(), buffers);
         let is_mixed = is_own && effects.body.is_some() && !effects.body_is_constant;
         if is_mixed && !message.becomes_text() {
             effects.body = None;
@@ -73,15 +73,15 @@ pub fn rule_answer(
         effects
     };
     let (effects, _) = lines.rule(limits, scratch, run);
-    let RuleScratch { texts, line, .. } = scratch;
+    let RuleScratch { buffers, line, .. } = scratch;
     let status = new_status(head.status, &effects);
-    let reason = effects.reason.as_ref().map(|range| texts.get(range));
+    let reason = effects.reason.as_ref().map(|range| buffers.get(range));
     if status != head.status || reason.is_some() {
         line.clear();
         write::status_line_with(line, status, reason);
         text.splice(head_start..fields_start, line.iter().copied());
     }
-    (status, effects.body.as_ref().map(|range| texts.get(range).into()))
+    (status, effects.body.as_ref().map(|range| buffers.get(range).into()))
 }
 
 fn rule_block(
@@ -89,7 +89,7 @@ fn rule_block(
     status: Option<u16>,
     limits: EditLimits,
     scratch: &mut RuleScratch,
-    run: impl FnOnce(Message<'_, '_>, &mut Texts) -> Effects,
+    run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
 ) -> Result<(FieldBlock, Effects), ApplyError> {
     let mut bytes = fields.into_bytes();
     let lines = Lines { text: &mut bytes, start: 0, status, is_client_request: false };

@@ -7,7 +7,7 @@ use crate::{
         pattern::Regexes,
         variable::{Kind, variable},
     },
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::Word,
     parse::ConditionFlags,
 };
@@ -23,7 +23,7 @@ pub(crate) struct ConditionLine<'a> {
     /// `[…]`
     pub(crate) flags: &'a ConditionFlags,
     /// All of it.
-    pub(crate) at: At,
+    pub(crate) at: RuleSpan,
 }
 
 /// One condition. Each of its parts is looked at, whatever is wrong with the others.

@@ -8,7 +8,7 @@ use crate::{
         braceless::braceless, condition::allowed, never::never, number::number, pattern::Regexes,
         range::ranges, set::members, variable::Kind,
     },
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::Word,
     parse::ConditionFlags,
 };
@@ -170,7 +170,7 @@ fn set(
 
 /// Flags that the operand gives no meaning to.
 fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnostic> {
-    let refuse = |at: At, hint: &str| {
+    let refuse = |at: RuleSpan, hint: &str| {
         Err(Diagnostic::error(at, "this flag means nothing for this operand").hint(hint))
     };
     let how = flags.how.map(|(_, at)| at);

@@ -2,7 +2,7 @@
 
 use crate::{
     check::braceless::braceless,
-    diagnostic::{At, Diagnostic},
+    diagnostic::{Diagnostic, RuleSpan},
     lex::Word,
 };
 
@@ -19,7 +19,7 @@ fn odd_words(words: &[Word], value: &Word) -> Option<Diagnostic> {
     if let Some(problem) = single_quotes(words, value) {
         return Some(problem);
     }
-    let becomes = |at: At| {
+    let becomes = |at: RuleSpan| {
         let message = format!("the value becomes {:?}", value.as_str());
         Diagnostic::warning(at, message)
     };

@@ -77,7 +77,7 @@ pub(crate) fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
     }
 }
 
-fn first_step(branch: &Branch) -> Option<crate::diagnostic::At> {
+fn first_step(branch: &Branch) -> Option<crate::diagnostic::RuleSpan> {
     match branch.steps.first()? {
         Step::Operate(operation) => Some(operation.at),
         Step::If(branches) => branches.first().and_then(first_step),

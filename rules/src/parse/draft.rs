@@ -3,7 +3,7 @@
 use crate::{
     ast::{Branch, Hook, Step, Tree},
     check,
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::Word,
     limits::{CONDITIONS_PER_RULE_MAX, NESTING_MAX},
     parse::ConditionFlags,
@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct Draft {
     pub(super) hook: Hook,
     pub(super) turn: u8,
-    pub(super) at: At,
+    pub(super) at: RuleSpan,
     pub(super) last: bool,
     /// Something was wrong with it: it is left out, and so are findings that follow from that.
     pub(super) broken: bool,
@@ -26,7 +26,7 @@ pub(super) struct Draft {
 
 /// Branches of a rule, or of an `if`.
 pub(super) struct Block {
-    pub(super) at: At,
+    pub(super) at: RuleSpan,
     pub(super) sections: Vec<Section>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum SectionKind {
 /// A branch in the making.
 pub(super) struct Section {
     pub(super) kind: SectionKind,
-    pub(super) at: At,
+    pub(super) at: RuleSpan,
     /// What is not in parentheses, and the groups that are open.
     pub(super) groups: Vec<Group>,
     pub(super) steps: Vec<Step>,
@@ -50,15 +50,15 @@ pub(super) struct Section {
 
 #[derive(Default)]
 pub(super) struct Group {
-    pub(super) at: At,
+    pub(super) at: RuleSpan,
     not: bool,
-    or: Option<At>,
+    or: Option<RuleSpan>,
     /// Each with where its `[OR]` stands, by which it is joined with the next.
-    members: Vec<(Tree, Option<At>)>,
+    members: Vec<(Tree, Option<RuleSpan>)>,
 }
 
 impl Draft {
-    pub(super) fn new((hook, turn): (Hook, u8), at: At) -> Draft {
+    pub(super) fn new((hook, turn): (Hook, u8), at: RuleSpan) -> Draft {
         let blocks = vec![Block { at, sections: vec![Section::new(SectionKind::If, at)] }];
         Draft {
             hook,
@@ -87,7 +87,7 @@ impl Draft {
         self.broken = true;
     }
 
-    pub(super) fn count_condition(&mut self, at: At, findings: &mut Findings) {
+    pub(super) fn count_condition(&mut self, at: RuleSpan, findings: &mut Findings) {
         self.condition_count += 1;
         if self.condition_count == CONDITIONS_PER_RULE_MAX + 1 {
             let message = format!("a rule has {CONDITIONS_PER_RULE_MAX} conditions at most");
@@ -97,7 +97,7 @@ impl Draft {
         self.broken |= self.condition_count > CONDITIONS_PER_RULE_MAX;
     }
 
-    pub(super) fn add_tree(&mut self, tree: Option<Tree>, or: Option<At>) {
+    pub(super) fn add_tree(&mut self, tree: Option<Tree>, or: Option<RuleSpan>) {
         self.broken |= tree.is_none();
         let group = self.section().and_then(|section| section.groups.last_mut());
         if let (Some(group), Some(tree)) = (group, tree) {
@@ -109,7 +109,7 @@ impl Draft {
         &mut self,
         operand: Option<&Word>,
         flags: &ConditionFlags,
-        at: At,
+        at: RuleSpan,
         findings: &mut Findings,
     ) {
         findings.keep(check::group(operand, flags));
@@ -130,7 +130,7 @@ impl Draft {
         &mut self,
         operand: Option<&Word>,
         flags: &ConditionFlags,
-        at: At,
+        at: RuleSpan,
         findings: &mut Findings,
     ) {
         findings.keep(check::group_end(operand, flags));
@@ -185,7 +185,7 @@ impl Draft {
 }
 
 impl Section {
-    pub(super) fn new(kind: SectionKind, at: At) -> Section {
+    pub(super) fn new(kind: SectionKind, at: RuleSpan) -> Section {
         let groups = vec![Group::default()];
         Section { kind, at, groups, steps: Vec::new(), has_broken: false }
     }
@@ -194,7 +194,7 @@ impl Section {
 /// AND and OR bind alike and nest to the right: `A [AND] B [OR] C` is `A && (B || C)`.
 /// If the rule is broken, the last member may be one that could not be read.
 fn join(
-    members: Vec<(Tree, Option<At>)>,
+    members: Vec<(Tree, Option<RuleSpan>)>,
     is_broken: bool,
     findings: &mut Findings,
 ) -> Option<Tree> {

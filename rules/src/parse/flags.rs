@@ -3,7 +3,7 @@
 use crate::{
     ast::Compare,
     check::suggest::did_you_mean,
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::Word,
 };
 
@@ -11,30 +11,30 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ConditionFlags {
     /// `[OR]`: joined so with the condition that follows.
-    pub(crate) or: Option<At>,
+    pub(crate) or: Option<RuleSpan>,
     /// `[AND]`, which is the default.
-    pub(crate) and: Option<At>,
+    pub(crate) and: Option<RuleSpan>,
     /// `[NOT]`
-    pub(crate) not: Option<At>,
+    pub(crate) not: Option<RuleSpan>,
     /// `[NOCASE]`
-    pub(crate) nocase: Option<At>,
+    pub(crate) nocase: Option<RuleSpan>,
     /// `[CASE]`, which is the default.
-    pub(crate) case: Option<At>,
+    pub(crate) case: Option<RuleSpan>,
     /// `[L]`
-    pub(crate) last: Option<At>,
+    pub(crate) last: Option<RuleSpan>,
     /// `[PRE]`, `[SUF]`, `[MID]`, `[EXT]`
-    pub(crate) how: Option<(Compare, At)>,
+    pub(crate) how: Option<(Compare, RuleSpan)>,
 }
 
 /// Flags of an operator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OperatorFlags {
     /// `[L]`, `[LAST]`
-    pub(crate) last: Option<At>,
+    pub(crate) last: Option<RuleSpan>,
     /// `[QSA]`
-    pub(crate) append_query: Option<At>,
+    pub(crate) append_query: Option<RuleSpan>,
     /// `[I]`, `[INV]`
-    pub(crate) keep: Option<At>,
+    pub(crate) keep: Option<RuleSpan>,
 }
 
 impl ConditionFlags {
@@ -107,7 +107,7 @@ fn names(word: Option<&Word>) -> Vec<Word> {
     names
 }
 
-fn once(place: &mut Option<At>, name: &Word) -> Result<(), Diagnostic> {
+fn once(place: &mut Option<RuleSpan>, name: &Word) -> Result<(), Diagnostic> {
     match place.replace(name.at) {
         Some(_) => Err(Diagnostic::error(name.at, format!("[{}] twice", name.as_str()))),
         None => Ok(()),

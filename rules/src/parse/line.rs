@@ -1,7 +1,7 @@
 //! What a line is: a condition, an operator, or one of the words that make branches.
 
 use crate::{
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::{Word, lex},
     limits::LINE_BYTES_MAX,
 };
@@ -10,7 +10,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Line {
     /// All of it, without blanks around it.
-    pub(crate) at: At,
+    pub(crate) at: RuleSpan,
     /// `None`: something is wrong with it, and has been reported.
     pub(crate) kind: LineKind,
 }
@@ -57,7 +57,7 @@ pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Op
         return None;
     }
     let indent = text.len() - text.trim_start_matches(|c: char| c.is_ascii_whitespace()).len();
-    let at = At { line: number, column: indent as u32 + 1, len: trimmed.len() as u32 };
+    let at = RuleSpan { line: number, column: indent as u32 + 1, len: trimmed.len() as u32 };
     let words =
         findings
             .keep(check_bytes(at, text).and_then(|()| {
@@ -71,17 +71,17 @@ pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Op
 }
 
 /// No byte that could end a line of a head, or of a terminal, gets further than this.
-fn check_bytes(at: At, text: &str) -> Result<(), Diagnostic> {
+fn check_bytes(at: RuleSpan, text: &str) -> Result<(), Diagnostic> {
     if text.len() > LINE_BYTES_MAX {
         let message = format!("the line has {} bytes; {LINE_BYTES_MAX} are allowed", text.len());
-        return Err(Diagnostic::error(At { len: 1, ..at }, message));
+        return Err(Diagnostic::error(RuleSpan { len: 1, ..at }, message));
     }
     match text.bytes().position(|byte| byte.is_ascii_control() && byte != b'\t') {
         // The line break of other systems.
         Some(place) if place + 1 == text.len() && text.ends_with('\r') => Ok(()),
         Some(place) => {
             let byte = text.as_bytes().get(place).copied().unwrap_or_default();
-            let at = At { column: place as u32 + 1, len: 1, ..at };
+            let at = RuleSpan { column: place as u32 + 1, len: 1, ..at };
             Err(Diagnostic::error(at, format!("a control byte, {byte:#04x}, is in this line"))
                 .hint("a field value cannot hold it; leave it out"))
         }
@@ -129,12 +129,12 @@ fn kind_of(mut words: Vec<Word>, findings: &mut Findings) -> Option<LineKind> {
     Some(kind)
 }
 
-fn keep_condition(at: At, words: Vec<Word>, findings: &mut Findings) -> LineKind {
+fn keep_condition(at: RuleSpan, words: Vec<Word>, findings: &mut Findings) -> LineKind {
     let condition = condition(at, words);
     findings.keep(condition).unwrap_or(LineKind::BrokenCondition)
 }
 
-fn condition(at: At, mut words: Vec<Word>) -> Result<LineKind, Diagnostic> {
+fn condition(at: RuleSpan, mut words: Vec<Word>) -> Result<LineKind, Diagnostic> {
     let flags = take_flags(&mut words)?;
     let mut words = words.into_iter().peekable();
     let Some(subject) = words.next() else {
@@ -186,7 +186,7 @@ fn doubled_comparison(first: &Word, second: &Word) -> Option<Diagnostic> {
         _ => return None,
     };
     let len = (second.at.column + 1).saturating_sub(first.at.column).min(2);
-    let at = At { len, ..first.at };
+    let at = RuleSpan { len, ..first.at };
     Some(Diagnostic::error(at, "a comparison of two characters").hint(hint))
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     ast::{Hook, Rule, Scope, Step, Tree},
     check::{self, Checker, ConditionLine, OperatorLine, Regexes},
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
     lex::Word,
     limits::{NESTING_MAX, RULES_PER_FILE_MAX},
@@ -67,7 +67,7 @@ impl<'f> Structure<'f> {
     }
 
     /// The rule in the making, or a new one at the default hook.
-    fn draft(&mut self, at: At, findings: &mut Findings) -> &mut Draft {
+    fn draft(&mut self, at: RuleSpan, findings: &mut Findings) -> &mut Draft {
         if self.draft.is_none() {
             self.count_rule(at, findings);
         }
@@ -78,7 +78,7 @@ impl<'f> Structure<'f> {
         self.draft.get_or_insert_with(|| Draft::new((hook, check::FIRST_TURN), at))
     }
 
-    fn count_rule(&mut self, at: At, findings: &mut Findings) {
+    fn count_rule(&mut self, at: RuleSpan, findings: &mut Findings) {
         self.rule_count += 1;
         if self.rule_count == RULES_PER_FILE_MAX + 1 {
             let message = format!("a file has {RULES_PER_FILE_MAX} rules at most");
@@ -91,7 +91,7 @@ impl<'f> Structure<'f> {
         variable: &Word,
         operand: Option<Word>,
         flags: &ConditionFlags,
-        at: At,
+        at: RuleSpan,
         findings: &mut Findings,
     ) {
         let depth = self.draft.as_ref().map_or(1, |draft| draft.blocks.len());
@@ -109,7 +109,7 @@ impl<'f> Structure<'f> {
     }
 
     /// A hook comes first in its rule; what stands before it has to be a whole rule.
-    fn end_rule_without_operators(&mut self, at: At, findings: &mut Findings) {
+    fn end_rule_without_operators(&mut self, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             return;
         };
@@ -123,7 +123,7 @@ impl<'f> Structure<'f> {
     }
 
     /// A condition after an operator begins a new rule.
-    fn make_room(&mut self, at: At, findings: &mut Findings) {
+    fn make_room(&mut self, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             return;
         };
@@ -150,7 +150,7 @@ impl<'f> Structure<'f> {
         variable: &Word,
         operand: Option<Word>,
         flags: &ConditionFlags,
-        at: At,
+        at: RuleSpan,
         findings: &mut Findings,
     ) {
         self.make_room(at, findings);
@@ -175,7 +175,7 @@ impl<'f> Structure<'f> {
     }
 
     /// A step of the branch in the making; `None` if it cannot be read.
-    fn add_step(&mut self, step: Option<Step>, at: At, findings: &mut Findings) {
+    fn add_step(&mut self, step: Option<Step>, at: RuleSpan, findings: &mut Findings) {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
         draft.has_broken_step |= step.is_none();
@@ -185,7 +185,7 @@ impl<'f> Structure<'f> {
         }
     }
 
-    fn begin_section(&mut self, kind: SectionKind, at: At, findings: &mut Findings) {
+    fn begin_section(&mut self, kind: SectionKind, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             let word = if kind == SectionKind::Else { "else" } else { "elif" };
             let message = format!("`{word}` without a rule before it");
@@ -203,7 +203,7 @@ impl<'f> Structure<'f> {
         }
     }
 
-    fn begin_if(&mut self, at: At, findings: &mut Findings) {
+    fn begin_if(&mut self, at: RuleSpan, findings: &mut Findings) {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
         if draft.blocks.len() == NESTING_MAX + 1 {
@@ -214,7 +214,7 @@ impl<'f> Structure<'f> {
         draft.blocks.push(Block { at, sections: vec![Section::new(SectionKind::If, at)] });
     }
 
-    fn end_if(&mut self, at: At, findings: &mut Findings) {
+    fn end_if(&mut self, at: RuleSpan, findings: &mut Findings) {
         let closes = self.draft.as_ref().is_some_and(|draft| draft.blocks.len() > 1);
         let draft = self.draft(at, findings);
         if !closes {

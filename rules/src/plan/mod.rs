@@ -17,8 +17,8 @@ use forebay_http::edit::FieldName;
 pub(crate) use part::{Action, END, Filter, Group, NONE, Op, Part, Test};
 
 use crate::{
-    ast::{Hook, Rule, Rules},
-    diagnostic::At,
+    ast::{Hook, Rule, RuleList},
+    diagnostic::RuleSpan,
 };
 
 /// Rules of several lists, ready to run.
@@ -40,7 +40,7 @@ pub struct RuleInfo {
     /// The file's name.
     pub file: Arc<str>,
     /// Its first line.
-    pub at: At,
+    pub at: RuleSpan,
     /// Where it runs.
     pub hook: Hook,
     /// Number of the rule with which it is counted: the first of those that run as one.
@@ -51,7 +51,7 @@ pub struct RuleInfo {
 
 impl Program {
     /// Puts lists together: the server's, the site's, the route's. `[L]` ends only its own list.
-    pub fn plan(lists: &[&Rules]) -> Program {
+    pub fn plan(lists: &[&RuleList]) -> Program {
         let mut counters = Vec::new();
         let mut infos = Vec::new();
         let mut captures = [false; Hook::COUNT];

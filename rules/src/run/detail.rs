@@ -2,7 +2,8 @@
 //! flat program is tested against.
 
 use super::{
-    Effects, Outcome, Ran, Stage, Surroundings, Texts, Watch, machine::look_at, operate::operate,
+    Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,
+    machine::look_at, operate::operate,
 };
 use crate::{
     ast::{Branch, Hook, Step, Tree},
@@ -11,37 +12,37 @@ use crate::{
 
 struct Detail<'d, 'a, 'b, S, W> {
     rule: u32,
-    stage: &'d mut Stage<'a, 'b, S>,
-    texts: &'d mut Texts,
-    watch: &'d mut W,
+    context: &'d mut RunContext<'a, 'b, S>,
+    buffers: &'d mut RunBuffers,
+    observer: &'d mut W,
     effects: Effects,
     last: bool,
-    ran: Ran,
+    report: RunReport,
 }
 
-pub(super) fn run<S: Surroundings, W: Watch>(
+pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
     program: &Program,
     hook: Hook,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-    watch: &mut W,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
+    observer: &mut W,
 ) -> Effects {
     let effects = Effects::default();
-    let ran = Ran::default();
-    let mut detail = Detail { rule: 0, stage, texts, watch, effects, last: false, ran };
+    let report = RunReport::default();
+    let mut detail = Detail { rule: 0, context, buffers, observer, effects, last: false, report };
     for list in program.lists() {
         detail.last = false;
-        detail.texts.captured.clear();
+        detail.buffers.captured.clear();
         for (number, rule) in list.iter().filter(|(_, rule)| rule.hook == hook) {
             detail.rule = *number;
-            detail.ran = Ran::default();
-            detail.watch.begin(*number..*number + 1);
-            let before = detail.stage.fields.buffer_bytes();
-            detail.ran.matched = detail.branches(&rule.branches);
-            let added = detail.stage.fields.buffer_bytes().saturating_sub(before);
-            let ran = Ran { added_bytes: added as u32, ..detail.ran };
-            detail.watch.end(*number..*number + 1, ran);
-            if detail.last || rule.last && detail.ran.matched {
+            detail.report = RunReport::default();
+            detail.observer.begin(*number..*number + 1);
+            let before = detail.context.fields.buffer_bytes();
+            detail.report.matched = detail.branches(&rule.branches);
+            let added = detail.context.fields.buffer_bytes().saturating_sub(before);
+            let report = RunReport { added_bytes: added as u32, ..detail.report };
+            detail.observer.end(*number..*number + 1, report);
+            if detail.last || rule.last && detail.report.matched {
                 break;
             }
         }
@@ -49,7 +50,7 @@ pub(super) fn run<S: Surroundings, W: Watch>(
     detail.effects
 }
 
-impl<S: Surroundings, W: Watch> Detail<'_, '_, '_, S, W> {
+impl<S: RuleEnvironment, W: RunObserver> Detail<'_, '_, '_, S, W> {
     /// Runs the first branch that holds. Nested as deep as the parser let rules be nested.
     fn branches(&mut self, branches: &[Branch]) -> bool {
         let taken = branches.iter().enumerate().find(|(_, branch)| {
@@ -58,17 +59,17 @@ impl<S: Surroundings, W: Watch> Detail<'_, '_, '_, S, W> {
         let Some((place, branch)) = taken else {
             return false;
         };
-        self.watch.entered(self.rule, place, branch);
+        self.observer.entered(self.rule, place, branch);
         for step in &branch.steps {
             match step {
                 Step::If(branches) => {
                     self.branches(branches);
                 }
                 Step::Operate(operation) => {
-                    let Detail { stage, texts, effects, .. } = self;
-                    let outcome = operate(&operation.operator, stage, texts, effects);
-                    self.ran.failed_count += u32::from(outcome == Outcome::Failed);
-                    self.watch.operated(self.rule, operation, &self.texts.value, outcome);
+                    let Detail { context, buffers, effects, .. } = self;
+                    let outcome = operate(&operation.operator, context, buffers, effects);
+                    self.report.failed_count += u32::from(outcome == OperatorOutcome::Failed);
+                    self.observer.operated(self.rule, operation, &self.buffers.value, outcome);
                     self.last |= operation.last;
                 }
             }
@@ -84,9 +85,9 @@ impl<S: Surroundings, W: Watch> Detail<'_, '_, '_, S, W> {
             Tree::Test(test) => {
                 let mut value = Vec::new();
                 let condition = Test::new(test, true);
-                let held = look_at(&condition, self.stage, self.texts, Some(&mut value));
+                let held = look_at(&condition, self.context, self.buffers, Some(&mut value));
                 let held = held != test.negated;
-                self.watch.tested(self.rule, test, &value, held);
+                self.observer.tested(self.rule, test, &value, held);
                 held
             }
         }

@@ -5,9 +5,9 @@ use std::{io::Write, net::IpAddr};
 use forebay_http::{edit::FieldName, fields::FieldId};
 
 use super::{
-    Stage, Surroundings, Url, cookie,
-    texts::{Captured, Sight},
-    time,
+    RuleEnvironment, RunContext, Url,
+    buffers::{Captured, Sight},
+    cookie, time,
 };
 use crate::ast::{
     Address, ConnectionPart, Control, Id, Lifetime, Message, UrlOf, UrlPart, Variable,
@@ -40,48 +40,48 @@ impl Seen<'_> {
 }
 
 /// Looks at a variable.
-pub(super) fn look<'v, S: Surroundings>(
+pub(super) fn look<'v, S: RuleEnvironment>(
     variable: &Variable,
-    stage: &'v mut Stage<'_, '_, S>,
+    context: &'v mut RunContext<'_, '_, S>,
     sight: &'v mut Sight,
     captured: &'v Captured,
 ) -> Seen<'v> {
-    let surroundings = stage.surroundings;
+    let environment = context.environment;
     match variable {
         Variable::Constant(flag) => Seen::Flag(*flag),
-        Variable::Header(message, name) => Seen::Text(header(*message, name, stage, sight)),
-        Variable::Cookie(name) => Seen::Text(client_cookie(name, stage)),
-        Variable::Url(of, part) => url_part(*of, part, stage, sight),
-        Variable::Method => Seen::Text(stage.method),
-        Variable::Status => Seen::Number(i64::from(stage.status.unwrap_or_default())),
-        Variable::Cache => Seen::Text(surroundings.cache().as_str().as_bytes()),
-        Variable::Now(part) => Seen::Number(time::part_of(surroundings.now(), *part)),
+        Variable::Header(message, name) => Seen::Text(header(*message, name, context, sight)),
+        Variable::Cookie(name) => Seen::Text(client_cookie(name, context)),
+        Variable::Url(of, part) => url_part(*of, part, context, sight),
+        Variable::Method => Seen::Text(context.method),
+        Variable::Status => Seen::Number(i64::from(context.status.unwrap_or_default())),
+        Variable::Cache => Seen::Text(environment.cache().as_str().as_bytes()),
+        Variable::Now(part) => Seen::Number(time::part_of(environment.now(), *part)),
         Variable::Random(below) => {
-            Seen::Number((surroundings.random() % u64::from((*below).max(1))) as i64)
+            Seen::Number((environment.random() % u64::from((*below).max(1))) as i64)
         }
-        Variable::Id(which) => id(*which, surroundings, &mut sight.joined),
-        Variable::Address(which) => Seen::Address(surroundings.address(*which)),
-        Variable::Port(which) => Seen::Number(i64::from(surroundings.port(*which))),
+        Variable::Id(which) => id(*which, environment, &mut sight.joined),
+        Variable::Address(which) => Seen::Address(environment.address(*which)),
+        Variable::Port(which) => Seen::Number(i64::from(environment.port(*which))),
         Variable::Cidr { v4_bits, v6_bits } => {
-            let address = surroundings.address(Address::Client);
+            let address = environment.address(Address::Client);
             Seen::Address(address.map(|address| cidr(address, *v4_bits, *v6_bits)))
         }
-        Variable::Connection(part) => Seen::Text(connection(*part, surroundings)),
+        Variable::Connection(part) => Seen::Text(connection(*part, environment)),
         Variable::LastCapture(number) => Seen::Text(captured.group(*number)),
-        Variable::NextHopHost => Seen::Text(surroundings.next_hop_host().as_bytes()),
-        Variable::NextHopPort => Seen::Number(i64::from(surroundings.next_hop_port())),
+        Variable::NextHopHost => Seen::Text(environment.next_hop_host().as_bytes()),
+        Variable::NextHopPort => Seen::Number(i64::from(environment.next_hop_port())),
         Variable::TransactionCount => {
-            Seen::Number(i64::try_from(surroundings.transaction_count()).unwrap_or(i64::MAX))
+            Seen::Number(i64::try_from(environment.transaction_count()).unwrap_or(i64::MAX))
         }
-        state => of_state(state, stage),
+        state => of_state(state, context),
     }
 }
 
 /// Variables that rules set themselves.
-fn of_state<'v, S>(variable: &Variable, stage: &Stage<'_, '_, S>) -> Seen<'v> {
+fn of_state<'v, S>(variable: &Variable, context: &RunContext<'_, '_, S>) -> Seen<'v> {
     let state = |lifetime: &Lifetime| match lifetime {
-        Lifetime::Transaction => stage.transaction.state,
-        Lifetime::Session => *stage.session,
+        Lifetime::Transaction => context.transaction.state,
+        Lifetime::Session => *context.session,
     };
     match variable {
         Variable::Flag(lifetime, number) => {
@@ -94,7 +94,7 @@ fn of_state<'v, S>(variable: &Variable, stage: &Stage<'_, '_, S>) -> Seen<'v> {
         Variable::Control(control) => {
             // A request is logged unless a rule says otherwise.
             let unless_set = *control == Control::Logging;
-            Seen::Flag(stage.transaction.controls.of(*control).unwrap_or(unless_set))
+            Seen::Flag(context.transaction.controls.of(*control).unwrap_or(unless_set))
         }
         _ => Seen::Text(b""),
     }
@@ -104,12 +104,12 @@ fn of_state<'v, S>(variable: &Variable, stage: &Stage<'_, '_, S>) -> Seen<'v> {
 fn header<'v, S>(
     message: Message,
     name: &FieldName,
-    stage: &'v mut Stage<'_, '_, S>,
+    context: &'v mut RunContext<'_, '_, S>,
     sight: &'v mut Sight,
 ) -> &'v [u8] {
     let client = match message {
         Message::AtHand => None,
-        Message::ClientRequest | Message::ServerRequest => stage.client,
+        Message::ClientRequest | Message::ServerRequest => context.client,
     };
     if let Some(client) = client {
         if name.id() != FieldId::Other && !client.contains(name.id()) {
@@ -118,10 +118,10 @@ fn header<'v, S>(
         let values = sight.client.all(client, name);
         return joined(values, &mut sight.joined);
     }
-    let Some(first) = stage.fields.find(name) else {
+    let Some(first) = context.fields.find(name) else {
         return b"";
     };
-    let fields = &*stage.fields;
+    let fields = &*context.fields;
     let places = std::iter::successors(Some(first), |at| fields.next_duplicate(*at));
     joined(places.map(|at| fields.value(at)), &mut sight.joined)
 }
@@ -144,45 +144,45 @@ fn joined<'v>(mut values: impl Iterator<Item = &'v [u8]>, out: &'v mut Vec<u8>) 
 }
 
 /// A cookie of the client's request: the first of this name.
-fn client_cookie<'v, S>(name: &[u8], stage: &'v mut Stage<'_, '_, S>) -> &'v [u8] {
-    if let Some(client) = stage.client {
+fn client_cookie<'v, S>(name: &[u8], context: &'v mut RunContext<'_, '_, S>) -> &'v [u8] {
+    if let Some(client) = context.client {
         let found = client.all(FieldId::Cookie).find_map(|line| cookie::find(line, name));
         return found.unwrap_or_default();
     }
-    let Some(first) = stage.fields.find(cookie::field_name()) else {
+    let Some(first) = context.fields.find(cookie::field_name()) else {
         return b"";
     };
-    let fields = &*stage.fields;
+    let fields = &*context.fields;
     let mut places = std::iter::successors(Some(first), |at| fields.next_duplicate(*at));
     places.find_map(|at| cookie::find(fields.value(at), name)).unwrap_or_default()
 }
 
 /// The URL that is meant. What is asked of the origin is the request's URL under the origin's name.
-pub(super) fn url_of<'v, S: Surroundings>(
+pub(super) fn url_of<'v, S: RuleEnvironment>(
     of: UrlOf,
-    stage: &Stage<'v, '_, S>,
+    context: &RunContext<'v, '_, S>,
     changed: Option<Url<'v>>,
 ) -> Url<'v> {
-    let now = changed.unwrap_or(stage.url);
+    let now = changed.unwrap_or(context.url);
     match of {
         UrlOf::Client => now,
-        UrlOf::Original => stage.original,
+        UrlOf::Original => context.original,
         UrlOf::Server => Url {
-            host: stage.surroundings.next_hop_host().as_bytes(),
-            port: Some(stage.surroundings.next_hop_port()),
+            host: context.environment.next_hop_host().as_bytes(),
+            port: Some(context.environment.next_hop_port()),
             ..now
         },
     }
 }
 
-fn url_part<'v, S: Surroundings>(
+fn url_part<'v, S: RuleEnvironment>(
     of: UrlOf,
     part: &UrlPart,
-    stage: &'v Stage<'_, '_, S>,
+    context: &'v RunContext<'_, '_, S>,
     sight: &'v mut Sight,
 ) -> Seen<'v> {
     let Sight { url: made, joined, .. } = sight;
-    let url = url_of(of, stage, made.changed());
+    let url = url_of(of, context, made.changed());
     match part {
         UrlPart::Scheme => Seen::Text(b"http"),
         UrlPart::Host => Seen::Text(url.host),
@@ -222,16 +222,16 @@ fn write_url(url: Url<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn id<'v, S: Surroundings>(which: Id, surroundings: &'v S, out: &'v mut Vec<u8>) -> Seen<'v> {
+fn id<'v, S: RuleEnvironment>(which: Id, environment: &'v S, out: &'v mut Vec<u8>) -> Seen<'v> {
     match which {
         Id::Request => {
-            Seen::Number(i64::try_from(surroundings.request_number()).unwrap_or(i64::MAX))
+            Seen::Number(i64::try_from(environment.request_number()).unwrap_or(i64::MAX))
         }
-        Id::Process => Seen::Text(surroundings.process_id().as_bytes()),
+        Id::Process => Seen::Text(environment.process_id().as_bytes()),
         Id::Unique => {
             out.clear();
             // Writing to a vector cannot fail.
-            let _ = write!(out, "{}-{}", surroundings.process_id(), surroundings.request_number());
+            let _ = write!(out, "{}-{}", environment.process_id(), environment.request_number());
             Seen::Text(out)
         }
     }
@@ -251,8 +251,8 @@ fn cidr(address: IpAddr, v4_bits: u8, v6_bits: u8) -> IpAddr {
     }
 }
 
-fn connection<S: Surroundings>(part: ConnectionPart, surroundings: &S) -> &'static [u8] {
-    let is_v6 = match surroundings.address(Address::Client) {
+fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'static [u8] {
+    let is_v6 = match environment.address(Address::Client) {
         // A socket that takes both families shows IPv4 addresses mapped.
         Some(IpAddr::V6(address)) => address.to_ipv4_mapped().is_none(),
         _ => false,

@@ -1,7 +1,7 @@
 //! Running the flat program.
 
 use super::{
-    Effects, Outcome, Ran, Stage, Surroundings, Texts, Watch,
+    Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,
     look::{Seen, look},
     matching::{as_text, captures, compare_text, holds},
     operate::operate,
@@ -25,41 +25,41 @@ struct Progress {
     failed_count: u32,
 }
 
-pub(super) fn run<S: Surroundings, W: Watch>(
+pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
     part: &Part,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-    watch: &mut W,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
+    observer: &mut W,
 ) -> Effects {
     let mut effects = Effects::default();
-    texts.memo.clear();
-    texts.memo.resize(part.memo_count, UNKNOWN);
-    texts.kept.begin(part.sight_count);
-    texts.taken_is_known = false;
+    buffers.memo.clear();
+    buffers.memo.resize(part.memo_count, UNKNOWN);
+    buffers.kept.begin(part.sight_count);
+    buffers.conflicts_known = false;
     let mut next = 0;
     while let Some(group) = part.groups.get(next) {
         next += 1;
-        watch.begin(group.rules.clone());
-        let bytes_before = stage.fields.buffer_bytes();
-        let progress = run_group(part, group, stage, texts, &mut effects);
-        let added_bytes = stage.fields.buffer_bytes().saturating_sub(bytes_before) as u32;
+        observer.begin(group.rules.clone());
+        let bytes_before = context.fields.buffer_bytes();
+        let progress = run_group(part, group, context, buffers, &mut effects);
+        let added_bytes = context.fields.buffer_bytes().saturating_sub(bytes_before) as u32;
         let Progress { matched, failed_count, last } = progress;
-        watch.end(group.rules.clone(), Ran { matched, added_bytes, failed_count });
+        observer.end(group.rules.clone(), RunReport { matched, added_bytes, failed_count });
         if last || group.last && matched {
             next = group.list_end as usize;
         }
         if next == group.list_end as usize {
-            texts.captured.clear();
+            buffers.captured.clear();
         }
     }
     effects
 }
 
-fn run_group<S: Surroundings>(
+fn run_group<S: RuleEnvironment>(
     part: &Part,
     group: &Group,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
 ) -> Progress {
     let mut progress = Progress::default();
@@ -71,19 +71,19 @@ fn run_group<S: Surroundings>(
                     break;
                 };
                 let held = match *memo {
-                    NONE => test_now(test, *sight, stage, texts),
-                    memo => remembered(part, memo, test, *sight, stage, texts),
+                    NONE => test_now(test, *sight, context, buffers),
+                    memo => remembered(part, memo, test, *sight, context, buffers),
                 };
                 if held { *yes } else { *no }
             }
             Op::Compare { test, how, sight, start, end, matches, yes, no } => {
                 let with = part.texts.get(*start as usize..*end as usize).unwrap_or_default();
-                let held = match texts.kept.get(*sight) {
+                let held = match buffers.kept.get(*sight) {
                     Some(seen) => compare_text(*how, seen, with, false),
                     None => part
                         .tests
                         .get(*test as usize)
-                        .is_some_and(|test| test_now(test, *sight, stage, texts)),
+                        .is_some_and(|test| test_now(test, *sight, context, buffers)),
                 };
                 progress.matched |= held & *matches;
                 if held { *yes } else { *no }
@@ -98,13 +98,13 @@ fn run_group<S: Surroundings>(
             }
             Op::Act(action) => {
                 if let Some(action) = part.actions.get(*action as usize) {
-                    progress.failed_count += act(action, stage, texts, effects);
+                    progress.failed_count += act(action, context, buffers, effects);
                 }
                 at + 1
             }
             Op::Lines { start, end, next } => {
                 let some = *start as usize..*end as usize;
-                progress.failed_count += apply(part, some, stage, texts);
+                progress.failed_count += apply(part, some, context, buffers);
                 *next
             }
             Op::Jump(to) => *to,
@@ -114,41 +114,41 @@ fn run_group<S: Surroundings>(
     progress
 }
 
-fn remembered<S: Surroundings>(
+fn remembered<S: RuleEnvironment>(
     part: &Part,
     memo: u32,
     test: &Test,
     sight: u32,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
 ) -> bool {
     let memo = memo as usize;
-    let known = texts.memo.get(memo).copied().unwrap_or(UNKNOWN);
+    let known = buffers.memo.get(memo).copied().unwrap_or(UNKNOWN);
     if known != UNKNOWN {
         return known == HOLDS;
     }
     let filter = part.filter_of_memo.get(memo).and_then(|at| part.filters.get(*at as usize));
-    let held = !filter.is_some_and(|filter| rules_out(filter, test, stage, texts))
-        && test_now(test, sight, stage, texts);
-    if let Some(place) = texts.memo.get_mut(memo) {
+    let held = !filter.is_some_and(|filter| rules_out(filter, test, context, buffers))
+        && test_now(test, sight, context, buffers);
+    if let Some(place) = buffers.memo.get_mut(memo) {
         *place = if held { HOLDS } else { FAILS };
     }
     held
 }
 
 /// Asks once whether any regex of the filter matches; if none does, all of them are known.
-fn rules_out<S: Surroundings>(
+fn rules_out<S: RuleEnvironment>(
     filter: &Filter,
     test: &Test,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
 ) -> bool {
-    let Texts { sight, captured, value, memo, .. } = texts;
+    let RunBuffers { sight, captured, value, memo, .. } = buffers;
     let Some(asked) = memo.get_mut(filter.asked).filter(|asked| **asked == UNKNOWN) else {
         return false;
     };
     *asked = HOLDS;
-    let seen = as_text(look(&test.subject, stage, sight, captured), value);
+    let seen = as_text(look(&test.subject, context, sight, captured), value);
     if filter.set.is_match(seen) {
         return false;
     }
@@ -159,20 +159,20 @@ fn rules_out<S: Surroundings>(
 }
 
 /// Looks at the text that is kept under this number, or at the subject itself.
-fn test_now<S: Surroundings>(
+fn test_now<S: RuleEnvironment>(
     test: &Test,
     number: u32,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
 ) -> bool {
     if number == NONE {
-        return look_at(test, stage, texts, None);
+        return look_at(test, context, buffers, None);
     }
-    let Texts { sight, captured, value, kept, .. } = texts;
+    let RunBuffers { sight, captured, value, kept, .. } = buffers;
     if let Some(text) = kept.get(number) {
         return holds(&test.matcher, Seen::Text(text), value);
     }
-    let seen = look(&test.subject, stage, sight, captured);
+    let seen = look(&test.subject, context, sight, captured);
     if let Seen::Text(text) = seen {
         kept.keep(number, text);
     }
@@ -180,14 +180,14 @@ fn test_now<S: Surroundings>(
 }
 
 /// Does the condition, its `[NOT]` left aside, hold now? What was looked at is shown in `shown`.
-pub(super) fn look_at<S: Surroundings>(
+pub(super) fn look_at<S: RuleEnvironment>(
     test: &Test,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     shown: Option<&mut Vec<u8>>,
 ) -> bool {
-    let Texts { sight, captured, second, value, .. } = texts;
-    let seen = look(&test.subject, stage, sight, captured);
+    let RunBuffers { sight, captured, second, value, .. } = buffers;
+    let seen = look(&test.subject, context, sight, captured);
     if let Some(shown) = shown {
         seen.write(shown);
     }
@@ -206,28 +206,28 @@ pub(super) fn look_at<S: Surroundings>(
 fn apply<S>(
     part: &Part,
     some: std::ops::Range<usize>,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
 ) -> u32 {
-    let Texts { taken, taken_is_known, .. } = texts;
-    if !*taken_is_known {
-        stage.fields.take_stock(&part.lines, taken);
-        *taken_is_known = true;
+    let RunBuffers { conflicts, conflicts_known, .. } = buffers;
+    if !*conflicts_known {
+        context.fields.find_conflicts(&part.lines, conflicts);
+        *conflicts_known = true;
     }
-    stage.fields.apply_some(&part.lines, some, taken)
+    context.fields.apply_range(&part.lines, some, conflicts)
 }
 
 /// How many operators failed.
-fn act<S: Surroundings>(
+fn act<S: RuleEnvironment>(
     action: &Action,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
 ) -> u32 {
     match action {
-        Action::Line(line) => u32::from(stage.fields.apply_line(line).is_err()),
+        Action::Line(line) => u32::from(context.fields.apply_line(line).is_err()),
         Action::Operate(operator) => {
-            u32::from(operate(operator, stage, texts, effects) == Outcome::Failed)
+            u32::from(operate(operator, context, buffers, effects) == OperatorOutcome::Failed)
         }
     }
 }

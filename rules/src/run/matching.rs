@@ -5,8 +5,8 @@ use std::{cell::RefCell, net::IpAddr};
 use regex::bytes::{CaptureLocations, Regex};
 
 use super::{
+    buffers::{Captured, GROUP_COUNT},
     look::Seen,
-    texts::{Captured, GROUP_COUNT},
 };
 use crate::ast::{AddressRange, Compare, Matcher};
 

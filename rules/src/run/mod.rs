@@ -1,30 +1,30 @@
 //! Running a program at one hook: conditions look, operators change.
 
+mod buffers;
 mod cookie;
 mod destination;
 mod detail;
+mod environment;
 mod kept;
 mod look;
 mod machine;
 mod matching;
+mod observer;
 mod operate;
-mod surroundings;
-mod texts;
 mod time;
-mod transaction;
-mod watch;
+mod variables;
 
-pub use surroundings::{CacheResult, Surroundings};
-pub use texts::{RunLimits, Texts};
-pub use transaction::{ControlSet, Effects, State, Transaction};
-pub use watch::{Outcome, Ran, Watch};
+pub use buffers::{RunBuffers, RunLimits};
+pub use environment::{CacheResult, RuleEnvironment};
+pub use observer::{OperatorOutcome, RunObserver, RunReport};
+pub use variables::{ControlSet, Effects, RuleVariables, TransactionState};
 
 use forebay_http::{authority::Authority, edit::FieldEdit, fields::Fields};
 
 use crate::{ast::Hook, plan::Program};
 
 /// Everything that the rules of one hook see.
-pub struct Stage<'a, 'b, S> {
+pub struct RunContext<'a, 'b, S> {
     /// The message that the hook is about, being changed: the client's request, the request to the
     /// origin, its answer, the answer to the client.
     pub fields: &'a mut FieldEdit<'b>,
@@ -39,11 +39,11 @@ pub struct Stage<'a, 'b, S> {
     /// Of the response that `fields` are of.
     pub status: Option<u16>,
     /// What this request carries from hook to hook.
-    pub transaction: &'a mut Transaction,
+    pub transaction: &'a mut TransactionState,
     /// What the connection carries from request to request.
-    pub session: &'a mut State,
+    pub session: &'a mut RuleVariables,
     /// The world.
-    pub surroundings: &'a S,
+    pub environment: &'a S,
 }
 
 /// A URL in parts, as they go on the wire.
@@ -82,22 +82,22 @@ impl<'a> Url<'a> {
 }
 
 impl Program {
-    /// Runs the rules of one hook. What they made lies in `texts` until the next run.
+    /// Runs the rules of one hook. What they made lies in `buffers` until the next run.
     ///
     /// It comes to an end: a program has no way back, so a run takes no more steps than it has.
-    /// Allocates nothing once `texts` and the buffer of the fields have grown.
-    pub fn run<S: Surroundings, W: Watch>(
+    /// Allocates nothing once `buffers` and the buffer of the fields have grown.
+    pub fn run<S: RuleEnvironment, W: RunObserver>(
         &self,
         hook: Hook,
-        stage: &mut Stage<'_, '_, S>,
-        texts: &mut Texts,
-        watch: &mut W,
+        context: &mut RunContext<'_, '_, S>,
+        buffers: &mut RunBuffers,
+        observer: &mut W,
     ) -> Effects {
-        texts.begin();
+        buffers.begin();
         if W::DETAILED {
-            detail::run(self, hook, stage, texts, watch)
+            detail::run(self, hook, context, buffers, observer)
         } else {
-            machine::run(self.at(hook), stage, texts, watch)
+            machine::run(self.at(hook), context, buffers, observer)
         }
     }
 }

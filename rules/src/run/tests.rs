@@ -7,15 +7,15 @@ use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName};
 use super::*;
 use crate::{
     ast::{
-        Address, Branch, Compare, Matcher, Message, Operation, Operator, Part, PortOf, Rule, Rules,
-        Step, Template, Test, Tree, Variable,
+        Address, Branch, Compare, Matcher, Message, Operation, Operator, Part, PortOf, Rule,
+        RuleList, Step, Template, Test, Tree, Variable,
     },
-    diagnostic::At,
+    diagnostic::RuleSpan,
 };
 
 struct World;
 
-impl Surroundings for World {
+impl RuleEnvironment for World {
     fn address(&self, which: Address) -> Option<IpAddr> {
         (which == Address::Client).then(|| "192.0.2.7".parse().expect("an address"))
     }
@@ -58,10 +58,11 @@ fn text(text: &str) -> Template {
 }
 
 fn rule(condition: Option<Tree>, operators: Vec<Operator>) -> Rule {
-    let step = |operator| Step::Operate(Operation { operator, last: false, at: At::default() });
+    let step =
+        |operator| Step::Operate(Operation { operator, last: false, at: RuleSpan::default() });
     let steps = operators.into_iter().map(step).collect();
     let branches = vec![Branch { condition, steps }];
-    Rule { hook: Hook::Remap, turn: 0, at: At::default(), branches, last: false }
+    Rule { hook: Hook::Remap, turn: 0, at: RuleSpan::default(), branches, last: false }
 }
 
 fn equals(field: &str, value: &str) -> Tree {
@@ -73,28 +74,28 @@ fn equals(field: &str, value: &str) -> Tree {
             nocase: false,
         },
         negated: false,
-        at: At::default(),
+        at: RuleSpan::default(),
     })
 }
 
 fn run(rules: Vec<Rule>, head: &str) -> String {
-    let rules = Rules { file: "f".into(), rules, counters: Vec::new() };
+    let rules = RuleList { file: "f".into(), rules, counters: Vec::new() };
     let program = Program::plan(&[&rules]);
     let mut buffer = head.as_bytes().to_vec();
     let mut table = EditTable::default();
     let mut fields = FieldEdit::new(&mut buffer, 0, &mut table, EditLimits::default());
-    let mut stage = Stage {
+    let mut context = RunContext {
         fields: &mut fields,
         client: None,
         method: b"GET",
         url: Url { host: b"a.example", port: None, path: b"/p", query: None },
         original: Url::default(),
         status: None,
-        transaction: &mut Transaction::default(),
-        session: &mut State::default(),
-        surroundings: &World,
+        transaction: &mut TransactionState::default(),
+        session: &mut RuleVariables::default(),
+        environment: &World,
     };
-    program.run(Hook::Remap, &mut stage, &mut Texts::default(), &mut ());
+    program.run(Hook::Remap, &mut context, &mut RunBuffers::default(), &mut ());
     fields.finish();
     String::from_utf8(buffer).expect("text")
 }

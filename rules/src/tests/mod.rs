@@ -16,8 +16,8 @@ mod words;
 
 use crate::{
     ast::{Operator, Rule, Scope, Step, Test, Tree},
-    diagnostic::Shown,
-    read::{Read, read},
+    diagnostic::DiagnosticDisplay,
+    read::{ParsedFile, read},
 };
 
 /// The rules of a text that has nothing wrong with it but warnings.
@@ -28,8 +28,8 @@ fn rules(text: &str, scope: Scope) -> Vec<Rule> {
 }
 
 /// All findings, as they are printed.
-fn shown(text: &str, read: &Read) -> String {
-    let show = |diagnostic| Shown { file: "test", text, diagnostic }.to_string();
+fn shown(text: &str, read: &ParsedFile) -> String {
+    let show = |diagnostic| DiagnosticDisplay { file: "test", text, diagnostic }.to_string();
     read.diagnostics.iter().map(show).collect()
 }
 

@@ -11,7 +11,10 @@ use forebay_http::{
 use forebay_rules::{
     ast::{Control, Hook},
     plan::Program,
-    run::{CacheResult, Effects, Ran, Stage, State, Texts, Transaction, Url, Watch},
+    run::{
+        CacheResult, Effects, RuleVariables, RunBuffers, RunContext, RunObserver, RunReport,
+        TransactionState, Url,
+    },
 };
 
 pub(crate) use world::World;
@@ -140,10 +143,10 @@ pub(crate) struct Sum<const DETAILED: bool> {
     pub(crate) matched: Vec<u32>,
 }
 
-impl<const DETAILED: bool> Watch for Sum<DETAILED> {
+impl<const DETAILED: bool> RunObserver for Sum<DETAILED> {
     const DETAILED: bool = DETAILED;
 
-    fn end(&mut self, rules: std::ops::Range<u32>, ran: Ran) {
+    fn end(&mut self, rules: std::ops::Range<u32>, ran: RunReport) {
         self.failed_count += ran.failed_count;
         if ran.matched {
             self.matched.extend(rules);
@@ -169,8 +172,8 @@ pub(crate) fn run<const DETAILED: bool>(
     let mut table = EditTable::default();
     let mut fields = FieldEdit::new(&mut buffer, 7, &mut table, given.limits);
     let world = given.world();
-    let (mut transaction, mut session) = (Transaction::default(), State::default());
-    let mut stage = Stage {
+    let (mut transaction, mut session) = (TransactionState::default(), RuleVariables::default());
+    let mut context = RunContext {
         fields: &mut fields,
         client: given.client.as_ref().map(|_| client.fields()),
         method: given.method.as_bytes(),
@@ -179,11 +182,11 @@ pub(crate) fn run<const DETAILED: bool>(
         status: given.status,
         transaction: &mut transaction,
         session: &mut session,
-        surroundings: &world,
+        environment: &world,
     };
-    let mut texts = Texts::default();
+    let mut texts = RunBuffers::default();
     let mut sum = Sum::<DETAILED>::default();
-    let effects = program.run(hook, &mut stage, &mut texts, &mut sum);
+    let effects = program.run(hook, &mut context, &mut texts, &mut sum);
     fields.finish();
     assert!(buffer.starts_with(b"start\r\n"));
     let mut items = lines(&buffer[7..]);
@@ -206,7 +209,7 @@ fn lines(bytes: &[u8]) -> Vec<String> {
     lines.into_iter().map(|(name, value)| format!("{name}: {value}").trim().to_owned()).collect()
 }
 
-fn effect_items(effects: &Effects, texts: &Texts) -> Vec<String> {
+fn effect_items(effects: &Effects, texts: &RunBuffers) -> Vec<String> {
     let mut items = Vec::new();
     let text = |range| String::from_utf8_lossy(texts.get(range)).into_owned();
     items.extend(effects.status.map(|status| format!("@status {status}")));
@@ -219,11 +222,11 @@ fn effect_items(effects: &Effects, texts: &Texts) -> Vec<String> {
     items
 }
 
-fn variable_items(transaction: &Transaction, session: &State) -> Vec<String> {
+fn variable_items(transaction: &TransactionState, session: &RuleVariables) -> Vec<String> {
     let mut items = Vec::new();
     for (name, state) in [("state", &transaction.state), ("session", session)] {
-        if *state != State::default() {
-            let State { flags, int8, int16 } = state;
+        if *state != RuleVariables::default() {
+            let RuleVariables { flags, int8, int16 } = state;
             items.push(format!("@{name} {flags:x} {int8:?} {int16}"));
         }
     }

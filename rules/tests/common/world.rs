@@ -7,7 +7,7 @@ use std::{
 
 use forebay_rules::{
     ast::{Address, PortOf},
-    run::{CacheResult, Surroundings},
+    run::{CacheResult, RuleEnvironment},
 };
 
 /// The answers that rules get.
@@ -34,7 +34,7 @@ impl Default for World {
     }
 }
 
-impl Surroundings for World {
+impl RuleEnvironment for World {
     fn address(&self, which: Address) -> Option<IpAddr> {
         match which {
             Address::Client => self.client,

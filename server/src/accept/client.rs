@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use forebay_rules::run::State;
+use forebay_rules::run::RuleVariables;
 
 use crate::accept::registry::{Registered, Ticket};
 use crate::buffers::Input;
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     /// How far the client is behind in taking answers.
     sending: RefCell<Pace>,
     /// Variables that rules keep from request to request.
-    pub(crate) session: Cell<State>,
+    pub(crate) session: Cell<RuleVariables>,
     /// Ours, once somebody has asked.
     local: Cell<Option<SocketAddr>>,
     request_count: Cell<u64>,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_rules::ast::{Rules, Scope};
+use forebay_rules::ast::{RuleList, Scope};
 use forebay_rules::diagnostic::{Diagnostic, Severity};
 use forebay_rules::filter::Filters;
 use forebay_rules::plan::Program;
@@ -93,7 +93,7 @@ pub(crate) fn named_by_flag(value: &str) -> NamedFile {
 }
 
 /// What stands in a rule file, and its text.
-type Opened = (Rules, Arc<str>);
+type Opened = (RuleList, Arc<str>);
 
 /// Every rule file of a configuration, each read once for each scope.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use forebay_cache::{Known, Lookup, StoredBody};
 use forebay_http::fields::{FieldId, Fields};
-use forebay_http::policy::reuse::{ForwardReason, Reuse, judge};
+use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
 
@@ -37,12 +37,14 @@ pub(crate) fn lookup<'w>(
         return forward(request, ForwardReason::UriMiss, varies, None);
     };
     match judge(&stored.meta, &request.directives, wanted.now) {
-        Reuse::Serve { age, ttl } if !stored.found.is_soft() => {
+        ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => {
             Found::Hit(Hit { stored, part, age, ttl })
         }
         // Purged softly: as if it were stale.
-        Reuse::Serve { .. } => forward(request, ForwardReason::Stale, varies, Some(&stored)),
-        Reuse::Validate(reason) => forward(request, reason, varies, Some(&stored)),
+        ReuseDecision::Serve { .. } => {
+            forward(request, ForwardReason::Stale, varies, Some(&stored))
+        }
+        ReuseDecision::Validate(reason) => forward(request, reason, varies, Some(&stored)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use forebay_http::policy::conditional::{Conditional, conditional};
+use forebay_http::policy::conditional::{ConditionalResult, conditional};
 use forebay_http::policy::range::{RangeDecision, range};
 
 use super::StoredResponse;
@@ -22,7 +22,7 @@ impl Part {
     pub(super) fn of(request: &Request<'_>, stored: &StoredResponse<'_>) -> Part {
         let fields = request.head.fields();
         let (meta, block) = (&stored.meta, stored.block());
-        if conditional(fields, meta, block) == Conditional::NotModified {
+        if conditional(fields, meta, block) == ConditionalResult::NotModified {
             return Part::NotModified;
         }
         Part::Body(match request.form.head_only {

@@ -5,15 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_rules::ast::Control;
-use forebay_rules::run::{CacheResult, State, Transaction};
+use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 
 use crate::accept::Client;
 
 /// A request's way through the hooks. A copy goes with a fetch, which may outlive its client.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    pub(super) transaction: Cell<Transaction>,
-    pub(super) session: Cell<State>,
+    pub(super) transaction: Cell<TransactionState>,
+    pub(super) session: Cell<RuleVariables>,
     pub(super) cache: Cell<CacheResult>,
     pub(super) outbound: Cell<Option<Outbound>>,
     pub(super) facts: Facts,
@@ -31,8 +31,8 @@ pub(crate) struct Outbound {
 /// What a fetch gives back to the request that it was made for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    transaction: Transaction,
-    session: State,
+    transaction: TransactionState,
+    session: RuleVariables,
     outbound: Option<Outbound>,
 }
 

@@ -1,7 +1,7 @@
 //! Rules that change a request before it is looked up.
 
 use forebay_http::request::Version;
-use forebay_rules::apply::{RequestText, Ruled, rule_request};
+use forebay_rules::apply::{RequestText, RuledRequest, rule_request};
 use forebay_rules::ast::Hook;
 
 use super::Ruling;
@@ -17,9 +17,9 @@ impl Ruling<'_> {
         hook: Hook,
         version: Version,
         into: &'b mut RequestText,
-    ) -> Result<Ruled<'b>, Fault> {
+    ) -> Result<RuledRequest<'b>, Fault> {
         if !self.has(hook) {
-            return Ok(Ruled::Same);
+            return Ok(RuledRequest::Same);
         }
         let limits = self.config.server.rule_limits();
         let mut scratch = self.worker.rule_scratch.borrow_mut();

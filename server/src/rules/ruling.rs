@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use forebay_http::fields::Field;
 use forebay_http::request::HeadLimits;
-use forebay_rules::apply::{Limits, Message, RequestView};
+use forebay_rules::apply::{MessageLimits, RequestView, RuledMessage};
 use forebay_rules::ast::{Address, Hook, PortOf};
-use forebay_rules::run::{CacheResult, Effects, Surroundings, Texts};
+use forebay_rules::run::{CacheResult, Effects, RuleEnvironment, RunBuffers};
 
 use super::Course;
 use super::tally::Meter;
@@ -48,19 +48,19 @@ impl Ruling<'_> {
     pub(super) fn run(
         &self,
         hook: Hook,
-        mut message: Message<'_, '_>,
-        texts: &mut Texts,
+        mut message: RuledMessage<'_, '_>,
+        texts: &mut RunBuffers,
     ) -> Effects {
         let mut transaction = self.course.transaction.get();
         let mut session = self.course.session.get();
         let world = World(self);
         let carried = (&mut transaction, &mut session);
-        let mut stage = message.on_stage(&self.view, carried, &world);
+        let mut context = message.run_context(&self.view, carried, &world);
         let program = &self.rules.program;
         let mut meter = Meter::new(&self.config.tally, self.rules.first);
         let effects = match meter.samples(hook) {
-            false => program.run(hook, &mut stage, texts, &mut meter),
-            true => program.run(hook, &mut stage, texts, &mut meter.timed()),
+            false => program.run(hook, &mut context, texts, &mut meter),
+            true => program.run(hook, &mut context, texts, &mut meter.timed()),
         };
         self.course.transaction.set(transaction);
         self.course.session.set(session);
@@ -82,8 +82,8 @@ impl Ruling<'_> {
 
 impl ServerSettings {
     /// How large rules may make a head: so much is room for them, whatever the other side has sent.
-    pub fn rule_limits(&self) -> Limits {
-        Limits::beyond(HeadLimits {
+    pub fn rule_limits(&self) -> MessageLimits {
+        MessageLimits::beyond(HeadLimits {
             head_bytes_max: self.head_bytes_max.max(ORIGIN_LIMITS.head_bytes_max),
             field_count_max: self.field_count_max.max(ORIGIN_LIMITS.field_count_max),
             target_bytes_max: self.target_bytes_max,
@@ -100,7 +100,7 @@ impl World<'_> {
     }
 }
 
-impl Surroundings for World<'_> {
+impl RuleEnvironment for World<'_> {
     fn address(&self, which: Address) -> Option<IpAddr> {
         match which {
             Address::Client => Some(self.0.course.peer()),

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use forebay_rules::ast::Hook;
-use forebay_rules::run::{Ran, Watch};
+use forebay_rules::run::{RunObserver, RunReport};
 
 use crate::clock;
 use crate::config::RuleSet;
@@ -185,7 +185,7 @@ impl<'a> Meter<'a> {
         TimedMeter { meter: self, begun_ns: 0 }
     }
 
-    fn count(&self, rules: &Range<u32>, ran: Ran) {
+    fn count(&self, rules: &Range<u32>, ran: RunReport) {
         let Some(numbers) = self.cells.rules.get(self.index_of(rules)) else {
             return;
         };
@@ -209,18 +209,18 @@ impl<'a> Meter<'a> {
     }
 }
 
-impl Watch for Meter<'_> {
-    fn end(&mut self, rules: Range<u32>, ran: Ran) {
+impl RunObserver for Meter<'_> {
+    fn end(&mut self, rules: Range<u32>, ran: RunReport) {
         self.count(&rules, ran);
     }
 }
 
-impl Watch for TimedMeter<'_> {
+impl RunObserver for TimedMeter<'_> {
     fn begin(&mut self, _: Range<u32>) {
         self.begun_ns = clock::monotonic_ns();
     }
 
-    fn end(&mut self, rules: Range<u32>, ran: Ran) {
+    fn end(&mut self, rules: Range<u32>, ran: RunReport) {
         let taken_ns = clock::monotonic_ns() - self.begun_ns;
         self.meter.count(&rules, ran);
         if let Some(seldom) = self.meter.seldom(&rules) {

@@ -11,7 +11,7 @@ use forebay_cache::{Lent, ReadEvent, Reader};
 use forebay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, write_chunk_head};
 use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
-use forebay_http::policy::conditional::{Conditional, conditional};
+use forebay_http::policy::conditional::{ConditionalResult, conditional};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::StoredMeta;
 
@@ -42,7 +42,7 @@ pub(crate) async fn serve_growing(
     let asked = rest.request.head.fields();
     let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
     let block = stored_block(reader.head());
-    if conditional(asked, meta, block) == Conditional::NotModified {
+    if conditional(asked, meta, block) == ConditionalResult::NotModified {
         return Ok(not_modified(reply, out, (meta, block), age));
     }
     let begin = out.mark();

@@ -8,7 +8,7 @@ use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::conditional::validator_fields;
 use forebay_http::policy::directives::RequestDirectives;
-use forebay_http::policy::exchange::{Arrival, CacheRules, ClientRequest, OriginResponse};
+use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
@@ -348,8 +348,8 @@ pub(crate) fn notice_storable(
     }
 }
 
-fn arrival(answer: &OriginAnswer) -> Arrival {
-    Arrival::new(answer.head.block.fields(), answer.request_time, answer.response_time)
+fn arrival(answer: &OriginAnswer) -> ResponseTiming {
+    ResponseTiming::new(answer.head.block.fields(), answer.request_time, answer.response_time)
 }
 
 /// Fields that tell of the message that came and not of the response: Age is computed anew for
@@ -358,7 +358,11 @@ const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus])
 
 /// The lines as they are stored: without those of the message and what no client gets, and with a
 /// Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
-fn stored_lines(received: &FieldBlock, arrival: &Arrival, settings: &RouteSettings) -> FieldBlock {
+fn stored_lines(
+    received: &FieldBlock,
+    arrival: &ResponseTiming,
+    settings: &RouteSettings,
+) -> FieldBlock {
     let hidden = settings.hidden_fields();
     let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id);
     let mut block = FieldBlock::new();

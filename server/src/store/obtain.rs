@@ -8,7 +8,7 @@ use std::time::Duration;
 use forebay_cache::{Follower, Join, Leader, Outcome, Reader, Renewed};
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::meta::StoredMeta;
-use forebay_http::policy::reuse::{Reuse, judge};
+use forebay_http::policy::reuse::{ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -237,8 +237,8 @@ impl<'w> Needs<'w> {
     /// Freshness left, if this request may use the response (RFC 9111 §4).
     fn usable(&self, meta: &StoredMeta) -> Option<i64> {
         match judge(meta, &self.request.directives, clock::unix_seconds()) {
-            Reuse::Serve { ttl, .. } => Some(ttl),
-            Reuse::Validate(_) => None,
+            ReuseDecision::Serve { ttl, .. } => Some(ttl),
+            ReuseDecision::Validate(_) => None,
         }
     }
     /// What the leader's own client follows; it may use the answer whatever its freshness.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_rules::diagnostic::{Severity, Shown};
+use forebay_rules::diagnostic::{DiagnosticDisplay, Severity};
 use forebay_rules::filter::Filters;
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn file_json(file: &RuleFile) -> Value {
     })
 }
 
-fn finding_json(finding: Shown<'_>) -> Value {
+fn finding_json(finding: DiagnosticDisplay<'_>) -> Value {
     let (at, found) = (finding.diagnostic.at, finding.diagnostic);
     let severity = match found.severity {
         Severity::Warning => "warning",

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use forebay_rules::ast::Hook;
 use forebay_rules::filter::Filters;
-use forebay_rules::run::{CacheResult, Outcome};
+use forebay_rules::run::{CacheResult, OperatorOutcome};
 
 use super::diff::diff;
 use super::files::{text_of, whose};
@@ -137,10 +137,10 @@ fn print_step(planned: &Planned, rule: &RuleTrace, step: &Step, width: usize) {
     say!("{}", text.trim_end());
 }
 
-fn told(outcome: Outcome) -> &'static str {
+fn told(outcome: OperatorOutcome) -> &'static str {
     match outcome {
-        Outcome::Done => "done",
-        Outcome::Nothing => "nothing",
-        Outcome::Failed => "FAILED",
+        OperatorOutcome::Done => "done",
+        OperatorOutcome::Nothing => "nothing",
+        OperatorOutcome::Failed => "FAILED",
     }
 }

@@ -1,6 +1,6 @@
 //! The same that `forebay rules explain` prints, for programs.
 
-use forebay_rules::run::Outcome;
+use forebay_rules::run::OperatorOutcome;
 use serde_json::{Value, json};
 
 use super::files::name_of;
@@ -50,9 +50,9 @@ fn step(planned: &Planned, file: &str, step: &Step) -> Value {
         }),
         Step::Operate { at, value, outcome, why } => {
             let name = match outcome {
-                Outcome::Done => "done",
-                Outcome::Nothing => "nothing",
-                Outcome::Failed => "failed",
+                OperatorOutcome::Done => "done",
+                OperatorOutcome::Nothing => "nothing",
+                OperatorOutcome::Failed => "failed",
             };
             json!({
                 "line": at.line,

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use forebay_rules::Read;
+use forebay_rules::ParsedFile;
 use forebay_rules::ast::Scope;
-use forebay_rules::diagnostic::{At, Severity, Shown};
+use forebay_rules::diagnostic::{DiagnosticDisplay, RuleSpan, Severity};
 use forebay_rules::filter::Filters;
 use forebay_rules::limits::FILE_BYTES_MAX;
 
@@ -20,7 +20,7 @@ pub(super) struct RuleFile {
     /// Every scope that was asked for and in which it is right.
     pub(super) valid: Vec<Scope>,
     /// As rules of that scope.
-    pub(super) read: Read,
+    pub(super) read: ParsedFile,
 }
 
 /// How a scope is called on the command line.
@@ -72,13 +72,14 @@ impl RuleFile {
     }
 
     /// Every finding, with its line and a caret.
-    pub(super) fn findings(&self) -> impl Iterator<Item = Shown<'_>> {
-        let shown = |diagnostic| Shown { file: &self.name, text: &self.text, diagnostic };
+    pub(super) fn findings(&self) -> impl Iterator<Item = DiagnosticDisplay<'_>> {
+        let shown =
+            |diagnostic| DiagnosticDisplay { file: &self.name, text: &self.text, diagnostic };
         self.read.diagnostics.iter().map(shown)
     }
 }
 
-fn count(read: &Read, severity: Severity) -> usize {
+fn count(read: &ParsedFile, severity: Severity) -> usize {
     read.diagnostics.iter().filter(|finding| finding.severity == severity).count()
 }
 
@@ -89,7 +90,7 @@ fn count(read: &Read, severity: Severity) -> usize {
 pub(super) fn text_of(name: &str) -> Result<String, String> {
     let bytes = bytes_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
     forebay_rules::decode(bytes).map_err(|(_, problem)| {
-        let At { line, column, .. } = problem.at;
+        let RuleSpan { line, column, .. } = problem.at;
         format!("{name}:{line}:{column}: {}", problem.message)
     })
 }

@@ -2,12 +2,12 @@
 //! message at a hook is decided where a server has it decided: in `forebay_rules::apply`.
 
 use forebay_rules::apply::{
-    AnswerHead, Limits, Message, OwnAnswer, RequestText, RuleScratch, Ruled, body_of, rule_answer,
-    rule_incoming, rule_outgoing, rule_request,
+    AnswerHead, MessageLimits, OwnAnswer, RequestText, RuleScratch, RuledMessage, RuledRequest,
+    body_of, rule_answer, rule_incoming, rule_outgoing, rule_request,
 };
 use forebay_rules::ast::Hook;
 use forebay_rules::plan::Program;
-use forebay_rules::run::{CacheResult, Effects, State, Texts, Transaction, Url};
+use forebay_rules::run::{CacheResult, Effects, RuleVariables, RunBuffers, TransactionState, Url};
 
 use super::message::{Answer, Request, lines_of, rule_limits};
 use super::trace::HookTrace;
@@ -53,8 +53,8 @@ pub(super) fn run(
             world: &exchange.world,
             only,
             original: exchange.request.url(),
-            transaction: Transaction::default(),
-            session: State::default(),
+            transaction: TransactionState::default(),
+            session: RuleVariables::default(),
             hooks: Vec::new(),
         },
         scratch: RuleScratch::default(),
@@ -97,7 +97,7 @@ type NewBody = Option<Box<[u8]>>;
 struct Flow<'a> {
     runner: Runner<'a>,
     scratch: RuleScratch,
-    limits: Limits,
+    limits: MessageLimits,
 }
 
 /// Runs the program, and writes down what it sees.
@@ -106,8 +106,8 @@ struct Runner<'a> {
     world: &'a World,
     only: Option<Hook>,
     original: Url<'a>,
-    transaction: Transaction,
-    session: State,
+    transaction: TransactionState,
+    session: RuleVariables,
     hooks: Vec<HookTrace>,
 }
 
@@ -120,14 +120,14 @@ impl Runner<'_> {
         &mut self,
         hook: Hook,
         request: &Request,
-        mut message: Message<'_, '_>,
-        texts: &mut Texts,
+        mut message: RuledMessage<'_, '_>,
+        texts: &mut RunBuffers,
     ) -> Effects {
         let view = request.view(self.original);
         let carried = (&mut self.transaction, &mut self.session);
-        let mut stage = message.on_stage(&view, carried, self.world);
+        let mut context = message.run_context(&view, carried, self.world);
         let mut trace = HookTrace::new(hook);
-        let effects = self.program.run(hook, &mut stage, texts, &mut trace);
+        let effects = self.program.run(hook, &mut context, texts, &mut trace);
         self.hooks.push(trace);
         effects
     }
@@ -145,9 +145,9 @@ impl Flow<'_> {
             runner.run(hook, request, message, texts)
         });
         match ruled.map_err(|why| why.to_string())? {
-            Ruled::Same => return Ok(Early::Same),
-            Ruled::Answer(own) => return Ok(Early::Answered(own)),
-            Ruled::Changed(_) => {}
+            RuledRequest::Same => return Ok(Early::Same),
+            RuledRequest::Answer(own) => return Ok(Early::Answered(own)),
+            RuledRequest::Changed(_) => {}
         }
         Request::check(into).map(Early::Changed)
     }

@@ -4,7 +4,7 @@ use forebay_http::fields::FieldBlock;
 use forebay_http::request::RequestHead;
 use forebay_http::target::request_target;
 use forebay_http::write;
-use forebay_rules::apply::{Limits, OwnAnswer, RequestText, RequestView};
+use forebay_rules::apply::{MessageLimits, OwnAnswer, RequestText, RequestView};
 use forebay_rules::run::Url;
 use forebay_server::config::ServerSettings;
 
@@ -167,7 +167,7 @@ fn block_of(lines: &[String]) -> Result<FieldBlock, String> {
 const NO_FIELDS: &str = "these are no fields";
 
 /// How large rules may make a head of a server that has no settings.
-pub(super) fn rule_limits() -> Limits {
+pub(super) fn rule_limits() -> MessageLimits {
     ServerSettings::default().rule_limits()
 }
 

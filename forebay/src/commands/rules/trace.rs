@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use forebay_http::edit::FieldValue;
 use forebay_rules::ast::{Branch, Hook, Lifetime, Operation, Operator, Test};
-use forebay_rules::diagnostic::At;
-use forebay_rules::run::{Outcome, Ran, Watch};
+use forebay_rules::diagnostic::RuleSpan;
+use forebay_rules::run::{OperatorOutcome, RunObserver, RunReport};
 
 /// What the rules of one hook did.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ pub(super) struct RuleTrace {
 #[derive(Debug)]
 pub(super) enum Step {
     /// A condition was looked at.
-    Test { at: At, value: Vec<u8>, holds: bool },
+    Test { at: RuleSpan, value: Vec<u8>, holds: bool },
     /// No condition before has held.
     Else,
     /// An operator has run.
-    Operate { at: At, value: Vec<u8>, outcome: Outcome, why: &'static str },
+    Operate { at: RuleSpan, value: Vec<u8>, outcome: OperatorOutcome, why: &'static str },
 }
 
 impl HookTrace {
@@ -47,14 +47,14 @@ impl HookTrace {
     }
 }
 
-impl Watch for HookTrace {
+impl RunObserver for HookTrace {
     const DETAILED: bool = true;
 
     fn begin(&mut self, rules: Range<u32>) {
         self.rules.push(RuleTrace { number: rules.start, ..RuleTrace::default() });
     }
 
-    fn end(&mut self, _: Range<u32>, ran: Ran) {
+    fn end(&mut self, _: Range<u32>, ran: RunReport) {
         if let Some(rule) = self.rules.last_mut() {
             rule.matched = ran.matched;
         }
@@ -70,8 +70,9 @@ impl Watch for HookTrace {
         }
     }
 
-    fn operated(&mut self, _: u32, operation: &Operation, value: &[u8], outcome: Outcome) {
-        let why = if outcome == Outcome::Failed { why(&operation.operator, value) } else { "" };
+    fn operated(&mut self, _: u32, operation: &Operation, value: &[u8], outcome: OperatorOutcome) {
+        let why =
+            if outcome == OperatorOutcome::Failed { why(&operation.operator, value) } else { "" };
         self.step(Step::Operate { at: operation.at, value: value.to_vec(), outcome, why });
     }
 }

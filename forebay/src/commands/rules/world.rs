@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Ipv4Addr};
 
 use forebay_rules::ast::{Address, PortOf};
-use forebay_rules::run::{CacheResult, Surroundings};
+use forebay_rules::run::{CacheResult, RuleEnvironment};
 
 /// The world around one request.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Default for World {
 pub(super) const LOOKUPS: [CacheResult; 4] =
     [CacheResult::Miss, CacheResult::HitStale, CacheResult::HitFresh, CacheResult::Skipped];
 
-impl Surroundings for World {
+impl RuleEnvironment for World {
     fn address(&self, which: Address) -> Option<IpAddr> {
         let local = match self.client {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,10 +1,10 @@
 use super::{block, date, stored};
-use crate::policy::conditional::Conditional::{self, NotModified, Send};
+use crate::policy::conditional::ConditionalResult::{self, NotModified, Send};
 use crate::policy::conditional::{
     ValidatorFields, conditional, needs_origin, validator_fields, write_fields_of_304,
 };
 
-fn answer(stored_text: &str, request: &str) -> Conditional {
+fn answer(stored_text: &str, request: &str) -> ConditionalResult {
     let (meta, stored) = stored(stored_text);
     conditional(block(request).fields(), &meta, stored.bytes())
 }

@@ -2,7 +2,7 @@ use super::{NOW, RULES, block, date};
 use crate::fields::FieldId;
 use crate::policy::directives::DELTA_S_MAX;
 use crate::policy::exchange::date_field;
-use crate::policy::exchange::{Arrival, CacheRules, OriginResponse};
+use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 use crate::policy::freshness::LifetimeSource::{
     self, Expires, Heuristic, MaxAge, Nothing, Setting, SharedMaxAge,
 };
@@ -226,7 +226,7 @@ fn age_on_arrival_is_the_worse_of_date_and_age() {
     ];
     for (name, text, delay, expected) in cases {
         let block = block(&text);
-        let arrival = Arrival::new(block.fields(), NOW - delay, NOW);
+        let arrival = ResponseTiming::new(block.fields(), NOW - delay, NOW);
         let age = initial_age(date_field(block.fields(), FieldId::Date), &arrival);
         assert_eq!(age, expected, "{name}");
     }

@@ -2,7 +2,7 @@
 //! written as text, one per line.
 
 use crate::fields::FieldBlock;
-use crate::policy::exchange::{Arrival, CacheRules};
+use crate::policy::exchange::{CacheRules, ResponseTiming};
 use crate::policy::meta::StoredMeta;
 
 mod cache_status;
@@ -45,7 +45,7 @@ fn date(seconds: i64) -> String {
 /// Decides about a stored 200 that was asked for and came at `NOW`.
 fn stored(text: &str) -> (StoredMeta, FieldBlock) {
     let block = block(text);
-    let arrival = Arrival::new(block.fields(), NOW, NOW);
+    let arrival = ResponseTiming::new(block.fields(), NOW, NOW);
     let meta = StoredMeta::new(200, &block, &arrival, &RULES);
     (meta, block)
 }

@@ -19,9 +19,9 @@ use http_cache_semantics::{CacheOptions, CachePolicy};
 
 use super::{NOW, RULES, block, date};
 use crate::policy::directives::RequestDirectives;
-use crate::policy::exchange::{Arrival, ClientRequest, OriginResponse};
+use crate::policy::exchange::{ClientRequest, OriginResponse, ResponseTiming};
 use crate::policy::meta::StoredMeta;
-use crate::policy::reuse::{Reuse, judge};
+use crate::policy::reuse::{ReuseDecision, judge};
 use crate::policy::storable::{NotStorable, storable};
 
 const SEED: u64 = 0x0f0e_bab5_9111;
@@ -137,7 +137,7 @@ impl Exchange {
 
     fn meta(&self) -> StoredMeta {
         let block = block(&self.response);
-        let arrival = Arrival::new(block.fields(), NOW, NOW);
+        let arrival = ResponseTiming::new(block.fields(), NOW, NOW);
         StoredMeta::new(self.status, &block, &arrival, &RULES)
     }
 
@@ -188,7 +188,7 @@ fn another_implementation_decides_alike() {
         }
         let now = NOW + exchange.later_s;
         let verdict = judge(&exchange.meta(), &asked, now);
-        let is_served = matches!(verdict, Reuse::Serve { .. });
+        let is_served = matches!(verdict, ReuseDecision::Serve { .. });
         let theirs = oracle.before_request(&oracle_request(&exchange.asked), at(now));
         let theirs = theirs.satisfies_without_revalidation();
         assert_eq!(is_served, theirs, "{verdict:?} {case}");

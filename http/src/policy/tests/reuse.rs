@@ -1,12 +1,12 @@
 use super::{NOW, block, stored};
 use crate::policy::directives::RequestDirectives;
-use crate::policy::reuse::{ForwardReason, Reuse, judge};
+use crate::policy::reuse::{ForwardReason, ReuseDecision, judge};
 
 #[test]
 fn a_stored_response_is_used_as_far_as_both_sides_allow() {
-    let serve = |age, ttl| Reuse::Serve { age, ttl };
-    let stale = Reuse::Validate(ForwardReason::Stale);
-    let request = Reuse::Validate(ForwardReason::Request);
+    let serve = |age, ttl| ReuseDecision::Serve { age, ttl };
+    let stale = ReuseDecision::Validate(ForwardReason::Stale);
+    let request = ReuseDecision::Validate(ForwardReason::Request);
     const AGE_60: &str = "Cache-Control: max-age=60";
     let cases = [
         ("fresh at once", AGE_60, "", 0, serve(0, 60)),
@@ -143,7 +143,7 @@ fn a_response_goes_stale_when_no_request_may_use_it_unasked_any_more() {
         let (meta, _) = stored(fields);
         for now in NOW..NOW + 100 {
             let reuse = judge(&meta, &RequestDirectives::EMPTY, now);
-            let is_fresh = matches!(reuse, Reuse::Serve { .. });
+            let is_fresh = matches!(reuse, ReuseDecision::Serve { .. });
             assert_eq!(is_fresh, now < meta.stale_from(), "{fields} {now}");
         }
     }

@@ -6,7 +6,7 @@ use crate::{
         odd_value::single_quotes,
         template::{joined, template},
     },
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::Word,
     parse::OperatorFlags,
 };
@@ -105,11 +105,11 @@ impl<'a> Arguments<'a, '_> {
     }
 
     /// Where the value stands.
-    pub(crate) fn value_at(&self) -> At {
+    pub(crate) fn value_at(&self) -> RuleSpan {
         match (self.words.get(1), self.words.last()) {
             (Some(first), Some(last)) => {
                 let len = (last.at.column + last.at.len).saturating_sub(first.at.column).max(1);
-                At { len, ..first.at }
+                RuleSpan { len, ..first.at }
             }
             _ => self.name.at,
         }

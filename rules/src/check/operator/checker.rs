@@ -4,7 +4,7 @@ use super::{Checked, answer, arguments::Arguments, destination, fields, filter, 
 use crate::{
     ast::{Hook, Operation, Operator},
     check::{qualifier::not_at, refused, suggest::nearest},
-    diagnostic::{At, Diagnostic, Findings},
+    diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
     lex::Word,
     parse::OperatorFlags,
@@ -58,7 +58,7 @@ pub(crate) struct OperatorLine<'a> {
     /// `[…]`
     pub(crate) flags: &'a OperatorFlags,
     /// All of it.
-    pub(crate) at: At,
+    pub(crate) at: RuleSpan,
 }
 
 impl Checker<'_> {

@@ -6,7 +6,7 @@ use super::{Checked, arguments::Arguments};
 use crate::{
     ast::{Hook, Operator},
     check::{field::unchangeable, suggest::did_you_mean},
-    diagnostic::{At, Diagnostic},
+    diagnostic::{Diagnostic, RuleSpan},
     filter::{Filter, FilterCall, Filters},
 };
 
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &Arguments<'_, '_>, filters: &Filters) -> Checked<O
     let at = match (words.first(), words.last()) {
         (Some(first), Some(last)) => {
             let end = last.at.column + last.at.len;
-            At { len: end.saturating_sub(first.at.column), ..first.at }
+            RuleSpan { len: end.saturating_sub(first.at.column), ..first.at }
         }
         _ => name.at,
     };
@@ -48,7 +48,7 @@ fn forbidden(filter: &dyn Filter, hook: Hook) -> Option<(String, &'static str)> 
     })
 }
 
-fn unknown(name: &str, at: At, filters: &Filters) -> Diagnostic {
+fn unknown(name: &str, at: RuleSpan, filters: &Filters) -> Diagnostic {
     let problem = Diagnostic::error(at, format!("this build has no filter {name}"));
     let names = filters.names();
     if name.ends_with(".so") {

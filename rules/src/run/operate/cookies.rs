@@ -5,24 +5,24 @@ use forebay_http::edit::{EditError, FieldValue};
 use super::{done_if, of_edit, value::expand_value};
 use crate::{
     ast::Template,
-    run::{Outcome, Stage, Surroundings, Texts, cookie},
+    run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, cookie},
 };
 
 /// `add-cookie` and `set-cookie`: the first line that has the cookie, else one more in the first
 /// line.
-pub(super) fn set_cookie<S: Surroundings>(
+pub(super) fn set_cookie<S: RuleEnvironment>(
     name: &[u8],
     template: &Template,
     replace: bool,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-) -> Outcome {
-    if !expand_value(template, stage, texts) || !cookie::is_value(&texts.value) {
-        return Outcome::Failed;
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
+) -> OperatorOutcome {
+    if !expand_value(template, context, buffers) || !cookie::is_value(&buffers.value) {
+        return OperatorOutcome::Failed;
     }
-    let Texts { value, second, .. } = texts;
+    let RunBuffers { value, second, .. } = buffers;
     second.clear();
-    let fields = &mut *stage.fields;
+    let fields = &mut *context.fields;
     let first = fields.find(cookie::field_name());
     let mut next = first;
     while let Some(at) = next {
@@ -30,7 +30,7 @@ pub(super) fn set_cookie<S: Surroundings>(
             return set_line(second, |value| fields.set_value(at, value));
         }
         if cookie::find(fields.value(at), name).is_some() {
-            return Outcome::Nothing;
+            return OperatorOutcome::Nothing;
         }
         next = fields.next_duplicate(at);
     }
@@ -41,28 +41,31 @@ pub(super) fn set_cookie<S: Surroundings>(
     }
 }
 
-fn set_line<T>(text: &[u8], set: impl FnOnce(FieldValue<'_>) -> Result<T, EditError>) -> Outcome {
-    FieldValue::parse(text).map_or(Outcome::Failed, |value| of_edit(set(value)))
+fn set_line<T>(
+    text: &[u8],
+    set: impl FnOnce(FieldValue<'_>) -> Result<T, EditError>,
+) -> OperatorOutcome {
+    FieldValue::parse(text).map_or(OperatorOutcome::Failed, |value| of_edit(set(value)))
 }
 
 /// Every line of it loses the cookie; a line without any is taken out.
 pub(super) fn remove_cookie<S>(
     name: &[u8],
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-) -> Outcome {
-    let fields = &mut *stage.fields;
-    let (mut next, mut outcome) = (fields.find(cookie::field_name()), Outcome::Nothing);
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
+) -> OperatorOutcome {
+    let fields = &mut *context.fields;
+    let (mut next, mut outcome) = (fields.find(cookie::field_name()), OperatorOutcome::Nothing);
     while let Some(at) = next {
         next = fields.next_duplicate(at);
-        texts.second.clear();
-        if !cookie::write_removed(fields.value(at), name, &mut texts.second) {
+        buffers.second.clear();
+        if !cookie::write_removed(fields.value(at), name, &mut buffers.second) {
             continue;
         }
-        outcome = if texts.second.is_empty() {
+        outcome = if buffers.second.is_empty() {
             done_if(fields.remove(at))
         } else {
-            set_line(&texts.second, |value| fields.set_value(at, value))
+            set_line(&buffers.second, |value| fields.set_value(at, value))
         };
     }
     outcome

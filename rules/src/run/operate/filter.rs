@@ -6,25 +6,25 @@ use super::of_edit;
 use crate::{
     ast::UrlOf,
     filter::{FilterCall, FilterMessage},
-    run::{Outcome, Stage, Surroundings, Texts, look::url_of},
+    run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, look::url_of},
 };
 
 /// Runs a filter.
-pub(super) fn filter<S: Surroundings>(
+pub(super) fn filter<S: RuleEnvironment>(
     call: &FilterCall,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
-) -> Outcome {
-    let url = url_of(UrlOf::Client, stage, texts.sight.url.changed());
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
+) -> OperatorOutcome {
+    let url = url_of(UrlOf::Client, context, buffers.sight.url.changed());
     let mut message = FilterMessage {
         hook: call.hook,
-        fields: &mut *stage.fields,
-        client: stage.client,
-        method: stage.method,
+        fields: &mut *context.fields,
+        client: context.client,
+        method: context.method,
         url,
-        status: stage.status,
-        state: &mut stage.transaction.state,
-        scratch: &mut texts.value,
+        status: context.status,
+        state: &mut context.transaction.state,
+        scratch: &mut buffers.value,
     };
     let before = cfg!(debug_assertions).then(|| lines_beside(call, message.fields));
     let outcome = of_edit(call.filter.run(&mut message));
@@ -33,7 +33,7 @@ pub(super) fn filter<S: Surroundings>(
         assert_eq!(before, after, "{}: `changes` does not name what it has changed", call.name);
     }
     // What a filter has there is no value of an operator's.
-    texts.value.clear();
+    buffers.value.clear();
     outcome
 }
 

@@ -17,80 +17,82 @@ use self::{
     url::{filter_query, set_destination, set_location},
     value::{expand, expand_value},
 };
-use super::{Effects, Outcome, Stage, Surroundings, Texts};
+use super::{Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext};
 use crate::ast::{Operator, Template};
 
-/// Does it. What it was given stays in `texts.value`.
-pub(super) fn operate<S: Surroundings>(
+/// Does it. What it was given stays in `buffers.value`.
+pub(super) fn operate<S: RuleEnvironment>(
     operator: &Operator,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
-) -> Outcome {
-    texts.value.clear();
+) -> OperatorOutcome {
+    buffers.value.clear();
     match operator {
-        Operator::SetHeader(name, value) => header(name, value, true, stage, texts),
-        Operator::AddHeader(name, value) => header(name, value, false, stage, texts),
-        Operator::RemoveHeader(name) => done_if(stage.fields.remove_all(name) > 0),
-        Operator::AddCookie(name, value) => set_cookie(name, value, false, stage, texts),
-        Operator::SetCookie(name, value) => set_cookie(name, value, true, stage, texts),
-        Operator::RemoveCookie(name) => remove_cookie(name, stage, texts),
+        Operator::SetHeader(name, value) => header(name, value, true, context, buffers),
+        Operator::AddHeader(name, value) => header(name, value, false, context, buffers),
+        Operator::RemoveHeader(name) => done_if(context.fields.remove_all(name) > 0),
+        Operator::AddCookie(name, value) => set_cookie(name, value, false, context, buffers),
+        Operator::SetCookie(name, value) => set_cookie(name, value, true, context, buffers),
+        Operator::RemoveCookie(name) => remove_cookie(name, context, buffers),
         Operator::SetDestination { part, value, append_query } => {
-            set_destination(part, value, *append_query, stage, texts, effects)
+            set_destination(part, value, *append_query, context, buffers, effects)
         }
         Operator::RemoveDestination(part) => {
-            let removed = texts.sight.url.remove(stage.url, part);
+            let removed = buffers.sight.url.remove(context.url, part);
             effects.url_changed |= removed;
-            if removed { Outcome::Done } else { Outcome::Failed }
+            if removed { OperatorOutcome::Done } else { OperatorOutcome::Failed }
         }
-        Operator::FilterQuery { names, keep } => filter_query(names, *keep, stage, texts, effects),
+        Operator::FilterQuery { names, keep } => {
+            filter_query(names, *keep, context, buffers, effects)
+        }
         Operator::SetRedirect { status, location, append_query } => {
-            let outcome = set_location(location, *append_query, stage, texts, effects);
-            if outcome == Outcome::Done {
+            let outcome = set_location(location, *append_query, context, buffers, effects);
+            if outcome == OperatorOutcome::Done {
                 effects.status = Some(*status);
             }
             outcome
         }
         Operator::SetStatus(status) => {
             effects.status = Some(*status);
-            Outcome::Done
+            OperatorOutcome::Done
         }
-        Operator::SetReason(value) => set_reason(value, stage, texts, effects),
+        Operator::SetReason(value) => set_reason(value, context, buffers, effects),
         Operator::SetBody(value) => {
-            let bytes_max = texts.limits.body_bytes_max;
-            if !expand(value, bytes_max, stage, texts) {
-                return Outcome::Failed;
+            let bytes_max = buffers.limits.body_bytes_max;
+            if !expand(value, bytes_max, context, buffers) {
+                return OperatorOutcome::Failed;
             }
-            effects.body = Some(texts.keep_value());
+            effects.body = Some(buffers.keep_value());
             effects.body_is_constant = value.constant().is_some();
-            Outcome::Done
+            OperatorOutcome::Done
         }
-        Operator::Filter(call) => filter(call, stage, texts),
-        other => switch(other, stage, texts, effects),
+        Operator::Filter(call) => filter(call, context, buffers),
+        other => switch(other, context, buffers, effects),
     }
 }
 
-fn set_reason<S: Surroundings>(
+fn set_reason<S: RuleEnvironment>(
     template: &Template,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
-) -> Outcome {
-    let is_expanded = expand_value(template, stage, texts);
-    if !is_expanded || FieldValue::parse(&texts.value).is_none() {
-        return Outcome::Failed;
+) -> OperatorOutcome {
+    let is_expanded = expand_value(template, context, buffers);
+    if !is_expanded || FieldValue::parse(&buffers.value).is_none() {
+        return OperatorOutcome::Failed;
     }
-    if texts.value.is_empty() {
-        return Outcome::Nothing;
+    if buffers.value.is_empty() {
+        return OperatorOutcome::Nothing;
     }
-    effects.reason = Some(texts.keep_value());
-    Outcome::Done
+    effects.reason = Some(buffers.keep_value());
+    OperatorOutcome::Done
 }
 
-fn done_if(done: bool) -> Outcome {
-    if done { Outcome::Done } else { Outcome::Nothing }
+fn done_if(done: bool) -> OperatorOutcome {
+    if done { OperatorOutcome::Done } else { OperatorOutcome::Nothing }
 }
 
-fn of_edit<T>(result: Result<T, EditError>) -> Outcome {
-    if result.is_ok() { Outcome::Done } else { Outcome::Failed }
+fn of_edit<T>(result: Result<T, EditError>) -> OperatorOutcome {
+    if result.is_ok() { OperatorOutcome::Done } else { OperatorOutcome::Failed }
 }

@@ -3,60 +3,64 @@
 use super::value::expand_value;
 use crate::{
     ast::{Lifetime, Operator, Template},
-    run::{Effects, Outcome, Stage, State, Surroundings, Texts},
+    run::{Effects, OperatorOutcome, RuleEnvironment, RuleVariables, RunBuffers, RunContext},
 };
 
 /// Does it.
-pub(super) fn switch<S: Surroundings>(
+pub(super) fn switch<S: RuleEnvironment>(
     operator: &Operator,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
-) -> Outcome {
+) -> OperatorOutcome {
     match operator {
-        Operator::Counter(counter) => stage.surroundings.count(*counter),
+        Operator::Counter(counter) => context.environment.count(*counter),
         Operator::SetFlag(lifetime, number, on) => {
-            let flags = &mut state(*lifetime, stage).flags;
+            let flags = &mut state(*lifetime, context).flags;
             let bit = 1 << (number & 15);
             *flags = if *on { *flags | bit } else { *flags & !bit };
         }
         Operator::SetInt8(lifetime, number, value) => {
-            let Some(int8) = int(value, stage, texts).and_then(|int| u8::try_from(int).ok()) else {
-                return Outcome::Failed;
+            let Some(int8) = int(value, context, buffers).and_then(|int| u8::try_from(int).ok())
+            else {
+                return OperatorOutcome::Failed;
             };
-            state(*lifetime, stage).int8[usize::from(number & 3)] = int8;
+            state(*lifetime, context).int8[usize::from(number & 3)] = int8;
         }
         Operator::SetInt16(lifetime, value) => {
-            let Some(int16) = int(value, stage, texts).and_then(|int| u16::try_from(int).ok())
+            let Some(int16) = int(value, context, buffers).and_then(|int| u16::try_from(int).ok())
             else {
-                return Outcome::Failed;
+                return OperatorOutcome::Failed;
             };
-            state(*lifetime, stage).int16 = int16;
+            state(*lifetime, context).int16 = int16;
         }
-        Operator::SetControl(control, on) => stage.transaction.controls.set(*control, *on),
+        Operator::SetControl(control, on) => context.transaction.controls.set(*control, *on),
         Operator::SetDscp(dscp) => effects.dscp = Some(*dscp),
-        _ => return Outcome::Nothing,
+        _ => return OperatorOutcome::Nothing,
     }
-    Outcome::Done
+    OperatorOutcome::Done
 }
 
-fn state<'s, S>(lifetime: Lifetime, stage: &'s mut Stage<'_, '_, S>) -> &'s mut State {
+fn state<'s, S>(
+    lifetime: Lifetime,
+    context: &'s mut RunContext<'_, '_, S>,
+) -> &'s mut RuleVariables {
     match lifetime {
-        Lifetime::Transaction => &mut stage.transaction.state,
-        Lifetime::Session => stage.session,
+        Lifetime::Transaction => &mut context.transaction.state,
+        Lifetime::Session => context.session,
     }
 }
 
 /// The number at the beginning of a value; 0 if there is none, as C's `strtol` has it.
-fn int<S: Surroundings>(
+fn int<S: RuleEnvironment>(
     template: &Template,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
 ) -> Option<i64> {
-    if !expand_value(template, stage, texts) {
+    if !expand_value(template, context, buffers) {
         return None;
     }
-    let text = texts.value.trim_ascii_start();
+    let text = buffers.value.trim_ascii_start();
     let (sign, digits) = match text {
         [b'-', digits @ ..] => (-1, digits),
         [b'+', digits @ ..] | digits => (1, digits),

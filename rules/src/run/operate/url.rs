@@ -3,92 +3,92 @@
 use super::value::expand_value;
 use crate::{
     ast::{Template, UrlOf, UrlPart},
-    run::{Effects, Outcome, Stage, Surroundings, Texts, look::url_of},
+    run::{Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, look::url_of},
 };
 
-pub(super) fn set_destination<S: Surroundings>(
+pub(super) fn set_destination<S: RuleEnvironment>(
     part: &UrlPart,
     template: &Template,
     append_query: bool,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
-) -> Outcome {
-    if !expand_value(template, stage, texts) {
-        return Outcome::Failed;
+) -> OperatorOutcome {
+    if !expand_value(template, context, buffers) {
+        return OperatorOutcome::Failed;
     }
-    if texts.value.is_empty() {
-        return Outcome::Nothing;
+    if buffers.value.is_empty() {
+        return OperatorOutcome::Nothing;
     }
     if append_query && *part == UrlPart::Query {
-        let query = url_of(UrlOf::Client, stage, texts.sight.url.changed()).query;
+        let query = url_of(UrlOf::Client, context, buffers.sight.url.changed()).query;
         if let Some(query) = query.filter(|query| !query.is_empty()) {
-            texts.value.push(b'&');
-            texts.value.extend_from_slice(query);
+            buffers.value.push(b'&');
+            buffers.value.extend_from_slice(query);
         }
     }
-    let bytes_max = texts.limits.target_bytes_max as usize;
-    if texts.sight.url.set(stage.url, part, &texts.value, bytes_max).is_err() {
-        return Outcome::Failed;
+    let bytes_max = buffers.limits.target_bytes_max as usize;
+    if buffers.sight.url.set(context.url, part, &buffers.value, bytes_max).is_err() {
+        return OperatorOutcome::Failed;
     }
     effects.url_changed = true;
-    Outcome::Done
+    OperatorOutcome::Done
 }
 
 /// Parameters whose names are in the list go; or all others do.
-pub(super) fn filter_query<S: Surroundings>(
+pub(super) fn filter_query<S: RuleEnvironment>(
     names: &[Box<[u8]>],
     keep: bool,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
-) -> Outcome {
-    let Some(query) = url_of(UrlOf::Client, stage, texts.sight.url.changed()).query else {
-        return Outcome::Nothing;
+) -> OperatorOutcome {
+    let Some(query) = url_of(UrlOf::Client, context, buffers.sight.url.changed()).query else {
+        return OperatorOutcome::Nothing;
     };
     for parameter in query.split(|byte| *byte == b'&').filter(|_| !names.is_empty()) {
         let name = parameter.split(|byte| *byte == b'=').next().unwrap_or_default();
         if names.iter().any(|listed| **listed == *name) != keep {
             continue;
         }
-        if !texts.value.is_empty() {
-            texts.value.push(b'&');
+        if !buffers.value.is_empty() {
+            buffers.value.push(b'&');
         }
-        texts.value.extend_from_slice(parameter);
+        buffers.value.extend_from_slice(parameter);
     }
-    let bytes_max = texts.limits.target_bytes_max as usize;
-    match texts.sight.url.set_query(stage.url, Some(&texts.value), bytes_max) {
+    let bytes_max = buffers.limits.target_bytes_max as usize;
+    match buffers.sight.url.set_query(context.url, Some(&buffers.value), bytes_max) {
         Ok(()) => {
             effects.url_changed = true;
-            Outcome::Done
+            OperatorOutcome::Done
         }
-        Err(_) => Outcome::Failed,
+        Err(_) => OperatorOutcome::Failed,
     }
 }
 
-pub(super) fn set_location<S: Surroundings>(
+pub(super) fn set_location<S: RuleEnvironment>(
     template: &Template,
     append_query: bool,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
     effects: &mut Effects,
-) -> Outcome {
-    if !expand_value(template, stage, texts) {
-        return Outcome::Failed;
+) -> OperatorOutcome {
+    if !expand_value(template, context, buffers) {
+        return OperatorOutcome::Failed;
     }
-    let query = url_of(UrlOf::Client, stage, texts.sight.url.changed()).query;
+    let query = url_of(UrlOf::Client, context, buffers.sight.url.changed()).query;
     if let Some(query) = query.filter(|query| append_query && !query.is_empty()) {
-        let sign = if texts.value.contains(&b'?') { b'&' } else { b'?' };
-        texts.value.push(sign);
-        texts.value.extend_from_slice(query);
+        let sign = if buffers.value.contains(&b'?') { b'&' } else { b'?' };
+        buffers.value.push(sign);
+        buffers.value.extend_from_slice(query);
     }
-    let is_valid = texts.value.iter().all(u8::is_ascii_graphic);
+    let is_valid = buffers.value.iter().all(u8::is_ascii_graphic);
     if !is_valid
-        || texts.value.is_empty()
-        || texts.value.len() > texts.limits.value_bytes_max as usize
+        || buffers.value.is_empty()
+        || buffers.value.len() > buffers.limits.value_bytes_max as usize
     {
-        return Outcome::Failed;
+        return OperatorOutcome::Failed;
     }
-    effects.location = Some(texts.keep_value());
-    Outcome::Done
+    effects.location = Some(buffers.keep_value());
+    OperatorOutcome::Done
 }

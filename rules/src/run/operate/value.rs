@@ -2,26 +2,26 @@
 
 use crate::{
     ast::{Part, Template},
-    run::{Stage, Surroundings, Texts, look::look},
+    run::{RuleEnvironment, RunBuffers, RunContext, look::look},
 };
 
-/// Fills in a template: into `texts.value`. False if that becomes larger than it may.
-pub(super) fn expand<S: Surroundings>(
+/// Fills in a template: into `buffers.value`. False if that becomes larger than it may.
+pub(super) fn expand<S: RuleEnvironment>(
     template: &Template,
     bytes_max: u32,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
 ) -> bool {
-    texts.value.clear();
+    buffers.value.clear();
     for part in &template.parts {
         match part {
-            Part::Text(text) => texts.value.extend_from_slice(text),
+            Part::Text(text) => buffers.value.extend_from_slice(text),
             Part::Variable(variable) => {
-                let Texts { value, sight, captured, .. } = texts;
-                look(variable, stage, sight, captured).write(value);
+                let RunBuffers { value, sight, captured, .. } = buffers;
+                look(variable, context, sight, captured).write(value);
             }
         }
-        if texts.value.len() > bytes_max as usize {
+        if buffers.value.len() > bytes_max as usize {
             return false;
         }
     }
@@ -29,10 +29,10 @@ pub(super) fn expand<S: Surroundings>(
 }
 
 /// The same, as large as a value may be.
-pub(super) fn expand_value<S: Surroundings>(
+pub(super) fn expand_value<S: RuleEnvironment>(
     template: &Template,
-    stage: &mut Stage<'_, '_, S>,
-    texts: &mut Texts,
+    context: &mut RunContext<'_, '_, S>,
+    buffers: &mut RunBuffers,
 ) -> bool {
-    expand(template, texts.limits.value_bytes_max, stage, texts)
+    expand(template, buffers.limits.value_bytes_max, context, buffers)
 }

@@ -6,7 +6,7 @@ use crate::ast::{Branch, Operation, Test};
 
 /// Looks on while rules run: counts, takes the time, explains. Nothing by default; what is not
 /// overridden is compiled away.
-pub trait Watch {
+pub trait RunObserver {
     /// Every condition and operator is shown, in order; nothing is put together or remembered.
     const DETAILED: bool = false;
 
@@ -16,8 +16,8 @@ pub trait Watch {
     }
 
     /// They have ended.
-    fn end(&mut self, rules: Range<u32>, ran: Ran) {
-        let _ = (rules, ran);
+    fn end(&mut self, rules: Range<u32>, report: RunReport) {
+        let _ = (rules, report);
     }
 
     /// In detail: a condition of this rule was looked at. `value` is its subject as text.
@@ -31,17 +31,23 @@ pub trait Watch {
     }
 
     /// In detail: an operator of this rule has run. `value` is what it was given.
-    fn operated(&mut self, rule: u32, operation: &Operation, value: &[u8], outcome: Outcome) {
+    fn operated(
+        &mut self,
+        rule: u32,
+        operation: &Operation,
+        value: &[u8],
+        outcome: OperatorOutcome,
+    ) {
         let _ = (rule, operation, value, outcome);
     }
 }
 
 /// Nobody looks on.
-impl Watch for () {}
+impl RunObserver for () {}
 
 /// What a rule, or several that run as one, did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
+pub struct RunReport {
     /// A branch of it was taken.
     pub matched: bool,
     /// Bytes written into the head.
@@ -52,7 +58,7 @@ pub struct Ran {
 
 /// What became of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum OperatorOutcome {
     /// It did something.
     Done,
     /// There was nothing to do: the field is not there, the value is empty.

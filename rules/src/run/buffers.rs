@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_http::edit::{FieldIndex, TakenLines};
+use forebay_http::edit::{ConflictingLines, FieldIndex};
 
 use super::{Url, destination::UrlText, kept::Kept};
 
@@ -33,7 +33,7 @@ pub(super) const GROUP_COUNT: usize = 10;
 
 /// Buffers of a run, reused from run to run: texts that rules made, and the URL in the making.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct RunBuffers {
     pub(super) limits: RunLimits,
     /// Reason, Location, body, as [`Effects`](super::Effects) name them.
     pub(super) made: Vec<u8>,
@@ -47,8 +47,8 @@ pub struct Texts {
     pub(super) memo: Vec<u8>,
     pub(super) kept: Kept,
     /// Constant lines of the program whose names the head has, once that was looked at.
-    pub(super) taken: TakenLines,
-    pub(super) taken_is_known: bool,
+    pub(super) conflicts: ConflictingLines,
+    pub(super) conflicts_known: bool,
 }
 
 /// What looking at a variable needs.
@@ -68,10 +68,10 @@ pub(super) struct Captured {
     pub(super) groups: [(u32, u32); GROUP_COUNT],
 }
 
-impl Texts {
+impl RunBuffers {
     /// With other limits than the usual.
-    pub fn new(limits: RunLimits) -> Texts {
-        Texts { limits, ..Texts::default() }
+    pub fn new(limits: RunLimits) -> RunBuffers {
+        RunBuffers { limits, ..RunBuffers::default() }
     }
 
     /// A text that the last run made, as its [`Effects`](super::Effects) name it.

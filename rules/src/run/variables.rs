@@ -6,7 +6,7 @@ use crate::ast::Control;
 
 /// Variables of rules: `STATE-…` of a request, `SESSION-…` of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct RuleVariables {
     /// One bit for each of the 16 flags.
     pub flags: u16,
     /// `INT8:0` to `INT8:3`.
@@ -40,15 +40,15 @@ impl ControlSet {
 
 /// What one request carries from hook to hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transaction {
+pub struct TransactionState {
     /// `STATE-…`
-    pub state: State,
+    pub state: RuleVariables,
     /// `set-http-cntl`
     pub controls: ControlSet,
 }
 
 /// What the rules of one hook want done beside changed fields. Texts lie in
-/// [`Texts`](super::Texts).
+/// [`RunBuffers`](super::RunBuffers).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// `set-status`, `set-redirect`: in early hooks an answer of our own with this status.
@@ -61,7 +61,7 @@ pub struct Effects {
     pub body: Option<Range<usize>>,
     /// No variable is in it: nobody else has written any of it.
     pub body_is_constant: bool,
-    /// The URL has changed; its parts are in [`Texts::url`](super::Texts::url).
+    /// The URL has changed; its parts are in [`RunBuffers::url`](super::RunBuffers::url).
     pub url_changed: bool,
     /// `set-conn-dscp`
     pub dscp: Option<u8>,

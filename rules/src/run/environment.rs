@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::ast::{Address, PortOf};
 
 /// What rules ask of the server that runs them. Every answer is at hand: nothing waits.
-pub trait Surroundings {
+pub trait RuleEnvironment {
     /// An address; `None` if there is none (yet).
     fn address(&self, which: Address) -> Option<IpAddr>;
     /// A port of the client's connection.
