@@ -31,7 +31,7 @@ async fn run(worker: Rc<Worker>, admitted: Admitted) {
         }
         End::Reset => {
             worker.count(Counter::ResponsesCut);
-            client.socket.reset_on_close();
+            client.transport.reset_on_close();
         }
     }
     if let Some(buffers) = slot {

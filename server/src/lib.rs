@@ -29,8 +29,8 @@ mod purger;
 mod ready;
 mod rules;
 mod serve;
-mod socket;
 mod store;
+mod transport;
 mod worker;
 
 pub use key::{KeyText, site_url_key, url_key};

@@ -30,6 +30,7 @@ use crate::fetch::{Hosts, Origins};
 use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX};
 use crate::log::LogSender;
 use crate::purger::Purger;
+use crate::transport::Connector;
 
 /// One worker's state.
 pub(crate) struct Worker {
@@ -44,6 +45,8 @@ pub(crate) struct Worker {
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
     pub(crate) origins: Origins,
+    /// Opens connections to origins.
+    pub(crate) connector: Box<dyn Connector>,
     pub(crate) hosts: Arc<Hosts>,
     /// One permit for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
@@ -76,6 +79,7 @@ pub(crate) struct WorkerParts {
     pub(crate) store: StoreWorker,
     pub(crate) purger: Purger,
     pub(crate) hosts: Arc<Hosts>,
+    pub(crate) connector: Box<dyn Connector>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) process_id: Arc<str>,
@@ -95,6 +99,7 @@ impl Worker {
             registry: Rc::default(),
             buffers: BufferPool::default(),
             origins: Origins::default(),
+            connector: parts.connector,
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             counters: parts.counters,

@@ -19,12 +19,12 @@ use crate::fault::Fault;
 use crate::limits::{LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
 use crate::out::Out;
 use crate::rules::Facts;
-use crate::socket::Socket;
+use crate::transport::Transport;
 use crate::worker::Worker;
 
 /// A client's connection.
 pub(crate) struct Client {
-    pub(crate) socket: Socket,
+    pub(crate) transport: Box<dyn Transport>,
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
     registered: Registered,
@@ -57,17 +57,16 @@ impl LeastRate {
 
 impl Client {
     pub(crate) async fn new(
-        socket: Socket,
+        transport: Box<dyn Transport>,
         worker: Rc<Worker>,
-        peer: SocketAddr,
         registered: Registered,
     ) -> Client {
         // A task keeps its waker for life, so that it need not be handed over at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         Client {
-            socket,
+            peer: transport.peer(),
+            transport,
             worker,
-            peer,
             registered,
             sent_bytes: Cell::new(0),
             sending: RefCell::default(),
@@ -96,14 +95,14 @@ impl Client {
     /// Marks the packets of the connection, if they are not marked so (RFC 2474).
     pub(crate) fn mark(&self, dscp: u8) {
         if self.dscp.replace(Some(dscp)) != Some(dscp) {
-            self.socket.set_dscp(dscp);
+            self.transport.set_dscp(dscp);
         }
     }
 
     /// What rules see, if there are any, of the connection and of the request that it brought last.
     pub(crate) fn facts(&self, has_rules: bool) -> Facts {
         if has_rules && self.local.get().is_none() {
-            self.local.set(self.socket.local().map(canonical));
+            self.local.set(self.transport.local().map(canonical));
         }
         Facts {
             // A client of IPv4 is one, also where it comes to a socket for both families.
@@ -142,7 +141,7 @@ impl Client {
         bytes_max: usize,
     ) -> Poll<Result<usize, Fault>> {
         let space = input.space(bytes_max);
-        match self.socket.poll_read(cx, space) {
+        match self.transport.poll_read(cx, space) {
             Poll::Ready(Ok(count)) => {
                 input.filled(count);
                 self.worker.count_many(Counter::BytesIn, count as u64);
@@ -202,7 +201,7 @@ impl Client {
                 let Ok(count) = out.slices(&reading, &mut slices) else {
                     return Poll::Ready(Err(Fault::HitCut));
                 };
-                self.socket.poll_write(cx, slices.get(..count).unwrap_or_default())
+                self.transport.poll_write(cx, slices.get(..count).unwrap_or_default())
             };
             match written {
                 Poll::Ready(Ok(count)) if count > 0 => {
@@ -233,7 +232,7 @@ impl Client {
             if self.ticket().overdue() {
                 return Poll::Ready(());
             }
-            if self.socket.poll_shutdown(cx).is_pending() {
+            if self.transport.poll_shutdown(cx).is_pending() {
                 return Poll::Pending;
             }
             loop {

@@ -8,8 +8,8 @@ use forebay_shm::DirGuard;
 use super::places::{AdminListener, UnixSocket, runtime_dir, upgrade_socket};
 use super::start::StartError;
 use super::upgrade::{Estate, Taken, UpgradeError};
-use crate::accept::Listeners;
 use crate::config::ServerSettings;
+use crate::transport::Listeners;
 
 /// Dropped, it is as if it had never been: names of sockets that are ours alone are removed.
 pub(super) struct Holdings {

@@ -23,7 +23,6 @@ use super::signals::{self, Signals};
 use super::upgrade::{Predecessor, Readiness, Totals, UpgradeError};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use super::{cpus, files, lock_profile};
-use crate::accept::Listeners;
 use crate::clock;
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
@@ -31,6 +30,7 @@ use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
 use crate::log::LogWriter;
 use crate::purger::PurgerThread;
+use crate::transport::Listeners;
 
 /// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
 pub struct Running {

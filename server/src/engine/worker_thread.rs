@@ -9,7 +9,6 @@ use std::time::Duration;
 use forebay_cache::Store;
 use forebay_shm::CounterSlot;
 use forebay_sync::profile::with_known_stack;
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
@@ -28,6 +27,7 @@ use crate::limits::{BLOCKING_THREADS_MAX, SWEEP_MS};
 use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
 use crate::rules::RuleReport;
+use crate::transport::{Listener, TcpConnector, TcpListener};
 use crate::worker::{Worker, WorkerParts};
 
 /// What the control thread tells a worker.
@@ -115,8 +115,8 @@ fn event_loop() -> io::Result<Runtime> {
 }
 
 /// The sockets in the event loop of the calling thread.
-fn enter(listeners: Vec<std::net::TcpListener>) -> io::Result<Vec<TcpListener>> {
-    listeners.into_iter().map(TcpListener::from_std).collect()
+fn enter(sockets: Vec<std::net::TcpListener>) -> io::Result<Vec<Box<dyn Listener>>> {
+    sockets.into_iter().map(TcpListener::register).collect()
 }
 
 /// Runs a worker to its end; true if every connection finished in time.
@@ -156,7 +156,7 @@ async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
 }
 
 /// Makes a worker that can serve, with the sockets that it accepts from.
-async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<TcpListener>), StartError> {
+async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener>>), StartError> {
     let store = join(&start.store).await?;
     let listeners = enter(start.listeners).map_err(StartError::Thread)?;
     let worker = Worker::new(WorkerParts {
@@ -164,6 +164,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<TcpListener>), S
         store,
         purger: start.purger,
         hosts: start.hosts,
+        connector: Box::new(TcpConnector),
         counters: start.counters,
         access_log: start.access_log,
         process_id: start.process_id,
@@ -176,7 +177,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<TcpListener>), S
 /// Does what the control thread says, beside what the worker does by itself.
 async fn work(
     worker: Rc<Worker>,
-    mut listeners: Vec<TcpListener>,
+    mut listeners: Vec<Box<dyn Listener>>,
     mut commands: mpsc::UnboundedReceiver<Command>,
 ) -> bool {
     let mut accepting = None;

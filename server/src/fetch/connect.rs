@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::hosts;
@@ -19,7 +18,7 @@ use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, ORIGIN_LIMITS};
-use crate::rules::Outbound;
+use crate::transport::{OriginConnection, OriginEnds, OriginIo};
 use crate::worker::Worker;
 
 /// What is known of a connection by the task that drives it.
@@ -40,7 +39,7 @@ pub(crate) struct Connection {
     pub(crate) sender: http1::SendRequest<Upload>,
     pub(crate) link: Rc<Link>,
     /// The addresses at its two ends.
-    pub(crate) ends: Option<Outbound>,
+    pub(crate) ends: Option<OriginEnds>,
 }
 
 /// Opens a connection to `origin`.
@@ -52,12 +51,11 @@ pub(crate) async fn connect(
     origin: &OriginAddress,
     settings: &ServerSettings,
 ) -> Result<Connection, Fault> {
-    let stream = open(worker, origin, settings).await?;
-    let ends = ends_of(&stream);
+    let OriginConnection { io, ends } = open(worker, origin, settings).await?;
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(io))
         .await
         .map_err(|_| Fault::OriginConnect)?;
     let link = Rc::new(Link::default());
@@ -66,30 +64,23 @@ pub(crate) async fn connect(
     Ok(Connection { sender, link, ends })
 }
 
-fn ends_of(stream: &TcpStream) -> Option<Outbound> {
-    let (server, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
-    Some(Outbound { server: server.ip().to_canonical(), local: local.ip().to_canonical() })
-}
-
 /// Tries the origin's addresses in turn. Each gets its share of what is left of the time, so that
 /// one that answers nothing does not hide a good one behind it.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     settings: &ServerSettings,
-) -> Result<TcpStream, Fault> {
+) -> Result<OriginConnection, Fault> {
     let deadline_ms = clock::monotonic_ms() + u64::from(settings.origin_connect_ms_max);
     let addresses = hosts::addresses(worker, origin, settings, deadline_ms).await?;
     let mut fault = Fault::OriginName;
     for (index, address) in addresses.iter().enumerate() {
         let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
         let share_ms = (left_ms / (addresses.len() - index) as u64).max(1);
-        match timeout(Duration::from_millis(share_ms), TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => {
+        match timeout(Duration::from_millis(share_ms), worker.connector.connect(*address)).await {
+            Ok(Ok(connection)) => {
                 hosts::note_worked(worker, origin, *address);
-                // Without it a small request may wait for the acknowledgement of the last one.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
+                return Ok(connection);
             }
             Ok(Err(_)) => fault = Fault::OriginConnect,
             Err(_) => fault = Fault::OriginConnectTimeout,
@@ -103,7 +94,7 @@ async fn open(
 /// Drives the connection until it ends, and notes how it ended.
 fn drive(
     worker: &Rc<Worker>,
-    connection: http1::Connection<TokioIo<TcpStream>, Upload>,
+    connection: http1::Connection<TokioIo<Box<dyn OriginIo>>, Upload>,
     link: Rc<Link>,
     authority: String,
 ) {

@@ -8,6 +8,7 @@ use forebay_rules::ast::Control;
 use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 
 use crate::accept::Client;
+use crate::transport::OriginEnds;
 
 /// A request's way through the hooks. A copy goes with a fetch, which may outlive its client.
 #[derive(Clone, Debug)]
@@ -15,17 +16,8 @@ pub(crate) struct Course {
     pub(super) transaction: Cell<TransactionState>,
     pub(super) session: Cell<RuleVariables>,
     pub(super) cache: Cell<CacheResult>,
-    pub(super) outbound: Cell<Option<Outbound>>,
+    pub(super) outbound: Cell<Option<OriginEnds>>,
     pub(super) facts: Facts,
-}
-
-/// The connection to the origin that a request has gone out on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outbound {
-    /// The origin's address.
-    pub(crate) server: IpAddr,
-    /// Ours.
-    pub(crate) local: IpAddr,
 }
 
 /// What a fetch gives back to the request that it was made for.
@@ -33,7 +25,7 @@ pub(crate) struct Outbound {
 pub(crate) struct Progress {
     transaction: TransactionState,
     session: RuleVariables,
-    outbound: Option<Outbound>,
+    outbound: Option<OriginEnds>,
 }
 
 /// What does not change while a request is answered.
@@ -108,7 +100,7 @@ impl Course {
     }
 
     /// The request goes out on this connection.
-    pub(crate) fn goes_out(&self, outbound: Option<Outbound>) {
+    pub(crate) fn goes_out(&self, outbound: Option<OriginEnds>) {
         self.outbound.set(outbound);
     }
 }

@@ -19,7 +19,7 @@ mod ruling;
 mod tally;
 mod view;
 
-pub(crate) use course::{Course, Facts, Outbound, Progress};
+pub(crate) use course::{Course, Facts, Progress};
 pub(crate) use report::{RuleLine, RuleReport};
 pub(crate) use ruling::Ruling;
 pub(crate) use tally::{RuleCount, Tally};

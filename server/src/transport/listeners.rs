@@ -1,0 +1,160 @@
+//! Listening TCP sockets, usually one for each worker.
+//!
+//! The kernel spreads connections over the sockets (SO_REUSEPORT), so that no worker waits for
+//! another. When the last descriptor of a socket is closed, the connections in its queue are lost;
+//! so every socket that was handed over from another process gets a worker that accepts from it.
+
+use std::io;
+use std::net::SocketAddr;
+
+use socket2::{Domain, Protocol, Type};
+
+use crate::limits::LISTEN_BACKLOG;
+
+/// The sockets of one address.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pub(crate) address: SocketAddr,
+    /// They listen; at least one.
+    pub(crate) sockets: Vec<std::net::TcpListener>,
+    /// Bound, for workers that would have none, but not listening yet.
+    pub(crate) further: Vec<std::net::TcpListener>,
+}
+
+impl Listeners {
+    /// Binds `count` sockets to `address`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The address is in use, even by a server that would share it: of two servers on one port each
+    /// would get half of the connections.
+    pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Listeners> {
+        if address.port() != 0 {
+            let alone = bound(address, false)?;
+            alone.listen(LISTEN_BACKLOG)?;
+        }
+        let first = bound(address, true)?;
+        first.listen(LISTEN_BACKLOG)?;
+        let first = std::net::TcpListener::from(first);
+        let address = first.local_addr()?;
+        let mut sockets = vec![first];
+        for _ in 1..count {
+            let socket = bound(address, true)?;
+            socket.listen(LISTEN_BACKLOG)?;
+            sockets.push(socket.into());
+        }
+        Ok(Listeners { address, sockets, further: Vec::new() })
+    }
+
+    /// Takes sockets that listen at `address` already, and binds the further ones that `count`
+    /// workers need. Those get connections only from [`Listeners::listen_further`] on: connections
+    /// that the kernel gave them before would be lost if this process failed to take over.
+    ///
+    /// # Errors
+    /// A socket is at another address, none listens, or no further one can be bound.
+    pub(crate) fn take_over(
+        address: SocketAddr,
+        mut sockets: Vec<std::net::TcpListener>,
+        count: usize,
+    ) -> io::Result<Listeners> {
+        if sockets.iter().any(|socket| socket.local_addr().ok() != Some(address)) {
+            return Err(io::Error::other("a socket that was handed over is not at this address"));
+        }
+        // A socket that failed to listen in the other process has no queue that could be lost.
+        sockets.retain(|socket| socket2::SockRef::from(socket).is_listener().unwrap_or(false));
+        if sockets.is_empty() {
+            return Err(io::Error::other("no listening socket was handed over"));
+        }
+        for socket in &sockets {
+            socket.set_nonblocking(true)?;
+        }
+        let further = (sockets.len()..count).map(|_| Ok(bound(address, true)?.into()));
+        let further = further.collect::<io::Result<_>>()?;
+        Ok(Listeners { address, sockets, further })
+    }
+
+    /// Returns another descriptor of each socket, for a process that takes over from this one.
+    ///
+    /// # Errors
+    /// Too many files are open.
+    pub(crate) fn copies(&self) -> io::Result<Vec<std::net::TcpListener>> {
+        self.sockets.iter().chain(&self.further).map(std::net::TcpListener::try_clone).collect()
+    }
+
+    /// Spreads the sockets over `count` workers; every socket gets a worker.
+    pub(crate) fn spread(
+        sockets: Vec<std::net::TcpListener>,
+        count: usize,
+    ) -> Vec<Vec<std::net::TcpListener>> {
+        let mut of_workers: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();
+        for (socket, worker) in sockets.into_iter().zip((0..count).cycle()) {
+            of_workers[worker].push(socket);
+        }
+        of_workers
+    }
+
+    /// Makes a further socket listen, so that it gets its share of the connections.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn listen_further(socket: &std::net::TcpListener) -> io::Result<()> {
+        socket2::SockRef::from(socket).listen(LISTEN_BACKLOG)
+    }
+}
+
+fn bound(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
+    let socket =
+        socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A port that was in use a moment ago can be taken at once.
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shared)?;
+    // Accepted sockets inherit the option, which spares a system call for each.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_refused_even_by_a_server_that_would_share_it() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let first = Listeners::bind(any, 3).expect("a free port");
+        assert_eq!(first.sockets.len(), 3);
+        for socket in &first.sockets {
+            assert_eq!(socket.local_addr().expect("bound").port(), first.address.port());
+        }
+        let second = Listeners::bind(first.address, 2).expect_err("in use");
+        assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+    }
+
+    #[test]
+    fn after_a_takeover_every_socket_has_a_worker_and_every_worker_a_socket() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        for (before, now) in [(1, 1), (1, 4), (2, 3), (4, 1), (5, 2), (3, 3)] {
+            let old = Listeners::bind(any, before).expect("a free port");
+            let copies = old.copies().expect("few files are open");
+            let new = Listeners::take_over(old.address, copies, now).expect("they listen there");
+            assert_eq!(new.sockets.len(), before, "{before} to {now}");
+            assert_eq!(new.further.len(), now.saturating_sub(before), "{before} to {now}");
+            let sizes: Vec<_> = Listeners::spread(new.sockets, now).iter().map(Vec::len).collect();
+            assert_eq!(sizes.iter().sum::<usize>(), before, "{before} to {now}: {sizes:?}");
+            let idle = sizes.iter().filter(|size| **size == 0).count();
+            assert_eq!(idle, new.further.len(), "{before} to {now}: {sizes:?}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_does_not_listen_at_the_address_is_not_taken_over() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (one, other) = (Listeners::bind(any, 1), Listeners::bind(any, 1));
+        let (one, other) = (one.expect("a free port"), other.expect("a free port"));
+        assert!(Listeners::take_over(one.address, other.sockets, 1).is_err(), "elsewhere");
+        assert!(Listeners::take_over(one.address, Vec::new(), 1).is_err(), "nothing");
+        let silent = bound(one.address, true).expect("the port is shared").into();
+        assert!(Listeners::take_over(one.address, vec![silent], 1).is_err(), "it does not listen");
+    }
+}

@@ -1,0 +1,62 @@
+//! The seam to the wire: what a worker does with connections, whatever carries them.
+//!
+//! Nothing outside of this folder names a socket. TCP is one form of each trait; a form in memory
+//! can stand in for it, and so can one with other system calls.
+//!
+//! | trait | stands for |
+//! |---|---|
+//! | [`Listener`] | a queue of connections that clients have opened |
+//! | [`Transport`] | one connection of a client |
+//! | [`Connector`] | the way to open connections to origins |
+//!
+//! All of them belong to one worker and stay on its thread.
+
+mod listeners;
+mod origin;
+mod tcp;
+
+pub(crate) use listeners::Listeners;
+pub(crate) use origin::{Connecting, Connector, OriginConnection, OriginEnds, OriginIo};
+pub(crate) use tcp::{TcpConnector, TcpListener};
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+/// One connection of a client.
+///
+/// A poll borrows the stream only until it returns, so one task may read a request body and write a
+/// response at the same time. A poll that returns `Pending` wakes the task when it can go on.
+pub(crate) trait Transport {
+    /// Reads into `space`; `Ready(0)` is the end of the stream.
+    fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>>;
+
+    /// Writes from the start of `slices`; returns how many bytes were written.
+    fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
+
+    /// Ends the stream towards the client after the bytes that were written.
+    fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// The client's address and port.
+    fn peer(&self) -> SocketAddr;
+
+    /// The address and port that the client connected to, if the system still knows it.
+    fn local(&self) -> Option<SocketAddr>;
+
+    /// Marks all further packets with this code point (RFC 2474), 0 to 63. The mark is a hint:
+    /// networks ignore it, and a response is sent even if it cannot be set.
+    fn set_dscp(&self, dscp: u8);
+
+    /// Makes the coming close a reset, so that a client cannot take a part for the whole.
+    fn reset_on_close(&self);
+}
+
+/// A queue of connections that clients have opened.
+pub(crate) trait Listener {
+    /// Takes the next connection, or wakes the task when there is one.
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>>;
+
+    /// Passes every connection that is queued already to `accept`, then closes the queue: a
+    /// connection left in it would be reset.
+    fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>));
+}

@@ -1,0 +1,37 @@
+//! The way to open connections to origins.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Opens connections to origins.
+pub(crate) trait Connector {
+    /// Opens a connection to `address`. Dropping the future gives the attempt up.
+    fn connect(&self, address: SocketAddr) -> Connecting;
+}
+
+/// A connection that is being opened.
+pub(crate) type Connecting = Pin<Box<dyn Future<Output = io::Result<OriginConnection>>>>;
+
+/// An open connection to an origin.
+pub(crate) struct OriginConnection {
+    pub(crate) io: Box<dyn OriginIo>,
+    pub(crate) ends: Option<OriginEnds>,
+}
+
+/// The addresses at both ends of a connection to an origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OriginEnds {
+    /// The origin's address.
+    pub(crate) server: IpAddr,
+    /// Our address.
+    pub(crate) local: IpAddr,
+}
+
+/// The bytes of a connection to an origin, in the form that the HTTP client works on.
+pub(crate) trait OriginIo: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> OriginIo for T {}

@@ -1,0 +1,119 @@
+//! TCP connections of clients and to origins, by tokio's sockets.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
+
+/// A client's TCP connection.
+struct TcpTransport {
+    stream: RefCell<TcpStream>,
+    peer: SocketAddr,
+}
+
+impl TcpTransport {
+    fn boxed(stream: TcpStream, peer: SocketAddr) -> Box<dyn Transport> {
+        Box::new(TcpTransport { stream: RefCell::new(stream), peer })
+    }
+}
+
+impl Transport for TcpTransport {
+    fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(space);
+        Pin::new(&mut *self.stream.borrow_mut())
+            .poll_read(cx, &mut buffer)
+            .map_ok(|()| buffer.filled().len())
+    }
+
+    fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let mut stream = self.stream.borrow_mut();
+        match slices {
+            // One slice goes as a plain send, which spares the kernel the import of a vector.
+            [only] => Pin::new(&mut *stream).poll_write(cx, only),
+            _ => Pin::new(&mut *stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx)
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn local(&self) -> Option<SocketAddr> {
+        self.stream.borrow().local_addr().ok()
+    }
+
+    fn set_dscp(&self, dscp: u8) {
+        let stream = self.stream.borrow();
+        let socket = socket2::SockRef::from(&*stream);
+        let class = u32::from(dscp) << 2;
+        // On a socket for both families either option may count; on the others one of them fails.
+        let _ = (socket.set_tos_v4(class), socket.set_tclass_v6(class));
+    }
+
+    fn reset_on_close(&self) {
+        // If this fails, the client is gone and cannot be misled.
+        let _ = socket2::SockRef::from(&*self.stream.borrow()).set_linger(Some(Duration::ZERO));
+    }
+}
+
+/// A listening TCP socket in the event loop of the calling thread.
+pub(crate) struct TcpListener(tokio::net::TcpListener);
+
+impl TcpListener {
+    /// Registers a non-blocking socket that listens with the event loop of the calling thread.
+    ///
+    /// # Errors
+    /// The event loop does not take it.
+    pub(crate) fn register(socket: std::net::TcpListener) -> io::Result<Box<dyn Listener>> {
+        Ok(Box::new(TcpListener(tokio::net::TcpListener::from_std(socket)?)))
+    }
+}
+
+impl Listener for TcpListener {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>> {
+        self.0.poll_accept(cx).map_ok(|(stream, peer)| TcpTransport::boxed(stream, peer))
+    }
+
+    fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>)) {
+        // The kernel's queue is asked itself: the event loop may not have seen all of it yet.
+        let Ok(listener) = self.0.into_std() else { return };
+        while let Ok((stream, peer)) = listener.accept() {
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let Ok(stream) = stream {
+                accept(TcpTransport::boxed(stream, peer));
+            }
+        }
+    }
+}
+
+/// Opens TCP connections to origins.
+pub(crate) struct TcpConnector;
+
+impl Connector for TcpConnector {
+    fn connect(&self, address: SocketAddr) -> Connecting {
+        Box::pin(async move {
+            let stream = TcpStream::connect(address).await?;
+            // With Nagle's algorithm a small request may wait for the acknowledgement of the last
+            // one.
+            let _ = stream.set_nodelay(true);
+            let ends = ends_of(&stream);
+            Ok(OriginConnection { io: Box::new(stream), ends })
+        })
+    }
+}
+
+fn ends_of(stream: &TcpStream) -> Option<OriginEnds> {
+    let (server, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
+    Some(OriginEnds { server: server.ip().to_canonical(), local: local.ip().to_canonical() })
+}
