@@ -1,11 +1,11 @@
 //! The way of a request. This file is read first.
 //!
 //! ```text
-//! accept → parse → key → lookup ─┬─ hit ───────────────────────────► serve
-//!                                └─ miss → fetch (or follow) → store → serve
+//! accept → parse → key → lookup ─┬─ hit ───────────────────────────► deliver
+//!                                └─ miss → fetch (or follow) → store → deliver
 //! ```
 //!
-//! Each step is a folder of its name. A hit runs from `parse` to `serve` without waiting and
+//! Each step is a folder of its name. A hit runs from `parse` to `deliver` without waiting and
 //! without a heap allocation; only what goes to the origin waits.
 
 use std::rc::Rc;
@@ -21,6 +21,11 @@ use crate::buffers::Buffers;
 use crate::clock;
 use crate::config::Config;
 use crate::counters::Counter;
+use crate::deliver::{
+    Answered, Begun, Broken, Own, Relay, Reply, RestOf, deliver_fault, deliver_growing,
+    deliver_long, deliver_options, deliver_own, deliver_pass, deliver_purged, deliver_ruled,
+    deliver_stored, is_for_us,
+};
 use crate::fault::Fault;
 use crate::fetch::InterimQueue;
 use crate::key::{Place, is_back_again, place, write_key};
@@ -29,10 +34,6 @@ use crate::lookup::{Forward, Found, Part, Wanted, lookup, stored_block, write_st
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::rules::{Course, Ruling, unseen, view_of};
-use crate::serve::{
-    Answered, Begun, Broken, Own, Relay, Reply, RestOf, is_for_us, serve_fault, serve_growing,
-    serve_long, serve_options, serve_own, serve_pass, serve_purged, serve_ruled, serve_stored,
-};
 use crate::store::{Needs, Source, is_purge, obtain, purge_asked};
 
 /// Answers the request whose head of `head_bytes` stands at the start of the input.
@@ -80,7 +81,7 @@ pub(crate) async fn answer(
         Ok(Taken::Own(own)) => {
             let way = Way { course: own.course(), ..way };
             let cache = &mut told.cache;
-            let work = serve_own(client, config, &own, (input, out), cache, &mut unread);
+            let work = deliver_own(client, config, &own, (input, out), cache, &mut unread);
             let answered = Box::pin(work).await.or_else(|broken| {
                 form.keep_alive &= !unread;
                 way.answer_fault(broken, out, form, &told, own.view())
@@ -280,7 +281,7 @@ fn answer_ruled(
     let mut form = received.form;
     form.keep_alive &= !received.has_body();
     client.worker.count(Counter::RuledAnswers);
-    serve_ruled(&Reply { client, form, cache, rules }, out, answer)
+    deliver_ruled(&Reply { client, form, cache, rules }, out, answer)
 }
 
 /// From a request whose site is known to its answer.
@@ -293,7 +294,7 @@ async fn find_or_fetch<'c>(
 ) -> Result<Taken<'c>, Broken> {
     let reply = |cache| Reply { client, form: request.form, cache, rules: ruling };
     if is_for_us(request) && !request.has_body() {
-        return Ok(Taken::Answered(serve_options(&reply(cache), out)));
+        return Ok(Taken::Answered(deliver_options(&reply(cache), out)));
     }
     write_key(key, place.site, request.target.authority, request.target.path_query);
     if is_purge(place, request) {
@@ -302,7 +303,7 @@ async fn find_or_fetch<'c>(
         let purged = purged.map_err(Broken::Before)?;
         let mut reply = reply(cache);
         reply.form.keep_alive &= !request.has_body();
-        return Ok(Taken::Answered(serve_purged(&reply, out, &purged)));
+        return Ok(Taken::Answered(deliver_purged(&reply, out, &purged)));
     }
     let now = clock::unix_seconds();
     let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
@@ -314,11 +315,11 @@ async fn find_or_fetch<'c>(
             ruling.course.is_hit();
             count_hit(client, hit.part);
             let reply = reply(cache);
-            let answered = match serve_stored(&reply, out, hit, variant) {
+            let answered = match deliver_stored(&reply, out, hit, variant) {
                 Begun::Whole(answered) => answered,
                 Begun::Long(answer) => {
                     let rest = RestOf { config, place, request, tag: variant };
-                    serve_long(&reply, out, answer, &rest).await?
+                    deliver_long(&reply, out, answer, &rest).await?
                 }
             };
             return Ok(Taken::Answered(answered));
@@ -360,20 +361,20 @@ async fn miss_answer(
     let reply = Reply { client, form: request.form, cache, rules: needs.ruling };
     match obtained.source {
         Source::Alone => Ok(None),
-        Source::Stored(hit) => match serve_stored(&reply, out, *hit, variant) {
+        Source::Stored(hit) => match deliver_stored(&reply, out, *hit, variant) {
             Begun::Whole(answered) => Ok(Some(answered)),
             Begun::Long(answer) => {
                 let rest =
                     RestOf { config: needs.config, place: needs.place, request, tag: variant };
-                serve_long(&reply, out, answer, &rest).await.map(Some)
+                deliver_long(&reply, out, answer, &rest).await.map(Some)
             }
         },
         Source::Growing(reader, meta) => {
             write_strong_tag(&meta, stored_block(reader.head()), variant);
             let rest = RestOf { config: needs.config, place: needs.place, request, tag: variant };
-            serve_growing(&reply, out, (reader, &meta), &rest).await.map(Some)
+            deliver_growing(&reply, out, (reader, &meta), &rest).await.map(Some)
         }
-        Source::Pass(answer) => serve_pass(&reply, out, *answer).await.map(Some),
+        Source::Pass(answer) => deliver_pass(&reply, out, *answer).await.map(Some),
     }
 }
 
@@ -388,7 +389,7 @@ fn refuse(
 ) -> Answered {
     client.worker.fault(fault, client.peer.ip());
     client.worker.count(Counter::FaultsSent);
-    serve_fault(out, fault, form, cache, rules)
+    deliver_fault(out, fault, form, cache, rules)
 }
 
 fn count_hit(client: &Client, part: Part) {

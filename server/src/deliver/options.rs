@@ -16,7 +16,7 @@ pub(crate) fn is_for_us(request: &Request<'_>) -> bool {
 }
 
 /// Appends the answer: what may be asked here.
-pub(crate) fn serve_options(reply: &Reply<'_>, out: &mut Out) -> Answered {
+pub(crate) fn deliver_options(reply: &Reply<'_>, out: &mut Out) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: 204,

@@ -12,7 +12,7 @@ use crate::out::Out;
 
 /// Appends the answer: how much was purged. It is the same if that was nothing: what matters is
 /// that nothing is left.
-pub(crate) fn serve_purged(reply: &Reply<'_>, out: &mut Out, purged: &Purged) -> Answered {
+pub(crate) fn deliver_purged(reply: &Reply<'_>, out: &mut Out, purged: &Purged) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: 200,

@@ -9,7 +9,7 @@ use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_rules::apply::RequestView;
 
-use super::{Answered, Broken, Relay, Reply, serve_pass};
+use super::{Answered, Broken, Relay, Reply, deliver_pass};
 use crate::accept::Client;
 use crate::buffers::Input;
 use crate::config::Config;
@@ -89,8 +89,8 @@ impl<'c> Own<'c> {
 /// request's body has not been read.
 ///
 /// # Errors
-/// See [`serve_pass`]; also faults of the request's body.
-pub(crate) async fn serve_own(
+/// See [`deliver_pass`]; also faults of the request's body.
+pub(crate) async fn deliver_own(
     client: &Client,
     config: &Config,
     own: &Own<'_>,
@@ -205,5 +205,5 @@ async fn pass(
     answer.head.block.remove(own.place.route.settings.hidden_fields());
     let rules = &own.ruling(client, config);
     let reply = Reply { client, form: own.form, cache, rules };
-    serve_pass(&reply, out, answer).await
+    deliver_pass(&reply, out, answer).await
 }

@@ -26,7 +26,7 @@ pub(crate) struct LongAnswer {
 ///
 /// # Errors
 /// A fragment has gone and the origin can't stand in, or the client is gone or too slow.
-pub(crate) async fn serve_long(
+pub(crate) async fn deliver_long(
     reply: &Reply<'_>,
     out: &mut Out,
     answer: LongAnswer,

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::out::Out;
 
 /// Appends the answer.
-pub(crate) fn serve_ruled(reply: &Reply<'_>, out: &mut Out, answer: &OwnAnswer) -> Answered {
+pub(crate) fn deliver_ruled(reply: &Reply<'_>, out: &mut Out, answer: &OwnAnswer) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: answer.status(),

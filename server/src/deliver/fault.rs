@@ -14,7 +14,7 @@ use crate::parse::ReplyForm;
 use crate::rules::Ruling;
 
 /// Appends an answer with the fault's status and one sentence that says what is wrong.
-pub(crate) fn serve_fault(
+pub(crate) fn deliver_fault(
     out: &mut Out,
     fault: Fault,
     mut form: ReplyForm,

@@ -22,7 +22,7 @@ use crate::ready::ready_now;
 ///
 /// # Errors
 /// The origin's answer is not whole, or the client is gone, too slow, or had to give way.
-pub(crate) async fn serve_pass(
+pub(crate) async fn deliver_pass(
     reply: &Reply<'_>,
     out: &mut Out,
     mut answer: OriginAnswer,

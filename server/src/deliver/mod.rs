@@ -13,17 +13,17 @@ mod rest;
 mod ruled;
 mod stored;
 
-pub(crate) use fault::serve_fault;
-pub(crate) use growing::serve_growing;
-pub(crate) use long::serve_long;
-pub(crate) use options::{is_for_us, serve_options};
-pub(crate) use own::{Own, serve_own};
-pub(crate) use pass::serve_pass;
-pub(crate) use purged::serve_purged;
+pub(crate) use fault::deliver_fault;
+pub(crate) use growing::deliver_growing;
+pub(crate) use long::deliver_long;
+pub(crate) use options::{deliver_options, is_for_us};
+pub(crate) use own::{Own, deliver_own};
+pub(crate) use pass::deliver_pass;
+pub(crate) use purged::deliver_purged;
 pub(crate) use relay::Relay;
 pub(crate) use rest::RestOf;
-pub(crate) use ruled::serve_ruled;
-pub(crate) use stored::{Begun, serve_stored};
+pub(crate) use ruled::deliver_ruled;
+pub(crate) use stored::{Begun, deliver_stored};
 
 use forebay_http::policy::cache_status::CacheStatus;
 

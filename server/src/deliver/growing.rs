@@ -16,7 +16,7 @@ use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::StoredMeta;
 
 use super::head::{Head, Written, can_chunk};
-use super::long::{LongAnswer, serve_long};
+use super::long::{LongAnswer, deliver_long};
 use super::rest::RestOf;
 use super::stored::not_modified;
 use super::{Answered, Broken, Reply};
@@ -32,7 +32,7 @@ use crate::ready::ready_now;
 ///
 /// # Errors
 /// The fetch broke off, or the client is gone or too slow.
-pub(crate) async fn serve_growing(
+pub(crate) async fn deliver_growing(
     reply: &Reply<'_>,
     out: &mut Out,
     (mut reader, meta): (Reader, &StoredMeta),
@@ -71,7 +71,7 @@ pub(crate) async fn serve_growing(
                 answered.body_bytes = long.bytes();
                 let part = offset..long.bytes();
                 let answer = LongAnswer { answered, long, part, chunked };
-                Box::pin(serve_long(reply, out, answer, rest)).await?;
+                Box::pin(deliver_long(reply, out, answer, rest)).await?;
                 break;
             }
             ReadEvent::Aborted if begun => return Err(Broken::Midway(Fault::OriginBroke)),

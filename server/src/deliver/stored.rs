@@ -25,7 +25,7 @@ pub(crate) enum Begun {
 
 /// Appends the answer. The stored response is let go with this: what is still to be sent of it was
 /// lent, or will be. `tag` receives what names its version, if its body is long.
-pub(crate) fn serve_stored(
+pub(crate) fn deliver_stored(
     reply: &Reply<'_>,
     out: &mut Out,
     hit: Hit<'_>,
