@@ -28,7 +28,7 @@ use crate::deliver::{
 };
 use crate::fault::Fault;
 use crate::fetch::InterimQueue;
-use crate::key::{Place, is_back_again, place, write_key};
+use crate::key::{RouteMatch, is_back_again, match_route, write_key};
 use crate::log::Access;
 use crate::lookup::{Forward, Found, Part, Wanted, lookup, stored_block, write_strong_tag};
 use crate::out::Out;
@@ -136,7 +136,7 @@ struct Scratch<'a> {
 /// What is known of a request by the time that it is answered.
 struct Told<'c> {
     cache: CacheStatus,
-    place: Option<Place<'c>>,
+    place: Option<RouteMatch<'c>>,
 }
 
 /// How far the steps have come.
@@ -156,7 +156,7 @@ struct Way<'w, 'c> {
 
 impl<'w, 'c: 'w> Way<'w, 'c> {
     /// The rules that hold, and what they see.
-    fn ruling(&self, place: Option<Place<'c>>, view: RequestView<'w>) -> Ruling<'w> {
+    fn ruling(&self, place: Option<RouteMatch<'c>>, view: RequestView<'w>) -> Ruling<'w> {
         Ruling {
             worker: &self.client.worker,
             client: Some(self.client),
@@ -222,7 +222,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
                 return Ok(Taken::Answered(answered));
             }
         };
-        let place = place(self.config, &first).map_err(Broken::Before)?;
+        let place = match_route(self.config, &first).map_err(Broken::Before)?;
         told.place = Some(place);
         let request = match self.rule(Hook::Remap, &first, received, Some(place), late)? {
             Next::Request(request) => request,
@@ -244,7 +244,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         hook: Hook,
         request: &Request<'w>,
         received: &Request<'w>,
-        place: Option<Place<'c>>,
+        place: Option<RouteMatch<'c>>,
         into: &'w mut RequestText,
     ) -> Result<Next<'w>, Broken> {
         let rules = self.config.rules_of(place.map(|place| place.route));
@@ -287,7 +287,7 @@ fn answer_ruled(
 /// From a request whose site is known to its answer.
 async fn find_or_fetch<'c>(
     ruling: &Ruling<'_>,
-    (client, config, place): (&Client, &'c Rc<Config>, Place<'c>),
+    (client, config, place): (&Client, &'c Rc<Config>, RouteMatch<'c>),
     request: &Request<'_>,
     (key, variant, out): (&mut Vec<u8>, &mut Vec<u8>, &mut Out),
     cache: &mut CacheStatus,

@@ -18,7 +18,7 @@ use crate::fetch::{
     Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Progress, Purpose, Upload, exchange,
     send_body,
 };
-use crate::key::Place;
+use crate::key::RouteMatch;
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request, RequestBody};
 use crate::rules::{Course, Ruling};
@@ -30,7 +30,7 @@ pub(crate) struct Own<'c> {
     form: ReplyForm,
     framing: BodyFraming,
     expects_continue: bool,
-    place: Place<'c>,
+    place: RouteMatch<'c>,
     /// What an unsafe request may change.
     target: Option<UnsafeTarget>,
     /// The key under which the answer would be shared if it turned out storable.
@@ -46,7 +46,7 @@ impl<'c> Own<'c> {
     pub(crate) fn copy(
         ruling: &Ruling<'_>,
         request: &Request<'_>,
-        place: Place<'c>,
+        place: RouteMatch<'c>,
         shared_key: Option<Vec<u8>>,
         interim: InterimQueue,
     ) -> Result<Own<'c>, Fault> {

@@ -20,14 +20,14 @@ use crate::fault::Fault;
 use crate::fetch::{
     Asked, Exchange, InterimQueue, OriginAnswer, OriginPart, Outbound, Purpose, exchange,
 };
-use crate::key::Place;
+use crate::key::RouteMatch;
 use crate::out::{Lender, Out};
 use crate::parse::Request;
 
 /// Of what a rest is asked for, if one is needed.
 pub(crate) struct RestOf<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: RouteMatch<'a>,
     pub(crate) request: &'a Request<'a>,
     /// The strong entity tag of the stored response; empty if it has none.
     pub(crate) tag: &'a [u8],

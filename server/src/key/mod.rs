@@ -24,7 +24,7 @@ use crate::parse::{Request, explicit_port};
 
 /// Where a request belongs.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct RouteMatch<'a> {
     pub(crate) site: &'a Site,
     pub(crate) route: &'a Route,
 }
@@ -33,10 +33,13 @@ pub(crate) struct Place<'a> {
 ///
 /// # Errors
 /// [`Fault::NoSite`]: no site serves the request's host.
-pub(crate) fn place<'a>(config: &'a Config, request: &Request<'_>) -> Result<Place<'a>, Fault> {
+pub(crate) fn match_route<'a>(
+    config: &'a Config,
+    request: &Request<'_>,
+) -> Result<RouteMatch<'a>, Fault> {
     let host = request.target.authority.map_or(&b""[..], |authority| authority.host);
     let site = config.sites.lookup(host).ok_or(Fault::NoSite)?;
-    Ok(Place { site, route: site.route(path_of(request.target.path_query)) })
+    Ok(RouteMatch { site, route: site.route(path_of(request.target.path_query)) })
 }
 
 fn path_of(path_query: &[u8]) -> &[u8] {

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fetch::OriginAnswer;
-use crate::key::{Place, write_key};
+use crate::key::{RouteMatch, write_key};
 use crate::limits::{
     INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX, INVALIDATED_GROUPS_MAX,
 };
@@ -47,7 +47,7 @@ impl UnsafeTarget {
     pub(crate) async fn invalidate(
         &self,
         worker: &Rc<Worker>,
-        place: Place<'_>,
+        place: RouteMatch<'_>,
         answer: &OriginAnswer,
     ) {
         if !invalidates(false, answer.received_status) {
@@ -68,7 +68,12 @@ impl UnsafeTarget {
     }
 
     /// What the answer drops by its group, of the same origin (RFC 9875 §3).
-    fn groups(&self, worker: &Worker, place: Place<'_>, answer: &OriginAnswer) -> Vec<Selection> {
+    fn groups(
+        &self,
+        worker: &Worker,
+        place: RouteMatch<'_>,
+        answer: &OriginAnswer,
+    ) -> Vec<Selection> {
         let received = answer.received.as_ref().unwrap_or(&answer.head.block);
         if !place.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
             return Vec::new();
@@ -93,7 +98,7 @@ impl UnsafeTarget {
     }
 
     /// By what the origin said, whatever rules have made of it.
-    fn keys(&self, place: Place<'_>, answer: &OriginAnswer) -> Vec<Vec<u8>> {
+    fn keys(&self, place: RouteMatch<'_>, answer: &OriginAnswer) -> Vec<Vec<u8>> {
         let received = answer.received.as_ref().unwrap_or(&answer.head.block);
         let authority = self.host.as_deref().and_then(Authority::parse);
         let mut keys = Vec::new();

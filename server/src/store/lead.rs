@@ -26,7 +26,7 @@ use crate::fault::Fault;
 use crate::fetch::{
     Asked, CONDITIONS, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, REWRITTEN, exchange,
 };
-use crate::key::Place;
+use crate::key::RouteMatch;
 use crate::lookup::Stale;
 use crate::rules::{Progress, Ruling};
 use crate::worker::Worker;
@@ -335,7 +335,7 @@ const RULED_OUT: Unkept = Unkept { detail: "ruled-out", lasts: false };
 /// requests share again.
 pub(crate) fn notice_storable(
     worker: &Worker,
-    place: Place<'_>,
+    place: RouteMatch<'_>,
     asked: &Asked,
     key: &[u8],
     answer: &OriginAnswer,

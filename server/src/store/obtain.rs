@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::{Asked, InterimQueue, OriginAnswer};
-use crate::key::Place;
+use crate::key::RouteMatch;
 use crate::limits::JOINS_MAX;
 use crate::lookup::{Forward, Found, Hit, Stale, Wanted, lookup, stored_meta, validated};
 use crate::parse::Request;
@@ -46,7 +46,7 @@ pub(crate) struct Obtained<'w> {
 pub(crate) struct Needs<'a> {
     pub(crate) client: &'a Client,
     pub(crate) config: &'a Rc<Config>,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: RouteMatch<'a>,
     pub(crate) request: &'a Request<'a>,
     pub(crate) key: &'a [u8],
     /// Gets what comes before the answer.

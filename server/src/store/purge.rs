@@ -16,14 +16,14 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::key::{Place, site_beginning};
+use crate::key::{RouteMatch, site_beginning};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
 use crate::purger::Work;
 use crate::worker::Worker;
 
 /// Is it for us to purge? Where nobody may, it is a method like others.
-pub(crate) fn is_purge(place: Place<'_>, request: &Request<'_>) -> bool {
+pub(crate) fn is_purge(place: RouteMatch<'_>, request: &Request<'_>) -> bool {
     request.head.method() == Method::Other(b"PURGE") && !place.route.settings.purge_from.is_empty()
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn is_purge(place: Place<'_>, request: &Request<'_>) -> bool {
 /// The client may not, its tags can be nobody's, or other purges do not end.
 pub(crate) async fn purge_asked(
     (worker, client): (&Worker, IpAddr),
-    place: Place<'_>,
+    place: RouteMatch<'_>,
     request: &Request<'_>,
     key: &[u8],
 ) -> Result<Purged, Fault> {
@@ -76,7 +76,7 @@ pub(crate) async fn purge_asked(
 /// # Errors
 /// They can be nobody's, or there are none where tags stand: purging only the URL then would leave
 /// what was meant.
-fn tags_asked(place: Place<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
+fn tags_asked(place: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
     let read = place.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
     let fields = request.head.fields();
     let brought = fields.seen().intersection(FieldSet::of(&TAG_FIELDS));
