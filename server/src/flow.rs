@@ -30,7 +30,9 @@ use crate::fault::Fault;
 use crate::fetch::InterimQueue;
 use crate::key::{RouteMatch, is_back_again, match_route, write_key};
 use crate::log::Access;
-use crate::lookup::{Forward, Found, Part, Wanted, lookup, stored_block, write_strong_tag};
+use crate::lookup::{
+    Forward, LookupQuery, LookupResult, SelectedPart, lookup, stored_block, write_strong_tag,
+};
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::rules::{Course, Ruling, unseen, view_of};
@@ -308,9 +310,9 @@ async fn find_or_fetch<'c>(
     let now = clock::unix_seconds();
     let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
     let is_ruled_out = ruling.course.is_off(Control::RequestCacheable);
-    let wanted = Wanted { store, is_used, is_ruled_out, route: place.route, key, now };
+    let wanted = LookupQuery { store, is_used, is_ruled_out, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
-        Found::Hit(hit) => {
+        LookupResult::Hit(hit) => {
             *cache = CacheStatus::hit(hit.ttl);
             ruling.course.is_hit();
             count_hit(client, hit.part);
@@ -324,7 +326,7 @@ async fn find_or_fetch<'c>(
             };
             return Ok(Taken::Answered(answered));
         }
-        Found::Forward(forward) => forward,
+        LookupResult::Forward(forward) => forward,
     };
     *cache = CacheStatus::forwarded(forward.reason);
     ruling.course.forwarded(forward.reason);
@@ -392,12 +394,12 @@ fn refuse(
     deliver_fault(out, fault, form, cache, rules)
 }
 
-fn count_hit(client: &Client, part: Part) {
+fn count_hit(client: &Client, part: SelectedPart) {
     client.worker.count(Counter::Hits);
     match part {
-        Part::NotModified => client.worker.count(Counter::HitsNotModified),
-        Part::Body(RangeDecision::Part { .. }) => client.worker.count(Counter::HitsRange),
-        Part::Body(_) => {}
+        SelectedPart::NotModified => client.worker.count(Counter::HitsNotModified),
+        SelectedPart::Body(RangeDecision::Part { .. }) => client.worker.count(Counter::HitsRange),
+        SelectedPart::Body(_) => {}
     }
 }
 

@@ -12,7 +12,7 @@ use super::head::{Head, Written};
 use super::long::LongAnswer;
 use super::{Answered, Reply};
 use crate::limits::INLINE_BODY_BYTES_MAX;
-use crate::lookup::{Hit, Part, write_strong_tag};
+use crate::lookup::{Hit, SelectedPart, write_strong_tag};
 use crate::out::Out;
 
 /// How far an answer has come without waiting.
@@ -34,10 +34,10 @@ pub(crate) fn deliver_stored(
     let Reply { form, cache, rules, .. } = *reply;
     let (meta, block) = (&hit.stored.meta, hit.stored.block());
     let decision = match hit.part {
-        Part::NotModified => {
+        SelectedPart::NotModified => {
             return Begun::Whole(not_modified(reply, out, (meta, block), hit.age));
         }
-        Part::Body(decision) => decision,
+        SelectedPart::Body(decision) => decision,
     };
     let body = hit.stored.found.body();
     let part = hit.part.bytes(body.bytes());

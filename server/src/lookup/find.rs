@@ -7,23 +7,23 @@ use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
 
 use super::bypass::bypass;
-use super::{Forward, Found, Hit, Part, StoredResponse, Wanted};
+use super::{Forward, Hit, LookupQuery, LookupResult, SelectedPart, StoredResponse};
 use crate::parse::Request;
 
 /// Looks up; `variant` receives the secondary key if the resource has variants.
 pub(crate) fn lookup<'w>(
-    wanted: &Wanted<'w>,
+    wanted: &LookupQuery<'w>,
     request: &Request<'_>,
     variant: &mut Vec<u8>,
-) -> Found<'w> {
+) -> LookupResult<'w> {
     let ruled_out = wanted.is_ruled_out.then_some(ForwardReason::Bypass);
     if let Some(reason) = bypass(request, wanted.route).or(ruled_out) {
-        return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
+        return LookupResult::Forward(Forward { reason, fills: false, varies: false, stale: None });
     }
     if !wanted.is_used {
         // Nor may it be shared with a fetch under way, which a purge may have overtaken.
         let reason = ForwardReason::Miss;
-        return Found::Forward(Forward { reason, fills: false, varies: false, stale: None });
+        return LookupResult::Forward(Forward { reason, fills: false, varies: false, stale: None });
     }
     variant.clear();
     let selected = select(wanted, request.head.fields(), variant);
@@ -38,7 +38,7 @@ pub(crate) fn lookup<'w>(
     };
     match judge(&stored.meta, &request.directives, wanted.now) {
         ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => {
-            Found::Hit(Hit { stored, part, age, ttl })
+            LookupResult::Hit(Hit { stored, part, age, ttl })
         }
         // Purged softly: as if it were stale.
         ReuseDecision::Serve { .. } => {
@@ -50,7 +50,7 @@ pub(crate) fn lookup<'w>(
 
 /// The stored response that the origin has just declared good; `None` if it has gone meanwhile.
 pub(crate) fn validated<'w>(
-    wanted: &Wanted<'w>,
+    wanted: &LookupQuery<'w>,
     request: &Request<'_>,
     variant: Option<&[u8]>,
     known: Known,
@@ -63,7 +63,7 @@ pub(crate) fn validated<'w>(
     Some(Hit { stored, part, age, ttl })
 }
 
-impl Wanted<'_> {
+impl LookupQuery<'_> {
     /// What of a stored response answers the request. `None` if some of it has gone: then the rest
     /// is forgotten, since the next request could do no more with it.
     fn part(
@@ -71,8 +71,8 @@ impl Wanted<'_> {
         request: &Request<'_>,
         stored: &StoredResponse<'_>,
         variant: Option<&[u8]>,
-    ) -> Option<Part> {
-        let part = Part::of(request, stored);
+    ) -> Option<SelectedPart> {
+        let part = SelectedPart::of(request, stored);
         if let StoredBody::Long(long) = stored.found.body()
             && !request.form.head_only
             && !self.store.has_fragments(&long, part.bytes(long.bytes()))
@@ -85,7 +85,7 @@ impl Wanted<'_> {
 }
 
 fn select<'w>(
-    wanted: &Wanted<'w>,
+    wanted: &LookupQuery<'w>,
     fields: Fields<'_>,
     variant: &mut Vec<u8>,
 ) -> Result<StoredResponse<'w>, ForwardReason> {
@@ -113,11 +113,11 @@ fn forward(
     reason: ForwardReason,
     varies: bool,
     stale: Option<&StoredResponse<'_>>,
-) -> Found<'static> {
+) -> LookupResult<'static> {
     let fields = request.head.fields();
     let fills = request.head.method() == Method::Get
         && !fields.contains(FieldId::Range)
         && !request.directives.no_store;
     let stale = stale.filter(|_| fills).map(StoredResponse::to_stale);
-    Found::Forward(Forward { reason, fills, varies, stale })
+    LookupResult::Forward(Forward { reason, fills, varies, stale })
 }

@@ -2,11 +2,11 @@
 
 mod bypass;
 mod find;
-mod part;
+mod selected_part;
 mod stored;
 
 pub(crate) use find::{lookup, validated};
-pub(crate) use part::Part;
+pub(crate) use selected_part::SelectedPart;
 pub use stored::write_stored_head;
 pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta, write_strong_tag};
 
@@ -16,7 +16,7 @@ use forebay_http::policy::reuse::ForwardReason;
 use crate::config::Route;
 
 /// What the cache says to a request.
-pub(crate) enum Found<'w> {
+pub(crate) enum LookupResult<'w> {
     /// It has the answer.
     Hit(Hit<'w>),
     /// The origin has to be asked.
@@ -27,7 +27,7 @@ pub(crate) enum Found<'w> {
 pub(crate) struct Hit<'w> {
     pub(crate) stored: StoredResponse<'w>,
     /// What of it answers the request; all of that is there.
-    pub(crate) part: Part,
+    pub(crate) part: SelectedPart,
     pub(crate) age: u32,
     pub(crate) ttl: i64,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Forward {
 }
 
 /// Where to look.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct LookupQuery<'a> {
     pub(crate) store: &'a StoreWorker,
     /// May it be answered from?
     pub(crate) is_used: bool,

@@ -22,7 +22,9 @@ use crate::fault::Fault;
 use crate::fetch::{Asked, InterimQueue, OriginAnswer};
 use crate::key::RouteMatch;
 use crate::limits::JOINS_MAX;
-use crate::lookup::{Forward, Found, Hit, Stale, Wanted, lookup, stored_meta, validated};
+use crate::lookup::{
+    Forward, Hit, LookupQuery, LookupResult, Stale, lookup, stored_meta, validated,
+};
 use crate::parse::Request;
 use crate::rules::Ruling;
 
@@ -72,15 +74,15 @@ pub(crate) async fn obtain<'w>(
                 break;
             }
             Join::Stored => match needs.look_again(variant) {
-                Found::Hit(hit) => {
+                LookupResult::Hit(hit) => {
                     needs.client.worker.count(Counter::Collapsed);
                     cache.collapsed = true;
                     cache.ttl = Some(hit.ttl);
                     return Ok(Obtained { source: Source::Stored(Box::new(hit)), cache });
                 }
                 // Since it was looked at, another process has taken over.
-                Found::Forward(again) if !again.fills => break,
-                Found::Forward(again) => forward = again,
+                LookupResult::Forward(again) if !again.fills => break,
+                LookupResult::Forward(again) => forward = again,
             },
             Join::Leader(leader, follower) => {
                 let variant = forward.varies.then_some(&**variant);
@@ -122,8 +124,8 @@ impl<'w> Needs<'w> {
         self.client.worker.store.collapse(self.key, variant, known, clock::monotonic_ms())
     }
 
-    fn wanted(&self) -> Wanted<'w> {
-        Wanted {
+    fn wanted(&self) -> LookupQuery<'w> {
+        LookupQuery {
             store: &self.client.worker.store,
             is_used: self.client.worker.store_is_used(),
             is_ruled_out: false,
@@ -133,7 +135,7 @@ impl<'w> Needs<'w> {
         }
     }
 
-    fn look_again(&self, variant: &mut Vec<u8>) -> Found<'w> {
+    fn look_again(&self, variant: &mut Vec<u8>) -> LookupResult<'w> {
         lookup(&self.wanted(), self.request, variant)
     }
 

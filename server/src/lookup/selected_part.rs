@@ -11,21 +11,21 @@ use crate::parse::Request;
 
 /// What of a stored response answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum SelectedPart {
     /// Nothing: the client's copy is good.
     NotModified,
     /// Its body, or a range of it.
     Body(RangeDecision),
 }
 
-impl Part {
-    pub(super) fn of(request: &Request<'_>, stored: &StoredResponse<'_>) -> Part {
+impl SelectedPart {
+    pub(super) fn of(request: &Request<'_>, stored: &StoredResponse<'_>) -> SelectedPart {
         let fields = request.head.fields();
         let (meta, block) = (&stored.meta, stored.block());
         if conditional(fields, meta, block) == ConditionalResult::NotModified {
-            return Part::NotModified;
+            return SelectedPart::NotModified;
         }
-        Part::Body(match request.form.head_only {
+        SelectedPart::Body(match request.form.head_only {
             true => RangeDecision::Whole,
             false => range(fields, meta, block, stored.found.body().bytes()),
         })
@@ -34,9 +34,9 @@ impl Part {
     /// The bytes that it is, of a body of this length.
     pub(crate) fn bytes(self, body_bytes: u64) -> Range<u64> {
         match self {
-            Part::Body(RangeDecision::Whole) => 0..body_bytes,
-            Part::Body(RangeDecision::Part { first, last }) => first..last + 1,
-            Part::NotModified | Part::Body(RangeDecision::Unsatisfiable) => 0..0,
+            SelectedPart::Body(RangeDecision::Whole) => 0..body_bytes,
+            SelectedPart::Body(RangeDecision::Part { first, last }) => first..last + 1,
+            SelectedPart::NotModified | SelectedPart::Body(RangeDecision::Unsatisfiable) => 0..0,
         }
     }
 }
