@@ -35,7 +35,7 @@ use crate::lookup::{
 };
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
-use crate::rules::{Course, Ruling, unseen, view_of};
+use crate::rules::{HookContext, RuleState, unseen, view_of};
 use crate::store::{Needs, Source, is_purge, obtain, purge_asked};
 
 /// Answers the request whose head of `head_bytes` stands at the start of the input.
@@ -58,7 +58,7 @@ pub(crate) async fn answer(
     let mut form = ReplyForm::UNKNOWN;
     // Bytes of a body that stay unread would be taken for the next request.
     let mut unread = true;
-    let way = Way { client, config, course: &Course::new(client, config.has_rules()) };
+    let way = Way { client, config, rule_state: &RuleState::new(client, config.has_rules()) };
     let head = parts.head(input.bytes().get(..head_bytes).unwrap_or_default());
     access.begin(client, head);
     let taken = match Request::check(head) {
@@ -81,7 +81,7 @@ pub(crate) async fn answer(
         Ok(Taken::Answered(answered)) => (Ok(answered), way.ends()),
         Err(broken) => (Err(broken), way.ends()),
         Ok(Taken::Own(own)) => {
-            let way = Way { course: own.course(), ..way };
+            let way = Way { rule_state: own.rule_state(), ..way };
             let cache = &mut told.cache;
             let work = deliver_own(client, config, &own, (input, out), cache, &mut unread);
             let answered = Box::pin(work).await.or_else(|broken| {
@@ -153,19 +153,19 @@ enum Taken<'c> {
 struct Way<'w, 'c> {
     client: &'w Client,
     config: &'c Rc<Config>,
-    course: &'w Course,
+    rule_state: &'w RuleState,
 }
 
 impl<'w, 'c: 'w> Way<'w, 'c> {
     /// The rules that hold, and what they see.
-    fn ruling(&self, place: Option<RouteMatch<'c>>, view: RequestView<'w>) -> Ruling<'w> {
-        Ruling {
+    fn ruling(&self, place: Option<RouteMatch<'c>>, view: RequestView<'w>) -> HookContext<'w> {
+        HookContext {
             worker: &self.client.worker,
             client: Some(self.client),
             config: self.config,
             rules: self.config.rules_of(place.map(|place| place.route)),
             origin: place.map(|place| &place.site.origin),
-            course: self.course,
+            rule_state: self.rule_state,
             view,
         }
     }
@@ -180,8 +180,8 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
 
     /// The connection keeps its variables; is the request to be logged?
     fn ends(&self) -> bool {
-        self.course.end(self.client);
-        !self.course.is_off(Control::Logging)
+        self.rule_state.end(self.client);
+        !self.rule_state.is_off(Control::Logging)
     }
 
     /// Answers a fault, if nothing of another answer has been sent.
@@ -269,7 +269,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
 /// What comes of a request that rules have seen.
 enum Next<'w> {
     Request(Request<'w>),
-    Answer(OwnAnswer, Ruling<'w>),
+    Answer(OwnAnswer, HookContext<'w>),
 }
 
 /// An answer that rules give instead of what was asked for.
@@ -277,7 +277,7 @@ fn answer_ruled(
     client: &Client,
     out: &mut Out,
     received: &Request<'_>,
-    (answer, rules): (&OwnAnswer, &Ruling<'_>),
+    (answer, rules): (&OwnAnswer, &HookContext<'_>),
     cache: &CacheStatus,
 ) -> Answered {
     let mut form = received.form;
@@ -288,7 +288,7 @@ fn answer_ruled(
 
 /// From a request whose site is known to its answer.
 async fn find_or_fetch<'c>(
-    ruling: &Ruling<'_>,
+    ruling: &HookContext<'_>,
     (client, config, place): (&Client, &'c Rc<Config>, RouteMatch<'c>),
     request: &Request<'_>,
     (key, variant, out): (&mut Vec<u8>, &mut Vec<u8>, &mut Out),
@@ -309,12 +309,12 @@ async fn find_or_fetch<'c>(
     }
     let now = clock::unix_seconds();
     let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
-    let is_ruled_out = ruling.course.is_off(Control::RequestCacheable);
+    let is_ruled_out = ruling.rule_state.is_off(Control::RequestCacheable);
     let wanted = LookupQuery { store, is_used, is_ruled_out, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
         LookupResult::Hit(hit) => {
             *cache = CacheStatus::hit(hit.ttl);
-            ruling.course.is_hit();
+            ruling.rule_state.is_hit();
             count_hit(client, hit.part);
             let reply = reply(cache);
             let answered = match deliver_stored(&reply, out, hit, variant) {
@@ -329,7 +329,7 @@ async fn find_or_fetch<'c>(
         LookupResult::Forward(forward) => forward,
     };
     *cache = CacheStatus::forwarded(forward.reason);
-    ruling.course.forwarded(forward.reason);
+    ruling.rule_state.forwarded(forward.reason);
     count_forward(client, forward.reason);
     if request.directives.only_if_cached {
         return Err(Broken::Before(Fault::OnlyIfCached));
@@ -387,7 +387,7 @@ fn refuse(
     fault: Fault,
     form: ReplyForm,
     cache: &CacheStatus,
-    rules: Option<&Ruling<'_>>,
+    rules: Option<&HookContext<'_>>,
 ) -> Answered {
     client.worker.fault(fault, client.peer.ip());
     client.worker.count(Counter::FaultsSent);

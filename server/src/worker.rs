@@ -167,7 +167,7 @@ impl Worker {
     }
 
     /// Something was stored: if that has used up what the store keeps free, room is made soon.
-    pub(crate) fn has_stored(&self) {
+    pub(crate) fn notify_stored(&self) {
         if self.store.is_due() {
             self.store_is_due.notify_one();
         }

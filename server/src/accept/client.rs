@@ -18,7 +18,7 @@ use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
 use crate::out::Out;
-use crate::rules::Facts;
+use crate::rules::RequestFacts;
 use crate::transport::Transport;
 use crate::worker::Worker;
 
@@ -100,11 +100,11 @@ impl Client {
     }
 
     /// What rules see, if there are any, of the connection and of the request that it brought last.
-    pub(crate) fn facts(&self, has_rules: bool) -> Facts {
+    pub(crate) fn facts(&self, has_rules: bool) -> RequestFacts {
         if has_rules && self.local.get().is_none() {
             self.local.set(self.transport.local().map(canonical));
         }
-        Facts {
+        RequestFacts {
             // A client of IPv4 is one, also where it comes to a socket for both families.
             client: canonical(self.peer),
             local: self.local.get(),

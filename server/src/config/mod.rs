@@ -37,7 +37,7 @@ pub use value::{AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, Ru
 
 use forebay_rules::filter::Filters;
 
-use crate::rules::Tally;
+use crate::rules::RuleCounters;
 use table::Settings;
 
 /// A whole configuration.
@@ -51,7 +51,7 @@ pub struct Config {
     /// some route has; those hold the first too.
     rule_sets: Vec<RuleSet>,
     /// What the rules of this copy have done.
-    pub(crate) tally: Tally,
+    pub(crate) rule_counters: RuleCounters,
 }
 
 /// Where a configuration comes from.

@@ -127,9 +127,9 @@ impl Reader<'_> {
         }
         let mut library = Library::default();
         let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
-        let tally = library.tally();
+        let rule_counters = library.rule_counters();
         ConfigErrors::check(&self.file, self.problems, library.into_errors())?;
-        Ok(Config { server: top.server, sites: Sites::new(sites), rule_sets, tally })
+        Ok(Config { server: top.server, sites: Sites::new(sites), rule_sets, rule_counters })
     }
 
     fn top_value(&mut self, top: &mut Top, key: &Key<'_>, value: &Value<'_>) {

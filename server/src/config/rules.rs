@@ -19,7 +19,7 @@ use super::read::{Reader, Value, raw};
 use super::setting::{Problem, Setting};
 use super::{Config, Route, Site};
 use crate::limits::RULE_FILES_MAX;
-use crate::rules::Tally;
+use crate::rules::RuleCounters;
 
 /// The rules that hold for the requests of one route, or for those that no site serves.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl PartialEq for RuleSet {
 impl Config {
     /// Are there any rules?
     pub(crate) fn has_rules(&self) -> bool {
-        !self.tally.is_empty()
+        !self.rule_counters.is_empty()
     }
 
     /// Every set of rules, the server's first.
@@ -136,8 +136,8 @@ impl Library {
     }
 
     /// For all rules that were planned.
-    pub(crate) fn tally(&self) -> Tally {
-        Tally::new(self.rule_count, self.counter_count)
+    pub(crate) fn rule_counters(&self) -> RuleCounters {
+        RuleCounters::new(self.rule_count, self.counter_count)
     }
 
     /// What was found in the files.

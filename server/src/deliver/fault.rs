@@ -11,7 +11,7 @@ use crate::clock;
 use crate::fault::Fault;
 use crate::out::Out;
 use crate::parse::ReplyForm;
-use crate::rules::Ruling;
+use crate::rules::HookContext;
 
 /// Appends an answer with the fault's status and one sentence that says what is wrong.
 pub(crate) fn deliver_fault(
@@ -19,7 +19,7 @@ pub(crate) fn deliver_fault(
     fault: Fault,
     mut form: ReplyForm,
     cache: &CacheStatus,
-    rules: Option<&Ruling<'_>>,
+    rules: Option<&HookContext<'_>>,
 ) -> Answered {
     form.keep_alive &= !fault.closes();
     let (status, reason) = (fault.status(), fault.reason());

@@ -8,7 +8,7 @@ use forebay_rules::apply::{AnswerHead, body_of};
 
 use super::Answered;
 use crate::parse::ReplyForm;
-use crate::rules::Ruling;
+use crate::rules::HookContext;
 
 /// What stands in the head of an answer beside the stored or received field lines.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Head<'a> {
     pub(super) framing: BodyFraming,
     pub(super) cache: &'a CacheStatus,
     /// What has the last word.
-    pub(super) rules: Option<&'a Ruling<'a>>,
+    pub(super) rules: Option<&'a HookContext<'a>>,
 }
 
 /// An answer of our own: its head, and its body, which rules may exchange.

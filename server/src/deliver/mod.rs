@@ -30,7 +30,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use crate::accept::Client;
 use crate::fault::Fault;
 use crate::parse::ReplyForm;
-use crate::rules::Ruling;
+use crate::rules::HookContext;
 
 /// To whom and how an answer goes.
 pub(crate) struct Reply<'a> {
@@ -38,7 +38,7 @@ pub(crate) struct Reply<'a> {
     pub(crate) form: ReplyForm,
     pub(crate) cache: &'a CacheStatus,
     /// The header rules that have the last word about its head.
-    pub(crate) rules: &'a Ruling<'a>,
+    pub(crate) rules: &'a HookContext<'a>,
 }
 
 /// What was answered.

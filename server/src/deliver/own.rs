@@ -21,7 +21,7 @@ use crate::fetch::{
 use crate::key::RouteMatch;
 use crate::out::Out;
 use crate::parse::{ReplyForm, Request, RequestBody};
-use crate::rules::{Course, Ruling};
+use crate::rules::{HookContext, RuleState};
 use crate::store::{UnsafeTarget, notice_storable};
 
 /// A request of this kind, copied out of the buffers that its body comes through.
@@ -44,7 +44,7 @@ impl<'c> Own<'c> {
     /// # Errors
     /// Its target can't be forwarded.
     pub(crate) fn copy(
-        ruling: &Ruling<'_>,
+        ruling: &HookContext<'_>,
         request: &Request<'_>,
         place: RouteMatch<'c>,
         shared_key: Option<Vec<u8>>,
@@ -63,8 +63,8 @@ impl<'c> Own<'c> {
     }
 
     /// What the request carries from hook to hook.
-    pub(crate) fn course(&self) -> &Course {
-        &self.asked.course
+    pub(crate) fn rule_state(&self) -> &RuleState {
+        &self.asked.rule_state
     }
 
     /// What rules see of it.
@@ -72,14 +72,14 @@ impl<'c> Own<'c> {
         self.asked.view()
     }
 
-    fn ruling<'a>(&'a self, client: &'a Client, config: &'a Config) -> Ruling<'a> {
-        Ruling {
+    fn ruling<'a>(&'a self, client: &'a Client, config: &'a Config) -> HookContext<'a> {
+        HookContext {
             worker: &client.worker,
             client: Some(client),
             config,
             rules: config.rules_of(Some(self.place.route)),
             origin: Some(&self.place.site.origin),
-            course: self.course(),
+            rule_state: self.rule_state(),
             view: self.view(),
         }
     }

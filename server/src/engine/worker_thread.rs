@@ -247,7 +247,7 @@ async fn sweep_periodically(worker: Rc<Worker>) {
         ticks.tick().await;
         worker.registry.sweep();
         if worker.turn_store() {
-            worker.has_stored();
+            worker.notify_stored();
         }
         if tick % ORIGIN_SWEEP_TICKS == 0 {
             worker.origins.sweep();

@@ -130,7 +130,7 @@ impl Exchange<'_> {
         progress: Option<&Progress>,
     ) -> Result<Answered, Failed> {
         let rules = &self.outbound.rules;
-        rules.course.goes_out(connection.ends);
+        rules.rule_state.set_outbound(connection.ends);
         let mut request =
             self.outbound.request(&self.origin.authority, upload).map_err(Failed::Fault)?;
         forward_interim(&mut request, self.interim.clone());

@@ -12,7 +12,7 @@ use http::{Method, Request, Uri, Version};
 use super::upload::Upload;
 use crate::fault::Fault;
 use crate::parse::Request as Received;
-use crate::rules::{Course, OwnedUrl, Ruling, view_of_copy};
+use crate::rules::{HookContext, OwnedUrl, RuleState, view_of_copy};
 
 /// What a client asked, copied from its buffer: it outlives the client where a fetch does.
 pub(crate) struct Asked {
@@ -20,7 +20,7 @@ pub(crate) struct Asked {
     target: Uri,
     host: Option<HeaderValue>,
     fields: FieldBlock,
-    pub(crate) course: Course,
+    pub(crate) rule_state: RuleState,
     /// The URL as the client asked it, for rules.
     original: OwnedUrl,
     pub(crate) has_body: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Outbound<'a> {
     /// What is added to `Via`.
     pub(crate) via: &'a HeaderValue,
     /// The rules that have the last word about its fields.
-    pub(crate) rules: Ruling<'a>,
+    pub(crate) rules: HookContext<'a>,
 }
 
 /// Fields that never go from the received head as they are: each is written anew, or left out.
@@ -72,7 +72,7 @@ impl Asked {
     ///
     /// # Errors
     /// [`Fault::TargetNotForwardable`]: the target can't be written as a URI.
-    pub(crate) fn copy(request: &Received<'_>, ruling: &Ruling<'_>) -> Result<Asked, Fault> {
+    pub(crate) fn copy(request: &Received<'_>, ruling: &HookContext<'_>) -> Result<Asked, Fault> {
         let refused = |_| Fault::TargetNotForwardable;
         HopFields::of(request.head.fields())
             .map_err(|_| Fault::Request(RequestError::TooManyOptions))?;
@@ -89,7 +89,7 @@ impl Asked {
             target: Uri::try_from(request.target.path_query).map_err(refused)?,
             host: host.transpose().map_err(|_| Fault::TargetNotForwardable)?,
             fields,
-            course: ruling.course.clone(),
+            rule_state: ruling.rule_state.clone(),
             original: OwnedUrl::copy(ruling.view.original),
             has_body: request.has_body(),
         })
@@ -236,7 +236,7 @@ impl Outbound<'_> {
             addresses.push_str(&String::from_utf8_lossy(value));
             addresses.push_str(", ");
         }
-        addresses.push_str(&self.asked.course.peer().to_string());
+        addresses.push_str(&self.asked.rule_state.peer().to_string());
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }

@@ -6,21 +6,21 @@
 //! | `SendRequest`, `ReadResponse` | `origin.rs`, around an exchange |
 //! | `SendResponse` | `response.rs`, while a head is written |
 //!
-//! A request carries a [`Course`] from hook to hook; a [`Ruling`] is what the rules of one hook see
+//! A request carries a [`RuleState`] from hook to hook; a [`HookContext`] is what the rules of one hook see
 //! of it. What becomes of a message when they have run is `forebay_rules::apply`'s to say. Nothing
 //! here is done for a request whose rules have nothing to do at a hook.
 
-mod course;
+mod hook_context;
 mod origin;
 mod report;
 mod request;
 mod response;
-mod ruling;
-mod tally;
+mod rule_counters;
+mod rule_state;
 mod view;
 
-pub(crate) use course::{Course, Facts, Progress};
+pub(crate) use hook_context::HookContext;
 pub(crate) use report::{RuleLine, RuleReport};
-pub(crate) use ruling::Ruling;
-pub(crate) use tally::{RuleCount, Tally};
+pub(crate) use rule_counters::{RuleCount, RuleCounters};
+pub(crate) use rule_state::{RequestFacts, RuleProgress, RuleState};
 pub(crate) use view::{OwnedUrl, unseen, view_of, view_of_copy};

@@ -5,14 +5,14 @@ use forebay_http::response::ResponseHead;
 use forebay_rules::apply::{rule_incoming, rule_outgoing};
 use forebay_rules::ast::Hook;
 
-use super::Ruling;
+use super::HookContext;
 use crate::fault::Fault;
 
-impl Ruling<'_> {
+impl HookContext<'_> {
     /// Changes the fields of a request that is about to go to the origin.
     ///
     /// # Errors
-    /// See [`Ruling::read_response`].
+    /// See [`HookContext::read_response`].
     pub(crate) fn send_request(&self, fields: FieldBlock) -> Result<FieldBlock, Fault> {
         let hook = Hook::SendRequest;
         if !self.has(hook) {

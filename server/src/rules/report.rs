@@ -33,7 +33,7 @@ impl RuleReport {
         for set in config.rule_sets() {
             for (index, info) in set.program.rules().iter().enumerate() {
                 let first = info.counted_at as usize;
-                let count = config.tally.rule(set.first + first);
+                let count = config.rule_counters.rule(set.first + first);
                 report.rules.push(RuleLine {
                     file: info.file.to_string(),
                     line: info.at.line,
@@ -42,7 +42,7 @@ impl RuleReport {
                 });
             }
             for (index, name) in set.program.counters().iter().enumerate() {
-                let value = config.tally.counter(set.first_counter + index);
+                let value = config.rule_counters.counter(set.first_counter + index);
                 report.counters.push((name.clone(), value));
             }
         }

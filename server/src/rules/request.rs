@@ -4,10 +4,10 @@ use forebay_http::request::Version;
 use forebay_rules::apply::{RequestText, RuledRequest, rule_request};
 use forebay_rules::ast::Hook;
 
-use super::Ruling;
+use super::HookContext;
 use crate::fault::Fault;
 
-impl Ruling<'_> {
+impl HookContext<'_> {
     /// Runs the rules of an early hook on the request as it stands.
     ///
     /// # Errors

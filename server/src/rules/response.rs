@@ -3,9 +3,9 @@
 use forebay_rules::apply::{AnswerHead, rule_answer};
 use forebay_rules::ast::Hook;
 
-use super::Ruling;
+use super::HookContext;
 
-impl Ruling<'_> {
+impl HookContext<'_> {
     /// Runs the rules on the head that ends `text`, whose lines are all written but for the empty
     /// one at the end; the status that it has then, and the body that rules have for an answer of
     /// our own.

@@ -32,7 +32,7 @@ pub(super) async fn fill(filling: Filling, mut body: OriginBody, bytes_max: u64)
         Ok(false) | Err(Unstored::NobodyListens) => worker.count(Counter::NotStored),
         Err(Unstored::Broken) => worker.count(Counter::FillsAborted),
     }
-    worker.has_stored();
+    worker.notify_stored();
 }
 
 async fn append_all(
@@ -57,7 +57,7 @@ async fn append_all(
             OriginPart::Data(piece) => {
                 append(&mut filling, &mut held, bytes_max, &body.permitted_by()).await?;
                 held = piece;
-                body.worker.has_stored();
+                body.worker.notify_stored();
             }
             OriginPart::End(_) => {
                 append(&mut filling, &mut held, bytes_max, &body.permitted_by()).await?;

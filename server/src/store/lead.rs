@@ -28,7 +28,7 @@ use crate::fetch::{
 };
 use crate::key::RouteMatch;
 use crate::lookup::Stale;
-use crate::rules::{Progress, Ruling};
+use crate::rules::{HookContext, RuleProgress};
 use crate::worker::Worker;
 
 /// Everything that the task needs; it outlives the client that started it.
@@ -47,9 +47,9 @@ pub(super) struct Errand {
 /// What the leader's own client is told.
 pub(super) enum Told {
     /// The answer is stored, or is being stored: follow it.
-    Follow { fwd_status: u16, progress: Progress },
+    Follow { fwd_status: u16, progress: RuleProgress },
     /// The answer is not stored: it is yours alone.
-    Pass { answer: Box<OriginAnswer>, detail: &'static str, progress: Progress },
+    Pass { answer: Box<OriginAnswer>, detail: &'static str, progress: RuleProgress },
     /// There is no answer.
     Failed(Fault),
 }
@@ -64,8 +64,11 @@ pub(super) async fn lead(errand: Errand, leader: Leader, own: oneshot::Sender<To
         Ok(Fetched::Confirmed(update)) => {
             errand.worker.count(Counter::Validated);
             leader.validated(&update.head, update.times, update.tags.as_ref());
-            errand.worker.has_stored();
-            tell(own, Told::Follow { fwd_status: 304, progress: errand.asked.course.progress() });
+            errand.worker.notify_stored();
+            tell(
+                own,
+                Told::Follow { fwd_status: 304, progress: errand.asked.rule_state.progress() },
+            );
         }
         Ok(Fetched::Answer(answer)) => errand.keep_or_pass(answer, leader, own).await,
     }
@@ -95,15 +98,15 @@ impl Errand {
         self.config.sites.place(self.number).1
     }
 
-    fn ruling(&self) -> Ruling<'_> {
+    fn ruling(&self) -> HookContext<'_> {
         let (site, route) = self.config.sites.place(self.number);
-        Ruling {
+        HookContext {
             worker: &self.worker,
             client: None,
             config: &self.config,
             rules: self.config.rules_of(Some(route)),
             origin: Some(&site.origin),
-            course: &self.asked.course,
+            rule_state: &self.asked.rule_state,
             view: self.asked.view(),
         }
     }
@@ -185,7 +188,7 @@ impl Errand {
         };
         match begun {
             Ok(filling) => {
-                let progress = self.asked.course.progress();
+                let progress = self.asked.rule_state.progress();
                 tell(own, Told::Follow { fwd_status: answer.received_status, progress });
                 let bytes_max = self.route().settings.object_bytes_max;
                 fill(filling, answer.body, bytes_max).await;
@@ -197,7 +200,7 @@ impl Errand {
                 } else {
                     leader.decline_once();
                 }
-                let progress = self.asked.course.progress();
+                let progress = self.asked.rule_state.progress();
                 let detail = unkept.detail;
                 answer.head.block.remove(self.route().settings.hidden_fields());
                 tell(own, Told::Pass { answer, detail, progress });
@@ -314,10 +317,10 @@ fn varies_by_rewritten(block: &FieldBlock) -> bool {
 
 /// May it be stored as far as rules are concerned? They may forbid it, and what varies by a field
 /// that they change on the way to the origin has no key that is made of the client's fields.
-fn permitted_by_rules(ruling: &Ruling<'_>, block: &FieldBlock) -> Result<(), Unkept> {
-    let Ruling { rules, course, .. } = ruling;
+fn permitted_by_rules(ruling: &HookContext<'_>, block: &FieldBlock) -> Result<(), Unkept> {
+    let HookContext { rules, rule_state, .. } = ruling;
     let forbidden =
-        course.is_on(Control::ServerNoStore) || course.is_off(Control::ResponseCacheable);
+        rule_state.is_on(Control::ServerNoStore) || rule_state.is_off(Control::ResponseCacheable);
     let Vary::Names(names) = vary_names(block.fields()) else {
         return if forbidden { Err(RULED_OUT) } else { Ok(()) };
     };

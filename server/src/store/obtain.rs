@@ -26,7 +26,7 @@ use crate::lookup::{
     Forward, Hit, LookupQuery, LookupResult, Stale, lookup, stored_meta, validated,
 };
 use crate::parse::Request;
-use crate::rules::Ruling;
+use crate::rules::HookContext;
 
 /// Where the answer comes from.
 pub(crate) enum Source<'w> {
@@ -53,7 +53,7 @@ pub(crate) struct Needs<'a> {
     pub(crate) key: &'a [u8],
     /// Gets what comes before the answer.
     pub(crate) interim: &'a InterimQueue,
-    pub(crate) ruling: &'a Ruling<'a>,
+    pub(crate) ruling: &'a HookContext<'a>,
 }
 
 /// Obtains an answer for a request that `forward` speaks of. `variant` holds its secondary key if
@@ -164,7 +164,7 @@ impl<'w> Needs<'w> {
         self.client.worker.spawn(lead(errand, leader, own));
         match told.await {
             Ok(Told::Follow { fwd_status, progress }) => {
-                self.ruling.course.resume(progress);
+                self.ruling.rule_state.resume(progress);
                 cache.fwd_status = Some(fwd_status);
                 let source = self.own_source(follower, variant).await?;
                 cache.stored = !matches!(source, Source::Alone);
@@ -174,7 +174,7 @@ impl<'w> Needs<'w> {
                 Ok(Obtained { source, cache })
             }
             Ok(Told::Pass { answer, detail, progress }) => {
-                self.ruling.course.resume(progress);
+                self.ruling.rule_state.resume(progress);
                 cache.fwd_status = Some(answer.received_status);
                 cache.detail = Some(detail);
                 Ok(Obtained { source: Source::Pass(answer), cache })

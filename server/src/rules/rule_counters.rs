@@ -17,18 +17,18 @@ use crate::limits::RULE_SAMPLE_EVERY;
 
 /// The counts of one copy of a configuration.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Box<Cells>);
+pub(crate) struct RuleCounters(Box<Cells>);
 
 /// A copy of a configuration has counted nothing yet.
-impl Clone for Tally {
-    fn clone(&self) -> Tally {
-        Tally::new(self.0.rules.len(), self.0.counters.len())
+impl Clone for RuleCounters {
+    fn clone(&self) -> RuleCounters {
+        RuleCounters::new(self.0.rules.len(), self.0.counters.len())
     }
 }
 
 /// Two configurations are equal whatever was counted.
-impl PartialEq for Tally {
-    fn eq(&self, _: &Tally) -> bool {
+impl PartialEq for RuleCounters {
+    fn eq(&self, _: &RuleCounters) -> bool {
         true
     }
 }
@@ -37,9 +37,9 @@ impl PartialEq for Tally {
 // A line of its own, whoever made it: others allocate beside it.
 #[repr(align(128))]
 struct Cells {
-    rules: Box<[Numbers]>,
+    rules: Box<[HotCounters]>,
     /// The same rules, by the numbers that seldom change: most runs leave them where they are.
-    seldom: Box<[Seldom]>,
+    cold: Box<[ColdCounters]>,
     /// Those of the operator `counter`.
     counters: Box<[Cell<u64>]>,
     /// Runs so far at each hook, of which some are timed.
@@ -47,14 +47,14 @@ struct Cells {
 }
 
 #[derive(Debug, Default)]
-struct Numbers {
+struct HotCounters {
     runs: Cell<u64>,
     matches: Cell<u64>,
     bytes: Cell<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Seldom {
+struct ColdCounters {
     failures: Cell<u64>,
     timed: Cell<u64>,
     timed_ns: Cell<u64>,
@@ -77,12 +77,12 @@ pub(crate) struct RuleCount {
     pub(crate) timed_ns: u64,
 }
 
-impl Tally {
+impl RuleCounters {
     /// With room for so many rules, and the counters that they count in.
-    pub(crate) fn new(rule_count: usize, counter_count: usize) -> Tally {
-        Tally(Box::new(Cells {
-            rules: (0..rule_count).map(|_| Numbers::default()).collect(),
-            seldom: (0..rule_count).map(|_| Seldom::default()).collect(),
+    pub(crate) fn new(rule_count: usize, counter_count: usize) -> RuleCounters {
+        RuleCounters(Box::new(Cells {
+            rules: (0..rule_count).map(|_| HotCounters::default()).collect(),
+            cold: (0..rule_count).map(|_| ColdCounters::default()).collect(),
             counters: (0..counter_count).map(|_| Cell::new(0)).collect(),
             runs: Default::default(),
         }))
@@ -107,8 +107,8 @@ impl Tally {
 
     /// What was counted at a rule, by its number among those of all sets.
     pub(crate) fn rule(&self, index: usize) -> RuleCount {
-        let both = self.0.rules.get(index).zip(self.0.seldom.get(index));
-        both.map(|(numbers, seldom)| RuleCount::of(numbers, seldom)).unwrap_or_default()
+        let both = self.0.rules.get(index).zip(self.0.cold.get(index));
+        both.map(|(hot, cold)| RuleCount::of(hot, cold)).unwrap_or_default()
     }
 }
 
@@ -140,14 +140,14 @@ impl RuleCount {
         }
     }
 
-    fn of(numbers: &Numbers, seldom: &Seldom) -> RuleCount {
+    fn of(hot: &HotCounters, cold: &ColdCounters) -> RuleCount {
         RuleCount {
-            runs: numbers.runs.get(),
-            matches: numbers.matches.get(),
-            bytes: numbers.bytes.get(),
-            failures: seldom.failures.get(),
-            timed: seldom.timed.get(),
-            timed_ns: seldom.timed_ns.get(),
+            runs: hot.runs.get(),
+            matches: hot.matches.get(),
+            bytes: hot.bytes.get(),
+            failures: cold.failures.get(),
+            timed: cold.timed.get(),
+            timed_ns: cold.timed_ns.get(),
         }
     }
 }
@@ -169,8 +169,8 @@ pub(super) struct TimedMeter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(tally: &'a Tally, first: usize) -> Meter<'a> {
-        Meter { cells: &tally.0, first }
+    pub(super) fn new(rule_counters: &'a RuleCounters, first: usize) -> Meter<'a> {
+        Meter { cells: &rule_counters.0, first }
     }
 
     /// Is this run one of those that are timed?
@@ -186,17 +186,17 @@ impl<'a> Meter<'a> {
     }
 
     fn count(&self, rules: &Range<u32>, ran: RunReport) {
-        let Some(numbers) = self.cells.rules.get(self.index_of(rules)) else {
+        let Some(hot) = self.cells.rules.get(self.index_of(rules)) else {
             return;
         };
-        add(&numbers.runs, 1);
+        add(&hot.runs, 1);
         if !ran.matched {
             return;
         }
-        add(&numbers.matches, 1);
-        add(&numbers.bytes, u64::from(ran.added_bytes));
-        if let Some(seldom) = self.seldom(rules).filter(|_| ran.failed_count > 0) {
-            add(&seldom.failures, u64::from(ran.failed_count));
+        add(&hot.matches, 1);
+        add(&hot.bytes, u64::from(ran.added_bytes));
+        if let Some(cold) = self.cold(rules).filter(|_| ran.failed_count > 0) {
+            add(&cold.failures, u64::from(ran.failed_count));
         }
     }
 
@@ -204,8 +204,8 @@ impl<'a> Meter<'a> {
         self.first + rules.start as usize
     }
 
-    fn seldom(&self, rules: &Range<u32>) -> Option<&'a Seldom> {
-        self.cells.seldom.get(self.index_of(rules))
+    fn cold(&self, rules: &Range<u32>) -> Option<&'a ColdCounters> {
+        self.cells.cold.get(self.index_of(rules))
     }
 }
 
@@ -223,9 +223,9 @@ impl RunObserver for TimedMeter<'_> {
     fn end(&mut self, rules: Range<u32>, ran: RunReport) {
         let taken_ns = clock::monotonic_ns() - self.begun_ns;
         self.meter.count(&rules, ran);
-        if let Some(seldom) = self.meter.seldom(&rules) {
-            add(&seldom.timed, 1);
-            add(&seldom.timed_ns, taken_ns);
+        if let Some(cold) = self.meter.cold(&rules) {
+            add(&cold.timed, 1);
+            add(&cold.timed_ns, taken_ns);
         }
     }
 }

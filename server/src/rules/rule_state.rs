@@ -12,17 +12,17 @@ use crate::transport::OriginEnds;
 
 /// A request's way through the hooks. A copy goes with a fetch, which may outlive its client.
 #[derive(Clone, Debug)]
-pub(crate) struct Course {
+pub(crate) struct RuleState {
     pub(super) transaction: Cell<TransactionState>,
     pub(super) session: Cell<RuleVariables>,
     pub(super) cache: Cell<CacheResult>,
     pub(super) outbound: Cell<Option<OriginEnds>>,
-    pub(super) facts: Facts,
+    pub(super) facts: RequestFacts,
 }
 
 /// What a fetch gives back to the request that it was made for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct RuleProgress {
     transaction: TransactionState,
     session: RuleVariables,
     outbound: Option<OriginEnds>,
@@ -30,7 +30,7 @@ pub(crate) struct Progress {
 
 /// What does not change while a request is answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct RequestFacts {
     pub(crate) client: SocketAddr,
     /// Ours, that the client connected to.
     pub(crate) local: Option<SocketAddr>,
@@ -40,10 +40,10 @@ pub(crate) struct Facts {
     pub(crate) number: u64,
 }
 
-impl Course {
+impl RuleState {
     /// Of the request that has just come in.
-    pub(crate) fn new(client: &Client, has_rules: bool) -> Course {
-        Course {
+    pub(crate) fn new(client: &Client, has_rules: bool) -> RuleState {
+        RuleState {
             transaction: Cell::default(),
             session: Cell::new(client.session.get()),
             cache: Cell::default(),
@@ -87,20 +87,20 @@ impl Course {
     }
 
     /// What a fetch has made of its copy.
-    pub(crate) fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> RuleProgress {
         let (transaction, session) = (self.transaction.get(), self.session.get());
-        Progress { transaction, session, outbound: self.outbound.get() }
+        RuleProgress { transaction, session, outbound: self.outbound.get() }
     }
 
     /// Goes on from there.
-    pub(crate) fn resume(&self, progress: Progress) {
+    pub(crate) fn resume(&self, progress: RuleProgress) {
         self.transaction.set(progress.transaction);
         self.session.set(progress.session);
         self.outbound.set(progress.outbound);
     }
 
     /// The request goes out on this connection.
-    pub(crate) fn goes_out(&self, outbound: Option<OriginEnds>) {
+    pub(crate) fn set_outbound(&self, outbound: Option<OriginEnds>) {
         self.outbound.set(outbound);
     }
 }

@@ -8,8 +8,8 @@ use forebay_rules::apply::{MessageLimits, RequestView, RuledMessage};
 use forebay_rules::ast::{Address, Hook, PortOf};
 use forebay_rules::run::{CacheResult, Effects, RuleEnvironment, RunBuffers};
 
-use super::Course;
-use super::tally::Meter;
+use super::RuleState;
+use super::rule_counters::Meter;
 use crate::accept::Client;
 use crate::clock;
 use crate::config::{Config, OriginAddress, RuleSet, ServerSettings};
@@ -18,7 +18,7 @@ use crate::worker::Worker;
 
 /// The rules that hold for one request, and what they see of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Ruling<'a> {
+pub(crate) struct HookContext<'a> {
     pub(crate) worker: &'a Worker,
     /// `None` where a fetch goes on by itself.
     pub(crate) client: Option<&'a Client>,
@@ -26,11 +26,11 @@ pub(crate) struct Ruling<'a> {
     pub(crate) rules: &'a RuleSet,
     /// Where the request would go; `None` until its site is known.
     pub(crate) origin: Option<&'a OriginAddress>,
-    pub(crate) course: &'a Course,
+    pub(crate) rule_state: &'a RuleState,
     pub(crate) view: RequestView<'a>,
 }
 
-impl Ruling<'_> {
+impl HookContext<'_> {
     /// Is there anything to do at this hook?
     pub(crate) fn has(&self, hook: Hook) -> bool {
         self.rules.program.has(hook)
@@ -51,19 +51,19 @@ impl Ruling<'_> {
         mut message: RuledMessage<'_, '_>,
         texts: &mut RunBuffers,
     ) -> Effects {
-        let mut transaction = self.course.transaction.get();
-        let mut session = self.course.session.get();
+        let mut transaction = self.rule_state.transaction.get();
+        let mut session = self.rule_state.session.get();
         let world = World(self);
         let carried = (&mut transaction, &mut session);
         let mut context = message.run_context(&self.view, carried, &world);
         let program = &self.rules.program;
-        let mut meter = Meter::new(&self.config.tally, self.rules.first);
+        let mut meter = Meter::new(&self.config.rule_counters, self.rules.first);
         let effects = match meter.samples(hook) {
             false => program.run(hook, &mut context, texts, &mut meter),
             true => program.run(hook, &mut context, texts, &mut meter.timed()),
         };
-        self.course.transaction.set(transaction);
-        self.course.session.set(session);
+        self.rule_state.transaction.set(transaction);
+        self.rule_state.session.set(session);
         if let Some(dscp) = effects.dscp {
             self.mark(hook, dscp);
         }
@@ -92,33 +92,33 @@ impl ServerSettings {
 }
 
 /// The answers of a server to what rules ask of the world.
-struct World<'a>(&'a Ruling<'a>);
+struct World<'a>(&'a HookContext<'a>);
 
 impl World<'_> {
     fn local(&self) -> Option<SocketAddr> {
-        self.0.course.facts.local
+        self.0.rule_state.facts.local
     }
 }
 
 impl RuleEnvironment for World<'_> {
     fn address(&self, which: Address) -> Option<IpAddr> {
         match which {
-            Address::Client => Some(self.0.course.peer()),
+            Address::Client => Some(self.0.rule_state.peer()),
             Address::Inbound => self.local().map(|local| local.ip()),
-            Address::Server => self.0.course.outbound.get().map(|outbound| outbound.server),
-            Address::Outbound => self.0.course.outbound.get().map(|outbound| outbound.local),
+            Address::Server => self.0.rule_state.outbound.get().map(|outbound| outbound.server),
+            Address::Outbound => self.0.rule_state.outbound.get().map(|outbound| outbound.local),
         }
     }
 
     fn port(&self, which: PortOf) -> u16 {
         match which {
-            PortOf::Remote => self.0.course.facts.client.port(),
+            PortOf::Remote => self.0.rule_state.facts.client.port(),
             PortOf::Local => self.local().map_or(0, |local| local.port()),
         }
     }
 
     fn cache(&self) -> CacheResult {
-        self.0.course.cache.get()
+        self.0.rule_state.cache.get()
     }
 
     fn now(&self) -> u64 {
@@ -130,7 +130,7 @@ impl RuleEnvironment for World<'_> {
     }
 
     fn request_number(&self) -> u64 {
-        self.0.course.facts.number
+        self.0.rule_state.facts.number
     }
 
     fn process_id(&self) -> &str {
@@ -138,7 +138,7 @@ impl RuleEnvironment for World<'_> {
     }
 
     fn transaction_count(&self) -> u64 {
-        self.0.course.facts.transaction_count
+        self.0.rule_state.facts.transaction_count
     }
 
     fn next_hop_host(&self) -> &str {
@@ -150,6 +150,6 @@ impl RuleEnvironment for World<'_> {
     }
 
     fn count(&self, counter: u32) {
-        self.0.config.tally.count(self.0.rules, counter);
+        self.0.config.rule_counters.count(self.0.rules, counter);
     }
 }
