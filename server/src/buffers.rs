@@ -9,7 +9,7 @@ use forebay_http::request::RequestParts;
 use forebay_rules::apply::RequestText;
 
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, BUFFERS_POOLED_MAX, INPUT_BYTES};
-use crate::out::Out;
+use crate::send_queue::SendQueue;
 
 /// All buffers that one connection needs while a request is under way.
 #[derive(Default)]
@@ -21,11 +21,11 @@ pub(crate) struct Buffers {
     pub(crate) key: Vec<u8>,
     /// The secondary key of the present request, if the resource has variants.
     pub(crate) variant: Vec<u8>,
-    pub(crate) out: Out,
+    pub(crate) out: SendQueue,
     /// The present request as rules left it before its site was known.
-    pub(crate) early: RequestText,
+    pub(crate) pre_remap: RequestText,
     /// The same before its key was known.
-    pub(crate) late: RequestText,
+    pub(crate) post_remap: RequestText,
 }
 
 impl Buffers {
@@ -43,8 +43,8 @@ impl Buffers {
         self.key.shrink_to(BUFFER_BYTES_KEPT_MAX);
         self.variant.clear();
         self.variant.shrink_to(BUFFER_BYTES_KEPT_MAX);
-        self.early.reset(BUFFER_BYTES_KEPT_MAX);
-        self.late.reset(BUFFER_BYTES_KEPT_MAX);
+        self.pre_remap.reset(BUFFER_BYTES_KEPT_MAX);
+        self.post_remap.reset(BUFFER_BYTES_KEPT_MAX);
     }
 }
 

@@ -33,9 +33,9 @@ use crate::log::Access;
 use crate::lookup::{
     Forward, LookupQuery, LookupResult, SelectedPart, lookup, stored_block, write_strong_tag,
 };
-use crate::out::Out;
 use crate::parse::{ReplyForm, Request};
 use crate::rules::{HookContext, RuleState, unseen, view_of};
+use crate::send_queue::SendQueue;
 use crate::store::{Needs, Source, is_purge, obtain, purge_asked};
 
 /// Answers the request whose head of `head_bytes` stands at the start of the input.
@@ -51,7 +51,7 @@ pub(crate) async fn answer(
     head_bytes: usize,
     last: bool,
 ) -> Result<After, Fault> {
-    let Buffers { input, parts, key, variant, out, early, late } = buffers;
+    let Buffers { input, parts, key, variant, out, pre_remap, post_remap } = buffers;
     client.begin_request();
     let mut told = Told { cache: CacheStatus::REFUSED, place: None };
     let mut access = Access::default();
@@ -67,7 +67,7 @@ pub(crate) async fn answer(
             received.form.keep_alive &= !last;
             form = received.form;
             unread = received.has_body();
-            let scratch = Scratch { key, variant, out, early, late };
+            let scratch = Scratch { key, variant, out, pre_remap, post_remap };
             let taken = way.steps(&received, scratch, &mut told).await;
             taken.or_else(|broken| {
                 let view = way.view(&received, &received);
@@ -129,10 +129,10 @@ pub(crate) enum After {
 struct Scratch<'a> {
     key: &'a mut Vec<u8>,
     variant: &'a mut Vec<u8>,
-    out: &'a mut Out,
+    out: &'a mut SendQueue,
     /// The request as rules left it before its site was known, and before its key was.
-    early: &'a mut RequestText,
-    late: &'a mut RequestText,
+    pre_remap: &'a mut RequestText,
+    post_remap: &'a mut RequestText,
 }
 
 /// What is known of a request by the time that it is answered.
@@ -188,7 +188,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
     fn answer_fault(
         &self,
         broken: Broken,
-        out: &mut Out,
+        out: &mut SendQueue,
         form: ReplyForm,
         told: &Told<'c>,
         view: RequestView<'w>,
@@ -215,8 +215,8 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         if is_back_again(received, &self.client.worker.via) {
             return Err(Broken::Before(Fault::Loop));
         }
-        let Scratch { key, variant, out, early, late } = scratch;
-        let first = match self.rule(Hook::ReadRequest, received, received, None, early)? {
+        let Scratch { key, variant, out, pre_remap, post_remap } = scratch;
+        let first = match self.rule(Hook::ReadRequest, received, received, None, pre_remap)? {
             Next::Request(request) => request,
             Next::Answer(answer, rules) => {
                 let ruled = (&answer, &rules);
@@ -226,7 +226,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         };
         let place = match_route(self.config, &first).map_err(Broken::Before)?;
         told.place = Some(place);
-        let request = match self.rule(Hook::Remap, &first, received, Some(place), late)? {
+        let request = match self.rule(Hook::Remap, &first, received, Some(place), post_remap)? {
             Next::Request(request) => request,
             Next::Answer(answer, rules) => {
                 let ruled = (&answer, &rules);
@@ -275,7 +275,7 @@ enum Next<'w> {
 /// An answer that rules give instead of what was asked for.
 fn answer_ruled(
     client: &Client,
-    out: &mut Out,
+    out: &mut SendQueue,
     received: &Request<'_>,
     (answer, rules): (&OwnAnswer, &HookContext<'_>),
     cache: &CacheStatus,
@@ -291,7 +291,7 @@ async fn find_or_fetch<'c>(
     ruling: &HookContext<'_>,
     (client, config, place): (&Client, &'c Rc<Config>, RouteMatch<'c>),
     request: &Request<'_>,
-    (key, variant, out): (&mut Vec<u8>, &mut Vec<u8>, &mut Out),
+    (key, variant, out): (&mut Vec<u8>, &mut Vec<u8>, &mut SendQueue),
     cache: &mut CacheStatus,
 ) -> Result<Taken<'c>, Broken> {
     let reply = |cache| Reply { client, form: request.form, cache, rules: ruling };
@@ -352,7 +352,7 @@ async fn miss_answer(
     needs: &Needs<'_>,
     forward: Forward,
     variant: &mut Vec<u8>,
-    out: &mut Out,
+    out: &mut SendQueue,
     cache: &mut CacheStatus,
 ) -> Result<Option<Answered>, Broken> {
     let (client, request) = (needs.client, needs.request);
@@ -383,7 +383,7 @@ async fn miss_answer(
 /// An answer of our own in place of the one that was asked for.
 fn refuse(
     client: &Client,
-    out: &mut Out,
+    out: &mut SendQueue,
     fault: Fault,
     form: ReplyForm,
     cache: &CacheStatus,

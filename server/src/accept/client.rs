@@ -17,8 +17,8 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
-use crate::out::Out;
 use crate::rules::RequestFacts;
+use crate::send_queue::SendQueue;
 use crate::transport::Transport;
 use crate::worker::Worker;
 
@@ -157,7 +157,7 @@ impl Client {
     /// # Errors
     /// The client is gone, or takes its bytes slower than the least rate; or the store has taken
     /// back what was to be sent.
-    pub(crate) async fn flush(&self, out: &mut Out) -> Result<(), Fault> {
+    pub(crate) async fn flush(&self, out: &mut SendQueue) -> Result<(), Fault> {
         if out.is_empty() {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Client::flush`].
-    pub(crate) async fn flush_if_full(&self, out: &mut Out) -> Result<bool, Fault> {
+    pub(crate) async fn flush_if_full(&self, out: &mut SendQueue) -> Result<bool, Fault> {
         let config = self.worker.config();
         let settings = &config.server;
         let bytes_max = settings.connection_bytes_max.saturating_sub(settings.head_bytes_max);
@@ -188,7 +188,7 @@ impl Client {
     fn poll_flush(
         &self,
         cx: &mut Context<'_>,
-        out: &mut Out,
+        out: &mut SendQueue,
         waited: &mut bool,
     ) -> Poll<Result<(), Fault>> {
         while !out.is_empty() {

@@ -9,13 +9,13 @@ use super::Answered;
 use super::head::{Head, OwnHead};
 use crate::clock;
 use crate::fault::Fault;
-use crate::out::Out;
 use crate::parse::ReplyForm;
 use crate::rules::HookContext;
+use crate::send_queue::SendQueue;
 
 /// Appends an answer with the fault's status and one sentence that says what is wrong.
 pub(crate) fn deliver_fault(
-    out: &mut Out,
+    out: &mut SendQueue,
     fault: Fault,
     mut form: ReplyForm,
     cache: &CacheStatus,

@@ -25,8 +25,8 @@ use crate::clock;
 use crate::fault::Fault;
 use crate::limits::READ_BYTES_MAX;
 use crate::lookup::stored_block;
-use crate::out::{Lender, Out};
-use crate::ready::ready_now;
+use crate::poll_once::poll_once;
+use crate::send_queue::{Lender, SendQueue};
 
 /// Sends the growing record to its end.
 ///
@@ -34,7 +34,7 @@ use crate::ready::ready_now;
 /// The fetch broke off, or the client is gone or too slow.
 pub(crate) async fn deliver_growing(
     reply: &Reply<'_>,
-    out: &mut Out,
+    out: &mut SendQueue,
     (mut reader, meta): (Reader, &StoredMeta),
     rest: &RestOf<'_>,
 ) -> Result<Answered, Broken> {
@@ -91,13 +91,13 @@ pub(crate) async fn deliver_growing(
 /// What has arrived; if that is nothing, what is ready to be sent goes out before the wait.
 async fn read_or_flush(
     client: &Client,
-    out: &mut Out,
+    out: &mut SendQueue,
     reader: &mut Reader,
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
 ) -> Result<ReadEvent, Broken> {
     let more = pin!(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)));
-    if let Some(event) = ready_now(more).await {
+    if let Some(event) = poll_once(more).await {
         return Ok(event);
     }
     *begun = true;
@@ -108,7 +108,7 @@ async fn read_or_flush(
 /// Flushes; if that takes long, nothing is held for this reader meanwhile.
 async fn aside<T>(reader: &Reader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
-    if let Some(flushed) = ready_now(flush.as_mut()).await {
+    if let Some(flushed) = poll_once(flush.as_mut()).await {
         return flushed;
     }
     reader.step_aside();
@@ -116,7 +116,7 @@ async fn aside<T>(reader: &Reader, flush: impl Future<Output = T>) -> T {
 }
 
 /// Appends a piece of a body, in a chunk of its own if the body is chunked (RFC 9112 §7.1).
-pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool, lender: Lender) {
+pub(super) fn append(out: &mut SendQueue, piece: Bytes, chunked: bool, lender: Lender) {
     if piece.is_empty() {
         return;
     }
@@ -131,7 +131,7 @@ pub(super) fn append(out: &mut Out, piece: Bytes, chunked: bool, lender: Lender)
 }
 
 /// Appends a part of a stored body in the same way.
-pub(super) fn append_lent(out: &mut Out, lent: Lent, chunked: bool) {
+pub(super) fn append_lent(out: &mut SendQueue, lent: Lent, chunked: bool) {
     // An empty chunk would be the last one.
     let chunked = chunked && !lent.is_empty();
     if chunked {
@@ -145,7 +145,7 @@ pub(super) fn append_lent(out: &mut Out, lent: Lent, chunked: bool) {
 }
 
 /// Appends the last chunk and the trailers (RFC 9112 §7.1.2).
-pub(super) fn end_chunks(out: &mut Out, trailers: Option<FieldBlock>) {
+pub(super) fn end_chunks(out: &mut SendQueue, trailers: Option<FieldBlock>) {
     let text = out.text();
     text.extend_from_slice(LAST_CHUNK);
     if let Some(trailers) = trailers {

@@ -11,7 +11,7 @@ use super::growing::append_lent;
 use super::rest::{Missing, RestOf};
 use super::{Answered, Broken, Reply};
 use crate::limits::LENT_FRAGMENTS_MAX;
-use crate::out::Out;
+use crate::send_queue::SendQueue;
 
 /// An answer whose head is in the queue, and the part of a long body that follows it.
 pub(crate) struct LongAnswer {
@@ -28,7 +28,7 @@ pub(crate) struct LongAnswer {
 /// A fragment has gone and the origin can't stand in, or the client is gone or too slow.
 pub(crate) async fn deliver_long(
     reply: &Reply<'_>,
-    out: &mut Out,
+    out: &mut SendQueue,
     answer: LongAnswer,
     rest: &RestOf<'_>,
 ) -> Result<Answered, Broken> {

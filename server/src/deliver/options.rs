@@ -6,8 +6,8 @@ use forebay_http::request::Method;
 
 use super::head::{Head, Written};
 use super::{Answered, Reply};
-use crate::out::Out;
 use crate::parse::Request;
+use crate::send_queue::SendQueue;
 
 /// Does the request ask this server itself, by Max-Forwards?
 pub(crate) fn is_for_us(request: &Request<'_>) -> bool {
@@ -16,7 +16,7 @@ pub(crate) fn is_for_us(request: &Request<'_>) -> bool {
 }
 
 /// Appends the answer: what may be asked here.
-pub(crate) fn deliver_options(reply: &Reply<'_>, out: &mut Out) -> Answered {
+pub(crate) fn deliver_options(reply: &Reply<'_>, out: &mut SendQueue) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: 204,

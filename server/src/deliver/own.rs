@@ -19,9 +19,9 @@ use crate::fetch::{
     send_body,
 };
 use crate::key::RouteMatch;
-use crate::out::Out;
 use crate::parse::{ReplyForm, Request, RequestBody};
 use crate::rules::{HookContext, RuleState};
+use crate::send_queue::SendQueue;
 use crate::store::{UnsafeTarget, notice_storable};
 
 /// A request of this kind, copied out of the buffers that its body comes through.
@@ -94,7 +94,7 @@ pub(crate) async fn deliver_own(
     client: &Client,
     config: &Config,
     own: &Own<'_>,
-    (input, out): (&mut Input, &mut Out),
+    (input, out): (&mut Input, &mut SendQueue),
     cache: &mut CacheStatus,
     unread: &mut bool,
 ) -> Result<Answered, Broken> {
@@ -169,7 +169,7 @@ async fn ask(
     config: &Config,
     own: &Own<'_>,
     upload: Option<(Upload, Progress)>,
-    out: &mut Out,
+    out: &mut SendQueue,
 ) -> Result<OriginAnswer, Broken> {
     let relay = Relay { client, form: own.form, queue: &own.interim };
     let request = Exchange {
@@ -193,7 +193,7 @@ async fn pass(
     config: &Config,
     own: &Own<'_>,
     mut answer: OriginAnswer,
-    (out, cache): (&mut Out, &mut CacheStatus),
+    (out, cache): (&mut SendQueue, &mut CacheStatus),
 ) -> Result<Answered, Broken> {
     cache.fwd_status = Some(answer.received_status);
     if let Some(target) = &own.target {

@@ -12,8 +12,8 @@ use super::head::{Head, Written, can_chunk};
 use super::{Answered, Broken, Reply};
 use crate::accept::Client;
 use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
-use crate::out::{Lender, Out};
-use crate::ready::ready_now;
+use crate::poll_once::poll_once;
+use crate::send_queue::{Lender, SendQueue};
 
 /// Sends the answer to its end.
 ///
@@ -24,7 +24,7 @@ use crate::ready::ready_now;
 /// The origin's answer is not whole, or the client is gone, too slow, or had to give way.
 pub(crate) async fn deliver_pass(
     reply: &Reply<'_>,
-    out: &mut Out,
+    out: &mut SendQueue,
     mut answer: OriginAnswer,
 ) -> Result<Answered, Broken> {
     let Reply { client, form, cache, rules } = *reply;
@@ -85,13 +85,13 @@ fn framing(answer: &OriginAnswer) -> BodyFraming {
 /// The origin's next piece; if it has to be waited for, what is ready to be sent goes out before.
 pub(super) async fn next_or_flush(
     client: &Client,
-    out: &mut Out,
+    out: &mut SendQueue,
     body: &mut OriginBody,
     begun: &mut bool,
 ) -> Result<OriginPart, Broken> {
     let permitted_by = body.permitted_by();
     let mut next = pin!(body.next());
-    if let Some(part) = ready_now(next.as_mut()).await {
+    if let Some(part) = poll_once(next.as_mut()).await {
         return part.map_err(Broken::Before);
     }
     *begun = true;

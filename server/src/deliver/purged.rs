@@ -8,11 +8,11 @@ use forebay_http::write;
 use super::head::{Head, OwnHead};
 use super::{Answered, Reply};
 use crate::clock;
-use crate::out::Out;
+use crate::send_queue::SendQueue;
 
 /// Appends the answer: how much was purged. It is the same if that was nothing: what matters is
 /// that nothing is left.
-pub(crate) fn deliver_purged(reply: &Reply<'_>, out: &mut Out, purged: &Purged) -> Answered {
+pub(crate) fn deliver_purged(reply: &Reply<'_>, out: &mut SendQueue, purged: &Purged) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: 200,

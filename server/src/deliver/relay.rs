@@ -12,8 +12,8 @@ use forebay_http::write;
 use super::Broken;
 use crate::accept::Client;
 use crate::fetch::InterimQueue;
-use crate::out::Out;
 use crate::parse::ReplyForm;
+use crate::send_queue::SendQueue;
 
 /// Hands interim answers to a client.
 pub(crate) struct Relay<'a> {
@@ -35,7 +35,7 @@ impl Relay<'_> {
     /// The client is gone or too slow.
     pub(crate) async fn until<T>(
         &self,
-        out: &mut Out,
+        out: &mut SendQueue,
         work: impl Future<Output = T>,
     ) -> Result<T, Broken> {
         let mut work = pin!(work);
@@ -64,7 +64,7 @@ impl Relay<'_> {
     }
 
     /// HTTP/1.0 has no interim answers.
-    fn append(&self, out: &mut Out, interim: &[ResponseHead]) {
+    fn append(&self, out: &mut SendQueue, interim: &[ResponseHead]) {
         if self.form.version == Version::Http10 {
             return;
         }

@@ -21,8 +21,8 @@ use crate::fetch::{
     Asked, Exchange, InterimQueue, OriginAnswer, OriginPart, Outbound, Purpose, exchange,
 };
 use crate::key::RouteMatch;
-use crate::out::{Lender, Out};
 use crate::parse::Request;
+use crate::send_queue::{Lender, SendQueue};
 
 /// Of what a rest is asked for, if one is needed.
 pub(crate) struct RestOf<'a> {
@@ -52,7 +52,7 @@ impl RestOf<'_> {
     pub(super) async fn send(
         &self,
         reply: &Reply<'_>,
-        out: &mut Out,
+        out: &mut SendQueue,
         missing: &Missing,
     ) -> Result<(), Broken> {
         let client = reply.client;

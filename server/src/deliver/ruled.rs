@@ -8,10 +8,14 @@ use forebay_rules::apply::OwnAnswer;
 use super::head::{Head, OwnHead};
 use super::{Answered, Reply};
 use crate::clock;
-use crate::out::Out;
+use crate::send_queue::SendQueue;
 
 /// Appends the answer.
-pub(crate) fn deliver_ruled(reply: &Reply<'_>, out: &mut Out, answer: &OwnAnswer) -> Answered {
+pub(crate) fn deliver_ruled(
+    reply: &Reply<'_>,
+    out: &mut SendQueue,
+    answer: &OwnAnswer,
+) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: answer.status(),

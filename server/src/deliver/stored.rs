@@ -13,7 +13,7 @@ use super::long::LongAnswer;
 use super::{Answered, Reply};
 use crate::limits::INLINE_BODY_BYTES_MAX;
 use crate::lookup::{Hit, SelectedPart, write_strong_tag};
-use crate::out::Out;
+use crate::send_queue::SendQueue;
 
 /// How far an answer has come without waiting.
 pub(crate) enum Begun {
@@ -27,7 +27,7 @@ pub(crate) enum Begun {
 /// lent, or will be. `tag` receives what names its version, if its body is long.
 pub(crate) fn deliver_stored(
     reply: &Reply<'_>,
-    out: &mut Out,
+    out: &mut SendQueue,
     hit: Hit<'_>,
     tag: &mut Vec<u8>,
 ) -> Begun {
@@ -88,7 +88,7 @@ fn body_framing(status: u16, bytes: u64) -> BodyFraming {
 }
 
 /// A little is copied; more is lent.
-fn append_body(reply: &Reply<'_>, out: &mut Out, hit: &Hit<'_>, part: Range<u32>) {
+fn append_body(reply: &Reply<'_>, out: &mut SendQueue, hit: &Hit<'_>, part: Range<u32>) {
     let found = &hit.stored.found;
     if part.len() > INLINE_BODY_BYTES_MAX {
         out.lent(found.lend(part, reply.client.tag()));
@@ -101,7 +101,7 @@ fn append_body(reply: &Reply<'_>, out: &mut Out, hit: &Hit<'_>, part: Range<u32>
 /// Appends a 304 for a stored response: its metadata and its field lines.
 pub(super) fn not_modified(
     reply: &Reply<'_>,
-    out: &mut Out,
+    out: &mut SendQueue,
     (meta, block): (&StoredMeta, &[u8]),
     age: u32,
 ) -> Answered {

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::limits::{GIVE_WAY_ASK_MS, GIVE_WAY_MS};
-use crate::ready::ready_now;
+use crate::poll_once::poll_once;
 
 /// Another request needs the permit more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl StandingStill {
     ) -> Result<T, GaveWay> {
         let mut work = pin!(work);
         // Most need not wait at all, and a timer costs more than that.
-        if let Some(done) = ready_now(work.as_mut()).await {
+        if let Some(done) = poll_once(work.as_mut()).await {
             return Ok(done);
         }
         loop {
@@ -72,7 +72,7 @@ impl StandingStill {
     /// Does what waits for a permit; meanwhile others are asked to give way.
     pub(super) async fn make_way<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
-        if let Some(done) = ready_now(work.as_mut()).await {
+        if let Some(done) = poll_once(work.as_mut()).await {
             return done;
         }
         loop {

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::fetch::{GaveWay, OriginBody, OriginPart, PermittedBy};
 use crate::limits::{STORE_TRIES_MAX, STORE_TRY_MS, WINDOW_ASK_MS};
-use crate::ready::ready_now;
+use crate::poll_once::poll_once;
 
 /// How a fill ended, if not stored.
 enum Unstored {
@@ -45,7 +45,7 @@ async fn append_all(
         let part = {
             let permitted_by = body.permitted_by();
             let mut next = pin!(body.next());
-            match ready_now(next.as_mut()).await {
+            match poll_once(next.as_mut()).await {
                 Some(part) => part,
                 None => {
                     append(&mut filling, &mut held, bytes_max, &permitted_by).await?;

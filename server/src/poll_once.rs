@@ -6,7 +6,7 @@ use std::task::Poll;
 
 /// What `future` has ready at this moment; if that is nothing, it wakes the task when it is
 /// polled again and has something.
-pub(crate) async fn ready_now<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+pub(crate) async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
         Poll::Pending => Poll::Ready(None),

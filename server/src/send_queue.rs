@@ -15,7 +15,7 @@ use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX
 
 /// Bytes to send, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Out {
+pub(crate) struct SendQueue {
     /// Bytes written here; `pieces` says which of them go where.
     text: Vec<u8>,
     pieces: VecDeque<Piece>,
@@ -49,7 +49,7 @@ enum Piece {
     Lent(Lent),
 }
 
-impl Out {
+impl SendQueue {
     /// Nothing to send?
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.assigned == self.text.len()
@@ -178,7 +178,7 @@ impl Out {
     }
 }
 
-/// See [`Out::mark`].
+/// See [`SendQueue::mark`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pieces: usize,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// Sends everything, at most `step` bytes at a time.
-    fn drain(out: &mut Out, store: &StoreWorker, step: usize) -> Vec<u8> {
+    fn drain(out: &mut SendQueue, store: &StoreWorker, step: usize) -> Vec<u8> {
         let mut sent = Vec::new();
         while !out.is_empty() {
             let reading = store.reading();
@@ -259,7 +259,7 @@ mod tests {
         let store = store();
         put(&store, &STORED);
         for step in [1, 2, 3, 7, 4096, usize::MAX] {
-            let mut out = Out::default();
+            let mut out = SendQueue::default();
             let mut expected = Vec::new();
             for round in 0..20 {
                 out.text().extend_from_slice(format!("head {round}\n").as_bytes());
@@ -282,7 +282,7 @@ mod tests {
     fn what_follows_a_mark_can_be_taken_back() {
         let store = store();
         put(&store, &STORED);
-        let mut out = Out::default();
+        let mut out = SendQueue::default();
         out.text().extend_from_slice(b"kept");
         let mark = out.mark();
         out.text().extend_from_slice(b"dropped");
