@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::deliver::deliver_fault;
 use crate::fault::Fault;
 use crate::flow::{self, After};
-use crate::parse::{ReplyForm, next_head};
+use crate::parse::{ResponseForm, next_head};
 use crate::worker::Worker;
 
 /// Serves a connection that was let in, in a task of its own.
@@ -107,7 +107,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     }
     client.worker.count(Counter::FaultsSent);
     let buffers = slot.get_or_insert_with(|| client.worker.buffers.take());
-    deliver_fault(&mut buffers.out, fault, ReplyForm::UNKNOWN, &CacheStatus::REFUSED, None);
+    deliver_fault(&mut buffers.out, fault, ResponseForm::UNKNOWN, &CacheStatus::REFUSED, None);
     flushed(client, buffers, End::Linger).await
 }
 

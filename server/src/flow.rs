@@ -33,7 +33,7 @@ use crate::log::Access;
 use crate::lookup::{
     Forward, LookupQuery, LookupResult, SelectedPart, lookup, stored_block, write_strong_tag,
 };
-use crate::parse::{ReplyForm, Request};
+use crate::parse::{Request, ResponseForm};
 use crate::rules::{HookContext, RuleState, unseen, view_of};
 use crate::send_queue::SendQueue;
 use crate::store::{Needs, Source, is_purge, obtain, purge_asked};
@@ -53,9 +53,9 @@ pub(crate) async fn answer(
 ) -> Result<After, Fault> {
     let Buffers { input, parts, key, variant, out, pre_remap, post_remap } = buffers;
     client.begin_request();
-    let mut told = Told { cache: CacheStatus::REFUSED, place: None };
+    let mut told = FetchOutcome { cache: CacheStatus::REFUSED, place: None };
     let mut access = Access::default();
-    let mut form = ReplyForm::UNKNOWN;
+    let mut form = ResponseForm::UNKNOWN;
     // Bytes of a body that stay unread would be taken for the next request.
     let mut unread = true;
     let way = Way { client, config, rule_state: &RuleState::new(client, config.has_rules()) };
@@ -136,7 +136,7 @@ struct Scratch<'a> {
 }
 
 /// What is known of a request by the time that it is answered.
-struct Told<'c> {
+struct FetchOutcome<'c> {
     cache: CacheStatus,
     place: Option<RouteMatch<'c>>,
 }
@@ -189,8 +189,8 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         &self,
         broken: Broken,
         out: &mut SendQueue,
-        form: ReplyForm,
-        told: &Told<'c>,
+        form: ResponseForm,
+        told: &FetchOutcome<'c>,
         view: RequestView<'w>,
     ) -> Result<Answered, Broken> {
         match broken {
@@ -208,7 +208,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
         &self,
         received: &Request<'w>,
         scratch: Scratch<'w>,
-        told: &mut Told<'c>,
+        told: &mut FetchOutcome<'c>,
     ) -> Result<Taken<'c>, Broken> {
         #[cfg(test)]
         crate::tests::panic_if_asked(received.target.path_query);
@@ -385,7 +385,7 @@ fn refuse(
     client: &Client,
     out: &mut SendQueue,
     fault: Fault,
-    form: ReplyForm,
+    form: ResponseForm,
     cache: &CacheStatus,
     rules: Option<&HookContext<'_>>,
 ) -> Answered {

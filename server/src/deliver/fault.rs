@@ -9,7 +9,7 @@ use super::Answered;
 use super::head::{Head, OwnHead};
 use crate::clock;
 use crate::fault::Fault;
-use crate::parse::ReplyForm;
+use crate::parse::ResponseForm;
 use crate::rules::HookContext;
 use crate::send_queue::SendQueue;
 
@@ -17,7 +17,7 @@ use crate::send_queue::SendQueue;
 pub(crate) fn deliver_fault(
     out: &mut SendQueue,
     fault: Fault,
-    mut form: ReplyForm,
+    mut form: ResponseForm,
     cache: &CacheStatus,
     rules: Option<&HookContext<'_>>,
 ) -> Answered {

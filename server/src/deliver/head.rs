@@ -7,7 +7,7 @@ use forebay_http::write;
 use forebay_rules::apply::{AnswerHead, body_of};
 
 use super::Answered;
-use crate::parse::ReplyForm;
+use crate::parse::ResponseForm;
 use crate::rules::HookContext;
 
 /// What stands in the head of an answer beside the stored or received field lines.
@@ -43,7 +43,7 @@ pub(super) struct Written {
 
 impl Head<'_> {
     /// Appends the whole head.
-    pub(super) fn write(&self, out: &mut Vec<u8>, form: ReplyForm) -> Written {
+    pub(super) fn write(&self, out: &mut Vec<u8>, form: ResponseForm) -> Written {
         self.write_with(out, form, |_| ())
     }
 
@@ -51,7 +51,7 @@ impl Head<'_> {
     pub(super) fn write_with(
         &self,
         out: &mut Vec<u8>,
-        form: ReplyForm,
+        form: ResponseForm,
         more: impl FnOnce(&mut Vec<u8>),
     ) -> Written {
         let head_start = out.len();
@@ -76,7 +76,7 @@ impl Head<'_> {
     fn end(
         &self,
         out: &mut Vec<u8>,
-        form: ReplyForm,
+        form: ResponseForm,
         keep_alive: bool,
         at: AnswerHead,
     ) -> (u16, Option<Box<[u8]>>) {
@@ -88,7 +88,7 @@ impl Head<'_> {
     }
 
     /// Writes the fields that frame the body; false if only the end of the connection can.
-    fn write_framing(&self, out: &mut Vec<u8>, form: ReplyForm) -> bool {
+    fn write_framing(&self, out: &mut Vec<u8>, form: ResponseForm) -> bool {
         match self.framing {
             BodyFraming::None => form.keep_alive,
             BodyFraming::Length(length) => {
@@ -111,7 +111,7 @@ impl OwnHead<'_> {
     pub(super) fn write_with(
         &self,
         out: &mut Vec<u8>,
-        form: ReplyForm,
+        form: ResponseForm,
         more: impl FnOnce(&mut Vec<u8>),
     ) -> Answered {
         let (head, keep_alive) = (&self.head, form.keep_alive);
@@ -136,7 +136,7 @@ impl OwnHead<'_> {
 }
 
 /// HTTP/1.0 has no chunks (RFC 9112 §6.1).
-pub(super) fn can_chunk(form: ReplyForm) -> bool {
+pub(super) fn can_chunk(form: ResponseForm) -> bool {
     form.version == Version::Http11
 }
 

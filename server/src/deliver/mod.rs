@@ -29,13 +29,13 @@ use forebay_http::policy::cache_status::CacheStatus;
 
 use crate::accept::Client;
 use crate::fault::Fault;
-use crate::parse::ReplyForm;
+use crate::parse::ResponseForm;
 use crate::rules::HookContext;
 
 /// To whom and how an answer goes.
 pub(crate) struct Reply<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) form: ReplyForm,
+    pub(crate) form: ResponseForm,
     pub(crate) cache: &'a CacheStatus,
     /// The header rules that have the last word about its head.
     pub(crate) rules: &'a HookContext<'a>,

@@ -15,19 +15,19 @@ use crate::buffers::Input;
 use crate::config::Config;
 use crate::fault::Fault;
 use crate::fetch::{
-    Asked, Exchange, InterimQueue, OriginAnswer, Outbound, Progress, Purpose, Upload, exchange,
-    send_body,
+    Exchange, InterimQueue, OriginAnswer, Outbound, OwnedRequest, Purpose, Upload, UploadProgress,
+    exchange, send_body,
 };
 use crate::key::RouteMatch;
-use crate::parse::{ReplyForm, Request, RequestBody};
+use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState};
 use crate::send_queue::SendQueue;
 use crate::store::{UnsafeTarget, notice_storable};
 
 /// A request of this kind, copied out of the buffers that its body comes through.
 pub(crate) struct Own<'c> {
-    asked: Asked,
-    form: ReplyForm,
+    asked: OwnedRequest,
+    form: ResponseForm,
     framing: BodyFraming,
     expects_continue: bool,
     place: RouteMatch<'c>,
@@ -51,7 +51,7 @@ impl<'c> Own<'c> {
         interim: InterimQueue,
     ) -> Result<Own<'c>, Fault> {
         Ok(Own {
-            asked: Asked::copy(request, ruling)?,
+            asked: OwnedRequest::copy(request, ruling)?,
             form: request.form,
             framing: request.framing,
             expects_continue: request.expects_continue,
@@ -168,7 +168,7 @@ async fn ask(
     client: &Client,
     config: &Config,
     own: &Own<'_>,
-    upload: Option<(Upload, Progress)>,
+    upload: Option<(Upload, UploadProgress)>,
     out: &mut SendQueue,
 ) -> Result<OriginAnswer, Broken> {
     let relay = Relay { client, form: own.form, queue: &own.interim };

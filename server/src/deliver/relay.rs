@@ -12,13 +12,13 @@ use forebay_http::write;
 use super::Broken;
 use crate::accept::Client;
 use crate::fetch::InterimQueue;
-use crate::parse::ReplyForm;
+use crate::parse::ResponseForm;
 use crate::send_queue::SendQueue;
 
 /// Hands interim answers to a client.
 pub(crate) struct Relay<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) form: ReplyForm,
+    pub(crate) form: ResponseForm,
     pub(crate) queue: &'a InterimQueue,
 }
 

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::{
-    Asked, Exchange, InterimQueue, OriginAnswer, OriginPart, Outbound, Purpose, exchange,
+    Exchange, InterimQueue, OriginAnswer, OriginPart, Outbound, OwnedRequest, Purpose, exchange,
 };
 use crate::key::RouteMatch;
 use crate::parse::Request;
@@ -87,7 +87,7 @@ impl RestOf<'_> {
 
     async fn ask(&self, reply: &Reply<'_>, missing: &Missing) -> Result<OriginAnswer, Fault> {
         let client = reply.client;
-        let asked = Asked::copy(self.request, reply.rules)?;
+        let asked = OwnedRequest::copy(self.request, reply.rules)?;
         let mut range = b"bytes=".to_vec();
         write::decimal(&mut range, missing.part.start);
         range.push(b'-');

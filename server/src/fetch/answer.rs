@@ -13,8 +13,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::connect::Connection;
-use super::give_way::GaveWay;
 use super::origins::OriginPool;
+use super::preempt::Preempted;
 use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -48,12 +48,12 @@ pub(crate) struct OriginBody {
     pub(crate) origin: Rc<str>,
     pub(crate) incoming: Incoming,
     /// Given back to the pool at the end of the body.
-    pub(crate) lease: Option<Lease>,
+    pub(crate) permit_held: Option<ConnectionPermit>,
     pub(crate) idle_ms_max: u64,
 }
 
 /// The connection that an answer comes on, and the leave for its exchange.
-pub(crate) struct Lease {
+pub(crate) struct ConnectionPermit {
     pub(crate) connection: Connection,
     pub(crate) pool: Rc<OriginPool>,
     pub(crate) permit: OwnedSemaphorePermit,
@@ -71,7 +71,7 @@ impl PermittedBy {
         &self,
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
-    ) -> Result<T, GaveWay> {
+    ) -> Result<T, Preempted> {
         match &self.0 {
             Some(pool) => pool.holding(work, moved).await,
             None => Ok(work.await),
@@ -95,7 +95,7 @@ impl PermittedBy {
 impl OriginBody {
     /// Whose permit it holds; nobody's at its end.
     pub(crate) fn permitted_by(&self) -> PermittedBy {
-        PermittedBy(self.lease.as_ref().map(|lease| Rc::clone(&lease.pool)))
+        PermittedBy(self.permit_held.as_ref().map(|permit_held| Rc::clone(&permit_held.pool)))
     }
 
     /// The next piece.
@@ -136,14 +136,14 @@ impl OriginBody {
     }
 
     fn end(&mut self, trailers: Option<FieldBlock>) -> Result<OriginPart, Fault> {
-        if let Some(lease) = self.lease.take() {
+        if let Some(permit_held) = self.permit_held.take() {
             // The task that drives the connection has read past the end of this body before we
             // could see that end, so more bytes in the same read are known by now.
-            if lease.connection.link.unasked() {
+            if permit_held.connection.link.unasked() {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }
-            lease.pool.give(lease.connection);
-            drop(lease.permit);
+            permit_held.pool.give(permit_held.connection);
+            drop(permit_held.permit);
         }
         Ok(OriginPart::End(trailers))
     }

@@ -13,12 +13,12 @@ use hyper::client::conn::TrySendError;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::answer::{Lease, OriginAnswer, OriginBody};
+use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::{Connection, connect};
 use super::interim::InterimQueue;
 use super::origins::OriginPool;
 use super::outbound::{Outbound, Purpose};
-use super::upload::{Progress, Upload};
+use super::upload::{Upload, UploadProgress};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::{Counter, Histogram};
@@ -45,7 +45,7 @@ pub(crate) struct Exchange<'a> {
 /// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
 pub(crate) async fn exchange(
     exchange: &Exchange<'_>,
-    upload: Option<(Upload, Progress)>,
+    upload: Option<(Upload, UploadProgress)>,
 ) -> Result<OriginAnswer, Fault> {
     let answered = exchange.run(upload).await;
     if let Err(fault) = answered
@@ -82,7 +82,7 @@ impl Failed {
 }
 
 impl Exchange<'_> {
-    async fn run(&self, upload: Option<(Upload, Progress)>) -> Result<OriginAnswer, Fault> {
+    async fn run(&self, upload: Option<(Upload, UploadProgress)>) -> Result<OriginAnswer, Fault> {
         let pool = self.worker.origins.pool(self.origin, self.settings);
         let permit = self.permit(&pool).await?;
         let (upload, progress) = upload.map_or((Upload::None, None), |(u, p)| (u, Some(p)));
@@ -106,7 +106,7 @@ impl Exchange<'_> {
     async fn send_again(
         &self,
         upload: Upload,
-        progress: Option<&Progress>,
+        progress: Option<&UploadProgress>,
     ) -> Result<Answered, Failed> {
         self.worker.count(Counter::OriginRetries);
         let fresh = self.connect().await.map_err(Failed::Fault)?;
@@ -127,7 +127,7 @@ impl Exchange<'_> {
         &self,
         mut connection: Connection,
         upload: Upload,
-        progress: Option<&Progress>,
+        progress: Option<&UploadProgress>,
     ) -> Result<Answered, Failed> {
         let rules = &self.outbound.rules;
         rules.rule_state.set_outbound(connection.ends);
@@ -153,7 +153,7 @@ impl Exchange<'_> {
     async fn first_byte<T>(
         &self,
         sent: impl Future<Output = T>,
-        progress: Option<&Progress>,
+        progress: Option<&UploadProgress>,
     ) -> Result<T, Fault> {
         let limit_ms = u64::from(self.settings.origin_first_byte_ms_max);
         let mut sent = std::pin::pin!(sent);
@@ -162,7 +162,7 @@ impl Exchange<'_> {
             if let Ok(response) = timeout(Duration::from_millis(wait_ms), &mut sent).await {
                 return Ok(response);
             }
-            let quiet_ms = progress.map_or(limit_ms, Progress::quiet_ms);
+            let quiet_ms = progress.map_or(limit_ms, UploadProgress::quiet_ms);
             if quiet_ms >= limit_ms {
                 return Err(Fault::OriginFirstByteTimeout);
             }
@@ -197,7 +197,7 @@ impl Exchange<'_> {
                 worker: Rc::clone(self.worker),
                 origin: Rc::clone(&pool.authority),
                 incoming: response.into_body(),
-                lease: Some(Lease { connection, pool, permit }),
+                permit_held: Some(ConnectionPermit { connection, pool, permit }),
                 idle_ms_max: u64::from(self.settings.origin_idle_ms_max),
             },
             request_time,

@@ -6,19 +6,19 @@
 mod answer;
 mod connect;
 mod exchange;
-mod give_way;
 mod hosts;
 mod interim;
 mod origins;
 mod outbound;
+mod preempt;
 mod upload;
 
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart, PermittedBy};
 pub(crate) use exchange::{Exchange, exchange};
-pub(crate) use give_way::GaveWay;
 pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;
 pub(crate) use interim::InterimQueue;
 pub(crate) use origins::Origins;
-pub(crate) use outbound::{Asked, CONDITIONS, Outbound, Purpose, REWRITTEN};
-pub(crate) use upload::{Progress, Upload, send_body};
+pub(crate) use outbound::{CONDITIONS, Outbound, OwnedRequest, Purpose, REWRITTEN};
+pub(crate) use preempt::Preempted;
+pub(crate) use upload::{Upload, UploadProgress, send_body};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connect::Connection;
-use super::give_way::{GaveWay, StandingStill};
+use super::preempt::{Preempted, StalledExchanges};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
@@ -27,7 +27,7 @@ pub(crate) struct OriginPool {
     idle: RefCell<Vec<Idle>>,
     /// One permit for each exchange under way.
     permits: Arc<Semaphore>,
-    standing_still: StandingStill,
+    stalled: StalledExchanges,
     exchanges_max: u32,
     idle_count_max: usize,
     idle_ms_max: u64,
@@ -93,7 +93,7 @@ impl OriginPool {
             authority: authority.into(),
             idle: RefCell::default(),
             permits: Arc::new(Semaphore::new(settings.origin_connections_max as usize)),
-            standing_still: StandingStill::default(),
+            stalled: StalledExchanges::default(),
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,
             idle_ms_max: u64::from(settings.origin_pool_idle_ms_max),
@@ -109,16 +109,16 @@ impl OriginPool {
     /// Leave for one exchange; waits while all permitted ones are under way.
     pub(crate) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.permits).acquire_owned();
-        self.standing_still.make_way(permit).await.ok()
+        self.stalled.preempt_while(permit).await.ok()
     }
 
-    /// Does what waits for a client while a permit is held: see [`StandingStill::wait`].
+    /// Does what waits for a client while a permit is held: see [`StalledExchanges::wait`].
     pub(super) async fn holding<T>(
         &self,
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
-    ) -> Result<T, GaveWay> {
-        self.standing_still.wait(work, moved).await
+    ) -> Result<T, Preempted> {
+        self.stalled.wait(work, moved).await
     }
 
     /// The idle connection that was used last, if there is one that can take a request.

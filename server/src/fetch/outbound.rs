@@ -15,7 +15,7 @@ use crate::parse::Request as Received;
 use crate::rules::{HookContext, OwnedUrl, RuleState, view_of_copy};
 
 /// What a client asked, copied from its buffer: it outlives the client where a fetch does.
-pub(crate) struct Asked {
+pub(crate) struct OwnedRequest {
     method: Method,
     target: Uri,
     host: Option<HeaderValue>,
@@ -42,7 +42,7 @@ pub(crate) enum Purpose<'a> {
 
 /// A request that is ready to be sent, as often as it takes.
 pub(crate) struct Outbound<'a> {
-    pub(crate) asked: &'a Asked,
+    pub(crate) asked: &'a OwnedRequest,
     pub(crate) purpose: Purpose<'a>,
     /// What is added to `Via`.
     pub(crate) via: &'a HeaderValue,
@@ -67,12 +67,15 @@ pub(crate) const CONDITIONS: FieldSet = FieldSet::of(&[
     FieldId::Expect,
 ]);
 
-impl Asked {
+impl OwnedRequest {
     /// Copies a received request.
     ///
     /// # Errors
     /// [`Fault::TargetNotForwardable`]: the target can't be written as a URI.
-    pub(crate) fn copy(request: &Received<'_>, ruling: &HookContext<'_>) -> Result<Asked, Fault> {
+    pub(crate) fn copy(
+        request: &Received<'_>,
+        ruling: &HookContext<'_>,
+    ) -> Result<OwnedRequest, Fault> {
         let refused = |_| Fault::TargetNotForwardable;
         HopFields::of(request.head.fields())
             .map_err(|_| Fault::Request(RequestError::TooManyOptions))?;
@@ -83,7 +86,7 @@ impl Asked {
         received.iter().for_each(|field| fields.push_field(field));
         let mut host = Vec::new();
         let host = request.write_host(&mut host).then(|| HeaderValue::from_bytes(&host));
-        Ok(Asked {
+        Ok(OwnedRequest {
             method: Method::from_bytes(request.head.method().as_bytes())
                 .map_err(|_| Fault::TargetNotForwardable)?,
             target: Uri::try_from(request.target.path_query).map_err(refused)?,
@@ -180,7 +183,7 @@ impl Outbound<'_> {
         let mut headers = HeaderMap::with_capacity(fields.count() + 6);
         let host = self.asked.host.clone().or_else(|| HeaderValue::from_str(authority).ok());
         headers.extend(host.map(|host| (header::HOST, host)));
-        // `Asked::copy` has seen that Connection names no more than it may.
+        // `OwnedRequest::copy` has seen that Connection names no more than it may.
         let hop = HopFields::of(fields).unwrap_or_default();
         for field in fields.iter().filter(|field| self.forwards(field)) {
             // What rules have set is not the client's to take away.

@@ -36,12 +36,12 @@ pub(crate) enum Piece {
 /// The end of the channel into which the client's body is put.
 pub(crate) struct UploadSource {
     pieces: mpsc::Sender<Piece>,
-    progress: Progress,
+    progress: UploadProgress,
 }
 
 /// When the upload last moved, in monotonic milliseconds.
 #[derive(Clone)]
-pub(crate) struct Progress(Rc<Cell<u64>>);
+pub(crate) struct UploadProgress(Rc<Cell<u64>>);
 
 /// The client's body broke off; hyper closes the origin's connection, so that the origin can't
 /// take a part for the whole.
@@ -50,9 +50,9 @@ pub(crate) struct UploadBroken;
 
 impl Upload {
     /// A channel for a body of `length` bytes, or of unknown length.
-    pub(crate) fn channel(length: Option<u64>) -> (UploadSource, Upload, Progress) {
+    pub(crate) fn channel(length: Option<u64>) -> (UploadSource, Upload, UploadProgress) {
         let (sender, receiver) = mpsc::channel(1);
-        let progress = Progress(Rc::new(Cell::new(clock::monotonic_ms())));
+        let progress = UploadProgress(Rc::new(Cell::new(clock::monotonic_ms())));
         let source = UploadSource { pieces: sender, progress: progress.clone() };
         (source, Upload::Stream { pieces: receiver, length, ended: false }, progress)
     }
@@ -75,7 +75,7 @@ impl UploadSource {
     }
 }
 
-impl Progress {
+impl UploadProgress {
     /// Milliseconds since the upload last moved.
     pub(crate) fn quiet_ms(&self) -> u64 {
         clock::monotonic_ms().saturating_sub(self.0.get())

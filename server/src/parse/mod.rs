@@ -6,4 +6,4 @@ mod request;
 
 pub(crate) use body::{BodyPart, RequestBody};
 pub(crate) use next::next_head;
-pub(crate) use request::{ReplyForm, Request, explicit_port};
+pub(crate) use request::{Request, ResponseForm, explicit_port};

@@ -18,12 +18,12 @@ pub(crate) struct Request<'a> {
     /// The client sends its body only after a 100 (RFC 9110 §10.1.1).
     pub(crate) expects_continue: bool,
     pub(crate) directives: RequestDirectives,
-    pub(crate) form: ReplyForm,
+    pub(crate) form: ResponseForm,
 }
 
 /// What the form of an answer depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReplyForm {
+pub(crate) struct ResponseForm {
     /// HEAD: the head of an answer and no body.
     pub(crate) head_only: bool,
     pub(crate) version: Version,
@@ -33,9 +33,9 @@ pub(crate) struct ReplyForm {
     pub(crate) trailers: bool,
 }
 
-impl ReplyForm {
+impl ResponseForm {
     /// For a request that could not even be parsed.
-    pub(crate) const UNKNOWN: ReplyForm = ReplyForm {
+    pub(crate) const UNKNOWN: ResponseForm = ResponseForm {
         head_only: false,
         version: Version::Http11,
         keep_alive: false,
@@ -57,7 +57,7 @@ impl<'a> Request<'a> {
         let framing = request_framing(head)?;
         let expects_continue = expects_continue(head)?;
         let fields = head.fields();
-        let form = ReplyForm {
+        let form = ResponseForm {
             head_only: head.method() == Method::Head,
             version: head.version(),
             keep_alive: keeps_alive(head.version(), fields),

@@ -3,7 +3,7 @@
 use forebay_rules::apply::RequestView;
 use forebay_rules::run::Url;
 
-use crate::fetch::Asked;
+use crate::fetch::OwnedRequest;
 use crate::parse::Request;
 
 /// Of a request and of the one that it was before rules changed it.
@@ -23,7 +23,7 @@ pub(crate) fn unseen<'a>(request: &Request<'a>) -> RequestView<'a> {
 }
 
 /// Of a request that was copied, and of what it was asked as.
-pub(crate) fn view_of_copy<'a>(asked: &'a Asked, original: &'a OwnedUrl) -> RequestView<'a> {
+pub(crate) fn view_of_copy<'a>(asked: &'a OwnedRequest, original: &'a OwnedUrl) -> RequestView<'a> {
     RequestView {
         method: asked.method().as_str().as_bytes(),
         url: Url::new(asked.authority(), asked.path_query()),

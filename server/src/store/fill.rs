@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::clock;
 use crate::counters::Counter;
-use crate::fetch::{GaveWay, OriginBody, OriginPart, PermittedBy};
+use crate::fetch::{OriginBody, OriginPart, PermittedBy, Preempted};
 use crate::limits::{STORE_TRIES_MAX, STORE_TRY_MS, WINDOW_ASK_MS};
 use crate::poll_once::poll_once;
 
@@ -112,7 +112,7 @@ async fn room(filling: &mut Filling, permitted_by: &PermittedBy) -> Result<(), N
         // There is room as soon as the slowest takes something.
         match permitted_by.holding(room, || 0).await {
             Ok(room) => return room,
-            Err(GaveWay) => filling.cut_slowest(),
+            Err(Preempted) => filling.cut_slowest(),
         }
     }
 }

@@ -24,7 +24,8 @@ use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::fetch::{
-    Asked, CONDITIONS, Exchange, InterimQueue, OriginAnswer, Outbound, Purpose, REWRITTEN, exchange,
+    CONDITIONS, Exchange, InterimQueue, OriginAnswer, Outbound, OwnedRequest, Purpose, REWRITTEN,
+    exchange,
 };
 use crate::key::RouteMatch;
 use crate::lookup::Stale;
@@ -32,12 +33,12 @@ use crate::rules::{HookContext, RuleProgress};
 use crate::worker::Worker;
 
 /// Everything that the task needs; it outlives the client that started it.
-pub(super) struct Errand {
+pub(super) struct FetchTask {
     pub(super) worker: Rc<Worker>,
     pub(super) config: Rc<Config>,
     /// Which route of the configuration it is for.
     pub(super) number: RouteNumber,
-    pub(super) asked: Asked,
+    pub(super) asked: OwnedRequest,
     /// What is stored and to be validated.
     pub(super) stale: Option<Stale>,
     /// Where interim answers go: to the leader's own client.
@@ -45,7 +46,7 @@ pub(super) struct Errand {
 }
 
 /// What the leader's own client is told.
-pub(super) enum Told {
+pub(super) enum FetchOutcome {
     /// The answer is stored, or is being stored: follow it.
     Follow { fwd_status: u16, progress: RuleProgress },
     /// The answer is not stored: it is yours alone.
@@ -55,27 +56,30 @@ pub(super) enum Told {
 }
 
 /// Fetches on behalf of all who follow.
-pub(super) async fn lead(errand: Errand, leader: Leader, own: oneshot::Sender<Told>) {
-    match errand.fetch().await {
+pub(super) async fn lead(task: FetchTask, leader: Leader, own: oneshot::Sender<FetchOutcome>) {
+    match task.fetch().await {
         Err(fault) => {
             leader.fail();
-            tell(own, Told::Failed(fault));
+            tell(own, FetchOutcome::Failed(fault));
         }
         Ok(Fetched::Confirmed(update)) => {
-            errand.worker.count(Counter::Validated);
+            task.worker.count(Counter::Validated);
             leader.validated(&update.head, update.times, update.tags.as_ref());
-            errand.worker.notify_stored();
+            task.worker.notify_stored();
             tell(
                 own,
-                Told::Follow { fwd_status: 304, progress: errand.asked.rule_state.progress() },
+                FetchOutcome::Follow {
+                    fwd_status: 304,
+                    progress: task.asked.rule_state.progress(),
+                },
             );
         }
-        Ok(Fetched::Answer(answer)) => errand.keep_or_pass(answer, leader, own).await,
+        Ok(Fetched::Answer(answer)) => task.keep_or_pass(answer, leader, own).await,
     }
 }
 
 /// A client that left hears nothing; the fetch goes on without it.
-fn tell(own: oneshot::Sender<Told>, told: Told) {
+fn tell(own: oneshot::Sender<FetchOutcome>, told: FetchOutcome) {
     let _ = own.send(told);
 }
 
@@ -93,7 +97,7 @@ struct Update {
     times: Times,
 }
 
-impl Errand {
+impl FetchTask {
     fn route(&self) -> &Route {
         self.config.sites.place(self.number).1
     }
@@ -174,7 +178,7 @@ impl Errand {
         self,
         mut answer: Box<OriginAnswer>,
         leader: Leader,
-        own: oneshot::Sender<Told>,
+        own: oneshot::Sender<FetchOutcome>,
     ) {
         let begun = match self.storable(&answer) {
             Ok(kept) => leader
@@ -189,7 +193,7 @@ impl Errand {
         match begun {
             Ok(filling) => {
                 let progress = self.asked.rule_state.progress();
-                tell(own, Told::Follow { fwd_status: answer.received_status, progress });
+                tell(own, FetchOutcome::Follow { fwd_status: answer.received_status, progress });
                 let bytes_max = self.route().settings.object_bytes_max;
                 fill(filling, answer.body, bytes_max).await;
             }
@@ -203,7 +207,7 @@ impl Errand {
                 let progress = self.asked.rule_state.progress();
                 let detail = unkept.detail;
                 answer.head.block.remove(self.route().settings.hidden_fields());
-                tell(own, Told::Pass { answer, detail, progress });
+                tell(own, FetchOutcome::Pass { answer, detail, progress });
             }
         }
     }
@@ -287,7 +291,12 @@ fn rules(route: &RouteSettings) -> CacheRules {
 }
 
 /// May this answer be stored (RFC 9111 §3)?
-fn check(asked: &Asked, status: u16, block: &FieldBlock, rules: &CacheRules) -> Result<(), Unkept> {
+fn check(
+    asked: &OwnedRequest,
+    status: u16,
+    block: &FieldBlock,
+    rules: &CacheRules,
+) -> Result<(), Unkept> {
     let fields = asked.fields().fields();
     let request = ClientRequest {
         is_get: asked.is_get(),
@@ -339,7 +348,7 @@ const RULED_OUT: Unkept = Unkept { detail: "ruled-out", lasts: false };
 pub(crate) fn notice_storable(
     worker: &Worker,
     place: RouteMatch<'_>,
-    asked: &Asked,
+    asked: &OwnedRequest,
     key: &[u8],
     answer: &OriginAnswer,
 ) {

@@ -13,13 +13,13 @@ use forebay_http::policy::vary::{FieldNames, secondary_key};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::lead::{Errand, Told, lead};
+use super::lead::{FetchOutcome, FetchTask, lead};
 use crate::accept::Client;
 use crate::clock;
 use crate::config::Config;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::fetch::{Asked, InterimQueue, OriginAnswer};
+use crate::fetch::{InterimQueue, OriginAnswer, OwnedRequest};
 use crate::key::RouteMatch;
 use crate::limits::JOINS_MAX;
 use crate::lookup::{
@@ -151,8 +151,8 @@ impl<'w> Needs<'w> {
         variant: Option<&[u8]>,
         mut cache: CacheStatus,
     ) -> Result<Obtained<'w>, Fault> {
-        let asked = Asked::copy(self.request, self.ruling)?;
-        let errand = Errand {
+        let asked = OwnedRequest::copy(self.request, self.ruling)?;
+        let task = FetchTask {
             worker: Rc::clone(&self.client.worker),
             config: Rc::clone(self.config),
             number: self.place.route.number,
@@ -161,9 +161,9 @@ impl<'w> Needs<'w> {
             interim: self.interim.clone(),
         };
         let (own, told) = oneshot::channel();
-        self.client.worker.spawn(lead(errand, leader, own));
+        self.client.worker.spawn(lead(task, leader, own));
         match told.await {
-            Ok(Told::Follow { fwd_status, progress }) => {
+            Ok(FetchOutcome::Follow { fwd_status, progress }) => {
                 self.ruling.rule_state.resume(progress);
                 cache.fwd_status = Some(fwd_status);
                 let source = self.own_source(follower, variant).await?;
@@ -173,13 +173,13 @@ impl<'w> Needs<'w> {
                 }
                 Ok(Obtained { source, cache })
             }
-            Ok(Told::Pass { answer, detail, progress }) => {
+            Ok(FetchOutcome::Pass { answer, detail, progress }) => {
                 self.ruling.rule_state.resume(progress);
                 cache.fwd_status = Some(answer.received_status);
                 cache.detail = Some(detail);
                 Ok(Obtained { source: Source::Pass(answer), cache })
             }
-            Ok(Told::Failed(fault)) => Err(fault),
+            Ok(FetchOutcome::Failed(fault)) => Err(fault),
             // The task ended in a panic, which it has counted.
             Err(_) => Err(Fault::Internal),
         }

@@ -19,16 +19,16 @@ use crate::poll_once::poll_once;
 
 /// Another request needs the permit more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GaveWay;
+pub(crate) struct Preempted;
 
 /// The exchanges with one origin whose clients take nothing, the first one longest.
 #[derive(Debug, Default)]
-pub(super) struct StandingStill {
+pub(super) struct StalledExchanges {
     /// Who has gone on since is still in it, for a while.
     exchanges: RefCell<VecDeque<oneshot::Sender<()>>>,
 }
 
-impl StandingStill {
+impl StalledExchanges {
     /// Does what waits for a client. `moved` grows when the client takes something.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl StandingStill {
         &self,
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
-    ) -> Result<T, GaveWay> {
+    ) -> Result<T, Preempted> {
         let mut work = pin!(work);
         // Most need not wait at all, and a timer costs more than that.
         if let Some(done) = poll_once(work.as_mut()).await {
@@ -56,7 +56,7 @@ impl StandingStill {
             tokio::select! {
                 biased;
                 done = work.as_mut() => return Ok(done),
-                _ = asked => if moved() == before { return Err(GaveWay) },
+                _ = asked => if moved() == before { return Err(Preempted) },
             }
         }
     }
@@ -70,7 +70,7 @@ impl StandingStill {
     }
 
     /// Does what waits for a permit; meanwhile others are asked to give way.
-    pub(super) async fn make_way<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(super) async fn preempt_while<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         if let Some(done) = poll_once(work.as_mut()).await {
             return done;
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn the_one_that_has_stood_still_for_longest_gives_way_to_each_that_waits() {
         run(async {
-            let standing = Rc::new(StandingStill::default());
-            let stand = |standing: &Rc<StandingStill>| {
+            let standing = Rc::new(StalledExchanges::default());
+            let stand = |standing: &Rc<StalledExchanges>| {
                 let standing = Rc::clone(standing);
                 tokio::task::spawn_local(async move { standing.wait(pending::<()>(), || 0).await })
             };
@@ -125,8 +125,8 @@ mod tests {
             let second = stand(&standing);
             let (give, permit) = oneshot::channel();
             let waits = Rc::clone(&standing);
-            let waits = tokio::task::spawn_local(async move { waits.make_way(permit).await });
-            assert_eq!(first.await.expect("it ends"), Err(GaveWay));
+            let waits = tokio::task::spawn_local(async move { waits.preempt_while(permit).await });
+            assert_eq!(first.await.expect("it ends"), Err(Preempted));
             assert!(!second.is_finished(), "one is enough");
             give.send(7).expect("it waits");
             assert_eq!(waits.await.expect("it ends"), Ok(7));
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn who_moves_gives_way_to_nobody_and_is_forgotten() {
         run(async {
-            let standing = StandingStill::default();
+            let standing = StalledExchanges::default();
             for _ in 0..10 {
                 let moves = tokio::time::sleep(Duration::from_millis(GIVE_WAY_MS + 1));
                 assert_eq!(standing.wait(moves, || 0).await, Ok(()));
@@ -156,7 +156,7 @@ mod tests {
             };
             assert_eq!(standing.wait(slow, || taken.get()).await, Ok(()), "it takes a little");
             let mut cx = Context::from_waker(Waker::noop());
-            let ready = pin!(standing.make_way(async { 1 })).poll(&mut cx);
+            let ready = pin!(standing.preempt_while(async { 1 })).poll(&mut cx);
             assert_eq!(ready, std::task::Poll::Ready(1));
         });
     }
