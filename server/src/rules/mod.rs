@@ -6,9 +6,9 @@
 //! | `SendRequest`, `ReadResponse` | `origin.rs`, around an exchange |
 //! | `SendResponse` | `response.rs`, while a head is written |
 //!
-//! A request carries a [`RuleState`] from hook to hook; a [`HookContext`] is what the rules of one hook see
-//! of it. What becomes of a message when they have run is `forebay_rules::apply`'s to say. Nothing
-//! here is done for a request whose rules have nothing to do at a hook.
+//! A request carries a [`RuleState`] from hook to hook. A [`HookContext`] is what the rules of one
+//! hook see. `forebay_rules::apply` turns their effects into messages. A request whose rules have
+//! nothing to do at a hook pays nothing for it.
 
 mod hook_context;
 mod origin;
