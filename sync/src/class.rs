@@ -36,16 +36,12 @@ macro_rules! lock_classes {
 }
 
 lock_classes! {
-    /// The full and empty magazines of a free list.
-    Depot = "sync.depot";
     /// The fetches of one part of the key space that can be joined.
     Shard = "cache.shard";
     /// One response that is arriving, and who waits for more of it.
     Flight = "cache.flight";
     /// Interim answers (1xx) between an origin's connection and the client that waits.
     Interim = "server.interim";
-    /// A pair of magazines that several threads share; taken before a `sync.depot`.
-    Magazines = "sync.magazines";
     /// Names of origins with their addresses.
     Hosts = "server.hosts";
     /// Which segment is reclaimed, and how far that is; between processes.
@@ -58,7 +54,7 @@ lock_classes! {
     Map = "ordmap.map";
     /// Which keys which part of an ordered map has that is split; between processes.
     Move = "ordmap.move";
-    /// A lock of a test, of an example or of a benchmark.
+    /// A lock of a test, an example, a study or a benchmark.
     Test = "test";
 }
 

@@ -18,16 +18,13 @@ pub mod bravo;
 mod class;
 pub mod leases;
 mod lock;
-pub mod magazine;
 #[cfg(loom)]
 pub mod model;
 pub mod pins;
 #[allow(missing_docs)]
 pub mod profile;
-pub mod publish;
 mod rows;
 mod thread_index;
-mod waiters;
 mod words;
 
 pub use barrier::Barrier;

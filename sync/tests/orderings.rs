@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates whose protocols have models.
-const CRATES: &[&str] = &["sync", "shm", "cache", "ordmap", "lockprof"];
+const CRATES: &[&str] = &["sync", "shm", "cache", "ordmap", "lockprof", "studies"];
 
 const CALLS: &[&str] = &["acquire(\"", "release(\"", "fence(\"", "light(\"", "heavy(\""];
 

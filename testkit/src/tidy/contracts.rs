@@ -10,7 +10,7 @@ const ORDER_REACH: usize = 8;
 const SAFETY_REACH: usize = 8;
 
 /// Crates that may hold unsafe code; all others forbid it.
-const MAY_BE_UNSAFE: &[&str] = &["cache", "capi", "lockprof", "ordmap", "shm", "sync"];
+const MAY_BE_UNSAFE: &[&str] = &["cache", "capi", "lockprof", "ordmap", "shm", "studies", "sync"];
 
 /// Every ordering but Relaxed names its partner; so does every named one, a call that begins with a
 /// text. Texts are in `lines` only.

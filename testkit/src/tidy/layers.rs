@@ -19,6 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("server", &["cache", "http", "ordmap", "rules", "shm", "sync"]),
     ("forebay", &["cache", "http", "lockprof", "ordmap", "rules", "server", "shm", "sync"]),
     ("testkit", &[]),
+    ("studies", &["sync"]),
     ("examples/secure-cookies", &["forebay", "http", "rules"]),
 ];
 

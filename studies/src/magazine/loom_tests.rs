@@ -6,8 +6,8 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::{Depot, Magazines, SharedMagazines};
-use crate::atomic::UnsafeCell;
-use crate::model::holds;
+use forebay_sync::atomic::UnsafeCell;
+use forebay_sync::model::holds;
 
 /// Two accesses at once, or without an order between them, end the model.
 struct Buffer(Box<UnsafeCell<u64>>);

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak}; // loom's own aborts when it is dropped after a dead
 use loom::thread;
 
 use super::*;
-use crate::atomic::AtomicU64;
-use crate::model::{Kept, breaks, breaks_within, holds, holds_within};
+use forebay_sync::atomic::AtomicU64;
+use forebay_sync::model::{Kept, breaks, breaks_within, holds, holds_within};
 
 /// What is waited for: a number that grows.
 struct Number {

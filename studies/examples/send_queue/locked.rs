@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::{self, Thread};
 
-use forebay_sync::publish::Read;
+use forebay_studies::publish::Read;
 use forebay_sync::{LockClass, Mutex};
 
 use crate::work::{Incoming, Outgoing};

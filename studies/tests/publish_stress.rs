@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::thread;
 
-use forebay_sync::publish::{
+use forebay_studies::publish::{
     Chunk, Chunks, Follower, Growing, Limits, Peek, Read, Receiver, Sender, growing, queue,
     queue_with,
 };

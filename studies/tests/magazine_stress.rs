@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use forebay_sync::magazine::{Depot, Magazines, SharedMagazines};
+use forebay_studies::magazine::{Depot, Magazines, SharedMagazines};
 use forebay_sync::{LockClass, Mutex};
 
 use rng::Rng;
 
+#[path = "../../sync/tests/rng/mod.rs"]
 mod rng;
 
 const BUFFER_WORDS: usize = 32;

@@ -1,6 +1,6 @@
 //! The queue as it is now: no lock on either side.
 
-use forebay_sync::publish::{Limits, Read, Receiver, Sender, queue as publish_queue};
+use forebay_studies::publish::{Limits, Read, Receiver, Sender, queue as publish_queue};
 
 use crate::work::{Incoming, Outgoing};
 

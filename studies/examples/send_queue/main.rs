@@ -1,10 +1,10 @@
-//! The story of a send queue: a sender and a transmitter share one mutex, and get in each other's
-//! way; then they share a chain of published chunks, and do not.
+//! A sender and a transmitter share a queue: one behind a mutex, in which they contend, and one of
+//! published chunks, in which neither takes a lock.
 //!
-//! `cargo run --release -p forebay-sync --example send_queue` runs both and prints, for each place
-//! where the lock is taken, how often the other side wanted it meanwhile (`cnt_hold`) and how often
-//! it was found taken (`cnt_lock`), as a kernel's lock profile does. `docs/why/send-queue.md` has
-//! the background.
+//! `cargo run --release -p forebay-studies --example send_queue` runs both. For each call site of
+//! the lock it prints how often the other side wanted the lock during a hold (`cnt_hold`) and how
+//! often the lock was already taken (`cnt_lock`), as a kernel's lock profile does.
+//! `studies/README.md` has the background.
 
 mod locked;
 mod measure;

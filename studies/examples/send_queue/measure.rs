@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use forebay_studies::publish::Read;
 use forebay_sync::observe;
-use forebay_sync::publish::Read;
 
 use crate::sites::{Counts, SITES};
 use crate::work::{Delivery, Incoming, Outgoing, Plan, deliver};

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use forebay_sync::publish::Read;
+use forebay_studies::publish::Read;
 
 /// What a packet holds at most: an Ethernet frame less the headers.
 pub(crate) const PACKET_BYTES: usize = 1_400;

@@ -5,8 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::{Depot, MagazineCounts, Magazines, SharedMagazines};
-use crate::class::LockClass;
-use crate::lock::Mutex;
+use forebay_sync::{LockClass, Mutex};
 
 fn counts(of: [u64; 5]) -> MagazineCounts {
     let [takes, gives, exchanges, made, dropped] = of;

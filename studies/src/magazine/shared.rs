@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::counts::MagazineCounts;
 use super::depot::Depot;
 use super::worker::Magazines;
-use crate::class::LockClass;
-use crate::lock::{Mutex, MutexGuard};
+use forebay_sync::{LockClass, Mutex, MutexGuard};
 
 /// A fixed number of pairs, each behind a lock; a thread uses the first that is open.
 ///
@@ -32,14 +31,14 @@ impl<T> SharedMagazines<T> {
     pub fn new(depot: &Arc<Depot<T>>, pairs: usize) -> SharedMagazines<T> {
         let pair = |_| {
             let magazines = Magazines::new(Arc::clone(depot));
-            Pair(Mutex::new(LockClass::Magazines, magazines))
+            Pair(Mutex::new(LockClass::Test, magazines))
         };
         SharedMagazines { pairs: (0..pairs.max(1)).map(pair).collect() }
     }
 
     /// A free item, if one of them or the depot has one at hand. `near` is any number that differs
     /// between threads (their
-    /// [index](crate::thread_index), their processor): it says which pair is tried first.
+    /// [index](forebay_sync::thread_index), their processor): it says which pair is tried first.
     #[must_use]
     pub fn take(&self, near: usize) -> Option<T> {
         self.open(near).take()

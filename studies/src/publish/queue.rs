@@ -16,8 +16,8 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::store::{Chunks, Heap};
 use super::tail::Tail;
-use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64, Relaxed};
 use crate::waiters::Waiters;
+use forebay_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Relaxed};
 
 /// The chunks of a queue at the least: one that has been read and is still linked from, and one
 /// that is being written.

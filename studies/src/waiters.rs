@@ -38,7 +38,7 @@ use atomic_waker::AtomicWaker;
 #[cfg(loom)]
 use loom::future::AtomicWaker;
 
-use crate::atomic::{
+use forebay_sync::atomic::{
     AtomicPtr, AtomicU32, AtomicUsize, Relaxed, UnsafeCell, acquire, fence, release,
 };
 

@@ -3,7 +3,7 @@
 use std::ptr::{self, NonNull};
 
 use super::memory::Memory;
-use crate::atomic::{AtomicPtr, AtomicU64, Relaxed, acquire, release};
+use forebay_sync::atomic::{AtomicPtr, AtomicU64, Relaxed, acquire, release};
 
 /// A piece of memory that one producer fills and publishes byte by byte.
 ///

@@ -3,7 +3,7 @@
 use loom::thread;
 
 use super::*;
-use crate::model::{Kept, breaks, breaks_within, fails, holds, holds_within};
+use forebay_sync::model::{Kept, breaks, breaks_within, fails, holds, holds_within};
 
 const LIMITS: Limits = Limits { chunk_bytes: 2, bytes_max: 100 };
 

@@ -2,9 +2,8 @@
 
 use std::mem;
 
-use crate::atomic::{AtomicUsize, Relaxed};
-use crate::class::LockClass;
-use crate::lock::Mutex;
+use forebay_sync::atomic::{AtomicUsize, Relaxed};
+use forebay_sync::{LockClass, Mutex};
 
 use super::counts::MagazineCounts;
 
@@ -41,7 +40,7 @@ impl<T> Depot<T> {
             item_max: item_max.max(1),
             filled_max,
             filled_hint: AtomicUsize::new(0),
-            stock: Mutex::new(LockClass::Depot, stock),
+            stock: Mutex::new(LockClass::Test, stock),
         }
     }
 

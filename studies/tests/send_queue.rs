@@ -10,8 +10,8 @@ mod sites;
 #[path = "../examples/send_queue/work.rs"]
 mod work;
 
+use forebay_studies::publish::Read;
 use forebay_sync::observe;
-use forebay_sync::publish::Read;
 use sites::SITES;
 use work::{Incoming, Outgoing, PACKET_BYTES, Plan, deliver};
 
