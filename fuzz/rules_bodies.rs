@@ -4,7 +4,7 @@
 
 use forebay_rules::{
     ParsedFile,
-    ast::{Branch, Operator, Part, Scope, Step, Template},
+    ast::{Branch, Operator, RuleScope, Step, Template, TemplatePart},
     diagnostic::DiagnosticDisplay,
     read,
 };
@@ -12,7 +12,7 @@ use forebay_rules::{
 /// The file is read to its end; every finding has a place in it; no template has a control byte.
 pub(crate) fn rules_read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    for scope in [Scope::Server, Scope::Route] {
+    for scope in [RuleScope::Server, RuleScope::Route] {
         let found = read("fuzz", &text, scope);
         check_places(&text, &found);
         for rule in &found.rules.rules {
@@ -61,7 +61,7 @@ fn template(operator: &Operator) -> Option<&Template> {
 
 fn check_template(template: Option<&Template>) {
     for part in template.iter().flat_map(|template| &template.parts) {
-        if let Part::Text(text) = part {
+        if let TemplatePart::Text(text) = part {
             assert!(!text.is_empty() && !text.iter().any(u8::is_ascii_control), "{text:?}");
         }
     }

@@ -9,7 +9,7 @@ use forebay_http::{
     fields::FieldBlock,
 };
 use forebay_rules::{
-    ast::{Hook, Scope},
+    ast::{Hook, RuleScope},
     plan::Program,
     read,
     run::{
@@ -47,7 +47,7 @@ pub(crate) fn rules_run(bytes: &[u8]) {
     let (text, head) = text.split_once('\0').unwrap_or((&text, HEAD));
     let lines: Option<String> = head.lines().take(32).map(line).collect();
     let head = lines.or_else(|| HEAD.lines().map(line).collect()).unwrap_or_default();
-    for scope in [Scope::Server, Scope::Route] {
+    for scope in [RuleScope::Server, RuleScope::Route] {
         let found = read("fuzz", text, scope);
         if !found.is_usable() {
             continue;

@@ -42,7 +42,7 @@ pub enum ChunkedEvent {
 /// Decodes one chunked body.
 #[derive(Debug)]
 pub struct ChunkedDecoder {
-    state: State,
+    state: DecoderState,
     limits: ChunkedLimits,
     /// Data bytes left in this chunk, or its size as far as read.
     size: u64,
@@ -56,9 +56,9 @@ pub struct ChunkedDecoder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum DecoderState {
     Size,
-    Extension(Extension),
+    Extension(ExtensionState),
     /// Before the LF after a size or an extension.
     SizeLf,
     Data,
@@ -73,7 +73,7 @@ enum State {
 /// Place in `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`. White space is
 /// allowed where the grammar has it, so never before the line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extension {
+enum ExtensionState {
     /// After white space that only a semicolon may follow.
     Semicolon,
     NameStart,
@@ -92,7 +92,7 @@ impl ChunkedDecoder {
     /// A decoder that stands before the first chunk.
     pub fn new(limits: ChunkedLimits) -> ChunkedDecoder {
         ChunkedDecoder {
-            state: State::Size,
+            state: DecoderState::Size,
             limits,
             size: 0,
             size_digits: 0,
@@ -110,14 +110,16 @@ impl ChunkedDecoder {
         loop {
             let rest = input.get(at..).unwrap_or_default();
             match self.state {
-                State::End => return Ok((at, ChunkedEvent::End)),
-                State::Failed(error) => return Err(error),
+                DecoderState::End => return Ok((at, ChunkedEvent::End)),
+                DecoderState::Failed(error) => return Err(error),
                 _ if rest.is_empty() => return Ok((at, ChunkedEvent::NeedMore)),
-                State::Data => {
+                DecoderState::Data => {
                     let len = self.take_data(rest.len());
                     return Ok((at + len, ChunkedEvent::Data(at..at + len)));
                 }
-                State::Trailers => at += self.take_trailer_bytes(rest).map_err(|e| self.fail(e))?,
+                DecoderState::Trailers => {
+                    at += self.take_trailer_bytes(rest).map_err(|e| self.fail(e))?
+                }
                 _ => {
                     let byte = rest.first().copied().unwrap_or_default();
                     self.state = self.after(byte).map_err(|e| self.fail(e))?;
@@ -134,7 +136,7 @@ impl ChunkedDecoder {
     }
 
     fn fail(&mut self, error: ChunkedError) -> ChunkedError {
-        self.state = State::Failed(error);
+        self.state = DecoderState::Failed(error);
         error
     }
 
@@ -142,50 +144,54 @@ impl ChunkedDecoder {
         let len = usize::try_from(self.size).map_or(available, |size| size.min(available));
         self.size -= len as u64;
         if self.size == 0 {
-            self.state = State::DataCr;
+            self.state = DecoderState::DataCr;
         }
         len
     }
 
     /// The state after a byte that is neither data nor trailer.
-    fn after(&mut self, byte: u8) -> Result<State, ChunkedError> {
+    fn after(&mut self, byte: u8) -> Result<DecoderState, ChunkedError> {
         match (self.state, byte) {
-            (State::Size, _) => self.after_size(byte),
-            (State::Extension(place), _) => self.after_extension(place, byte),
-            (State::SizeLf, b'\n') if self.size == 0 => Ok(State::Trailers),
-            (State::SizeLf, b'\n') => Ok(State::Data),
-            (State::DataCr, b'\r') => Ok(State::DataLf),
-            (State::DataLf, b'\n') => {
+            (DecoderState::Size, _) => self.after_size(byte),
+            (DecoderState::Extension(place), _) => self.after_extension(place, byte),
+            (DecoderState::SizeLf, b'\n') if self.size == 0 => Ok(DecoderState::Trailers),
+            (DecoderState::SizeLf, b'\n') => Ok(DecoderState::Data),
+            (DecoderState::DataCr, b'\r') => Ok(DecoderState::DataLf),
+            (DecoderState::DataLf, b'\n') => {
                 self.size_digits = 0;
-                Ok(State::Size)
+                Ok(DecoderState::Size)
             }
             _ => Err(ChunkedError::MissingLineEnd),
         }
     }
 
-    fn after_size(&mut self, byte: u8) -> Result<State, ChunkedError> {
+    fn after_size(&mut self, byte: u8) -> Result<DecoderState, ChunkedError> {
         if let Some(digit) = char::from(byte).to_digit(16) {
             self.size_digits += 1;
             if self.size_digits > SIZE_DIGITS_MAX {
                 return Err(ChunkedError::SizeTooLarge);
             }
             self.size = self.size << 4 | u64::from(digit);
-            return Ok(State::Size);
+            return Ok(DecoderState::Size);
         }
         match byte {
             _ if self.size_digits == 0 => Err(ChunkedError::InvalidSize),
-            b'\r' => Ok(State::SizeLf),
-            b';' => self.count_extension(Extension::NameStart),
-            b' ' | b'\t' => self.count_extension(Extension::Semicolon),
+            b'\r' => Ok(DecoderState::SizeLf),
+            b';' => self.count_extension(ExtensionState::NameStart),
+            b' ' | b'\t' => self.count_extension(ExtensionState::Semicolon),
             _ => Err(ChunkedError::InvalidSize),
         }
     }
 
     /// RFC 9112 §7.1.1.
-    fn after_extension(&mut self, place: Extension, byte: u8) -> Result<State, ChunkedError> {
-        use Extension::*;
+    fn after_extension(
+        &mut self,
+        place: ExtensionState,
+        byte: u8,
+    ) -> Result<DecoderState, ChunkedError> {
+        use ExtensionState::*;
         let next = match (place, byte) {
-            (Name | Token | QuotedEnd, b'\r') => return Ok(State::SizeLf),
+            (Name | Token | QuotedEnd, b'\r') => return Ok(DecoderState::SizeLf),
             (Semicolon | Name | NameEnd | Token | QuotedEnd, b';') => NameStart,
             (Name | NameEnd, b'=') => ValueStart,
             (ValueStart, b'"') => Quoted,
@@ -202,12 +208,12 @@ impl ChunkedDecoder {
         self.count_extension(next)
     }
 
-    fn count_extension(&mut self, next: Extension) -> Result<State, ChunkedError> {
+    fn count_extension(&mut self, next: ExtensionState) -> Result<DecoderState, ChunkedError> {
         self.extension_bytes += 1;
         if self.extension_bytes > self.limits.extension_bytes_max {
             return Err(ChunkedError::ExtensionsTooLarge);
         }
-        Ok(State::Extension(next))
+        Ok(DecoderState::Extension(next))
     }
 
     /// RFC 9112 §7.1.2: takes the rest of a trailer line, or what is there of it.
@@ -231,7 +237,7 @@ impl ChunkedDecoder {
     fn end_trailer_line(&mut self) -> Result<(), ChunkedError> {
         let line = LineScan::default().next(&self.line)?.ok_or(LineError::BareLf)?;
         if line.is_empty() {
-            self.state = State::End;
+            self.state = DecoderState::End;
             return Ok(());
         }
         self.trailer_count += 1;

@@ -78,9 +78,9 @@ const _: () = assert!(FieldId::ALL.len() < 64, "a FieldSet has one bit for each"
 impl FieldId {
     /// Which well-known field has this name, in any case (RFC 9110 §5.1).
     pub fn of(name: &[u8]) -> FieldId {
-        let print = Print::of(name);
-        let slot = &SLOTS[print.slot(SLOT_FACTOR)];
-        if slot.print == print { slot.id } else { FieldId::Other }
+        let fingerprint = NameFingerprint::of(name);
+        let slot = &SLOTS[fingerprint.slot(SLOT_FACTOR)];
+        if slot.fingerprint == fingerprint { slot.id } else { FieldId::Other }
     }
 }
 
@@ -88,18 +88,18 @@ impl FieldId {
 /// names with equal prints are equal. One lookup and one comparison then recognise a field, with
 /// no branch that depends on which field it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Print {
+struct NameFingerprint {
     len: usize,
     words: [u64; 3],
 }
 
-impl Print {
+impl NameFingerprint {
     /// Longer names have the length 0: none is well known.
-    const NONE: Print = Print { len: 0, words: [0; 3] };
+    const NONE: NameFingerprint = NameFingerprint { len: 0, words: [0; 3] };
 
-    const fn of(name: &[u8]) -> Print {
+    const fn of(name: &[u8]) -> NameFingerprint {
         let words = match (name.first_chunk(), name.last_chunk()) {
-            _ if name.len() > 24 => return Print::NONE,
+            _ if name.len() > 24 => return NameFingerprint::NONE,
             (Some(first), Some(last)) => {
                 // Begins at 0 to 8 and ends at 8 to 16: covers what first and last leave out.
                 let (_, from_middle) = name.split_at(name.len() / 2 - 4);
@@ -112,7 +112,7 @@ impl Print {
             _ => [short_word(name), 0, 0],
         };
         let words = [lower_case(words[0]), lower_case(words[1]), lower_case(words[2])];
-        Print { len: name.len(), words }
+        NameFingerprint { len: name.len(), words }
     }
 
     const fn slot(&self, factor: u64) -> usize {
@@ -148,8 +148,8 @@ const fn lower_case(word: u64) -> u64 {
 
 /// One place in the table of names.
 #[derive(Clone, Copy)]
-struct Slot {
-    print: Print,
+struct FieldSlot {
+    fingerprint: NameFingerprint,
     id: FieldId,
 }
 
@@ -164,22 +164,23 @@ const SLOT_FACTOR: u64 = {
     factor
 };
 
-static SLOTS: [Slot; 1 << SLOT_BITS] = match fill_slots(SLOT_FACTOR) {
+static SLOTS: [FieldSlot; 1 << SLOT_BITS] = match fill_slots(SLOT_FACTOR) {
     Some(slots) => slots,
     None => panic!("the factor was chosen so that they fit"),
 };
 
-const fn fill_slots(factor: u64) -> Option<[Slot; 1 << SLOT_BITS]> {
-    let mut slots = [Slot { print: Print::NONE, id: FieldId::Other }; 1 << SLOT_BITS];
+const fn fill_slots(factor: u64) -> Option<[FieldSlot; 1 << SLOT_BITS]> {
+    let mut slots =
+        [FieldSlot { fingerprint: NameFingerprint::NONE, id: FieldId::Other }; 1 << SLOT_BITS];
     let mut index = 0;
     while index < FieldId::ALL.len() {
         let id = FieldId::ALL[index];
-        let print = Print::of(id.name().as_bytes());
-        let slot = &mut slots[print.slot(factor)];
-        if slot.print.len != 0 {
+        let fingerprint = NameFingerprint::of(id.name().as_bytes());
+        let slot = &mut slots[fingerprint.slot(factor)];
+        if slot.fingerprint.len != 0 {
             return None;
         }
-        *slot = Slot { print, id };
+        *slot = FieldSlot { fingerprint, id };
         index += 1;
     }
     Some(slots)

@@ -36,7 +36,7 @@ pub struct HeadLimits {
 /// was looked at. It starts over by itself after each verdict.
 #[derive(Debug, Default)]
 pub struct RequestParts {
-    stage: Stage,
+    stage: HeadStage,
     scan: LineScan,
     method: Range<usize>,
     target: Range<usize>,
@@ -46,7 +46,7 @@ pub struct RequestParts {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum HeadStage {
     /// The last head got its verdict: start over.
     #[default]
     Done,
@@ -68,12 +68,12 @@ pub fn parse_request(
     limits: &HeadLimits,
     parts: &mut RequestParts,
 ) -> Result<Option<usize>, RequestError> {
-    if parts.stage == Stage::Done {
+    if parts.stage == HeadStage::Done {
         parts.clear();
     }
     let verdict = parts.advance(bytes, limits);
     if !matches!(verdict, Ok(None)) {
-        parts.stage = Stage::Done;
+        parts.stage = HeadStage::Done;
     }
     verdict
 }
@@ -81,7 +81,7 @@ pub fn parse_request(
 impl RequestParts {
     /// Forgets a head that was not read to its end, for use with another connection.
     pub fn clear(&mut self) {
-        self.stage = Stage::Start;
+        self.stage = HeadStage::Start;
         self.scan = LineScan::default();
         self.lines.clear();
         self.seen = FieldSet::EMPTY;
@@ -102,7 +102,7 @@ impl RequestParts {
         bytes: &[u8],
         limits: &HeadLimits,
     ) -> Result<Option<usize>, RequestError> {
-        if self.stage != Stage::Fields && !self.start(bytes, limits)? {
+        if self.stage != HeadStage::Fields && !self.start(bytes, limits)? {
             return Ok(None);
         }
         let head_max = limits.head_bytes_max as usize;
@@ -141,13 +141,13 @@ impl RequestParts {
             };
             if !line.is_empty() {
                 self.request_line(window, line, limits)?;
-                self.stage = Stage::Fields;
+                self.stage = HeadStage::Fields;
                 return Ok(true);
             }
-            if self.stage == Stage::Skipped {
+            if self.stage == HeadStage::Skipped {
                 return Err(RequestError::LeadingLines);
             }
-            self.stage = Stage::Skipped;
+            self.stage = HeadStage::Skipped;
         }
     }
 

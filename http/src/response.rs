@@ -51,7 +51,7 @@ pub fn origin_head<'a>(
     lines: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
 ) -> Result<ResponseHead, OriginError> {
     check_status(status)?;
-    let facts = Facts::collect(limits, lines.clone())?;
+    let facts = HeadFacts::collect(limits, lines.clone())?;
     let declared = facts.framing.declared(version)?;
     let content_length = match declared {
         Some(BodyFraming::Length(length)) => Some(length),
@@ -95,19 +95,19 @@ fn body_framing(
 
 /// What the first walk over the lines finds.
 #[derive(Default)]
-struct Facts<'a> {
+struct HeadFacts<'a> {
     framing: FramingLines<'a>,
     hop: HopFields<'a>,
     field_count: usize,
     wire_bytes: usize,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> HeadFacts<'a> {
     fn collect(
         limits: &OriginLimits,
         lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<Facts<'a>, OriginError> {
-        let mut facts = Facts::default();
+    ) -> Result<HeadFacts<'a>, OriginError> {
+        let mut facts = HeadFacts::default();
         for (name, value) in lines {
             facts.field_count += 1;
             if facts.field_count > usize::from(limits.field_count_max) {

@@ -47,7 +47,7 @@ impl Hook {
 
 /// Whose rules they are: which hooks they may have, and which one they have by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum RuleScope {
     /// All sites (a global plugin there): by default [`Hook::ReadResponse`].
     Server,
     /// A site or a route (a remap plugin there): by default [`Hook::Remap`].
@@ -80,7 +80,7 @@ impl Rule {
 #[derive(Clone, Debug)]
 pub struct Branch {
     /// `None`: always.
-    pub condition: Option<Tree>,
+    pub condition: Option<ConditionTree>,
     /// In order.
     pub steps: Vec<Step>,
 }
@@ -88,20 +88,20 @@ pub struct Branch {
 /// Conditions put together. The language binds AND and OR alike and nests to the right; the parser
 /// has made that into a tree.
 #[derive(Clone, Debug)]
-pub enum Tree {
+pub enum ConditionTree {
     /// One condition.
-    Test(Test),
+    Leaf(Condition),
     /// The second is looked at only if the first holds.
-    And(Box<Tree>, Box<Tree>),
+    And(Box<ConditionTree>, Box<ConditionTree>),
     /// The second is looked at only if the first does not hold.
-    Or(Box<Tree>, Box<Tree>),
+    Or(Box<ConditionTree>, Box<ConditionTree>),
     /// `[NOT]` of a group.
-    Not(Box<Tree>),
+    Not(Box<ConditionTree>),
 }
 
 /// One condition.
 #[derive(Clone, Debug)]
-pub struct Test {
+pub struct Condition {
     /// What is looked at.
     pub subject: Variable,
     /// What it has to be.
@@ -120,7 +120,7 @@ pub enum Matcher {
     /// Text.
     Text {
         /// How it is compared.
-        how: Compare,
+        how: Comparison,
         /// With what; in lower case if `nocase`.
         with: Box<[u8]>,
         /// `[NOCASE]`
@@ -129,7 +129,7 @@ pub enum Matcher {
     /// A number.
     Number {
         /// How it is compared: equal, less or greater.
-        how: Compare,
+        how: Comparison,
         /// With what.
         with: i64,
     },
@@ -138,7 +138,7 @@ pub enum Matcher {
     /// `(a,b,"c,d")`: equal to one of them, or compared so by `[PRE]`, `[SUF]`, `[MID]`, `[EXT]`.
     TextSet {
         /// How each is compared.
-        how: Compare,
+        how: Comparison,
         /// In lower case if `nocase`.
         with: Vec<Box<[u8]>>,
         /// `[NOCASE]`
@@ -152,7 +152,7 @@ pub enum Matcher {
 
 /// How two texts or numbers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compare {
+pub enum Comparison {
     /// `=`
     Equal,
     /// `<`; texts by their bytes.
@@ -184,11 +184,11 @@ pub enum Variable {
     /// `TRUE`, `FALSE`, and what can never be otherwise here.
     Constant(bool),
     /// `HEADER:n`, `CLIENT-HEADER:n`, `SERVER-HEADER:n`: the values of all its lines, with commas.
-    Header(Message, FieldName),
+    Header(MessageKind, FieldName),
     /// `COOKIE:n` of the client's request.
     Cookie(Box<[u8]>),
     /// `URL:part` and its kin.
-    Url(UrlOf, UrlPart),
+    Url(UrlKind, UrlPart),
     /// `METHOD`
     Method,
     /// `STATUS` of the response at hand: a number.
@@ -200,11 +200,11 @@ pub enum Variable {
     /// `RANDOM:n`: a number from 0, less than this.
     Random(u32),
     /// `ID:…`
-    Id(Id),
+    Id(IdKind),
     /// `IP:…` and `INBOUND:…-ADDR`
-    Address(Address),
+    Address(AddressKind),
     /// `INBOUND:LOCAL-PORT`, `INBOUND:REMOTE-PORT`: a number.
-    Port(PortOf),
+    Port(PortKind),
     /// `CIDR:v4,v6`: the client's address with only this many bits left.
     Cidr {
         /// Bits of an IPv4 address.
@@ -229,12 +229,12 @@ pub enum Variable {
     /// `TXN-COUNT`: requests so far on this connection, this one included.
     TransactionCount,
     /// `HTTP-CNTL:c`: a flag.
-    Control(Control),
+    Control(HttpControl),
 }
 
 /// Which message a field is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Message {
+pub enum MessageKind {
     /// `HEADER`: the one that the hook is about.
     AtHand,
     /// `CLIENT-HEADER`: the request as the client sent it and earlier hooks left it.
@@ -245,7 +245,7 @@ pub enum Message {
 
 /// Which URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum UrlOf {
+pub enum UrlKind {
     /// `CLIENT-URL`, `URL` in early hooks: as the request now stands.
     Client,
     /// `FROM-URL`, and what the client asked before any rule changed it.
@@ -296,7 +296,7 @@ pub enum TimePart {
 
 /// What tells requests apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Id {
+pub enum IdKind {
     /// A number of this request in this process.
     Request,
     /// A UUID of this process.
@@ -307,7 +307,7 @@ pub enum Id {
 
 /// An address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Address {
+pub enum AddressKind {
     /// `IP:CLIENT`, `INBOUND:REMOTE-ADDR`
     Client,
     /// `IP:INBOUND`, `INBOUND:LOCAL-ADDR`: ours, that the client connected to.
@@ -320,7 +320,7 @@ pub enum Address {
 
 /// A port of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PortOf {
+pub enum PortKind {
     /// Ours.
     Local,
     /// The client's.
@@ -355,7 +355,7 @@ pub enum Lifetime {
 
 /// What rules can switch for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Control {
+pub enum HttpControl {
     /// `LOGGING`: the access log has it.
     Logging,
     /// `RESP_CACHEABLE`: stored although the answer would not allow it.
@@ -446,7 +446,7 @@ pub enum Operator {
     /// `set-state-int16`, `set-session-int16`
     SetInt16(Lifetime, Template),
     /// `set-http-cntl`
-    SetControl(Control, bool),
+    SetControl(HttpControl, bool),
     /// `set-conn-dscp`: 0 to 63.
     SetDscp(u8),
     /// `run-plugin`: a filter of this build.
@@ -457,12 +457,12 @@ pub enum Operator {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// In order; no two texts beside each other. Empty: no text at all.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// Part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TemplatePart {
     /// As it is: no control byte is in it.
     Text(Box<[u8]>),
     /// Filled in.
@@ -485,7 +485,7 @@ impl Template {
     pub fn constant(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {
             [] => Some(b""),
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }

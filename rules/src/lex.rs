@@ -16,7 +16,7 @@ use crate::diagnostic::{Diagnostic, RuleSpan};
 
 /// Text with the place of each of its bytes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Word {
+pub(crate) struct SourceWord {
     text: String,
     /// Column of each byte of `text`.
     columns: Vec<u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Word {
     pub(crate) glued: bool,
 }
 
-impl Word {
+impl SourceWord {
     /// The text, without quotes and backslashes.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
@@ -53,14 +53,14 @@ impl Word {
     }
 
     /// A part of it, as a word. `part` has to lie within the text and between characters.
-    pub(crate) fn part(&self, part: Range<usize>) -> Word {
+    pub(crate) fn part(&self, part: Range<usize>) -> SourceWord {
         let text = self.text.get(part.clone()).unwrap_or_default().to_owned();
         let columns = self.columns.get(part.clone()).unwrap_or_default().to_vec();
-        Word { text, columns, at: self.at_part(part), quoted: self.quoted, glued: false }
+        SourceWord { text, columns, at: self.at_part(part), quoted: self.quoted, glued: false }
     }
 
     /// This and another word as one, with `between` in the middle.
-    pub(crate) fn join(&mut self, between: &str, other: &Word) {
+    pub(crate) fn join(&mut self, between: &str, other: &SourceWord) {
         for character in between.chars() {
             self.push(character, other.at.column.saturating_sub(1).max(1));
         }
@@ -79,7 +79,7 @@ impl Word {
 
 /// What the lexer is in the middle of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum LexState {
     Word,
     Quotes,
     Regex,
@@ -89,15 +89,15 @@ enum Inside {
 
 struct Lexer {
     line: u32,
-    words: Vec<Word>,
+    words: Vec<SourceWord>,
     /// The word in the making.
-    word: Option<(Word, Inside)>,
+    word: Option<(SourceWord, LexState)>,
     /// The character before, a blank at the beginning.
     before: char,
 }
 
 /// The words of a line; none for an empty line or a comment.
-pub(crate) fn lex(line: u32, text: &str) -> Result<Vec<Word>, Diagnostic> {
+pub(crate) fn lex(line: u32, text: &str) -> Result<Vec<SourceWord>, Diagnostic> {
     if text.trim_start().starts_with('#') {
         return Ok(Vec::new());
     }
@@ -105,15 +105,15 @@ pub(crate) fn lex(line: u32, text: &str) -> Result<Vec<Word>, Diagnostic> {
     let mut characters = text.char_indices();
     while let Some((place, character)) = characters.next() {
         let column = place as u32 + 1;
-        let escaped = character == '\\' && !lexer.is_inside(Inside::Regex);
+        let escaped = character == '\\' && !lexer.is_inside(LexState::Regex);
         if !escaped {
             lexer.take(character, column)?;
             lexer.before = character;
             continue;
         }
-        lexer.begin(Inside::Word, column).quoted = true;
+        lexer.begin(LexState::Word, column).quoted = true;
         if let Some((_, taken)) = characters.next() {
-            lexer.begin(Inside::Word, column).push(taken, column + 1);
+            lexer.begin(LexState::Word, column).push(taken, column + 1);
             lexer.before = taken;
         }
     }
@@ -121,20 +121,21 @@ pub(crate) fn lex(line: u32, text: &str) -> Result<Vec<Word>, Diagnostic> {
 }
 
 impl Lexer {
-    fn is_inside(&self, inside: Inside) -> bool {
+    fn is_inside(&self, inside: LexState) -> bool {
         matches!(self.word, Some((_, now)) if now == inside)
     }
 
     /// The word in the making, or a new one.
-    fn begin(&mut self, inside: Inside, column: u32) -> &mut Word {
+    fn begin(&mut self, inside: LexState, column: u32) -> &mut SourceWord {
         let glued = !self.words.is_empty() && !self.before.is_ascii_whitespace();
         let at = RuleSpan { line: self.line, column, len: 1 };
-        let (word, _) =
-            self.word.get_or_insert_with(|| (Word { at, glued, ..Word::default() }, inside));
+        let (word, _) = self
+            .word
+            .get_or_insert_with(|| (SourceWord { at, glued, ..SourceWord::default() }, inside));
         word
     }
 
-    fn push(&mut self, inside: Inside, character: char, column: u32) {
+    fn push(&mut self, inside: LexState, character: char, column: u32) {
         self.begin(inside, column).push(character, column);
     }
 
@@ -149,17 +150,17 @@ impl Lexer {
         let inside = self.word.as_ref().map(|(_, inside)| *inside);
         match inside {
             None => self.take_outside(character, column),
-            Some(Inside::Word) => return self.take_in_word(character, column),
-            Some(Inside::Quotes) if character == '"' => self.end(column + 1),
-            Some(Inside::Braces) if character == '"' => {
+            Some(LexState::Word) => return self.take_in_word(character, column),
+            Some(LexState::Quotes) if character == '"' => self.end(column + 1),
+            Some(LexState::Braces) if character == '"' => {
                 return Err(stray_quote(self.line, column));
             }
             Some(now) => {
                 let closes = match now {
-                    Inside::Regex => character == '/' && self.before != '\\',
-                    Inside::Braces => character == '}',
-                    Inside::Parens => character == ')',
-                    Inside::Word | Inside::Quotes => false,
+                    LexState::Regex => character == '/' && self.before != '\\',
+                    LexState::Braces => character == '}',
+                    LexState::Parens => character == ')',
+                    LexState::Word | LexState::Quotes => false,
                 };
                 self.push(now, character, column);
                 if closes {
@@ -174,14 +175,14 @@ impl Lexer {
         match character {
             _ if character.is_ascii_whitespace() => {}
             '=' | '+' => {
-                self.push(Inside::Word, character, column);
+                self.push(LexState::Word, character, column);
                 self.end(column + 1);
             }
-            '"' => self.begin(Inside::Quotes, column).quoted = true,
-            '/' => self.push(Inside::Regex, character, column),
-            '{' if self.before != '%' => self.push(Inside::Braces, character, column),
-            '(' => self.push(Inside::Parens, character, column),
-            _ => self.push(Inside::Word, character, column),
+            '"' => self.begin(LexState::Quotes, column).quoted = true,
+            '/' => self.push(LexState::Regex, character, column),
+            '{' if self.before != '%' => self.push(LexState::Braces, character, column),
+            '(' => self.push(LexState::Parens, character, column),
+            _ => self.push(LexState::Word, character, column),
         }
     }
 
@@ -195,24 +196,24 @@ impl Lexer {
                 let message = format!("`{character}` in the middle of a word");
                 return Err(Diagnostic::error(at, message).hint("put the word in quotes"));
             }
-            _ => self.push(Inside::Word, character, column),
+            _ => self.push(LexState::Word, character, column),
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<Word>, Diagnostic> {
+    fn finish(mut self) -> Result<Vec<SourceWord>, Diagnostic> {
         let Some((word, inside)) = self.word.take() else {
             return Ok(self.words);
         };
         let at = RuleSpan { len: 1, ..word.at };
         let message = match inside {
-            Inside::Quotes => {
+            LexState::Quotes => {
                 let problem = Diagnostic::error(at, "the quote that begins here has no end");
                 return Err(problem.hint("one more \" at the end; a quote in a text is \\\""));
             }
-            Inside::Braces => "the `{` has no `}`",
-            Inside::Parens => "the `(` has no `)`",
-            Inside::Word | Inside::Regex => {
+            LexState::Braces => "the `{` has no `}`",
+            LexState::Parens => "the `(` has no `)`",
+            LexState::Word | LexState::Regex => {
                 let after = word.columns.last().map_or(word.at.column + 1, |last| last + 1);
                 self.word = Some((word, inside));
                 self.end(after);

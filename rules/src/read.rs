@@ -1,12 +1,12 @@
 //! The way from text to rules.
 
 use crate::{
-    ast::{RuleList, Scope},
-    check::look_for_unreachable,
+    ast::{RuleList, RuleScope},
+    check::find_unreachable,
     diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
     limits::FILE_BYTES_MAX,
-    parse::{Structure, parse_line},
+    parse::{RuleAssembler, parse_line},
 };
 
 /// A file that was read.
@@ -19,28 +19,28 @@ pub struct ParsedFile {
 }
 
 /// Reads a rule file that knows no filters. See [`read_with`].
-pub fn read(file: &str, text: &str, scope: Scope) -> ParsedFile {
+pub fn read(file: &str, text: &str, scope: RuleScope) -> ParsedFile {
     read_with(file, text, scope, &Filters::default())
 }
 
 /// Reads a rule file; its rules may run these filters. Never stops at the first error.
-pub fn read_with(file: &str, text: &str, scope: Scope, filters: &Filters) -> ParsedFile {
+pub fn read_with(file: &str, text: &str, scope: RuleScope, filters: &Filters) -> ParsedFile {
     // Editors of other systems put it before a text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut findings = Findings::default();
-    let mut structure = Structure::new(scope, filters);
+    let mut assembler = RuleAssembler::new(scope, filters);
     if text.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes; {FILE_BYTES_MAX} are allowed", text.len());
         findings.push(Diagnostic::error(RuleSpan { line: 1, column: 1, len: 1 }, message));
     } else {
         for (number, line) in (1..).zip(text.split('\n')) {
             if let Some(line) = parse_line(number, line, &mut findings) {
-                structure.add(line, &mut findings);
+                assembler.add(line, &mut findings);
             }
         }
     }
-    let (rules, counters) = structure.finish(&mut findings);
-    look_for_unreachable(&rules, &mut findings);
+    let (rules, counters) = assembler.finish(&mut findings);
+    find_unreachable(&rules, &mut findings);
     let rules = RuleList { file: file.to_owned(), rules, counters };
     ParsedFile { rules, diagnostics: findings.into_list() }
 }
@@ -49,7 +49,7 @@ pub fn read_with(file: &str, text: &str, scope: Scope, filters: &Filters) -> Par
 pub fn read_bytes(
     file: &str,
     bytes: Vec<u8>,
-    scope: Scope,
+    scope: RuleScope,
     filters: &Filters,
 ) -> (String, ParsedFile) {
     // What is too large may be cut in the middle of a character; its size is what is wrong.

@@ -10,7 +10,7 @@ use forebay_http::{
     fields::FieldBlock,
 };
 use forebay_rules::{
-    ast::{Hook, Scope},
+    ast::{Hook, RuleScope},
     plan::Program,
     read,
     run::{Effects, RuleVariables, RunBuffers, RunContext, TransactionState},
@@ -70,7 +70,7 @@ const HEAD: &[u8] = b"Date: Fri, 02 Jan 2026 10:00:00 GMT\r\nContent-Type: text/
 #[test]
 fn a_run_allocates_nothing() {
     let text: String = (0..10).map(|number| RULES.replace('@', &number.to_string())).collect();
-    let list = read("rules", &text, Scope::Server);
+    let list = read("rules", &text, RuleScope::Server);
     assert!(list.is_usable(), "{:?}", list.diagnostics);
     let program = Program::plan(&[&list.rules]);
     assert_eq!(program.rules().len(), 100);

@@ -17,7 +17,7 @@ use forebay_rules::{
         RuledMessage, RuledRequest, body_of, rule_answer, rule_incoming, rule_outgoing,
         rule_request,
     },
-    ast::{Hook, Scope},
+    ast::{Hook, RuleScope},
     plan::Program,
     read,
     run::{Effects, RuleVariables, RunBuffers, TransactionState, Url},
@@ -41,7 +41,7 @@ impl Rules {
     fn new(hook: Hook, lines: &str) -> Rules {
         let (_, name) = HOOKS.into_iter().find(|(known, _)| *known == hook).expect("a hook");
         let text = format!("cond %{{{name}}}\n{}\n", lines.replace(" ; ", "\n"));
-        let found = read("apply", &text, Scope::Server);
+        let found = read("apply", &text, RuleScope::Server);
         assert!(found.is_usable(), "{:?}", found.diagnostics);
         Rules(Program::plan(&[&found.rules]), hook)
     }

@@ -13,7 +13,7 @@ use std::{fs, path::Path};
 use common::{Given, run};
 use forebay_http::edit::{EditError, FieldName, FieldValue};
 use forebay_rules::{
-    ast::{Hook, Scope},
+    ast::{Hook, RuleScope},
     filter::{Filter, FilterMessage, Filters},
     plan::Program,
     read_with,
@@ -79,11 +79,11 @@ fn every_case_comes_out_as_it_says() {
 
 fn check_block(block: &str, shown: &str, problems: &mut Vec<String>) -> usize {
     let (scope, hook) = match block.lines().find_map(|line| line.strip_prefix(": ")) {
-        None => (Scope::Route, Hook::Remap),
-        Some("READ_REQUEST") => (Scope::Server, Hook::ReadRequest),
-        Some("SEND_REQUEST") => (Scope::Server, Hook::SendRequest),
-        Some("READ_RESPONSE") => (Scope::Server, Hook::ReadResponse),
-        Some("SEND_RESPONSE") => (Scope::Server, Hook::SendResponse),
+        None => (RuleScope::Route, Hook::Remap),
+        Some("READ_REQUEST") => (RuleScope::Server, Hook::ReadRequest),
+        Some("SEND_REQUEST") => (RuleScope::Server, Hook::SendRequest),
+        Some("READ_RESPONSE") => (RuleScope::Server, Hook::ReadResponse),
+        Some("SEND_RESPONSE") => (RuleScope::Server, Hook::SendResponse),
         Some(other) => panic!("{shown}: no hook is called {other:?}"),
     };
     let filters = Filters::default().with("put", Put::new);

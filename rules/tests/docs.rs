@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use forebay_rules::{
-    ast::Scope,
+    ast::RuleScope,
     diagnostic::DiagnosticDisplay,
     limits::{
         CONDITIONS_PER_RULE_MAX, FILE_BYTES_MAX, FINDINGS_MAX, LINE_BYTES_MAX, NESTING_MAX,
@@ -19,7 +19,7 @@ fn page() -> String {
 
 /// Reads a text as rules of a site; every finding fails.
 fn check(text: &str) {
-    let found = read("docs/rules.md", text, Scope::Route).diagnostics;
+    let found = read("docs/rules.md", text, RuleScope::Route).diagnostics;
     let show =
         |diagnostic| DiagnosticDisplay { file: "docs/rules.md", text, diagnostic }.to_string();
     assert!(found.is_empty(), "{}", found.iter().map(show).collect::<String>());

@@ -2,14 +2,14 @@
 
 use std::{env, fmt::Write as _, fs, path::Path};
 
-use forebay_rules::{ast::Scope, diagnostic::DiagnosticDisplay, read};
+use forebay_rules::{ast::RuleScope, diagnostic::DiagnosticDisplay, read};
 
 #[test]
 fn typical_mistakes_are_named_with_their_place_and_a_way_out() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let text = fs::read_to_string(folder.join("mistakes.conf")).expect("the file is there");
     let mut found = String::new();
-    for diagnostic in &read("mistakes.conf", &text, Scope::Route).diagnostics {
+    for diagnostic in &read("mistakes.conf", &text, RuleScope::Route).diagnostics {
         let shown = DiagnosticDisplay { file: "mistakes.conf", text: &text, diagnostic };
         writeln!(found, "{shown}").expect("a string takes everything");
     }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Given, run};
 use forebay_rules::{
-    ast::{Hook, Scope},
+    ast::{Hook, RuleScope},
     plan::Program,
     read,
 };
@@ -256,8 +256,8 @@ fn given(random: &mut Random, hook: Hook) -> Given {
 fn check(seed: u64) -> bool {
     let mut random = Random(seed << 32 | 0x9e37_79b9);
     let (scope, hook, hook_name) = match random.below(3) {
-        0 => (Scope::Server, Hook::SendRequest, "SEND_REQUEST_HDR_HOOK"),
-        _ => (Scope::Route, Hook::Remap, ""),
+        0 => (RuleScope::Server, Hook::SendRequest, "SEND_REQUEST_HDR_HOOK"),
+        _ => (RuleScope::Route, Hook::Remap, ""),
     };
     let captures = random.below(2) == 0;
     let mut lists = Vec::new();

@@ -14,7 +14,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_rules::apply::{OwnAnswer, RequestText, RequestView, RuledRequest};
-use forebay_rules::ast::{Control, Hook};
+use forebay_rules::ast::{Hook, HttpControl};
 
 use crate::accept::Client;
 use crate::buffers::Buffers;
@@ -181,7 +181,7 @@ impl<'w, 'c: 'w> Way<'w, 'c> {
     /// The connection keeps its variables; is the request to be logged?
     fn ends(&self) -> bool {
         self.rule_state.end(self.client);
-        !self.rule_state.is_off(Control::Logging)
+        !self.rule_state.is_off(HttpControl::Logging)
     }
 
     /// Answers a fault, if nothing of another answer has been sent.
@@ -309,7 +309,7 @@ async fn find_or_fetch<'c>(
     }
     let now = clock::unix_seconds();
     let (store, is_used) = (&client.worker.store, client.worker.store_is_used());
-    let is_ruled_out = ruling.rule_state.is_off(Control::RequestCacheable);
+    let is_ruled_out = ruling.rule_state.is_off(HttpControl::RequestCacheable);
     let wanted = LookupQuery { store, is_used, is_ruled_out, route: place.route, key, now };
     let forward = match lookup(&wanted, request, variant) {
         LookupResult::Hit(hit) => {

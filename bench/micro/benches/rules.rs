@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use forebay_http::edit::{EditLimits, EditTable, FieldEdit};
 use forebay_http::fields::FieldBlock;
-use forebay_rules::ast::{Address, Hook, PortOf, Scope};
+use forebay_rules::ast::{AddressKind, Hook, PortKind, RuleScope};
 use forebay_rules::plan::Program;
 use forebay_rules::run::{
     CacheResult, RuleEnvironment, RuleVariables, RunBuffers, RunContext, RunObserver,
@@ -51,10 +51,10 @@ const KINDS: &[(&str, &str)] = &[
 struct World;
 
 impl RuleEnvironment for World {
-    fn address(&self, _: Address) -> Option<IpAddr> {
+    fn address(&self, _: AddressKind) -> Option<IpAddr> {
         None
     }
-    fn port(&self, _: PortOf) -> u16 {
+    fn port(&self, _: PortKind) -> u16 {
         80
     }
     fn cache(&self) -> CacheResult {
@@ -106,7 +106,7 @@ fn program(condition: &str, rule_count: usize) -> Program {
             + &format!("set-header X-Rule-{number} value-{number}-abcdef\n")
     };
     let text: String = (0..rule_count).map(rule).collect();
-    let read = forebay_rules::read("bench", &text, Scope::Server);
+    let read = forebay_rules::read("bench", &text, RuleScope::Server);
     assert!(read.is_usable(), "{:?}", read.diagnostics);
     Program::plan(&[&read.rules])
 }

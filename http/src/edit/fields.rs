@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::{
-    EditError, EditLimits, EditTable, FieldAt,
+    EditError, EditLimits, EditTable, FieldHandle,
     block::{ConflictingLines, ConstantLine, ConstantLines},
-    name::{FieldName, FieldValue, Seed},
-    table::{Line, NONE, Place},
+    name::{FieldName, FieldValue, HashSeed},
+    table::{EditLine, LineSlot, NONE},
 };
 use crate::bytes::{find_colon, trim_space};
 
@@ -59,34 +59,34 @@ impl<'b> FieldEdit<'b> {
     }
 
     /// The first line of this name.
-    pub fn find(&mut self, name: &FieldName) -> Option<FieldAt> {
+    pub fn find(&mut self, name: &FieldName) -> Option<FieldHandle> {
         self.scan();
-        self.table.find(name.hash(), self.text, name.as_bytes()).map(FieldAt)
+        self.table.find(name.hash(), self.text, name.as_bytes()).map(FieldHandle)
     }
 
     /// The next line of the same name.
-    pub fn next_duplicate(&self, at: FieldAt) -> Option<FieldAt> {
-        self.table.live_from(self.line(at)?.next).map(FieldAt)
+    pub fn next_duplicate(&self, at: FieldHandle) -> Option<FieldHandle> {
+        self.table.live_from(self.line(at)?.next).map(FieldHandle)
     }
 
     /// The name of a line, as it is written there; empty if the line was removed.
-    pub fn name(&self, at: FieldAt) -> &[u8] {
+    pub fn name(&self, at: FieldHandle) -> &[u8] {
         let line = self.line(at).filter(|line| line.is_live());
         line.and_then(|line| self.text.get(line.name())).unwrap_or_default()
     }
 
     /// The value of a line; empty if the line was removed.
-    pub fn value(&self, at: FieldAt) -> &[u8] {
+    pub fn value(&self, at: FieldHandle) -> &[u8] {
         self.line(at).and_then(|line| self.text.get(line.value())).unwrap_or_default()
     }
 
     /// Every line, those of one name in their order.
-    pub fn iter(&mut self) -> impl Iterator<Item = (FieldAt, &[u8], &[u8])> {
+    pub fn iter(&mut self) -> impl Iterator<Item = (FieldHandle, &[u8], &[u8])> {
         self.scan();
         let live = self.table.lines.iter().enumerate().filter(|(_, line)| line.is_live());
         live.map(|(index, line)| {
             let part = |range| self.text.get(range).unwrap_or_default();
-            (FieldAt(index as u32), part(line.name()), part(line.value()))
+            (FieldHandle(index as u32), part(line.name()), part(line.value()))
         })
     }
 
@@ -116,24 +116,32 @@ impl<'b> FieldEdit<'b> {
         &mut self,
         name: &FieldName,
         value: FieldValue<'_>,
-    ) -> Result<FieldAt, EditError> {
+    ) -> Result<FieldHandle, EditError> {
         self.scan();
-        let place = self.place_for(name);
+        let place = self.slot_for(name);
         self.push(place, name, value)
     }
 
     /// One line with this value stands for all lines of this name.
-    pub fn set(&mut self, name: &FieldName, value: FieldValue<'_>) -> Result<FieldAt, EditError> {
+    pub fn set(
+        &mut self,
+        name: &FieldName,
+        value: FieldValue<'_>,
+    ) -> Result<FieldHandle, EditError> {
         self.scan();
-        let place = self.place_for(name);
+        let place = self.slot_for(name);
         match self.table.live_at(place) {
-            Some(at) => self.set_all(FieldAt(at), value),
+            Some(at) => self.set_all(FieldHandle(at), value),
             None => self.push(place, name, value),
         }
     }
 
     /// This value for the first line of a name; the others are taken out.
-    fn set_all(&mut self, at: FieldAt, value: FieldValue<'_>) -> Result<FieldAt, EditError> {
+    fn set_all(
+        &mut self,
+        at: FieldHandle,
+        value: FieldValue<'_>,
+    ) -> Result<FieldHandle, EditError> {
         self.set_value(at, value)?;
         let mut next = self.next_duplicate(at);
         while let Some(duplicate) = next {
@@ -144,7 +152,7 @@ impl<'b> FieldEdit<'b> {
     }
 
     /// Another value for one line.
-    pub fn set_value(&mut self, at: FieldAt, value: FieldValue<'_>) -> Result<(), EditError> {
+    pub fn set_value(&mut self, at: FieldHandle, value: FieldValue<'_>) -> Result<(), EditError> {
         let value = value.as_bytes();
         let line = *self.line(at).filter(|line| line.is_live()).ok_or(EditError::Gone)?;
         self.check_room(value.len().saturating_sub(line.value_len as usize), 0)?;
@@ -157,7 +165,7 @@ impl<'b> FieldEdit<'b> {
     }
 
     /// Takes a line out; false if it was gone already.
-    pub fn remove(&mut self, at: FieldAt) -> bool {
+    pub fn remove(&mut self, at: FieldHandle) -> bool {
         let bytes = self.line(at).map_or(0, |line| line.whole().len());
         let removed = self.table.remove(at.0);
         if removed {
@@ -180,7 +188,7 @@ impl<'b> FieldEdit<'b> {
 
     /// Sets or appends a constant line. If there is no room for one that is set, the head has no
     /// line of its name afterwards: what somebody else has sent does not stand for it.
-    pub fn apply_line(&mut self, line: &ConstantLine) -> Result<FieldAt, EditError> {
+    pub fn apply_line(&mut self, line: &ConstantLine) -> Result<FieldHandle, EditError> {
         let applied = self.try_line(line);
         if applied.is_err() && line.is_set() {
             self.remove_all(line.name());
@@ -188,13 +196,13 @@ impl<'b> FieldEdit<'b> {
         applied
     }
 
-    fn try_line(&mut self, line: &ConstantLine) -> Result<FieldAt, EditError> {
+    fn try_line(&mut self, line: &ConstantLine) -> Result<FieldHandle, EditError> {
         self.scan();
-        let place = self.place_for(line.name());
+        let place = self.slot_for(line.name());
         if line.is_set()
             && let Some(at) = self.table.live_at(place)
         {
-            return self.set_all(FieldAt(at), line.value());
+            return self.set_all(FieldHandle(at), line.value());
         }
         self.check_room(line.wire().len(), 1)?;
         let start = self.text.len();
@@ -233,7 +241,7 @@ impl<'b> FieldEdit<'b> {
         drop(self);
     }
 
-    fn line(&self, at: FieldAt) -> Option<&Line> {
+    fn line(&self, at: FieldHandle) -> Option<&EditLine> {
         self.table.lines.get(at.0 as usize)
     }
 
@@ -254,17 +262,17 @@ impl<'b> FieldEdit<'b> {
     }
 
     /// Where the name is in the table, or belongs; all lines are in it.
-    fn place_for(&mut self, name: &FieldName) -> Place {
-        self.table.place_for(name.hash(), self.text, name.as_bytes())
+    fn slot_for(&mut self, name: &FieldName) -> LineSlot {
+        self.table.slot_for(name.hash(), self.text, name.as_bytes())
     }
 
     /// Appends a line, if there is room; all lines are in the table.
     fn push(
         &mut self,
-        place: Place,
+        place: LineSlot,
         name: &FieldName,
         value: FieldValue<'_>,
-    ) -> Result<FieldAt, EditError> {
+    ) -> Result<FieldHandle, EditError> {
         self.check_room(name.as_bytes().len() + value.as_bytes().len() + 4, 1)?;
         let start = self.text.len();
         crate::write::field(self.text, name.as_bytes(), value.as_bytes());
@@ -272,10 +280,10 @@ impl<'b> FieldEdit<'b> {
     }
 
     /// The line that was just written from `start` on comes into the table.
-    fn add_line(&mut self, place: Place, name: &FieldName, start: usize) -> FieldAt {
+    fn add_line(&mut self, place: LineSlot, name: &FieldName, start: usize) -> FieldHandle {
         let name_len = name.as_bytes().len();
         let end = self.text.len();
-        let line = Line {
+        let line = EditLine {
             hash: name.hash(),
             start: start as u32,
             value_start: (start + name_len + 2) as u32,
@@ -288,11 +296,11 @@ impl<'b> FieldEdit<'b> {
         self.scanned = end;
         self.live_count += 1;
         self.is_changed = true;
-        FieldAt(self.table.push_at(place, line))
+        FieldHandle(self.table.push_at(place, line))
     }
 
     /// A value that is no longer than the one that was there.
-    fn overwrite(&mut self, at: FieldAt, line: Line, value: &[u8]) {
+    fn overwrite(&mut self, at: FieldHandle, line: EditLine, value: &[u8]) {
         let start = line.value_start as usize;
         let end = start + value.len();
         self.is_changed = true;
@@ -314,7 +322,7 @@ impl<'b> FieldEdit<'b> {
 
     /// A longer value: the line moves to the end, and those of its name that follow it move behind
     /// it, to keep their order.
-    fn rewrite(&mut self, at: FieldAt, line: Line, value: &[u8]) {
+    fn rewrite(&mut self, at: FieldHandle, line: EditLine, value: &[u8]) {
         self.move_to_end(at, line, Some(value));
         let mut next = self.next_duplicate(at);
         while let Some(duplicate) = next {
@@ -325,7 +333,7 @@ impl<'b> FieldEdit<'b> {
         }
     }
 
-    fn move_to_end(&mut self, at: FieldAt, line: Line, value: Option<&[u8]>) {
+    fn move_to_end(&mut self, at: FieldHandle, line: EditLine, value: Option<&[u8]>) {
         self.is_changed = true;
         let start = self.text.len();
         self.text.extend_from_within(line.name());
@@ -403,7 +411,7 @@ impl Drop for FieldEdit<'_> {
 }
 
 /// The line at this byte, and where the next one begins.
-pub(super) fn line_at(seed: Seed, text: &[u8], start: usize) -> Option<(Line, usize)> {
+pub(super) fn line_at(seed: HashSeed, text: &[u8], start: usize) -> Option<(EditLine, usize)> {
     let rest = text.get(start..)?;
     let end = memchr::memchr(b'\n', rest)?;
     let line = rest.get(..end.checked_sub(1)?)?;
@@ -411,7 +419,7 @@ pub(super) fn line_at(seed: Seed, text: &[u8], start: usize) -> Option<(Line, us
     let name = line.get(..name_len)?;
     let value = trim_space(line.get(name_len + 1..)?);
     let value_start = value.as_ptr() as usize - rest.as_ptr() as usize;
-    let line = Line {
+    let line = EditLine {
         hash: seed.hash(name),
         start: start as u32,
         value_start: (start + value_start) as u32,

@@ -2,7 +2,7 @@
 
 use super::{
     EditTable, FieldName,
-    table::{Line, NONE},
+    table::{EditLine, NONE},
 };
 use crate::fields::Fields;
 
@@ -45,7 +45,7 @@ impl FieldIndex {
         for field in fields.iter() {
             let start = self.names.len() as u32;
             self.names.extend_from_slice(field.name);
-            let line = Line {
+            let line = EditLine {
                 hash: self.table.seed.hash(field.name),
                 start,
                 value_start: start,

@@ -24,8 +24,8 @@
 //! ```
 //!
 //! Lines of one name keep their order; lines of different names need not. A value is parsed before
-//! it gets in, so that no byte of it can end a line. A location ([`FieldAt`]) is a small number: it
-//! stays good through every change of other lines, and of a removed line it yields nothing.
+//! it enters the head, so that no byte of it can end a line. A [`FieldHandle`] is a small number:
+//! it stays valid through every change of other lines, and for a removed line it yields nothing.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod block;
@@ -42,7 +42,7 @@ pub use table::EditTable;
 
 /// Where a field line stands in a head that is being changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FieldAt(u32);
+pub struct FieldHandle(u32);
 
 /// How large a head may become.
 #[derive(Clone, Copy, Debug)]

@@ -25,10 +25,10 @@ impl FieldName {
     /// `None` if it is no token (RFC 9110 §5.1), or longer than 1,024 bytes.
     pub fn parse(name: &[u8]) -> Option<FieldName> {
         let fits = name.len() <= NAME_BYTES_MAX && is_token(name);
-        fits.then(|| FieldName::seeded(name, Seed::default()))
+        fits.then(|| FieldName::seeded(name, HashSeed::default()))
     }
 
-    pub(super) fn seeded(name: &[u8], seed: Seed) -> FieldName {
+    pub(super) fn seeded(name: &[u8], seed: HashSeed) -> FieldName {
         FieldName { bytes: name.into(), id: FieldId::of(name), hash: seed.hash(name) }
     }
 
@@ -85,21 +85,21 @@ impl<'a> FieldValue<'a> {
 /// collide would cost the square of their number, when the index is built as when they are found.
 /// So nobody outside knows the seed. It is one for all names of a process, of rules as of messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seed(u64);
+pub(super) struct HashSeed(u64);
 
-static SEED: LazyLock<Seed> = LazyLock::new(|| Seed(RandomState::new().hash_one(0)));
+static SEED: LazyLock<HashSeed> = LazyLock::new(|| HashSeed(RandomState::new().hash_one(0)));
 
-impl Default for Seed {
+impl Default for HashSeed {
     /// The one of this process. Who hashes many names keeps a copy.
-    fn default() -> Seed {
+    fn default() -> HashSeed {
         *SEED
     }
 }
 
-impl Seed {
+impl HashSeed {
     #[cfg(test)]
-    pub(super) fn new(seed: u64) -> Seed {
-        Seed(seed)
+    pub(super) fn new(seed: u64) -> HashSeed {
+        HashSeed(seed)
     }
 
     /// Hash of a name in any case.

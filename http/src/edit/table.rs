@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::name::Seed;
+use super::name::HashSeed;
 
 /// Place of one line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct EditLine {
     /// Of its name.
     pub(super) hash: u32,
     /// First byte of the name.
@@ -37,7 +37,7 @@ const SLOT_COUNT_MIN: usize = 32;
 /// Most slots that are made before there are lines: emptying them is work too.
 const SLOT_COUNT_KEPT_MAX: usize = 2_048;
 
-impl Line {
+impl EditLine {
     pub(super) fn is_live(&self) -> bool {
         self.value_len != REMOVED
     }
@@ -63,12 +63,12 @@ impl Line {
 /// allocates nothing once they have grown.
 #[derive(Clone, Debug, Default)]
 pub struct EditTable {
-    /// Lines in the order in which they were found or added. A [`FieldAt`](super::FieldAt) is an
-    /// index of it, so nothing is ever taken out.
-    pub(super) lines: Vec<Line>,
-    slots: Vec<Slot>,
+    /// Lines in the order in which they were found or added. A [`FieldHandle`](super::FieldHandle)
+    /// is an index into it, so no entry is ever removed.
+    pub(super) lines: Vec<EditLine>,
+    slots: Vec<NameSlot>,
     /// Of the names' hashes: a copy of what names that were parsed have.
-    pub(super) seed: Seed,
+    pub(super) seed: HashSeed,
     /// Slots in use.
     used_count: usize,
     /// Bytes of the text that are to go.
@@ -80,17 +80,17 @@ pub struct EditTable {
 
 /// A name of the index.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct NameSlot {
     hash: u32,
     /// Its first line, or [`NONE`] while the slot is empty.
     first: u32,
 }
 
-const EMPTY: Slot = Slot { hash: 0, first: NONE };
+const EMPTY: NameSlot = NameSlot { hash: 0, first: NONE };
 
 /// Where a name is in the index, or belongs. Good until the next line is pushed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct LineSlot {
     slot: usize,
     first: u32,
 }
@@ -112,22 +112,22 @@ impl EditTable {
 
     /// The first line of a name that is still there.
     pub(super) fn find(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<u32> {
-        self.live_at(self.place_of(hash, text, name)?)
+        self.live_at(self.slot_of(hash, text, name)?)
     }
 
     /// The first line of the name that is still there.
-    pub(super) fn live_at(&self, place: Place) -> Option<u32> {
+    pub(super) fn live_at(&self, place: LineSlot) -> Option<u32> {
         self.live_from(place.first)
     }
 
     /// Where a name is, or is about to be.
     #[inline]
-    pub(super) fn place_for(&mut self, hash: u32, text: &[u8], name: &[u8]) -> Place {
+    pub(super) fn slot_for(&mut self, hash: u32, text: &[u8], name: &[u8]) -> LineSlot {
         if (self.used_count + 1) * 2 > self.slots.len() {
             self.grow();
         }
         // There are slots now.
-        self.place_of(hash, text, name).unwrap_or(Place { slot: 0, first: NONE })
+        self.slot_of(hash, text, name).unwrap_or(LineSlot { slot: 0, first: NONE })
     }
 
     /// This line or the next of its name that is still there.
@@ -142,15 +142,15 @@ impl EditTable {
     }
 
     /// Adds a line behind those of its name.
-    pub(super) fn push(&mut self, line: Line, text: &[u8]) -> u32 {
+    pub(super) fn push(&mut self, line: EditLine, text: &[u8]) -> u32 {
         let name = text.get(line.name()).unwrap_or_default();
-        let place = self.place_for(line.hash, text, name);
+        let place = self.slot_for(line.hash, text, name);
         self.push_at(place, line)
     }
 
     /// The same for a name whose place is known.
     #[inline]
-    pub(super) fn push_at(&mut self, place: Place, line: Line) -> u32 {
+    pub(super) fn push_at(&mut self, place: LineSlot, line: EditLine) -> u32 {
         let index = self.lines.len() as u32;
         match self.lines.get_mut(place.first as usize) {
             Some(first) => {
@@ -161,18 +161,18 @@ impl EditTable {
             }
             None => {
                 if let Some(slot) = self.slots.get_mut(place.slot) {
-                    *slot = Slot { hash: line.hash, first: index };
+                    *slot = NameSlot { hash: line.hash, first: index };
                     self.used_count += 1;
                 }
             }
         }
-        self.lines.push(Line { last: index, ..line });
+        self.lines.push(EditLine { last: index, ..line });
         index
     }
 
     /// `None` only before there is any slot.
     #[inline]
-    fn place_of(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<Place> {
+    fn slot_of(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<LineSlot> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
         // At most half of the slots are in use, so an empty one ends this.
@@ -180,7 +180,7 @@ impl EditTable {
             self.count_probe();
             let slot = *self.slots.get(at)?;
             if slot.first == NONE || slot.hash == hash && self.is_named(slot.first, text, name) {
-                return Some(Place { slot: at, first: slot.first });
+                return Some(LineSlot { slot: at, first: slot.first });
             }
             at = (at + 1) & mask;
         }

@@ -252,7 +252,7 @@ fn steps_grow_with_the_lines_and_not_with_their_square() {
                 let mut edit = FieldEdit::new(&mut head, 0, &mut table, EditLimits::default());
                 edit.table.probe_count.set(0);
                 // Steps are to be the same in every run.
-                let seed = name::Seed::new(0);
+                let seed = name::HashSeed::new(0);
                 edit.table.seed = seed;
                 let name = |text: &str| FieldName::seeded(text.as_bytes(), seed);
                 let names: Vec<_> =
@@ -283,7 +283,7 @@ fn steps_grow_with_the_lines_and_not_with_their_square() {
 }
 
 /// Steps that it takes to put these names into an index and to find each of them.
-fn steps_for(seed: name::Seed, names: &[String]) -> usize {
+fn steps_for(seed: name::HashSeed, names: &[String]) -> usize {
     let head: Vec<u8> =
         names.iter().flat_map(|name| format!("{name}: v\r\n").into_bytes()).collect();
     let mut table = EditTable::default();
@@ -305,7 +305,7 @@ fn steps_for(seed: name::Seed, names: &[String]) -> usize {
 #[test]
 fn names_that_were_made_to_collide_take_a_few_steps_each() {
     const COUNT: usize = 1_000;
-    let known = name::Seed::new(0);
+    let known = name::HashSeed::new(0);
     let same_slot = |name: &String| known.hash(name.as_bytes()) % 2_048 == 7;
     let chosen = (0..).map(|number: u32| format!("X-{number:x}-Field")).filter(same_slot);
     let chosen: Vec<String> = chosen.take(COUNT).collect();
@@ -315,14 +315,14 @@ fn names_that_were_made_to_collide_take_a_few_steps_each() {
     let steps = steps_for(known, &chosen);
     assert!(steps > COUNT * COUNT / 4, "with the seed known they do collide: {steps} steps");
     for names in [chosen, marks] {
-        let steps = steps_for(name::Seed::default(), &names);
+        let steps = steps_for(name::HashSeed::default(), &names);
         assert!(steps <= COUNT * 2 * 12, "{steps} steps for {COUNT} names like {}", names[0]);
     }
 }
 
 #[test]
 fn hashes_differ_by_seed_and_not_by_case() {
-    let (one, other) = (name::Seed::new(1), name::Seed::new(2));
+    let (one, other) = (name::HashSeed::new(1), name::HashSeed::new(2));
     for text in ["A", "etag", "Host", "Accept", "X-Forwarded-For", "Z^~z_|`!", "content-TYPE-09aZ"]
     {
         let (lower, upper) = (text.to_ascii_lowercase(), text.to_ascii_uppercase());

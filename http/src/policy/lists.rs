@@ -13,19 +13,19 @@ pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
 }
 
 /// The members of one line, trimmed, the empty ones included: at least one.
-pub(crate) fn split(value: &[u8]) -> Split<'_> {
-    Split { rest: Some(value), quotes: true }
+pub(crate) fn split(value: &[u8]) -> ListElements<'_> {
+    ListElements { rest: Some(value), quotes: true }
 }
 
 /// Iterator of [`split`].
 #[derive(Clone, Debug)]
-pub(crate) struct Split<'a> {
+pub(crate) struct ListElements<'a> {
     rest: Option<&'a [u8]>,
     /// False once a quote turned out to have no partner.
     quotes: bool,
 }
 
-impl<'a> Iterator for Split<'a> {
+impl<'a> Iterator for ListElements<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -36,7 +36,7 @@ impl<'a> Iterator for Split<'a> {
     }
 }
 
-impl Split<'_> {
+impl ListElements<'_> {
     fn member_end(&mut self, rest: &[u8]) -> usize {
         let mut index = 0;
         while let Some(byte) = rest.get(index) {

@@ -61,12 +61,12 @@ pub struct StoredMeta {
     pub date: u64,
     /// Bytes of the body; the storer sets it when it is known.
     pub body_bytes: Option<u64>,
-    etag: Span,
+    etag: ValueSpan,
 }
 
 /// A part of the stored field block, in bytes from its start; empty for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Span {
+struct ValueSpan {
     start: u32,
     len: u32,
 }
@@ -154,7 +154,7 @@ impl StoredMeta {
         let request_time = u64::from_le_bytes(take(&mut rest)?);
         let response_time = u64::from_le_bytes(take(&mut rest)?);
         let lifetime_s = u32::from_le_bytes(take(&mut rest)?);
-        let etag = Span {
+        let etag = ValueSpan {
             start: u32::from_le_bytes(take(&mut rest)?),
             len: u32::from_le_bytes(take(&mut rest)?),
         };
@@ -189,13 +189,13 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 /// Where the only, well-formed ETag of a block stands. A block is `name: value CRLF` per line.
-fn etag_span(block: &FieldBlock) -> Option<Span> {
+fn etag_span(block: &FieldBlock) -> Option<ValueSpan> {
     EntityTag::parse(block.fields().only(FieldId::Etag)?)?;
     let mut offset = 0;
     for field in block.fields().iter() {
         let value_start = offset + field.name.len() + ": ".len();
         if field.id == FieldId::Etag {
-            return Some(Span {
+            return Some(ValueSpan {
                 start: u32::try_from(value_start).ok()?,
                 len: u32::try_from(field.value.len()).ok()?,
             });

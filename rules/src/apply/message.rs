@@ -77,14 +77,14 @@ pub struct RuledMessage<'m, 'b> {
 
 impl<'b> RuledMessage<'_, 'b> {
     /// The same message for somebody who keeps it.
-    pub(super) fn again(&mut self) -> RuledMessage<'_, 'b> {
+    pub(super) fn reborrow(&mut self) -> RuledMessage<'_, 'b> {
         let RuledMessage { edit, status, is_client_request } = self;
         RuledMessage { edit, status: *status, is_client_request: *is_client_request }
     }
 
     /// With something of the client's in its body, it must not be taken for a page of the site's:
     /// unless its author has named another type, it is text. False if there is no room to say so.
-    pub(super) fn becomes_text(&mut self) -> bool {
+    pub(super) fn mark_as_text(&mut self) -> bool {
         let html = self.edit.find(&CONTENT_TYPE).filter(|at| self.edit.value(*at) == HTML);
         let text = FieldValue::parse(TEXT);
         html.zip(text).is_none_or(|(at, text)| self.edit.set_value(at, text).is_ok())
@@ -112,7 +112,7 @@ impl<'b> RuledMessage<'_, 'b> {
 }
 
 /// The field lines at the end of a text, which rules are to change.
-pub(super) struct Lines<'t> {
+pub(super) struct EditedLines<'t> {
     pub(super) text: &'t mut Vec<u8>,
     pub(super) start: usize,
     /// Of a response.
@@ -120,7 +120,7 @@ pub(super) struct Lines<'t> {
     pub(super) is_client_request: bool,
 }
 
-impl Lines<'_> {
+impl EditedLines<'_> {
     /// What the rules want beside, and whether they changed any line.
     pub(super) fn rule(
         self,
@@ -128,7 +128,7 @@ impl Lines<'_> {
         scratch: &mut RuleScratch,
         run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
     ) -> (Effects, bool) {
-        let Lines { text, start, status, is_client_request } = self;
+        let EditedLines { text, start, status, is_client_request } = self;
         let RuleScratch { table, buffers, .. } = scratch;
         let mut edit = FieldEdit::new(text, start, table, limits);
         let effects = run(RuledMessage { edit: &mut edit, status, is_client_request }, buffers);

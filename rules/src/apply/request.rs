@@ -14,7 +14,8 @@ use forebay_http::{
 };
 
 use super::{
-    ApplyError, MessageLimits, OwnAnswer, RequestView, RuleScratch, RuledMessage, message::Lines,
+    ApplyError, MessageLimits, OwnAnswer, RequestView, RuleScratch, RuledMessage,
+    message::EditedLines,
 };
 use crate::run::{Effects, RunBuffers, Url};
 
@@ -89,7 +90,7 @@ pub fn rule_request<'b>(
     for field in view.fields.iter() {
         write::field(text, field.name, field.value);
     }
-    let lines = Lines { text, start: 0, status: None, is_client_request: true };
+    let lines = EditedLines { text, start: 0, status: None, is_client_request: true };
     let (effects, is_changed) = lines.rule(limits.edit, scratch, run);
     let RuleScratch { table, buffers, line } = scratch;
     if let Some(status) = effects.status {

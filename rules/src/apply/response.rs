@@ -8,7 +8,7 @@ use forebay_http::{
     write,
 };
 
-use super::{ApplyError, RuleScratch, RuledMessage, message::Lines};
+use super::{ApplyError, RuleScratch, RuledMessage, message::EditedLines};
 use crate::run::{Effects, RunBuffers};
 
 /// The status of an answer, and where its head stands in a text whose end it is: all lines are
@@ -63,11 +63,12 @@ pub fn rule_answer(
     run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
 ) -> (u16, Option<Box<[u8]>>) {
     let AnswerHead { status, head_start, fields_start, is_own } = head;
-    let lines = Lines { text, start: fields_start, status: Some(status), is_client_request: false };
+    let lines =
+        EditedLines { text, start: fields_start, status: Some(status), is_client_request: false };
     let run = |mut message: RuledMessage<'_, '_>, buffers: &mut RunBuffers| {
-        let mut effects = run(message.again(), buffers);
+        let mut effects = run(message.reborrow(), buffers);
         let is_mixed = is_own && effects.body.is_some() && !effects.body_is_constant;
-        if is_mixed && !message.becomes_text() {
+        if is_mixed && !message.mark_as_text() {
             effects.body = None;
         }
         effects
@@ -92,7 +93,7 @@ fn rule_block(
     run: impl FnOnce(RuledMessage<'_, '_>, &mut RunBuffers) -> Effects,
 ) -> Result<(FieldBlock, Effects), ApplyError> {
     let mut bytes = fields.into_bytes();
-    let lines = Lines { text: &mut bytes, start: 0, status, is_client_request: false };
+    let lines = EditedLines { text: &mut bytes, start: 0, status, is_client_request: false };
     let (effects, _) = lines.rule(limits, scratch, run);
     let fields = FieldBlock::parse(&bytes).ok_or(ApplyError::Fields)?;
     Ok((fields, effects))

@@ -2,15 +2,15 @@
 //! only a group that a regex of the rule has is taken to be meant.
 
 use crate::{
-    ast::{Branch, Matcher, Operator, Part, Step, Template, Test, Tree},
+    ast::{Branch, Condition, ConditionTree, Matcher, Operator, Step, Template, TemplatePart},
     diagnostic::{Diagnostic, Findings},
 };
 
 /// Warns of `$1` in values of a rule.
-pub(crate) fn look_for_dollars(rule: &[Branch], findings: &mut Findings) {
+pub(crate) fn find_dollar_captures(rule: &[Branch], findings: &mut Findings) {
     let group_count = group_count(rule);
     if group_count > 0 {
-        look_at(rule, group_count, findings);
+        check_values(rule, group_count, findings);
     }
 }
 
@@ -27,21 +27,25 @@ fn group_count(branches: &[Branch]) -> usize {
     branches.iter().map(of_branch).max().unwrap_or(0)
 }
 
-fn of_tree(tree: &Tree) -> usize {
+fn of_tree(tree: &ConditionTree) -> usize {
     match tree {
-        Tree::Test(Test { matcher: Matcher::Regex(regex), .. }) => regex.captures_len(),
-        Tree::Test(_) => 0,
-        Tree::And(first, next) | Tree::Or(first, next) => of_tree(first).max(of_tree(next)),
-        Tree::Not(tree) => of_tree(tree),
+        ConditionTree::Leaf(Condition { matcher: Matcher::Regex(regex), .. }) => {
+            regex.captures_len()
+        }
+        ConditionTree::Leaf(_) => 0,
+        ConditionTree::And(first, next) | ConditionTree::Or(first, next) => {
+            of_tree(first).max(of_tree(next))
+        }
+        ConditionTree::Not(tree) => of_tree(tree),
     }
 }
 
-fn look_at(branches: &[Branch], group_count: usize, findings: &mut Findings) {
+fn check_values(branches: &[Branch], group_count: usize, findings: &mut Findings) {
     for step in branches.iter().flat_map(|branch| &branch.steps) {
         let operation = match step {
             Step::Operate(operation) => operation,
             Step::If(branches) => {
-                look_at(branches, group_count, findings);
+                check_values(branches, group_count, findings);
                 continue;
             }
         };
@@ -69,8 +73,8 @@ fn value_of(operator: &Operator) -> Option<&Template> {
 
 fn group_in(value: &Template, group_count: usize) -> Option<usize> {
     value.parts.iter().find_map(|part| match part {
-        Part::Text(text) => group_in_text(text, group_count),
-        Part::Variable(_) => None,
+        TemplatePart::Text(text) => group_in_text(text, group_count),
+        TemplatePart::Variable(_) => None,
     })
 }
 

@@ -1,14 +1,14 @@
 //! One condition: what is looked at, and what it has to be.
 
 use crate::{
-    ast::{Hook, Test},
+    ast::{Condition, Hook},
     check::{
         matcher::matcher,
-        pattern::Regexes,
-        variable::{Kind, variable},
+        pattern::RegexCompiler,
+        variable::{ValueKind, variable},
     },
     diagnostic::{Diagnostic, Findings, RuleSpan},
-    lex::Word,
+    lex::SourceWord,
     parse::ConditionFlags,
 };
 
@@ -17,9 +17,9 @@ pub(crate) struct ConditionLine<'a> {
     /// Of its rule.
     pub(crate) hook: Hook,
     /// What stands in its braces.
-    pub(crate) name: &'a Word,
+    pub(crate) name: &'a SourceWord,
     /// What it is compared with.
-    pub(crate) operand: Option<&'a Word>,
+    pub(crate) operand: Option<&'a SourceWord>,
     /// `[…]`
     pub(crate) flags: &'a ConditionFlags,
     /// All of it.
@@ -29,17 +29,20 @@ pub(crate) struct ConditionLine<'a> {
 /// One condition. Each of its parts is looked at, whatever is wrong with the others.
 pub(crate) fn condition(
     line: &ConditionLine<'_>,
-    regexes: &mut Regexes,
+    regexes: &mut RegexCompiler,
     findings: &mut Findings,
-) -> Option<Test> {
+) -> Option<Condition> {
     let ConditionLine { hook, name, operand, flags, at } = *line;
     let subject = findings.keep(variable(name, hook))?;
     let matcher = matcher(name, &subject, operand, flags, regexes, findings)?;
-    Some(Test { subject, matcher, negated: flags.not.is_some(), at })
+    Some(Condition { subject, matcher, negated: flags.not.is_some(), at })
 }
 
 /// `%{GROUP}` has flags that join it with what follows, and no operand.
-pub(crate) fn group(operand: Option<&Word>, flags: &ConditionFlags) -> Result<(), Diagnostic> {
+pub(crate) fn group(
+    operand: Option<&SourceWord>,
+    flags: &ConditionFlags,
+) -> Result<(), Diagnostic> {
     if let Some(operand) = operand {
         return Err(Diagnostic::error(operand.at, "a group has no operand"));
     }
@@ -50,7 +53,10 @@ pub(crate) fn group(operand: Option<&Word>, flags: &ConditionFlags) -> Result<()
 }
 
 /// `%{GROUP:END}` has neither.
-pub(crate) fn group_end(operand: Option<&Word>, flags: &ConditionFlags) -> Result<(), Diagnostic> {
+pub(crate) fn group_end(
+    operand: Option<&SourceWord>,
+    flags: &ConditionFlags,
+) -> Result<(), Diagnostic> {
     if let Some(operand) = operand {
         return Err(Diagnostic::error(operand.at, "a group has no operand"));
     }
@@ -62,11 +68,11 @@ pub(crate) fn group_end(operand: Option<&Word>, flags: &ConditionFlags) -> Resul
 }
 
 /// What an operand of a condition may be, for messages.
-pub(crate) fn allowed(kind: Kind) -> &'static str {
+pub(crate) fn allowed(kind: ValueKind) -> &'static str {
     match kind {
-        Kind::Text => "=text, <text, >text, /regex/ or (a,b,c)",
-        Kind::Number => "=5, <5, >5 or (1,2,3)",
-        Kind::Flag => "no operand; [NOT] turns it round",
-        Kind::Address => "=address, /regex/, (a,b) or {10.0.0.0/8,192.0.2.1-192.0.2.9}",
+        ValueKind::Text => "=text, <text, >text, /regex/ or (a,b,c)",
+        ValueKind::Number => "=5, <5, >5 or (1,2,3)",
+        ValueKind::Flag => "no operand; [NOT] turns it round",
+        ValueKind::Address => "=address, /regex/, (a,b) or {10.0.0.0/8,192.0.2.1-192.0.2.9}",
     }
 }

@@ -2,10 +2,10 @@
 
 use forebay_http::{edit::FieldName, fields::FieldId};
 
-use crate::{diagnostic::Diagnostic, lex::Word};
+use crate::{diagnostic::Diagnostic, lex::SourceWord};
 
 /// A field to be looked at.
-pub(crate) fn field(word: &Word) -> Result<FieldName, Diagnostic> {
+pub(crate) fn field(word: &SourceWord) -> Result<FieldName, Diagnostic> {
     let name = word.as_str();
     if let Some(inner) = name.strip_prefix('@') {
         let message = format!("@{inner}: fields that stay inside the proxy are not kept here");
@@ -24,7 +24,7 @@ pub(crate) fn field(word: &Word) -> Result<FieldName, Diagnostic> {
 }
 
 /// A field to be changed: not one that belongs to the connection or says where a message ends.
-pub(crate) fn changeable_field(word: &Word) -> Result<FieldName, Diagnostic> {
+pub(crate) fn changeable_field(word: &SourceWord) -> Result<FieldName, Diagnostic> {
     let name = field(word)?;
     match unchangeable(name.id()) {
         None => Ok(name),
@@ -59,7 +59,7 @@ pub(crate) fn unchangeable(id: FieldId) -> Option<(&'static str, &'static str)> 
 }
 
 /// A cookie's name.
-pub(crate) fn cookie(word: &Word) -> Result<Box<[u8]>, Diagnostic> {
+pub(crate) fn cookie(word: &SourceWord) -> Result<Box<[u8]>, Diagnostic> {
     let name = word.as_str().as_bytes();
     // RFC 6265 §4.1.1: a token, as field names are.
     match FieldName::parse(name) {

@@ -1,15 +1,15 @@
 //! Hooks: where in the flow a rule runs.
 
 use crate::{
-    ast::{Hook, Scope},
+    ast::{Hook, RuleScope},
     check::suggest::{did_you_mean, nearest},
     diagnostic::Diagnostic,
-    lex::Word,
+    lex::SourceWord,
     parse::ConditionFlags,
 };
 
 /// Names end so; those that are none still count as hooks that are spelled wrong.
-pub(crate) fn is_hook(variable: &Word) -> bool {
+pub(crate) fn is_hook(variable: &SourceWord) -> bool {
     variable.as_str().ends_with("_HOOK")
 }
 
@@ -18,10 +18,10 @@ pub(crate) const FIRST_TURN: u8 = 0;
 
 /// The hook that a condition names, and its turn at that point of the flow.
 pub(crate) fn hook(
-    variable: &Word,
-    operand: Option<&Word>,
+    variable: &SourceWord,
+    operand: Option<&SourceWord>,
     flags: &ConditionFlags,
-    scope: Scope,
+    scope: RuleScope,
 ) -> Result<(Hook, u8), Diagnostic> {
     if let Some(operand) = operand {
         let problem = Diagnostic::error(operand.at, "a hook has no operand");
@@ -36,12 +36,12 @@ pub(crate) fn hook(
     }
     let hook = named(variable)?;
     match (hook, scope) {
-        (Hook::ReadRequest, Scope::Route) => {
+        (Hook::ReadRequest, RuleScope::Route) => {
             let message = format!("{} runs before the site is known", variable.as_str());
             Err(Diagnostic::error(variable.at, message)
                 .hint("REMAP_PSEUDO_HOOK here, or put the rule into the rules for all sites"))
         }
-        (Hook::Remap, Scope::Server) if variable.as_str() == "REMAP_PSEUDO_HOOK" => {
+        (Hook::Remap, RuleScope::Server) if variable.as_str() == "REMAP_PSEUDO_HOOK" => {
             let message = "REMAP_PSEUDO_HOOK belongs to a site or a route; these rules are for all";
             Err(Diagnostic::error(variable.at, message).hint(
                 "READ_REQUEST_HDR_HOOK here, or put the rule into the rules of a site or a route",
@@ -90,7 +90,7 @@ pub(crate) fn nearest_hook(name: &str) -> Option<&'static str> {
     })
 }
 
-fn named(variable: &Word) -> Result<Hook, Diagnostic> {
+fn named(variable: &SourceWord) -> Result<Hook, Diagnostic> {
     match variable.as_str() {
         "READ_REQUEST_HDR_HOOK" | "READ_REQUEST_PRE_REMAP_HOOK" | "TXN_START_HOOK" => {
             Ok(Hook::ReadRequest)

@@ -3,31 +3,31 @@
 use regex::bytes::Regex;
 
 use crate::{
-    ast::{Compare, Matcher, Variable},
+    ast::{Comparison, Matcher, Variable},
     check::{
-        braceless::braceless, condition::allowed, never::never, number::number, pattern::Regexes,
-        range::ranges, set::members, variable::Kind,
+        condition::allowed, impossible::impossible_operands, missing_braces::missing_braces,
+        number::number, pattern::RegexCompiler, range::ranges, set::members, variable::ValueKind,
     },
     diagnostic::{Diagnostic, Findings, RuleSpan},
-    lex::Word,
+    lex::SourceWord,
     parse::ConditionFlags,
 };
 
 /// The matcher of a condition; `name` is what stands in its braces.
 pub(crate) fn matcher(
-    name: &Word,
+    name: &SourceWord,
     subject: &Variable,
-    operand: Option<&Word>,
+    operand: Option<&SourceWord>,
     flags: &ConditionFlags,
-    regexes: &mut Regexes,
+    regexes: &mut RegexCompiler,
     findings: &mut Findings,
 ) -> Option<Matcher> {
-    let kind = Kind::of(subject);
+    let kind = ValueKind::of(subject);
     let Some(operand) = operand else {
         return without_operand(name, kind, flags, findings);
     };
     let matcher = match operand.as_str() {
-        text if text.starts_with('/') && kind != Kind::Number && kind != Kind::Flag => {
+        text if text.starts_with('/') && kind != ValueKind::Number && kind != ValueKind::Flag => {
             Matcher::Regex(findings.keep(regex(operand, flags, regexes)).flatten()?)
         }
         _ => findings.keep(with_operand(name, kind, operand, flags))?,
@@ -35,7 +35,7 @@ pub(crate) fn matcher(
     let flags_ok = findings.keep(check_flags(&matcher, flags));
     let mut odd = hints(operand, flags);
     if odd.is_empty() {
-        odd = never(name, subject, &matcher, operand, flags.not.is_some());
+        odd = impossible_operands(name, subject, &matcher, operand, flags.not.is_some());
     }
     odd.into_iter().for_each(|finding| findings.push(finding));
     flags_ok.map(|()| matcher)
@@ -44,8 +44,8 @@ pub(crate) fn matcher(
 /// Without an operand a flag has to be set. A text is compared with the empty text: so the original
 /// does it, whatever its documentation says.
 fn without_operand(
-    name: &Word,
-    kind: Kind,
+    name: &SourceWord,
+    kind: ValueKind,
     flags: &ConditionFlags,
     findings: &mut Findings,
 ) -> Option<Matcher> {
@@ -56,24 +56,24 @@ fn without_operand(
     }
     let text = name.as_str();
     match kind {
-        Kind::Flag => return Some(Matcher::Is),
-        Kind::Number => {
+        ValueKind::Flag => return Some(Matcher::Is),
+        ValueKind::Number => {
             let message = format!("%{{{text}}} is a number, to be compared with one");
             findings.push(Diagnostic::error(name.at, message).hint(allowed(kind)));
             return None;
         }
-        Kind::Text | Kind::Address => {}
+        ValueKind::Text | ValueKind::Address => {}
     }
     let message = format!("without an operand this holds if %{{{text}}} is empty");
     let hint = format!("write %{{{text}}} =\"\" if it is meant so, /./ if it must not be empty");
     findings.push(Diagnostic::warning(name.at, message).hint(hint));
-    Some(Matcher::Text { how: Compare::Equal, with: Box::default(), nocase: false })
+    Some(Matcher::Text { how: Comparison::Equal, with: Box::default(), nocase: false })
 }
 
 fn regex(
-    operand: &Word,
+    operand: &SourceWord,
     flags: &ConditionFlags,
-    regexes: &mut Regexes,
+    regexes: &mut RegexCompiler,
 ) -> Result<Option<Regex>, Diagnostic> {
     let text = operand.as_str();
     if text.len() < 2 || !text.ends_with('/') {
@@ -84,9 +84,9 @@ fn regex(
 
 /// Any operand but a regex.
 fn with_operand(
-    name: &Word,
-    kind: Kind,
-    operand: &Word,
+    name: &SourceWord,
+    kind: ValueKind,
+    operand: &SourceWord,
     flags: &ConditionFlags,
 ) -> Result<Matcher, Diagnostic> {
     let text = operand.as_str();
@@ -98,19 +98,19 @@ fn with_operand(
         let hint = if is_network { "ranges are for %{IP:CLIENT}" } else { allowed(kind) };
         Err(Diagnostic::error(operand.at, message).hint(hint))
     };
-    if kind == Kind::Flag {
+    if kind == ValueKind::Flag {
         return wrong();
     }
     match text.chars().next() {
         Some('/') => wrong(),
-        Some('{') if kind != Kind::Address => wrong(),
+        Some('{') if kind != ValueKind::Address => wrong(),
         Some('{') if !text.ends_with('}') => Err(unclosed(operand, '}')),
         Some('{') => ranges(&inside()).map(Matcher::Ranges),
         Some('(') if !text.ends_with(')') => Err(unclosed(operand, ')')),
         Some('(') => set(kind, operand, &inside(), flags),
-        Some('<') => one(kind, Compare::Less, &rest, operand, flags),
-        Some('>') => one(kind, Compare::Greater, &rest, operand, flags),
-        _ => one(kind, Compare::Equal, &rest, operand, flags),
+        Some('<') => one(kind, Comparison::Less, &rest, operand, flags),
+        Some('>') => one(kind, Comparison::Greater, &rest, operand, flags),
+        _ => one(kind, Comparison::Equal, &rest, operand, flags),
     }
 }
 
@@ -119,26 +119,26 @@ fn first_len(text: &str) -> usize {
     usize::from(text.starts_with(['=', '<', '>']))
 }
 
-fn unclosed(operand: &Word, end: char) -> Diagnostic {
+fn unclosed(operand: &SourceWord, end: char) -> Diagnostic {
     let what = if end == '/' { "the regex" } else { "the operand" };
     Diagnostic::error(operand.at, format!("{what} has no `{end}` at its end"))
 }
 
 fn one(
-    kind: Kind,
-    how: Compare,
-    word: &Word,
-    operand: &Word,
+    kind: ValueKind,
+    how: Comparison,
+    word: &SourceWord,
+    operand: &SourceWord,
     flags: &ConditionFlags,
 ) -> Result<Matcher, Diagnostic> {
-    if kind == Kind::Number {
+    if kind == ValueKind::Number {
         let empty_at = if word.as_str().is_empty() { operand } else { word };
         let with = number(word).map_err(|problem| Diagnostic { at: empty_at.at, ..problem })?;
         return Ok(Matcher::Number { how, with });
     }
     let nocase = flags.nocase.is_some();
     let how = match (how, flags.how) {
-        (Compare::Equal, Some((how, _))) => how,
+        (Comparison::Equal, Some((how, _))) => how,
         _ => how,
     };
     Ok(Matcher::Text { how, with: folded(word.as_str(), nocase), nocase })
@@ -153,17 +153,17 @@ fn folded(text: &str, nocase: bool) -> Box<[u8]> {
 }
 
 fn set(
-    kind: Kind,
-    operand: &Word,
-    inside: &Word,
+    kind: ValueKind,
+    operand: &SourceWord,
+    inside: &SourceWord,
     flags: &ConditionFlags,
 ) -> Result<Matcher, Diagnostic> {
     let members = members(operand, inside)?;
-    if kind == Kind::Number {
+    if kind == ValueKind::Number {
         return members.iter().map(number).collect::<Result<_, _>>().map(Matcher::NumberSet);
     }
     let nocase = flags.nocase.is_some();
-    let how = flags.how.map_or(Compare::Equal, |(how, _)| how);
+    let how = flags.how.map_or(Comparison::Equal, |(how, _)| how);
     let with = members.iter().map(|word| folded(word.as_str(), nocase)).collect();
     Ok(Matcher::TextSet { how, with, nocase })
 }
@@ -175,10 +175,12 @@ fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnost
     };
     let how = flags.how.map(|(_, at)| at);
     match matcher {
-        Matcher::Text { how: Compare::Less | Compare::Greater, .. } => match flags.nocase.or(how) {
-            Some(at) => refuse(at, "texts are ordered by their bytes"),
-            None => Ok(()),
-        },
+        Matcher::Text { how: Comparison::Less | Comparison::Greater, .. } => {
+            match flags.nocase.or(how) {
+                Some(at) => refuse(at, "texts are ordered by their bytes"),
+                None => Ok(()),
+            }
+        }
         Matcher::Text { .. } | Matcher::TextSet { .. } | Matcher::Is => Ok(()),
         Matcher::Regex(_) => match how {
             Some(at) => refuse(at, "in a regex ^ is the beginning and $ the end"),
@@ -194,7 +196,7 @@ fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnost
 }
 
 /// `^a`, `a$`, `a.*b`
-fn looks_like_regex(operand: &Word) -> bool {
+fn looks_like_regex(operand: &SourceWord) -> bool {
     let text = operand.as_str();
     let text = text.strip_prefix('=').unwrap_or(text);
     let has_signs = text.ends_with('$') || text.contains(".*");
@@ -203,7 +205,7 @@ fn looks_like_regex(operand: &Word) -> bool {
 }
 
 /// Operands that are hardly meant as they are read.
-fn hints(operand: &Word, flags: &ConditionFlags) -> Vec<Diagnostic> {
+fn hints(operand: &SourceWord, flags: &ConditionFlags) -> Vec<Diagnostic> {
     let text = operand.as_str();
     let mut list = Vec::new();
     let mut warn = |message: &str, hint: &str| {
@@ -229,7 +231,7 @@ fn hints(operand: &Word, flags: &ConditionFlags) -> Vec<Diagnostic> {
         warn("the bracket belongs to the text", &hint);
     } else if operand.is_comment() {
         warn("compared with this text", "a comment stands on a line of its own");
-    } else if compared.contains("%{") || braceless(compared).is_some() {
+    } else if compared.contains("%{") || missing_braces(compared).is_some() {
         warn("compared with this text: nothing is filled in here", "in values of operators it is");
     } else if looks_like_regex(operand) {
         let regex = text.trim_start_matches('=');

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{diagnostic::Diagnostic, lex::Word};
+use crate::{diagnostic::Diagnostic, lex::SourceWord};
 
 /// A decimal number, perhaps with a minus sign.
-pub(crate) fn number(word: &Word) -> Result<i64, Diagnostic> {
+pub(crate) fn number(word: &SourceWord) -> Result<i64, Diagnostic> {
     let text = word.as_str();
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -18,7 +18,7 @@ pub(crate) fn number(word: &Word) -> Result<i64, Diagnostic> {
 
 /// A number of a range; `what` says what it is.
 pub(crate) fn number_in(
-    word: &Word,
+    word: &SourceWord,
     range: RangeInclusive<i64>,
     what: &str,
 ) -> Result<i64, Diagnostic> {
@@ -31,7 +31,7 @@ pub(crate) fn number_in(
 }
 
 /// `on`, `off` and their kin.
-pub(crate) fn switch(word: &Word) -> Result<bool, Diagnostic> {
+pub(crate) fn switch(word: &SourceWord) -> Result<bool, Diagnostic> {
     match word.as_str().to_ascii_lowercase().as_str() {
         "on" | "true" | "1" | "enable" => Ok(true),
         "off" | "false" | "0" | "disable" => Ok(false),

@@ -1,29 +1,29 @@
-//! Regexes. The language means those of PCRE, over bytes; these are of the `regex` crate, which
-//! match in linear time. Where both read a pattern in different ways, or one of them cannot, it is
-//! refused: no pattern silently means something else here.
+//! Regexes. The language means those of PCRE, over bytes; these are those of the `regex` crate,
+//! which match in linear time. A pattern that the two read differently, or that one of them cannot
+//! read, is refused: no pattern silently changes its meaning.
 
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::{
     diagnostic::Diagnostic,
-    lex::Word,
+    lex::SourceWord,
     limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX, REGEX_SIZES, REGEXES_BYTES_MAX},
     parse::ConditionFlags,
 };
 
 /// Compiles the regexes of a file, until they take too much together.
 #[derive(Debug, Default)]
-pub(crate) struct Regexes {
+pub(crate) struct RegexCompiler {
     /// What they count as so far, those that were refused for their size included.
     bytes: usize,
 }
 
-impl Regexes {
+impl RegexCompiler {
     /// Compiles what stands between the slashes. `None`: that there are too many was reported
     /// before.
     pub(crate) fn compile(
         &mut self,
-        word: &Word,
+        word: &SourceWord,
         flags: &ConditionFlags,
     ) -> Result<Option<Regex>, Diagnostic> {
         check_features(word, flags.not.is_some())?;
@@ -58,14 +58,14 @@ fn build(pattern: &str, bytes_max: usize) -> Result<Regex, regex::Error> {
         .build()
 }
 
-fn too_many(word: &Word) -> Diagnostic {
+fn too_many(word: &SourceWord) -> Diagnostic {
     let message = format!("up to here the file's regexes take more than {REGEXES_BYTES_MAX} bytes");
     Diagnostic::error(word.at, message).hint(
         "make two files of it; smaller counts in {}; a set, or a text with [PRE], [SUF] or [MID]",
     )
 }
 
-fn not_a_regex(word: &Word, error: &regex::Error) -> Diagnostic {
+fn not_a_regex(word: &SourceWord, error: &regex::Error) -> Diagnostic {
     let text = error.to_string();
     let reason = text.lines().last().unwrap_or_default().trim();
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
@@ -73,7 +73,7 @@ fn not_a_regex(word: &Word, error: &regex::Error) -> Diagnostic {
 }
 
 /// Walks the pattern as PCRE would, on the look-out for what is different.
-fn check_features(word: &Word, negated: bool) -> Result<(), Diagnostic> {
+fn check_features(word: &SourceWord, negated: bool) -> Result<(), Diagnostic> {
     let text = word.as_str();
     let mut place = 0;
     let mut class_from = None;
@@ -134,11 +134,11 @@ fn anywhere_or_first(inside: &str) -> Option<String> {
 }
 
 /// How long it is, what is wrong and what to do instead; and how far to go on.
-type Found = (Option<(usize, &'static str, &'static str)>, usize);
+type ScanStep = (Option<(usize, &'static str, &'static str)>, usize);
 
 const PASS: Option<(usize, &str, &str)> = None;
 
-fn outside_class(rest: &str) -> Found {
+fn outside_class(rest: &str) -> ScanStep {
     if let Some(escaped) = rest.strip_prefix('\\') {
         return (escape(escaped), 1 + escaped.chars().next().map_or(0, char::len_utf8));
     }
@@ -196,7 +196,7 @@ fn escape(escaped: &str) -> Option<(usize, &'static str, &'static str)> {
 }
 
 /// In a class the `regex` crate knows classes in classes and sets of them, PCRE does not.
-fn in_class(rest: &str, first: bool) -> Found {
+fn in_class(rest: &str, first: bool) -> ScanStep {
     if let Some(escaped) = rest.strip_prefix('\\') {
         return (None, 1 + escaped.chars().next().map_or(0, char::len_utf8));
     }

@@ -1,15 +1,18 @@
 //! Qualifiers: what stands behind the colon of a condition's name.
 
 use crate::{
-    ast::{Address, ConnectionPart, Control, Hook, Id, PortOf, TimePart, UrlOf, UrlPart, Variable},
-    check::{hook, number::number_in, refused, suggest::did_you_mean},
+    ast::{
+        AddressKind, ConnectionPart, Hook, HttpControl, IdKind, PortKind, TimePart, UrlKind,
+        UrlPart, Variable,
+    },
+    check::{hook, number::number_in, suggest::did_you_mean, unsupported},
     diagnostic::Diagnostic,
-    lex::Word,
+    lex::SourceWord,
 };
 
-type Checked<T> = Result<T, Diagnostic>;
+type CheckResult<T> = Result<T, Diagnostic>;
 
-pub(super) fn one_of<T: Clone>(word: &Word, table: &[(&str, T)]) -> Checked<T> {
+pub(super) fn one_of<T: Clone>(word: &SourceWord, table: &[(&str, T)]) -> CheckResult<T> {
     let found = table.iter().find(|(name, _)| *name == word.as_str());
     found.map(|(_, value)| value.clone()).ok_or_else(|| {
         let names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
@@ -29,21 +32,21 @@ pub(super) const TIMES: &[(&str, TimePart)] = &[
     ("YEARDAY", TimePart::YearDay),
 ];
 
-pub(super) const IDS: &[(&str, Id)] =
-    &[("REQUEST", Id::Request), ("PROCESS", Id::Process), ("UNIQUE", Id::Unique)];
+pub(super) const IDS: &[(&str, IdKind)] =
+    &[("REQUEST", IdKind::Request), ("PROCESS", IdKind::Process), ("UNIQUE", IdKind::Unique)];
 
-pub(super) const ADDRESSES: &[(&str, Address)] = &[
-    ("CLIENT", Address::Client),
-    ("INBOUND", Address::Inbound),
-    ("SERVER", Address::Server),
-    ("OUTBOUND", Address::Outbound),
+pub(super) const ADDRESSES: &[(&str, AddressKind)] = &[
+    ("CLIENT", AddressKind::Client),
+    ("INBOUND", AddressKind::Inbound),
+    ("SERVER", AddressKind::Server),
+    ("OUTBOUND", AddressKind::Outbound),
 ];
 
 pub(super) const INBOUND: &[(&str, Variable)] = &[
-    ("LOCAL-ADDR", Variable::Address(Address::Inbound)),
-    ("LOCAL-PORT", Variable::Port(PortOf::Local)),
-    ("REMOTE-ADDR", Variable::Address(Address::Client)),
-    ("REMOTE-PORT", Variable::Port(PortOf::Remote)),
+    ("LOCAL-ADDR", Variable::Address(AddressKind::Inbound)),
+    ("LOCAL-PORT", Variable::Port(PortKind::Local)),
+    ("REMOTE-ADDR", Variable::Address(AddressKind::Client)),
+    ("REMOTE-PORT", Variable::Port(PortKind::Remote)),
     ("TLS", Variable::Connection(ConnectionPart::Tls)),
     ("H2", Variable::Connection(ConnectionPart::H2)),
     ("IPV4", Variable::Connection(ConnectionPart::Ipv4)),
@@ -53,23 +56,23 @@ pub(super) const INBOUND: &[(&str, Variable)] = &[
 ];
 
 /// A control that rules may switch.
-pub(crate) fn control(word: &Word) -> Checked<Control> {
-    if let Some((why, hint)) = refused::control(word.as_str()) {
+pub(crate) fn control(word: &SourceWord) -> CheckResult<HttpControl> {
+    if let Some((why, hint)) = unsupported::control(word.as_str()) {
         return Err(Diagnostic::error(word.at, format!("{}: {why}", word.as_str())).hint(hint));
     }
     one_of(
         word,
         &[
-            ("LOGGING", Control::Logging),
-            ("RESP_CACHEABLE", Control::ResponseCacheable),
-            ("REQ_CACHEABLE", Control::RequestCacheable),
-            ("SERVER_NO_STORE", Control::ServerNoStore),
+            ("LOGGING", HttpControl::Logging),
+            ("RESP_CACHEABLE", HttpControl::ResponseCacheable),
+            ("REQ_CACHEABLE", HttpControl::RequestCacheable),
+            ("SERVER_NO_STORE", HttpControl::ServerNoStore),
         ],
     )
 }
 
 /// Part of a URL, as conditions and `set-destination` name it.
-pub(crate) fn url_part(word: &Word) -> Checked<UrlPart> {
+pub(crate) fn url_part(word: &SourceWord) -> CheckResult<UrlPart> {
     if let Some(name) = word.as_str().strip_prefix("QUERY:")
         && !name.is_empty()
     {
@@ -92,28 +95,28 @@ pub(crate) fn url_part(word: &Word) -> Checked<UrlPart> {
     )
 }
 
-pub(super) fn url_of(word: &Word, name: &str, hook: Hook) -> Checked<UrlOf> {
+pub(super) fn url_of(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<UrlKind> {
     let early = hook == Hook::ReadRequest;
     match name {
         // Once the site is known, it is what the client asked, whatever the rules make of it.
-        "CLIENT-URL" if early => Ok(UrlOf::Client),
-        "CLIENT-URL" => Ok(UrlOf::Original),
-        "URL" if hook == Hook::SendRequest => Ok(UrlOf::Server),
-        "URL" => Ok(UrlOf::Client),
-        "SERVER-URL" if !early => Ok(UrlOf::Server),
-        "FROM-URL" if hook == Hook::Remap => Ok(UrlOf::Original),
-        "TO-URL" if hook == Hook::Remap => Ok(UrlOf::Server),
+        "CLIENT-URL" if early => Ok(UrlKind::Client),
+        "CLIENT-URL" => Ok(UrlKind::Original),
+        "URL" if hook == Hook::SendRequest => Ok(UrlKind::Server),
+        "URL" => Ok(UrlKind::Client),
+        "SERVER-URL" if !early => Ok(UrlKind::Server),
+        "FROM-URL" if hook == Hook::Remap => Ok(UrlKind::Original),
+        "TO-URL" if hook == Hook::Remap => Ok(UrlKind::Server),
         _ => Err(not_at(word, name, hook, "CLIENT-URL, or URL for the request as it stands")),
     }
 }
 
 /// A condition or an operator that the hook does not have.
-pub(crate) fn not_at(word: &Word, name: &str, hook: Hook, hint: &str) -> Diagnostic {
+pub(crate) fn not_at(word: &SourceWord, name: &str, hook: Hook, hint: &str) -> Diagnostic {
     let message = format!("{name} means nothing at {}", hook::name(hook));
     Diagnostic::error(word.at, message).hint(hint)
 }
 
-pub(super) fn status(word: &Word, hook: Hook) -> Checked<Variable> {
+pub(super) fn status(word: &SourceWord, hook: Hook) -> CheckResult<Variable> {
     match hook {
         Hook::ReadResponse | Hook::SendResponse => Ok(Variable::Status),
         _ => Err(not_at(
@@ -125,7 +128,7 @@ pub(super) fn status(word: &Word, hook: Hook) -> Checked<Variable> {
     }
 }
 
-pub(super) fn next_hop(qualifier: &Word, hook: Hook) -> Checked<Variable> {
+pub(super) fn next_hop(qualifier: &SourceWord, hook: Hook) -> CheckResult<Variable> {
     if hook == Hook::ReadRequest {
         let hint = "the origin is known from REMAP_PSEUDO_HOOK on";
         return Err(not_at(qualifier, "NEXT-HOP", hook, hint));
@@ -133,18 +136,18 @@ pub(super) fn next_hop(qualifier: &Word, hook: Hook) -> Checked<Variable> {
     one_of(qualifier, &[("HOST", Variable::NextHopHost), ("PORT", Variable::NextHopPort)])
 }
 
-pub(super) fn index(word: &Word, max: u8, what: &str) -> Checked<u8> {
+pub(super) fn index(word: &SourceWord, max: u8, what: &str) -> CheckResult<u8> {
     let found = number_in(word, 0..=i64::from(max), what)?;
     Ok(u8::try_from(found).unwrap_or(max))
 }
 
 /// `24`, `24,48`, `,48`: bits of an IPv4 and of an IPv6 address.
-pub(super) fn cidr(word: &Word) -> Checked<Variable> {
+pub(super) fn cidr(word: &SourceWord) -> CheckResult<Variable> {
     let text = word.as_str();
     let v4_len = text.find([',', '/', ':']).unwrap_or(text.len());
     let v4 = word.part(0..v4_len);
     let v6 = word.part((v4_len + 1).min(text.len())..text.len());
-    let bits = |word: &Word, max: u8, default: u8, what: &str| match word.as_str() {
+    let bits = |word: &SourceWord, max: u8, default: u8, what: &str| match word.as_str() {
         "" => Ok(default),
         _ => index(word, max, what),
     };

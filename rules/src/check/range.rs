@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{ast::AddressRange, diagnostic::Diagnostic, lex::Word};
+use crate::{ast::AddressRange, diagnostic::Diagnostic, lex::SourceWord};
 
 /// Reads the ranges between the braces.
-pub(crate) fn ranges(inside: &Word) -> Result<Vec<AddressRange>, Diagnostic> {
+pub(crate) fn ranges(inside: &SourceWord) -> Result<Vec<AddressRange>, Diagnostic> {
     let mut list = Vec::new();
     let mut begin = 0;
     for text in inside.as_str().split(',') {
@@ -18,7 +18,7 @@ pub(crate) fn ranges(inside: &Word) -> Result<Vec<AddressRange>, Diagnostic> {
     Ok(list)
 }
 
-fn range(word: &Word) -> Result<AddressRange, Diagnostic> {
+fn range(word: &SourceWord) -> Result<AddressRange, Diagnostic> {
     let text = word.as_str();
     if let Some((network, bits)) = text.split_once('/') {
         let first = address(word, network)?;
@@ -37,7 +37,7 @@ fn range(word: &Word) -> Result<AddressRange, Diagnostic> {
     Ok(AddressRange { first, last })
 }
 
-fn address(word: &Word, text: &str) -> Result<IpAddr, Diagnostic> {
+fn address(word: &SourceWord, text: &str) -> Result<IpAddr, Diagnostic> {
     text.parse().map_err(|_| {
         let shown = if text.is_empty() { "nothing" } else { text };
         Diagnostic::error(word.at, format!("an address is needed, not {shown}"))
@@ -45,7 +45,7 @@ fn address(word: &Word, text: &str) -> Result<IpAddr, Diagnostic> {
     })
 }
 
-fn in_network(word: &Word, address: IpAddr, bits: &str) -> Result<AddressRange, Diagnostic> {
+fn in_network(word: &SourceWord, address: IpAddr, bits: &str) -> Result<AddressRange, Diagnostic> {
     let max: u32 = if address.is_ipv4() { 32 } else { 128 };
     let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
     let Some(bits) = bits.parse().ok().filter(|bits: &u32| digits && *bits <= max) else {

@@ -1,10 +1,13 @@
 //! `(a,b,"c,d")`: members of a set.
 
-use crate::{diagnostic::Diagnostic, lex::Word};
+use crate::{diagnostic::Diagnostic, lex::SourceWord};
 
 /// The members, without blanks and quotes around them. `operand` has the parentheses, `inside` has
 /// not.
-pub(crate) fn members(operand: &Word, inside: &Word) -> Result<Vec<Word>, Diagnostic> {
+pub(crate) fn members(
+    operand: &SourceWord,
+    inside: &SourceWord,
+) -> Result<Vec<SourceWord>, Diagnostic> {
     let text = inside.as_str();
     if text.trim().is_empty() {
         return Err(Diagnostic::error(operand.at, "an empty set, which nothing is in"));
@@ -29,7 +32,12 @@ pub(crate) fn members(operand: &Word, inside: &Word) -> Result<Vec<Word>, Diagno
     Ok(members)
 }
 
-fn member(operand: &Word, inside: &Word, begin: usize, end: usize) -> Result<Word, Diagnostic> {
+fn member(
+    operand: &SourceWord,
+    inside: &SourceWord,
+    begin: usize,
+    end: usize,
+) -> Result<SourceWord, Diagnostic> {
     let text = inside.as_str().get(begin..end).unwrap_or_default();
     let trimmed = text.trim();
     let begin = begin + (text.len() - text.trim_start().len());

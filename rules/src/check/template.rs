@@ -1,25 +1,27 @@
 //! Values of operators: text with `%{…}` in it.
 
 use crate::{
-    ast::{Hook, Part, Template},
-    check::{odd_value, variable::variable},
+    ast::{Hook, Template, TemplatePart},
+    check::{suspicious_value, variable::variable},
     diagnostic::{Diagnostic, Findings},
-    lex::Word,
+    lex::SourceWord,
 };
 
 /// The words of a value as one, with a blank between them, as the language has it.
-pub(crate) fn joined(words: &[Word], findings: &mut Findings) -> Option<Word> {
+pub(crate) fn joined(words: &[SourceWord], findings: &mut Findings) -> Option<SourceWord> {
     let (first, rest) = words.split_first()?;
     let mut value = first.clone();
     for word in rest {
         value.join(" ", word);
     }
-    odd_value::findings(words, &value).into_iter().for_each(|finding| findings.push(finding));
+    suspicious_value::findings(words, &value)
+        .into_iter()
+        .for_each(|finding| findings.push(finding));
     Some(value)
 }
 
 /// Reads a value. Each variable in it that cannot be read is a finding.
-pub(crate) fn template(word: &Word, hook: Hook, findings: &mut Findings) -> Option<Template> {
+pub(crate) fn template(word: &SourceWord, hook: Hook, findings: &mut Findings) -> Option<Template> {
     let text = word.as_str();
     if let Some(place) = text.bytes().position(|byte| byte.is_ascii_control()) {
         let problem =
@@ -41,7 +43,7 @@ pub(crate) fn template(word: &Word, hook: Hook, findings: &mut Findings) -> Opti
         };
         let found = findings.keep(variable(&word.part(begin + 2..end), hook));
         complete &= found.is_some();
-        parts.extend(found.map(Part::Variable));
+        parts.extend(found.map(TemplatePart::Variable));
         place = end + 1;
     }
     push_text(&mut parts, text.get(place..).unwrap_or_default());
@@ -49,14 +51,14 @@ pub(crate) fn template(word: &Word, hook: Hook, findings: &mut Findings) -> Opti
     (complete && old.is_some()).then_some(Template { parts })
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) {
+fn push_text(parts: &mut Vec<TemplatePart>, text: &str) {
     if !text.is_empty() {
-        parts.push(Part::Text(text.as_bytes().into()));
+        parts.push(TemplatePart::Text(text.as_bytes().into()));
     }
 }
 
 /// `%<…>` filled in values in versions before 9.0; after that it is plain text, hardly meant so.
-fn check_old_expansions(word: &Word) -> Result<(), Diagnostic> {
+fn check_old_expansions(word: &SourceWord) -> Result<(), Diagnostic> {
     const OLD: &[(&str, &str)] = &[
         ("%<proto>", "%{CLIENT-URL:SCHEME}"),
         ("%<port>", "%{CLIENT-URL:PORT}"),

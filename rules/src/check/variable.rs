@@ -1,7 +1,10 @@
 //! What stands between `%{` and `}`: the name of a condition and its qualifier.
 
 use crate::{
-    ast::{Address, Hook, Id, Lifetime, Message, PortOf, TimePart, UrlOf, UrlPart, Variable},
+    ast::{
+        AddressKind, Hook, IdKind, Lifetime, MessageKind, PortKind, TimePart, UrlKind, UrlPart,
+        Variable,
+    },
     check::{
         field::{cookie, field},
         hook::nearest_hook,
@@ -10,14 +13,14 @@ use crate::{
             ADDRESSES, IDS, INBOUND, TIMES, cidr, control, index, next_hop, one_of, status, url_of,
             url_part,
         },
-        refused,
         suggest::nearest,
+        unsupported,
     },
     diagnostic::Diagnostic,
-    lex::Word,
+    lex::SourceWord,
 };
 
-type Checked<T> = Result<T, Diagnostic>;
+type CheckResult<T> = Result<T, Diagnostic>;
 
 /// Every name that means something here.
 pub(crate) const NAMES: &[&str] = &[
@@ -58,17 +61,17 @@ pub(crate) const NAMES: &[&str] = &[
 
 /// What a variable's value is, and so what it can be compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Text,
     Number,
     Flag,
     Address,
 }
 
-impl Kind {
-    pub(crate) fn of(variable: &Variable) -> Kind {
+impl ValueKind {
+    pub(crate) fn of(variable: &Variable) -> ValueKind {
         match variable {
-            Variable::Constant(_) | Variable::Flag(..) | Variable::Control(_) => Kind::Flag,
+            Variable::Constant(_) | Variable::Flag(..) | Variable::Control(_) => ValueKind::Flag,
             Variable::Status
             | Variable::Now(_)
             | Variable::Random(_)
@@ -77,22 +80,24 @@ impl Kind {
             | Variable::Int8(..)
             | Variable::Int16(_)
             | Variable::TransactionCount
-            | Variable::Id(Id::Request)
-            | Variable::Url(_, UrlPart::Port) => Kind::Number,
-            Variable::Address(_) => Kind::Address,
-            _ => Kind::Text,
+            | Variable::Id(IdKind::Request)
+            | Variable::Url(_, UrlPart::Port) => ValueKind::Number,
+            Variable::Address(_) => ValueKind::Address,
+            _ => ValueKind::Text,
         }
     }
 }
 
 /// Reads `NAME` or `NAME:qualifier` for a rule of this hook.
-pub(crate) fn variable(word: &Word, hook: Hook) -> Checked<Variable> {
+pub(crate) fn variable(word: &SourceWord, hook: Hook) -> CheckResult<Variable> {
     let text = word.as_str();
     let name_len = text.find(':').unwrap_or(text.len());
     let name = text.get(..name_len).unwrap_or_default();
     let qualifier = (name_len < text.len()).then(|| word.part(name_len + 1..text.len()));
     let qualifier = qualifier.filter(|word| !word.as_str().is_empty());
-    if let Some((why, hint)) = refused::condition(name, qualifier.as_ref().map(Word::as_str)) {
+    if let Some((why, hint)) =
+        unsupported::condition(name, qualifier.as_ref().map(SourceWord::as_str))
+    {
         return Err(Diagnostic::error(word.at, format!("%{{{text}}}: {why}")).hint(hint));
     }
     match qualifier {
@@ -102,7 +107,7 @@ pub(crate) fn variable(word: &Word, hook: Hook) -> Checked<Variable> {
 }
 
 /// Those that can stand without a qualifier.
-fn plain(word: &Word, name: &str, hook: Hook) -> Checked<Variable> {
+fn plain(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<Variable> {
     let found = match name {
         "TRUE" => Variable::Constant(true),
         "FALSE" | "INTERNAL-TRANSACTION" | "INTERNAL-TXN" => Variable::Constant(false),
@@ -110,7 +115,7 @@ fn plain(word: &Word, name: &str, hook: Hook) -> Checked<Variable> {
         "STATUS" => status(word, hook)?,
         "CACHE" => Variable::Cache,
         "NOW" => Variable::Now(TimePart::Epoch),
-        "ID" => Variable::Id(Id::Unique),
+        "ID" => Variable::Id(IdKind::Unique),
         "CIDR" => Variable::Cidr { v4_bits: 24, v6_bits: 48 },
         "LAST-CAPTURE" => Variable::LastCapture(0),
         "STATE-INT16" => Variable::Int16(Lifetime::Transaction),
@@ -120,16 +125,16 @@ fn plain(word: &Word, name: &str, hook: Hook) -> Checked<Variable> {
             Variable::Url(url_of(word, name, hook)?, UrlPart::Whole)
         }
         // Names of older versions.
-        "PATH" => Variable::Url(UrlOf::Client, UrlPart::Path),
-        "QUERY" => Variable::Url(UrlOf::Client, UrlPart::Query),
-        "CLIENT-IP" => Variable::Address(Address::Client),
-        "INCOMING-PORT" => Variable::Port(PortOf::Local),
+        "PATH" => Variable::Url(UrlKind::Client, UrlPart::Path),
+        "QUERY" => Variable::Url(UrlKind::Client, UrlPart::Query),
+        "CLIENT-IP" => Variable::Address(AddressKind::Client),
+        "INCOMING-PORT" => Variable::Port(PortKind::Local),
         _ => return Err(without_qualifier(word, name)),
     };
     Ok(found)
 }
 
-fn without_qualifier(word: &Word, name: &str) -> Diagnostic {
+fn without_qualifier(word: &SourceWord, name: &str) -> Diagnostic {
     let example = match name {
         "HEADER" | "CLIENT-HEADER" | "SERVER-HEADER" => "X-Name",
         "COOKIE" => "name",
@@ -146,7 +151,7 @@ fn without_qualifier(word: &Word, name: &str) -> Diagnostic {
         .hint(format!("such as %{{{name}:{example}}}"))
 }
 
-fn unknown(word: &Word, name: &str) -> Diagnostic {
+fn unknown(word: &SourceWord, name: &str) -> Diagnostic {
     let text = word.as_str();
     let problem = Diagnostic::error(word.at, format!("no condition is called {name}"));
     let rest = text.get(name.len()..).unwrap_or_default();
@@ -156,16 +161,21 @@ fn unknown(word: &Word, name: &str) -> Diagnostic {
     }
 }
 
-fn qualified(word: &Word, name: &str, qualifier: &Word, hook: Hook) -> Checked<Variable> {
+fn qualified(
+    word: &SourceWord,
+    name: &str,
+    qualifier: &SourceWord,
+    hook: Hook,
+) -> CheckResult<Variable> {
     Ok(match name {
-        "HEADER" => Variable::Header(Message::AtHand, field(qualifier)?),
-        "CLIENT-HEADER" => Variable::Header(Message::ClientRequest, field(qualifier)?),
+        "HEADER" => Variable::Header(MessageKind::AtHand, field(qualifier)?),
+        "CLIENT-HEADER" => Variable::Header(MessageKind::ClientRequest, field(qualifier)?),
         "SERVER-HEADER" if matches!(hook, Hook::ReadResponse | Hook::SendResponse) => {
             let message = "the request to the origin is not kept";
             return Err(Diagnostic::error(word.at, message)
                 .hint("HEADER at SEND_REQUEST_HDR_HOOK, and a STATE-FLAG that is looked at here"));
         }
-        "SERVER-HEADER" => Variable::Header(Message::ServerRequest, field(qualifier)?),
+        "SERVER-HEADER" => Variable::Header(MessageKind::ServerRequest, field(qualifier)?),
         "COOKIE" => Variable::Cookie(cookie(qualifier)?),
         "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
             Variable::Url(url_of(word, name, hook)?, url_part(qualifier)?)
@@ -196,7 +206,7 @@ fn qualified(word: &Word, name: &str, qualifier: &Word, hook: Hook) -> Checked<V
 
 const INT8: &str = "the number of an INT8";
 
-fn no_qualifier(word: &Word, name: &str, qualifier: &Word) -> Diagnostic {
+fn no_qualifier(word: &SourceWord, name: &str, qualifier: &SourceWord) -> Diagnostic {
     const PLAIN: &[&str] = &[
         "TRUE",
         "FALSE",

@@ -1,16 +1,16 @@
 //! A rule in the making.
 
 use crate::{
-    ast::{Branch, Hook, Step, Tree},
+    ast::{Branch, ConditionTree, Hook, Step},
     check,
     diagnostic::{Diagnostic, Findings, RuleSpan},
-    lex::Word,
+    lex::SourceWord,
     limits::{CONDITIONS_PER_RULE_MAX, NESTING_MAX},
     parse::ConditionFlags,
 };
 
 /// A rule in the making.
-pub(super) struct Draft {
+pub(super) struct RuleDraft {
     pub(super) hook: Hook,
     pub(super) turn: u8,
     pub(super) at: RuleSpan,
@@ -21,46 +21,46 @@ pub(super) struct Draft {
     pub(super) has_broken_step: bool,
     pub(super) condition_count: usize,
     /// The rule itself, and the `if`s that are open.
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<DraftBlock>,
 }
 
 /// Branches of a rule, or of an `if`.
-pub(super) struct Block {
+pub(super) struct DraftBlock {
     pub(super) at: RuleSpan,
-    pub(super) sections: Vec<Section>,
+    pub(super) branches: Vec<DraftBranch>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SectionKind {
+pub(super) enum BranchKind {
     If,
     Elif,
     Else,
 }
 
 /// A branch in the making.
-pub(super) struct Section {
-    pub(super) kind: SectionKind,
+pub(super) struct DraftBranch {
+    pub(super) kind: BranchKind,
     pub(super) at: RuleSpan,
     /// What is not in parentheses, and the groups that are open.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<ConditionGroup>,
     pub(super) steps: Vec<Step>,
     /// A step could not be read, but there was one.
     pub(super) has_broken: bool,
 }
 
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct ConditionGroup {
     pub(super) at: RuleSpan,
     not: bool,
     or: Option<RuleSpan>,
     /// Each with where its `[OR]` stands, by which it is joined with the next.
-    members: Vec<(Tree, Option<RuleSpan>)>,
+    members: Vec<(ConditionTree, Option<RuleSpan>)>,
 }
 
-impl Draft {
-    pub(super) fn new((hook, turn): (Hook, u8), at: RuleSpan) -> Draft {
-        let blocks = vec![Block { at, sections: vec![Section::new(SectionKind::If, at)] }];
-        Draft {
+impl RuleDraft {
+    pub(super) fn new((hook, turn): (Hook, u8), at: RuleSpan) -> RuleDraft {
+        let blocks = vec![DraftBlock { at, branches: vec![DraftBranch::new(BranchKind::If, at)] }];
+        RuleDraft {
             hook,
             turn,
             at,
@@ -72,18 +72,18 @@ impl Draft {
         }
     }
 
-    pub(super) fn section(&mut self) -> Option<&mut Section> {
-        self.blocks.last_mut()?.sections.last_mut()
+    pub(super) fn branch(&mut self) -> Option<&mut DraftBranch> {
+        self.blocks.last_mut()?.branches.last_mut()
     }
 
     pub(super) fn has_steps(&self) -> bool {
         self.blocks
             .iter()
-            .flat_map(|block| &block.sections)
+            .flat_map(|block| &block.branches)
             .any(|section| section.has_broken || !section.steps.is_empty())
     }
 
-    pub(super) fn break_off(&mut self) {
+    pub(super) fn mark_broken(&mut self) {
         self.broken = true;
     }
 
@@ -97,9 +97,9 @@ impl Draft {
         self.broken |= self.condition_count > CONDITIONS_PER_RULE_MAX;
     }
 
-    pub(super) fn add_tree(&mut self, tree: Option<Tree>, or: Option<RuleSpan>) {
+    pub(super) fn add_tree(&mut self, tree: Option<ConditionTree>, or: Option<RuleSpan>) {
         self.broken |= tree.is_none();
-        let group = self.section().and_then(|section| section.groups.last_mut());
+        let group = self.branch().and_then(|section| section.groups.last_mut());
         if let (Some(group), Some(tree)) = (group, tree) {
             group.members.push((tree, or));
         }
@@ -107,17 +107,18 @@ impl Draft {
 
     pub(super) fn begin_group(
         &mut self,
-        operand: Option<&Word>,
+        operand: Option<&SourceWord>,
         flags: &ConditionFlags,
         at: RuleSpan,
         findings: &mut Findings,
     ) {
         findings.keep(check::group(operand, flags));
-        let Some(section) = self.section() else {
+        let Some(section) = self.branch() else {
             return;
         };
         let too_deep = section.groups.len() > NESTING_MAX;
-        let group = Group { at, not: flags.not.is_some(), or: flags.or, members: Vec::new() };
+        let group =
+            ConditionGroup { at, not: flags.not.is_some(), or: flags.or, members: Vec::new() };
         section.groups.push(group);
         if too_deep {
             let message = format!("groups in groups, more than {NESTING_MAX} deep");
@@ -128,14 +129,14 @@ impl Draft {
 
     pub(super) fn end_group(
         &mut self,
-        operand: Option<&Word>,
+        operand: Option<&SourceWord>,
         flags: &ConditionFlags,
         at: RuleSpan,
         findings: &mut Findings,
     ) {
         findings.keep(check::group_end(operand, flags));
         let group = self
-            .section()
+            .branch()
             .and_then(|section| if section.groups.len() > 1 { section.groups.pop() } else { None });
         let Some(group) = group else {
             findings.push(Diagnostic::error(at, "%{GROUP:END} without %{GROUP}"));
@@ -147,14 +148,14 @@ impl Draft {
         if tree.is_none() && !self.broken {
             findings.push(Diagnostic::error(group_at, "an empty group"));
         }
-        let tree = tree.map(|tree| if not { Tree::Not(Box::new(tree)) } else { tree });
+        let tree = tree.map(|tree| if not { ConditionTree::Not(Box::new(tree)) } else { tree });
         self.add_tree(tree, or);
     }
 
     /// No more conditions follow in this branch: every group has to be closed, `elif` needs some.
     pub(super) fn close_conditions(&mut self, findings: &mut Findings) {
         let broken = self.broken;
-        let Some(section) = self.section() else {
+        let Some(section) = self.branch() else {
             return;
         };
         let mut found = false;
@@ -164,7 +165,7 @@ impl Draft {
         }
         let empty = section.groups.iter().all(|group| group.members.is_empty());
         let begins = section.steps.is_empty() && !section.has_broken;
-        if section.kind == SectionKind::Elif && empty && begins && !found && !broken {
+        if section.kind == BranchKind::Elif && empty && begins && !found && !broken {
             let problem = Diagnostic::error(section.at, "`elif` without conditions");
             findings.push(problem.hint("write `else`, or put conditions on the lines below it"));
             found = true;
@@ -176,7 +177,7 @@ impl Draft {
     pub(super) fn end_block(&mut self, findings: &mut Findings) -> Option<Vec<Branch>> {
         self.close_conditions(findings);
         let (block, broken) = (self.blocks.pop()?, self.broken);
-        let branches = block.sections.into_iter().map(|section| {
+        let branches = block.branches.into_iter().map(|section| {
             let members = section.groups.into_iter().flat_map(|group| group.members).collect();
             Branch { condition: join(members, broken, findings), steps: section.steps }
         });
@@ -184,20 +185,20 @@ impl Draft {
     }
 }
 
-impl Section {
-    pub(super) fn new(kind: SectionKind, at: RuleSpan) -> Section {
-        let groups = vec![Group::default()];
-        Section { kind, at, groups, steps: Vec::new(), has_broken: false }
+impl DraftBranch {
+    pub(super) fn new(kind: BranchKind, at: RuleSpan) -> DraftBranch {
+        let groups = vec![ConditionGroup::default()];
+        DraftBranch { kind, at, groups, steps: Vec::new(), has_broken: false }
     }
 }
 
 /// AND and OR bind alike and nest to the right: `A [AND] B [OR] C` is `A && (B || C)`.
 /// If the rule is broken, the last member may be one that could not be read.
 fn join(
-    members: Vec<(Tree, Option<RuleSpan>)>,
+    members: Vec<(ConditionTree, Option<RuleSpan>)>,
     is_broken: bool,
     findings: &mut Findings,
-) -> Option<Tree> {
+) -> Option<ConditionTree> {
     let mut members = members.into_iter().rev();
     let (mut tree, or) = members.next()?;
     if let Some(at) = or.filter(|_| !is_broken) {
@@ -206,7 +207,11 @@ fn join(
     }
     for (member, or) in members {
         let (member, rest) = (Box::new(member), Box::new(tree));
-        tree = if or.is_some() { Tree::Or(member, rest) } else { Tree::And(member, rest) };
+        tree = if or.is_some() {
+            ConditionTree::Or(member, rest)
+        } else {
+            ConditionTree::And(member, rest)
+        };
     }
     Some(tree)
 }

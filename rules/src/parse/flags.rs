@@ -1,10 +1,10 @@
 //! `[A,B]` at the end of a line.
 
 use crate::{
-    ast::Compare,
+    ast::Comparison,
     check::suggest::did_you_mean,
     diagnostic::{Diagnostic, Findings, RuleSpan},
-    lex::Word,
+    lex::SourceWord,
 };
 
 /// Flags of a condition.
@@ -23,7 +23,7 @@ pub(crate) struct ConditionFlags {
     /// `[L]`
     pub(crate) last: Option<RuleSpan>,
     /// `[PRE]`, `[SUF]`, `[MID]`, `[EXT]`
-    pub(crate) how: Option<(Compare, RuleSpan)>,
+    pub(crate) how: Option<(Comparison, RuleSpan)>,
 }
 
 /// Flags of an operator.
@@ -39,7 +39,7 @@ pub(crate) struct OperatorFlags {
 
 impl ConditionFlags {
     /// Reads them; unknown ones and those that contradict each other are findings.
-    pub(crate) fn parse(word: Option<&Word>, findings: &mut Findings) -> ConditionFlags {
+    pub(crate) fn parse(word: Option<&SourceWord>, findings: &mut Findings) -> ConditionFlags {
         let mut flags = ConditionFlags::default();
         for name in names(word) {
             let result = flags.set(&name);
@@ -52,7 +52,7 @@ impl ConditionFlags {
         flags
     }
 
-    fn set(&mut self, name: &Word) -> Result<(), Diagnostic> {
+    fn set(&mut self, name: &SourceWord) -> Result<(), Diagnostic> {
         const NAMES: &[&str] = &["AND", "OR", "NOT", "NOCASE", "PRE", "SUF", "MID", "EXT", "L"];
         let compare = match name.as_str() {
             "OR" => return once(&mut self.or, name),
@@ -61,10 +61,10 @@ impl ConditionFlags {
             "NOCASE" => return once(&mut self.nocase, name),
             "CASE" => return once(&mut self.case, name),
             "L" => return once(&mut self.last, name),
-            "PRE" => Compare::Prefix,
-            "SUF" => Compare::Suffix,
-            "MID" => Compare::Middle,
-            "EXT" => Compare::Extension,
+            "PRE" => Comparison::Prefix,
+            "SUF" => Comparison::Suffix,
+            "MID" => Comparison::Middle,
+            "EXT" => Comparison::Extension,
             _ => return Err(unknown(name, "a condition", NAMES)),
         };
         if self.how.replace((compare, name.at)).is_some() {
@@ -76,7 +76,7 @@ impl ConditionFlags {
 
 impl OperatorFlags {
     /// Reads them; unknown ones are findings.
-    pub(crate) fn parse(word: Option<&Word>, findings: &mut Findings) -> OperatorFlags {
+    pub(crate) fn parse(word: Option<&SourceWord>, findings: &mut Findings) -> OperatorFlags {
         let mut flags = OperatorFlags::default();
         for name in names(word) {
             let result = match name.as_str() {
@@ -92,7 +92,7 @@ impl OperatorFlags {
 }
 
 /// What stands between commas in the brackets.
-fn names(word: Option<&Word>) -> Vec<Word> {
+fn names(word: Option<&SourceWord>) -> Vec<SourceWord> {
     let Some(word) = word else {
         return Vec::new();
     };
@@ -107,14 +107,14 @@ fn names(word: Option<&Word>) -> Vec<Word> {
     names
 }
 
-fn once(place: &mut Option<RuleSpan>, name: &Word) -> Result<(), Diagnostic> {
+fn once(place: &mut Option<RuleSpan>, name: &SourceWord) -> Result<(), Diagnostic> {
     match place.replace(name.at) {
         Some(_) => Err(Diagnostic::error(name.at, format!("[{}] twice", name.as_str()))),
         None => Ok(()),
     }
 }
 
-fn unknown(name: &Word, whose: &str, names: &[&str]) -> Diagnostic {
+fn unknown(name: &SourceWord, whose: &str, names: &[&str]) -> Diagnostic {
     let message = match name.as_str() {
         "[" => "an empty flag".to_owned(),
         text => format!("{whose} has no flag [{text}]"),

@@ -2,13 +2,13 @@
 
 use crate::{
     diagnostic::{Diagnostic, Findings, RuleSpan},
-    lex::{Word, lex},
+    lex::{SourceWord, lex},
     limits::LINE_BYTES_MAX,
 };
 
 /// A line that is not empty and no comment.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct RuleLine {
     /// All of it, without blanks around it.
     pub(crate) at: RuleSpan,
     /// `None`: something is wrong with it, and has been reported.
@@ -21,20 +21,20 @@ pub(crate) enum LineKind {
     /// `cond %{…} operand [flags]`
     Condition {
         /// What stands between `%{` and `}`.
-        variable: Word,
+        variable: SourceWord,
         /// All words of the operand as one; `None` without.
-        operand: Option<Word>,
+        operand: Option<SourceWord>,
         /// `[…]`
-        flags: Option<Word>,
+        flags: Option<SourceWord>,
     },
     /// `name value … [flags]`
     Operator {
         /// Its name.
-        name: Word,
+        name: SourceWord,
         /// What follows.
-        arguments: Vec<Word>,
+        arguments: Vec<SourceWord>,
         /// `[…]`
-        flags: Option<Word>,
+        flags: Option<SourceWord>,
     },
     /// A condition that cannot be read.
     BrokenCondition,
@@ -51,7 +51,7 @@ pub(crate) enum LineKind {
 }
 
 /// Reads one line, without its line break.
-pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<Line> {
+pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<RuleLine> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
     if trimmed.is_empty() || trimmed.starts_with('#') {
         return None;
@@ -64,10 +64,10 @@ pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Op
                 lex(number, text.get(..indent + trimmed.len()).unwrap_or_default())
             }));
     let Some(words) = words else {
-        return Some(Line { at, kind: kind_of_broken(trimmed) });
+        return Some(RuleLine { at, kind: kind_of_broken(trimmed) });
     };
     let kind = kind_of(words, findings)?;
-    Some(Line { at, kind })
+    Some(RuleLine { at, kind })
 }
 
 /// No byte that could end a line of a head, or of a terminal, gets further than this.
@@ -103,7 +103,7 @@ fn kind_of_broken(text: &str) -> LineKind {
     }
 }
 
-fn kind_of(mut words: Vec<Word>, findings: &mut Findings) -> Option<LineKind> {
+fn kind_of(mut words: Vec<SourceWord>, findings: &mut Findings) -> Option<LineKind> {
     let first = words.first()?.clone();
     let kind = match first.as_str() {
         "else" => LineKind::Else,
@@ -129,12 +129,12 @@ fn kind_of(mut words: Vec<Word>, findings: &mut Findings) -> Option<LineKind> {
     Some(kind)
 }
 
-fn keep_condition(at: RuleSpan, words: Vec<Word>, findings: &mut Findings) -> LineKind {
+fn keep_condition(at: RuleSpan, words: Vec<SourceWord>, findings: &mut Findings) -> LineKind {
     let condition = condition(at, words);
     findings.keep(condition).unwrap_or(LineKind::BrokenCondition)
 }
 
-fn condition(at: RuleSpan, mut words: Vec<Word>) -> Result<LineKind, Diagnostic> {
+fn condition(at: RuleSpan, mut words: Vec<SourceWord>) -> Result<LineKind, Diagnostic> {
     let flags = take_flags(&mut words)?;
     let mut words = words.into_iter().peekable();
     let Some(subject) = words.next() else {
@@ -160,7 +160,7 @@ fn condition(at: RuleSpan, mut words: Vec<Word>) -> Result<LineKind, Diagnostic>
 }
 
 /// What stands between `%{` and `}`.
-fn braced(word: &Word) -> Result<Word, Diagnostic> {
+fn braced(word: &SourceWord) -> Result<SourceWord, Diagnostic> {
     let text = word.as_str();
     if text.starts_with("%{") && text.ends_with('}') {
         return Ok(word.part(2..text.len() - 1));
@@ -176,7 +176,7 @@ fn braced(word: &Word) -> Result<Word, Diagnostic> {
 }
 
 /// `==`, `>=`, `<=`, which the language does not have.
-fn doubled_comparison(first: &Word, second: &Word) -> Option<Diagnostic> {
+fn doubled_comparison(first: &SourceWord, second: &SourceWord) -> Option<Diagnostic> {
     let text = second.as_str();
     let hint = match first.as_str() {
         "=" if text == "=" && !second.quoted => "one `=` compares",
@@ -190,7 +190,7 @@ fn doubled_comparison(first: &Word, second: &Word) -> Option<Diagnostic> {
     Some(Diagnostic::error(at, "a comparison of two characters").hint(hint))
 }
 
-fn misplaced_flags(word: &Word) -> Diagnostic {
+fn misplaced_flags(word: &SourceWord) -> Diagnostic {
     let closed = word.as_str().ends_with(']');
     let problem = Diagnostic::error(word.at, "flags that the language would not see");
     problem.hint(if closed {
@@ -200,7 +200,7 @@ fn misplaced_flags(word: &Word) -> Diagnostic {
     })
 }
 
-fn surplus(operand: &Word, word: &Word) -> Diagnostic {
+fn surplus(operand: &SourceWord, word: &SourceWord) -> Diagnostic {
     let problem = Diagnostic::error(word.at, "more than one operand");
     match (operand.as_str(), word.as_str()) {
         ("!", _) => problem.hint("there is no `!=`: write `=` and the flag [NOT]"),
@@ -228,7 +228,7 @@ fn behind_regex(regex: &str, letters: &str) -> String {
     }
 }
 
-fn operator(mut words: Vec<Word>, findings: &mut Findings) -> LineKind {
+fn operator(mut words: Vec<SourceWord>, findings: &mut Findings) -> LineKind {
     let flags = match take_flags(&mut words) {
         Ok(flags) => flags,
         Err(finding) => {
@@ -246,7 +246,7 @@ fn operator(mut words: Vec<Word>, findings: &mut Findings) -> LineKind {
 }
 
 /// The flags are the last word of a line, if it begins with a bracket.
-fn take_flags(words: &mut Vec<Word>) -> Result<Option<Word>, Diagnostic> {
+fn take_flags(words: &mut Vec<SourceWord>) -> Result<Option<SourceWord>, Diagnostic> {
     let Some(last) = words.last() else {
         return Ok(None);
     };
@@ -255,7 +255,7 @@ fn take_flags(words: &mut Vec<Word>) -> Result<Option<Word>, Diagnostic> {
         return Err(Diagnostic::error(last.at, "flags without a closing bracket"));
     }
     let (flags, before) = (text.starts_with('['), words.len() - 1);
-    if flags && words.iter().take(before).any(Word::is_comment) {
+    if flags && words.iter().take(before).any(SourceWord::is_comment) {
         // The original reads them all the same, which nobody expects.
         return Err(Diagnostic::error(last.at, "flags in a comment")
             .hint("a comment stands on a line of its own"));

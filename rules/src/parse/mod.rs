@@ -1,10 +1,10 @@
 //! Lines and what they are part of: conditions, operators, branches, rules.
 
+mod assembler;
 mod draft;
 mod flags;
 mod line;
-mod structure;
 
+pub(crate) use assembler::RuleAssembler;
 pub(crate) use flags::{ConditionFlags, OperatorFlags};
-pub(crate) use line::{Line, LineKind, parse_line};
-pub(crate) use structure::Structure;
+pub(crate) use line::{LineKind, RuleLine, parse_line};

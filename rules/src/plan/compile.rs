@@ -5,23 +5,23 @@ use std::collections::HashMap;
 use forebay_http::edit::{ConstantLine, ConstantLines, FieldName};
 
 use super::{
-    Action, Group, NONE, Op, Part, Test,
-    change::{Looks, Place, changed_by, looks_at},
+    Action, HookProgram, Instruction, NONE, PlannedCondition, RuleGroup,
+    common_subexpressions::{assign_subject_slots, fuse_compares},
     constant::constant_line,
-    filter::{self, assign_memos},
-    merge::{Unit, each_step, test_key, units},
-    shorten::shorten,
-    sight::{assign_sights, compare_kept},
+    dependence::{DataItem, Dependence, dependence_of, written_by},
+    merge::{MergedRule, each_step, test_key, units},
+    peephole::shorten,
+    regex_sets::{EvaluationSites, assign_memos},
 };
-use crate::ast::{self, Branch, Hook, Operation, Operator, Rule, Step, Tree};
+use crate::ast::{self, Branch, ConditionTree, Hook, Operation, Operator, Rule, Step};
 
 /// Compiles the rules of one hook. `captures`: one of them asks for what a regex has found.
-pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> Part {
+pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> HookProgram {
     let at_hook = |list: &'_ Vec<(u32, Rule)>| -> Vec<(u32, Rule)> {
         list.iter().filter(|(_, rule)| rule.hook == hook).cloned().collect()
     };
     let lists: Vec<_> = lists.iter().map(at_hook).collect();
-    let mut compile = Compile { captures, ..Compile::default() };
+    let mut compile = HookCompiler { captures, ..HookCompiler::default() };
     lists.iter().for_each(|list| compile.changed_names(list));
     for list in &lists {
         let first = compile.part.groups.len();
@@ -36,19 +36,19 @@ pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> Pa
 
 /// A place in the code that is not known yet.
 #[derive(Clone, Copy)]
-struct Label(u32);
+struct CodeLabel(u32);
 
 /// How often operators touch the lines of one name.
 #[derive(Clone, Copy, Default)]
-struct Uses {
+struct UseCounts {
     /// By constants that are added.
     added_count: usize,
     count: usize,
 }
 
 #[derive(Default)]
-struct Compile {
-    part: Part,
+struct HookCompiler {
+    part: HookProgram,
     /// Somebody asks what a regex has found.
     captures: bool,
     /// Where the labels of this unit are.
@@ -58,22 +58,22 @@ struct Compile {
     /// How many of them are in the code.
     placed_count: usize,
     /// How often the lines of each name are changed.
-    uses: HashMap<Place, Uses>,
+    uses: HashMap<DataItem, UseCounts>,
     /// Conditions by their texts.
     tests: HashMap<String, u32>,
     /// How often each place was changed so far.
-    versions: HashMap<Place, u32>,
-    looks: filter::Looks,
+    versions: HashMap<DataItem, u32>,
+    looks: EvaluationSites,
 }
 
-impl Compile {
-    fn unit(&mut self, unit: &Unit) {
+impl HookCompiler {
+    fn unit(&mut self, unit: &MergedRule) {
         let start = self.part.code.len();
         self.labels.clear();
         self.branches(&unit.branches, true);
-        self.part.code.push(Op::End);
+        self.part.code.push(Instruction::End);
         self.resolve(start);
-        self.part.groups.push(Group {
+        self.part.groups.push(RuleGroup {
             rules: unit.rules.clone(),
             start: start as u32,
             list_end: 0,
@@ -81,12 +81,12 @@ impl Compile {
         });
     }
 
-    fn label(&mut self) -> Label {
+    fn label(&mut self) -> CodeLabel {
         self.labels.push(u32::MAX);
-        Label(self.labels.len() as u32 - 1)
+        CodeLabel(self.labels.len() as u32 - 1)
     }
 
-    fn place(&mut self, label: Label) {
+    fn place(&mut self, label: CodeLabel) {
         self.labels[label.0 as usize] = self.part.code.len() as u32;
     }
 
@@ -100,11 +100,11 @@ impl Compile {
             }
             self.place(body);
             if is_rule {
-                self.part.code.push(Op::Matched);
+                self.part.code.push(Instruction::Matched);
             }
             self.steps(&branch.steps);
             if index + 1 < branches.len() {
-                self.part.code.push(Op::Jump(end.0));
+                self.part.code.push(Instruction::Jump(end.0));
             }
             self.place(next);
         }
@@ -112,21 +112,21 @@ impl Compile {
     }
 
     /// Goes on at `yes` or at `no`. The right side, on which trees grow long, is a loop.
-    fn condition(&mut self, mut tree: &Tree, mut yes: Label, mut no: Label) {
+    fn condition(&mut self, mut tree: &ConditionTree, mut yes: CodeLabel, mut no: CodeLabel) {
         loop {
             match tree {
-                Tree::Test(test) => return self.test(test, yes, no),
-                Tree::Not(inner) => {
+                ConditionTree::Leaf(test) => return self.test(test, yes, no),
+                ConditionTree::Not(inner) => {
                     (yes, no) = (no, yes);
                     tree = inner;
                 }
-                Tree::And(first, second) => {
+                ConditionTree::And(first, second) => {
                     let both = self.label();
                     self.condition(first, both, no);
                     self.place(both);
                     tree = second;
                 }
-                Tree::Or(first, second) => {
+                ConditionTree::Or(first, second) => {
                     let other = self.label();
                     self.condition(first, yes, other);
                     self.place(other);
@@ -137,28 +137,35 @@ impl Compile {
     }
 
     /// How often it may have changed so far.
-    fn version(&self, place: &Place) -> u32 {
+    fn version(&self, place: &DataItem) -> u32 {
         let count_of = |changed| self.versions.get(changed).copied().unwrap_or_default();
-        let by_filters = if place.is_of(&Place::Fields) { count_of(&Place::Fields) } else { 0 };
+        let by_filters =
+            if place.is_of(&DataItem::Fields) { count_of(&DataItem::Fields) } else { 0 };
         count_of(place) + by_filters
     }
 
-    fn test(&mut self, test: &ast::Test, yes: Label, no: Label) {
+    fn test(&mut self, test: &ast::Condition, yes: CodeLabel, no: CodeLabel) {
         let (yes, no) = if test.negated { (no, yes) } else { (yes, no) };
-        let version = match looks_at(test, self.captures) {
-            Looks::Anew => None,
-            Looks::Fixed => Some(0),
-            Looks::At(place) => Some(self.version(&place)),
+        let version = match dependence_of(test, self.captures) {
+            Dependence::Volatile => None,
+            Dependence::None => Some(0),
+            Dependence::On(place) => Some(self.version(&place)),
         };
         let part = &mut self.part;
         let number = *self.tests.entry(test_key(test)).or_insert_with(|| {
-            part.tests.push(Test::new(test, self.captures));
+            part.tests.push(PlannedCondition::new(test, self.captures));
             part.tests.len() as u32 - 1
         });
         if let Some(version) = version {
             self.looks.entry((number, version)).or_default().push(part.code.len());
         }
-        part.code.push(Op::Test { test: number, memo: NONE, sight: NONE, yes: yes.0, no: no.0 });
+        part.code.push(Instruction::Test {
+            test: number,
+            memo: NONE,
+            subject_slot: NONE,
+            yes: yes.0,
+            no: no.0,
+        });
     }
 
     fn steps(&mut self, steps: &[Step]) {
@@ -175,7 +182,7 @@ impl Compile {
     }
 
     fn operation(&mut self, operation: &Operation) {
-        if let Some(place) = changed_by(&operation.operator) {
+        if let Some(place) = written_by(&operation.operator) {
             *self.versions.entry(place).or_default() += 1;
         }
         match constant_line(&operation.operator) {
@@ -187,13 +194,13 @@ impl Compile {
             }
         }
         if operation.last {
-            self.part.code.push(Op::Last);
+            self.part.code.push(Instruction::Last);
         }
     }
 
     /// Does nothing else touch lines of its name, so that only the head as it comes may have some?
     fn is_alone(&self, line: &ConstantLine) -> bool {
-        let uses = self.uses.get(&Place::field(line.name())).copied().unwrap_or_default();
+        let uses = self.uses.get(&DataItem::field(line.name())).copied().unwrap_or_default();
         uses.count == if line.is_set() { 1 } else { uses.added_count }
     }
 
@@ -203,13 +210,13 @@ impl Compile {
         if start < end {
             self.placed_count = self.lines.len();
             let next = self.part.code.len() as u32 + 1;
-            self.part.code.push(Op::Lines { start, end, next });
+            self.part.code.push(Instruction::Lines { start, end, next });
         }
     }
 
     fn act(&mut self, action: Action) {
         self.part.actions.push(action);
-        self.part.code.push(Op::Act(self.part.actions.len() as u32 - 1));
+        self.part.code.push(Instruction::Act(self.part.actions.len() as u32 - 1));
     }
 
     /// Puts places for labels. All of them lead on, so that a run comes to an end.
@@ -222,25 +229,25 @@ impl Compile {
         for (offset, op) in self.part.code[start..].iter_mut().enumerate() {
             let at = start + offset;
             match op {
-                Op::Test { yes, no, .. } => {
+                Instruction::Test { yes, no, .. } => {
                     resolve(at, yes);
                     resolve(at, no);
                 }
-                Op::Jump(to) => resolve(at, to),
-                Op::Compare { .. }
-                | Op::Matched
-                | Op::Last
-                | Op::Act(_)
-                | Op::Lines { .. }
-                | Op::End => {}
+                Instruction::Jump(to) => resolve(at, to),
+                Instruction::Compare { .. }
+                | Instruction::Matched
+                | Instruction::Last
+                | Instruction::Act(_)
+                | Instruction::Lines { .. }
+                | Instruction::End => {}
             }
         }
     }
 
-    fn finish(mut self) -> Part {
+    fn finish(mut self) -> HookProgram {
         assign_memos(&mut self.part, &self.looks);
-        assign_sights(&mut self.part, &self.looks);
-        compare_kept(&mut self.part);
+        assign_subject_slots(&mut self.part, &self.looks);
+        fuse_compares(&mut self.part);
         shorten(&mut self.part.code);
         self.part.lines = ConstantLines::new(self.lines);
         self.part
@@ -253,17 +260,17 @@ impl Compile {
     }
 
     fn uses_of(&mut self, operator: &Operator) {
-        let Some(place) = changed_by(operator) else {
+        let Some(place) = written_by(operator) else {
             return;
         };
         let names = match (&place, operator) {
-            (Place::Field(name), _) => FieldName::parse(name).into_iter().collect(),
+            (DataItem::Field(name), _) => FieldName::parse(name).into_iter().collect(),
             (_, Operator::Filter(call)) => call.filter.changes().to_vec(),
             _ => Vec::new(),
         };
         let is_added = constant_line(operator).is_some_and(|line| !line.is_set());
         for name in names {
-            let uses = self.uses.entry(Place::field(&name)).or_default();
+            let uses = self.uses.entry(DataItem::field(&name)).or_default();
             uses.count += 1;
             uses.added_count += usize::from(is_added);
             if !self.part.changed.contains(&name) {

@@ -3,21 +3,24 @@
 
 use std::{fmt::Write, ops::Range};
 
-use super::change::{Looks, Place, changed_by, looks_at};
-use crate::ast::{Branch, Rule, Step, Test, Tree};
+use super::dependence::{DataItem, Dependence, dependence_of, written_by};
+use crate::ast::{Branch, Condition, ConditionTree, Rule, Step};
 
 /// A rule, or several that run as one.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct MergedRule {
     pub(super) rules: Range<u32>,
     pub(super) branches: Vec<Branch>,
     pub(super) last: bool,
 }
 
 /// Puts together what may be.
-pub(super) fn units<'r>(rules: impl Iterator<Item = &'r (u32, Rule)>, captures: bool) -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
-    let mut open = Open::default();
+pub(super) fn units<'r>(
+    rules: impl Iterator<Item = &'r (u32, Rule)>,
+    captures: bool,
+) -> Vec<MergedRule> {
+    let mut units: Vec<MergedRule> = Vec::new();
+    let mut open = MergeCandidate::default();
     for (number, rule) in rules {
         let (condition, places) = only_condition(rule, captures).unzip();
         let joins = condition.is_some()
@@ -34,8 +37,8 @@ pub(super) fn units<'r>(rules: impl Iterator<Item = &'r (u32, Rule)>, captures: 
             }
             _ => {
                 let branches = rule.branches.clone();
-                units.push(Unit { rules: *number..number + 1, branches, last: rule.last });
-                open = Open { condition, changed: Vec::new() };
+                units.push(MergedRule { rules: *number..number + 1, branches, last: rule.last });
+                open = MergeCandidate { condition, changed: Vec::new() };
             }
         }
         open.add(rule);
@@ -45,14 +48,14 @@ pub(super) fn units<'r>(rules: impl Iterator<Item = &'r (u32, Rule)>, captures: 
 
 /// What the next rule has to be to join.
 #[derive(Default)]
-struct Open {
+struct MergeCandidate {
     /// `None`: no rule can join.
     condition: Option<String>,
-    changed: Vec<Place>,
+    changed: Vec<DataItem>,
 }
 
-impl Open {
-    fn touches(&self, places: &[Place]) -> bool {
+impl MergeCandidate {
+    fn touches(&self, places: &[DataItem]) -> bool {
         places.iter().any(|place| self.changed.iter().any(|changed| place.is_of(changed)))
     }
 
@@ -60,7 +63,7 @@ impl Open {
         let mut ends = rule.last;
         each_step(&rule.branches, &mut |operation| {
             ends |= operation.last;
-            let place = changed_by(&operation.operator);
+            let place = written_by(&operation.operator);
             if let Some(place) = place.filter(|place| !self.changed.contains(place)) {
                 self.changed.push(place);
             }
@@ -73,7 +76,7 @@ impl Open {
 
 /// The condition of a rule that has but one branch, as a text, and what it looks at; `None` if it
 /// has several or may hold once and fail the next time.
-fn only_condition(rule: &Rule, captures: bool) -> Option<(String, Vec<Place>)> {
+fn only_condition(rule: &Rule, captures: bool) -> Option<(String, Vec<DataItem>)> {
     let [branch] = rule.branches.as_slice() else {
         return None;
     };
@@ -85,31 +88,31 @@ fn only_condition(rule: &Rule, captures: bool) -> Option<(String, Vec<Place>)> {
 }
 
 fn write_tree(
-    mut tree: &Tree,
+    mut tree: &ConditionTree,
     captures: bool,
     key: &mut String,
-    places: &mut Vec<Place>,
+    places: &mut Vec<DataItem>,
 ) -> Option<()> {
     loop {
         match tree {
-            Tree::Test(test) => {
-                match looks_at(test, captures) {
-                    Looks::Anew => return None,
-                    Looks::At(place) => places.push(place),
-                    Looks::Fixed => {}
+            ConditionTree::Leaf(test) => {
+                match dependence_of(test, captures) {
+                    Dependence::Volatile => return None,
+                    Dependence::On(place) => places.push(place),
+                    Dependence::None => {}
                 }
                 // Writing to a string cannot fail.
                 let _ = write!(key, "{}{}", if test.negated { "!" } else { "" }, test_key(test));
                 return Some(());
             }
-            Tree::Not(inner) => {
+            ConditionTree::Not(inner) => {
                 key.push('!');
                 tree = inner;
             }
-            Tree::And(first, second) | Tree::Or(first, second) => {
+            ConditionTree::And(first, second) | ConditionTree::Or(first, second) => {
                 key.push('(');
                 write_tree(first, captures, key, places)?;
-                key.push_str(if matches!(tree, Tree::And(..)) { ")&" } else { ")|" });
+                key.push_str(if matches!(tree, ConditionTree::And(..)) { ")&" } else { ")|" });
                 tree = second;
             }
         }
@@ -117,7 +120,7 @@ fn write_tree(
 }
 
 /// A condition, its `[NOT]` left aside, as a text that tells it from all others.
-pub(super) fn test_key(test: &Test) -> String {
+pub(super) fn test_key(test: &Condition) -> String {
     format!("{:?} {:?}", test.subject, test.matcher)
 }
 

@@ -1,20 +1,22 @@
 //! From rules to a flat program: what can be decided before the first request is decided here.
 
-mod change;
+mod common_subexpressions;
 mod compile;
 mod constant;
-mod filter;
+mod dependence;
+mod hook_program;
 mod merge;
-mod part;
+mod peephole;
+mod regex_sets;
 mod resolve;
-mod shorten;
-mod sight;
 
 use std::sync::Arc;
 
 use forebay_http::edit::FieldName;
 
-pub(crate) use part::{Action, END, Filter, Group, NONE, Op, Part, Test};
+pub(crate) use hook_program::{
+    Action, END, HookProgram, Instruction, NONE, PlannedCondition, RegexFilter, RuleGroup,
+};
 
 use crate::{
     ast::{Hook, Rule, RuleList},
@@ -27,7 +29,7 @@ use crate::{
 /// of its own, so that no two share what a regex keeps between searches.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    parts: [Part; Hook::COUNT],
+    parts: [HookProgram; Hook::COUNT],
     infos: Arc<[RuleInfo]>,
     counters: Arc<[String]>,
     /// The rules as they were written, with their numbers, by list: for `explain`.
@@ -108,7 +110,7 @@ impl Program {
         self.at(hook).code.len()
     }
 
-    pub(crate) fn at(&self, hook: Hook) -> &Part {
+    pub(crate) fn at(&self, hook: Hook) -> &HookProgram {
         &self.parts[hook as usize]
     }
 

@@ -1,25 +1,28 @@
 //! Names that mean something else at another hook, and numbers of counters.
 
-use crate::ast::{Branch, Hook, Message, Operator, Part, Rule, Step, Template, Tree, Variable};
+use crate::ast::{
+    Branch, ConditionTree, Hook, MessageKind, Operator, Rule, Step, Template, TemplatePart,
+    Variable,
+};
 
 /// The rule, with messages as its hook has them and counters by their numbers in the program; and
 /// whether it asks for what a regex has found.
 pub(super) fn rule(rule: &Rule, names: &[String], counters: &mut Vec<String>) -> (Rule, bool) {
     let mut rule = rule.clone();
-    let mut resolve = Resolve { hook: rule.hook, names, counters, asks_for_captures: false };
+    let mut resolve = HookResolver { hook: rule.hook, names, counters, asks_for_captures: false };
     resolve.branches(&mut rule.branches);
     let asks_for_captures = resolve.asks_for_captures;
     (rule, asks_for_captures)
 }
 
-struct Resolve<'r> {
+struct HookResolver<'r> {
     hook: Hook,
     names: &'r [String],
     counters: &'r mut Vec<String>,
     asks_for_captures: bool,
 }
 
-impl Resolve<'_> {
+impl HookResolver<'_> {
     /// Nested as deep as the parser let rules be nested.
     fn branches(&mut self, branches: &mut [Branch]) {
         for branch in branches {
@@ -35,12 +38,12 @@ impl Resolve<'_> {
         }
     }
 
-    fn condition(&mut self, mut tree: &mut Tree) {
+    fn condition(&mut self, mut tree: &mut ConditionTree) {
         loop {
             match tree {
-                Tree::Test(test) => return self.variable(&mut test.subject),
-                Tree::Not(inner) => tree = inner,
-                Tree::And(first, second) | Tree::Or(first, second) => {
+                ConditionTree::Leaf(test) => return self.variable(&mut test.subject),
+                ConditionTree::Not(inner) => tree = inner,
+                ConditionTree::And(first, second) | ConditionTree::Or(first, second) => {
                     self.condition(first);
                     tree = second;
                 }
@@ -67,7 +70,7 @@ impl Resolve<'_> {
 
     fn template(&mut self, template: &mut Template) {
         for part in &mut template.parts {
-            if let Part::Variable(variable) = part {
+            if let TemplatePart::Variable(variable) = part {
                 self.variable(variable);
             }
         }
@@ -80,11 +83,13 @@ impl Resolve<'_> {
         };
         *message = match (*message, self.hook) {
             // Before there is another message, the client's request is the one at hand.
-            (_, Hook::ReadRequest | Hook::Remap) => Message::AtHand,
-            (Message::ServerRequest, Hook::SendRequest) => Message::AtHand,
-            (Message::AtHand, _) => Message::AtHand,
+            (_, Hook::ReadRequest | Hook::Remap) => MessageKind::AtHand,
+            (MessageKind::ServerRequest, Hook::SendRequest) => MessageKind::AtHand,
+            (MessageKind::AtHand, _) => MessageKind::AtHand,
             // Of the request to the origin nothing is kept once it is answered.
-            (Message::ClientRequest | Message::ServerRequest, _) => Message::ClientRequest,
+            (MessageKind::ClientRequest | MessageKind::ServerRequest, _) => {
+                MessageKind::ClientRequest
+            }
         };
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use forebay_http::edit::{ConflictingLines, FieldIndex};
 
-use super::{Url, destination::UrlText, kept::Kept};
+use super::{Url, destination::UrlBuilder, subject_cache::SubjectCache};
 
 /// What rules may make.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +41,11 @@ pub struct RunBuffers {
     pub(super) value: Vec<u8>,
     /// A value that is being put together from another one.
     pub(super) second: Vec<u8>,
-    pub(super) sight: Sight,
-    pub(super) captured: Captured,
+    pub(super) lookup: LookupBuffers,
+    pub(super) captured: CaptureGroups,
     /// What conditions were found to be: see `machine`.
     pub(super) memo: Vec<u8>,
-    pub(super) kept: Kept,
+    pub(super) subjects: SubjectCache,
     /// Constant lines of the program whose names the head has, once that was looked at.
     pub(super) conflicts: ConflictingLines,
     pub(super) conflicts_known: bool,
@@ -53,17 +53,17 @@ pub struct RunBuffers {
 
 /// What looking at a variable needs.
 #[derive(Debug, Default)]
-pub(super) struct Sight {
+pub(super) struct LookupBuffers {
     /// A value that lies nowhere in one piece.
     pub(super) joined: Vec<u8>,
     /// By name, the lines of the client's request.
     pub(super) client: FieldIndex,
-    pub(super) url: UrlText,
+    pub(super) url: UrlBuilder,
 }
 
 /// What the last regex that matched has found.
 #[derive(Debug, Default)]
-pub(super) struct Captured {
+pub(super) struct CaptureGroups {
     pub(super) bytes: Vec<u8>,
     pub(super) groups: [(u32, u32); GROUP_COUNT],
 }
@@ -81,14 +81,14 @@ impl RunBuffers {
 
     /// The URL that the last run left; `None` if it changed nothing about it.
     pub fn url(&self) -> Option<Url<'_>> {
-        self.sight.url.changed()
+        self.lookup.url.changed()
     }
 
     /// A run begins: what the last one made is forgotten.
     pub(super) fn begin(&mut self) {
         self.made.clear();
-        self.sight.client.clear();
-        self.sight.url.clear();
+        self.lookup.client.clear();
+        self.lookup.url.clear();
         self.captured.clear();
     }
 
@@ -100,7 +100,7 @@ impl RunBuffers {
     }
 }
 
-impl Captured {
+impl CaptureGroups {
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.groups = [(0, 0); GROUP_COUNT];

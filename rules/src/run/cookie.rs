@@ -12,7 +12,7 @@ pub(super) fn field_name() -> &'static FieldName {
 }
 
 /// Where one pair stands in a line.
-struct Pair {
+struct CookiePair {
     /// Its first byte, white space left out.
     start: usize,
     value_start: usize,
@@ -28,7 +28,7 @@ pub(super) fn find<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     line.get(pair.value_start..pair.end)
 }
 
-fn locate(line: &[u8], name: &[u8]) -> Option<Pair> {
+fn locate(line: &[u8], name: &[u8]) -> Option<CookiePair> {
     let mut from = 0;
     while from < line.len() {
         let rest = line.get(from..)?;
@@ -42,7 +42,7 @@ fn locate(line: &[u8], name: &[u8]) -> Option<Pair> {
 }
 
 /// The pair between two semicolons and its name.
-fn pair_at(line: &[u8], from: usize, stop: usize) -> Option<(Pair, &[u8])> {
+fn pair_at(line: &[u8], from: usize, stop: usize) -> Option<(CookiePair, &[u8])> {
     let text = line.get(from..stop)?;
     let start = from + (text.len() - text.trim_ascii_start().len());
     let equals = start + line.get(start..stop)?.iter().position(|byte| *byte == b'=')?;
@@ -50,7 +50,7 @@ fn pair_at(line: &[u8], from: usize, stop: usize) -> Option<(Pair, &[u8])> {
     let value = line.get(equals + 1..stop)?;
     let value_start = equals + 1 + (value.len() - value.trim_ascii_start().len());
     let end = value_start + value.trim_ascii().len();
-    Some((Pair { start, value_start, end, stop }, name))
+    Some((CookiePair { start, value_start, end, stop }, name))
 }
 
 /// May this be the value of a cookie? A semicolon would begin another one.

@@ -13,7 +13,7 @@ use crate::ast::UrlPart;
 
 /// A URL in the making.
 #[derive(Debug, Default)]
-pub(super) struct UrlText {
+pub(super) struct UrlBuilder {
     /// Parts, one behind the other; those that were replaced stay in it until the next run.
     bytes: Vec<u8>,
     host: Range<usize>,
@@ -25,9 +25,9 @@ pub(super) struct UrlText {
 
 /// The part is not valid, or the URL would be too large: it stays as it was.
 #[derive(Debug)]
-pub(super) struct Invalid;
+pub(super) struct InvalidUrlPart;
 
-impl UrlText {
+impl UrlBuilder {
     pub(super) fn clear(&mut self) {
         self.is_changed = false;
     }
@@ -50,14 +50,16 @@ impl UrlText {
         part: &UrlPart,
         value: &[u8],
         bytes_max: usize,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidUrlPart> {
         match part {
-            UrlPart::Scheme => value.eq_ignore_ascii_case(b"http").then_some(()).ok_or(Invalid),
+            UrlPart::Scheme => {
+                value.eq_ignore_ascii_case(b"http").then_some(()).ok_or(InvalidUrlPart)
+            }
             UrlPart::Host => self.set_host(now, value),
             UrlPart::Port => self.set_port(now, value),
             UrlPart::Path => self.set_path(now, value, bytes_max),
             UrlPart::Query => self.set_query(now, Some(value), bytes_max),
-            UrlPart::QueryParameter(_) => Err(Invalid),
+            UrlPart::QueryParameter(_) => Err(InvalidUrlPart),
             UrlPart::Whole => self.set_whole(now, value, bytes_max),
         }
     }
@@ -99,22 +101,22 @@ impl UrlText {
         start..self.bytes.len()
     }
 
-    fn set_host(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), Invalid> {
-        let authority = Authority::parse(value).ok_or(Invalid)?;
+    fn set_host(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), InvalidUrlPart> {
+        let authority = Authority::parse(value).ok_or(InvalidUrlPart)?;
         if authority.port.is_some() {
-            return Err(Invalid);
+            return Err(InvalidUrlPart);
         }
         self.begin(now);
         self.host = self.push(value);
         Ok(())
     }
 
-    fn set_port(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), Invalid> {
+    fn set_port(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), InvalidUrlPart> {
         let port = str::from_utf8(value).ok().and_then(|port| port.parse::<u16>().ok());
-        let port = port.filter(|port| *port > 0).ok_or(Invalid)?;
+        let port = port.filter(|port| *port > 0).ok_or(InvalidUrlPart)?;
         // HTTP/1.0 may name no host, and a port alone is no authority.
         if self.now_or(now).host.is_empty() {
-            return Err(Invalid);
+            return Err(InvalidUrlPart);
         }
         self.begin(now);
         self.port = Some(port);
@@ -122,11 +124,16 @@ impl UrlText {
     }
 
     /// Without the slash at its beginning, which is put there.
-    fn set_path(&mut self, now: Url<'_>, value: &[u8], bytes_max: usize) -> Result<(), Invalid> {
+    fn set_path(
+        &mut self,
+        now: Url<'_>,
+        value: &[u8],
+        bytes_max: usize,
+    ) -> Result<(), InvalidUrlPart> {
         let path = value;
         let query_bytes = self.now_or(now).query.map_or(0, <[u8]>::len);
         if !is_path(path) || path.len() + 1 + query_bytes > bytes_max.max(query_bytes + 1) {
-            return Err(Invalid);
+            return Err(InvalidUrlPart);
         }
         self.begin(now);
         let start = self.bytes.len();
@@ -142,11 +149,11 @@ impl UrlText {
         now: Url<'_>,
         value: Option<&[u8]>,
         bytes_max: usize,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidUrlPart> {
         let path_bytes = self.now_or(now).path.len();
         let value = value.filter(|value| !value.is_empty());
         if value.is_some_and(|value| !is_query(value) || value.len() + path_bytes > bytes_max) {
-            return Err(Invalid);
+            return Err(InvalidUrlPart);
         }
         self.begin(now);
         self.query = value.map(|value| self.push(value));
@@ -154,18 +161,23 @@ impl UrlText {
     }
 
     /// `http://host[:port][/path][?query]`
-    fn set_whole(&mut self, now: Url<'_>, value: &[u8], bytes_max: usize) -> Result<(), Invalid> {
-        let rest = value.strip_prefix(b"http://").ok_or(Invalid)?;
+    fn set_whole(
+        &mut self,
+        now: Url<'_>,
+        value: &[u8],
+        bytes_max: usize,
+    ) -> Result<(), InvalidUrlPart> {
+        let rest = value.strip_prefix(b"http://").ok_or(InvalidUrlPart)?;
         let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at_checked(end).ok_or(Invalid)?;
-        let authority = Authority::parse(authority).ok_or(Invalid)?;
+        let (authority, target) = rest.split_at_checked(end).ok_or(InvalidUrlPart)?;
+        let authority = Authority::parse(authority).ok_or(InvalidUrlPart)?;
         let mark = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
-        let (path, query) = target.split_at_checked(mark).ok_or(Invalid)?;
+        let (path, query) = target.split_at_checked(mark).ok_or(InvalidUrlPart)?;
         let path = path.strip_prefix(b"/").unwrap_or(path);
         let query = query.strip_prefix(b"?");
         let is_valid = is_path(path) && query.is_none_or(is_query);
         if !is_valid || target.len() + 1 > bytes_max {
-            return Err(Invalid);
+            return Err(InvalidUrlPart);
         }
         self.begin(now);
         self.host = self.push(authority.host);

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use crate::ast::{Address, PortOf};
+use crate::ast::{AddressKind, PortKind};
 
 /// What rules ask of the server that runs them. Every answer is at hand: nothing waits.
 pub trait RuleEnvironment {
     /// An address; `None` if there is none (yet).
-    fn address(&self, which: Address) -> Option<IpAddr>;
+    fn address(&self, which: AddressKind) -> Option<IpAddr>;
     /// A port of the client's connection.
-    fn port(&self, which: PortOf) -> u16;
+    fn port(&self, which: PortKind) -> u16;
     /// What the lookup found.
     fn cache(&self) -> CacheResult;
     /// Unix time, in seconds.

@@ -2,13 +2,13 @@
 
 use super::{
     Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,
-    look::{Seen, look},
+    evaluate::{SubjectValue, evaluate},
     matching::{as_text, captures, compare_text, holds},
     operate::operate,
 };
 use crate::{
     ast::Matcher,
-    plan::{Action, Filter, Group, NONE, Op, Part, Test},
+    plan::{Action, HookProgram, Instruction, NONE, PlannedCondition, RegexFilter, RuleGroup},
 };
 
 /// A condition was not looked at yet, does not hold, holds.
@@ -18,7 +18,7 @@ const HOLDS: u8 = 2;
 
 /// What a group does to the run.
 #[derive(Default)]
-struct Progress {
+struct GroupResult {
     matched: bool,
     /// No rule of this list runs after this group.
     last: bool,
@@ -26,7 +26,7 @@ struct Progress {
 }
 
 pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
-    part: &Part,
+    part: &HookProgram,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
     observer: &mut W,
@@ -34,7 +34,7 @@ pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
     let mut effects = Effects::default();
     buffers.memo.clear();
     buffers.memo.resize(part.memo_count, UNKNOWN);
-    buffers.kept.begin(part.sight_count);
+    buffers.subjects.begin(part.subject_slot_count);
     buffers.conflicts_known = false;
     let mut next = 0;
     while let Some(group) = part.groups.get(next) {
@@ -43,7 +43,7 @@ pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
         let bytes_before = context.fields.buffer_bytes();
         let progress = run_group(part, group, context, buffers, &mut effects);
         let added_bytes = context.fields.buffer_bytes().saturating_sub(bytes_before) as u32;
-        let Progress { matched, failed_count, last } = progress;
+        let GroupResult { matched, failed_count, last } = progress;
         observer.end(group.rules.clone(), RunReport { matched, added_bytes, failed_count });
         if last || group.last && matched {
             next = group.list_end as usize;
@@ -56,69 +56,69 @@ pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
 }
 
 fn run_group<S: RuleEnvironment>(
-    part: &Part,
-    group: &Group,
+    part: &HookProgram,
+    group: &RuleGroup,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
     effects: &mut Effects,
-) -> Progress {
-    let mut progress = Progress::default();
+) -> GroupResult {
+    let mut progress = GroupResult::default();
     let mut at = group.start;
     while let Some(op) = part.code.get(at as usize) {
         at = match op {
-            Op::Test { test, memo, sight, yes, no } => {
+            Instruction::Test { test, memo, subject_slot, yes, no } => {
                 let Some(test) = part.tests.get(*test as usize) else {
                     break;
                 };
                 let held = match *memo {
-                    NONE => test_now(test, *sight, context, buffers),
-                    memo => remembered(part, memo, test, *sight, context, buffers),
+                    NONE => evaluate_test(test, *subject_slot, context, buffers),
+                    memo => test_memoized(part, memo, test, *subject_slot, context, buffers),
                 };
                 if held { *yes } else { *no }
             }
-            Op::Compare { test, how, sight, start, end, matches, yes, no } => {
+            Instruction::Compare { test, how, subject_slot, start, end, matches, yes, no } => {
                 let with = part.texts.get(*start as usize..*end as usize).unwrap_or_default();
-                let held = match buffers.kept.get(*sight) {
+                let held = match buffers.subjects.get(*subject_slot) {
                     Some(seen) => compare_text(*how, seen, with, false),
                     None => part
                         .tests
                         .get(*test as usize)
-                        .is_some_and(|test| test_now(test, *sight, context, buffers)),
+                        .is_some_and(|test| evaluate_test(test, *subject_slot, context, buffers)),
                 };
                 progress.matched |= held & *matches;
                 if held { *yes } else { *no }
             }
-            Op::Matched => {
+            Instruction::Matched => {
                 progress.matched = true;
                 at + 1
             }
-            Op::Last => {
+            Instruction::Last => {
                 progress.last = true;
                 at + 1
             }
-            Op::Act(action) => {
+            Instruction::Act(action) => {
                 if let Some(action) = part.actions.get(*action as usize) {
                     progress.failed_count += act(action, context, buffers, effects);
                 }
                 at + 1
             }
-            Op::Lines { start, end, next } => {
+            Instruction::Lines { start, end, next } => {
                 let some = *start as usize..*end as usize;
                 progress.failed_count += apply(part, some, context, buffers);
                 *next
             }
-            Op::Jump(to) => *to,
-            Op::End => break,
+            Instruction::Jump(to) => *to,
+            Instruction::End => break,
         };
     }
     progress
 }
 
-fn remembered<S: RuleEnvironment>(
-    part: &Part,
+fn test_memoized<S: RuleEnvironment>(
+    part: &HookProgram,
     memo: u32,
-    test: &Test,
-    sight: u32,
+    test: &PlannedCondition,
+    subject_slot: u32,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
 ) -> bool {
@@ -129,7 +129,7 @@ fn remembered<S: RuleEnvironment>(
     }
     let filter = part.filter_of_memo.get(memo).and_then(|at| part.filters.get(*at as usize));
     let held = !filter.is_some_and(|filter| rules_out(filter, test, context, buffers))
-        && test_now(test, sight, context, buffers);
+        && evaluate_test(test, subject_slot, context, buffers);
     if let Some(place) = buffers.memo.get_mut(memo) {
         *place = if held { HOLDS } else { FAILS };
     }
@@ -138,17 +138,17 @@ fn remembered<S: RuleEnvironment>(
 
 /// Asks once whether any regex of the filter matches; if none does, all of them are known.
 fn rules_out<S: RuleEnvironment>(
-    filter: &Filter,
-    test: &Test,
+    filter: &RegexFilter,
+    test: &PlannedCondition,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
 ) -> bool {
-    let RunBuffers { sight, captured, value, memo, .. } = buffers;
+    let RunBuffers { lookup, captured, value, memo, .. } = buffers;
     let Some(asked) = memo.get_mut(filter.asked).filter(|asked| **asked == UNKNOWN) else {
         return false;
     };
     *asked = HOLDS;
-    let seen = as_text(look(&test.subject, context, sight, captured), value);
+    let seen = as_text(evaluate(&test.subject, context, lookup, captured), value);
     if filter.set.is_match(seen) {
         return false;
     }
@@ -159,35 +159,35 @@ fn rules_out<S: RuleEnvironment>(
 }
 
 /// Looks at the text that is kept under this number, or at the subject itself.
-fn test_now<S: RuleEnvironment>(
-    test: &Test,
-    number: u32,
+fn evaluate_test<S: RuleEnvironment>(
+    test: &PlannedCondition,
+    subject_slot: u32,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
 ) -> bool {
-    if number == NONE {
-        return look_at(test, context, buffers, None);
+    if subject_slot == NONE {
+        return test_condition(test, context, buffers, None);
     }
-    let RunBuffers { sight, captured, value, kept, .. } = buffers;
-    if let Some(text) = kept.get(number) {
-        return holds(&test.matcher, Seen::Text(text), value);
+    let RunBuffers { lookup, captured, value, subjects, .. } = buffers;
+    if let Some(text) = subjects.get(subject_slot) {
+        return holds(&test.matcher, SubjectValue::Text(text), value);
     }
-    let seen = look(&test.subject, context, sight, captured);
-    if let Seen::Text(text) = seen {
-        kept.keep(number, text);
+    let seen = evaluate(&test.subject, context, lookup, captured);
+    if let SubjectValue::Text(text) = seen {
+        subjects.insert(subject_slot, text);
     }
     holds(&test.matcher, seen, value)
 }
 
 /// Does the condition, its `[NOT]` left aside, hold now? What was looked at is shown in `shown`.
-pub(super) fn look_at<S: RuleEnvironment>(
-    test: &Test,
+pub(super) fn test_condition<S: RuleEnvironment>(
+    test: &PlannedCondition,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
     shown: Option<&mut Vec<u8>>,
 ) -> bool {
-    let RunBuffers { sight, captured, second, value, .. } = buffers;
-    let seen = look(&test.subject, context, sight, captured);
+    let RunBuffers { lookup, captured, second, value, .. } = buffers;
+    let seen = evaluate(&test.subject, context, lookup, captured);
     if let Some(shown) = shown {
         seen.write(shown);
     }
@@ -204,7 +204,7 @@ pub(super) fn look_at<S: RuleEnvironment>(
 
 /// Applies some of the program's constant lines; how many found no room.
 fn apply<S>(
-    part: &Part,
+    part: &HookProgram,
     some: std::ops::Range<usize>,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,

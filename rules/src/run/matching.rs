@@ -5,13 +5,13 @@ use std::{cell::RefCell, net::IpAddr};
 use regex::bytes::{CaptureLocations, Regex};
 
 use super::{
-    buffers::{Captured, GROUP_COUNT},
-    look::Seen,
+    buffers::{CaptureGroups, GROUP_COUNT},
+    evaluate::SubjectValue,
 };
-use crate::ast::{AddressRange, Compare, Matcher};
+use crate::ast::{AddressRange, Comparison, Matcher};
 
 /// Does the condition hold for this value? `text` is a buffer for values that are no text.
-pub(super) fn holds(matcher: &Matcher, seen: Seen<'_>, text: &mut Vec<u8>) -> bool {
+pub(super) fn holds(matcher: &Matcher, seen: SubjectValue<'_>, text: &mut Vec<u8>) -> bool {
     match matcher {
         Matcher::Is => is(seen),
         Matcher::Number { how, with } => {
@@ -35,7 +35,7 @@ pub(super) fn captures(
     regex: &Regex,
     locations: &RefCell<CaptureLocations>,
     seen: &[u8],
-    captured: &mut Captured,
+    captured: &mut CaptureGroups,
 ) -> bool {
     let mut locations = locations.borrow_mut();
     if regex.captures_read(&mut locations, seen).is_none() {
@@ -54,8 +54,8 @@ pub(super) fn captures(
 }
 
 /// A value as text; one that is no text is written into the buffer.
-pub(super) fn as_text<'v>(seen: Seen<'v>, text: &'v mut Vec<u8>) -> &'v [u8] {
-    if let Seen::Text(seen) = seen {
+pub(super) fn as_text<'v>(seen: SubjectValue<'v>, text: &'v mut Vec<u8>) -> &'v [u8] {
+    if let SubjectValue::Text(seen) = seen {
         return seen;
     }
     text.clear();
@@ -63,36 +63,36 @@ pub(super) fn as_text<'v>(seen: Seen<'v>, text: &'v mut Vec<u8>) -> &'v [u8] {
     text
 }
 
-fn is(seen: Seen<'_>) -> bool {
+fn is(seen: SubjectValue<'_>) -> bool {
     match seen {
-        Seen::Text(text) => !text.is_empty(),
-        Seen::Number(number) => number != 0,
-        Seen::Flag(flag) => flag,
-        Seen::Address(address) => address.is_some(),
+        SubjectValue::Text(text) => !text.is_empty(),
+        SubjectValue::Number(number) => number != 0,
+        SubjectValue::Flag(flag) => flag,
+        SubjectValue::Address(address) => address.is_some(),
     }
 }
 
-fn number(seen: Seen<'_>) -> Option<i64> {
+fn number(seen: SubjectValue<'_>) -> Option<i64> {
     match seen {
-        Seen::Number(number) => Some(number),
-        Seen::Text(text) => str::from_utf8(text).ok()?.parse().ok(),
-        Seen::Flag(flag) => Some(i64::from(flag)),
-        Seen::Address(_) => None,
+        SubjectValue::Number(number) => Some(number),
+        SubjectValue::Text(text) => str::from_utf8(text).ok()?.parse().ok(),
+        SubjectValue::Flag(flag) => Some(i64::from(flag)),
+        SubjectValue::Address(_) => None,
     }
 }
 
-fn compare_number(how: Compare, number: i64, with: i64) -> bool {
+fn compare_number(how: Comparison, number: i64, with: i64) -> bool {
     match how {
-        Compare::Less => number < with,
-        Compare::Greater => number > with,
+        Comparison::Less => number < with,
+        Comparison::Greater => number > with,
         _ => number == with,
     }
 }
 
-fn address(seen: Seen<'_>) -> Option<IpAddr> {
+fn address(seen: SubjectValue<'_>) -> Option<IpAddr> {
     match seen {
-        Seen::Address(address) => address,
-        Seen::Text(text) => str::from_utf8(text).ok()?.parse().ok(),
+        SubjectValue::Address(address) => address,
+        SubjectValue::Text(text) => str::from_utf8(text).ok()?.parse().ok(),
         _ => None,
     }
 }
@@ -106,24 +106,24 @@ fn within(ranges: &[AddressRange], address: IpAddr) -> bool {
 
 /// `with` is in lower case if `nocase`.
 #[inline]
-pub(super) fn compare_text(how: Compare, text: &[u8], with: &[u8], nocase: bool) -> bool {
+pub(super) fn compare_text(how: Comparison, text: &[u8], with: &[u8], nocase: bool) -> bool {
     let same = |text: &[u8]| match nocase {
         true => text.eq_ignore_ascii_case(with),
         false => text == with,
     };
-    if how == Compare::Equal {
+    if how == Comparison::Equal {
         return same(text);
     }
     match how {
-        Compare::Equal => same(text),
-        Compare::Less => order(text, with, nocase).is_lt(),
-        Compare::Greater => order(text, with, nocase).is_gt(),
-        Compare::Prefix => text.get(..with.len()).is_some_and(same),
-        Compare::Suffix => {
+        Comparison::Equal => same(text),
+        Comparison::Less => order(text, with, nocase).is_lt(),
+        Comparison::Greater => order(text, with, nocase).is_gt(),
+        Comparison::Prefix => text.get(..with.len()).is_some_and(same),
+        Comparison::Suffix => {
             text.len().checked_sub(with.len()).and_then(|at| text.get(at..)).is_some_and(same)
         }
-        Compare::Middle => with.is_empty() || text.windows(with.len()).any(same),
-        Compare::Extension => {
+        Comparison::Middle => with.is_empty() || text.windows(with.len()).any(same),
+        Comparison::Extension => {
             let dot = text.iter().rposition(|byte| *byte == b'.');
             dot.and_then(|dot| text.get(dot + 1..)).is_some_and(same)
         }

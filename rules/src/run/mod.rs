@@ -3,15 +3,15 @@
 mod buffers;
 mod cookie;
 mod destination;
-mod detail;
 mod environment;
-mod kept;
-mod look;
+mod evaluate;
 mod machine;
 mod matching;
 mod observer;
 mod operate;
+mod subject_cache;
 mod time;
+mod tree_walk;
 mod variables;
 
 pub use buffers::{RunBuffers, RunLimits};
@@ -95,7 +95,7 @@ impl Program {
     ) -> Effects {
         buffers.begin();
         if W::DETAILED {
-            detail::run(self, hook, context, buffers, observer)
+            tree_walk::run(self, hook, context, buffers, observer)
         } else {
             machine::run(self.at(hook), context, buffers, observer)
         }

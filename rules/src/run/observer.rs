@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::ast::{Branch, Operation, Test};
+use crate::ast::{Branch, Condition, Operation};
 
 /// Looks on while rules run: counts, takes the time, explains. Nothing by default; what is not
 /// overridden is compiled away.
@@ -21,7 +21,7 @@ pub trait RunObserver {
     }
 
     /// In detail: a condition of this rule was looked at. `value` is its subject as text.
-    fn tested(&mut self, rule: u32, test: &Test, value: &[u8], holds: bool) {
+    fn tested(&mut self, rule: u32, test: &Condition, value: &[u8], holds: bool) {
         let _ = (rule, test, value, holds);
     }
 

@@ -7,8 +7,8 @@ use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName};
 use super::*;
 use crate::{
     ast::{
-        Address, Branch, Compare, Matcher, Message, Operation, Operator, Part, PortOf, Rule,
-        RuleList, Step, Template, Test, Tree, Variable,
+        AddressKind, Branch, Comparison, Condition, ConditionTree, Matcher, MessageKind, Operation,
+        Operator, PortKind, Rule, RuleList, Step, Template, TemplatePart, Variable,
     },
     diagnostic::RuleSpan,
 };
@@ -16,10 +16,10 @@ use crate::{
 struct World;
 
 impl RuleEnvironment for World {
-    fn address(&self, which: Address) -> Option<IpAddr> {
-        (which == Address::Client).then(|| "192.0.2.7".parse().expect("an address"))
+    fn address(&self, which: AddressKind) -> Option<IpAddr> {
+        (which == AddressKind::Client).then(|| "192.0.2.7".parse().expect("an address"))
     }
-    fn port(&self, _: PortOf) -> u16 {
+    fn port(&self, _: PortKind) -> u16 {
         80
     }
     fn cache(&self) -> CacheResult {
@@ -54,10 +54,10 @@ fn name(text: &str) -> FieldName {
 }
 
 fn text(text: &str) -> Template {
-    Template { parts: vec![Part::Text(text.as_bytes().into())] }
+    Template { parts: vec![TemplatePart::Text(text.as_bytes().into())] }
 }
 
-fn rule(condition: Option<Tree>, operators: Vec<Operator>) -> Rule {
+fn rule(condition: Option<ConditionTree>, operators: Vec<Operator>) -> Rule {
     let step =
         |operator| Step::Operate(Operation { operator, last: false, at: RuleSpan::default() });
     let steps = operators.into_iter().map(step).collect();
@@ -65,11 +65,11 @@ fn rule(condition: Option<Tree>, operators: Vec<Operator>) -> Rule {
     Rule { hook: Hook::Remap, turn: 0, at: RuleSpan::default(), branches, last: false }
 }
 
-fn equals(field: &str, value: &str) -> Tree {
-    Tree::Test(Test {
-        subject: Variable::Header(Message::ClientRequest, name(field)),
+fn equals(field: &str, value: &str) -> ConditionTree {
+    ConditionTree::Leaf(Condition {
+        subject: Variable::Header(MessageKind::ClientRequest, name(field)),
         matcher: Matcher::Text {
-            how: Compare::Equal,
+            how: Comparison::Equal,
             with: value.as_bytes().into(),
             nocase: false,
         },

@@ -21,7 +21,7 @@ pub(super) fn part_of(now: u64, part: TimePart) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-struct Civil {
+struct CivilDate {
     year: u64,
     /// From 1.
     month: u64,
@@ -35,7 +35,7 @@ struct Civil {
 ///
 /// Counts in years that begin in March, so that the day that may be missing is the last of its
 /// year (Howard Hinnant, "chrono-compatible low-level date algorithms", 2013).
-fn civil(days: u64) -> Civil {
+fn civil(days: u64) -> CivilDate {
     const ERA_DAYS: u64 = 146_097;
     let shifted = days + 719_468;
     let day_of_era = shifted % ERA_DAYS;
@@ -49,7 +49,7 @@ fn civil(days: u64) -> Civil {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let before_march = 59 + u64::from(is_leap);
     let year_day = if march_day >= 306 { march_day - 306 } else { march_day + before_march };
-    Civil { year, month, day, year_day }
+    CivilDate { year, month, day, year_day }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::ast::Control;
+use crate::ast::HttpControl;
 
 /// Variables of rules: `STATE-…` of a request, `SESSION-…` of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub struct ControlSet {
 
 impl ControlSet {
     /// What a control was set to; `None` if no rule has said anything.
-    pub fn of(self, control: Control) -> Option<bool> {
+    pub fn of(self, control: HttpControl) -> Option<bool> {
         let bit = 1 << control as u8;
         (self.set & bit != 0).then_some(self.on & bit != 0)
     }
 
     /// A rule has said so.
-    pub fn set(&mut self, control: Control, on: bool) {
+    pub fn set(&mut self, control: HttpControl, on: bool) {
         let bit = 1 << control as u8;
         self.set |= bit;
         self.on = if on { self.on | bit } else { self.on & !bit };

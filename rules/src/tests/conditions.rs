@@ -1,8 +1,8 @@
 use forebay_http::edit::FieldName;
 
 use crate::ast::{
-    Address, ConnectionPart, Control, Id, Lifetime, Message, PortOf, TimePart, UrlOf, UrlPart,
-    Variable,
+    AddressKind, ConnectionPart, HttpControl, IdKind, Lifetime, MessageKind, PortKind, TimePart,
+    UrlKind, UrlPart, Variable,
 };
 
 use super::test_at;
@@ -28,21 +28,21 @@ fn every_condition_is_read_as_what_it_looks_at() {
         ("FALSE}", Variable::Constant(false)),
         ("INTERNAL-TRANSACTION}", Variable::Constant(false)),
         ("INTERNAL-TXN}", Variable::Constant(false)),
-        ("HEADER:X-A} =a", Variable::Header(Message::AtHand, field("x-a"))),
-        ("CLIENT-HEADER:X-A} =a", Variable::Header(Message::ClientRequest, field("x-a"))),
+        ("HEADER:X-A} =a", Variable::Header(MessageKind::AtHand, field("x-a"))),
+        ("CLIENT-HEADER:X-A} =a", Variable::Header(MessageKind::ClientRequest, field("x-a"))),
         ("COOKIE:id} =a", Variable::Cookie(b"id".as_slice().into())),
-        ("CLIENT-URL} =a", Variable::Url(UrlOf::Original, UrlPart::Whole)),
-        ("CLIENT-URL:URL} =a", Variable::Url(UrlOf::Original, UrlPart::Whole)),
-        ("CLIENT-URL:HOST} =a", Variable::Url(UrlOf::Original, UrlPart::Host)),
-        ("CLIENT-URL:PORT} =80", Variable::Url(UrlOf::Original, UrlPart::Port)),
-        ("CLIENT-URL:PATH} =a", Variable::Url(UrlOf::Original, UrlPart::Path)),
-        ("CLIENT-URL:QUERY} =a", Variable::Url(UrlOf::Original, UrlPart::Query)),
-        ("CLIENT-URL:QUERY:page} =a", Variable::Url(UrlOf::Original, parameter)),
-        ("CLIENT-URL:SCHEME} =http", Variable::Url(UrlOf::Original, UrlPart::Scheme)),
-        ("URL:PATH} =a", Variable::Url(UrlOf::Client, UrlPart::Path)),
-        ("SERVER-URL:PATH} =a", Variable::Url(UrlOf::Server, UrlPart::Path)),
-        ("PATH} =a", Variable::Url(UrlOf::Client, UrlPart::Path)),
-        ("QUERY} =a", Variable::Url(UrlOf::Client, UrlPart::Query)),
+        ("CLIENT-URL} =a", Variable::Url(UrlKind::Original, UrlPart::Whole)),
+        ("CLIENT-URL:URL} =a", Variable::Url(UrlKind::Original, UrlPart::Whole)),
+        ("CLIENT-URL:HOST} =a", Variable::Url(UrlKind::Original, UrlPart::Host)),
+        ("CLIENT-URL:PORT} =80", Variable::Url(UrlKind::Original, UrlPart::Port)),
+        ("CLIENT-URL:PATH} =a", Variable::Url(UrlKind::Original, UrlPart::Path)),
+        ("CLIENT-URL:QUERY} =a", Variable::Url(UrlKind::Original, UrlPart::Query)),
+        ("CLIENT-URL:QUERY:page} =a", Variable::Url(UrlKind::Original, parameter)),
+        ("CLIENT-URL:SCHEME} =http", Variable::Url(UrlKind::Original, UrlPart::Scheme)),
+        ("URL:PATH} =a", Variable::Url(UrlKind::Client, UrlPart::Path)),
+        ("SERVER-URL:PATH} =a", Variable::Url(UrlKind::Server, UrlPart::Path)),
+        ("PATH} =a", Variable::Url(UrlKind::Client, UrlPart::Path)),
+        ("QUERY} =a", Variable::Url(UrlKind::Client, UrlPart::Query)),
         ("METHOD} =GET", Variable::Method),
         ("STATUS} =200", Variable::Status),
         ("CACHE} =hit-fresh", Variable::Cache),
@@ -62,20 +62,20 @@ fn conditions_on_time_and_connection_are_read() {
         ("NOW:WEEKDAY} =0", Variable::Now(TimePart::Weekday)),
         ("NOW:YEARDAY} =0", Variable::Now(TimePart::YearDay)),
         ("RANDOM:500} >290", Variable::Random(500)),
-        ("ID} =a", Variable::Id(Id::Unique)),
-        ("ID:UNIQUE} =a", Variable::Id(Id::Unique)),
-        ("ID:PROCESS} =a", Variable::Id(Id::Process)),
-        ("ID:REQUEST} >100", Variable::Id(Id::Request)),
-        ("IP:CLIENT} =10.0.0.1", Variable::Address(Address::Client)),
-        ("CLIENT-IP} =10.0.0.1", Variable::Address(Address::Client)),
-        ("IP:INBOUND} =10.0.0.1", Variable::Address(Address::Inbound)),
-        ("IP:SERVER} =10.0.0.1", Variable::Address(Address::Server)),
-        ("IP:OUTBOUND} =10.0.0.1", Variable::Address(Address::Outbound)),
-        ("INBOUND:LOCAL-ADDR} =10.0.0.1", Variable::Address(Address::Inbound)),
-        ("INBOUND:REMOTE-ADDR} =10.0.0.1", Variable::Address(Address::Client)),
-        ("INBOUND:LOCAL-PORT} =80", Variable::Port(PortOf::Local)),
-        ("INCOMING-PORT} =80", Variable::Port(PortOf::Local)),
-        ("INBOUND:REMOTE-PORT} >1023", Variable::Port(PortOf::Remote)),
+        ("ID} =a", Variable::Id(IdKind::Unique)),
+        ("ID:UNIQUE} =a", Variable::Id(IdKind::Unique)),
+        ("ID:PROCESS} =a", Variable::Id(IdKind::Process)),
+        ("ID:REQUEST} >100", Variable::Id(IdKind::Request)),
+        ("IP:CLIENT} =10.0.0.1", Variable::Address(AddressKind::Client)),
+        ("CLIENT-IP} =10.0.0.1", Variable::Address(AddressKind::Client)),
+        ("IP:INBOUND} =10.0.0.1", Variable::Address(AddressKind::Inbound)),
+        ("IP:SERVER} =10.0.0.1", Variable::Address(AddressKind::Server)),
+        ("IP:OUTBOUND} =10.0.0.1", Variable::Address(AddressKind::Outbound)),
+        ("INBOUND:LOCAL-ADDR} =10.0.0.1", Variable::Address(AddressKind::Inbound)),
+        ("INBOUND:REMOTE-ADDR} =10.0.0.1", Variable::Address(AddressKind::Client)),
+        ("INBOUND:LOCAL-PORT} =80", Variable::Port(PortKind::Local)),
+        ("INCOMING-PORT} =80", Variable::Port(PortKind::Local)),
+        ("INBOUND:REMOTE-PORT} >1023", Variable::Port(PortKind::Remote)),
         ("INBOUND:TLS} /./", Variable::Connection(ConnectionPart::Tls)),
         ("INBOUND:H2} =h2", Variable::Connection(ConnectionPart::H2)),
         ("INBOUND:IPV4} =ipv4", Variable::Connection(ConnectionPart::Ipv4)),
@@ -104,31 +104,31 @@ fn conditions_on_variables_and_captures_are_read() {
         ("STATE-INT16:0} =1", Variable::Int16(Lifetime::Transaction)),
         ("SESSION-INT16} =1", Variable::Int16(Lifetime::Session)),
         ("TXN-COUNT} =1", Variable::TransactionCount),
-        ("HTTP-CNTL:LOGGING}", Variable::Control(Control::Logging)),
-        ("HTTP-CNTL:RESP_CACHEABLE}", Variable::Control(Control::ResponseCacheable)),
-        ("HTTP-CNTL:REQ_CACHEABLE}", Variable::Control(Control::RequestCacheable)),
-        ("HTTP-CNTL:SERVER_NO_STORE}", Variable::Control(Control::ServerNoStore)),
+        ("HTTP-CNTL:LOGGING}", Variable::Control(HttpControl::Logging)),
+        ("HTTP-CNTL:RESP_CACHEABLE}", Variable::Control(HttpControl::ResponseCacheable)),
+        ("HTTP-CNTL:REQ_CACHEABLE}", Variable::Control(HttpControl::RequestCacheable)),
+        ("HTTP-CNTL:SERVER_NO_STORE}", Variable::Control(HttpControl::ServerNoStore)),
     ]);
 }
 
 #[test]
 fn the_request_to_the_origin_is_looked_at_until_it_is_answered() {
     let found = test_at("SEND_REQUEST_HDR_HOOK", "cond %{SERVER-HEADER:X-A} =a");
-    assert_eq!(found.subject, Variable::Header(Message::ServerRequest, field("x-a")));
+    assert_eq!(found.subject, Variable::Header(MessageKind::ServerRequest, field("x-a")));
 }
 
 #[test]
 fn which_url_is_meant_depends_on_the_hook() {
     for (hook, condition, of) in [
-        ("READ_REQUEST_HDR_HOOK", "CLIENT-URL", UrlOf::Client),
-        ("READ_REQUEST_HDR_HOOK", "URL", UrlOf::Client),
-        ("REMAP_PSEUDO_HOOK", "CLIENT-URL", UrlOf::Original),
-        ("REMAP_PSEUDO_HOOK", "FROM-URL", UrlOf::Original),
-        ("REMAP_PSEUDO_HOOK", "TO-URL", UrlOf::Server),
-        ("REMAP_PSEUDO_HOOK", "URL", UrlOf::Client),
-        ("SEND_REQUEST_HDR_HOOK", "URL", UrlOf::Server),
-        ("SEND_REQUEST_HDR_HOOK", "SERVER-URL", UrlOf::Server),
-        ("READ_RESPONSE_HDR_HOOK", "URL", UrlOf::Client),
+        ("READ_REQUEST_HDR_HOOK", "CLIENT-URL", UrlKind::Client),
+        ("READ_REQUEST_HDR_HOOK", "URL", UrlKind::Client),
+        ("REMAP_PSEUDO_HOOK", "CLIENT-URL", UrlKind::Original),
+        ("REMAP_PSEUDO_HOOK", "FROM-URL", UrlKind::Original),
+        ("REMAP_PSEUDO_HOOK", "TO-URL", UrlKind::Server),
+        ("REMAP_PSEUDO_HOOK", "URL", UrlKind::Client),
+        ("SEND_REQUEST_HDR_HOOK", "URL", UrlKind::Server),
+        ("SEND_REQUEST_HDR_HOOK", "SERVER-URL", UrlKind::Server),
+        ("READ_RESPONSE_HDR_HOOK", "URL", UrlKind::Client),
     ] {
         let found = test_at(hook, &format!("cond %{{{condition}:HOST}} =a"));
         assert_eq!(found.subject, Variable::Url(of, UrlPart::Host), "{hook} {condition}");

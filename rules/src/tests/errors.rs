@@ -1,7 +1,7 @@
 use forebay_http::edit::{EditError, FieldName};
 
 use crate::{
-    ast::Scope,
+    ast::RuleScope,
     filter::{Filter, FilterMessage, Filters},
     limits::FILE_BYTES_MAX,
     read::{read, read_bytes, read_with},
@@ -14,7 +14,8 @@ fn check(cases: &[(&str, &str, &str, &str)], hook: &str) {
     for (line, place, message, hint) in cases {
         let rest = if line.starts_with("cond") { "\nno-op" } else { "" };
         let text = format!("cond %{{{hook}}}\n{line}{rest}");
-        let scope = if hook.starts_with("READ_REQUEST") { Scope::Server } else { Scope::Route };
+        let scope =
+            if hook.starts_with("READ_REQUEST") { RuleScope::Server } else { RuleScope::Route };
         let found = findings(&text, scope);
         assert_eq!(found.len(), 1, "{line}: {found:#?}");
         let (at, rest) = found[0].split_once(' ').unwrap_or_default();
@@ -315,9 +316,9 @@ fn broken_structure_is_named_where_it_begins() {
         (format!("if / {A} [L] / no-op / endif"), "2:22+1 [L] in an `if`"),
     ] {
         let text = lines.replace(" / ", "\n");
-        let found = findings(&text, Scope::Route);
+        let found = findings(&text, RuleScope::Route);
         assert!(found.first().is_some_and(|f| f.starts_with(expected)), "{lines}: {found:#?}");
-        let read = read("test", &text, Scope::Route);
+        let read = read("test", &text, RuleScope::Route);
         assert!(!read.is_usable(), "{lines}: {}", shown(&text, &read));
     }
 }
@@ -326,7 +327,7 @@ fn broken_structure_is_named_where_it_begins() {
 fn every_finding_of_a_file_is_reported_in_its_order() {
     let text = "set-haeder X a\ncond %{FOO} =a [BAR]\nset-header Host b\n\
                 cond %{HEADER:A} /(/\nset-header \"a b\" %{BAZ} [Q]\n";
-    let found = findings(text, Scope::Route);
+    let found = findings(text, RuleScope::Route);
     let places: Vec<&str> = found.iter().filter_map(|f| f.split(' ').next()).collect();
     let wanted = ["1:1+10", "2:8+3", "2:17+3", "3:12+4", "4:19+1", "5:12+5", "5:20+3", "5:26+1"];
     assert_eq!(places, wanted, "{found:#?}");
@@ -341,7 +342,8 @@ fn a_file_that_is_not_utf_8_is_refused_at_its_first_bad_byte() {
         (b"\xff\xfen\0o\0", (1, 1), "the byte 0xff is not UTF-8 | it looks like UTF-16"),
         (b"no-op\n\xf0\x9f\x98", (2, 1), "the byte 0xf0 is not UTF-8"),
     ] {
-        let (text, read) = read_bytes("test", bytes.to_vec(), Scope::Route, &Filters::default());
+        let (text, read) =
+            read_bytes("test", bytes.to_vec(), RuleScope::Route, &Filters::default());
         assert!(!read.is_usable() && read.diagnostics.len() == 1, "{text}: {read:?}");
         let finding = &read.diagnostics[0];
         assert_eq!((finding.at.line, finding.at.column), place, "{text}");
@@ -352,13 +354,13 @@ fn a_file_that_is_not_utf_8_is_refused_at_its_first_bad_byte() {
     let (text, read) = read_bytes(
         "test",
         b"set-header A \"\xc3\xa9\"".to_vec(),
-        Scope::Route,
+        RuleScope::Route,
         &Filters::default(),
     );
     assert!(read.is_usable() && read.rules.rules.len() == 1, "{text}: {read:?}");
     // Cut where it became too large, perhaps in the middle of a character.
     let large = "\u{e9}".repeat(FILE_BYTES_MAX).into_bytes()[..FILE_BYTES_MAX + 1].to_vec();
-    let (_, read) = read_bytes("test", large, Scope::Route, &Filters::default());
+    let (_, read) = read_bytes("test", large, RuleScope::Route, &Filters::default());
     assert!(read.diagnostics[0].message.contains("are allowed"), "{:?}", read.diagnostics[0]);
 }
 
@@ -367,7 +369,7 @@ fn no_control_byte_gets_into_a_value() {
     for byte in (0..0x20u8).chain([0x7f]).filter(|byte| *byte != b'\n') {
         for text in ["set-header A \"b?c\"", "set-redirect 301 http://a/?b", "set-body \"b?c\""] {
             let text = text.replace('?', &char::from(byte).to_string());
-            let usable = read("test", &text, Scope::Route).is_usable();
+            let usable = read("test", &text, RuleScope::Route).is_usable();
             // A tab is a blank between words, and no control byte is in a word then.
             let blank = byte == b'\t' && text.starts_with("set-redirect");
             assert!(!usable, "{byte:#x} in {text:?}, blank {blank}");
@@ -385,11 +387,11 @@ fn a_control_byte_is_refused_wherever_it_stands_but_in_a_comment() {
         ("counter a\rb", "1:10+1"),
         ("set-header A b\r\r", "1:15+1"),
     ] {
-        let found = findings(&format!("{line}\nno-op"), Scope::Route);
+        let found = findings(&format!("{line}\nno-op"), RuleScope::Route);
         let message = format!("{place} a control byte, 0x");
         assert!(found.len() == 1 && found[0].starts_with(&message), "{line:?}: {found:?}");
     }
-    assert_eq!(findings("# a\u{c}b\nno-op\t\r\n\t", Scope::Route), [""; 0]);
+    assert_eq!(findings("# a\u{c}b\nno-op\t\r\n\t", RuleScope::Route), [""; 0]);
 }
 
 /// A filter that says it changes the field of its first argument.
@@ -420,7 +422,7 @@ fn a_filter_changes_no_field_that_rules_cannot_change() {
         ("REMAP_PSEUDO_HOOK", "", Some("the filter changes refuses: a field, please")),
     ] {
         let text = format!("cond %{{{hook}}}\nrun-plugin changes{arguments}");
-        let read = read_with("test", &text, Scope::Route, &filters);
+        let read = read_with("test", &text, RuleScope::Route, &filters);
         let message = read.diagnostics.first().map(|found| found.message.as_str());
         let is_expected = match (message, expected) {
             (Some(message), Some(part)) => message.contains(part),

@@ -1,11 +1,12 @@
-use crate::ast::Scope;
+use crate::ast::RuleScope;
 
 use super::findings;
 
 /// Rules for the tasks that the language's own documentation names, and that people have.
 fn check(cases: &[(&str, &str)]) {
     for (task, lines) in cases {
-        let scope = if *task == "count an odd status" { Scope::Server } else { Scope::Route };
+        let scope =
+            if *task == "count an odd status" { RuleScope::Server } else { RuleScope::Route };
         assert_eq!(findings(&lines.replace(" / ", "\n"), scope), [""; 0], "{task}");
     }
 }

@@ -1,5 +1,5 @@
 use crate::{
-    ast::{Hook, Scope},
+    ast::{Hook, RuleScope},
     read::read,
 };
 
@@ -16,17 +16,17 @@ const HOOKS: [(&str, Hook); 5] = [
 #[test]
 fn every_hook_is_one_of_the_flow() {
     for (name, scope, expected) in [
-        ("READ_REQUEST_HDR_HOOK", Scope::Server, Hook::ReadRequest),
-        ("READ_REQUEST_PRE_REMAP_HOOK", Scope::Server, Hook::ReadRequest),
-        ("TXN_START_HOOK", Scope::Server, Hook::ReadRequest),
-        ("POST_REMAP_HOOK", Scope::Server, Hook::Remap),
-        ("REMAP_PSEUDO_HOOK", Scope::Route, Hook::Remap),
-        ("POST_REMAP_HOOK", Scope::Route, Hook::Remap),
-        ("SEND_REQUEST_HDR_HOOK", Scope::Route, Hook::SendRequest),
-        ("READ_RESPONSE_HDR_HOOK", Scope::Route, Hook::ReadResponse),
-        ("SEND_RESPONSE_HDR_HOOK", Scope::Route, Hook::SendResponse),
+        ("READ_REQUEST_HDR_HOOK", RuleScope::Server, Hook::ReadRequest),
+        ("READ_REQUEST_PRE_REMAP_HOOK", RuleScope::Server, Hook::ReadRequest),
+        ("TXN_START_HOOK", RuleScope::Server, Hook::ReadRequest),
+        ("POST_REMAP_HOOK", RuleScope::Server, Hook::Remap),
+        ("REMAP_PSEUDO_HOOK", RuleScope::Route, Hook::Remap),
+        ("POST_REMAP_HOOK", RuleScope::Route, Hook::Remap),
+        ("SEND_REQUEST_HDR_HOOK", RuleScope::Route, Hook::SendRequest),
+        ("READ_RESPONSE_HDR_HOOK", RuleScope::Route, Hook::ReadResponse),
+        ("SEND_RESPONSE_HDR_HOOK", RuleScope::Route, Hook::SendResponse),
         // Flags that change nothing are common there.
-        ("SEND_RESPONSE_HDR_HOOK} [AND", Scope::Server, Hook::SendResponse),
+        ("SEND_RESPONSE_HDR_HOOK} [AND", RuleScope::Server, Hook::SendResponse),
     ] {
         let name = name.replace("} [AND", "} [AND]").replace("HOOK}", "HOOK");
         let line = match name.split_once(' ') {
@@ -72,7 +72,7 @@ fn conditions_and_operators_are_allowed_where_they_mean_something() {
     ] {
         let takes = |(name, _): (&str, Hook)| {
             let early = name == "READ_REQUEST_HDR_HOOK";
-            let scope = if early { Scope::Server } else { Scope::Route };
+            let scope = if early { RuleScope::Server } else { RuleScope::Route };
             let text = format!("cond %{{{name}}}\n{line}\nno-op");
             if read("test", &text, scope).is_usable() { 'x' } else { '-' }
         };
@@ -84,12 +84,12 @@ fn conditions_and_operators_are_allowed_where_they_mean_something() {
 #[test]
 fn a_hook_of_another_scope_is_refused_with_the_one_to_use() {
     for (name, scope, hint) in [
-        ("READ_REQUEST_HDR_HOOK", Scope::Route, "REMAP_PSEUDO_HOOK here"),
-        ("READ_REQUEST_PRE_REMAP_HOOK", Scope::Route, "REMAP_PSEUDO_HOOK here"),
-        ("TXN_START_HOOK", Scope::Route, "REMAP_PSEUDO_HOOK here"),
-        ("REMAP_PSEUDO_HOOK", Scope::Server, "READ_REQUEST_HDR_HOOK here"),
-        ("TXN_CLOSE_HOOK", Scope::Server, "SEND_RESPONSE_HDR_HOOK is the last"),
-        ("SEND_RESPONSE_HOOK", Scope::Server, "did you mean SEND_RESPONSE_HDR_HOOK?"),
+        ("READ_REQUEST_HDR_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),
+        ("READ_REQUEST_PRE_REMAP_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),
+        ("TXN_START_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),
+        ("REMAP_PSEUDO_HOOK", RuleScope::Server, "READ_REQUEST_HDR_HOOK here"),
+        ("TXN_CLOSE_HOOK", RuleScope::Server, "SEND_RESPONSE_HDR_HOOK is the last"),
+        ("SEND_RESPONSE_HOOK", RuleScope::Server, "did you mean SEND_RESPONSE_HDR_HOOK?"),
     ] {
         let found = findings(&format!("cond %{{{name}}}\nno-op"), scope);
         assert!(found.len() == 1 && found[0].contains(hint), "{name}: {found:?}");

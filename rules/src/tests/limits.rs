@@ -1,5 +1,5 @@
 use crate::{
-    ast::Scope,
+    ast::RuleScope,
     limits::{
         CONDITIONS_PER_RULE_MAX, FILE_BYTES_MAX, FINDINGS_MAX, LINE_BYTES_MAX, NESTING_MAX,
         REGEX_SIZES, REGEXES_BYTES_MAX, RULES_PER_FILE_MAX,
@@ -30,11 +30,11 @@ fn what_is_just_within_a_limit_is_accepted_and_one_more_is_not() {
         ("1048576 are allowed", &file, FILE_BYTES_MAX - 1, 2),
     ];
     for (message, text, max, more) in cases {
-        let found = findings(&text(max), Scope::Route);
+        let found = findings(&text(max), RuleScope::Route);
         assert_eq!(found, [""; 0], "{message}");
-        let found = findings(&text(max + more), Scope::Route);
+        let found = findings(&text(max + more), RuleScope::Route);
         assert!(found.len() == 1 && found[0].contains(message), "{message}: {found:?}");
-        assert!(!read("test", &text(max + more), Scope::Route).is_usable(), "{message}");
+        assert!(!read("test", &text(max + more), RuleScope::Route).is_usable(), "{message}");
     }
 }
 
@@ -46,20 +46,20 @@ fn the_regexes_of_a_file_have_a_limit_together_and_are_not_compiled_beyond_it() 
         let counts = REGEX_SIZES.iter().filter(|other| **other <= size).sum::<usize>();
         let rule_count = REGEXES_BYTES_MAX / counts / 8;
         let text = rule.repeat(rule_count);
-        assert_eq!(findings(&text, Scope::Route), [""; 0], "{rule_count} of {regex}");
+        assert_eq!(findings(&text, RuleScope::Route), [""; 0], "{rule_count} of {regex}");
         let more = text + &rule.repeat(50);
-        let found = findings(&more, Scope::Route);
+        let found = findings(&more, RuleScope::Route);
         let line = 9 * rule_count + 1 + REGEXES_BYTES_MAX / counts % 8;
         let place = format!("{line}:17+{} up to here", regex.len());
         assert!(found.len() == 1 && found[0].starts_with(&place), "{regex}, {place}: {found:?}");
         assert!(found[0].contains("| make two files"), "{regex}: {found:?}");
-        assert!(!read("test", &more, Scope::Route).is_usable(), "{regex}");
+        assert!(!read("test", &more, RuleScope::Route).is_usable(), "{regex}");
     }
 }
 
 #[test]
 fn findings_beyond_the_limit_are_left_out_and_that_is_said() {
-    let found = findings(&"foo\n".repeat(FINDINGS_MAX * 2), Scope::Route);
+    let found = findings(&"foo\n".repeat(FINDINGS_MAX * 2), RuleScope::Route);
     assert_eq!(found.len(), FINDINGS_MAX + 1);
     assert!(found[FINDINGS_MAX].contains("more than 200 findings"), "{}", found[FINDINGS_MAX]);
 }

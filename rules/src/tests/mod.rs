@@ -15,13 +15,13 @@ mod warnings;
 mod words;
 
 use crate::{
-    ast::{Operator, Rule, Scope, Step, Test, Tree},
+    ast::{Condition, ConditionTree, Operator, Rule, RuleScope, Step},
     diagnostic::DiagnosticDisplay,
     read::{ParsedFile, read},
 };
 
 /// The rules of a text that has nothing wrong with it but warnings.
-fn rules(text: &str, scope: Scope) -> Vec<Rule> {
+fn rules(text: &str, scope: RuleScope) -> Vec<Rule> {
     let read = read("test", text, scope);
     assert!(read.is_usable(), "{text}\n{}", shown(text, &read));
     read.rules.rules
@@ -34,13 +34,13 @@ fn shown(text: &str, read: &ParsedFile) -> String {
 }
 
 /// The one condition of a rule for a site at this hook.
-fn test_at(hook: &str, condition: &str) -> Test {
+fn test_at(hook: &str, condition: &str) -> Condition {
     let text = format!("cond %{{{hook}}}\n{condition}\nno-op");
-    let scope = if hook.starts_with("READ_REQUEST") { Scope::Server } else { Scope::Route };
+    let scope = if hook.starts_with("READ_REQUEST") { RuleScope::Server } else { RuleScope::Route };
     let mut rules = rules(&text, scope);
     let rule = rules.pop().unwrap_or_else(|| panic!("no rule: {condition}"));
     match rule.branches.into_iter().next().and_then(|branch| branch.condition) {
-        Some(Tree::Test(test)) => test,
+        Some(ConditionTree::Leaf(test)) => test,
         other => panic!("{condition}: {other:?}"),
     }
 }
@@ -48,7 +48,7 @@ fn test_at(hook: &str, condition: &str) -> Test {
 /// The one operator of a rule for a site at this hook.
 fn operator_at(hook: &str, operator: &str) -> Operator {
     let text = format!("cond %{{{hook}}}\n{operator}");
-    let scope = if hook.starts_with("READ_REQUEST") { Scope::Server } else { Scope::Route };
+    let scope = if hook.starts_with("READ_REQUEST") { RuleScope::Server } else { RuleScope::Route };
     let mut rules = rules(&text, scope);
     let rule = rules.pop().unwrap_or_else(|| panic!("no rule: {operator}"));
     match rule.branches.into_iter().next().and_then(|branch| branch.steps.into_iter().next()) {
@@ -58,7 +58,7 @@ fn operator_at(hook: &str, operator: &str) -> Operator {
 }
 
 /// One finding of a text: `line:column+len message | hint`.
-fn findings(text: &str, scope: Scope) -> Vec<String> {
+fn findings(text: &str, scope: RuleScope) -> Vec<String> {
     read("test", text, scope)
         .diagnostics
         .iter()

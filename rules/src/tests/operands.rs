@@ -1,5 +1,5 @@
 use crate::{
-    ast::{AddressRange, Compare, Matcher, Scope},
+    ast::{AddressRange, Comparison, Matcher, RuleScope},
     read::read,
 };
 
@@ -7,15 +7,15 @@ use super::test_at;
 
 /// A matcher in few letters.
 fn show(matcher: &Matcher) -> String {
-    let how_text = |how: Compare, nocase: bool| {
+    let how_text = |how: Comparison, nocase: bool| {
         let name = match how {
-            Compare::Equal => "=",
-            Compare::Less => "<",
-            Compare::Greater => ">",
-            Compare::Prefix => "pre ",
-            Compare::Suffix => "suf ",
-            Compare::Middle => "mid ",
-            Compare::Extension => "ext ",
+            Comparison::Equal => "=",
+            Comparison::Less => "<",
+            Comparison::Greater => ">",
+            Comparison::Prefix => "pre ",
+            Comparison::Suffix => "suf ",
+            Comparison::Middle => "mid ",
+            Comparison::Extension => "ext ",
         };
         format!("{}{name}", if nocase { "nocase " } else { "" })
     };
@@ -133,6 +133,6 @@ fn a_regex_matches_bytes_and_ignores_case_if_asked() {
 fn not_negates_one_condition() {
     let found = test_at("SEND_RESPONSE_HDR_HOOK", "cond %{STATUS} =404 [NOT]");
     assert!(found.negated);
-    let read = read("test", "cond %{TRUE} [NOT,L]\nno-op", Scope::Route);
+    let read = read("test", "cond %{TRUE} [NOT,L]\nno-op", RuleScope::Route);
     assert!(read.rules.rules.iter().all(|rule| rule.last), "{:?}", read.rules);
 }

@@ -1,8 +1,8 @@
 use forebay_http::edit::FieldName;
 
 use crate::ast::{
-    Control, Id, Lifetime, Message, Operator, Part, PortOf, Template, TimePart, UrlOf, UrlPart,
-    Variable,
+    HttpControl, IdKind, Lifetime, MessageKind, Operator, PortKind, Template, TemplatePart,
+    TimePart, UrlKind, UrlPart, Variable,
 };
 
 use super::{operator_at, rules};
@@ -11,8 +11,8 @@ pub(super) fn text(text: &str) -> Template {
     Template { parts: vec![part(text)] }
 }
 
-fn part(text: &str) -> Part {
-    Part::Text(text.as_bytes().into())
+fn part(text: &str) -> TemplatePart {
+    TemplatePart::Text(text.as_bytes().into())
 }
 
 fn field(name: &str) -> FieldName {
@@ -53,7 +53,9 @@ fn operators_on_fields_and_cookies_are_read() {
 
 #[test]
 fn operators_on_the_answer_and_on_variables_are_read() {
-    let one = |name: &str| Template { parts: vec![Part::Variable(Variable::Cookie(bytes(name)))] };
+    let one = |name: &str| Template {
+        parts: vec![TemplatePart::Variable(Variable::Cookie(bytes(name)))],
+    };
     for (operator, expected) in [
         ("set-status 404", Operator::SetStatus(404)),
         ("set-status-reason \"Not There\"", Operator::SetReason(text("Not There"))),
@@ -61,9 +63,9 @@ fn operators_on_the_answer_and_on_variables_are_read() {
         ("no-op", Operator::NoOp),
         ("set-body \"gone away\"", Operator::SetBody(text("gone away"))),
         ("set-conn-dscp 10", Operator::SetDscp(10)),
-        ("set-http-cntl LOGGING off", Operator::SetControl(Control::Logging, false)),
-        ("set-http-cntl LOGGING enable", Operator::SetControl(Control::Logging, true)),
-        ("set-http-cntl LOGGING 1", Operator::SetControl(Control::Logging, true)),
+        ("set-http-cntl LOGGING off", Operator::SetControl(HttpControl::Logging, false)),
+        ("set-http-cntl LOGGING enable", Operator::SetControl(HttpControl::Logging, true)),
+        ("set-http-cntl LOGGING 1", Operator::SetControl(HttpControl::Logging, true)),
         ("set-plugin-cntl TIMEZONE GMT", Operator::NoOp),
         ("set-plugin-cntl INBOUND_IP_SOURCE PEER", Operator::NoOp),
         ("set-state-flag 15 on", Operator::SetFlag(Lifetime::Transaction, 15, true)),
@@ -81,9 +83,9 @@ fn operators_on_the_answer_and_on_variables_are_read() {
 #[test]
 fn what_is_stored_is_switched_before_it_is_decided() {
     for (control, expected) in [
-        ("RESP_CACHEABLE FALSE", Operator::SetControl(Control::ResponseCacheable, false)),
-        ("REQ_CACHEABLE 0", Operator::SetControl(Control::RequestCacheable, false)),
-        ("SERVER_NO_STORE TRUE", Operator::SetControl(Control::ServerNoStore, true)),
+        ("RESP_CACHEABLE FALSE", Operator::SetControl(HttpControl::ResponseCacheable, false)),
+        ("REQ_CACHEABLE 0", Operator::SetControl(HttpControl::RequestCacheable, false)),
+        ("SERVER_NO_STORE TRUE", Operator::SetControl(HttpControl::ServerNoStore, true)),
     ] {
         let found = operator_at("REMAP_PSEUDO_HOOK", &format!("set-http-cntl {control}"));
         assert_eq!(found, expected, "{control}");
@@ -92,15 +94,15 @@ fn what_is_stored_is_switched_before_it_is_decided() {
 
 #[test]
 fn values_are_texts_with_variables_in_them() {
-    let variable = |variable| Part::Variable(variable);
+    let variable = |variable| TemplatePart::Variable(variable);
     for (value, expected) in [
         ("%{METHOD}", vec![variable(Variable::Method)]),
         ("\"a %{METHOD} b\"", vec![part("a "), variable(Variable::Method), part(" b")]),
         ("a%{METHOD}", vec![part("a"), variable(Variable::Method)]),
         ("%{STATUS}%{METHOD}", vec![variable(Variable::Status), variable(Variable::Method)]),
-        ("%{ID:UNIQUE}", vec![variable(Variable::Id(Id::Unique))]),
+        ("%{ID:UNIQUE}", vec![variable(Variable::Id(IdKind::Unique))]),
         ("%{CIDR:24,48}", vec![variable(Variable::Cidr { v4_bits: 24, v6_bits: 48 })]),
-        ("%{INBOUND:LOCAL-PORT}", vec![variable(Variable::Port(PortOf::Local))]),
+        ("%{INBOUND:LOCAL-PORT}", vec![variable(Variable::Port(PortKind::Local))]),
         ("%{NOW:YEAR}/%{NOW:MONTH}", {
             let (year, month) = (TimePart::Year, TimePart::Month);
             vec![variable(Variable::Now(year)), part("/"), variable(Variable::Now(month))]
@@ -117,7 +119,7 @@ fn values_are_texts_with_variables_in_them() {
 
 #[test]
 fn a_redirect_takes_old_names_and_the_query() {
-    let path = Part::Variable(Variable::Url(UrlOf::Client, UrlPart::Path));
+    let path = TemplatePart::Variable(Variable::Url(UrlKind::Client, UrlPart::Path));
     let location = Template { parts: vec![part("http://x/"), path] };
     let found = operator_at("REMAP_PSEUDO_HOOK", "set-redirect 301 http://x/%{PATH} [QSA,L]");
     assert_eq!(found, Operator::SetRedirect { status: 301, location, append_query: true });
@@ -126,9 +128,9 @@ fn a_redirect_takes_old_names_and_the_query() {
 #[test]
 fn a_counter_has_one_number_in_its_file() {
     let text = "counter a\ncounter b\ncounter a";
-    let read = crate::read("test", text, crate::ast::Scope::Route);
+    let read = crate::read("test", text, crate::ast::RuleScope::Route);
     assert_eq!(read.rules.counters, ["a", "b"]);
-    let steps = &rules(text, crate::ast::Scope::Route)[0].branches[0].steps;
+    let steps = &rules(text, crate::ast::RuleScope::Route)[0].branches[0].steps;
     let numbers: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
     for (step, number) in numbers.iter().zip([0, 1, 0]) {
         assert!(step.contains(&format!("Counter({number})")), "{step}");
@@ -138,7 +140,7 @@ fn a_counter_has_one_number_in_its_file() {
 #[test]
 fn fields_can_be_read_that_cannot_be_set() {
     let name = field("Content-Length");
-    let parts = vec![Part::Variable(Variable::Header(Message::ClientRequest, name))];
+    let parts = vec![TemplatePart::Variable(Variable::Header(MessageKind::ClientRequest, name))];
     let found = operator_at("REMAP_PSEUDO_HOOK", "set-header A %{CLIENT-HEADER:Content-Length}");
     assert_eq!(found, Operator::SetHeader(field("A"), Template { parts }));
 }

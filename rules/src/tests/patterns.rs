@@ -1,4 +1,4 @@
-use crate::ast::Scope;
+use crate::ast::RuleScope;
 
 use super::findings;
 
@@ -35,7 +35,7 @@ fn patterns_that_are_read_in_two_ways_or_take_too_long_are_refused() {
         ("(((a{99}){99}){99}){99}", "1+23", "takes more than"),
     ] {
         let text = format!("cond %{{HEADER:A}} /{pattern}/\nno-op");
-        let found = findings(&text, Scope::Route);
+        let found = findings(&text, RuleScope::Route);
         assert_eq!(found.len(), 1, "{pattern}: {found:?}");
         let (at, rest) = found[0].split_once(' ').unwrap_or_default();
         let (column, len) = place.split_once('+').unwrap_or_default();
@@ -68,11 +68,11 @@ fn the_hint_for_what_must_not_be_there_is_a_condition_that_says_so() {
         ("^((?!a*).)*$", GENERAL),
         ("^((?!a|$).)*$", GENERAL),
     ] {
-        let found = findings(&format!("cond %{{HEADER:A}} /{pattern}/\nno-op"), Scope::Route);
+        let found = findings(&format!("cond %{{HEADER:A}} /{pattern}/\nno-op"), RuleScope::Route);
         let hinted = found.first().and_then(|found| found.split_once(" | ")).map(|(_, hint)| hint);
         assert!(hinted.is_some_and(|hinted| hinted.starts_with(hint)), "{pattern}: {found:?}");
         let text = format!("cond %{{HEADER:A}} /{pattern}/ [NOT]\nno-op");
-        let found = findings(&text, Scope::Route);
+        let found = findings(&text, RuleScope::Route);
         let hint = hint.replace("[NOT]", "without [NOT]");
         assert!(found[0].contains(&format!("| {hint}")), "{pattern} [NOT]: {found:?}");
     }
@@ -98,6 +98,6 @@ fn patterns_of_daily_use_are_accepted() {
         "(?s).",
     ] {
         let text = format!("cond %{{HEADER:A}} /{pattern}/\nno-op");
-        assert_eq!(findings(&text, Scope::Route), [""; 0], "{pattern}");
+        assert_eq!(findings(&text, RuleScope::Route), [""; 0], "{pattern}");
     }
 }

@@ -1,15 +1,15 @@
-use crate::ast::{Branch, Hook, Rule, Scope, Step, Tree};
+use crate::ast::{Branch, ConditionTree, Hook, Rule, RuleScope, Step};
 
 use super::rules;
 
 /// A condition is shown as its line.
-fn show_tree(tree: &Tree) -> String {
+fn show_tree(tree: &ConditionTree) -> String {
     match tree {
-        Tree::Test(test) if test.negated => format!("!{}", test.at.line),
-        Tree::Test(test) => test.at.line.to_string(),
-        Tree::And(one, other) => format!("({} & {})", show_tree(one), show_tree(other)),
-        Tree::Or(one, other) => format!("({} | {})", show_tree(one), show_tree(other)),
-        Tree::Not(tree) => format!("!{}", show_tree(tree)),
+        ConditionTree::Leaf(test) if test.negated => format!("!{}", test.at.line),
+        ConditionTree::Leaf(test) => test.at.line.to_string(),
+        ConditionTree::And(one, other) => format!("({} & {})", show_tree(one), show_tree(other)),
+        ConditionTree::Or(one, other) => format!("({} | {})", show_tree(one), show_tree(other)),
+        ConditionTree::Not(tree) => format!("!{}", show_tree(tree)),
     }
 }
 
@@ -38,7 +38,7 @@ fn show(rules: &[Rule]) -> Vec<String> {
 
 /// Lines are given with `/` between them.
 fn shown(lines: &str) -> Vec<String> {
-    show(&rules(&lines.replace(" / ", "\n"), Scope::Route))
+    show(&rules(&lines.replace(" / ", "\n"), RuleScope::Route))
 }
 
 const A: &str = "cond %{HEADER:A} =a";
@@ -54,7 +54,11 @@ fn and_and_or_bind_alike_and_nest_to_the_right() {
         (["", "", "[OR]"], "(1 & (2 & 3)): 4"),
     ] {
         let lines = flags.map(|flags| format!("{A} {flags}")).join("\n");
-        assert_eq!(show(&rules(&format!("{lines}\nno-op"), Scope::Route)), [expected], "{flags:?}");
+        assert_eq!(
+            show(&rules(&format!("{lines}\nno-op"), RuleScope::Route)),
+            [expected],
+            "{flags:?}"
+        );
     }
 }
 
@@ -104,20 +108,20 @@ fn a_condition_behind_an_operator_begins_a_rule() {
 fn a_rule_has_the_hook_that_it_begins_with_or_the_one_of_its_scope() {
     let text = "no-op\ncond %{SEND_REQUEST_HDR_HOOK}\nno-op\ncond %{TRUE}\nno-op";
     let of = |scope| rules(text, scope).iter().map(|rule| rule.hook).collect::<Vec<_>>();
-    assert_eq!(of(Scope::Route), [Hook::Remap, Hook::SendRequest, Hook::Remap]);
+    assert_eq!(of(RuleScope::Route), [Hook::Remap, Hook::SendRequest, Hook::Remap]);
     let wanted = [Hook::ReadResponse, Hook::SendRequest, Hook::ReadResponse];
-    assert_eq!(of(Scope::Server), wanted);
+    assert_eq!(of(RuleScope::Server), wanted);
 }
 
 #[test]
 fn line_breaks_of_other_systems_are_line_breaks() {
-    let found = rules("cond %{HEADER:A} =a\r\nset-header A \"b\"\r\n", Scope::Route);
+    let found = rules("cond %{HEADER:A} =a\r\nset-header A \"b\"\r\n", RuleScope::Route);
     assert_eq!(show(&found), ["1: 2"]);
 }
 
 #[test]
 fn last_at_a_condition_belongs_to_the_rule() {
-    let found = rules(&format!("{A} [L]\nno-op\n{A}\nno-op"), Scope::Route);
+    let found = rules(&format!("{A} [L]\nno-op\n{A}\nno-op"), RuleScope::Route);
     assert_eq!(found.iter().map(|rule| rule.last).collect::<Vec<_>>(), [true, false]);
     assert_eq!(found.iter().map(|rule| rule.at.line).collect::<Vec<_>>(), [1, 3]);
 }

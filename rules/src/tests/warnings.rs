@@ -1,4 +1,4 @@
-use crate::{ast::Scope, read::read};
+use crate::{ast::RuleScope, read::read};
 
 use super::{findings, shown};
 
@@ -50,12 +50,12 @@ fn what_is_hardly_meant_is_a_warning() {
         ("no-op / elif / cond %{METHOD} =A / no-op", &["4:1+5 never reached: a branch"]),
     ] {
         let text = lines.replace(" / ", "\n");
-        let found = findings(&text, Scope::Route);
+        let found = findings(&text, RuleScope::Route);
         assert_eq!(found.len(), expected.len(), "{lines}: {found:#?}");
         for (found, expected) in found.iter().zip(expected) {
             assert!(found.starts_with(expected), "{lines}: {found}");
         }
-        let read = read("test", &text, Scope::Route);
+        let read = read("test", &text, RuleScope::Route);
         assert!(read.is_usable(), "{lines}: {}", shown(&text, &read));
     }
 }
@@ -153,13 +153,13 @@ fn what_a_method_or_a_part_of_a_url_never_is_is_a_warning_with_the_form_that_is(
 fn each_is_one_warning(cases: &[(&str, &str)]) {
     for (condition, finding) in cases {
         let text = format!("cond %{{{condition}\nno-op");
-        let found = findings(&text, Scope::Route);
+        let found = findings(&text, RuleScope::Route);
         assert_eq!(found.len(), 1, "{condition}: {found:#?}");
         let (begin, hint) = finding.split_once(" | ").expect("a finding and its hint");
         assert!(found[0].starts_with(&format!("1:{begin}")), "{condition}: {found:?}");
         let hinted = found[0].split_once(" | ").map(|(_, hint)| hint).unwrap_or_default();
         assert!(hinted.contains(hint), "{condition}: {found:?}");
-        assert!(read("test", &text, Scope::Route).is_usable(), "{condition}");
+        assert!(read("test", &text, RuleScope::Route).is_usable(), "{condition}");
     }
 }
 
@@ -181,13 +181,13 @@ fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
         ("set-header A \"b %METHOD c\"", "1:17+7 nothing is filled in | %{METHOD}"),
         ("add-cookie a %CLIENT-URL:PATH", "1:14+16 nothing is | %{CLIENT-URL:PATH}"),
     ] {
-        let found = findings(line, Scope::Route);
+        let found = findings(line, RuleScope::Route);
         assert_eq!(found.len(), 1, "{line}: {found:#?}");
         let (begin, hint) = finding.split_once(" | ").expect("a finding and its hint");
         assert!(found[0].starts_with(begin), "{line}: {found:?}");
         let hinted = found[0].split_once(" | ").map(|(_, hint)| hint).unwrap_or_default();
         assert!(hinted.contains(hint), "{line}: {found:?}");
-        assert!(read("test", line, Scope::Route).is_usable(), "{line}");
+        assert!(read("test", line, RuleScope::Route).is_usable(), "{line}");
     }
     for line in [
         "set-header A \"'b'\"",
@@ -201,7 +201,7 @@ fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
         "set-header A %{METHOD}",
         "set-body \"function f() { return `${x} $1`; }\"",
     ] {
-        assert_eq!(findings(line, Scope::Route), [""; 0], "{line}");
+        assert_eq!(findings(line, RuleScope::Route), [""; 0], "{line}");
     }
 }
 
@@ -219,13 +219,13 @@ fn a_group_of_a_regex_of_the_rule_in_the_manner_of_others_is_a_warning() {
         ("if\ncond %{METHOD} =A\nset-header A $2\nendif", "4:1+15 $2 is text | :2}"),
         ("no-op\nelse\nset-header A $1", "4:1+15 $1 is text | %{LAST-CAPTURE:1}"),
     ] {
-        let found = findings(&format!("{REGEX}{lines}"), Scope::Route);
+        let found = findings(&format!("{REGEX}{lines}"), RuleScope::Route);
         assert_eq!(found.len(), 1, "{lines}: {found:#?}");
         let (begin, hint) = finding.split_once(" | ").expect("a finding and its hint");
         assert!(found[0].starts_with(begin) && found[0].ends_with(hint), "{lines}: {found:?}");
         // A rule without a regex has no groups.
         let other = format!("cond %{{CLIENT-URL:PATH}} =a\n{lines}");
-        assert_eq!(findings(&other, Scope::Route), [""; 0], "{other}");
+        assert_eq!(findings(&other, RuleScope::Route), [""; 0], "{other}");
     }
     for line in [
         "set-header A \"costs $5\"",
@@ -233,11 +233,11 @@ fn a_group_of_a_regex_of_the_rule_in_the_manner_of_others_is_a_warning() {
         "set-header A \"$10, $1.50, $1,50, US$, 2$ or $\"",
         "set-body \"$1\"",
     ] {
-        assert_eq!(findings(&format!("{REGEX}{line}"), Scope::Route), [""; 0], "{line}");
+        assert_eq!(findings(&format!("{REGEX}{line}"), RuleScope::Route), [""; 0], "{line}");
     }
     let nested = "if\ncond %{HEADER:B} =b [OR]\ncond %{GROUP} [NOT]\ncond %{HEADER:A} /(a)/\n\
                   cond %{GROUP:END}\nset-header A $1\nendif";
-    let found = findings(nested, Scope::Route);
+    let found = findings(nested, RuleScope::Route);
     assert!(found.len() == 1 && found[0].starts_with("6:1+15 $1 is text"), "{found:?}");
 }
 
@@ -248,7 +248,7 @@ fn a_rule_ends_only_the_hook_of_its_name() {
     for first in names {
         for second in names {
             let text = format!("cond %{{{first}}}\nno-op [L]\ncond %{{{second}}}\nno-op");
-            let found = findings(&text, Scope::Server);
+            let found = findings(&text, RuleScope::Server);
             let ends = format!("ends all of {first} | ");
             let is_right = match first == second {
                 true => found.len() == 1 && found[0].contains(&ends),
@@ -262,13 +262,13 @@ fn a_rule_ends_only_the_hook_of_its_name() {
 #[test]
 fn conditions_of_a_rule_with_a_wrong_operator_are_looked_at() {
     let conditions = "cond %{METHOD} =GET\ncond %{METHOD} =HEAD\n";
-    let found = findings(&format!("{conditions}set-haeder A b"), Scope::Route);
+    let found = findings(&format!("{conditions}set-haeder A b"), RuleScope::Route);
     let wanted = ["2:1+20 never so together", "3:1+10 no operator"];
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found.iter().zip(wanted).all(|(one, begin)| one.starts_with(begin)), "{found:#?}");
     assert!(found[0].ends_with("or use a set: (GET,HEAD)"), "{found:#?}");
     // Nothing is concluded from conditions of which one could not be read.
-    let found = findings("cond %{METHOD} =A [OR]\ncond %{MEHTOD} =B\nno-op", Scope::Route);
+    let found = findings("cond %{METHOD} =A [OR]\ncond %{MEHTOD} =B\nno-op", RuleScope::Route);
     assert!(found.len() == 1 && found[0].starts_with("2:8+6 no condition"), "{found:#?}");
 }
 
@@ -324,7 +324,7 @@ fn an_operand_that_may_occur_is_no_warning() {
         "HEADER:A} =%20ID",
     ] {
         let text = format!("cond %{{{condition}\nno-op");
-        assert_eq!(findings(&text, Scope::Route), [""; 0], "{condition}");
+        assert_eq!(findings(&text, RuleScope::Route), [""; 0], "{condition}");
     }
 }
 
@@ -350,7 +350,7 @@ fn what_makes_sense_is_no_warning() {
         "set-header A \"b # c\"",
         "set-header A \"max-age=5, public\"",
     ] {
-        let found = findings(&lines.replace(" / ", "\n"), Scope::Route);
+        let found = findings(&lines.replace(" / ", "\n"), RuleScope::Route);
         assert_eq!(found, [""; 0], "{lines}");
     }
 }

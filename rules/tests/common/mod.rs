@@ -9,7 +9,7 @@ use forebay_http::{
     fields::FieldBlock,
 };
 use forebay_rules::{
-    ast::{Control, Hook},
+    ast::{Hook, HttpControl},
     plan::Program,
     run::{
         CacheResult, Effects, RuleVariables, RunBuffers, RunContext, RunObserver, RunReport,
@@ -231,10 +231,10 @@ fn variable_items(transaction: &TransactionState, session: &RuleVariables) -> Ve
         }
     }
     for control in [
-        Control::Logging,
-        Control::ResponseCacheable,
-        Control::RequestCacheable,
-        Control::ServerNoStore,
+        HttpControl::Logging,
+        HttpControl::ResponseCacheable,
+        HttpControl::RequestCacheable,
+        HttpControl::ServerNoStore,
     ] {
         items.extend(transaction.controls.of(control).map(|on| format!("@{control:?} {on}")));
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use forebay_rules::{
-    ast::{Address, PortOf},
+    ast::{AddressKind, PortKind},
     run::{CacheResult, RuleEnvironment},
 };
 
@@ -35,17 +35,17 @@ impl Default for World {
 }
 
 impl RuleEnvironment for World {
-    fn address(&self, which: Address) -> Option<IpAddr> {
+    fn address(&self, which: AddressKind) -> Option<IpAddr> {
         match which {
-            Address::Client => self.client,
-            Address::Inbound => "198.51.100.1".parse().ok(),
-            Address::Server | Address::Outbound => None,
+            AddressKind::Client => self.client,
+            AddressKind::Inbound => "198.51.100.1".parse().ok(),
+            AddressKind::Server | AddressKind::Outbound => None,
         }
     }
-    fn port(&self, which: PortOf) -> u16 {
+    fn port(&self, which: PortKind) -> u16 {
         match which {
-            PortOf::Local => 8080,
-            PortOf::Remote => 40_000,
+            PortKind::Local => 8080,
+            PortKind::Remote => 40_000,
         }
     }
     fn cache(&self) -> CacheResult {

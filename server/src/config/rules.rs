@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_rules::ast::{RuleList, Scope};
+use forebay_rules::ast::{RuleList, RuleScope};
 use forebay_rules::diagnostic::{Diagnostic, Severity};
 use forebay_rules::filter::Filters;
 use forebay_rules::plan::Program;
@@ -114,11 +114,11 @@ impl Library {
         sites: &mut [Site],
     ) -> Vec<RuleSet> {
         for file in of_server {
-            self.open(reader, file, Scope::Server);
+            self.open(reader, file, RuleScope::Server);
         }
         for site in &mut *sites {
             for file in site.rule_files() {
-                self.open(reader, file, Scope::Route);
+                self.open(reader, file, RuleScope::Route);
             }
         }
         let mut sets = vec![self.set(of_server, &[])];
@@ -145,8 +145,8 @@ impl Library {
         self.errors
     }
 
-    fn open(&mut self, reader: &mut Reader<'_>, file: &NamedFile, scope: Scope) {
-        let key = (file.path.clone(), scope == Scope::Server);
+    fn open(&mut self, reader: &mut Reader<'_>, file: &NamedFile, scope: RuleScope) {
+        let key = (file.path.clone(), scope == RuleScope::Server);
         if self.files.contains_key(&key) {
             return;
         }
@@ -168,7 +168,7 @@ impl Library {
         &mut self,
         path: &Path,
         bytes: Vec<u8>,
-        scope: Scope,
+        scope: RuleScope,
         filters: &Filters,
     ) -> Option<Opened> {
         let name = path.display().to_string();

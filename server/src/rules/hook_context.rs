@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use forebay_http::fields::Field;
 use forebay_http::request::HeadLimits;
 use forebay_rules::apply::{MessageLimits, RequestView, RuledMessage};
-use forebay_rules::ast::{Address, Hook, PortOf};
+use forebay_rules::ast::{AddressKind, Hook, PortKind};
 use forebay_rules::run::{CacheResult, Effects, RuleEnvironment, RunBuffers};
 
 use super::RuleState;
@@ -101,19 +101,21 @@ impl World<'_> {
 }
 
 impl RuleEnvironment for World<'_> {
-    fn address(&self, which: Address) -> Option<IpAddr> {
+    fn address(&self, which: AddressKind) -> Option<IpAddr> {
         match which {
-            Address::Client => Some(self.0.rule_state.peer()),
-            Address::Inbound => self.local().map(|local| local.ip()),
-            Address::Server => self.0.rule_state.outbound.get().map(|outbound| outbound.server),
-            Address::Outbound => self.0.rule_state.outbound.get().map(|outbound| outbound.local),
+            AddressKind::Client => Some(self.0.rule_state.peer()),
+            AddressKind::Inbound => self.local().map(|local| local.ip()),
+            AddressKind::Server => self.0.rule_state.outbound.get().map(|outbound| outbound.server),
+            AddressKind::Outbound => {
+                self.0.rule_state.outbound.get().map(|outbound| outbound.local)
+            }
         }
     }
 
-    fn port(&self, which: PortOf) -> u16 {
+    fn port(&self, which: PortKind) -> u16 {
         match which {
-            PortOf::Remote => self.0.rule_state.facts.client.port(),
-            PortOf::Local => self.local().map_or(0, |local| local.port()),
+            PortKind::Remote => self.0.rule_state.facts.client.port(),
+            PortKind::Local => self.local().map_or(0, |local| local.port()),
         }
     }
 

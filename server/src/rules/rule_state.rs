@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 
 use forebay_http::policy::reuse::ForwardReason;
-use forebay_rules::ast::Control;
+use forebay_rules::ast::HttpControl;
 use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 
 use crate::accept::Client;
@@ -77,12 +77,12 @@ impl RuleState {
     }
 
     /// What rules have switched off.
-    pub(crate) fn is_off(&self, control: Control) -> bool {
+    pub(crate) fn is_off(&self, control: HttpControl) -> bool {
         self.transaction.get().controls.of(control) == Some(false)
     }
 
     /// What rules have switched on.
-    pub(crate) fn is_on(&self, control: Control) -> bool {
+    pub(crate) fn is_on(&self, control: HttpControl) -> bool {
         self.transaction.get().controls.of(control) == Some(true)
     }
 

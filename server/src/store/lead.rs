@@ -13,7 +13,7 @@ use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
 use forebay_http::policy::vary::{FieldNames, Vary, secondary_key, vary_names};
-use forebay_rules::ast::{Control, Hook};
+use forebay_rules::ast::{Hook, HttpControl};
 use tokio::sync::oneshot;
 
 use super::fill::fill;
@@ -328,8 +328,8 @@ fn varies_by_rewritten(block: &FieldBlock) -> bool {
 /// that they change on the way to the origin has no key that is made of the client's fields.
 fn permitted_by_rules(ruling: &HookContext<'_>, block: &FieldBlock) -> Result<(), Unkept> {
     let HookContext { rules, rule_state, .. } = ruling;
-    let forbidden =
-        rule_state.is_on(Control::ServerNoStore) || rule_state.is_off(Control::ResponseCacheable);
+    let forbidden = rule_state.is_on(HttpControl::ServerNoStore)
+        || rule_state.is_off(HttpControl::ResponseCacheable);
     let Vary::Names(names) = vary_names(block.fields()) else {
         return if forbidden { Err(RULED_OUT) } else { Ok(()) };
     };

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use forebay_rules::ParsedFile;
-use forebay_rules::ast::Scope;
+use forebay_rules::ast::RuleScope;
 use forebay_rules::diagnostic::{DiagnosticDisplay, RuleSpan, Severity};
 use forebay_rules::filter::Filters;
 use forebay_rules::limits::FILE_BYTES_MAX;
@@ -16,31 +16,31 @@ pub(super) struct RuleFile {
     pub(super) name: String,
     pub(super) text: String,
     /// Where it is right; if nowhere, where it comes nearest to it.
-    pub(super) scope: Scope,
+    pub(super) scope: RuleScope,
     /// Every scope that was asked for and in which it is right.
-    pub(super) valid: Vec<Scope>,
+    pub(super) valid: Vec<RuleScope>,
     /// As rules of that scope.
     pub(super) read: ParsedFile,
 }
 
 /// How a scope is called on the command line.
-pub(super) fn name_of(scope: Scope) -> &'static str {
+pub(super) fn name_of(scope: RuleScope) -> &'static str {
     match scope {
-        Scope::Server => "server",
-        Scope::Route => "route",
+        RuleScope::Server => "server",
+        RuleScope::Route => "route",
     }
 }
 
 /// The same in a sentence.
-pub(super) fn whose(scope: Scope) -> &'static str {
+pub(super) fn whose(scope: RuleScope) -> &'static str {
     match scope {
-        Scope::Server => "rules of the server",
-        Scope::Route => "rules of a site or a route",
+        RuleScope::Server => "rules of the server",
+        RuleScope::Route => "rules of a site or a route",
     }
 }
 
-pub(super) fn scope_named(word: &str) -> Option<Scope> {
-    [Scope::Server, Scope::Route].into_iter().find(|scope| name_of(*scope) == word)
+pub(super) fn scope_named(word: &str) -> Option<RuleScope> {
+    [RuleScope::Server, RuleScope::Route].into_iter().find(|scope| name_of(*scope) == word)
 }
 
 impl RuleFile {
@@ -50,11 +50,11 @@ impl RuleFile {
     /// A sentence: it cannot be read.
     pub(super) fn open(
         name: &str,
-        scope: Option<Scope>,
+        scope: Option<RuleScope>,
         filters: &Filters,
     ) -> Result<RuleFile, String> {
         let bytes = bytes_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
-        let scopes = scope.map_or(vec![Scope::Route, Scope::Server], |scope| vec![scope]);
+        let scopes = scope.map_or(vec![RuleScope::Route, RuleScope::Server], |scope| vec![scope]);
         let mut reads: Vec<_> = scopes
             .into_iter()
             .map(|scope| (scope, forebay_rules::read_bytes(name, bytes.clone(), scope, filters)))

@@ -17,7 +17,7 @@ mod world;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_rules::ast::Scope;
+use forebay_rules::ast::RuleScope;
 use forebay_rules::filter::Filters;
 
 /// # Errors
@@ -37,7 +37,7 @@ fn texts<'a>(args: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a Strin
     args.get_many::<String>(name).into_iter().flatten()
 }
 
-fn scope_of(args: &ArgMatches) -> Option<Scope> {
+fn scope_of(args: &ArgMatches) -> Option<RuleScope> {
     args.get_one::<String>("scope").and_then(|word| files::scope_named(word))
 }
 

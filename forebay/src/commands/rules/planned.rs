@@ -1,6 +1,6 @@
 //! Rule files put together to a program, with their texts.
 
-use forebay_rules::ast::Scope;
+use forebay_rules::ast::RuleScope;
 use forebay_rules::diagnostic::Severity;
 use forebay_rules::filter::Filters;
 use forebay_rules::plan::Program;
@@ -20,7 +20,7 @@ impl Planned {
     /// # Errors
     /// For the user: a file cannot be read, or what is wrong in it.
     pub(super) fn open(
-        names: &[(String, Option<Scope>)],
+        names: &[(String, Option<RuleScope>)],
         filters: &Filters,
     ) -> Result<Planned, String> {
         let mut files = Vec::new();
@@ -31,7 +31,7 @@ impl Planned {
             }
             files.push(file);
         }
-        files.sort_by_key(|file| file.scope == Scope::Route);
+        files.sort_by_key(|file| file.scope == RuleScope::Route);
         let lists: Vec<_> = files.iter().map(|file| &file.read.rules).collect();
         Ok(Planned { program: Program::plan(&lists), files })
     }

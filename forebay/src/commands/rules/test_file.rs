@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use forebay_rules::ast::Scope;
+use forebay_rules::ast::RuleScope;
 use forebay_rules::run::CacheResult;
 
 use super::files::scope_named;
@@ -17,7 +17,7 @@ use super::world::{LOOKUPS, World};
 #[derive(Debug, Default)]
 pub(super) struct TestFile {
     /// Rule files, and whose rules they are.
-    pub(super) rules: Vec<(String, Option<Scope>)>,
+    pub(super) rules: Vec<(String, Option<RuleScope>)>,
     pub(super) cases: Vec<Case>,
 }
 
@@ -118,7 +118,7 @@ impl TestFile {
     fn add(
         &mut self,
         path: &Path,
-        scope: &mut Option<Scope>,
+        scope: &mut Option<RuleScope>,
         (number, line): (usize, &str),
     ) -> Result<(), String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));

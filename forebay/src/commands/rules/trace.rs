@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use forebay_http::edit::FieldValue;
-use forebay_rules::ast::{Branch, Hook, Lifetime, Operation, Operator, Test};
+use forebay_rules::ast::{Branch, Condition, Hook, Lifetime, Operation, Operator};
 use forebay_rules::diagnostic::RuleSpan;
 use forebay_rules::run::{OperatorOutcome, RunObserver, RunReport};
 
@@ -60,7 +60,7 @@ impl RunObserver for HookTrace {
         }
     }
 
-    fn tested(&mut self, _: u32, test: &Test, value: &[u8], holds: bool) {
+    fn tested(&mut self, _: u32, test: &Condition, value: &[u8], holds: bool) {
         self.step(Step::Test { at: test.at, value: value.to_vec(), holds });
     }
 

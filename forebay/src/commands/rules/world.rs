@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Ipv4Addr};
 
-use forebay_rules::ast::{Address, PortOf};
+use forebay_rules::ast::{AddressKind, PortKind};
 use forebay_rules::run::{CacheResult, RuleEnvironment};
 
 /// The world around one request.
@@ -40,22 +40,22 @@ pub(super) const LOOKUPS: [CacheResult; 4] =
     [CacheResult::Miss, CacheResult::HitStale, CacheResult::HitFresh, CacheResult::Skipped];
 
 impl RuleEnvironment for World {
-    fn address(&self, which: Address) -> Option<IpAddr> {
+    fn address(&self, which: AddressKind) -> Option<IpAddr> {
         let local = match self.client {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
         };
         match which {
-            Address::Client => Some(self.client),
-            Address::Inbound => Some(local),
-            Address::Server | Address::Outbound => None,
+            AddressKind::Client => Some(self.client),
+            AddressKind::Inbound => Some(local),
+            AddressKind::Server | AddressKind::Outbound => None,
         }
     }
 
-    fn port(&self, which: PortOf) -> u16 {
+    fn port(&self, which: PortKind) -> u16 {
         match which {
-            PortOf::Local => 80,
-            PortOf::Remote => 40_000,
+            PortKind::Local => 80,
+            PortKind::Remote => 40_000,
         }
     }
 

@@ -9,9 +9,9 @@ use crate::{
     diagnostic::Diagnostic,
 };
 
-use super::{Checked, arguments::Arguments, fields::texts};
+use super::{CheckResult, arguments::Arguments, fields::texts};
 
-pub(crate) fn status(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+pub(crate) fn status(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let word = arguments.only("a status")?;
     let status = number(word)?;
     if (100..200).contains(&status) {
@@ -34,15 +34,15 @@ pub(crate) fn status(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
     }
 }
 
-pub(crate) fn reason(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn reason(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     Ok(arguments.only_value("a text")?.map(Operator::SetReason))
 }
 
-pub(crate) fn body(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn body(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     Ok(arguments.only_value("a text")?.map(Operator::SetBody))
 }
 
-pub(crate) fn redirect(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn redirect(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     let word = arguments.first("a status and a URL")?;
     let status = number_in(word, 300..=399, "the status of a redirect");
     let words = arguments.words.get(1..).unwrap_or_default();

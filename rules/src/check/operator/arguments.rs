@@ -3,20 +3,20 @@
 use crate::{
     ast::{Hook, Template},
     check::{
-        odd_value::single_quotes,
+        suspicious_value::single_quotes,
         template::{joined, template},
     },
     diagnostic::{Diagnostic, Findings, RuleSpan},
-    lex::Word,
+    lex::SourceWord,
     parse::OperatorFlags,
 };
 
-type Checked<T> = Result<T, Diagnostic>;
+type CheckResult<T> = Result<T, Diagnostic>;
 
 /// The words of an operator, and what they are read for.
 pub(crate) struct Arguments<'a, 'f> {
-    pub(crate) name: &'a Word,
-    pub(crate) words: &'a [Word],
+    pub(crate) name: &'a SourceWord,
+    pub(crate) words: &'a [SourceWord],
     pub(crate) hook: Hook,
     pub(crate) flags: &'a OperatorFlags,
     pub(crate) findings: &'f mut Findings,
@@ -24,7 +24,7 @@ pub(crate) struct Arguments<'a, 'f> {
 
 impl<'a> Arguments<'a, '_> {
     /// It has none.
-    pub(crate) fn none(&self) -> Checked<()> {
+    pub(crate) fn none(&self) -> CheckResult<()> {
         match self.words.first() {
             None => Ok(()),
             Some(word) => {
@@ -35,24 +35,24 @@ impl<'a> Arguments<'a, '_> {
     }
 
     /// The first; `what` says what it is.
-    pub(crate) fn first(&self, what: &str) -> Checked<&'a Word> {
+    pub(crate) fn first(&self, what: &str) -> CheckResult<&'a SourceWord> {
         self.words.first().ok_or_else(|| self.missing(what))
     }
 
     /// The only one.
-    pub(crate) fn only(&self, what: &str) -> Checked<&'a Word> {
+    pub(crate) fn only(&self, what: &str) -> CheckResult<&'a SourceWord> {
         let first = self.first(what)?;
         self.no_more_than(1)?;
         Ok(first)
     }
 
     /// The second of two.
-    pub(crate) fn second(&self, what: &str) -> Checked<&'a Word> {
+    pub(crate) fn second(&self, what: &str) -> CheckResult<&'a SourceWord> {
         self.no_more_than(2)?;
         self.words.get(1).ok_or_else(|| self.missing(what))
     }
 
-    pub(crate) fn no_more_than(&self, count: usize) -> Checked<()> {
+    pub(crate) fn no_more_than(&self, count: usize) -> CheckResult<()> {
         match self.words.get(count) {
             None => Ok(()),
             Some(word) => {
@@ -63,7 +63,7 @@ impl<'a> Arguments<'a, '_> {
     }
 
     /// What to do with a word that is too many.
-    fn instead(&self, word: &Word) -> &'static str {
+    fn instead(&self, word: &SourceWord) -> &'static str {
         if word.is_comment() {
             return "a comment stands on a line of its own";
         }
@@ -74,7 +74,9 @@ impl<'a> Arguments<'a, '_> {
             "set-status" => {
                 "set-status-reason, at SEND_RESPONSE_HDR_HOOK, sets the words behind it"
             }
-            "set-body" | "set-status-reason" => "put a text with blanks in quotes: \"Not Found\"",
+            "set-body" | "set-status-reason" => {
+                "put a text with blanks in quotes: \"Not ScanStep\""
+            }
             "rm-header" | "rm-cookie" => "a line for each",
             "rm-destination" => "names with commas between them, without blanks: QUERY a,b",
             _ => "leave it out",
@@ -82,7 +84,7 @@ impl<'a> Arguments<'a, '_> {
     }
 
     /// The only one as a value.
-    pub(crate) fn only_value(&mut self, what: &str) -> Checked<Option<Template>> {
+    pub(crate) fn only_value(&mut self, what: &str) -> CheckResult<Option<Template>> {
         let word = self.only(what)?;
         if let Some(problem) = single_quotes(std::slice::from_ref(word), word) {
             self.findings.push(problem);
@@ -91,7 +93,7 @@ impl<'a> Arguments<'a, '_> {
     }
 
     /// All words behind the first as one value.
-    pub(crate) fn value(&mut self, what: &str) -> Checked<Option<Template>> {
+    pub(crate) fn value(&mut self, what: &str) -> CheckResult<Option<Template>> {
         let words = self.words.get(1..).unwrap_or_default();
         let Some(word) = joined(words, self.findings) else {
             return Err(self.missing(what));
@@ -100,7 +102,7 @@ impl<'a> Arguments<'a, '_> {
     }
 
     /// One word as a value.
-    pub(crate) fn template(&mut self, word: &Word) -> Option<Template> {
+    pub(crate) fn template(&mut self, word: &SourceWord) -> Option<Template> {
         template(word, self.hook, self.findings)
     }
 

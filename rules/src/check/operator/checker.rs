@@ -1,12 +1,12 @@
 //! One operator: is it known, may it stand here, what are its arguments.
 
-use super::{Checked, answer, arguments::Arguments, destination, fields, filter, state};
+use super::{CheckResult, answer, arguments::Arguments, destination, fields, filter, state};
 use crate::{
     ast::{Hook, Operation, Operator},
-    check::{qualifier::not_at, refused, suggest::nearest},
+    check::{qualifier::not_at, suggest::nearest, unsupported},
     diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
-    lex::Word,
+    lex::SourceWord,
     parse::OperatorFlags,
 };
 
@@ -40,7 +40,7 @@ pub(crate) const NAMES: &[&str] = &[
 
 /// Reads operators, and gives their counters numbers.
 #[derive(Debug)]
-pub(crate) struct Checker<'f> {
+pub(crate) struct OperatorChecker<'f> {
     /// Names of counters, each at its number.
     pub(crate) counters: Vec<String>,
     /// What this build has.
@@ -52,16 +52,16 @@ pub(crate) struct OperatorLine<'a> {
     /// Of its rule.
     pub(crate) hook: Hook,
     /// Its name.
-    pub(crate) name: &'a Word,
+    pub(crate) name: &'a SourceWord,
     /// What follows.
-    pub(crate) words: &'a [Word],
+    pub(crate) words: &'a [SourceWord],
     /// `[…]`
     pub(crate) flags: &'a OperatorFlags,
     /// All of it.
     pub(crate) at: RuleSpan,
 }
 
-impl Checker<'_> {
+impl OperatorChecker<'_> {
     /// One operator.
     pub(crate) fn operator(
         &mut self,
@@ -80,7 +80,7 @@ impl Checker<'_> {
     }
 
     /// `None`: what is wrong has been reported already.
-    fn read(&mut self, arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+    fn read(&mut self, arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
         match arguments.name.as_str() {
             "set-header" | "add-header" | "rm-header" => fields::header(arguments),
             "set-cookie" | "add-cookie" | "rm-cookie" => fields::cookie(arguments),
@@ -100,7 +100,7 @@ impl Checker<'_> {
         }
     }
 
-    fn counter(&mut self, arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+    fn counter(&mut self, arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
         let word = arguments.only("a name, such as shop.teapots")?;
         let name = word.as_str();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -117,16 +117,17 @@ impl Checker<'_> {
     }
 }
 
-fn known(name: &Word, words: &[Word]) -> Checked<()> {
+fn known(name: &SourceWord, words: &[SourceWord]) -> CheckResult<()> {
     let text = name.as_str();
     if NAMES.contains(&text) {
         return Ok(());
     }
-    if let Some((why, hint)) = refused::operator(text) {
+    if let Some((why, hint)) = unsupported::operator(text) {
         return Err(Diagnostic::error(name.at, format!("{text}: {why}")).hint(hint));
     }
     if text == "set-config" {
-        let hint = words.first().map_or("docs/settings.md", |word| refused::config(word.as_str()));
+        let hint =
+            words.first().map_or("docs/settings.md", |word| unsupported::config(word.as_str()));
         let problem = Diagnostic::error(name.at, "set-config: settings are not changed by rules");
         return Err(problem.hint(hint));
     }
@@ -137,7 +138,7 @@ fn known(name: &Word, words: &[Word]) -> Checked<()> {
     })
 }
 
-fn check_hook(hook: Hook, name: &Word) -> Checked<()> {
+fn check_hook(hook: Hook, name: &SourceWord) -> CheckResult<()> {
     use Hook::{ReadRequest, ReadResponse, Remap, SendRequest, SendResponse};
     let (allowed, hint): (&[Hook], &str) = match name.as_str() {
         "add-cookie" | "set-cookie" | "rm-cookie" => (
@@ -171,8 +172,8 @@ fn check_hook(hook: Hook, name: &Word) -> Checked<()> {
     if allowed.contains(&hook) { Ok(()) } else { Err(not_at(name, name.as_str(), hook, hint)) }
 }
 
-fn check_flags(name: &str, words: &[Word], flags: &OperatorFlags) -> Checked<()> {
-    let part = words.first().map(Word::as_str);
+fn check_flags(name: &str, words: &[SourceWord], flags: &OperatorFlags) -> CheckResult<()> {
+    let part = words.first().map(SourceWord::as_str);
     if let Some(at) = flags.append_query
         && name != "set-redirect"
         && !(name == "set-destination" && matches!(part, Some("QUERY" | "URL")))

@@ -4,12 +4,12 @@ use crate::{
     ast::{Operator, Template, UrlPart},
     check::{number::number_in, qualifier::url_part},
     diagnostic::Diagnostic,
-    lex::Word,
+    lex::SourceWord,
 };
 
-use super::{Checked, arguments::Arguments, fields::texts};
+use super::{CheckResult, arguments::Arguments, fields::texts};
 
-pub(crate) fn set(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn set(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     let part_word = arguments.first("a part of the URL: HOST, PORT, PATH, QUERY or URL")?;
     let part = url_part(part_word);
     let value = arguments.value("a value")?;
@@ -30,7 +30,11 @@ pub(crate) fn set(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>
 }
 
 /// Constant texts have to be what they are for.
-fn check_value(part: &UrlPart, value: &Template, arguments: &mut Arguments<'_, '_>) -> Checked<()> {
+fn check_value(
+    part: &UrlPart,
+    value: &Template,
+    arguments: &mut Arguments<'_, '_>,
+) -> CheckResult<()> {
     let at = arguments.value_at();
     let error = |message: &str, hint: &str| Err(Diagnostic::error(at, message).hint(hint));
     let bad = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'#';
@@ -86,7 +90,7 @@ fn has_port(host: &[u8]) -> bool {
     after_brackets.contains(&b':')
 }
 
-pub(crate) fn remove(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn remove(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     let word = arguments.first("PATH, PORT or QUERY")?;
     let part = url_part(word)?;
     match part {
@@ -105,7 +109,7 @@ pub(crate) fn remove(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operat
     }
 }
 
-fn parameter_names(word: &Word) -> Checked<Vec<Box<[u8]>>> {
+fn parameter_names(word: &SourceWord) -> CheckResult<Vec<Box<[u8]>>> {
     let names: Vec<Box<[u8]>> =
         word.as_str().split(',').map(|name| name.trim().as_bytes().into()).collect();
     if names.iter().any(|name| name.is_empty()) {

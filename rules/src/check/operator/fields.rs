@@ -3,14 +3,14 @@
 use forebay_http::fields::FieldId;
 
 use crate::{
-    ast::{Hook, Operator, Part, Template},
+    ast::{Hook, Operator, Template, TemplatePart},
     check::field,
     diagnostic::Diagnostic,
 };
 
-use super::{Checked, arguments::Arguments};
+use super::{CheckResult, arguments::Arguments};
 
-pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     let word = arguments.first("the name of a field")?;
     let name = field::changeable_field(word);
     let replaces = arguments.name.as_str() != "add-header";
@@ -40,7 +40,7 @@ pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operat
     Ok(Some(if set { Operator::SetHeader(name, value) } else { Operator::AddHeader(name, value) }))
 }
 
-pub(crate) fn cookie(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn cookie(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     let name = field::cookie(arguments.first("the name of a cookie")?);
     if arguments.name.as_str() == "rm-cookie" {
         arguments.no_more_than(1)?;
@@ -62,7 +62,7 @@ pub(crate) fn cookie(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operat
 /// The texts of a value, without what is filled in.
 pub(crate) fn texts(value: &Template) -> impl Iterator<Item = &[u8]> {
     value.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(&text[..]),
-        Part::Variable(_) => None,
+        TemplatePart::Text(text) => Some(&text[..]),
+        TemplatePart::Variable(_) => None,
     })
 }

@@ -2,7 +2,7 @@
 
 use forebay_http::fields::FieldId;
 
-use super::{Checked, arguments::Arguments};
+use super::{CheckResult, arguments::Arguments};
 use crate::{
     ast::{Hook, Operator},
     check::{field::unchangeable, suggest::did_you_mean},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// `run-plugin NAME [argument …]`
-pub(crate) fn run(arguments: &Arguments<'_, '_>, filters: &Filters) -> Checked<Operator> {
+pub(crate) fn run(arguments: &Arguments<'_, '_>, filters: &Filters) -> CheckResult<Operator> {
     let name = arguments.first("the name of a filter")?;
     let words = arguments.words.get(1..).unwrap_or_default();
     let texts: Vec<_> = words.iter().map(|word| word.as_str()).collect();

@@ -10,6 +10,6 @@ mod state;
 
 #[cfg(test)]
 pub(crate) use checker::NAMES;
-pub(crate) use checker::{Checker, OperatorLine};
+pub(crate) use checker::{OperatorChecker, OperatorLine};
 
-type Checked<T> = Result<T, crate::diagnostic::Diagnostic>;
+type CheckResult<T> = Result<T, crate::diagnostic::Diagnostic>;

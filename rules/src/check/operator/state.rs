@@ -1,19 +1,19 @@
 //! Operators on variables, controls and the connection.
 
 use crate::{
-    ast::{Control, Hook, Lifetime, Operator},
+    ast::{Hook, HttpControl, Lifetime, Operator},
     check::{
         number::{number_in, switch},
         qualifier,
     },
     diagnostic::Diagnostic,
-    lex::Word,
+    lex::SourceWord,
 };
 
-use super::{Checked, arguments::Arguments};
+use super::{CheckResult, arguments::Arguments};
 
 /// `set-state-…`, `set-session-…`.
-pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Operator>> {
+pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     let name = arguments.name.as_str();
     let (lifetime, kind) = match name.strip_prefix("set-session-") {
         Some(kind) => (Lifetime::Session, kind),
@@ -45,7 +45,7 @@ pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> Checked<Option<Oper
     }
 }
 
-fn index(arguments: &Arguments<'_, '_>, max: u8, what: &str) -> Checked<u8> {
+fn index(arguments: &Arguments<'_, '_>, max: u8, what: &str) -> CheckResult<u8> {
     let word = arguments.first("a number and a value")?;
     let index = number_in(word, 0..=i64::from(max), what)?;
     Ok(u8::try_from(index).unwrap_or(max))
@@ -53,10 +53,10 @@ fn index(arguments: &Arguments<'_, '_>, max: u8, what: &str) -> Checked<u8> {
 
 /// A constant has to fit; what is filled in is looked at when it runs.
 fn number_value(
-    word: &Word,
+    word: &SourceWord,
     max: i64,
     arguments: &mut Arguments<'_, '_>,
-) -> Checked<Option<crate::ast::Template>> {
+) -> CheckResult<Option<crate::ast::Template>> {
     let template = arguments.template(word);
     if template.as_ref().is_some_and(|template| template.constant().is_some()) {
         number_in(word, 0..=max, "the value")?;
@@ -64,21 +64,21 @@ fn number_value(
     Ok(template)
 }
 
-pub(crate) fn dscp(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+pub(crate) fn dscp(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let value = number_in(arguments.only("a number")?, 0..=63, "a DSCP")?;
     Ok(Operator::SetDscp(u8::try_from(value).unwrap_or_default()))
 }
 
-pub(crate) fn control(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let control = qualifier::control(arguments.first("a control and on or off")?)?;
     let word = arguments.second("on or off")?;
     let on = switch(word)?;
     let refusal = match (control, on) {
-        (Control::ResponseCacheable, true) => Some((
+        (HttpControl::ResponseCacheable, true) => Some((
             "what the origin forbids to store is not stored",
             "change what it says: set-header Cache-Control at READ_RESPONSE_HDR_HOOK",
         )),
-        (Control::RequestCacheable, true) => Some((
+        (HttpControl::RequestCacheable, true) => Some((
             "a request that asks for the origin gets it",
             "change what it says: rm-header Cache-Control at REMAP_PSEUDO_HOOK",
         )),
@@ -95,16 +95,16 @@ pub(crate) fn control(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
 }
 
 /// The lookup comes after `Remap`, the decision to store after `ReadResponse`.
-fn is_too_late(control: Control, hook: Hook) -> bool {
+fn is_too_late(control: HttpControl, hook: Hook) -> bool {
     match control {
-        Control::Logging => false,
-        Control::RequestCacheable => hook > Hook::Remap,
-        Control::ResponseCacheable | Control::ServerNoStore => hook > Hook::ReadResponse,
+        HttpControl::Logging => false,
+        HttpControl::RequestCacheable => hook > Hook::Remap,
+        HttpControl::ResponseCacheable | HttpControl::ServerNoStore => hook > Hook::ReadResponse,
     }
 }
 
 /// What is so anyway may be asked for.
-pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> Checked<Operator> {
+pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let name = arguments.first("a name and a value")?;
     let value = arguments.second("a value")?;
     let problem = match (name.as_str(), value.as_str()) {

@@ -4,9 +4,9 @@ use forebay_http::edit::FieldEdit;
 
 use super::of_edit;
 use crate::{
-    ast::UrlOf,
+    ast::UrlKind,
     filter::{FilterCall, FilterMessage},
-    run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, look::url_of},
+    run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, evaluate::url_of},
 };
 
 /// Runs a filter.
@@ -15,7 +15,7 @@ pub(super) fn filter<S: RuleEnvironment>(
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
 ) -> OperatorOutcome {
-    let url = url_of(UrlOf::Client, context, buffers.sight.url.changed());
+    let url = url_of(UrlKind::Client, context, buffers.lookup.url.changed());
     let mut message = FilterMessage {
         hook: call.hook,
         fields: &mut *context.fields,

@@ -39,7 +39,7 @@ pub(super) fn operate<S: RuleEnvironment>(
             set_destination(part, value, *append_query, context, buffers, effects)
         }
         Operator::RemoveDestination(part) => {
-            let removed = buffers.sight.url.remove(context.url, part);
+            let removed = buffers.lookup.url.remove(context.url, part);
             effects.url_changed |= removed;
             if removed { OperatorOutcome::Done } else { OperatorOutcome::Failed }
         }

@@ -2,8 +2,8 @@
 
 use super::value::expand_value;
 use crate::{
-    ast::{Template, UrlOf, UrlPart},
-    run::{Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, look::url_of},
+    ast::{Template, UrlKind, UrlPart},
+    run::{Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, evaluate::url_of},
 };
 
 pub(super) fn set_destination<S: RuleEnvironment>(
@@ -21,14 +21,14 @@ pub(super) fn set_destination<S: RuleEnvironment>(
         return OperatorOutcome::Nothing;
     }
     if append_query && *part == UrlPart::Query {
-        let query = url_of(UrlOf::Client, context, buffers.sight.url.changed()).query;
+        let query = url_of(UrlKind::Client, context, buffers.lookup.url.changed()).query;
         if let Some(query) = query.filter(|query| !query.is_empty()) {
             buffers.value.push(b'&');
             buffers.value.extend_from_slice(query);
         }
     }
     let bytes_max = buffers.limits.target_bytes_max as usize;
-    if buffers.sight.url.set(context.url, part, &buffers.value, bytes_max).is_err() {
+    if buffers.lookup.url.set(context.url, part, &buffers.value, bytes_max).is_err() {
         return OperatorOutcome::Failed;
     }
     effects.url_changed = true;
@@ -43,7 +43,7 @@ pub(super) fn filter_query<S: RuleEnvironment>(
     buffers: &mut RunBuffers,
     effects: &mut Effects,
 ) -> OperatorOutcome {
-    let Some(query) = url_of(UrlOf::Client, context, buffers.sight.url.changed()).query else {
+    let Some(query) = url_of(UrlKind::Client, context, buffers.lookup.url.changed()).query else {
         return OperatorOutcome::Nothing;
     };
     for parameter in query.split(|byte| *byte == b'&').filter(|_| !names.is_empty()) {
@@ -57,7 +57,7 @@ pub(super) fn filter_query<S: RuleEnvironment>(
         buffers.value.extend_from_slice(parameter);
     }
     let bytes_max = buffers.limits.target_bytes_max as usize;
-    match buffers.sight.url.set_query(context.url, Some(&buffers.value), bytes_max) {
+    match buffers.lookup.url.set_query(context.url, Some(&buffers.value), bytes_max) {
         Ok(()) => {
             effects.url_changed = true;
             OperatorOutcome::Done
@@ -76,7 +76,7 @@ pub(super) fn set_location<S: RuleEnvironment>(
     if !expand_value(template, context, buffers) {
         return OperatorOutcome::Failed;
     }
-    let query = url_of(UrlOf::Client, context, buffers.sight.url.changed()).query;
+    let query = url_of(UrlKind::Client, context, buffers.lookup.url.changed()).query;
     if let Some(query) = query.filter(|query| append_query && !query.is_empty()) {
         let sign = if buffers.value.contains(&b'?') { b'&' } else { b'?' };
         buffers.value.push(sign);

@@ -1,8 +1,8 @@
 //! Values with variables in them.
 
 use crate::{
-    ast::{Part, Template},
-    run::{RuleEnvironment, RunBuffers, RunContext, look::look},
+    ast::{Template, TemplatePart},
+    run::{RuleEnvironment, RunBuffers, RunContext, evaluate::evaluate},
 };
 
 /// Fills in a template: into `buffers.value`. False if that becomes larger than it may.
@@ -15,10 +15,10 @@ pub(super) fn expand<S: RuleEnvironment>(
     buffers.value.clear();
     for part in &template.parts {
         match part {
-            Part::Text(text) => buffers.value.extend_from_slice(text),
-            Part::Variable(variable) => {
-                let RunBuffers { value, sight, captured, .. } = buffers;
-                look(variable, context, sight, captured).write(value);
+            TemplatePart::Text(text) => buffers.value.extend_from_slice(text),
+            TemplatePart::Variable(variable) => {
+                let RunBuffers { value, lookup, captured, .. } = buffers;
+                evaluate(variable, context, lookup, captured).write(value);
             }
         }
         if buffers.value.len() > bytes_max as usize {

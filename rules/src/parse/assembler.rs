@@ -1,35 +1,36 @@
 //! Lines put together: rules, their branches, `if`s in them, groups of conditions.
 
 use crate::{
-    ast::{Hook, Rule, Scope, Step, Tree},
-    check::{self, Checker, ConditionLine, OperatorLine, Regexes},
+    ast::{ConditionTree, Hook, Rule, RuleScope, Step},
+    check::{self, ConditionLine, OperatorChecker, OperatorLine, RegexCompiler},
     diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
-    lex::Word,
+    lex::SourceWord,
     limits::{NESTING_MAX, RULES_PER_FILE_MAX},
-    parse::{ConditionFlags, Line, LineKind, OperatorFlags},
+    parse::{ConditionFlags, LineKind, OperatorFlags, RuleLine},
 };
 
-use super::draft::{Block, Draft, Section, SectionKind};
+use super::draft::{BranchKind, DraftBlock, DraftBranch, RuleDraft};
 
 /// The rules so far, and the one in the making.
-pub(crate) struct Structure<'f> {
-    scope: Scope,
-    checker: Checker<'f>,
-    regexes: Regexes,
+pub(crate) struct RuleAssembler<'f> {
+    scope: RuleScope,
+    checker: OperatorChecker<'f>,
+    regexes: RegexCompiler,
     rules: Vec<Rule>,
     rule_count: usize,
-    draft: Option<Draft>,
+    draft: Option<RuleDraft>,
 }
 
-impl<'f> Structure<'f> {
-    pub(crate) fn new(scope: Scope, filters: &'f Filters) -> Structure<'f> {
-        let (checker, regexes) = (Checker { counters: Vec::new(), filters }, Regexes::default());
-        Structure { scope, checker, regexes, rules: Vec::new(), rule_count: 0, draft: None }
+impl<'f> RuleAssembler<'f> {
+    pub(crate) fn new(scope: RuleScope, filters: &'f Filters) -> RuleAssembler<'f> {
+        let (checker, regexes) =
+            (OperatorChecker { counters: Vec::new(), filters }, RegexCompiler::default());
+        RuleAssembler { scope, checker, regexes, rules: Vec::new(), rule_count: 0, draft: None }
     }
 
     /// Adds a line.
-    pub(crate) fn add(&mut self, line: Line, findings: &mut Findings) {
+    pub(crate) fn add(&mut self, line: RuleLine, findings: &mut Findings) {
         let at = line.at;
         match line.kind {
             LineKind::Condition { variable, operand, flags } => {
@@ -53,8 +54,8 @@ impl<'f> Structure<'f> {
                 self.add_step(step.map(Step::Operate), at, findings);
             }
             LineKind::BrokenOperator => self.add_step(None, at, findings),
-            LineKind::Else => self.begin_section(SectionKind::Else, at, findings),
-            LineKind::Elif => self.begin_section(SectionKind::Elif, at, findings),
+            LineKind::Else => self.begin_branch(BranchKind::Else, at, findings),
+            LineKind::Elif => self.begin_branch(BranchKind::Elif, at, findings),
             LineKind::If => self.begin_if(at, findings),
             LineKind::Endif => self.end_if(at, findings),
         }
@@ -67,15 +68,15 @@ impl<'f> Structure<'f> {
     }
 
     /// The rule in the making, or a new one at the default hook.
-    fn draft(&mut self, at: RuleSpan, findings: &mut Findings) -> &mut Draft {
+    fn draft(&mut self, at: RuleSpan, findings: &mut Findings) -> &mut RuleDraft {
         if self.draft.is_none() {
             self.count_rule(at, findings);
         }
         let hook = match self.scope {
-            Scope::Server => Hook::ReadResponse,
-            Scope::Route => Hook::Remap,
+            RuleScope::Server => Hook::ReadResponse,
+            RuleScope::Route => Hook::Remap,
         };
-        self.draft.get_or_insert_with(|| Draft::new((hook, check::FIRST_TURN), at))
+        self.draft.get_or_insert_with(|| RuleDraft::new((hook, check::FIRST_TURN), at))
     }
 
     fn count_rule(&mut self, at: RuleSpan, findings: &mut Findings) {
@@ -88,8 +89,8 @@ impl<'f> Structure<'f> {
 
     fn begin_at_hook(
         &mut self,
-        variable: &Word,
-        operand: Option<Word>,
+        variable: &SourceWord,
+        operand: Option<SourceWord>,
         flags: &ConditionFlags,
         at: RuleSpan,
         findings: &mut Findings,
@@ -97,13 +98,13 @@ impl<'f> Structure<'f> {
         let depth = self.draft.as_ref().map_or(1, |draft| draft.blocks.len());
         if depth > 1 {
             findings.push(Diagnostic::error(variable.at, "a hook inside `if`"));
-            return self.draft(at, findings).break_off();
+            return self.draft(at, findings).mark_broken();
         }
         self.end_rule_without_operators(variable.at, findings);
         self.end_rule(findings);
         self.count_rule(at, findings);
         let hook = findings.keep(check::hook(variable, operand.as_ref(), flags, self.scope));
-        let mut draft = Draft::new(hook.unwrap_or((Hook::SendResponse, 0)), at);
+        let mut draft = RuleDraft::new(hook.unwrap_or((Hook::SendResponse, 0)), at);
         draft.broken = hook.is_none();
         self.draft = Some(draft);
     }
@@ -128,7 +129,7 @@ impl<'f> Structure<'f> {
             return;
         };
         let in_if = draft.blocks.len() > 1;
-        let Some(section) = draft.section() else {
+        let Some(section) = draft.branch() else {
             return;
         };
         let has_steps = !section.steps.is_empty() || section.has_broken;
@@ -138,7 +139,7 @@ impl<'f> Structure<'f> {
             let problem = Diagnostic::error(at, "a condition behind an operator inside `if`");
             findings.push(problem.hint("another case: `elif`; one more test: an `if` of its own"));
             draft.broken = true;
-        } else if section.kind == SectionKind::Else {
+        } else if section.kind == BranchKind::Else {
             let problem = Diagnostic::error(at, "`else` has no conditions");
             findings.push(problem.hint("write `elif` instead of `else`"));
             draft.broken = true;
@@ -147,8 +148,8 @@ impl<'f> Structure<'f> {
 
     fn add_condition(
         &mut self,
-        variable: &Word,
-        operand: Option<Word>,
+        variable: &SourceWord,
+        operand: Option<SourceWord>,
         flags: &ConditionFlags,
         at: RuleSpan,
         findings: &mut Findings,
@@ -169,7 +170,7 @@ impl<'f> Structure<'f> {
                 let operand = operand.as_ref();
                 let line = ConditionLine { hook, name: variable, operand, flags, at };
                 let tree = check::condition(&line, &mut self.regexes, findings);
-                self.draft(at, findings).add_tree(tree.map(Tree::Test), flags.or);
+                self.draft(at, findings).add_tree(tree.map(ConditionTree::Leaf), flags.or);
             }
         }
     }
@@ -179,27 +180,27 @@ impl<'f> Structure<'f> {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
         draft.has_broken_step |= step.is_none();
-        if let Some(section) = draft.section() {
+        if let Some(section) = draft.branch() {
             section.has_broken |= step.is_none();
             section.steps.extend(step);
         }
     }
 
-    fn begin_section(&mut self, kind: SectionKind, at: RuleSpan, findings: &mut Findings) {
+    fn begin_branch(&mut self, kind: BranchKind, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
-            let word = if kind == SectionKind::Else { "else" } else { "elif" };
+            let word = if kind == BranchKind::Else { "else" } else { "elif" };
             let message = format!("`{word}` without a rule before it");
             findings.push(Diagnostic::error(at, message));
             self.draft(at, findings).broken = true;
             return;
         };
         draft.close_conditions(findings);
-        if draft.section().is_some_and(|section| section.kind == SectionKind::Else) {
+        if draft.branch().is_some_and(|section| section.kind == BranchKind::Else) {
             findings.push(Diagnostic::error(at, "a branch behind `else` is never reached"));
             draft.broken = true;
         }
         if let Some(block) = draft.blocks.last_mut() {
-            block.sections.push(Section::new(kind, at));
+            block.branches.push(DraftBranch::new(kind, at));
         }
     }
 
@@ -211,7 +212,7 @@ impl<'f> Structure<'f> {
             findings.push(Diagnostic::error(at, message));
             draft.broken = true;
         }
-        draft.blocks.push(Block { at, sections: vec![Section::new(SectionKind::If, at)] });
+        draft.blocks.push(DraftBlock { at, branches: vec![DraftBranch::new(BranchKind::If, at)] });
     }
 
     fn end_if(&mut self, at: RuleSpan, findings: &mut Findings) {
@@ -219,7 +220,7 @@ impl<'f> Structure<'f> {
         let draft = self.draft(at, findings);
         if !closes {
             findings.push(Diagnostic::error(at, "`endif` without `if`"));
-            return draft.break_off();
+            return draft.mark_broken();
         }
         let step = draft.end_block(findings).map(Step::If);
         self.add_step(step, at, findings);
@@ -244,11 +245,11 @@ impl<'f> Structure<'f> {
         }
         let branches = branches.filter(|_| !draft.broken);
         if draft.has_broken_step {
-            check::look_at_branches(&branches.unwrap_or_default(), findings);
+            check::check_branches(&branches.unwrap_or_default(), findings);
         } else if let Some(branches) = branches
             && self.rules.len() < RULES_PER_FILE_MAX
         {
-            let Draft { hook, turn, at, last, .. } = draft;
+            let RuleDraft { hook, turn, at, last, .. } = draft;
             self.rules.push(Rule { hook, turn, at, branches, last });
         }
     }

@@ -3,14 +3,14 @@
 
 use super::{
     Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,
-    machine::look_at, operate::operate,
+    machine::test_condition, operate::operate,
 };
 use crate::{
-    ast::{Branch, Hook, Step, Tree},
-    plan::{Program, Test},
+    ast::{Branch, ConditionTree, Hook, Step},
+    plan::{PlannedCondition, Program},
 };
 
-struct Detail<'d, 'a, 'b, S, W> {
+struct TreeWalker<'d, 'a, 'b, S, W> {
     rule: u32,
     context: &'d mut RunContext<'a, 'b, S>,
     buffers: &'d mut RunBuffers,
@@ -29,28 +29,29 @@ pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
 ) -> Effects {
     let effects = Effects::default();
     let report = RunReport::default();
-    let mut detail = Detail { rule: 0, context, buffers, observer, effects, last: false, report };
+    let mut walker =
+        TreeWalker { rule: 0, context, buffers, observer, effects, last: false, report };
     for list in program.lists() {
-        detail.last = false;
-        detail.buffers.captured.clear();
+        walker.last = false;
+        walker.buffers.captured.clear();
         for (number, rule) in list.iter().filter(|(_, rule)| rule.hook == hook) {
-            detail.rule = *number;
-            detail.report = RunReport::default();
-            detail.observer.begin(*number..*number + 1);
-            let before = detail.context.fields.buffer_bytes();
-            detail.report.matched = detail.branches(&rule.branches);
-            let added = detail.context.fields.buffer_bytes().saturating_sub(before);
-            let report = RunReport { added_bytes: added as u32, ..detail.report };
-            detail.observer.end(*number..*number + 1, report);
-            if detail.last || rule.last && detail.report.matched {
+            walker.rule = *number;
+            walker.report = RunReport::default();
+            walker.observer.begin(*number..*number + 1);
+            let before = walker.context.fields.buffer_bytes();
+            walker.report.matched = walker.branches(&rule.branches);
+            let added = walker.context.fields.buffer_bytes().saturating_sub(before);
+            let report = RunReport { added_bytes: added as u32, ..walker.report };
+            walker.observer.end(*number..*number + 1, report);
+            if walker.last || rule.last && walker.report.matched {
                 break;
             }
         }
     }
-    detail.effects
+    walker.effects
 }
 
-impl<S: RuleEnvironment, W: RunObserver> Detail<'_, '_, '_, S, W> {
+impl<S: RuleEnvironment, W: RunObserver> TreeWalker<'_, '_, '_, S, W> {
     /// Runs the first branch that holds. Nested as deep as the parser let rules be nested.
     fn branches(&mut self, branches: &[Branch]) -> bool {
         let taken = branches.iter().enumerate().find(|(_, branch)| {
@@ -66,7 +67,7 @@ impl<S: RuleEnvironment, W: RunObserver> Detail<'_, '_, '_, S, W> {
                     self.branches(branches);
                 }
                 Step::Operate(operation) => {
-                    let Detail { context, buffers, effects, .. } = self;
+                    let TreeWalker { context, buffers, effects, .. } = self;
                     let outcome = operate(&operation.operator, context, buffers, effects);
                     self.report.failed_count += u32::from(outcome == OperatorOutcome::Failed);
                     self.observer.operated(self.rule, operation, &self.buffers.value, outcome);
@@ -77,15 +78,15 @@ impl<S: RuleEnvironment, W: RunObserver> Detail<'_, '_, '_, S, W> {
         true
     }
 
-    fn holds(&mut self, tree: &Tree) -> bool {
+    fn holds(&mut self, tree: &ConditionTree) -> bool {
         match tree {
-            Tree::And(first, second) => self.holds(first) && self.holds(second),
-            Tree::Or(first, second) => self.holds(first) || self.holds(second),
-            Tree::Not(inner) => !self.holds(inner),
-            Tree::Test(test) => {
+            ConditionTree::And(first, second) => self.holds(first) && self.holds(second),
+            ConditionTree::Or(first, second) => self.holds(first) || self.holds(second),
+            ConditionTree::Not(inner) => !self.holds(inner),
+            ConditionTree::Leaf(test) => {
                 let mut value = Vec::new();
-                let condition = Test::new(test, true);
-                let held = look_at(&condition, self.context, self.buffers, Some(&mut value));
+                let condition = PlannedCondition::new(test, true);
+                let held = test_condition(&condition, self.context, self.buffers, Some(&mut value));
                 let held = held != test.negated;
                 self.observer.tested(self.rule, test, &value, held);
                 held

@@ -1,10 +1,10 @@
 //! Values of which there are few.
 
-use super::{How, Problem, without_it};
+use super::{Mismatch, TextComparison, without_it};
 use crate::{
-    ast::{Compare, ConnectionPart, UrlPart, Variable},
+    ast::{Comparison, ConnectionPart, UrlPart, Variable},
     check::suggest::nearest,
-    lex::Word,
+    lex::SourceWord,
 };
 
 /// All values that there are, where they are few.
@@ -25,23 +25,28 @@ pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
 }
 
 /// A text that none of them is.
-pub(super) fn never(name: &Word, values: &[&str], how: How, text: &str) -> Option<Problem> {
+pub(super) fn never(
+    name: &SourceWord,
+    values: &[&str],
+    how: TextComparison,
+    text: &str,
+) -> Option<Mismatch> {
     let with = if how.nocase { text.to_ascii_lowercase() } else { text.to_owned() };
     let holds = |value: &&str| match how.compare {
-        Compare::Prefix => value.starts_with(&with),
-        Compare::Suffix => value.ends_with(&with),
-        Compare::Middle => value.contains(&with),
-        Compare::Extension => value.rsplit_once('.').is_some_and(|(_, ending)| ending == with),
+        Comparison::Prefix => value.starts_with(&with),
+        Comparison::Suffix => value.ends_with(&with),
+        Comparison::Middle => value.contains(&with),
+        Comparison::Extension => value.rsplit_once('.').is_some_and(|(_, ending)| ending == with),
         _ => *value == with,
     };
     if values.iter().any(holds) {
         return None;
     }
     let verb = match how.compare {
-        Compare::Prefix => "never begins with",
-        Compare::Suffix => "never ends with",
-        Compare::Middle => "never has in it",
-        Compare::Extension => "never has the ending",
+        Comparison::Prefix => "never begins with",
+        Comparison::Suffix => "never ends with",
+        Comparison::Middle => "never has in it",
+        Comparison::Extension => "never has the ending",
         _ => "is never",
     };
     Some((format!("{} {verb} {text:?}", name.as_str()), instead(values, text, how.negated)))

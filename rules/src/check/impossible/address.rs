@@ -2,18 +2,18 @@
 
 use std::net::IpAddr;
 
-use super::{How, Problem};
+use super::{Mismatch, TextComparison};
 use crate::{
-    ast::{Address, Compare},
+    ast::{AddressKind, Comparison},
     check::range::network,
 };
 
 /// `IP:…`, `INBOUND:…-ADDR`.
-pub(super) fn never(which: Address, how: How, text: &str) -> Option<Problem> {
-    if how.compare != Compare::Equal {
+pub(super) fn never(which: AddressKind, how: TextComparison, text: &str) -> Option<Mismatch> {
+    if how.compare != Comparison::Equal {
         return never_part(how, text);
     }
-    let may_be_empty = matches!(which, Address::Server | Address::Outbound);
+    let may_be_empty = matches!(which, AddressKind::Server | AddressKind::Outbound);
     if text.is_empty() && may_be_empty {
         return None;
     }
@@ -24,8 +24,8 @@ pub(super) fn never(which: Address, how: How, text: &str) -> Option<Problem> {
 }
 
 /// `CIDR`: an address of which only the first bits are left.
-pub(super) fn never_cidr(bits: (u8, u8), how: How, text: &str) -> Option<Problem> {
-    if how.compare != Compare::Equal {
+pub(super) fn never_cidr(bits: (u8, u8), how: TextComparison, text: &str) -> Option<Mismatch> {
+    if how.compare != Comparison::Equal {
         return never_part(how, text);
     }
     let (address, has_bits) = match text.split_once('/') {
@@ -50,7 +50,7 @@ pub(super) fn never_cidr(bits: (u8, u8), how: How, text: &str) -> Option<Problem
 }
 
 /// `2001:DB8::1` is written `2001:db8::1` (RFC 5952), `::ffff:10.0.0.1` is `10.0.0.1`.
-fn other_form(address: IpAddr, how: How, text: &str) -> Option<Problem> {
+fn other_form(address: IpAddr, how: TextComparison, text: &str) -> Option<Mismatch> {
     let canonical = address.to_canonical().to_string();
     let same = match how.nocase {
         true => canonical.eq_ignore_ascii_case(text),
@@ -62,7 +62,7 @@ fn other_form(address: IpAddr, how: How, text: &str) -> Option<Problem> {
     })
 }
 
-fn no_address(text: &str) -> Problem {
+fn no_address(text: &str) -> Mismatch {
     let is_address = |text: &str| text.trim().parse::<IpAddr>().is_ok();
     let first = text.split(['/', '-']).next().unwrap_or_default();
     let hint = match text.contains(['/', '-']) && is_address(first) {
@@ -73,7 +73,7 @@ fn no_address(text: &str) -> Problem {
 }
 
 /// `[PRE]` and the like.
-fn never_part(how: How, text: &str) -> Option<Problem> {
+fn never_part(how: TextComparison, text: &str) -> Option<Mismatch> {
     let occurs = |byte: u8| match byte {
         b'0'..=b'9' | b'a'..=b'f' | b'.' | b':' => true,
         b'A'..=b'F' => how.nocase,

@@ -1,26 +1,26 @@
 //! Fewer steps for the same program.
 
-use super::{END, Op};
+use super::{END, Instruction};
 
 /// Takes the steps that do no work into those before them. Each step is a jump that a processor has
 /// to guess, which costs more than most conditions.
-pub(super) fn shorten(code: &mut [Op]) {
-    let of = |code: &[Op], at: u32| code.get(at as usize).copied();
+pub(super) fn shorten(code: &mut [Instruction]) {
+    let of = |code: &[Instruction], at: u32| code.get(at as usize).copied();
     for at in 0..code.len() {
         let mut op = code[at];
-        if let Op::Compare { matches, yes, no, .. } = &mut op {
-            if let Some(Op::Matched) = of(code, *yes) {
+        if let Instruction::Compare { matches, yes, no, .. } = &mut op {
+            if let Some(Instruction::Matched) = of(code, *yes) {
                 *matches = true;
                 *yes += 1;
             }
             for to in [yes, no] {
-                if let Some(Op::End) = of(code, *to) {
+                if let Some(Instruction::End) = of(code, *to) {
                     *to = END;
                 }
             }
         }
-        if let Op::Lines { next, .. } = &mut op
-            && let Some(Op::End) = of(code, *next)
+        if let Instruction::Lines { next, .. } = &mut op
+            && let Some(Instruction::End) = of(code, *next)
         {
             *next = END;
         }

@@ -6,16 +6,17 @@ use forebay_http::{edit::FieldName, fields::FieldId};
 
 use super::{
     RuleEnvironment, RunContext, Url,
-    buffers::{Captured, Sight},
+    buffers::{CaptureGroups, LookupBuffers},
     cookie, time,
 };
 use crate::ast::{
-    Address, ConnectionPart, Control, Id, Lifetime, Message, UrlOf, UrlPart, Variable,
+    AddressKind, ConnectionPart, HttpControl, IdKind, Lifetime, MessageKind, UrlKind, UrlPart,
+    Variable,
 };
 
 /// The value of a variable, as it is compared.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Seen<'v> {
+pub(super) enum SubjectValue<'v> {
     Text(&'v [u8]),
     Number(i64),
     Flag(bool),
@@ -23,107 +24,109 @@ pub(super) enum Seen<'v> {
     Address(Option<IpAddr>),
 }
 
-impl Seen<'_> {
+impl SubjectValue<'_> {
     /// Appends it as text.
     pub(super) fn write(self, out: &mut Vec<u8>) {
         // Writing to a vector cannot fail.
         let _ = match self {
-            Seen::Text(text) => return out.extend_from_slice(text),
-            Seen::Flag(flag) => {
+            SubjectValue::Text(text) => return out.extend_from_slice(text),
+            SubjectValue::Flag(flag) => {
                 return out.extend_from_slice(if flag { b"TRUE" } else { b"FALSE" });
             }
-            Seen::Number(number) => write!(out, "{number}"),
-            Seen::Address(Some(address)) => write!(out, "{address}"),
-            Seen::Address(None) => Ok(()),
+            SubjectValue::Number(number) => write!(out, "{number}"),
+            SubjectValue::Address(Some(address)) => write!(out, "{address}"),
+            SubjectValue::Address(None) => Ok(()),
         };
     }
 }
 
 /// Looks at a variable.
-pub(super) fn look<'v, S: RuleEnvironment>(
+pub(super) fn evaluate<'v, S: RuleEnvironment>(
     variable: &Variable,
     context: &'v mut RunContext<'_, '_, S>,
-    sight: &'v mut Sight,
-    captured: &'v Captured,
-) -> Seen<'v> {
+    lookup: &'v mut LookupBuffers,
+    captured: &'v CaptureGroups,
+) -> SubjectValue<'v> {
     let environment = context.environment;
     match variable {
-        Variable::Constant(flag) => Seen::Flag(*flag),
-        Variable::Header(message, name) => Seen::Text(header(*message, name, context, sight)),
-        Variable::Cookie(name) => Seen::Text(client_cookie(name, context)),
-        Variable::Url(of, part) => url_part(*of, part, context, sight),
-        Variable::Method => Seen::Text(context.method),
-        Variable::Status => Seen::Number(i64::from(context.status.unwrap_or_default())),
-        Variable::Cache => Seen::Text(environment.cache().as_str().as_bytes()),
-        Variable::Now(part) => Seen::Number(time::part_of(environment.now(), *part)),
+        Variable::Constant(flag) => SubjectValue::Flag(*flag),
+        Variable::Header(message, name) => {
+            SubjectValue::Text(header(*message, name, context, lookup))
+        }
+        Variable::Cookie(name) => SubjectValue::Text(client_cookie(name, context)),
+        Variable::Url(of, part) => url_part(*of, part, context, lookup),
+        Variable::Method => SubjectValue::Text(context.method),
+        Variable::Status => SubjectValue::Number(i64::from(context.status.unwrap_or_default())),
+        Variable::Cache => SubjectValue::Text(environment.cache().as_str().as_bytes()),
+        Variable::Now(part) => SubjectValue::Number(time::part_of(environment.now(), *part)),
         Variable::Random(below) => {
-            Seen::Number((environment.random() % u64::from((*below).max(1))) as i64)
+            SubjectValue::Number((environment.random() % u64::from((*below).max(1))) as i64)
         }
-        Variable::Id(which) => id(*which, environment, &mut sight.joined),
-        Variable::Address(which) => Seen::Address(environment.address(*which)),
-        Variable::Port(which) => Seen::Number(i64::from(environment.port(*which))),
+        Variable::Id(which) => id(*which, environment, &mut lookup.joined),
+        Variable::Address(which) => SubjectValue::Address(environment.address(*which)),
+        Variable::Port(which) => SubjectValue::Number(i64::from(environment.port(*which))),
         Variable::Cidr { v4_bits, v6_bits } => {
-            let address = environment.address(Address::Client);
-            Seen::Address(address.map(|address| cidr(address, *v4_bits, *v6_bits)))
+            let address = environment.address(AddressKind::Client);
+            SubjectValue::Address(address.map(|address| cidr(address, *v4_bits, *v6_bits)))
         }
-        Variable::Connection(part) => Seen::Text(connection(*part, environment)),
-        Variable::LastCapture(number) => Seen::Text(captured.group(*number)),
-        Variable::NextHopHost => Seen::Text(environment.next_hop_host().as_bytes()),
-        Variable::NextHopPort => Seen::Number(i64::from(environment.next_hop_port())),
+        Variable::Connection(part) => SubjectValue::Text(connection(*part, environment)),
+        Variable::LastCapture(number) => SubjectValue::Text(captured.group(*number)),
+        Variable::NextHopHost => SubjectValue::Text(environment.next_hop_host().as_bytes()),
+        Variable::NextHopPort => SubjectValue::Number(i64::from(environment.next_hop_port())),
         Variable::TransactionCount => {
-            Seen::Number(i64::try_from(environment.transaction_count()).unwrap_or(i64::MAX))
+            SubjectValue::Number(i64::try_from(environment.transaction_count()).unwrap_or(i64::MAX))
         }
         state => of_state(state, context),
     }
 }
 
 /// Variables that rules set themselves.
-fn of_state<'v, S>(variable: &Variable, context: &RunContext<'_, '_, S>) -> Seen<'v> {
+fn of_state<'v, S>(variable: &Variable, context: &RunContext<'_, '_, S>) -> SubjectValue<'v> {
     let state = |lifetime: &Lifetime| match lifetime {
         Lifetime::Transaction => context.transaction.state,
         Lifetime::Session => *context.session,
     };
     match variable {
         Variable::Flag(lifetime, number) => {
-            Seen::Flag(u32::from(state(lifetime).flags) >> (number & 15) & 1 != 0)
+            SubjectValue::Flag(u32::from(state(lifetime).flags) >> (number & 15) & 1 != 0)
         }
         Variable::Int8(lifetime, number) => {
-            Seen::Number(i64::from(state(lifetime).int8[usize::from(number & 3)]))
+            SubjectValue::Number(i64::from(state(lifetime).int8[usize::from(number & 3)]))
         }
-        Variable::Int16(lifetime) => Seen::Number(i64::from(state(lifetime).int16)),
+        Variable::Int16(lifetime) => SubjectValue::Number(i64::from(state(lifetime).int16)),
         Variable::Control(control) => {
             // A request is logged unless a rule says otherwise.
-            let unless_set = *control == Control::Logging;
-            Seen::Flag(context.transaction.controls.of(*control).unwrap_or(unless_set))
+            let unless_set = *control == HttpControl::Logging;
+            SubjectValue::Flag(context.transaction.controls.of(*control).unwrap_or(unless_set))
         }
-        _ => Seen::Text(b""),
+        _ => SubjectValue::Text(b""),
     }
 }
 
 /// RFC 9110 §5.3: the values of all lines of a name are one value, with commas between them.
 fn header<'v, S>(
-    message: Message,
+    message: MessageKind,
     name: &FieldName,
     context: &'v mut RunContext<'_, '_, S>,
-    sight: &'v mut Sight,
+    lookup: &'v mut LookupBuffers,
 ) -> &'v [u8] {
     let client = match message {
-        Message::AtHand => None,
-        Message::ClientRequest | Message::ServerRequest => context.client,
+        MessageKind::AtHand => None,
+        MessageKind::ClientRequest | MessageKind::ServerRequest => context.client,
     };
     if let Some(client) = client {
         if name.id() != FieldId::Other && !client.contains(name.id()) {
             return b"";
         }
-        let values = sight.client.all(client, name);
-        return joined(values, &mut sight.joined);
+        let values = lookup.client.all(client, name);
+        return joined(values, &mut lookup.joined);
     }
     let Some(first) = context.fields.find(name) else {
         return b"";
     };
     let fields = &*context.fields;
     let places = std::iter::successors(Some(first), |at| fields.next_duplicate(*at));
-    joined(places.map(|at| fields.value(at)), &mut sight.joined)
+    joined(places.map(|at| fields.value(at)), &mut lookup.joined)
 }
 
 /// One value as it stands, several with commas between them.
@@ -159,15 +162,15 @@ fn client_cookie<'v, S>(name: &[u8], context: &'v mut RunContext<'_, '_, S>) -> 
 
 /// The URL that is meant. What is asked of the origin is the request's URL under the origin's name.
 pub(super) fn url_of<'v, S: RuleEnvironment>(
-    of: UrlOf,
+    of: UrlKind,
     context: &RunContext<'v, '_, S>,
     changed: Option<Url<'v>>,
 ) -> Url<'v> {
     let now = changed.unwrap_or(context.url);
     match of {
-        UrlOf::Client => now,
-        UrlOf::Original => context.original,
-        UrlOf::Server => Url {
+        UrlKind::Client => now,
+        UrlKind::Original => context.original,
+        UrlKind::Server => Url {
             host: context.environment.next_hop_host().as_bytes(),
             port: Some(context.environment.next_hop_port()),
             ..now
@@ -176,24 +179,26 @@ pub(super) fn url_of<'v, S: RuleEnvironment>(
 }
 
 fn url_part<'v, S: RuleEnvironment>(
-    of: UrlOf,
+    of: UrlKind,
     part: &UrlPart,
     context: &'v RunContext<'_, '_, S>,
-    sight: &'v mut Sight,
-) -> Seen<'v> {
-    let Sight { url: made, joined, .. } = sight;
+    lookup: &'v mut LookupBuffers,
+) -> SubjectValue<'v> {
+    let LookupBuffers { url: made, joined, .. } = lookup;
     let url = url_of(of, context, made.changed());
     match part {
-        UrlPart::Scheme => Seen::Text(b"http"),
-        UrlPart::Host => Seen::Text(url.host),
-        UrlPart::Port => Seen::Number(i64::from(url.port.unwrap_or(80))),
-        UrlPart::Path => Seen::Text(url.path.strip_prefix(b"/").unwrap_or(url.path)),
-        UrlPart::Query => Seen::Text(url.query.unwrap_or_default()),
-        UrlPart::QueryParameter(name) => Seen::Text(parameter(url.query.unwrap_or_default(), name)),
+        UrlPart::Scheme => SubjectValue::Text(b"http"),
+        UrlPart::Host => SubjectValue::Text(url.host),
+        UrlPart::Port => SubjectValue::Number(i64::from(url.port.unwrap_or(80))),
+        UrlPart::Path => SubjectValue::Text(url.path.strip_prefix(b"/").unwrap_or(url.path)),
+        UrlPart::Query => SubjectValue::Text(url.query.unwrap_or_default()),
+        UrlPart::QueryParameter(name) => {
+            SubjectValue::Text(parameter(url.query.unwrap_or_default(), name))
+        }
         UrlPart::Whole => {
             joined.clear();
             write_url(url, joined);
-            Seen::Text(joined)
+            SubjectValue::Text(joined)
         }
     }
 }
@@ -213,7 +218,7 @@ fn write_url(url: Url<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(url.host);
     if let Some(port) = url.port {
         out.push(b':');
-        Seen::Number(i64::from(port)).write(out);
+        SubjectValue::Number(i64::from(port)).write(out);
     }
     out.extend_from_slice(url.path);
     if let Some(query) = url.query {
@@ -222,17 +227,21 @@ fn write_url(url: Url<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn id<'v, S: RuleEnvironment>(which: Id, environment: &'v S, out: &'v mut Vec<u8>) -> Seen<'v> {
+fn id<'v, S: RuleEnvironment>(
+    which: IdKind,
+    environment: &'v S,
+    out: &'v mut Vec<u8>,
+) -> SubjectValue<'v> {
     match which {
-        Id::Request => {
-            Seen::Number(i64::try_from(environment.request_number()).unwrap_or(i64::MAX))
+        IdKind::Request => {
+            SubjectValue::Number(i64::try_from(environment.request_number()).unwrap_or(i64::MAX))
         }
-        Id::Process => Seen::Text(environment.process_id().as_bytes()),
-        Id::Unique => {
+        IdKind::Process => SubjectValue::Text(environment.process_id().as_bytes()),
+        IdKind::Unique => {
             out.clear();
             // Writing to a vector cannot fail.
             let _ = write!(out, "{}-{}", environment.process_id(), environment.request_number());
-            Seen::Text(out)
+            SubjectValue::Text(out)
         }
     }
 }
@@ -252,7 +261,7 @@ fn cidr(address: IpAddr, v4_bits: u8, v6_bits: u8) -> IpAddr {
 }
 
 fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'static [u8] {
-    let is_v6 = match environment.address(Address::Client) {
+    let is_v6 = match environment.address(AddressKind::Client) {
         // A socket that takes both families shows IPv4 addresses mapped.
         Some(IpAddr::V6(address)) => address.to_ipv4_mapped().is_none(),
         _ => false,

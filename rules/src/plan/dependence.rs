@@ -2,11 +2,11 @@
 
 use forebay_http::{edit::FieldName, fields::FieldId};
 
-use crate::ast::{Matcher, Operator, Test, Variable};
+use crate::ast::{Condition, Matcher, Operator, Variable};
 
 /// A part of the world that rules change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum DataItem {
     /// Lines of this name, in lower case, of whatever message.
     Field(Box<[u8]>),
     Url,
@@ -17,39 +17,39 @@ pub(super) enum Place {
     Fields,
 }
 
-impl Place {
-    pub(super) fn field(name: &FieldName) -> Place {
-        Place::Field(name.as_bytes().to_ascii_lowercase().into())
+impl DataItem {
+    pub(super) fn field(name: &FieldName) -> DataItem {
+        DataItem::Field(name.as_bytes().to_ascii_lowercase().into())
     }
 
     /// May it be another after this was changed?
-    pub(super) fn is_of(&self, changed: &Place) -> bool {
+    pub(super) fn is_of(&self, changed: &DataItem) -> bool {
         self == changed
-            || *changed == Place::Fields && matches!(self, Place::Field(_) | Place::State)
+            || *changed == DataItem::Fields && matches!(self, DataItem::Field(_) | DataItem::State)
     }
 
-    fn cookies() -> Place {
-        Place::Field(FieldId::Cookie.name().as_bytes().into())
+    fn cookies() -> DataItem {
+        DataItem::Field(FieldId::Cookie.name().as_bytes().into())
     }
 }
 
 /// What an operator changes of what conditions look at.
-pub(super) fn changed_by(operator: &Operator) -> Option<Place> {
+pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
     match operator {
         Operator::SetHeader(name, _)
         | Operator::AddHeader(name, _)
-        | Operator::RemoveHeader(name) => Some(Place::field(name)),
+        | Operator::RemoveHeader(name) => Some(DataItem::field(name)),
         Operator::AddCookie(..) | Operator::SetCookie(..) | Operator::RemoveCookie(_) => {
-            Some(Place::cookies())
+            Some(DataItem::cookies())
         }
         Operator::SetDestination { .. }
         | Operator::RemoveDestination(_)
-        | Operator::FilterQuery { .. } => Some(Place::Url),
+        | Operator::FilterQuery { .. } => Some(DataItem::Url),
         Operator::SetFlag(..) | Operator::SetInt8(..) | Operator::SetInt16(..) => {
-            Some(Place::State)
+            Some(DataItem::State)
         }
-        Operator::SetControl(..) => Some(Place::Controls),
-        Operator::Filter(_) => Some(Place::Fields),
+        Operator::SetControl(..) => Some(DataItem::Controls),
+        Operator::Filter(_) => Some(DataItem::Fields),
         // A status that is set is not seen before the next hook.
         Operator::SetRedirect { .. }
         | Operator::SetStatus(_)
@@ -62,27 +62,29 @@ pub(super) fn changed_by(operator: &Operator) -> Option<Place> {
 }
 
 /// What a condition looks at.
-pub(super) enum Looks {
+pub(super) enum Dependence {
     /// It is the same all the time of a run.
-    Fixed,
-    At(Place),
+    None,
+    On(DataItem),
     /// It may be different each time.
-    Anew,
+    Volatile,
 }
 
 /// What a condition looks at.
-pub(super) fn looks_at(test: &Test, captures: bool) -> Looks {
+pub(super) fn dependence_of(test: &Condition, captures: bool) -> Dependence {
     if captures && matches!(test.matcher, Matcher::Regex(_)) {
         // Looking has an effect: somebody asks for what was found last.
-        return Looks::Anew;
+        return Dependence::Volatile;
     }
     match &test.subject {
-        Variable::Random(_) | Variable::LastCapture(_) => Looks::Anew,
-        Variable::Header(_, name) => Looks::At(Place::field(name)),
-        Variable::Cookie(_) => Looks::At(Place::cookies()),
-        Variable::Url(..) => Looks::At(Place::Url),
-        Variable::Flag(..) | Variable::Int8(..) | Variable::Int16(_) => Looks::At(Place::State),
-        Variable::Control(_) => Looks::At(Place::Controls),
-        _ => Looks::Fixed,
+        Variable::Random(_) | Variable::LastCapture(_) => Dependence::Volatile,
+        Variable::Header(_, name) => Dependence::On(DataItem::field(name)),
+        Variable::Cookie(_) => Dependence::On(DataItem::cookies()),
+        Variable::Url(..) => Dependence::On(DataItem::Url),
+        Variable::Flag(..) | Variable::Int8(..) | Variable::Int16(_) => {
+            Dependence::On(DataItem::State)
+        }
+        Variable::Control(_) => Dependence::On(DataItem::Controls),
+        _ => Dependence::None,
     }
 }

@@ -5,25 +5,25 @@ use std::{cell::RefCell, ops::Range};
 use forebay_http::edit::{ConstantLine, ConstantLines, FieldName};
 use regex::bytes::{CaptureLocations, RegexSet};
 
-use crate::ast::{self, Compare, Matcher, Operator, Variable};
+use crate::ast::{self, Comparison, Matcher, Operator, Variable};
 
 /// The program of one hook.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Part {
-    pub(crate) groups: Vec<Group>,
-    pub(crate) code: Vec<Op>,
-    pub(crate) tests: Vec<Test>,
+pub(crate) struct HookProgram {
+    pub(crate) groups: Vec<RuleGroup>,
+    pub(crate) code: Vec<Instruction>,
+    pub(crate) tests: Vec<PlannedCondition>,
     pub(crate) actions: Vec<Action>,
     /// Constant lines of names that no other operator touches.
     pub(crate) lines: ConstantLines,
     /// Conditions that are remembered.
     pub(crate) memo_count: usize,
     /// Texts that are kept.
-    pub(crate) sight_count: usize,
+    pub(crate) subject_slot_count: usize,
     /// What texts are compared with, one behind the other.
     pub(crate) texts: Vec<u8>,
     /// Regexes that look at the same text.
-    pub(crate) filters: Vec<Filter>,
+    pub(crate) filters: Vec<RegexFilter>,
     /// For each memo the number of its filter, or a number that no filter has.
     pub(crate) filter_of_memo: Vec<u32>,
     /// Fields that some rule may change.
@@ -32,7 +32,7 @@ pub(crate) struct Part {
 
 /// A rule, or several that run as one.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct RuleGroup {
     /// Their numbers in the program.
     pub(crate) rules: Range<u32>,
     /// The first of its operations.
@@ -51,14 +51,14 @@ pub(crate) const END: u32 = u32::MAX;
 
 /// One step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Op {
+pub(crate) enum Instruction {
     /// Goes on at `yes` if the condition holds, else at `no`.
     Test {
         test: u32,
         /// Under which it is remembered, or [`NONE`].
         memo: u32,
         /// Under which the text that it looks at is kept, or [`NONE`].
-        sight: u32,
+        subject_slot: u32,
         yes: u32,
         no: u32,
     },
@@ -66,8 +66,8 @@ pub(crate) enum Op {
     /// the program's texts.
     Compare {
         test: u32,
-        how: Compare,
-        sight: u32,
+        how: Comparison,
+        subject_slot: u32,
         start: u32,
         end: u32,
         /// If it holds, a branch of a rule is taken.
@@ -92,7 +92,7 @@ pub(crate) enum Op {
 
 /// Many regexes on one text, as one automaton: if that finds nothing, none of them does.
 #[derive(Clone, Debug)]
-pub(crate) struct Filter {
+pub(crate) struct RegexFilter {
     pub(crate) set: RegexSet,
     /// Of its regexes.
     pub(crate) memos: Range<usize>,
@@ -102,7 +102,7 @@ pub(crate) struct Filter {
 
 /// One condition, its `[NOT]` left aside.
 #[derive(Clone, Debug)]
-pub(crate) struct Test {
+pub(crate) struct PlannedCondition {
     pub(crate) subject: Variable,
     pub(crate) matcher: Matcher,
     /// Of a regex, if somebody may want to know what it has found.
@@ -116,14 +116,14 @@ pub(crate) enum Action {
     Operate(Operator),
 }
 
-impl Test {
-    pub(crate) fn new(test: &ast::Test, captures: bool) -> Test {
+impl PlannedCondition {
+    pub(crate) fn new(test: &ast::Condition, captures: bool) -> PlannedCondition {
         let locations = match &test.matcher {
             Matcher::Regex(regex) if captures => {
                 Some(Box::new(RefCell::new(regex.capture_locations())))
             }
             _ => None,
         };
-        Test { subject: test.subject.clone(), matcher: test.matcher.clone(), locations }
+        PlannedCondition { subject: test.subject.clone(), matcher: test.matcher.clone(), locations }
     }
 }

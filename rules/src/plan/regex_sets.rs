@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
-use super::{Filter, NONE, Op, Part, sight::by_subject};
+use super::{HookProgram, Instruction, NONE, RegexFilter, common_subexpressions::by_subject};
 use crate::{
     ast::Matcher,
     limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX},
@@ -16,10 +16,10 @@ const REGEX_COUNT_MIN: usize = 4;
 
 /// Steps that look at the same condition while nothing has changed what it looks at, by test and
 /// version of what it looks at.
-pub(super) type Looks = BTreeMap<(u32, u32), Vec<usize>>;
+pub(super) type EvaluationSites = BTreeMap<(u32, u32), Vec<usize>>;
 
 /// Gives a memo to each condition that is looked at more than once, and to each regex of a filter.
-pub(super) fn assign_memos(part: &mut Part, looks: &Looks) {
+pub(super) fn assign_memos(part: &mut HookProgram, looks: &EvaluationSites) {
     let by_text = by_subject(part, looks, |test| {
         matches!(test.matcher, Matcher::Regex(_)) && test.locations.is_none()
     });
@@ -34,7 +34,7 @@ pub(super) fn assign_memos(part: &mut Part, looks: &Looks) {
             remember(part, &looks[look], part.filters.len() as u32);
         }
         let memos = first..part.memo_count;
-        part.filters.push(Filter { set, asked: part.memo_count, memos });
+        part.filters.push(RegexFilter { set, asked: part.memo_count, memos });
         part.filter_of_memo.push(NONE);
         part.memo_count += 1;
     }
@@ -46,7 +46,7 @@ pub(super) fn assign_memos(part: &mut Part, looks: &Looks) {
 }
 
 /// `None` if all of them together are too large.
-fn set_of(part: &Part, group: &[(u32, u32)]) -> Option<RegexSet> {
+fn set_of(part: &HookProgram, group: &[(u32, u32)]) -> Option<RegexSet> {
     let patterns = group.iter().filter_map(|(test, _)| match &part.tests[*test as usize].matcher {
         Matcher::Regex(regex) => Some(regex.as_str()),
         _ => None,
@@ -60,9 +60,9 @@ fn set_of(part: &Part, group: &[(u32, u32)]) -> Option<RegexSet> {
         .ok()
 }
 
-fn remember(part: &mut Part, places: &[usize], filter: u32) {
+fn remember(part: &mut HookProgram, places: &[usize], filter: u32) {
     for place in places {
-        if let Op::Test { memo, .. } = &mut part.code[*place] {
+        if let Instruction::Test { memo, .. } = &mut part.code[*place] {
             *memo = part.memo_count as u32;
         }
     }

@@ -1,10 +1,15 @@
 //! Parts of a URL, with what does not belong to them.
 
-use super::{How, Problem};
-use crate::ast::{Compare, UrlOf, UrlPart};
+use super::{Mismatch, TextComparison};
+use crate::ast::{Comparison, UrlKind, UrlPart};
 
-pub(super) fn never(of: UrlOf, part: &UrlPart, how: How, text: &str) -> Option<Problem> {
-    let is_beginning = matches!(how.compare, Compare::Equal | Compare::Prefix);
+pub(super) fn never(
+    of: UrlKind,
+    part: &UrlPart,
+    how: TextComparison,
+    text: &str,
+) -> Option<Mismatch> {
+    let is_beginning = matches!(how.compare, Comparison::Equal | Comparison::Prefix);
     match part {
         UrlPart::Path if is_beginning && text.starts_with('/') => Some(path_with_slash()),
         UrlPart::Path if text.contains('?') => Some((
@@ -12,25 +17,27 @@ pub(super) fn never(of: UrlOf, part: &UrlPart, how: How, text: &str) -> Option<P
             "what follows it is QUERY, a part of its own".into(),
         )),
         UrlPart::Query if is_beginning && text.starts_with('?') => Some(query_with_mark()),
-        UrlPart::Host if of == UrlOf::Server => never_host(how, text, "the origin's name is kept"),
+        UrlPart::Host if of == UrlKind::Server => {
+            never_host(how, text, "the origin's name is kept")
+        }
         UrlPart::Host => never_host(how, text, "clients ask for hosts"),
         UrlPart::Whole if is_beginning => whole(how, text),
         _ => None,
     }
 }
 
-fn path_with_slash() -> Problem {
+fn path_with_slash() -> Mismatch {
     let message = "PATH hardly ever begins with a slash: only behind a second one, as in //a";
     (message.into(), "leave the first slash out, unless that is meant".into())
 }
 
-fn query_with_mark() -> Problem {
+fn query_with_mark() -> Mismatch {
     let message = "QUERY hardly ever begins with a question mark: only behind a second one";
     (message.into(), "leave the first one out, unless that is meant".into())
 }
 
 /// `whose` says who writes it in lower case.
-pub(super) fn never_host(how: How, text: &str, whose: &str) -> Option<Problem> {
+pub(super) fn never_host(how: TextComparison, text: &str, whose: &str) -> Option<Mismatch> {
     let name = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     if let Some(name) = name.or_else(|| text.contains('/').then_some(text)) {
         let name = name.split('/').next().unwrap_or_default();
@@ -53,11 +60,11 @@ pub(super) fn never_host(how: How, text: &str, whose: &str) -> Option<Problem> {
     })
 }
 
-fn whole(how: How, text: &str) -> Option<Problem> {
+fn whole(how: TextComparison, text: &str) -> Option<Mismatch> {
     const BEGIN: &str = "http://";
     let folded = if how.nocase { text.to_ascii_lowercase() } else { text.to_owned() };
-    let begins =
-        folded.starts_with(BEGIN) || (how.compare == Compare::Prefix && BEGIN.starts_with(&folded));
+    let begins = folded.starts_with(BEGIN)
+        || (how.compare == Comparison::Prefix && BEGIN.starts_with(&folded));
     let hint = match folded.strip_prefix("https://") {
         Some(rest) => format!("http://{rest}"),
         None if folded.starts_with("https:") => "http alone is spoken".into(),
@@ -67,7 +74,7 @@ fn whole(how: How, text: &str) -> Option<Problem> {
 }
 
 /// A regex that asks at the beginning for what never, or hardly ever, stands there.
-pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Problem> {
+pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Mismatch> {
     let pattern = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     if has_alternatives(pattern) {
         return None;
@@ -81,7 +88,7 @@ pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Problem> {
         UrlPart::Path if begins("\\/") => Some(path_with_slash()),
         UrlPart::Query if begins("\\?") => Some(query_with_mark()),
         UrlPart::Whole if begins("\\/") || begins("https:") => whole(
-            How { compare: Compare::Equal, nocase: false, negated: false },
+            TextComparison { compare: Comparison::Equal, nocase: false, negated: false },
             pattern.trim_start_matches(['^', '\\']),
         ),
         _ => None,

@@ -1,13 +1,13 @@
 //! Numbers beyond what a value can be.
 
-use super::Problem;
-use crate::ast::{Compare, TimePart, UrlPart, Variable};
+use super::Mismatch;
+use crate::ast::{Comparison, TimePart, UrlPart, Variable};
 
-pub(super) fn never(subject: &Variable, how: Compare, with: i64) -> Option<Problem> {
+pub(super) fn never(subject: &Variable, how: Comparison, with: i64) -> Option<Mismatch> {
     let (least, most) = range_of(subject)?;
     let never = match how {
-        Compare::Less => with <= least,
-        Compare::Greater => with >= most,
+        Comparison::Less => with <= least,
+        Comparison::Greater => with >= most,
         _ => with < least || with > most,
     };
     let message = match most {

@@ -6,17 +6,17 @@ mod number;
 mod operand;
 mod url;
 
-pub(super) use operand::never;
+pub(super) use operand::impossible_operands;
 
-use crate::ast::Compare;
+use crate::ast::Comparison;
 
 /// What is wrong, and what to write instead.
-type Problem = (String, String);
+type Mismatch = (String, String);
 
 /// How a text is compared.
 #[derive(Clone, Copy)]
-struct How {
-    compare: Compare,
+struct TextComparison {
+    compare: Comparison,
     nocase: bool,
     /// `[NOT]`
     negated: bool,

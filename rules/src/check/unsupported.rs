@@ -1,10 +1,10 @@
 //! What the language has and Forebay has not: why, and what to use instead.
 
 /// Why, and what instead.
-pub(crate) type Refusal = (&'static str, &'static str);
+pub(crate) type UnsupportedReason = (&'static str, &'static str);
 
 /// A condition that is refused whatever stands around it.
-pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Refusal> {
+pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<UnsupportedReason> {
     match name {
         "ACCESS" => Some((
             "no file is looked at while requests wait",
@@ -35,7 +35,7 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Refusal> 
 }
 
 /// A control of `set-http-cntl` and `HTTP-CNTL`.
-pub(crate) fn control(name: &str) -> Option<Refusal> {
+pub(crate) fn control(name: &str) -> Option<UnsupportedReason> {
     match name {
         "INTERCEPT_RETRY" => Some(("there are no plugins that intercept", "leave it out")),
         "TXN_DEBUG" => Some((
@@ -43,7 +43,7 @@ pub(crate) fn control(name: &str) -> Option<Refusal> {
             "the setting log_level, or `forebay rules explain`",
         )),
         "SKIP_REMAP" => Some((
-            "a request for no site is refused, never passed on",
+            "a request for no site is unsupported, never passed on",
             "a `[[site]]` of its own for such requests",
         )),
         _ => None,
@@ -51,7 +51,7 @@ pub(crate) fn control(name: &str) -> Option<Refusal> {
 }
 
 /// An operator.
-pub(crate) fn operator(name: &str) -> Option<Refusal> {
+pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
     Some(match name {
         "set-body-from" => {
             ("no second request is made for an answer", "set-body with the text, or set-redirect")
@@ -72,7 +72,7 @@ pub(crate) fn operator(name: &str) -> Option<Refusal> {
             "the setting log_level, or `forebay rules explain`",
         ),
         "skip-remap" => (
-            "a request for no site is refused, never passed on",
+            "a request for no site is unsupported, never passed on",
             "a `[[site]]` of its own for such requests",
         ),
         "timeout-out" | "set-timeout-out" => (

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::check::variable::NAMES;
 
 /// `%HEADER:Host` in a text: what was meant, where in the text it stands, and how long it is.
-pub(crate) fn braceless(text: &str) -> Option<(String, Range<usize>)> {
+pub(crate) fn missing_braces(text: &str) -> Option<(String, Range<usize>)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
     text.match_indices('%').find_map(|(place, _)| {
         let rest = text.get(place + 1..)?;

@@ -1,7 +1,7 @@
 //! Texts that conditions have looked up, so that many which look at one field look it up once.
 
 /// Bytes that are kept at most: a text beyond them is looked up each time.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+const CACHE_BYTES_MAX: usize = 64 * 1024;
 
 /// Place of a text that was not looked up yet: beyond the end of all texts.
 const UNKNOWN: (u32, u32) = (u32::MAX, u32::MAX);
@@ -9,12 +9,12 @@ const UNKNOWN: (u32, u32) = (u32::MAX, u32::MAX);
 /// Texts by the numbers that planning gave them. A number stands for a subject while nothing that
 /// it shows changes.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct SubjectCache {
     bytes: Vec<u8>,
     places: Vec<(u32, u32)>,
 }
 
-impl Kept {
+impl SubjectCache {
     /// A run begins that has this many numbers.
     pub(super) fn begin(&mut self, count: usize) {
         self.bytes.clear();
@@ -29,12 +29,12 @@ impl Kept {
     }
 
     /// Keeps it, if it has a number and there is room.
-    pub(super) fn keep(&mut self, number: u32, text: &[u8]) {
+    pub(super) fn insert(&mut self, number: u32, text: &[u8]) {
         let Some(place) = self.places.get_mut(number as usize) else {
             return;
         };
         let start = self.bytes.len();
-        if start + text.len() <= KEPT_BYTES_MAX {
+        if start + text.len() <= CACHE_BYTES_MAX {
             self.bytes.extend_from_slice(text);
             *place = (start as u32, self.bytes.len() as u32);
         }
@@ -47,15 +47,15 @@ mod tests {
 
     #[test]
     fn a_text_is_kept_under_its_number_while_there_is_room() {
-        let mut kept = Kept::default();
+        let mut cache = SubjectCache::default();
         for _ in 0..2 {
-            kept.begin(3);
-            assert_eq!([kept.get(0), kept.get(1), kept.get(3)], [None; 3]);
-            kept.keep(1, b"ab");
-            kept.keep(0, b"");
-            kept.keep(3, b"no number");
-            kept.keep(2, &[b'x'; KEPT_BYTES_MAX - 1]);
-            let seen = [kept.get(0), kept.get(1), kept.get(2), kept.get(3)];
+            cache.begin(3);
+            assert_eq!([cache.get(0), cache.get(1), cache.get(3)], [None; 3]);
+            cache.insert(1, b"ab");
+            cache.insert(0, b"");
+            cache.insert(3, b"no number");
+            cache.insert(2, &[b'x'; CACHE_BYTES_MAX - 1]);
+            let seen = [cache.get(0), cache.get(1), cache.get(2), cache.get(3)];
             assert_eq!(seen, [Some(&b""[..]), Some(b"ab"), None, None]);
         }
     }

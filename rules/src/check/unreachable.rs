@@ -1,21 +1,21 @@
 //! Rules that can never match, and those that are never reached.
 
 use crate::{
-    ast::{Branch, Compare, Matcher, Rule, Step, Test, Tree, Variable},
-    check::{capture::look_for_dollars, hook},
+    ast::{Branch, Comparison, Condition, ConditionTree, Matcher, Rule, Step, Variable},
+    check::{capture::find_dollar_captures, hook},
     diagnostic::{Diagnostic, Findings},
 };
 
 /// Whether something holds, if that can be known before any request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Constant {
+enum StaticTruth {
     Always,
     Never,
     Unknown,
 }
 
 /// Warns of rules that never match, and of rules and branches that others leave nothing for.
-pub(crate) fn look_for_unreachable(rules: &[Rule], findings: &mut Findings) {
+pub(crate) fn find_unreachable(rules: &[Rule], findings: &mut Findings) {
     let mut ended: Vec<&Rule> = Vec::new();
     for rule in rules {
         let place = (rule.hook, rule.turn);
@@ -26,8 +26,8 @@ pub(crate) fn look_for_unreachable(rules: &[Rule], findings: &mut Findings) {
             findings.push(Diagnostic::warning(rule.at, message).hint(hint));
             continue;
         }
-        look_at_branches(&rule.branches, findings);
-        look_for_dollars(&rule.branches, findings);
+        check_branches(&rule.branches, findings);
+        find_dollar_captures(&rule.branches, findings);
         if always_ends(rule) {
             ended.push(rule);
         }
@@ -39,16 +39,16 @@ fn always_ends(rule: &Rule) -> bool {
     rule.branches.first().is_some_and(|branch| {
         let last = |step: &Step| matches!(step, Step::Operate(operation) if operation.last);
         let ends = rule.last || branch.steps.iter().any(last);
-        ends && constant_of(branch) == Constant::Always
+        ends && constant_of(branch) == StaticTruth::Always
     })
 }
 
-fn constant_of(branch: &Branch) -> Constant {
-    branch.condition.as_ref().map_or(Constant::Always, constant)
+fn constant_of(branch: &Branch) -> StaticTruth {
+    branch.condition.as_ref().map_or(StaticTruth::Always, constant)
 }
 
 /// Warns of conditions that never hold, and of branches behind one that always does.
-pub(crate) fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
+pub(crate) fn check_branches(branches: &[Branch], findings: &mut Findings) {
     let mut always = None;
     for branch in branches {
         if let Some(before) = always {
@@ -60,18 +60,18 @@ pub(crate) fn look_at_branches(branches: &[Branch], findings: &mut Findings) {
             continue;
         }
         if let Some(condition) = &branch.condition {
-            if constant(condition) == Constant::Never {
+            if constant(condition) == StaticTruth::Never {
                 let at = first_test(condition).at;
                 findings.push(Diagnostic::warning(at, "this condition can never hold"));
             }
-            look_for_contradictions(condition, findings);
+            find_contradictions(condition, findings);
         }
-        if constant_of(branch) == Constant::Always {
+        if constant_of(branch) == StaticTruth::Always {
             always = first_step(branch).map(|at| at.line);
         }
         for step in &branch.steps {
             if let Step::If(branches) = step {
-                look_at_branches(branches, findings);
+                check_branches(branches, findings);
             }
         }
     }
@@ -84,31 +84,37 @@ fn first_step(branch: &Branch) -> Option<crate::diagnostic::RuleSpan> {
     }
 }
 
-fn first_test(tree: &Tree) -> &Test {
+fn first_test(tree: &ConditionTree) -> &Condition {
     match tree {
-        Tree::Test(test) => test,
-        Tree::And(first, _) | Tree::Or(first, _) | Tree::Not(first) => first_test(first),
+        ConditionTree::Leaf(test) => test,
+        ConditionTree::And(first, _) | ConditionTree::Or(first, _) | ConditionTree::Not(first) => {
+            first_test(first)
+        }
     }
 }
 
-fn constant(tree: &Tree) -> Constant {
-    use Constant::{Always, Never, Unknown};
+fn constant(tree: &ConditionTree) -> StaticTruth {
+    use StaticTruth::{Always, Never, Unknown};
     match tree {
-        Tree::Test(Test { subject: Variable::Constant(value), negated, .. }) => {
-            if value == negated { Never } else { Always }
+        ConditionTree::Leaf(Condition { subject: Variable::Constant(value), negated, .. }) => {
+            if value == negated {
+                Never
+            } else {
+                Always
+            }
         }
-        Tree::Test(_) => Unknown,
-        Tree::And(one, other) => match (constant(one), constant(other)) {
+        ConditionTree::Leaf(_) => Unknown,
+        ConditionTree::And(one, other) => match (constant(one), constant(other)) {
             (Never, _) | (_, Never) => Never,
             (Always, Always) => Always,
             _ => Unknown,
         },
-        Tree::Or(one, other) => match (constant(one), constant(other)) {
+        ConditionTree::Or(one, other) => match (constant(one), constant(other)) {
             (Always, _) | (_, Always) => Always,
             (Never, Never) => Never,
             _ => Unknown,
         },
-        Tree::Not(tree) => match constant(tree) {
+        ConditionTree::Not(tree) => match constant(tree) {
             Always => Never,
             Never => Always,
             Unknown => Unknown,
@@ -117,16 +123,16 @@ fn constant(tree: &Tree) -> Constant {
 }
 
 /// `=a` and `=b` of the same value, joined by AND.
-fn look_for_contradictions(tree: &Tree, findings: &mut Findings) {
-    let mut equal: Vec<&Test> = Vec::new();
+fn find_contradictions(tree: &ConditionTree, findings: &mut Findings) {
+    let mut equal: Vec<&Condition> = Vec::new();
     let mut rest = Some(tree);
     while let Some(tree) = rest {
         let (test, next) = match tree {
-            Tree::And(first, next) => (&**first, Some(&**next)),
-            Tree::Or(..) | Tree::Not(_) | Tree::Test(_) => (tree, None),
+            ConditionTree::And(first, next) => (&**first, Some(&**next)),
+            ConditionTree::Or(..) | ConditionTree::Not(_) | ConditionTree::Leaf(_) => (tree, None),
         };
         rest = next;
-        let Tree::Test(test) = test else {
+        let ConditionTree::Leaf(test) = test else {
             continue;
         };
         if let Some(before) = equal.iter().find(|before| contradict(before, test)) {
@@ -147,17 +153,17 @@ fn look_for_contradictions(tree: &Tree, findings: &mut Findings) {
 }
 
 /// What stands behind the `=` of a condition.
-fn equal_text(test: &Test) -> Option<String> {
+fn equal_text(test: &Condition) -> Option<String> {
     match &test.matcher {
-        Matcher::Text { how: Compare::Equal, with, .. } => {
+        Matcher::Text { how: Comparison::Equal, with, .. } => {
             Some(String::from_utf8_lossy(with).into_owned())
         }
-        Matcher::Number { how: Compare::Equal, with } => Some(with.to_string()),
+        Matcher::Number { how: Comparison::Equal, with } => Some(with.to_string()),
         _ => None,
     }
 }
 
-fn contradict(one: &Test, other: &Test) -> bool {
+fn contradict(one: &Condition, other: &Condition) -> bool {
     // Two looks at chance are two values; so are captures with another regex between them.
     let changes = matches!(one.subject, Variable::Random(_) | Variable::LastCapture(_));
     if changes || other.negated || one.subject != other.subject {
@@ -165,18 +171,18 @@ fn contradict(one: &Test, other: &Test) -> bool {
     }
     match (&one.matcher, &other.matcher) {
         (
-            Matcher::Text { how: Compare::Equal, with: one, nocase: false },
-            Matcher::Text { how: Compare::Equal, with: other, nocase: false },
+            Matcher::Text { how: Comparison::Equal, with: one, nocase: false },
+            Matcher::Text { how: Comparison::Equal, with: other, nocase: false },
         ) => one != other,
         (Matcher::Number { how: one_how, with: one }, Matcher::Number { how, with }) => {
             match (one_how, how) {
-                (Compare::Equal, Compare::Equal) => one != with,
-                (Compare::Equal, Compare::Less) => one >= with,
-                (Compare::Less, Compare::Equal) => with >= one,
-                (Compare::Equal, Compare::Greater) => one <= with,
-                (Compare::Greater, Compare::Equal) => with <= one,
-                (Compare::Less, Compare::Greater) => *one <= with.saturating_add(1),
-                (Compare::Greater, Compare::Less) => *with <= one.saturating_add(1),
+                (Comparison::Equal, Comparison::Equal) => one != with,
+                (Comparison::Equal, Comparison::Less) => one >= with,
+                (Comparison::Less, Comparison::Equal) => with >= one,
+                (Comparison::Equal, Comparison::Greater) => one <= with,
+                (Comparison::Greater, Comparison::Equal) => with <= one,
+                (Comparison::Less, Comparison::Greater) => *one <= with.saturating_add(1),
+                (Comparison::Greater, Comparison::Less) => *with <= one.saturating_add(1),
                 _ => false,
             }
         }

@@ -1,21 +1,21 @@
 //! Values that are hardly meant as they are read.
 
 use crate::{
-    check::braceless::braceless,
+    check::missing_braces::missing_braces,
     diagnostic::{Diagnostic, RuleSpan},
-    lex::Word,
+    lex::SourceWord,
 };
 
 /// A longer value is not shown in a hint.
 const SHOWN_BYTES_MAX: usize = 80;
 
 /// Warnings of a value; `value` is its words as one.
-pub(crate) fn findings(words: &[Word], value: &Word) -> Vec<Diagnostic> {
+pub(crate) fn findings(words: &[SourceWord], value: &SourceWord) -> Vec<Diagnostic> {
     odd_words(words, value).into_iter().chain(never_filled_in(value)).collect()
 }
 
 /// What was meant to be one word, or none of the value.
-fn odd_words(words: &[Word], value: &Word) -> Option<Diagnostic> {
+fn odd_words(words: &[SourceWord], value: &SourceWord) -> Option<Diagnostic> {
     if let Some(problem) = single_quotes(words, value) {
         return Some(problem);
     }
@@ -40,7 +40,7 @@ fn odd_words(words: &[Word], value: &Word) -> Option<Diagnostic> {
 }
 
 /// `'a b'`, of which the language knows nothing.
-pub(crate) fn single_quotes(words: &[Word], value: &Word) -> Option<Diagnostic> {
+pub(crate) fn single_quotes(words: &[SourceWord], value: &SourceWord) -> Option<Diagnostic> {
     let text = value.as_str();
     let is_quoted = words.first().is_some_and(|word| word.quoted);
     if is_quoted || text.len() < 2 || !text.starts_with('\'') || !text.ends_with('\'') {
@@ -51,12 +51,12 @@ pub(crate) fn single_quotes(words: &[Word], value: &Word) -> Option<Diagnostic> 
     Some(problem.hint(format!("double quotes: {meant}")))
 }
 
-fn is_equals_sign_between(before: &Word, after: &Word) -> bool {
+fn is_equals_sign_between(before: &SourceWord, after: &SourceWord) -> bool {
     after.glued && after.at.column > before.at.column + before.at.len
 }
 
 /// The words as they stand in the file, in quotes.
-fn in_quotes(words: &[Word]) -> String {
+fn in_quotes(words: &[SourceWord]) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {
         match index.checked_sub(1).and_then(|before| words.get(before)) {
@@ -73,9 +73,9 @@ fn in_quotes(words: &[Word]) -> String {
 }
 
 /// Forms of other languages for what is filled in.
-fn never_filled_in(value: &Word) -> Option<Diagnostic> {
+fn never_filled_in(value: &SourceWord) -> Option<Diagnostic> {
     let text = value.as_str();
-    if let Some((variable, part)) = braceless(text) {
+    if let Some((variable, part)) = missing_braces(text) {
         let message = "nothing is filled in without braces";
         return Some(Diagnostic::warning(value.at_part(part), message).hint(variable));
     }

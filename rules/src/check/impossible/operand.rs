@@ -2,37 +2,37 @@
 
 use regex::bytes::Regex;
 
-use super::{How, Problem, address, few, number, url, without_it};
+use super::{Mismatch, TextComparison, address, few, number, url, without_it};
 use crate::{
-    ast::{Compare, Matcher, Variable},
-    check::{set::members, variable::Kind},
+    ast::{Comparison, Matcher, Variable},
+    check::{set::members, variable::ValueKind},
     diagnostic::Diagnostic,
-    lex::Word,
+    lex::SourceWord,
 };
 
 /// Warnings of an operand that can be read; `name` is what stands in the condition's braces,
 /// `negated` that the condition has `[NOT]`.
-pub(crate) fn never(
-    name: &Word,
+pub(crate) fn impossible_operands(
+    name: &SourceWord,
     subject: &Variable,
     matcher: &Matcher,
-    operand: &Word,
+    operand: &SourceWord,
     negated: bool,
 ) -> Vec<Diagnostic> {
-    let warn = |(word, (message, hint)): (Word, Problem)| {
+    let warn = |(word, (message, hint)): (SourceWord, Mismatch)| {
         let problem = Diagnostic::warning(word.at, message);
         if hint.is_empty() { problem } else { problem.hint(hint) }
     };
-    let problem_of = |word: Word| {
+    let problem_of = |word: SourceWord| {
         let problem = match matcher {
             Matcher::Number { how, with } => number::never(subject, *how, *with),
             Matcher::NumberSet(_) => {
                 let member = word.as_str().parse().ok();
-                member.and_then(|member| number::never(subject, Compare::Equal, member))
+                member.and_then(|member| number::never(subject, Comparison::Equal, member))
             }
             Matcher::Regex(regex) => of_regex(name, subject, regex, negated),
             Matcher::Text { how, nocase, .. } | Matcher::TextSet { how, nocase, .. } => {
-                let how = How { compare: *how, nocase: *nocase, negated };
+                let how = TextComparison { compare: *how, nocase: *nocase, negated };
                 of_text(name, subject, how, word.as_str())
             }
             Matcher::Is | Matcher::Ranges(_) => None,
@@ -43,7 +43,7 @@ pub(crate) fn never(
 }
 
 /// What the value is compared with, piece by piece.
-fn words(matcher: &Matcher, operand: &Word) -> Vec<Word> {
+fn words(matcher: &Matcher, operand: &SourceWord) -> Vec<SourceWord> {
     let text = operand.as_str();
     match matcher {
         Matcher::NumberSet(_) | Matcher::TextSet { .. } => {
@@ -61,16 +61,21 @@ fn words(matcher: &Matcher, operand: &Word) -> Vec<Word> {
     }
 }
 
-fn of_text(name: &Word, subject: &Variable, how: How, text: &str) -> Option<Problem> {
+fn of_text(
+    name: &SourceWord,
+    subject: &Variable,
+    how: TextComparison,
+    text: &str,
+) -> Option<Mismatch> {
     if text.len() > 1 && text.starts_with('\'') && text.ends_with('\'') {
         let inside = text.trim_matches('\'');
         return Some(("the quotes belong to the text".into(), format!("\"{inside}\"")));
     }
-    if matches!(how.compare, Compare::Less | Compare::Greater) {
+    if matches!(how.compare, Comparison::Less | Comparison::Greater) {
         return of_order(subject, text);
     }
     // Every text begins with the empty one.
-    if text.is_empty() && how.compare != Compare::Equal {
+    if text.is_empty() && how.compare != Comparison::Equal {
         return None;
     }
     if let Some(values) = few::values_of(subject) {
@@ -87,8 +92,8 @@ fn of_text(name: &Word, subject: &Variable, how: How, text: &str) -> Option<Prob
 }
 
 /// `<` and `>` compare texts byte by byte.
-fn of_order(subject: &Variable, text: &str) -> Option<Problem> {
-    if Kind::of(subject) == Kind::Address || matches!(subject, Variable::Cidr { .. }) {
+fn of_order(subject: &Variable, text: &str) -> Option<Mismatch> {
+    if ValueKind::of(subject) == ValueKind::Address || matches!(subject, Variable::Cidr { .. }) {
         let message = "addresses are compared as texts here, byte by byte";
         return Some((message.into(), "a range: %{IP:CLIENT} {10.0.0.1-10.0.0.9}".into()));
     }
@@ -101,7 +106,12 @@ fn of_order(subject: &Variable, text: &str) -> Option<Problem> {
     })
 }
 
-fn of_regex(name: &Word, subject: &Variable, regex: &Regex, negated: bool) -> Option<Problem> {
+fn of_regex(
+    name: &SourceWord,
+    subject: &Variable,
+    regex: &Regex,
+    negated: bool,
+) -> Option<Mismatch> {
     if let Some(values) = few::values_of(subject) {
         let holds = values.iter().any(|value| regex.is_match(value.as_bytes()));
         let message = || format!("{} never has a match of this regex", name.as_str());
@@ -114,7 +124,7 @@ fn of_regex(name: &Word, subject: &Variable, regex: &Regex, negated: bool) -> Op
 }
 
 /// RFC 9110 §9.1: methods are told apart by case, and all that are registered have capitals.
-fn method(how: How, text: &str) -> Option<Problem> {
+fn method(how: TextComparison, text: &str) -> Option<Mismatch> {
     if text.is_empty() {
         return Some(("a method is never empty".into(), without_it(how.negated).into()));
     }
