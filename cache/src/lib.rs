@@ -14,7 +14,7 @@
 //! | `store/` | all of this, as its users see it |
 //! | `index/` | which record is the one of a key: words, and the rules for swapping them |
 //! | `segment/` | where records lie: appended to, sealed, reclaimed whole |
-//! | `order/` | primary keys and tags in order |
+//! | `key_index/` | primary keys and tags in order |
 //! | `tags/` | tags of records, and expressions over them |
 //! | `purge/` | predicates of purges, and who has to look at them |
 //! | `flight/` | what is arriving, private to a process |
@@ -37,7 +37,7 @@ mod flight;
 #[doc(hidden)] // For measurements and stress tests.
 pub mod index;
 #[cfg_attr(loom, allow(dead_code, unused_imports))] // What uses the maps is not compiled.
-mod order;
+mod key_index;
 #[doc(hidden)] // For the simulator.
 pub mod policy;
 #[cfg_attr(loom, expect(dead_code, reason = "its users are not compiled"))]

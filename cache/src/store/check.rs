@@ -4,7 +4,7 @@ use super::enter::OwnedOrdered;
 use super::select::OrderDamaged;
 use super::store::Store;
 use super::worker::{Own, StoreWorker};
-use crate::order::{Which, key_entry, split_key_entry, split_tag_entry};
+use crate::key_index::{Which, key_entry, split_key_entry, split_tag_entry};
 use crate::tool::view::View;
 use crate::tool::{CheckDepth, Progress, ReadError, Report, check};
 

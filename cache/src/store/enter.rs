@@ -10,7 +10,7 @@ use super::reclaim::Slice;
 use super::stats::Events;
 use super::variants::split_variant_key;
 use super::worker::Own;
-use crate::order::{KEY_BYTES_MAX, Ordered};
+use crate::key_index::{KEY_BYTES_MAX, Ordered};
 use crate::segment::{Kind, Record};
 
 /// How often a record is tried to be entered, with a slice of reclaiming in between. Room is made

@@ -10,7 +10,7 @@ use forebay_sync::pins::Pins;
 
 use super::config::{ConfigError, StoreConfig};
 use crate::index;
-use crate::order;
+use crate::key_index;
 use crate::purge;
 use crate::segment::{DATA_BYTES_MAX, Geometry, Table};
 
@@ -139,7 +139,7 @@ impl Plan {
         let purge_slots = purge::slots_for(data_bytes);
         let area =
             |kind, words: usize| AreaSpec { kind, version: STORE_VERSION, bytes: words as u64 * 8 };
-        let order = order::config(records, rows);
+        let order = key_index::config(records, rows);
         let mut areas = vec![
             area(kind::STORE, word::COUNT),
             area(kind::SEGMENTS, Table::<Box<[_]>>::words_needed(geometry)),
@@ -150,7 +150,7 @@ impl Plan {
             area(kind::PURGES, purge::words_needed(purge_slots)?),
             area(kind::DATA, geometry.data_bytes() as usize / 8),
         ];
-        areas.extend(order::areas(&order)?);
+        areas.extend(key_index::areas(&order)?);
         let region_bytes = REGION_FIXED_BYTES
             + areas.iter().map(|area| area.bytes.next_multiple_of(4096)).sum::<u64>();
         Some(Plan {

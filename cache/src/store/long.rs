@@ -6,7 +6,7 @@ use super::enter::OwnedOrdered;
 use super::lend::{Lent, Tag};
 use super::reach::Orphans;
 use super::worker::{Own, StoreWorker};
-use crate::order::Ordered;
+use crate::key_index::Ordered;
 use crate::segment::{Geometry, Kind};
 
 /// Begins the keys of fragments, and no other: a site's name is printable.

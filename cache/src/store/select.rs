@@ -9,7 +9,7 @@ use super::purge::variant_keys_of;
 use super::variants::split_variant_key;
 use super::worker::{Own, StoreWorker};
 use crate::index::{Hit, State};
-use crate::order::Walk;
+use crate::key_index::Walk;
 use crate::purge::Predicate;
 use crate::segment::{Kind, Record};
 use crate::tags::{Candidates, TagExpr, tags_of};

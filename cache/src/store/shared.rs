@@ -17,7 +17,7 @@ use super::layout::{Plan, ROW_WORDS, kind, row, word};
 use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
-use crate::order::{Entering, Left, Order};
+use crate::key_index::{Entering, Left, Order};
 use crate::purge::Purges;
 use crate::segment::{Progress, Segments};
 

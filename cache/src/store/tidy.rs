@@ -7,7 +7,7 @@ use forebay_sync::atomic::Relaxed;
 use super::stats::Events;
 use super::variants::BaseBody;
 use super::worker::Own;
-use crate::order::{Which, split_key_entry, split_tag_entry};
+use crate::key_index::{Which, split_key_entry, split_tag_entry};
 use crate::segment::Kind;
 
 /// Entries that one slice takes from a map, if that does not mean too many lookups.
@@ -80,7 +80,7 @@ impl Own {
     }
 
     /// Does an entry name nothing, and never will? The rows are read before the index: see
-    /// [`order`](crate::order).
+    /// [`key_index`](crate::key_index).
     /// Adds the lookups that it took.
     pub(super) fn is_left_over(&self, which: Which, entry: &[u8], lookups: &mut usize) -> bool {
         let split = match which {

@@ -27,7 +27,7 @@ use super::reach::Reach;
 use super::shared::Shared;
 use super::tidy::Tidying;
 use crate::index::{Index, Key, KeyHash, Pinned};
-use crate::order::OrderPart;
+use crate::key_index::OrderPart;
 use crate::segment::{OpenSegment, Queue};
 
 /// One thread's part in a [`Store`](crate::Store).

@@ -1,6 +1,6 @@
 //! docs/format/store.md against the code.
 
-use crate::order::{areas, config};
+use crate::key_index::{areas, config};
 use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, row, word};
 
 #[test]

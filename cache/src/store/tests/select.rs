@@ -338,7 +338,7 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
     for sequence in [1 << 40, 1 << 41] {
         for (primary, has_key) in [(&b"a/1"[..], true), (b"gone", true), (b"gone", false)] {
             let tags = tags.as_bytes();
-            let ordered = crate::order::Ordered { primary, has_key, sequence, tags };
+            let ordered = crate::key_index::Ordered { primary, has_key, sequence, tags };
             worker.own.order.enter(&ordered).unwrap();
         }
     }
@@ -424,7 +424,7 @@ fn progress_is_told_and_a_walk_goes_to_the_end() {
 #[test]
 fn what_has_no_room_in_the_order_is_not_stored() {
     let (store, worker) = open(8 << 20);
-    let longest = vec![b'k'; crate::order::KEY_BYTES_MAX];
+    let longest = vec![b'k'; crate::key_index::KEY_BYTES_MAX];
     assert!(put(&worker, &longest, b"head", b"body"));
     assert!(!put(&worker, &[&longest[..], b"k"].concat(), b"head", b"body"));
     let purged = worker.purge_selected(&Selection::within(b"k"), false, &mut |_| ()).unwrap();
