@@ -14,7 +14,7 @@ pub(crate) const KEY_BYTES_MAX: usize =
 
 /// What of a record is in the maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ordered<'a> {
+pub(crate) struct RecordKeys<'a> {
     pub(crate) primary: &'a [u8],
     /// Does it stand under the primary key itself?
     pub(crate) has_key: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Ordered<'a> {
     pub(crate) tags: &'a [u8],
 }
 
-impl<'a> Ordered<'a> {
+impl<'a> RecordKeys<'a> {
     /// Is it in no map?
     pub(crate) fn is_nowhere(&self) -> bool {
         !self.has_key && self.tags.is_empty()
@@ -36,7 +36,7 @@ impl<'a> Ordered<'a> {
 
     /// Its entries in the map of tags.
     pub(crate) fn tag_entries(&self) -> impl Iterator<Item = Vec<u8>> + use<'a> {
-        let Ordered { primary, sequence, tags, .. } = *self;
+        let RecordKeys { primary, sequence, tags, .. } = *self;
         tags_of(tags).map(move |tag| {
             let mut entry = tag_head(tag);
             entry.reserve_exact(primary.len() + SUFFIX_BYTES);

@@ -12,7 +12,7 @@ use forebay_ordmap::{
 use forebay_shm::{AreaSpec, Dead, Participant, Region};
 use forebay_sync::Barrier;
 
-use super::entry::{Ordered, key_entry};
+use super::entry::{RecordKeys, key_entry};
 use crate::store::Stats;
 
 /// The kind of the first area of the maps.
@@ -39,12 +39,12 @@ const BUSY_WAIT_MAX: Duration = Duration::from_micros(200);
 const JOIN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The order as a process has it.
-pub(crate) struct Order {
+pub(crate) struct KeyIndex {
     region: OrdRegion,
 }
 
 /// The order as one participant uses it.
-pub(crate) struct OrderPart {
+pub(crate) struct KeyIndexHandle {
     member: Member,
     keys: MapId,
     tags: MapId,
@@ -54,7 +54,7 @@ pub(crate) struct OrderPart {
 
 /// One of the two maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum KeyMap {
     /// Primary keys.
     Keys,
     /// Tags.
@@ -86,14 +86,14 @@ pub(crate) fn areas(config: &OrdConfig) -> Option<Vec<AreaSpec>> {
     OrdRegion::areas_within(config, FIRST_KIND).ok()
 }
 
-impl Order {
+impl KeyIndex {
     /// The maps in a region that was made with their [areas].
     pub(crate) fn within(
         region: &Region,
         config: &OrdConfig,
         barrier: Barrier,
-    ) -> Result<Order, forebay_ordmap::OpenError> {
-        OrdRegion::within(region, config, FIRST_KIND, barrier).map(|region| Order { region })
+    ) -> Result<KeyIndex, forebay_ordmap::OpenError> {
+        OrdRegion::within(region, config, FIRST_KIND, barrier).map(|region| KeyIndex { region })
     }
 
     /// What a participant of the region uses them by.
@@ -104,7 +104,10 @@ impl Order {
     /// # Safety
     /// - The participant is one of the region, and stays in it until the part is dropped.
     /// - It has no other part.
-    pub(crate) unsafe fn join(&self, participant: &Participant) -> Result<OrderPart, MapsError> {
+    pub(crate) unsafe fn join(
+        &self,
+        participant: &Participant,
+    ) -> Result<KeyIndexHandle, MapsError> {
         // SAFETY: as the contract says; nobody joins the maps by themselves.
         let member = unsafe { self.region.guest(participant) };
         // There are as many rows as participants.
@@ -114,7 +117,7 @@ impl Order {
         let keys = member.map(KEYS, &MapOptions::default())?.id();
         let tags = member.map(TAGS, &MapOptions::default())?.id();
         member.set_wait_max(Some(WAIT_MAX));
-        Ok(OrderPart { member, keys, tags, is_busy: Cell::new(false) })
+        Ok(KeyIndexHandle { member, keys, tags, is_busy: Cell::new(false) })
     }
 
     /// What the maps hold and take.
@@ -134,11 +137,11 @@ impl Order {
     }
 }
 
-impl OrderPart {
-    pub(super) fn map(&self, which: Which) -> Result<Map<'_>, MapError> {
+impl KeyIndexHandle {
+    pub(super) fn map(&self, which: KeyMap) -> Result<Map<'_>, MapError> {
         let id = match which {
-            Which::Keys => self.keys,
-            Which::Tags => self.tags,
+            KeyMap::Keys => self.keys,
+            KeyMap::Tags => self.tags,
         };
         self.member.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
     }
@@ -168,13 +171,13 @@ impl OrderPart {
     /// # Errors
     /// [`MapError`]; then it is in neither map, or in some places that [`leave`](Self::leave)
     /// clears.
-    pub(crate) fn enter(&self, record: &Ordered<'_>) -> Result<(), MapError> {
+    pub(crate) fn enter(&self, record: &RecordKeys<'_>) -> Result<(), MapError> {
         if record.has_key {
             let entry = key_entry(record.primary, record.sequence);
-            self.waited(self.map(Which::Keys)?.insert(&entry, &[]))?;
+            self.waited(self.map(KeyMap::Keys)?.insert(&entry, &[]))?;
         }
         if !record.tags.is_empty() {
-            let tags = self.map(Which::Tags)?;
+            let tags = self.map(KeyMap::Tags)?;
             for entry in record.tag_entries() {
                 forebay_shm::crash_point!("order.entering");
                 self.waited(tags.insert(&entry, &[]))?;
@@ -187,15 +190,15 @@ impl OrderPart {
     ///
     /// # Errors
     /// [`MapError`]; then something may be left.
-    pub(crate) fn leave(&self, records: &[Ordered<'_>]) -> Result<(), MapError> {
+    pub(crate) fn leave(&self, records: &[RecordKeys<'_>]) -> Result<(), MapError> {
         let with_key = records.iter().filter(|record| record.has_key);
         let keys = with_key.map(|record| key_entry(record.primary, record.sequence)).collect();
-        self.remove_all(Which::Keys, keys)?;
-        let tags = records.iter().flat_map(Ordered::tag_entries).collect();
-        self.remove_all(Which::Tags, tags)
+        self.remove_all(KeyMap::Keys, keys)?;
+        let tags = records.iter().flat_map(RecordKeys::tag_entries).collect();
+        self.remove_all(KeyMap::Tags, tags)
     }
 
-    fn remove_all(&self, which: Which, mut entries: Vec<Vec<u8>>) -> Result<(), MapError> {
+    fn remove_all(&self, which: KeyMap, mut entries: Vec<Vec<u8>>) -> Result<(), MapError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -207,12 +210,12 @@ impl OrderPart {
     }
 
     /// Is an entry in a map?
-    pub(crate) fn contains(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
+    pub(crate) fn contains(&self, which: KeyMap, entry: &[u8]) -> Result<bool, MapError> {
         self.map(which)?.contains(entry)
     }
 
     /// Takes one entry out of a map, as it was found there.
-    pub(crate) fn remove(&self, which: Which, entry: &[u8]) -> Result<bool, MapError> {
+    pub(crate) fn remove(&self, which: KeyMap, entry: &[u8]) -> Result<bool, MapError> {
         self.waited(self.map(which)?.remove(entry))
     }
 
@@ -222,7 +225,7 @@ impl OrderPart {
     /// [`MapError`].
     pub(crate) fn entries_behind(
         &self,
-        which: Which,
+        which: KeyMap,
         behind: &[u8],
         count: usize,
     ) -> Result<Vec<Vec<u8>>, MapError> {
@@ -244,17 +247,17 @@ impl OrderPart {
 }
 
 #[cfg(test)]
-impl OrderPart {
+impl KeyIndexHandle {
     /// Does something while this part holds the locks of both maps.
     pub(crate) fn while_locked(&self, run: impl FnOnce()) {
-        let maps = [Which::Keys, Which::Tags].map(|which| self.map(which).expect("a map"));
+        let maps = [KeyMap::Keys, KeyMap::Tags].map(|which| self.map(which).expect("a map"));
         let run = || maps[1].while_locked(run).expect("its lock");
         maps[0].while_locked(run).expect("its lock");
     }
 
     /// Lets both maps name what is not there.
     pub(crate) fn damage(&self) {
-        for which in [Which::Keys, Which::Tags] {
+        for which in [KeyMap::Keys, KeyMap::Tags] {
             self.map(which).expect("a map").damage();
         }
     }
@@ -264,8 +267,8 @@ impl OrderPart {
     }
 }
 
-impl fmt::Debug for Order {
+impl fmt::Debug for KeyIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Order").finish_non_exhaustive()
+        f.debug_struct("KeyIndex").finish_non_exhaustive()
     }
 }

@@ -37,9 +37,9 @@ mod tests;
 #[cfg(not(loom))]
 mod walk;
 
-pub(crate) use entry::{KEY_BYTES_MAX, Ordered, key_entry, split_key_entry, split_tag_entry};
+pub(crate) use entry::{KEY_BYTES_MAX, RecordKeys, key_entry, split_key_entry, split_tag_entry};
 #[cfg(not(loom))]
-pub(crate) use maps::{Order, OrderPart, Which, areas, config};
+pub(crate) use maps::{KeyIndex, KeyIndexHandle, KeyMap, areas, config};
 pub(crate) use rows::{Entering, Left};
 #[cfg(not(loom))]
-pub(crate) use walk::Walk;
+pub(crate) use walk::KeyWalk;

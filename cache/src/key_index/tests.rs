@@ -9,8 +9,8 @@ use super::*;
 use crate::tags::RecordTags;
 
 struct Scene {
-    part: OrderPart,
-    _order: Order,
+    part: KeyIndexHandle,
+    _order: KeyIndex,
     participant: Option<Participant>,
 }
 
@@ -31,20 +31,20 @@ fn scene(records: u64) -> Scene {
     let region =
         Region::anonymous(&RegionSpec { bytes, participants_max: 4, barrier, areas: &areas });
     let region = region.unwrap();
-    let order = Order::within(&region, &config, region.barrier()).unwrap();
+    let order = KeyIndex::within(&region, &config, region.barrier()).unwrap();
     let participant = region.join().unwrap();
     // SAFETY: nothing uses the part after the participant has left.
     let part = unsafe { order.join(&participant) }.unwrap();
     Scene { part, _order: order, participant: Some(participant) }
 }
 
-fn enter(part: &OrderPart, primary: &str, sequence: u64, tags: &[&str]) {
+fn enter(part: &KeyIndexHandle, primary: &str, sequence: u64, tags: &[&str]) {
     let tags = RecordTags::new(tags.iter().map(|tag| tag.as_bytes())).unwrap();
     let (primary, tags) = (primary.as_bytes(), tags.as_bytes());
-    part.enter(&Ordered { primary, has_key: true, sequence, tags }).unwrap();
+    part.enter(&RecordKeys { primary, has_key: true, sequence, tags }).unwrap();
 }
 
-fn all(mut walk: Walk, part: &OrderPart) -> Vec<String> {
+fn all(mut walk: KeyWalk, part: &KeyIndexHandle) -> Vec<String> {
     let next = || walk.next(part).unwrap();
     std::iter::from_fn(next).map(|key| String::from_utf8(key).unwrap()).collect()
 }
@@ -57,7 +57,7 @@ fn an_entry_says_key_and_sequence() {
         assert_eq!(split_key_entry(&entry), Some((primary.as_bytes(), sequence)));
         let tags = RecordTags::new([&b"tag"[..]]).unwrap();
         let (primary, tags) = (primary.as_bytes(), tags.as_bytes());
-        let ordered = Ordered { primary, has_key: false, sequence, tags };
+        let ordered = RecordKeys { primary, has_key: false, sequence, tags };
         let entries: Vec<_> = ordered.tag_entries().collect();
         assert_eq!(entries.len(), 1);
         assert_eq!(split_tag_entry(&entries[0]), Some((primary, sequence)));
@@ -88,7 +88,7 @@ fn a_walk_gives_each_key_once_and_in_order() {
         range.map(|number| format!("k{number:03}")).collect()
     };
     let over = |within: &str, after: Option<&str>| {
-        all(Walk::over_keys(within.as_bytes(), after.map(str::as_bytes)), &scene.part)
+        all(KeyWalk::over_keys(within.as_bytes(), after.map(str::as_bytes)), &scene.part)
     };
     assert_eq!(over("k", None), keys(0..300));
     assert_eq!(over("k1", None), keys(100..200));
@@ -113,7 +113,7 @@ fn a_walk_over_tags_gives_what_has_one_of_them_in_the_order_of_keys() {
     }
     let over = |tags: &[&str], within: &str, after: Option<&str>| {
         let tags = tags.iter().map(|tag| tag.as_bytes());
-        all(Walk::over_tags(tags, within.as_bytes(), after.map(str::as_bytes)), &scene.part)
+        all(KeyWalk::over_tags(tags, within.as_bytes(), after.map(str::as_bytes)), &scene.part)
     };
     let expected = |wanted: fn(u32) -> bool| -> Vec<_> {
         (0..200).filter(|n| wanted(*n)).map(|number| format!("k{number:03}")).collect()
@@ -134,7 +134,7 @@ fn what_leaves_is_in_no_map_any_more_and_what_is_full_says_so() {
     let mut entered = Vec::new();
     let refused = (1..100_000).find_map(|sequence| {
         let (primary, tags) = (key(sequence), tags.as_bytes());
-        let ordered = Ordered { primary: primary.as_bytes(), has_key: true, sequence, tags };
+        let ordered = RecordKeys { primary: primary.as_bytes(), has_key: true, sequence, tags };
         entered.push(sequence);
         scene.part.enter(&ordered).err()
     });
@@ -142,10 +142,10 @@ fn what_leaves_is_in_no_map_any_more_and_what_is_full_says_so() {
     assert!(entered.len() > 100, "{} were entered", entered.len());
     for sequence in entered {
         let (primary, tags) = (key(sequence), tags.as_bytes());
-        let ordered = Ordered { primary: primary.as_bytes(), has_key: true, sequence, tags };
+        let ordered = RecordKeys { primary: primary.as_bytes(), has_key: true, sequence, tags };
         scene.part.leave(&[ordered]).unwrap();
     }
-    for which in [Which::Keys, Which::Tags] {
+    for which in [KeyMap::Keys, KeyMap::Tags] {
         assert_eq!(scene.part.entries_behind(which, b"", 10).unwrap(), Vec::<Vec<u8>>::new());
     }
     assert!(scene.part.check().unwrap().is_sound());

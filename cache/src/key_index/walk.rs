@@ -7,7 +7,7 @@ use forebay_ordmap::MapError;
 use forebay_ordmap::key::end_of_prefix;
 
 use super::entry::{split_key_entry, tag_head, write_end_of};
-use super::maps::{OrderPart, Which};
+use super::maps::{KeyIndexHandle, KeyMap};
 
 /// Entries that are taken from a map at one time: few, so that what comes later is not old.
 const BATCH: usize = 64;
@@ -15,14 +15,14 @@ const BATCH: usize = 64;
 /// Gives primary keys in order, each once. What is there all the time is given; of what comes and
 /// goes meanwhile some is and some is not.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct KeyWalk {
     sources: Vec<Source>,
 }
 
 /// The entries of one tag, or all.
 #[derive(Debug)]
 struct Source {
-    which: Which,
+    which: KeyMap,
     /// What stands before the primary key.
     head_bytes: usize,
     /// Behind this the next batch begins, or with it.
@@ -34,10 +34,10 @@ struct Source {
     is_through: bool,
 }
 
-impl Walk {
+impl KeyWalk {
     /// Over all primary keys that begin so, behind `after`.
-    pub(crate) fn over_keys(within: &[u8], after: Option<&[u8]>) -> Walk {
-        Walk { sources: vec![Source::new(Which::Keys, Vec::new(), within, after)] }
+    pub(crate) fn over_keys(within: &[u8], after: Option<&[u8]>) -> KeyWalk {
+        KeyWalk { sources: vec![Source::new(KeyMap::Keys, Vec::new(), within, after)] }
     }
 
     /// The same of those that have, or had, a record with one of these tags.
@@ -45,16 +45,16 @@ impl Walk {
         tags: impl IntoIterator<Item = &'a [u8]>,
         within: &[u8],
         after: Option<&[u8]>,
-    ) -> Walk {
-        let source = |tag| Source::new(Which::Tags, tag_head(tag), within, after);
-        Walk { sources: tags.into_iter().map(source).collect() }
+    ) -> KeyWalk {
+        let source = |tag| Source::new(KeyMap::Tags, tag_head(tag), within, after);
+        KeyWalk { sources: tags.into_iter().map(source).collect() }
     }
 
     /// The next one.
     ///
     /// # Errors
     /// [`MapError`]: what was to come is not known.
-    pub(crate) fn next(&mut self, order: &OrderPart) -> Result<Option<Vec<u8>>, MapError> {
+    pub(crate) fn next(&mut self, order: &KeyIndexHandle) -> Result<Option<Vec<u8>>, MapError> {
         for source in &mut self.sources {
             source.fill(order)?;
         }
@@ -70,7 +70,7 @@ impl Walk {
 }
 
 impl Source {
-    fn new(which: Which, head: Vec<u8>, within: &[u8], after: Option<&[u8]>) -> Source {
+    fn new(which: KeyMap, head: Vec<u8>, within: &[u8], after: Option<&[u8]>) -> Source {
         let prefix = [&head[..], within].concat();
         let low = match after {
             Some(after) if after >= within => {
@@ -86,7 +86,7 @@ impl Source {
     }
 
     /// Sees to it that the batch has something, if there is more.
-    fn fill(&mut self, order: &OrderPart) -> Result<(), MapError> {
+    fn fill(&mut self, order: &KeyIndexHandle) -> Result<(), MapError> {
         while self.batch.is_empty() && !self.is_through {
             let low = self.low.as_ref().map(|low| &low[..]);
             let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);

@@ -1,10 +1,10 @@
 //! Checking a store while it is used.
 
-use super::enter::OwnedOrdered;
-use super::select::OrderDamaged;
+use super::enter::OwnedRecordKeys;
+use super::select::KeyIndexDamaged;
 use super::store::Store;
 use super::worker::{Own, StoreWorker};
-use crate::key_index::{Which, key_entry, split_key_entry, split_tag_entry};
+use crate::key_index::{KeyMap, key_entry, split_key_entry, split_tag_entry};
 use crate::tool::view::View;
 use crate::tool::{CheckDepth, Progress, ReadError, Report, check};
 
@@ -26,7 +26,7 @@ impl Store {
 
 /// What a look at the order of keys and tags has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OrderReport {
+pub struct KeyIndexReport {
     /// Entries of keys, and of tags.
     pub entries: u64,
     /// Entries that name no record: a sweep takes them out.
@@ -42,32 +42,33 @@ impl StoreWorker {
     ///
     /// # Errors
     /// The order cannot be read.
-    pub fn check_order(&self) -> Result<OrderReport, OrderDamaged> {
-        let mut report = OrderReport::default();
-        let maps = self.own.order.check()?;
+    pub fn check_key_index(&self) -> Result<KeyIndexReport, KeyIndexDamaged> {
+        let mut report = KeyIndexReport::default();
+        let maps = self.own.key_index.check()?;
         report.faults.extend((!maps.is_sound()).then(|| maps.to_string()));
         self.own.check_entered(&mut report)?;
-        self.own.check_entries(Which::Keys, &mut report)?;
-        self.own.check_entries(Which::Tags, &mut report)?;
+        self.own.check_entries(KeyMap::Keys, &mut report)?;
+        self.own.check_entries(KeyMap::Tags, &mut report)?;
         Ok(report)
     }
 }
 
 impl Own {
     /// Is each record that the index names in the order?
-    fn check_entered(&self, report: &mut OrderReport) -> Result<(), OrderDamaged> {
+    fn check_entered(&self, report: &mut KeyIndexReport) -> Result<(), KeyIndexDamaged> {
         let all = 0..self.index.bucket_count();
         let of = |hit: crate::index::Hit<'_>| {
-            self.reach().record(hit.at()).and_then(|record| OwnedOrdered::of(&record))
+            self.reach().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
         };
         let named: Vec<_> = self.index.hits(&self.pins, all).filter_map(of).collect();
         for ordered in named {
             let ordered = ordered.borrowed();
             let key = ordered.has_key.then(|| key_entry(ordered.primary, ordered.sequence));
-            let keys = key.into_iter().map(|entry| (Which::Keys, entry));
-            for (which, entry) in keys.chain(ordered.tag_entries().map(|tag| (Which::Tags, tag))) {
+            let keys = key.into_iter().map(|entry| (KeyMap::Keys, entry));
+            for (which, entry) in keys.chain(ordered.tag_entries().map(|tag| (KeyMap::Tags, tag))) {
                 // It may have left since it was seen.
-                if !self.order.contains(which, &entry)? && !self.is_left_over(which, &entry, &mut 0)
+                if !self.key_index.contains(which, &entry)?
+                    && !self.is_left_over(which, &entry, &mut 0)
                 {
                     let text = entry.escape_ascii();
                     report.faults.push(format!("{which:?}: the index names {text}"));
@@ -77,18 +78,22 @@ impl Own {
         Ok(())
     }
 
-    fn check_entries(&self, which: Which, report: &mut OrderReport) -> Result<(), OrderDamaged> {
+    fn check_entries(
+        &self,
+        which: KeyMap,
+        report: &mut KeyIndexReport,
+    ) -> Result<(), KeyIndexDamaged> {
         let mut behind = Vec::new();
         loop {
-            let entries = self.order.entries_behind(which, &behind, 256)?;
+            let entries = self.key_index.entries_behind(which, &behind, 256)?;
             let Some(last) = entries.last() else {
                 return Ok(());
             };
             behind.clone_from(last);
             for entry in &entries {
                 let split = match which {
-                    Which::Keys => split_key_entry(entry),
-                    Which::Tags => split_tag_entry(entry),
+                    KeyMap::Keys => split_key_entry(entry),
+                    KeyMap::Tags => split_tag_entry(entry),
                 };
                 if split.is_none() {
                     let text = entry.escape_ascii();

@@ -10,7 +10,7 @@ use super::reclaim::Slice;
 use super::stats::Events;
 use super::variants::split_variant_key;
 use super::worker::Own;
-use crate::key_index::{KEY_BYTES_MAX, Ordered};
+use crate::key_index::{KEY_BYTES_MAX, RecordKeys};
 use crate::segment::{Kind, Record};
 
 /// How often a record is tried to be entered, with a slice of reclaiming in between. Room is made
@@ -19,7 +19,7 @@ const ATTEMPTS_MAX: usize = 3;
 
 /// What of a record is in the order, by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OwnedOrdered {
+pub(crate) struct OwnedRecordKeys {
     primary: Box<[u8]>,
     has_key: bool,
     sequence: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Entered<'o> {
     own: &'o Own,
     sequence: u64,
     /// What is to leave.
-    ordered: Option<Ordered<'o>>,
+    ordered: Option<RecordKeys<'o>>,
 }
 
 impl Entered<'_> {
@@ -65,20 +65,20 @@ impl Drop for Entered<'_> {
     }
 }
 
-impl OwnedOrdered {
+impl OwnedRecordKeys {
     /// What of a record is in the order; nothing of a fragment, or of a variant without tags.
-    pub(crate) fn of(record: &Record<'_>) -> Option<OwnedOrdered> {
+    pub(crate) fn of(record: &Record<'_>) -> Option<OwnedRecordKeys> {
         let (primary, has_key) = place_of(record.header.kind, record.key())?;
         let (sequence, tags) = (record.header.sequence, record.tags());
-        let ordered = Ordered { primary, has_key, sequence, tags };
+        let ordered = RecordKeys { primary, has_key, sequence, tags };
         let owned =
-            || OwnedOrdered { primary: primary.into(), has_key, sequence, tags: tags.into() };
+            || OwnedRecordKeys { primary: primary.into(), has_key, sequence, tags: tags.into() };
         (!ordered.is_nowhere()).then(owned)
     }
 
-    pub(crate) fn borrowed(&self) -> Ordered<'_> {
-        let OwnedOrdered { primary, has_key, sequence, tags } = self;
-        Ordered { primary, has_key: *has_key, sequence: *sequence, tags }
+    pub(crate) fn borrowed(&self) -> RecordKeys<'_> {
+        let OwnedRecordKeys { primary, has_key, sequence, tags } = self;
+        RecordKeys { primary, has_key: *has_key, sequence: *sequence, tags }
     }
 }
 
@@ -96,9 +96,9 @@ pub(crate) fn place_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
 
 impl<'a> Put<'a> {
     /// What of it will be in the order.
-    fn ordered(&self, sequence: u64) -> Option<Ordered<'a>> {
+    fn ordered(&self, sequence: u64) -> Option<RecordKeys<'a>> {
         let (primary, has_key) = place_of(self.kind, self.key)?;
-        let ordered = Ordered { primary, has_key, sequence, tags: self.tags };
+        let ordered = RecordKeys { primary, has_key, sequence, tags: self.tags };
         (!ordered.is_nowhere()).then_some(ordered)
     }
 }
@@ -119,10 +119,10 @@ impl Own {
             return Err(NotStored::TooLarge);
         }
         for _ in 0..ATTEMPTS_MAX {
-            match self.order.enter(&ordered) {
+            match self.key_index.enter(&ordered) {
                 Ok(()) => {
                     // Room is made before it is needed.
-                    if self.order.is_short() {
+                    if self.key_index.is_short() {
                         self.is_due.set(true);
                     }
                     crash_point!("store.entered");
@@ -141,8 +141,8 @@ impl Own {
     }
 
     /// Takes what named records out of the order, now that the index does not name them any more.
-    pub(crate) fn leave_order(&self, records: &[Ordered<'_>]) {
-        if self.order.leave(records).is_err() {
+    pub(crate) fn leave_order(&self, records: &[RecordKeys<'_>]) {
+        if self.key_index.leave(records).is_err() {
             self.shared.left.note();
         }
     }
@@ -159,7 +159,7 @@ impl Own {
 impl Orphans {
     /// What of a record is to leave the order.
     pub(super) fn of_order(record: &Record<'_>) -> Option<Orphans> {
-        OwnedOrdered::of(record).map(Orphans::Ordered)
+        OwnedRecordKeys::of(record).map(Orphans::RecordKeys)
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) struct Plan {
     pub(crate) ghost_words: usize,
     pub(crate) purge_slots: usize,
     /// Of the maps that keep keys and tags in order.
-    pub(crate) order: OrdConfig,
+    pub(crate) key_index: OrdConfig,
     pub(crate) areas: Vec<AreaSpec>,
     /// What the file takes.
     pub(crate) region_bytes: u64,
@@ -139,7 +139,7 @@ impl Plan {
         let purge_slots = purge::slots_for(data_bytes);
         let area =
             |kind, words: usize| AreaSpec { kind, version: STORE_VERSION, bytes: words as u64 * 8 };
-        let order = key_index::config(records, rows);
+        let key_index = key_index::config(records, rows);
         let mut areas = vec![
             area(kind::STORE, word::COUNT),
             area(kind::SEGMENTS, Table::<Box<[_]>>::words_needed(geometry)),
@@ -150,7 +150,7 @@ impl Plan {
             area(kind::PURGES, purge::words_needed(purge_slots)?),
             area(kind::DATA, geometry.data_bytes() as usize / 8),
         ];
-        areas.extend(key_index::areas(&order)?);
+        areas.extend(key_index::areas(&key_index)?);
         let region_bytes = REGION_FIXED_BYTES
             + areas.iter().map(|area| area.bytes.next_multiple_of(4096)).sum::<u64>();
         Some(Plan {
@@ -159,7 +159,7 @@ impl Plan {
             bucket_count,
             ghost_words,
             purge_slots,
-            order,
+            key_index,
             areas,
             region_bytes,
         })

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::enter::OwnedOrdered;
+use super::enter::OwnedRecordKeys;
 use super::lend::{Lent, Tag};
 use super::reach::Orphans;
 use super::worker::{Own, StoreWorker};
-use crate::key_index::Ordered;
+use crate::key_index::RecordKeys;
 use crate::segment::{Geometry, Kind};
 
 /// Begins the keys of fragments, and no other: a site's name is printable.
@@ -204,11 +204,11 @@ impl Own {
                         left = left.saturating_sub(1);
                     }
                 }
-                Orphans::Ordered(first) => {
+                Orphans::RecordKeys(first) => {
                     let all = self.reach().with_next_ordered(first, ORDERED_AT_ONCE);
-                    let all: Vec<_> = all.iter().map(OwnedOrdered::borrowed).collect();
+                    let all: Vec<_> = all.iter().map(OwnedRecordKeys::borrowed).collect();
                     self.leave_order(&all);
-                    let entries: u32 = all.iter().map(Ordered::entry_count).sum();
+                    let entries: u32 = all.iter().map(RecordKeys::entry_count).sum();
                     left = left.saturating_sub(entries * ENTRY_COST);
                 }
             }

@@ -44,7 +44,7 @@ mod turn;
 pub(crate) mod variants;
 mod worker;
 
-pub use check::OrderReport;
+pub use check::KeyIndexReport;
 pub use config::{ConfigError, OpenError, StoreConfig};
 pub use fill::{Filling, Join, Leader};
 pub use lend::{Lent, LentIsLost, Reading, Tag};
@@ -53,7 +53,7 @@ pub use lookup::{Found, FoundBase, Known, Lookup, StoredBody};
 pub use probe::{Named, Phases};
 pub use purge::{PurgeBusy, Purged};
 pub use put::Times;
-pub use select::{ListedResource, OrderDamaged, Selection, Walked, Weighed};
+pub use select::{KeyIndexDamaged, ListedResource, Selection, Walked, Weighed};
 pub use stats::Stats;
 pub(crate) use stats::{Accounts, accounts};
 pub use store::Store;

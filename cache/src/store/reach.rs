@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use forebay_shm::Area;
 
-use super::enter::OwnedOrdered;
+use super::enter::OwnedRecordKeys;
 use super::long::LongBody;
 use super::shared::Shared;
 use super::variants::{BaseBody, NamedVariants};
@@ -34,7 +34,7 @@ pub(crate) enum Orphans {
     /// The variants of a base.
     Variants(NamedVariants),
     /// What named the record in the order.
-    Ordered(OwnedOrdered),
+    RecordKeys(OwnedRecordKeys),
 }
 
 impl Orphans {
@@ -129,11 +129,15 @@ impl Reach {
     }
 
     /// This one, and those right before it in the list that are to leave the order, too.
-    pub(crate) fn with_next_ordered(&self, first: OwnedOrdered, count: usize) -> Vec<OwnedOrdered> {
+    pub(crate) fn with_next_ordered(
+        &self,
+        first: OwnedRecordKeys,
+        count: usize,
+    ) -> Vec<OwnedRecordKeys> {
         let (mut orphans, mut all) = (self.orphans.borrow_mut(), vec![first]);
         while all.len() < count {
             match orphans.pop() {
-                Some(Orphans::Ordered(ordered)) => all.push(ordered),
+                Some(Orphans::RecordKeys(ordered)) => all.push(ordered),
                 Some(other) => {
                     orphans.push(other);
                     break;

@@ -104,7 +104,7 @@ impl Own {
 
     /// One slice of reclaiming. `now` is in Unix seconds.
     pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
-        if self.order.is_short() {
+        if self.key_index.is_short() {
             return self.reclaim_for_order(now);
         }
         self.reclaim_towards(self.reserve(), now)

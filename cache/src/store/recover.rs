@@ -39,7 +39,7 @@ impl Store {
         }
         shared.eviction_lock.abandon(dead);
         shared.purge_lock.abandon(dead);
-        shared.order.take_back(dead);
+        shared.key_index.take_back(dead);
         shared.entering.clear(row);
         for word in 0..ROW_WORDS {
             shared.rows.word(row as usize * ROW_WORDS + word).store(0, Relaxed);

@@ -9,7 +9,7 @@ use super::purge::variant_keys_of;
 use super::variants::split_variant_key;
 use super::worker::{Own, StoreWorker};
 use crate::index::{Hit, State};
-use crate::key_index::Walk;
+use crate::key_index::KeyWalk;
 use crate::purge::Predicate;
 use crate::segment::{Kind, Record};
 use crate::tags::{Candidates, TagExpr, tags_of};
@@ -90,10 +90,10 @@ impl Selection {
         self.tags.as_ref().is_none_or(|expr| expr.encoded().matches(record.tags()))
     }
 
-    fn walk(&self, after: Option<&[u8]>) -> Walk {
+    fn walk(&self, after: Option<&[u8]>) -> KeyWalk {
         match self.tags.as_ref().map(|expr| expr.encoded().candidates()) {
-            Some(Candidates::Tagged(tags)) => Walk::over_tags(tags, &self.within, after),
-            Some(Candidates::All) | None => Walk::over_keys(&self.within, after),
+            Some(Candidates::Tagged(tags)) => KeyWalk::over_tags(tags, &self.within, after),
+            Some(Candidates::All) | None => KeyWalk::over_keys(&self.within, after),
         }
     }
 }
@@ -116,10 +116,10 @@ impl StoreWorker {
         selection: &Selection,
         sample: usize,
         progress: &mut dyn FnMut(&Walked),
-    ) -> Result<Weighed, OrderDamaged> {
+    ) -> Result<Weighed, KeyIndexDamaged> {
         let mut weighed = Weighed::default();
         let mut walk = selection.walk(None);
-        while let Some(primary) = walk.next(&self.own.order)? {
+        while let Some(primary) = walk.next(&self.own.key_index)? {
             let before = weighed.walked.records;
             self.own.weigh(&primary, selection, &mut weighed.walked);
             if weighed.walked.records > before && weighed.sample.len() < sample {
@@ -141,11 +141,11 @@ impl StoreWorker {
         after: Option<&[u8]>,
         limit: usize,
         see: &mut dyn FnMut(&ListedResource<'_>),
-    ) -> Result<Option<Vec<u8>>, OrderDamaged> {
+    ) -> Result<Option<Vec<u8>>, KeyIndexDamaged> {
         let mut walk = selection.walk(after);
         let (mut shown, mut looked, mut last) = (0, 0, None);
         while shown < limit.max(1) && looked < LOOKED_AT_MAX {
-            let Some(primary) = walk.next(&self.own.order)? else {
+            let Some(primary) = walk.next(&self.own.key_index)? else {
                 return Ok(None);
             };
             let Shown { is_shown, looked_at } = self.own.show(&primary, selection, see);
@@ -169,21 +169,21 @@ struct Shown {
 
 /// The order of keys and tags cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OrderDamaged(MapError);
+pub struct KeyIndexDamaged(MapError);
 
-impl From<MapError> for OrderDamaged {
-    fn from(error: MapError) -> OrderDamaged {
-        OrderDamaged(error)
+impl From<MapError> for KeyIndexDamaged {
+    fn from(error: MapError) -> KeyIndexDamaged {
+        KeyIndexDamaged(error)
     }
 }
 
-impl std::fmt::Display for OrderDamaged {
+impl std::fmt::Display for KeyIndexDamaged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the order of keys and tags cannot be read: {}", self.0)
     }
 }
 
-impl std::error::Error for OrderDamaged {}
+impl std::error::Error for KeyIndexDamaged {}
 
 /// A base that was met.
 #[derive(Debug, Default)]
@@ -205,7 +205,7 @@ impl Own {
         let mut walked = Walked::default();
         let mut walk = selection.walk(None);
         loop {
-            match walk.next(&self.order) {
+            match walk.next(&self.key_index) {
                 Ok(Some(primary)) => {
                     self.purge_resource(&primary, selection, is_soft, &mut walked);
                     // Those that stand beside each other leave the order together.

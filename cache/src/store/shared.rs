@@ -17,7 +17,7 @@ use super::layout::{Plan, ROW_WORDS, kind, row, word};
 use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
-use crate::key_index::{Entering, Left, Order};
+use crate::key_index::{Entering, KeyIndex, Left};
 use crate::purge::Purges;
 use crate::segment::{Progress, Segments};
 
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) pins: Pins<Area>,
     pub(crate) purges: Purges<Area>,
     /// Keys and tags in order.
-    pub(crate) order: Order,
+    pub(crate) key_index: KeyIndex,
     pub(crate) entering: Entering<Area>,
     /// What may be in the order and names nothing.
     pub(crate) left: Left<Area>,
@@ -112,7 +112,7 @@ impl Shared {
         };
         let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
             .map_err(|_| OpenError::damaged("the area of pins is too small"))?;
-        let order = Order::within(&region, &plan.order, barrier)
+        let key_index = KeyIndex::within(&region, &plan.key_index, barrier)
             .map_err(|_| OpenError::damaged("the areas of the order are damaged"))?;
         let purges =
             Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
@@ -127,7 +127,7 @@ impl Shared {
             purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK, LockClass::Purge),
             entering: Entering::new(area(kind::ROWS)?, ROW_WORDS, row::ENTERING),
             left: Left::new(store.clone(), word::LEFT, word::TIDIED),
-            order,
+            key_index,
             rows: area(kind::ROWS)?,
             ghosts: area(kind::GHOSTS)?,
             index_words: area(kind::INDEX)?,

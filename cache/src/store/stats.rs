@@ -230,7 +230,7 @@ impl Store {
         };
         stats.metadata_bytes =
             shared.plan.region_bytes - shared.plan.geometry.data_bytes() + tables_bytes();
-        shared.order.add_stats(&mut stats);
+        shared.key_index.add_stats(&mut stats);
         self.add_segments(&mut stats);
         self.add_events(&mut stats);
         let config = &shared.config;

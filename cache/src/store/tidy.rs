@@ -7,7 +7,7 @@ use forebay_sync::atomic::Relaxed;
 use super::stats::Events;
 use super::variants::BaseBody;
 use super::worker::Own;
-use crate::key_index::{Which, split_key_entry, split_tag_entry};
+use crate::key_index::{KeyMap, split_key_entry, split_tag_entry};
 use crate::segment::Kind;
 
 /// Entries that one slice takes from a map, if that does not mean too many lookups.
@@ -21,7 +21,7 @@ const SLICE_LOOKUPS: usize = 64;
 pub(crate) struct Tidying {
     /// What was left when it began: what is left later is for the next sweep.
     left: u64,
-    which: Which,
+    which: KeyMap,
     /// The last entry that was looked at.
     behind: Vec<u8>,
 }
@@ -45,7 +45,7 @@ impl Own {
     fn begin_tidying(&self) -> Option<Tidying> {
         let left = self.shared.left.due()?;
         let begins = !self.shared.is_tidying.swap(true, Relaxed);
-        begins.then(|| Tidying { left, which: Which::Keys, behind: Vec::new() })
+        begins.then(|| Tidying { left, which: KeyMap::Keys, behind: Vec::new() })
     }
 
     /// Who was at it leaves: somebody else begins anew.
@@ -57,10 +57,12 @@ impl Own {
 
     fn tidy_from(&self, tidying: Tidying) -> Result<Option<Tidying>, MapError> {
         let Tidying { left, which, behind } = tidying;
-        let mut entries = self.order.entries_behind(which, &behind, SLICE_ENTRIES)?;
+        let mut entries = self.key_index.entries_behind(which, &behind, SLICE_ENTRIES)?;
         let mut lookups = 0;
         for (number, entry) in entries.iter().enumerate() {
-            if self.is_left_over(which, entry, &mut lookups) && self.order.remove(which, entry)? {
+            if self.is_left_over(which, entry, &mut lookups)
+                && self.key_index.remove(which, entry)?
+            {
                 Events::one(&self.shared.events.order_tidied);
             }
             if lookups > SLICE_LOOKUPS {
@@ -71,8 +73,8 @@ impl Own {
         let is_through = entries.len() < SLICE_ENTRIES;
         Ok(match (entries.pop(), which) {
             (Some(behind), _) if !is_through => Some(Tidying { left, which, behind }),
-            (_, Which::Keys) => Some(Tidying { left, which: Which::Tags, behind: Vec::new() }),
-            (_, Which::Tags) => {
+            (_, KeyMap::Keys) => Some(Tidying { left, which: KeyMap::Tags, behind: Vec::new() }),
+            (_, KeyMap::Tags) => {
                 self.shared.left.tidied(left);
                 None
             }
@@ -82,10 +84,10 @@ impl Own {
     /// Does an entry name nothing, and never will? The rows are read before the index: see
     /// [`key_index`](crate::key_index).
     /// Adds the lookups that it took.
-    pub(super) fn is_left_over(&self, which: Which, entry: &[u8], lookups: &mut usize) -> bool {
+    pub(super) fn is_left_over(&self, which: KeyMap, entry: &[u8], lookups: &mut usize) -> bool {
         let split = match which {
-            Which::Keys => split_key_entry(entry),
-            Which::Tags => split_tag_entry(entry),
+            KeyMap::Keys => split_key_entry(entry),
+            KeyMap::Tags => split_tag_entry(entry),
         };
         let Some((primary, sequence)) = split else {
             return true;
@@ -99,7 +101,7 @@ impl Own {
             return false;
         }
         // Only tags have entries of variants.
-        if which == Which::Keys {
+        if which == KeyMap::Keys {
             return true;
         }
         *lookups += variants.len();

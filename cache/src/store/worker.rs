@@ -27,7 +27,7 @@ use super::reach::Reach;
 use super::shared::Shared;
 use super::tidy::Tidying;
 use crate::index::{Index, Key, KeyHash, Pinned};
-use crate::key_index::OrderPart;
+use crate::key_index::KeyIndexHandle;
 use crate::segment::{OpenSegment, Queue};
 
 /// One thread's part in a [`Store`](crate::Store).
@@ -57,7 +57,7 @@ pub(crate) struct Own {
     pub(crate) scratch: RefCell<Vec<u8>>,
     /// How far this thread has swept the order, if it does.
     pub(crate) tidied: RefCell<Option<Tidying>>,
-    pub(crate) order: OrderPart,
+    pub(crate) key_index: KeyIndexHandle,
     /// Last, so that the row is given back when nothing uses it any more.
     pub(crate) part: Part,
 }
@@ -118,8 +118,8 @@ impl StoreWorker {
         let full = |_| JoinError::Full { participants_max: shared.plan.rows };
         let index = index.map_err(full)?;
         // SAFETY: it has no other part, and `Part` gives the row back after this one is gone.
-        let order = unsafe { shared.order.join(&participant) };
-        let order = order.map_err(|error| JoinError::Io(io::Error::other(error)))?;
+        let key_index = unsafe { shared.key_index.join(&participant) };
+        let key_index = key_index.map_err(|error| JoinError::Io(io::Error::other(error)))?;
         let worker = StoreWorker {
             own: Rc::new(Own {
                 shared: Arc::clone(shared),
@@ -134,7 +134,7 @@ impl StoreWorker {
                 verified: Cell::new(None),
                 scratch: RefCell::default(),
                 tidied: RefCell::default(),
-                order,
+                key_index,
                 part: Part(Some(participant)),
             }),
         };

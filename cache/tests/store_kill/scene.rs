@@ -84,7 +84,7 @@ impl Scene {
         let wrong = named.iter().find(|named| !named.is_live || !named.is_whole);
         assert_eq!(wrong, None, "{case}");
         self.check_sums(case);
-        check_order(&worker, case);
+        check_key_index(&worker, case);
         let report = self.store.check(CheckDepth::Checksums, |_| ()).expect("its sizes");
         assert!(report.is_sound(), "{case}: {report}");
         for key in 0..CAST.keys {
@@ -126,9 +126,9 @@ impl Scene {
 }
 
 /// What the dead have left in the order is swept out.
-fn check_order(worker: &StoreWorker, case: &str) {
+fn check_key_index(worker: &StoreWorker, case: &str) {
     while worker.turn(0, |_| ()) {}
-    let report = worker.check_order().expect("the order");
+    let report = worker.check_key_index().expect("the order");
     assert_eq!((report.left_over, report.faults), (0, Vec::new()), "{case}");
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
     if let Some(named) = named.iter().find(|named| !named.is_live || !named.is_whole) {
         return Err(format!("{named:?}"));
     }
-    let order = worker.check_order().map_err(|error| error.to_string())?;
+    let order = worker.check_key_index().map_err(|error| error.to_string())?;
     if order.left_over > 0 || !order.faults.is_empty() {
         return Err(format!("{order:?}"));
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use forebay_cache::{ListedResource, OrderDamaged, Selection};
+use forebay_cache::{KeyIndexDamaged, ListedResource, Selection};
 use forebay_http::policy::freshness::current_age;
 use http::StatusCode;
 use serde_json::json;
@@ -99,7 +99,7 @@ impl Listing {
         control: &Control,
         selection: &Selection,
         after: Option<&[u8]>,
-    ) -> Result<(String, Option<Vec<u8>>), OrderDamaged> {
+    ) -> Result<(String, Option<Vec<u8>>), KeyIndexDamaged> {
         let limit = usize::try_from(self.left).unwrap_or(usize::MAX).min(LISTED_AT_ONCE_MAX);
         let (now, mut text, mut count) = (clock::unix_seconds(), String::new(), 0);
         let mut last = None;

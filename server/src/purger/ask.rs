@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use forebay_cache::{OrderDamaged, PurgeBusy, Purged, Selection, Walked, Weighed};
+use forebay_cache::{KeyIndexDamaged, PurgeBusy, Purged, Selection, Walked, Weighed};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::counters::Counter;
@@ -42,7 +42,7 @@ pub(crate) enum PurgeFailed {
         busy: PurgeBusy,
         purged: u64,
     },
-    Order(OrderDamaged),
+    KeyIndex(KeyIndexDamaged),
     /// An error of our own.
     Panicked,
     /// The server stops.
@@ -54,7 +54,7 @@ impl fmt::Display for PurgeFailed {
         match self {
             PurgeFailed::Queue => f.write_str("too many other purges wait; try again"),
             PurgeFailed::Busy { busy, .. } => busy.fmt(f),
-            PurgeFailed::Order(damaged) => damaged.fmt(f),
+            PurgeFailed::KeyIndex(damaged) => damaged.fmt(f),
             PurgeFailed::Panicked => f.write_str("an error of this server's own ended the purge"),
             PurgeFailed::Stopping => f.write_str("the server stops"),
         }

@@ -1,6 +1,6 @@
 //! Doing what was asked: each selection after the other, with word now and then of how far it is.
 
-use forebay_cache::{OrderDamaged, PurgeBusy, Purged, Selection, StoreWorker, Walked, Weighed};
+use forebay_cache::{KeyIndexDamaged, PurgeBusy, Purged, Selection, StoreWorker, Walked, Weighed};
 use forebay_shm::CounterSlot;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -26,7 +26,7 @@ pub(super) fn do_job(store: &StoreWorker, job: &Job, counters: &CounterSlot) -> 
         }
         Work::Weigh => match weigh(store, job) {
             Ok(weighed) => Told::Weighed(weighed),
-            Err(damaged) => Told::Failed(PurgeFailed::Order(damaged)),
+            Err(damaged) => Told::Failed(PurgeFailed::KeyIndex(damaged)),
         },
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn purge(
     (sum, None)
 }
 
-fn weigh(store: &StoreWorker, job: &Job) -> Result<Weighed, OrderDamaged> {
+fn weigh(store: &StoreWorker, job: &Job) -> Result<Weighed, KeyIndexDamaged> {
     let mut sum = Weighed::default();
     let mut progress = Progress::new(&job.tell);
     for selection in &job.selections {

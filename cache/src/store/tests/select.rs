@@ -82,7 +82,7 @@ fn what_is_selected_is_counted_then_purged_and_nothing_else() {
         let expected: Vec<_> = STORED.iter().map(|(key, _)| *key).collect();
         let expected: Vec<_> = expected.into_iter().filter(|key| !selected.contains(key)).collect();
         assert_eq!(left(&worker), expected, "{case}");
-        let order = worker.check_order().unwrap();
+        let order = worker.check_key_index().unwrap();
         assert_eq!((order.left_over, order.faults), (0, vec![]), "{case}");
         assert_eq!(store.stats().ordered_keys, expected.len() as u64, "{case}");
     }
@@ -194,7 +194,7 @@ fn each_variant_is_meant_by_its_own_tags() {
     assert_eq!(there(), [false, false, true]);
     worker.purge_selected(&selection("k", ""), false, &mut |_| ()).unwrap();
     assert!(matches!(worker.lookup(b"k"), Lookup::Miss));
-    let order = worker.check_order().unwrap();
+    let order = worker.check_key_index().unwrap();
     assert_eq!((order.entries, order.left_over, order.faults), (0, 0, vec![]));
 }
 
@@ -327,7 +327,7 @@ fn a_validation_adds_tags_and_takes_none_away() {
         let weighed = worker.weigh_selected(&selection("", tags), 0, &mut |_| ()).unwrap();
         assert_eq!(weighed.walked.records, count, "{tags}");
     }
-    let order = worker.check_order().unwrap();
+    let order = worker.check_key_index().unwrap();
     assert_eq!((order.entries, order.left_over, order.faults), (3, 0, vec![]));
 }
 
@@ -338,15 +338,15 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
     for sequence in [1 << 40, 1 << 41] {
         for (primary, has_key) in [(&b"a/1"[..], true), (b"gone", true), (b"gone", false)] {
             let tags = tags.as_bytes();
-            let ordered = crate::key_index::Ordered { primary, has_key, sequence, tags };
-            worker.own.order.enter(&ordered).unwrap();
+            let ordered = crate::key_index::RecordKeys { primary, has_key, sequence, tags };
+            worker.own.key_index.enter(&ordered).unwrap();
         }
     }
     // One of them is about to be published by somebody.
     worker.own.shared.entering.begin(worker.own.part.row(), 1 << 41);
     store.shared.left.note();
     while worker.turn(NOW, |_| ()) {}
-    let order = worker.check_order().unwrap();
+    let order = worker.check_key_index().unwrap();
     assert_eq!((order.left_over, order.faults), (0, vec![]), "they count as entered");
     // Two keys with two tags each, of the first sequence.
     assert_eq!(store.stats().order_tidied, 6);
@@ -360,7 +360,7 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
     for (key, _) in STORED {
         worker.purge(key.as_bytes()).unwrap();
     }
-    assert_eq!(worker.check_order().unwrap().entries, 0);
+    assert_eq!(worker.check_key_index().unwrap().entries, 0);
 }
 
 /// Who holds a map's lock and has stopped delays the others once, and what they could not change is
@@ -369,19 +369,19 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
 fn a_stopped_owner_of_a_map_stops_nobody() {
     let (store, worker) = filled();
     let owner = store.join().unwrap();
-    owner.own.order.while_locked(|| {
+    owner.own.key_index.while_locked(|| {
         assert!(!put(&worker, b"new", b"head", b"body"), "it cannot be entered");
         for (key, _) in STORED {
             assert!(worker.purge(key.as_bytes()).unwrap().records == 1, "{key}");
         }
         assert_eq!(left(&worker), Vec::<&str>::new());
-        assert!(worker.own.order.is_busy(), "who has waited once does not wait again");
+        assert!(worker.own.key_index.is_busy(), "who has waited once does not wait again");
     });
     assert!(store.stats().order_refused > 0);
     assert!(put(&worker, b"new", b"head", b"body"), "the lock is free again");
-    assert!(!worker.own.order.is_busy());
+    assert!(!worker.own.key_index.is_busy());
     while worker.turn(NOW, |_| ()) {}
-    let order = worker.check_order().unwrap();
+    let order = worker.check_key_index().unwrap();
     assert_eq!((order.entries, order.left_over, order.faults), (1, 0, vec![]));
 }
 
@@ -392,7 +392,7 @@ fn a_purge_finds_what_a_damaged_order_does_not() {
         [("a/", "", &["b/1", "b/2", "b/3", "c/1"][..]), ("", "red", &["a/3", "a/4", "b/2", "b/3"])]
     {
         let (store, worker) = filled();
-        worker.own.order.damage();
+        worker.own.key_index.damage();
         assert!(worker.weigh_selected(&selection(within, tags), 0, &mut |_| ()).is_err());
         let purged = worker.purge_selected(&selection(within, tags), false, &mut |_| ()).unwrap();
         assert_eq!(purged.records, 4, "{within:?}, {tags:?}");
@@ -441,6 +441,6 @@ fn what_has_no_room_in_the_order_is_not_stored() {
     assert!(stats.order_used_bytes <= stats.order_bytes, "{stats:?}");
     assert!(get(&worker, &key(2999)).is_some(), "the last one is stored: others have left for it");
     assert_sound(&store);
-    let order = worker.check_order().unwrap();
+    let order = worker.check_key_index().unwrap();
     assert_eq!((order.left_over, order.faults), (0, vec![]));
 }
