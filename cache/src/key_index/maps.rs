@@ -169,9 +169,9 @@ impl KeyIndexHandle {
     /// Enters a record.
     ///
     /// # Errors
-    /// [`MapError`]; then it is in neither map, or in some places that [`leave`](Self::leave)
+    /// [`MapError`]; then it is in neither map, or in some places that [`remove_keys`](Self::remove_keys)
     /// clears.
-    pub(crate) fn enter(&self, record: &RecordKeys<'_>) -> Result<(), MapError> {
+    pub(crate) fn insert_keys(&self, record: &RecordKeys<'_>) -> Result<(), MapError> {
         if record.has_key {
             let entry = key_entry(record.primary, record.sequence);
             self.waited(self.map(KeyMap::Keys)?.insert(&entry, &[]))?;
@@ -190,7 +190,7 @@ impl KeyIndexHandle {
     ///
     /// # Errors
     /// [`MapError`]; then something may be left.
-    pub(crate) fn leave(&self, records: &[RecordKeys<'_>]) -> Result<(), MapError> {
+    pub(crate) fn remove_keys(&self, records: &[RecordKeys<'_>]) -> Result<(), MapError> {
         let with_key = records.iter().filter(|record| record.has_key);
         let keys = with_key.map(|record| key_entry(record.primary, record.sequence)).collect();
         self.remove_all(KeyMap::Keys, keys)?;

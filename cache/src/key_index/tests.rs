@@ -38,10 +38,10 @@ fn scene(records: u64) -> Scene {
     Scene { part, _order: order, participant: Some(participant) }
 }
 
-fn enter(part: &KeyIndexHandle, primary: &str, sequence: u64, tags: &[&str]) {
+fn insert_keys(part: &KeyIndexHandle, primary: &str, sequence: u64, tags: &[&str]) {
     let tags = RecordTags::new(tags.iter().map(|tag| tag.as_bytes())).unwrap();
     let (primary, tags) = (primary.as_bytes(), tags.as_bytes());
-    part.enter(&RecordKeys { primary, has_key: true, sequence, tags }).unwrap();
+    part.insert_keys(&RecordKeys { primary, has_key: true, sequence, tags }).unwrap();
 }
 
 fn all(mut walk: KeyWalk, part: &KeyIndexHandle) -> Vec<String> {
@@ -80,10 +80,10 @@ fn entries_of_a_key_are_in_the_order_of_their_sequences_and_keys_in_theirs() {
 fn a_walk_gives_each_key_once_and_in_order() {
     let scene = scene(10_000);
     for number in 0..300 {
-        enter(&scene.part, &format!("k{number:03}"), number + 1, &[]);
-        enter(&scene.part, &format!("k{number:03}"), number + 1000, &[]);
+        insert_keys(&scene.part, &format!("k{number:03}"), number + 1, &[]);
+        insert_keys(&scene.part, &format!("k{number:03}"), number + 1000, &[]);
     }
-    enter(&scene.part, "j", 5, &[]);
+    insert_keys(&scene.part, "j", 5, &[]);
     let keys = |range: std::ops::Range<u32>| -> Vec<_> {
         range.map(|number| format!("k{number:03}")).collect()
     };
@@ -109,7 +109,7 @@ fn a_walk_over_tags_gives_what_has_one_of_them_in_the_order_of_keys() {
             2 => &["a", "b"],
             _ => &["ab"],
         };
-        enter(&scene.part, &format!("k{number:03}"), number + 1, tags);
+        insert_keys(&scene.part, &format!("k{number:03}"), number + 1, tags);
     }
     let over = |tags: &[&str], within: &str, after: Option<&str>| {
         let tags = tags.iter().map(|tag| tag.as_bytes());
@@ -136,14 +136,14 @@ fn what_leaves_is_in_no_map_any_more_and_what_is_full_says_so() {
         let (primary, tags) = (key(sequence), tags.as_bytes());
         let ordered = RecordKeys { primary: primary.as_bytes(), has_key: true, sequence, tags };
         entered.push(sequence);
-        scene.part.enter(&ordered).err()
+        scene.part.insert_keys(&ordered).err()
     });
     assert_eq!(refused, Some(MapError::Full));
     assert!(entered.len() > 100, "{} were entered", entered.len());
     for sequence in entered {
         let (primary, tags) = (key(sequence), tags.as_bytes());
         let ordered = RecordKeys { primary: primary.as_bytes(), has_key: true, sequence, tags };
-        scene.part.leave(&[ordered]).unwrap();
+        scene.part.remove_keys(&[ordered]).unwrap();
     }
     for which in [KeyMap::Keys, KeyMap::Tags] {
         assert_eq!(scene.part.entries_behind(which, b"", 10).unwrap(), Vec::<Vec<u8>>::new());

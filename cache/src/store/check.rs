@@ -1,6 +1,6 @@
 //! Checking a store while it is used.
 
-use super::enter::OwnedRecordKeys;
+use super::record_keys::OwnedRecordKeys;
 use super::select::KeyIndexDamaged;
 use super::store::Store;
 use super::worker::{Own, StoreWorker};

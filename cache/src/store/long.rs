@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::enter::OwnedRecordKeys;
-use super::lend::{Lent, Tag};
-use super::reach::Orphans;
+use super::body_handle::{Lent, Tag};
+use super::record_access::Orphans;
+use super::record_keys::OwnedRecordKeys;
 use super::worker::{Own, StoreWorker};
 use crate::key_index::RecordKeys;
 use crate::segment::{Geometry, Kind};
@@ -207,7 +207,7 @@ impl Own {
                 Orphans::RecordKeys(first) => {
                     let all = self.reach().with_next_ordered(first, ORDERED_AT_ONCE);
                     let all: Vec<_> = all.iter().map(OwnedRecordKeys::borrowed).collect();
-                    self.leave_order(&all);
+                    self.remove_keys(&all);
                     let entries: u32 = all.iter().map(RecordKeys::entry_count).sum();
                     left = left.saturating_sub(entries * ENTRY_COST);
                 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::lend::{Lent, Tag};
+use super::body_handle::{Lent, Tag};
 use super::long::LongBody;
 use super::variants;
 use super::worker::{Own, StoreWorker};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forebay_shm::crash_point;
 
-use super::enter::place_of;
+use super::record_keys::place_of;
 use super::select::{Selection, Walked};
 use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};

@@ -95,10 +95,10 @@ impl Appended {
 impl Own {
     /// Stores a record. Its sequence.
     pub(crate) fn put(&self, put: &Put<'_>, queue: Queue) -> Result<u64, NotStored> {
-        let entered = self.enter(put)?;
-        let appended = self.append(put, entered.sequence(), queue)?;
+        let inserted = self.insert_keys(put)?;
+        let appended = self.append(put, inserted.sequence(), queue)?;
         if self.publish(put, &appended) {
-            return Ok(entered.stays());
+            return Ok(inserted.keep());
         }
         Err(NotStored::Outdated)
     }

@@ -25,10 +25,10 @@ use forebay_shm::crash_point;
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
+use super::drain_state::Steps;
 use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
-use super::steps::Steps;
 use super::worker::Own;
 use crate::index::{Hit, KeyHash, State};
 use crate::policy::ghosts::{GhostTime, Trace};
@@ -105,13 +105,13 @@ impl Own {
     /// One slice of reclaiming. `now` is in Unix seconds.
     pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
         if self.key_index.is_short() {
-            return self.reclaim_for_order(now);
+            return self.reclaim_for_key_index(now);
         }
         self.reclaim_towards(self.reserve(), now)
     }
 
     /// One slice, so that entries leave the order, whatever memory is free.
-    pub(crate) fn reclaim_for_order(&self, now: u64) -> Slice {
+    pub(crate) fn reclaim_for_key_index(&self, now: u64) -> Slice {
         let segments = self.shared.plan.geometry.segment_count();
         self.reclaim_towards(self.free_count(segments) + 1, now)
     }

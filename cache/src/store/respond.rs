@@ -313,8 +313,8 @@ impl Own {
         if purges.is_newer(new.purge_noted, matches) {
             return None;
         }
-        let entered = self.enter(&put).ok()?;
-        let appended = self.append(&put, entered.sequence(), Queue::Main).ok()?;
+        let inserted = self.insert_keys(&put).ok()?;
+        let appended = self.append(&put, inserted.sequence(), Queue::Main).ok()?;
         if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
             appended.give_up(&self.shared);
             return None;
@@ -322,11 +322,11 @@ impl Own {
         crash_point!("store.replacing");
         let key = self.key(record.key());
         if !self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
-            drop(entered);
+            drop(inserted);
             self.demote_orphans();
             return None;
         }
-        let sequence = entered.stays();
+        let sequence = inserted.keep();
         self.reach().keep_orphans_of(record);
         self.demote_orphans();
         Some(sequence)

@@ -21,11 +21,11 @@ use forebay_sync::Words;
 use forebay_sync::atomic::AtomicU64;
 use forebay_sync::pins::PinRow;
 
+use super::body_handle::Lending;
+use super::key_index_sweep::Tidying;
 use super::layout::ROW_WORDS;
-use super::lend::Lending;
-use super::reach::Reach;
+use super::record_access::Reach;
 use super::shared::Shared;
-use super::tidy::Tidying;
 use crate::index::{Index, Key, KeyHash, Pinned};
 use crate::key_index::KeyIndexHandle;
 use crate::segment::{OpenSegment, Queue};

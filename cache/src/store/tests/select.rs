@@ -339,7 +339,7 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
         for (primary, has_key) in [(&b"a/1"[..], true), (b"gone", true), (b"gone", false)] {
             let tags = tags.as_bytes();
             let ordered = crate::key_index::RecordKeys { primary, has_key, sequence, tags };
-            worker.own.key_index.enter(&ordered).unwrap();
+            worker.own.key_index.insert_keys(&ordered).unwrap();
         }
     }
     // One of them is about to be published by somebody.

@@ -1,6 +1,6 @@
 //! What a thread does for the store between two requests: in slices, so that nobody waits long.
 
-use super::lend::Tag;
+use super::body_handle::Tag;
 use super::reclaim::Slice;
 use super::worker::{Own, StoreWorker};
 

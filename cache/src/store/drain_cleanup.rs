@@ -4,9 +4,9 @@
 
 #![allow(unsafe_code)]
 
+use super::drain_state::Steps;
 use super::reclaim::Slice;
 use super::stats::Events;
-use super::steps::Steps;
 use super::worker::Own;
 use crate::segment::Location;
 

@@ -5,8 +5,8 @@ use forebay_ordmap::MapError;
 use forebay_shm::crash_point;
 
 use super::put::{NotStored, Put};
-use super::reach::Orphans;
 use super::reclaim::Slice;
+use super::record_access::Orphans;
 use super::stats::Events;
 use super::variants::split_variant_key;
 use super::worker::Own;
@@ -29,20 +29,20 @@ pub(crate) struct OwnedRecordKeys {
 /// A record has a sequence and is entered in the order. When this is dropped its word is published,
 /// or never will be; then its entries leave.
 #[must_use = "its entries leave"]
-pub(crate) struct Entered<'o> {
+pub(crate) struct InsertedKeys<'o> {
     own: &'o Own,
     sequence: u64,
     /// What is to leave.
     ordered: Option<RecordKeys<'o>>,
 }
 
-impl Entered<'_> {
+impl InsertedKeys<'_> {
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }
 
     /// The record is published. Its sequence.
-    pub(crate) fn stays(mut self) -> u64 {
+    pub(crate) fn keep(mut self) -> u64 {
         if self.ordered.take().is_some() {
             self.own.shared.entering.end(self.own.part.row());
         }
@@ -50,7 +50,7 @@ impl Entered<'_> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for InsertedKeys<'_> {
     fn drop(&mut self) {
         let Some(ordered) = self.ordered.take() else {
             return;
@@ -60,7 +60,7 @@ impl Drop for Entered<'_> {
             // Its word may be published. What is not is swept out.
             self.own.shared.left.note();
         } else {
-            self.own.leave_order(&[ordered]);
+            self.own.remove_keys(&[ordered]);
         }
     }
 }
@@ -107,28 +107,28 @@ impl Own {
     /// Gives a record a sequence, and enters it, before it is appended: then nothing else may be
     /// appended before its word is published. If there is no room in the order some records leave,
     /// as if there were none in memory.
-    pub(crate) fn enter<'o>(&'o self, put: &Put<'o>) -> Result<Entered<'o>, NotStored> {
+    pub(crate) fn insert_keys<'o>(&'o self, put: &Put<'o>) -> Result<InsertedKeys<'o>, NotStored> {
         let sequence = self.shared.next_sequence();
         let ordered = put.ordered(sequence);
-        let entered = Entered { own: self, sequence, ordered };
+        let inserted = InsertedKeys { own: self, sequence, ordered };
         let Some(ordered) = ordered else {
-            return Ok(entered);
+            return Ok(inserted);
         };
         self.shared.entering.begin(self.part.row(), sequence);
         if ordered.primary.len() > KEY_BYTES_MAX {
             return Err(NotStored::TooLarge);
         }
         for _ in 0..ATTEMPTS_MAX {
-            match self.key_index.enter(&ordered) {
+            match self.key_index.insert_keys(&ordered) {
                 Ok(()) => {
                     // Room is made before it is needed.
                     if self.key_index.is_short() {
                         self.is_due.set(true);
                     }
                     crash_point!("store.entered");
-                    return Ok(entered);
+                    return Ok(inserted);
                 }
-                Err(MapError::Full) if self.make_room_in_order() => {}
+                Err(MapError::Full) if self.make_room_in_key_index() => {}
                 Err(MapError::Damaged { .. }) => {
                     Events::one(&self.shared.events.order_damaged);
                     break;
@@ -141,16 +141,16 @@ impl Own {
     }
 
     /// Takes what named records out of the order, now that the index does not name them any more.
-    pub(crate) fn leave_order(&self, records: &[RecordKeys<'_>]) {
-        if self.key_index.leave(records).is_err() {
+    pub(crate) fn remove_keys(&self, records: &[RecordKeys<'_>]) {
+        if self.key_index.remove_keys(records).is_err() {
             self.shared.left.note();
         }
     }
 
     /// Lets some records leave; whether there may be room now.
-    fn make_room_in_order(&self) -> bool {
+    fn make_room_in_key_index(&self) -> bool {
         self.is_due.set(true);
-        let slice = self.reclaim_for_order(self.now.get());
+        let slice = self.reclaim_for_key_index(self.now.get());
         while self.demote_orphans() {}
         slice == Slice::More
     }
@@ -158,13 +158,13 @@ impl Own {
 
 impl Orphans {
     /// What of a record is to leave the order.
-    pub(super) fn of_order(record: &Record<'_>) -> Option<Orphans> {
+    pub(super) fn of_keys(record: &Record<'_>) -> Option<Orphans> {
         OwnedRecordKeys::of(record).map(Orphans::RecordKeys)
     }
 }
 
-impl std::fmt::Debug for Entered<'_> {
+impl std::fmt::Debug for InsertedKeys<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entered").finish_non_exhaustive()
+        f.debug_struct("InsertedKeys").finish_non_exhaustive()
     }
 }

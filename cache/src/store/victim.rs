@@ -5,10 +5,10 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
+use super::body_handle::GivenUp;
+use super::drain_state::Steps;
 use super::layout::{ROW_WORDS, row, word};
-use super::lend::GivenUp;
 use super::stats::Events;
-use super::steps::Steps;
 use super::worker::Own;
 use crate::policy::{self, Choice, Pool, Rules, Sealed};
 use crate::segment::{Phase, Queue, State};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use forebay_shm::Area;
 
-use super::enter::OwnedRecordKeys;
 use super::long::LongBody;
+use super::record_keys::OwnedRecordKeys;
 use super::shared::Shared;
 use super::variants::{BaseBody, NamedVariants};
 use crate::index::{Hit, Pinned, Reason, Records};
@@ -108,7 +108,7 @@ impl Reach {
     pub(crate) fn note_orphans(&self, record: &Record<'_>) {
         let mut orphans = self.orphans.borrow_mut();
         orphans.extend(Orphans::of(record));
-        orphans.extend(Orphans::of_order(record));
+        orphans.extend(Orphans::of_keys(record));
     }
 
     /// Another record names what this one names.
