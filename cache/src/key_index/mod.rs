@@ -40,6 +40,6 @@ mod walk;
 pub(crate) use entry::{KEY_BYTES_MAX, RecordKeys, key_entry, split_key_entry, split_tag_entry};
 #[cfg(not(loom))]
 pub(crate) use maps::{KeyIndex, KeyIndexHandle, KeyMap, areas, config};
-pub(crate) use rows::{Entering, Left};
+pub(crate) use rows::{Leftovers, PendingInserts};
 #[cfg(not(loom))]
 pub(crate) use walk::KeyWalk;

@@ -5,16 +5,16 @@ use forebay_sync::atomic::{Relaxed, acquire, release};
 
 /// The word of a participant that says which record it has entered and not yet published.
 #[derive(Clone, Debug)]
-pub(crate) struct Entering<W> {
+pub(crate) struct PendingInserts<W> {
     rows: W,
     row_words: usize,
     word: usize,
 }
 
-impl<W: Words> Entering<W> {
+impl<W: Words> PendingInserts<W> {
     /// `word` is the number of the word in each row of so many words.
-    pub(crate) fn new(rows: W, row_words: usize, word: usize) -> Entering<W> {
-        Entering { rows, row_words, word }
+    pub(crate) fn new(rows: W, row_words: usize, word: usize) -> PendingInserts<W> {
+        PendingInserts { rows, row_words, word }
     }
 
     /// The record of this sequence is going to be entered. By the owner of the row.
@@ -39,7 +39,7 @@ impl<W: Words> Entering<W> {
 
     /// Is somebody about to publish the record of this sequence? Asked about an entry that was
     /// loaded before; who asks looks into the index afterwards.
-    pub(crate) fn is_entering(&self, sequence: u64) -> bool {
+    pub(crate) fn is_pending(&self, sequence: u64) -> bool {
         let rows = self.rows.word_count() / self.row_words;
         // ORDER: pairs with `order.entered`.
         let order = acquire("order.rows");
@@ -51,15 +51,15 @@ impl<W: Words> Entering<W> {
 /// How often something may have been left in the order that names nothing, and up to which of these
 /// it was swept.
 #[derive(Clone, Debug)]
-pub(crate) struct Left<W> {
+pub(crate) struct Leftovers<W> {
     words: W,
     left: usize,
-    tidied: usize,
+    swept: usize,
 }
 
-impl<W: Words> Left<W> {
-    pub(crate) fn new(words: W, left: usize, tidied: usize) -> Left<W> {
-        Left { words, left, tidied }
+impl<W: Words> Leftovers<W> {
+    pub(crate) fn new(words: W, left: usize, swept: usize) -> Leftovers<W> {
+        Leftovers { words, left, swept }
     }
 
     /// Something may be left: somebody is to sweep. What stood in a dead one's row is cleared
@@ -73,12 +73,12 @@ impl<W: Words> Left<W> {
     pub(crate) fn due(&self) -> Option<u64> {
         // ORDER: pairs with `order.left`.
         let left = self.words.word(self.left).load(acquire("order.tidy"));
-        (left != self.words.word(self.tidied).load(Relaxed)).then_some(left)
+        (left != self.words.word(self.swept).load(Relaxed)).then_some(left)
     }
 
     /// A sweep that began when so much was left is over.
-    pub(crate) fn tidied(&self, left: u64) {
-        self.words.word(self.tidied).store(left, Relaxed);
+    pub(crate) fn swept(&self, left: u64) {
+        self.words.word(self.swept).store(left, Relaxed);
     }
 }
 
@@ -92,14 +92,14 @@ mod loom_tests {
     use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release};
     use loom::thread;
 
-    use super::{Entering, Left};
+    use super::{Leftovers, PendingInserts};
 
     /// One stores a record, and begins with the next one; one sweeps. Entry and word are flags, as
     /// map and index publish them.
     fn storing_while_sweeping() {
         let entry = Arc::new(AtomicU64::new(0));
         let word = Arc::new(AtomicU64::new(0));
-        let entering = Entering::new(Arc::new(boxed_words(2)), 1, 0);
+        let entering = PendingInserts::new(Arc::new(boxed_words(2)), 1, 0);
         let storing = {
             let (entry, word, entering) = (Arc::clone(&entry), Arc::clone(&word), entering.clone());
             thread::spawn(move || {
@@ -114,7 +114,7 @@ mod loom_tests {
         };
         // ORDER: pairs with the store into `entry` above.
         let is_there = entry.load(Acquire) == 7;
-        let is_left = is_there && !entering.is_entering(7) && word.load(Relaxed) != 7;
+        let is_left = is_there && !entering.is_pending(7) && word.load(Relaxed) != 7;
         storing.join().unwrap();
         assert!(!is_left, "a record that was being stored was taken for a left-over");
     }
@@ -130,8 +130,8 @@ mod loom_tests {
 
     /// One has died, with its entry made and its row set; one takes its row back, one sweeps.
     fn taking_back_while_sweeping() {
-        let entering = Entering::new(Arc::new(boxed_words(1)), 1, 0);
-        let left = Left::new(Arc::new(boxed_words(2)), 0, 1);
+        let entering = PendingInserts::new(Arc::new(boxed_words(1)), 1, 0);
+        let left = Leftovers::new(Arc::new(boxed_words(2)), 0, 1);
         entering.begin(0, 7);
         let taking_back = {
             let (entering, left) = (entering.clone(), left.clone());
@@ -141,8 +141,8 @@ mod loom_tests {
             })
         };
         if let Some(seen) = left.due() {
-            assert!(!entering.is_entering(7), "what a dead one left stays for ever");
-            left.tidied(seen);
+            assert!(!entering.is_pending(7), "what a dead one left stays for ever");
+            left.swept(seen);
         }
         taking_back.join().unwrap();
     }

@@ -269,7 +269,7 @@ impl Own {
     /// Lets who reclaims know whether it is worth looking at what we pin.
     fn tell_pinned(&self, pieces: u64) {
         self.lending.pinned.set(pieces);
-        self.row_word(row::LENT).store(pieces, Relaxed);
+        self.row_word(row::HANDLES).store(pieces, Relaxed);
     }
 
     /// Copies what is left of a piece, or loses it; whose it was, in that case.

@@ -58,7 +58,7 @@ impl Own {
     fn check_entered(&self, report: &mut KeyIndexReport) -> Result<(), KeyIndexDamaged> {
         let all = 0..self.index.bucket_count();
         let of = |hit: crate::index::Hit<'_>| {
-            self.reach().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
+            self.records().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
         };
         let named: Vec<_> = self.index.hits(&self.pins, all).filter_map(of).collect();
         for ordered in named {

@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use super::drain_state::Steps;
+use super::drain_state::DrainState;
 use super::reclaim::Slice;
 use super::stats::Events;
 use super::worker::Own;
@@ -23,7 +23,7 @@ impl Own {
 
     /// Lets the next slices take out whatever still names the segment.
     pub(super) fn begin_take_out(&self) -> Slice {
-        self.shared.drain.set_plan(Steps::TAKE_OUT.encode());
+        self.shared.drain.set_plan(DrainState::TAKE_OUT.encode());
         Slice::More
     }
 
@@ -38,14 +38,14 @@ impl Own {
         self.index.remove_locations(bucket..end, is_there, |location| {
             Events::one(&shared.events.evicted);
             // SAFETY: the segment is draining, and we have the eviction lock.
-            match unsafe { shared.segments.record(Location(location)) } {
-                Ok(record) => self.reach().note_orphans(&record),
-                Err(_) => shared.left.note(),
+            match unsafe { shared.segments.record(Place(place)) } {
+                Ok(record) => self.records().note_orphans(&record),
+                Err(_) => shared.leftovers.note(),
             }
         });
         self.demote_orphans();
         if end < bucket_count {
-            shared.drain.set_plan(Steps::TakeOut { bucket: end }.encode());
+            shared.drain.set_plan(DrainState::TakeOut { bucket: end }.encode());
             return Slice::More;
         }
         self.end_draining(segment)

@@ -5,7 +5,7 @@ use crate::policy::{Choice, Drain};
 
 /// What is to be done with the segment that is being drained.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Steps {
+pub(super) enum DrainState {
     /// Its records are counted by use.
     Count(Choice),
     /// They move, or leave.
@@ -20,26 +20,26 @@ const MOVES: u64 = 1 << 63;
 /// Marks the third kind.
 const TAKES_OUT: u64 = 1 << 62;
 
-impl Steps {
+impl DrainState {
     /// From the first bucket on.
-    pub(super) const TAKE_OUT: Steps = Steps::TakeOut { bucket: 0 };
+    pub(super) const TAKE_OUT: DrainState = DrainState::TakeOut { bucket: 0 };
 
     pub(super) fn encode(self) -> u64 {
         match self {
-            Steps::Count(choice) => choice.encode(),
-            Steps::Move(drain) => drain.encode() | MOVES,
-            Steps::TakeOut { bucket } => bucket as u64 | TAKES_OUT,
+            DrainState::Count(choice) => choice.encode(),
+            DrainState::Move(drain) => drain.encode() | MOVES,
+            DrainState::TakeOut { bucket } => bucket as u64 | TAKES_OUT,
         }
     }
 
     /// `None` for what no steps have.
-    pub(super) fn decode(word: u64, segment: u32, bucket_count: usize) -> Option<Steps> {
+    pub(super) fn decode(word: u64, segment: u32, bucket_count: usize) -> Option<DrainState> {
         match word & (MOVES | TAKES_OUT) {
-            0 => Choice::decode(word, segment).map(Steps::Count),
-            MOVES => Drain::decode(word & !MOVES).map(Steps::Move),
+            0 => Choice::decode(word, segment).map(DrainState::Count),
+            MOVES => Drain::decode(word & !MOVES).map(DrainState::Move),
             TAKES_OUT => {
                 let bucket = usize::try_from(word & !TAKES_OUT).ok()?;
-                (bucket < bucket_count).then_some(Steps::TakeOut { bucket })
+                (bucket < bucket_count).then_some(DrainState::TakeOut { bucket })
             }
             _ => None,
         }
@@ -55,12 +55,13 @@ mod tests {
     fn what_was_encoded_is_decoded() {
         let choice = Choice { place: 3, queue: Queue::Main, cause: Cause::Oldest };
         let drain = Drain::new(choice, &Census::default(), 1 << 20, &Rules::STORE);
-        let all = [Steps::Count(choice), Steps::Move(drain), Steps::TakeOut { bucket: 6 }];
+        let all =
+            [DrainState::Count(choice), DrainState::Move(drain), DrainState::TakeOut { bucket: 6 }];
         for steps in all {
-            assert_eq!(Steps::decode(steps.encode(), 3, 7), Some(steps));
+            assert_eq!(DrainState::decode(steps.encode(), 3, 7), Some(steps));
         }
         for word in [6 | MOVES | TAKES_OUT, 7 | TAKES_OUT, u64::MAX] {
-            assert_eq!(Steps::decode(word, 3, 7), None, "{word:#x}");
+            assert_eq!(DrainState::decode(word, 3, 7), None, "{word:#x}");
         }
     }
 }

@@ -18,7 +18,7 @@ const SLICE_LOOKUPS: usize = 64;
 
 /// How far a sweep has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tidying {
+pub(crate) struct KeyIndexSweep {
     /// What was left when it began: what is left later is for the next sweep.
     left: u64,
     which: KeyMap,
@@ -28,35 +28,35 @@ pub(crate) struct Tidying {
 
 impl Own {
     /// The next entries of a sweep, if one is due; is there more to do?
-    pub(crate) fn tidy_slice(&self) -> bool {
-        let Some(tidying) = self.tidied.take().or_else(|| self.begin_tidying()) else {
+    pub(crate) fn sweep_slice(&self) -> bool {
+        let Some(sweep) = self.sweep.take().or_else(|| self.begin_sweep()) else {
             return false;
         };
         // Who cannot read the maps, or change them, begins anew in another turn.
-        let next = self.tidy_from(tidying).unwrap_or_default();
+        let next = self.sweep_from(sweep).unwrap_or_default();
         let goes_on = next.is_some();
         if !goes_on {
-            self.shared.is_tidying.store(false, Relaxed);
+            self.shared.is_sweeping.store(false, Relaxed);
         }
-        self.tidied.replace(next);
+        self.sweep.replace(next);
         goes_on
     }
 
-    fn begin_tidying(&self) -> Option<Tidying> {
-        let left = self.shared.left.due()?;
-        let begins = !self.shared.is_tidying.swap(true, Relaxed);
-        begins.then(|| Tidying { left, which: KeyMap::Keys, behind: Vec::new() })
+    fn begin_sweep(&self) -> Option<KeyIndexSweep> {
+        let left = self.shared.leftovers.due()?;
+        let begins = !self.shared.is_sweeping.swap(true, Relaxed);
+        begins.then(|| KeyIndexSweep { left, which: KeyMap::Keys, behind: Vec::new() })
     }
 
     /// Who was at it leaves: somebody else begins anew.
-    pub(super) fn leave_tidying(&self) {
-        if self.tidied.take().is_some() {
-            self.shared.is_tidying.store(false, Relaxed);
+    pub(super) fn abandon_sweep(&self) {
+        if self.sweep.take().is_some() {
+            self.shared.is_sweeping.store(false, Relaxed);
         }
     }
 
-    fn tidy_from(&self, tidying: Tidying) -> Result<Option<Tidying>, MapError> {
-        let Tidying { left, which, behind } = tidying;
+    fn sweep_from(&self, sweep: KeyIndexSweep) -> Result<Option<KeyIndexSweep>, MapError> {
+        let KeyIndexSweep { left, which, behind } = sweep;
         let mut entries = self.key_index.entries_behind(which, &behind, SLICE_ENTRIES)?;
         let mut lookups = 0;
         for (number, entry) in entries.iter().enumerate() {
@@ -67,15 +67,17 @@ impl Own {
             }
             if lookups > SLICE_LOOKUPS {
                 let behind = entries.swap_remove(number);
-                return Ok(Some(Tidying { left, which, behind }));
+                return Ok(Some(KeyIndexSweep { left, which, behind }));
             }
         }
         let is_through = entries.len() < SLICE_ENTRIES;
         Ok(match (entries.pop(), which) {
-            (Some(behind), _) if !is_through => Some(Tidying { left, which, behind }),
-            (_, KeyMap::Keys) => Some(Tidying { left, which: KeyMap::Tags, behind: Vec::new() }),
+            (Some(behind), _) if !is_through => Some(KeyIndexSweep { left, which, behind }),
+            (_, KeyMap::Keys) => {
+                Some(KeyIndexSweep { left, which: KeyMap::Tags, behind: Vec::new() })
+            }
             (_, KeyMap::Tags) => {
-                self.shared.left.tidied(left);
+                self.shared.leftovers.swept(left);
                 None
             }
         })
@@ -92,7 +94,7 @@ impl Own {
         let Some((primary, sequence)) = split else {
             return true;
         };
-        if self.shared.entering.is_entering(sequence) {
+        if self.shared.pending_inserts.is_pending(sequence) {
             return false;
         }
         let mut variants = Vec::new();
@@ -113,7 +115,7 @@ impl Own {
     fn has_sequence(&self, key: &[u8], sequence: u64, variants: &mut Vec<Vec<u8>>) -> bool {
         let mut is_there = false;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
-            if let Some(record) = self.reach().record(hit.at()) {
+            if let Some(record) = self.records().record(hit.at()) {
                 is_there |= record.header.sequence == sequence;
                 if record.header.kind == Kind::Base {
                     let base = BaseBody::decode(record.body());

@@ -47,9 +47,9 @@ pub(crate) mod word {
     pub(crate) const WAITS_SINCE: usize = 42;
     pub(crate) const SEQUENCE: usize = 48;
     /// How often something was left in the order of keys that names nothing.
-    pub(crate) const LEFT: usize = 56;
+    pub(crate) const LEFTOVERS: usize = 56;
     /// How much of that was swept out.
-    pub(crate) const TIDIED: usize = 57;
+    pub(crate) const SWEPT: usize = 57;
     pub(crate) const SEAL_ORDER: usize = 64;
     pub(crate) const COUNT: usize = 80;
 }
@@ -61,12 +61,12 @@ pub(crate) const ROW_WORDS: usize = 16;
 pub(crate) mod row {
     /// By which others ask its owner to give up what is drained: the number of one such segment,
     /// plus one.
-    pub(crate) const WANTED: usize = 2;
+    pub(crate) const REVOKE: usize = 2;
     /// How many pieces its owner has lent that pin a segment. A hint: zero of a row that pins
     /// nothing for long.
-    pub(crate) const LENT: usize = 3;
+    pub(crate) const HANDLES: usize = 3;
     /// The sequence of the record that its owner has entered in the order and not published yet.
-    pub(crate) const ENTERING: usize = 4;
+    pub(crate) const INSERTING: usize = 4;
 }
 
 /// Version of all areas of the store; another one is another plan.

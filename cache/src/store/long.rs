@@ -184,7 +184,7 @@ impl Own {
     pub(crate) fn demote_orphans(&self) -> bool {
         let mut left = DEMOTED_AT_ONCE;
         while left > 0 {
-            let Some(orphans) = self.reach().next_orphans() else {
+            let Some(orphans) = self.records().next_orphans() else {
                 return false;
             };
             match orphans {
@@ -193,7 +193,7 @@ impl Own {
                     let to = end.min(next.saturating_add(left));
                     self.demote_fragments(&long, next..to);
                     if to < end {
-                        self.reach().put_back(Orphans::Fragments(long, to));
+                        self.records().put_back(Orphans::Fragments(long, to));
                         return true;
                     }
                     left -= to - next;
@@ -205,7 +205,7 @@ impl Own {
                     }
                 }
                 Orphans::RecordKeys(first) => {
-                    let all = self.reach().with_next_ordered(first, ORDERED_AT_ONCE);
+                    let all = self.records().with_next_keys(first, ORDERED_AT_ONCE);
                     let all: Vec<_> = all.iter().map(OwnedRecordKeys::borrowed).collect();
                     self.remove_keys(&all);
                     let entries: u32 = all.iter().map(RecordKeys::entry_count).sum();
@@ -213,7 +213,7 @@ impl Own {
                 }
             }
         }
-        self.reach().has_orphans()
+        self.records().has_orphans()
     }
 
     fn demote_fragments(&self, long: &LongBody, numbers: Range<u32>) {

@@ -115,7 +115,7 @@ impl Own {
         let seen = Cell::new(None);
         let is_at = |at: crate::index::Pinned<'_>| {
             // SAFETY: what is kept of it is used with the hit that the lookup returns for it.
-            let record = unsafe { self.reach().record_kept(at) };
+            let record = unsafe { self.records().record_kept(at) };
             let is_it = record.is_some_and(|record| record.key() == key);
             seen.set(record);
             is_it

@@ -24,7 +24,7 @@ impl StoreWorker {
 
     /// Is there something for [`turn`](StoreWorker::turn) to do at once?
     pub fn is_due(&self) -> bool {
-        self.own.is_due.get() || self.own.reach().has_orphans()
+        self.own.is_due.get() || self.own.records().has_orphans()
     }
 
     /// Checks what participants had open that died; gives the number of segments. Once a second is
@@ -47,7 +47,7 @@ impl Own {
             return true;
         }
         // Before room is made in the order: what is left over may be what fills it.
-        let tidies = self.tidy_slice();
+        let tidies = self.sweep_slice();
         if !self.is_due.get() && !self.sees_waiting.get() {
             return tidies || self.verify_slice();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forebay_shm::crash_point;
 
-use super::record_keys::place_of;
+use super::record_keys::primary_of;
 use super::select::{Selection, Walked};
 use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};
@@ -176,7 +176,7 @@ impl Own {
         let mut marked = 0;
         let gone = self.index.remove_if(&self.pins, &self.key(key), |hit| {
             crash_point!("store.softening");
-            let Some(record) = self.reach().record(hit.at()) else {
+            let Some(record) = self.records().record(hit.at()) else {
                 return true;
             };
             let is_live = hit.word().state() == State::Live;
@@ -193,7 +193,7 @@ impl Own {
 
     /// Marks a record; no, if it has to be taken out.
     pub(super) fn soften_hit(&self, hit: &Hit<'_>) -> bool {
-        let marks = self.reach().marks(hit.at());
+        let marks = self.records().marks(hit.at());
         marks.is_some_and(|marks| soften(hit.word(), marks))
     }
 
@@ -216,9 +216,9 @@ impl Own {
     /// Takes out everything that matches, by looking at all records.
     pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
         let matches = |hit: &Hit<'_>| {
-            let record = self.reach().record(hit.at());
+            let record = self.records().record(hit.at());
             record.is_none_or(|record| {
-                let place = place_of(record.header.kind, record.key());
+                let place = primary_of(record.header.kind, record.key());
                 place.is_some_and(|(primary, _)| predicate.matches(primary, record.tags()))
             })
         };

@@ -25,7 +25,7 @@ use forebay_shm::crash_point;
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::drain_state::Steps;
+use super::drain_state::DrainState;
 use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
@@ -175,7 +175,7 @@ impl Own {
         for uses in 0..=USES_MAX {
             self.word(word::CENSUS + usize::from(uses)).store(0, Relaxed);
         }
-        self.shared.drain.begin(choice.place, Steps::Count(choice).encode());
+        self.shared.drain.begin(choice.place, DrainState::Count(choice).encode());
         crash_point!("reclaim.chosen");
         self.go_on(choice.place, now)
     }
@@ -184,7 +184,7 @@ impl Own {
     fn go_on(&self, segment: u32, now: u64) -> Slice {
         let table = self.shared.segments.table();
         let drain = &self.shared.drain;
-        let steps = Steps::decode(drain.plan(), segment, self.index.bucket_count());
+        let steps = DrainState::decode(drain.plan(), segment, self.index.bucket_count());
         match table.state(segment).map(|state| state.phase) {
             // Fails only if somebody else changes it, who would need the lock that we have.
             Some(Phase::Sealed) if steps.is_some() => drop(table.drain(segment)),
@@ -197,9 +197,9 @@ impl Own {
             }
         }
         match steps {
-            Some(Steps::Count(choice)) => self.count_uses(segment, choice, now),
-            Some(Steps::Move(drain)) => self.move_records(segment, drain, now),
-            Some(Steps::TakeOut { bucket }) => self.take_out_left(segment, bucket),
+            Some(DrainState::Count(choice)) => self.count_uses(segment, choice, now),
+            Some(DrainState::Move(drain)) => self.move_records(segment, drain, now),
+            Some(DrainState::TakeOut { bucket }) => self.take_out_left(segment, bucket),
             // How far it had come is not known.
             None => self.begin_take_out(),
         }
@@ -234,7 +234,7 @@ impl Own {
         if is_counted {
             let segment_bytes = u64::from(self.shared.plan.geometry.segment_bytes());
             let drain = Drain::new(choice, &self.census(), segment_bytes, &Rules::STORE);
-            self.shared.drain.restart(Steps::Move(drain).encode());
+            self.shared.drain.restart(DrainState::Move(drain).encode());
             crash_point!("reclaim.counted");
         }
         Slice::More
@@ -255,7 +255,7 @@ impl Own {
             let Some(copied) = self.drain_record(scanned, hash, &mut drain, now) else {
                 return Walk::Back;
             };
-            self.shared.drain.set_plan(Steps::Move(drain).encode());
+            self.shared.drain.set_plan(DrainState::Move(drain).encode());
             bytes += copied;
             // Each tag has an entry of its own that may leave.
             records =
@@ -352,10 +352,10 @@ impl Own {
         }
         if self.index.remove_location(hash, location).is_some() {
             Events::one(&self.shared.events.evicted);
-            self.shared.count_dead(location, bytes);
-            match self.reach().record(hit.at()) {
-                Some(gone) => self.reach().note_orphans(&gone),
-                None => self.shared.left.note(),
+            self.shared.count_dead(place, bytes);
+            match self.records().record(hit.at()) {
+                Some(gone) => self.records().note_orphans(&gone),
+                None => self.shared.leftovers.note(),
             }
         }
         drop(hit);
@@ -382,8 +382,9 @@ impl Own {
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.
     fn move_record(&self, hit: &Hit<'_>, queue: Queue, uses: u8) -> bool {
-        let reach = self.reach();
-        let (Some(marks), Some(record)) = (reach.marks(hit.at()), reach.record(hit.at())) else {
+        let records = self.records();
+        let (Some(marks), Some(record)) = (records.marks(hit.at()), records.record(hit.at()))
+        else {
             return false;
         };
         let frozen = marks.freeze();

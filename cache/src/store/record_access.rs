@@ -20,7 +20,7 @@ const NO_SEGMENT: usize = usize::MAX;
 
 /// The records of a store, for its index.
 #[derive(Clone, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct RecordAccess {
     shared: Arc<Shared>,
     /// What is to follow records that were taken out.
     orphans: Rc<RefCell<Vec<Orphans>>>,
@@ -63,9 +63,9 @@ impl Orphans {
     }
 }
 
-impl Reach {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Reach {
-        Reach { shared: Arc::clone(shared), orphans: Rc::default() }
+impl RecordAccess {
+    pub(crate) fn new(shared: &Arc<Shared>) -> RecordAccess {
+        RecordAccess { shared: Arc::clone(shared), orphans: Rc::default() }
     }
 
     fn segments(&self) -> &Segments<Area> {
@@ -129,7 +129,7 @@ impl Reach {
     }
 
     /// This one, and those right before it in the list that are to leave the order, too.
-    pub(crate) fn with_next_ordered(
+    pub(crate) fn with_next_keys(
         &self,
         first: OwnedRecordKeys,
         count: usize,
@@ -153,7 +153,7 @@ impl Reach {
     }
 }
 
-impl Reach {
+impl RecordAccess {
     /// Counts the bytes of a record of an open segment of this thread as dead.
     fn count_own_dead(&self, location: u32) {
         // SAFETY: the segment is this thread's, open or adopted: only such places are given to the
@@ -165,7 +165,7 @@ impl Reach {
     }
 }
 
-impl Records for Reach {
+impl Records for RecordAccess {
     #[inline]
     fn segment_of(&self, location: u32) -> usize {
         let segment = self.shared.plan.geometry.segment_of(Location(location));
@@ -181,7 +181,7 @@ impl Records for Reach {
             self.shared.count_dead(hit.at().location(), record.header.record_bytes());
             self.note_orphans(&record);
         } else {
-            self.shared.left.note();
+            self.shared.leftovers.note();
         }
         self.shared.events.taken_out(reason);
     }

@@ -44,7 +44,7 @@ impl InsertedKeys<'_> {
     /// The record is published. Its sequence.
     pub(crate) fn keep(mut self) -> u64 {
         if self.ordered.take().is_some() {
-            self.own.shared.entering.end(self.own.part.row());
+            self.own.shared.pending_inserts.end(self.own.part.row());
         }
         self.sequence
     }
@@ -55,10 +55,10 @@ impl Drop for InsertedKeys<'_> {
         let Some(ordered) = self.ordered.take() else {
             return;
         };
-        self.own.shared.entering.end(self.own.part.row());
+        self.own.shared.pending_inserts.end(self.own.part.row());
         if std::thread::panicking() {
             // Its word may be published. What is not is swept out.
-            self.own.shared.left.note();
+            self.own.shared.leftovers.note();
         } else {
             self.own.remove_keys(&[ordered]);
         }
@@ -68,7 +68,7 @@ impl Drop for InsertedKeys<'_> {
 impl OwnedRecordKeys {
     /// What of a record is in the order; nothing of a fragment, or of a variant without tags.
     pub(crate) fn of(record: &Record<'_>) -> Option<OwnedRecordKeys> {
-        let (primary, has_key) = place_of(record.header.kind, record.key())?;
+        let (primary, has_key) = primary_of(record.header.kind, record.key())?;
         let (sequence, tags) = (record.header.sequence, record.tags());
         let ordered = RecordKeys { primary, has_key, sequence, tags };
         let owned =
@@ -83,7 +83,7 @@ impl OwnedRecordKeys {
 }
 
 /// The primary key of a record, and whether it stands under it; nothing for a fragment.
-pub(crate) fn place_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
+pub(crate) fn primary_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
     match kind {
         Kind::Base => Some((key, true)),
         Kind::Whole | Kind::LongHead => Some(match split_variant_key(key) {
@@ -97,7 +97,7 @@ pub(crate) fn place_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
 impl<'a> Put<'a> {
     /// What of it will be in the order.
     fn ordered(&self, sequence: u64) -> Option<RecordKeys<'a>> {
-        let (primary, has_key) = place_of(self.kind, self.key)?;
+        let (primary, has_key) = primary_of(self.kind, self.key)?;
         let ordered = RecordKeys { primary, has_key, sequence, tags: self.tags };
         (!ordered.is_nowhere()).then_some(ordered)
     }
@@ -114,7 +114,7 @@ impl Own {
         let Some(ordered) = ordered else {
             return Ok(inserted);
         };
-        self.shared.entering.begin(self.part.row(), sequence);
+        self.shared.pending_inserts.begin(self.part.row(), sequence);
         if ordered.primary.len() > KEY_BYTES_MAX {
             return Err(NotStored::TooLarge);
         }
@@ -143,7 +143,7 @@ impl Own {
     /// Takes what named records out of the order, now that the index does not name them any more.
     pub(crate) fn remove_keys(&self, records: &[RecordKeys<'_>]) {
         if self.key_index.remove_keys(records).is_err() {
-            self.shared.left.note();
+            self.shared.leftovers.note();
         }
     }
 

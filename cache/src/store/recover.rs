@@ -40,14 +40,14 @@ impl Store {
         shared.eviction_lock.abandon(dead);
         shared.purge_lock.abandon(dead);
         shared.key_index.take_back(dead);
-        shared.entering.clear(row);
+        shared.pending_inserts.clear(row);
         for word in 0..ROW_WORDS {
             shared.rows.word(row as usize * ROW_WORDS + word).store(0, Relaxed);
         }
         // SAFETY: as above.
         unsafe { shared.pins.clear_row(row as usize) };
         // What it had entered and not published.
-        shared.left.note();
+        shared.leftovers.note();
     }
 }
 
@@ -143,8 +143,8 @@ impl Own {
         if self.index.take_out(hit) {
             Events::one(&self.shared.events.dropped_damaged);
             // Key and tags may be what is damaged.
-            self.shared.left.note();
-            self.reach().taken_out(hit, Reason::Removed);
+            self.shared.leftovers.note();
+            self.records().taken_out(hit, Reason::Removed);
         }
     }
 
@@ -164,7 +164,7 @@ impl Own {
         if hit.word().state() != State::Live {
             // Its publisher can't make it live any more.
             if self.index.take_out(&hit) {
-                self.reach().taken_out(&hit, Reason::Removed);
+                self.records().taken_out(&hit, Reason::Removed);
             }
             return false;
         }
@@ -175,10 +175,10 @@ impl Own {
     fn check_by_index(&self, segment: u32) -> u64 {
         let mut live_bytes = 0;
         self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
-            if self.reach().segment_of(hit.at().location()) != segment as usize {
+            if self.records().segment_of(hit.at().place()) != segment as usize {
                 return false;
             }
-            let record = self.reach().record(hit.at()).filter(|record| record.is_whole());
+            let record = self.records().record(hit.at()).filter(|record| record.is_whole());
             let stays = hit.word().state() == State::Live && record.is_some();
             live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
             !stays

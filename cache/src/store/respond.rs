@@ -81,7 +81,7 @@ impl StoreWorker {
             && self.own.index.take_out(&pinned.hit)
         {
             use crate::index::Records;
-            self.own.reach().taken_out(&pinned.hit, crate::index::Reason::Removed);
+            self.own.records().taken_out(&pinned.hit, crate::index::Reason::Removed);
         }
         self.own.demote_orphans();
     }
@@ -138,7 +138,7 @@ impl Own {
     /// The hash by which the ghost of a record is asked for; nothing for a fragment, whose key
     /// nobody has again.
     pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
-        let record = self.reach().record(hit.at())?;
+        let record = self.records().record(hit.at())?;
         match record.header.kind {
             Kind::Base => Some(hash),
             Kind::Whole | Kind::LongHead => match variants::split_variant_key(record.key()) {
@@ -302,7 +302,7 @@ impl Own {
             purge_noted: self.shared.purges.widen(record.header.purge_noted),
             primary: record.key(),
         };
-        let marks = self.reach().marks(pinned.hit.at())?;
+        let marks = self.records().marks(pinned.hit.at())?;
         // What is purged by the tags that it had has to go, too.
         let matches = |purge: &Predicate<'_>| {
             [record.tags(), new.tags].iter().any(|tags| purge.matches(new.primary, tags))
@@ -327,7 +327,7 @@ impl Own {
             return None;
         }
         let sequence = inserted.keep();
-        self.reach().keep_orphans_of(record);
+        self.records().keep_orphans_of(record);
         self.demote_orphans();
         Some(sequence)
     }

@@ -248,7 +248,7 @@ impl Own {
     /// Takes a base out that names nothing any more, unless something was named meanwhile.
     fn drop_empty_base(&self, primary: &[u8], sequence: u64) {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
-            let record = self.reach().record(hit.at());
+            let record = self.records().record(hit.at());
             record.is_some_and(|record| {
                 record.header.kind == Kind::Base && record.header.sequence == sequence
             })
@@ -267,7 +267,7 @@ impl Own {
         // Of one that moves meanwhile this is asked again.
         let mut counted = 0;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
-            let Some(record) = self.reach().record(hit.at()) else {
+            let Some(record) = self.records().record(hit.at()) else {
                 return true;
             };
             if record.header.kind == Kind::Base {

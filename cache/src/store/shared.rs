@@ -17,7 +17,7 @@ use super::layout::{Plan, ROW_WORDS, kind, row, word};
 use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
-use crate::key_index::{Entering, KeyIndex, Left};
+use crate::key_index::{KeyIndex, Leftovers, PendingInserts};
 use crate::purge::Purges;
 use crate::segment::{Progress, Segments};
 
@@ -36,9 +36,9 @@ pub(crate) struct Shared {
     pub(crate) purges: Purges<Area>,
     /// Keys and tags in order.
     pub(crate) key_index: KeyIndex,
-    pub(crate) entering: Entering<Area>,
+    pub(crate) pending_inserts: PendingInserts<Area>,
     /// What may be in the order and names nothing.
-    pub(crate) left: Left<Area>,
+    pub(crate) leftovers: Leftovers<Area>,
     /// What the owner of the eviction lock is at.
     pub(crate) drain: Progress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// What was found is verified up to this segment.
     verified_segments: AtomicU32,
     /// Somebody sweeps the order.
-    pub(super) is_tidying: AtomicBool,
+    pub(super) is_sweeping: AtomicBool,
     hasher: Hasher,
 }
 
@@ -125,8 +125,8 @@ impl Shared {
             ),
             eviction_lock: RobustLock::new(store.clone(), word::EVICTION_LOCK, LockClass::Eviction),
             purge_lock: RobustLock::new(store.clone(), word::PURGE_LOCK, LockClass::Purge),
-            entering: Entering::new(area(kind::ROWS)?, ROW_WORDS, row::ENTERING),
-            left: Left::new(store.clone(), word::LEFT, word::TIDIED),
+            pending_inserts: PendingInserts::new(area(kind::ROWS)?, ROW_WORDS, row::INSERTING),
+            leftovers: Leftovers::new(store.clone(), word::LEFTOVERS, word::SWEPT),
             key_index,
             rows: area(kind::ROWS)?,
             ghosts: area(kind::GHOSTS)?,
@@ -134,7 +134,7 @@ impl Shared {
             events: Events::default(),
             is_verifying: AtomicBool::new(false),
             verified_segments: AtomicU32::new(0),
-            is_tidying: AtomicBool::new(false),
+            is_sweeping: AtomicBool::new(false),
             hasher: Hasher::of_seed(region.seed()),
             config,
             plan,

@@ -82,7 +82,7 @@ impl StoreWorker {
         let hits = index.hits(&self.own.pins, 0..index.bucket_count());
         let named = hits.map(|hit| {
             let is_live = hit.word().state() == State::Live;
-            match self.own.reach().record(hit.at()) {
+            match self.own.records().record(hit.at()) {
                 Some(record) => Named {
                     key: record.key().to_vec(),
                     record_bytes: record.header.record_bytes(),

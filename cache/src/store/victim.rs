@@ -6,7 +6,7 @@ use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
 use super::body_handle::GivenUp;
-use super::drain_state::Steps;
+use super::drain_state::DrainState;
 use super::layout::{ROW_WORDS, row, word};
 use super::stats::Events;
 use super::worker::Own;
@@ -52,7 +52,7 @@ impl Own {
     fn pinned_for_long(&self) -> Vec<bool> {
         let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
         let has_lent = |number: &usize| {
-            self.shared.rows.word(number * ROW_WORDS + row::LENT).load(Relaxed) != 0
+            self.shared.rows.word(number * ROW_WORDS + row::HANDLES).load(Relaxed) != 0
         };
         for number in (0..self.shared.plan.rows as usize).filter(has_lent) {
             self.shared.pins.pinned_by(number).for_each(|segment| pinned[segment] = true);
@@ -105,7 +105,7 @@ impl Own {
             // Nobody has counted them out: who drained it, or what said so, was damaged.
             if table.live_bytes(segment) > 0 {
                 if self.draining().is_none() {
-                    self.shared.drain.begin(segment, Steps::TAKE_OUT.encode());
+                    self.shared.drain.begin(segment, DrainState::TAKE_OUT.encode());
                     return;
                 }
                 continue;
@@ -128,7 +128,7 @@ impl Own {
             return false;
         }
         match self.give_up_drained() {
-            GivenUp::All => self.row_word(row::WANTED).store(0, Relaxed),
+            GivenUp::All => self.row_word(row::REVOKE).store(0, Relaxed),
             GivenUp::Some => {}
             GivenUp::Nothing => return false,
         }
@@ -137,13 +137,13 @@ impl Own {
 
     /// Does anybody want what is pinned here?
     pub(crate) fn is_asked(&self) -> bool {
-        self.row_word(row::WANTED).load(Relaxed) != 0
+        self.row_word(row::REVOKE).load(Relaxed) != 0
     }
 
     /// Asks all who pin a segment to give it up.
     fn ask_for(&self, segment: u32) {
         for holder in self.shared.pins.holders(segment as usize) {
-            let wanted = holder.row * ROW_WORDS + row::WANTED;
+            let wanted = holder.row * ROW_WORDS + row::REVOKE;
             self.shared.rows.word(wanted).store(u64::from(segment) + 1, Relaxed);
         }
     }

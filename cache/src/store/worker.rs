@@ -22,9 +22,9 @@ use forebay_sync::atomic::AtomicU64;
 use forebay_sync::pins::PinRow;
 
 use super::body_handle::Lending;
-use super::key_index_sweep::Tidying;
+use super::key_index_sweep::KeyIndexSweep;
 use super::layout::ROW_WORDS;
-use super::record_access::Reach;
+use super::record_access::RecordAccess;
 use super::shared::Shared;
 use crate::index::{Index, Key, KeyHash, Pinned};
 use crate::key_index::KeyIndexHandle;
@@ -41,7 +41,7 @@ pub struct StoreWorker {
 pub(crate) struct Own {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pins: PinRow<Area>,
-    pub(crate) index: Index<Area, Reach>,
+    pub(crate) index: Index<Area, RecordAccess>,
     pub(crate) small: RefCell<Appending>,
     pub(crate) main: RefCell<Appending>,
     pub(crate) lending: Lending,
@@ -56,7 +56,7 @@ pub(crate) struct Own {
     /// For keys and other bytes that are needed for a moment.
     pub(crate) scratch: RefCell<Vec<u8>>,
     /// How far this thread has swept the order, if it does.
-    pub(crate) tidied: RefCell<Option<Tidying>>,
+    pub(crate) sweep: RefCell<Option<KeyIndexSweep>>,
     pub(crate) key_index: KeyIndexHandle,
     /// Last, so that the row is given back when nothing uses it any more.
     pub(crate) part: Part,
@@ -113,7 +113,7 @@ impl StoreWorker {
         //   open segment of this thread, which seals it between two calls only.
         let index = unsafe {
             let words = shared.index_words.clone();
-            Index::new(words, shared.plan.bucket_count, Reach::new(shared))
+            Index::new(words, shared.plan.bucket_count, RecordAccess::new(shared))
         };
         let full = |_| JoinError::Full { participants_max: shared.plan.rows };
         let index = index.map_err(full)?;
@@ -133,7 +133,7 @@ impl StoreWorker {
                 now: Cell::new(0),
                 verified: Cell::new(None),
                 scratch: RefCell::default(),
-                tidied: RefCell::default(),
+                sweep: RefCell::default(),
                 key_index,
                 part: Part(Some(participant)),
             }),
@@ -143,14 +143,14 @@ impl StoreWorker {
 }
 
 impl Own {
-    pub(crate) fn reach(&self) -> &Reach {
+    pub(crate) fn records(&self) -> &RecordAccess {
         self.index.records()
     }
 
     /// A key as the index knows it.
     #[inline]
     pub(crate) fn key<'a>(&'a self, key: &'a [u8]) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
-        Key::new(self.shared.hash(key), move |at| self.reach().has_key(at, key))
+        Key::new(self.shared.hash(key), move |at| self.records().has_key(at, key))
     }
 
     /// The same with a hash that is known.
@@ -159,7 +159,7 @@ impl Own {
         hash: KeyHash,
         key: &'a [u8],
     ) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
-        Key::new(hash, move |at| self.reach().has_key(at, key))
+        Key::new(hash, move |at| self.records().has_key(at, key))
     }
 
     /// A word of this thread's row.
@@ -194,7 +194,7 @@ impl Drop for Own {
         if let Some((segment, _)) = self.verified.get() {
             self.shared.leave_verifying(segment);
         }
-        self.leave_tidying();
+        self.abandon_sweep();
         if !std::thread::panicking() {
             while self.demote_orphans() {}
             self.seal(Queue::Small);

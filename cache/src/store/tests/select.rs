@@ -343,8 +343,8 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
         }
     }
     // One of them is about to be published by somebody.
-    worker.own.shared.entering.begin(worker.own.part.row(), 1 << 41);
-    store.shared.left.note();
+    worker.own.shared.pending_inserts.begin(worker.own.part.row(), 1 << 41);
+    store.shared.leftovers.note();
     while worker.turn(NOW, |_| ()) {}
     let order = worker.check_key_index().unwrap();
     assert_eq!((order.left_over, order.faults), (0, vec![]), "they count as entered");
@@ -352,8 +352,8 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
     assert_eq!(store.stats().order_tidied, 6);
     assert_eq!(left(&worker).len(), STORED.len());
 
-    worker.own.shared.entering.end(worker.own.part.row());
-    store.shared.left.note();
+    worker.own.shared.pending_inserts.end(worker.own.part.row());
+    store.shared.leftovers.note();
     while worker.turn(NOW, |_| ()) {}
     assert_eq!(store.stats().order_tidied, 12);
     assert_eq!(store.stats().ordered_keys, STORED.len() as u64);

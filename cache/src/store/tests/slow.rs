@@ -175,8 +175,8 @@ fn what_is_wanted_is_copied_out_in_slices() {
     let (store, other) = open(64 << 20);
     let (worker, lent) = lender(&store, 80);
     other.empty();
-    let is_asked = || worker.own.row_word(row::WANTED).load(Relaxed) != 0;
-    worker.own.row_word(row::WANTED).store(1, Relaxed);
+    let is_asked = || worker.own.row_word(row::REVOKE).load(Relaxed) != 0;
+    worker.own.row_word(row::REVOKE).store(1, Relaxed);
     let mut turns = 0;
     while is_asked() {
         let before = store.stats().copied_bytes;
