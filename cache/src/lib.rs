@@ -59,10 +59,10 @@ mod tool;
 pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refused, Renewed};
 #[cfg(not(loom))]
 pub use store::{
-    ConfigError, Filling, Found, FoundBase, Join, KeyIndexDamaged, KeyIndexReport, Known, Leader,
-    Lent, LentIsLost, ListedResource, LongBody, Lookup, Named, OpenError, Phases, PurgeBusy,
-    Purged, Reading, Selection, Stats, Store, StoreConfig, StoreWorker, StoredBody, Tag, Times,
-    Walked, Weighed,
+    BodyHandle, ConfigError, ConnectionTag, Filling, Found, FoundBase, Join, KeyIndexDamaged,
+    KeyIndexReport, Known, Leader, ListedResource, LongBody, Lookup, Named, OpenError, Phases,
+    PurgeBusy, Purged, Revoked, Selection, SendGuard, Stats, Store, StoreConfig, StoreWorker,
+    StoredBody, Times, Walked, Weighed,
 };
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
-use forebay_cache::{Lent, LentIsLost, Reading};
+use forebay_cache::{BodyHandle, Revoked, SendGuard};
 
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX};
 
@@ -46,7 +46,7 @@ enum Piece {
     /// A part of a body that is arriving, charged to the store's share for such.
     Growing(Bytes),
     /// A part of a stored body, which the store may want back.
-    Lent(Lent),
+    BodyHandle(BodyHandle),
 }
 
 impl SendQueue {
@@ -91,10 +91,10 @@ impl SendQueue {
     }
 
     /// Appends a part of a stored body.
-    pub(crate) fn lent(&mut self, lent: Lent) {
+    pub(crate) fn lent(&mut self, lent: BodyHandle) {
         self.assign_text();
         self.lent_count += 1;
-        self.pieces.push_back(Piece::Lent(lent));
+        self.pieces.push_back(Piece::BodyHandle(lent));
     }
 
     /// Number of parts of stored bodies.
@@ -131,16 +131,16 @@ impl SendQueue {
     /// The store has taken back one of them.
     pub(crate) fn slices<'a>(
         &'a mut self,
-        reading: &'a Reading<'_>,
+        reading: &'a SendGuard<'_>,
         slices: &mut [IoSlice<'a>; OUT_SLICES_MAX],
-    ) -> Result<usize, LentIsLost> {
+    ) -> Result<usize, Revoked> {
         self.assign_text();
         let count = self.pieces.len().min(OUT_SLICES_MAX);
         for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
             *slice = IoSlice::new(match piece {
                 Piece::Text { start, end } => self.text.get(*start..*end).unwrap_or_default(),
                 Piece::Body(body) | Piece::Growing(body) => body,
-                Piece::Lent(lent) => lent.bytes(reading)?,
+                Piece::BodyHandle(lent) => lent.bytes(reading)?,
             });
         }
         Ok(count)
@@ -190,19 +190,19 @@ impl Piece {
         match self {
             Piece::Text { start, end } => end - start,
             Piece::Body(body) | Piece::Growing(body) => body.len(),
-            Piece::Lent(lent) => lent.len(),
+            Piece::BodyHandle(lent) => lent.len(),
         }
     }
 
     fn is_lent(&self) -> bool {
-        matches!(self, Piece::Lent(_))
+        matches!(self, Piece::BodyHandle(_))
     }
 
     fn advance(&mut self, bytes: usize) {
         match self {
             Piece::Text { start, .. } => *start += bytes,
             Piece::Body(body) | Piece::Growing(body) => body.advance(bytes),
-            Piece::Lent(lent) => lent.advance(bytes),
+            Piece::BodyHandle(lent) => lent.advance(bytes),
         }
     }
 }
@@ -230,18 +230,18 @@ mod tests {
         assert!(filling.finish());
     }
 
-    fn lend(store: &StoreWorker) -> Lent {
+    fn lend(store: &StoreWorker) -> BodyHandle {
         let Lookup::Record(found) = store.lookup(b"key") else {
             unreachable!("it was stored");
         };
-        found.lend(100..1000, 0)
+        found.pin_body(100..1000, 0)
     }
 
     /// Sends everything, at most `step` bytes at a time.
     fn drain(out: &mut SendQueue, store: &StoreWorker, step: usize) -> Vec<u8> {
         let mut sent = Vec::new();
         while !out.is_empty() {
-            let reading = store.reading();
+            let reading = store.send_guard();
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
             let count = out.slices(&reading, &mut slices).expect("nothing was taken back");
             let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();

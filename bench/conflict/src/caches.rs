@@ -62,10 +62,10 @@ fn hit(worker: &StoreWorker, key: &[u8]) {
     let Lookup::Record(found) = worker.lookup(key) else {
         unreachable!("all keys are stored");
     };
-    let lent = found.lend(0..BODY.len() as u32, 0);
+    let lent = found.pin_body(0..BODY.len() as u32, 0);
     black_box(found.head());
     drop(found);
-    assert_eq!(lent.bytes(&worker.reading()).map(<[u8]>::len), Ok(BODY.len()));
+    assert_eq!(lent.bytes(&worker.send_guard()).map(<[u8]>::len), Ok(BODY.len()));
 }
 
 /// Hits in the store. `uses`: how often each key was used before.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::body_handle::{Lent, Tag};
+use super::body_handle::{BodyHandle, ConnectionTag};
 use super::record_access::Orphans;
 use super::record_keys::OwnedRecordKeys;
 use super::worker::{Own, StoreWorker};
@@ -146,20 +146,20 @@ pub(crate) fn split_fragment_key(key: &[u8]) -> Option<(u64, u32)> {
 
 impl StoreWorker {
     /// Lends a part of a fragment: `None` if it has gone.
-    pub fn lend_fragment(
+    pub fn pin_fragment(
         &self,
         long: &LongBody,
         number: u32,
         part: Range<u32>,
-        tag: Tag,
-    ) -> Option<Lent> {
+        tag: ConnectionTag,
+    ) -> Option<BodyHandle> {
         let pinned = self.own.look(&fragment_key(long.id, number))?;
         let record = pinned.record();
         let is_it = record.header.kind == Kind::Fragment
             && u64::from(record.header.body_bytes) == long.bytes_of(number);
         is_it.then(|| {
             self.own.index.touch(&pinned.hit);
-            Lent::new(&self.own, &pinned.hit, record, part, tag)
+            BodyHandle::new(&self.own, &pinned.hit, record, part, tag)
         })
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::body_handle::{Lent, Tag};
+use super::body_handle::{BodyHandle, ConnectionTag};
 use super::long::LongBody;
 use super::variants;
 use super::worker::{Own, StoreWorker};
@@ -173,9 +173,9 @@ impl<'w> Found<'w> {
 
     /// Lends a part of a whole body, for as long as a client takes to read it. `tag` says whose
     /// it is.
-    pub fn lend(&self, part: Range<u32>, tag: Tag) -> Lent {
+    pub fn pin_body(&self, part: Range<u32>, tag: ConnectionTag) -> BodyHandle {
         let body = self.pinned.record();
-        Lent::new(self.own, &self.pinned.hit, body, part, tag)
+        BodyHandle::new(self.own, &self.pinned.hit, body, part, tag)
     }
 
     /// `None` if it does not say where its body is: then it is taken out, and the next request

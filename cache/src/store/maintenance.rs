@@ -1,6 +1,6 @@
 //! What a thread does for the store between two requests: in slices, so that nobody waits long.
 
-use super::body_handle::Tag;
+use super::body_handle::ConnectionTag;
 use super::reclaim::Slice;
 use super::worker::{Own, StoreWorker};
 
@@ -10,11 +10,11 @@ impl StoreWorker {
     /// connections can be reset.
     ///
     /// True if there is more to do: come again after the next request. Otherwise once in a while.
-    pub fn turn(&self, now: u64, lost: impl FnMut(Tag)) -> bool {
+    pub fn turn(&self, now: u64, lost: impl FnMut(ConnectionTag)) -> bool {
         let own = &self.own;
         own.now.set(now);
         let gives_up_more = own.answer_asked() && own.is_asked();
-        own.tell_lost(lost);
+        own.report_revoked(lost);
         let goes_on = own.turn_slice(now);
         if gives_up_more {
             own.is_due.set(true);

@@ -44,7 +44,7 @@ pub(crate) mod variants;
 mod victim;
 mod worker;
 
-pub use body_handle::{Lent, LentIsLost, Reading, Tag};
+pub use body_handle::{BodyHandle, ConnectionTag, Revoked, SendGuard};
 pub use check::KeyIndexReport;
 pub use config::{ConfigError, OpenError, StoreConfig};
 pub use fill::{Filling, Join, Leader};

@@ -23,7 +23,7 @@ pub(crate) struct Events {
     pub(crate) segments_freed: AtomicU64,
     pub(crate) not_stored: AtomicU64,
     pub(crate) copied_out: AtomicU64,
-    pub(crate) lent_lost: AtomicU64,
+    pub(crate) bodies_revoked: AtomicU64,
     pub(crate) repaired: AtomicU64,
     pub(crate) dropped_damaged: AtomicU64,
     pub(crate) order_refused: AtomicU64,
@@ -43,7 +43,7 @@ impl Events {
     }
 
     pub(crate) fn given_up(&self, is_lost: bool) {
-        Events::one(if is_lost { &self.lent_lost } else { &self.copied_out });
+        Events::one(if is_lost { &self.bodies_revoked } else { &self.copied_out });
     }
 }
 
@@ -110,7 +110,7 @@ pub struct Stats {
     /// Pieces of bodies that were copied out of a segment for a slow client.
     pub copied_out: u64,
     /// Pieces that were lost to slow clients, whose connections were reset.
-    pub lent_lost: u64,
+    pub bodies_revoked: u64,
     /// Segments that were checked after their owner's death.
     pub repaired: u64,
     /// Records that were dropped because they were damaged.
@@ -272,7 +272,7 @@ impl Store {
             (&mut stats.segments_freed, &events.segments_freed),
             (&mut stats.not_stored, &events.not_stored),
             (&mut stats.copied_out, &events.copied_out),
-            (&mut stats.lent_lost, &events.lent_lost),
+            (&mut stats.bodies_revoked, &events.bodies_revoked),
             (&mut stats.repaired, &events.repaired),
             (&mut stats.dropped_damaged, &events.dropped_damaged),
             (&mut stats.order_refused, &events.order_refused),

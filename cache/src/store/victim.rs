@@ -5,7 +5,7 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::body_handle::GivenUp;
+use super::body_handle::RevokeProgress;
 use super::drain_state::DrainState;
 use super::layout::{ROW_WORDS, row, word};
 use super::stats::Events;
@@ -127,10 +127,10 @@ impl Own {
         if !self.is_asked() {
             return false;
         }
-        match self.give_up_drained() {
-            GivenUp::All => self.row_word(row::REVOKE).store(0, Relaxed),
-            GivenUp::Some => {}
-            GivenUp::Nothing => return false,
+        match self.revoke_drained() {
+            RevokeProgress::All => self.row_word(row::REVOKE).store(0, Relaxed),
+            RevokeProgress::Some => {}
+            RevokeProgress::Nothing => return false,
         }
         true
     }

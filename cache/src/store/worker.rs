@@ -21,7 +21,7 @@ use forebay_sync::Words;
 use forebay_sync::atomic::AtomicU64;
 use forebay_sync::pins::PinRow;
 
-use super::body_handle::Lending;
+use super::body_handle::BodyHandles;
 use super::key_index_sweep::KeyIndexSweep;
 use super::layout::ROW_WORDS;
 use super::record_access::RecordAccess;
@@ -44,7 +44,7 @@ pub(crate) struct Own {
     pub(crate) index: Index<Area, RecordAccess>,
     pub(crate) small: RefCell<Appending>,
     pub(crate) main: RefCell<Appending>,
-    pub(crate) lending: Lending,
+    pub(crate) body_handles: BodyHandles,
     /// Something may be left to be done: see [`StoreWorker::turn`].
     pub(crate) is_due: Cell<bool>,
     /// Segments that are drained waited for their pins when this thread last looked.
@@ -127,7 +127,7 @@ impl StoreWorker {
                 index,
                 small: RefCell::default(),
                 main: RefCell::default(),
-                lending: Lending::default(),
+                body_handles: BodyHandles::default(),
                 is_due: Cell::new(true),
                 sees_waiting: Cell::new(false),
                 now: Cell::new(0),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use forebay_cache::{Lent, Lookup, Selection, StoreWorker, StoredBody, Tag, Times};
+use forebay_cache::{BodyHandle, ConnectionTag, Lookup, Selection, StoreWorker, StoredBody, Times};
 use forebay_sync::Words;
 
 use super::ledger::{Ledger, VALUES};
@@ -26,7 +26,7 @@ pub(crate) struct Cast {
 
 /// A piece that was lent.
 struct Piece {
-    lent: Lent,
+    lent: BodyHandle,
     label: Label,
     part: Range<usize>,
 }
@@ -61,7 +61,7 @@ impl<W: Words> Actor<W> {
     pub(crate) fn step(&mut self) -> Done {
         self.steps += 1;
         if self.steps.is_multiple_of(4) {
-            self.worker.turn(START + self.steps / 256, |_: Tag| ());
+            self.worker.turn(START + self.steps / 256, |_: ConnectionTag| ());
         }
         let keys = self.random.below(self.cast.keys as usize) + 1;
         let key = self.random.below(keys) as u32;
@@ -199,11 +199,11 @@ impl<W: Words> Actor<W> {
         };
         let label = Label::of(found.head())?;
         let (lent, part) = match found.body() {
-            StoredBody::Whole(bytes) => (found.lend(0..bytes as u32, 0), 0..bytes as usize),
+            StoredBody::Whole(bytes) => (found.pin_body(0..bytes as u32, 0), 0..bytes as usize),
             StoredBody::Long(long) => {
                 let part = long.part_of(0, &(0..long.bytes()));
                 let all = 0..part.len();
-                match self.worker.lend_fragment(&long, 0, part, 0) {
+                match self.worker.pin_fragment(&long, 0, part, 0) {
                     Some(lent) => (lent, all),
                     None => return Ok(()),
                 }
@@ -218,10 +218,10 @@ impl<W: Words> Actor<W> {
             return Ok(());
         }
         let piece = &self.pieces[self.random.below(self.pieces.len())];
-        let reading = self.worker.reading();
+        let reading = self.worker.send_guard();
         match piece.lent.bytes(&reading) {
             Ok(bytes) => piece.label.check_part(piece.part.clone(), bytes),
-            Err(_) if piece.lent.is_lost() => Ok(()),
+            Err(_) if piece.lent.is_revoked() => Ok(()),
             Err(_) => Err("lost, and says it is not".to_owned()),
         }
     }

@@ -184,9 +184,9 @@ pub(crate) fn read(worker: &StoreWorker, found: &Found<'_>) -> Result<Seen, Stri
             for number in long.fragments(0..long.bytes()) {
                 let part = long.part_of(number, &(0..long.bytes()));
                 let end = start + part.len();
-                match worker.lend_fragment(&long, number, part, 0) {
+                match worker.pin_fragment(&long, number, part, 0) {
                     Some(lent) => {
-                        let reading = worker.reading();
+                        let reading = worker.send_guard();
                         let bytes = lent.bytes(&reading).map_err(|_| "just lent, and lost")?;
                         label.check_part(start..end, bytes)?;
                     }

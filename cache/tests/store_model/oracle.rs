@@ -132,7 +132,7 @@ impl Totals {
             ("not stored", stats.not_stored),
             ("outgrown", stats.outgrown),
             ("copied out", stats.copied_out),
-            ("lost", stats.lent_lost),
+            ("lost", stats.bodies_revoked),
         ];
         counts.into_iter().for_each(|(name, count)| self.count(name, count));
     }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    Filling, Join, Lent, Lookup, Outcome, Selection, Store, StoreWorker, StoredBody, Tag, Times,
+    BodyHandle, ConnectionTag, Filling, Join, Lookup, Outcome, Selection, Store, StoreWorker,
+    StoredBody, Times,
 };
 
 use crate::finish;
@@ -37,8 +38,8 @@ struct Fill {
 /// A piece that was lent.
 struct Piece {
     worker: usize,
-    lent: Lent,
-    tag: Tag,
+    lent: BodyHandle,
+    tag: ConnectionTag,
     label: Label,
     left: Range<usize>,
 }
@@ -50,7 +51,7 @@ pub(crate) struct Play<'a> {
     possible: Vec<Possible>,
     fills: Vec<Fill>,
     pieces: Vec<Piece>,
-    lost: BTreeSet<Tag>,
+    lost: BTreeSet<ConnectionTag>,
     version: u32,
     pub(crate) now: u64,
     pub(crate) totals: Totals,
@@ -274,13 +275,13 @@ impl<'a> Play<'a> {
             return Ok(());
         };
         self.version += 1;
-        let tag = Tag::from(self.version);
+        let tag = ConnectionTag::from(self.version);
         let label = Label::of(found.head())?;
         let (lent, left) = match found.body() {
             StoredBody::Whole(bytes) => {
                 let start = choice as u64 % (bytes + 1);
                 let part = start as u32..bytes as u32;
-                (found.lend(part, tag), start as usize..bytes as usize)
+                (found.pin_body(part, tag), start as usize..bytes as usize)
             }
             StoredBody::Long(long) => {
                 let all = 0..long.bytes();
@@ -288,7 +289,7 @@ impl<'a> Play<'a> {
                 let start: usize = (0..number).map(|number| long.part_of(number, &all).len()).sum();
                 let part = long.part_of(number, &all);
                 let left = start..start + part.len();
-                let Some(lent) = owner.lend_fragment(&long, number, part, tag) else {
+                let Some(lent) = owner.pin_fragment(&long, number, part, tag) else {
                     return Ok(());
                 };
                 (lent, left)
@@ -303,7 +304,7 @@ impl<'a> Play<'a> {
             return Ok(());
         };
         let piece = &mut self.pieces[at];
-        let is_lost = piece.lent.is_lost();
+        let is_lost = piece.lent.is_revoked();
         if is_lost && !self.lost.contains(&piece.tag) {
             // It was lost to make room just now; a turn tells.
             let lost = &mut self.lost;
@@ -315,7 +316,7 @@ impl<'a> Play<'a> {
         if is_lost {
             return Ok(());
         }
-        let reading = self.workers[piece.worker].reading();
+        let reading = self.workers[piece.worker].send_guard();
         let bytes = piece.lent.bytes(&reading).map_err(|_| "lost, and nobody was told")?;
         piece.label.check_part(piece.left.clone(), bytes)?;
         let sent = (operation.bytes / 4).min(piece.left.len());

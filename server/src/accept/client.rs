@@ -196,7 +196,7 @@ impl Client {
                 return Poll::Ready(Err(Fault::HitCut));
             }
             let written = {
-                let reading = self.worker.store.reading();
+                let reading = self.worker.store.send_guard();
                 let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
                 let Ok(count) = out.slices(&reading, &mut slices) else {
                     return Poll::Ready(Err(Fault::HitCut));

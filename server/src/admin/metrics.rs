@@ -189,7 +189,7 @@ numbers! {
         "Readers that fell behind.";
     counter "cache_copied_out_total" copied_out
         "Pieces of responses copied for slow clients because their segments were wanted.";
-    counter "cache_lent_lost_total" lent_lost
+    counter "cache_lent_lost_total" bodies_revoked
         "Pieces without room for a copy; their connections were reset.";
     counter "cache_segments_repaired_total" repaired
         "Segments checked after the death of whoever was writing to them.";

@@ -40,7 +40,7 @@ pub(crate) async fn deliver_long(
             client.flush(out).await.map_err(Broken::Midway)?;
         }
         let piece_bytes = u64::from(piece.end - piece.start);
-        let Some(lent) = client.worker.store.lend_fragment(&long, number, piece, client.tag())
+        let Some(lent) = client.worker.store.pin_fragment(&long, number, piece, client.tag())
         else {
             let missing = Missing { part, body_bytes: long.bytes(), chunked };
             Box::pin(rest.send(reply, out, &missing)).await?;

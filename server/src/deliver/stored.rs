@@ -91,7 +91,7 @@ fn body_framing(status: u16, bytes: u64) -> BodyFraming {
 fn append_body(reply: &Reply<'_>, out: &mut SendQueue, hit: &Hit<'_>, part: Range<u32>) {
     let found = &hit.stored.found;
     if part.len() > INLINE_BODY_BYTES_MAX {
-        out.lent(found.lend(part, reply.client.tag()));
+        out.lent(found.pin_body(part, reply.client.tag()));
         return;
     }
     let part = part.start as usize..part.end as usize;

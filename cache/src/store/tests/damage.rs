@@ -423,7 +423,7 @@ fn very_many_fragments_are_demoted_in_slices() {
     let count = long.fragments(0..long.bytes()).end;
     assert!(count > 256, "{count}");
     for number in 0..count {
-        assert!(worker.lend_fragment(&long, number, 0..1, 0).is_some());
+        assert!(worker.pin_fragment(&long, number, 0..1, 0).is_some());
     }
     assert_eq!(own.index.remove(&own.pins, &own.key(KEY)), 1);
     assert!(worker.is_due() && worker.turn(NOW, |_| ()), "there is more to do");

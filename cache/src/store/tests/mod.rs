@@ -90,14 +90,14 @@ fn read(worker: &StoreWorker, found: &Found<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut body = Vec::new();
     match found.body() {
         crate::StoredBody::Whole(bytes) => {
-            let lent = found.lend(0..bytes as u32, 0);
-            body.extend_from_slice(lent.bytes(&worker.reading()).unwrap());
+            let lent = found.pin_body(0..bytes as u32, 0);
+            body.extend_from_slice(lent.bytes(&worker.send_guard()).unwrap());
         }
         crate::StoredBody::Long(long) => {
             for number in long.fragments(0..long.bytes()) {
                 let part = long.part_of(number, &(0..long.bytes()));
-                let lent = worker.lend_fragment(&long, number, part, 0)?;
-                body.extend_from_slice(lent.bytes(&worker.reading()).unwrap());
+                let lent = worker.pin_fragment(&long, number, part, 0)?;
+                body.extend_from_slice(lent.bytes(&worker.send_guard()).unwrap());
             }
         }
     }

@@ -46,9 +46,9 @@ fn stored(worker: &StoreWorker, event: ReadEvent) -> Vec<u8> {
     let part = offset..long.bytes();
     let mut body = Vec::new();
     for number in long.fragments(part.clone()) {
-        let lent = worker.lend_fragment(&long, number, long.part_of(number, &part), 0);
+        let lent = worker.pin_fragment(&long, number, long.part_of(number, &part), 0);
         let lent = lent.expect("it is there");
-        body.extend_from_slice(lent.bytes(&worker.reading()).expect("it is there"));
+        body.extend_from_slice(lent.bytes(&worker.send_guard()).expect("it is there"));
     }
     body
 }
@@ -105,7 +105,7 @@ fn pieces_that_are_wanted_are_copied_or_lost_and_what_is_used_stays() {
             let Lookup::Record(found) = worker.lookup(key.as_bytes()) else {
                 panic!("{key} is not there");
             };
-            found.lend(0..20_000, number as u64)
+            found.pin_body(0..20_000, number as u64)
         })
         .collect();
     let mut told = Vec::new();
@@ -115,15 +115,15 @@ fn pieces_that_are_wanted_are_copied_or_lost_and_what_is_used_stays() {
         get(&worker, b"used").expect("it is used");
         while worker.turn(NOW, |tag| told.push(tag)) {}
     }
-    let lost: Vec<_> = (0..600).filter(|number| lent[*number as usize].is_lost()).collect();
+    let lost: Vec<_> = (0..600).filter(|number| lent[*number as usize].is_revoked()).collect();
     told.sort_unstable();
     assert_eq!(told, lost, "all are told of, once");
     let stats = store.stats();
-    assert!(stats.copied_out > 0 && stats.lent_lost as usize == lost.len(), "{stats:?}");
+    assert!(stats.copied_out > 0 && stats.bodies_revoked as usize == lost.len(), "{stats:?}");
     assert!(stats.copied_bytes <= config.copied_out_bytes_max(), "{stats:?}");
     assert!(stats.pinned_bytes < stats.budget_bytes / 4, "{stats:?}");
     for (number, lent) in lent.iter().enumerate() {
-        let reading = worker.reading();
+        let reading = worker.send_guard();
         let bytes = lent.bytes(&reading);
         assert!(bytes.is_err() || bytes == Ok(&body(number, 20_000)[..]), "{number}");
     }
@@ -142,7 +142,7 @@ fn segments_of_which_something_is_lent_are_passed_over() {
         let Lookup::Record(found) = worker.lookup(b"lent") else {
             panic!("it is stored");
         };
-        [found.lend(0..10_000, 1), found.lend(10_000..20_000, 1)]
+        [found.pin_body(0..10_000, 1), found.pin_body(10_000..20_000, 1)]
     };
     for number in 0..4000_usize {
         assert!(put(&worker, format!("more{number}").as_bytes(), b"head", &body(number, 20_000)));
@@ -155,7 +155,7 @@ fn segments_of_which_something_is_lent_are_passed_over() {
 }
 
 /// A worker that has lent a piece of each of these, of a segment that is sealed.
-fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::Lent>) {
+fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) {
     let worker = store.join().unwrap();
     let lent = (0..count).map(|number| {
         let key = format!("lent{number}");
@@ -163,7 +163,7 @@ fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::Lent>) {
         let Lookup::Record(found) = worker.lookup(key.as_bytes()) else {
             panic!("{key} is not there");
         };
-        found.lend(0..20_000, number as u64)
+        found.pin_body(0..20_000, number as u64)
     });
     let lent = lent.collect();
     worker.own.seal(Queue::Small);
@@ -188,7 +188,7 @@ fn what_is_wanted_is_copied_out_in_slices() {
     }
     assert!(turns > 1, "{turns}");
     for (number, lent) in lent.iter().enumerate() {
-        assert_eq!(lent.bytes(&worker.reading()), Ok(&body(number, 20_000)[..]), "{number}");
+        assert_eq!(lent.bytes(&worker.send_guard()), Ok(&body(number, 20_000)[..]), "{number}");
     }
 }
 
@@ -238,7 +238,7 @@ fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
         assert!(slices < 10, "it waits for ever");
     }
     assert_eq!(get(&worker, b"used"), None);
-    assert!(!lent[0].is_lost());
+    assert!(!lent[0].is_revoked());
     drop(taken);
 }
 
@@ -251,7 +251,7 @@ fn a_long_body_waits_for_room_that_others_are_about_to_give_up() {
             let key = format!("lent{number}");
             put(&worker, key.as_bytes(), b"head", &body(number, 20_000));
             match other.lookup(key.as_bytes()) {
-                Lookup::Record(found) => Some(found.lend(0..20_000, 0)),
+                Lookup::Record(found) => Some(found.pin_body(0..20_000, 0)),
                 _ => None,
             }
         })

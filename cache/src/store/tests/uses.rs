@@ -58,7 +58,7 @@ fn what_is_sent_counts_as_used_and_what_is_only_looked_at_does_not() {
     let fragment = crate::store::long::fragment_key(long.id(), 0);
     assert!(worker.has_fragments(&long, 0..300_000));
     assert_eq!(uses(&worker, &fragment), 0);
-    assert!(worker.lend_fragment(&long, 0, 0..10, 0).is_some());
+    assert!(worker.pin_fragment(&long, 0, 0..10, 0).is_some());
     assert_eq!((uses(&worker, &fragment), uses(&worker, KEY)), (1, 1));
 }
 
