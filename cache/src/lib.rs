@@ -59,10 +59,10 @@ mod tool;
 pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refused, Renewed};
 #[cfg(not(loom))]
 pub use store::{
-    BodyHandle, ConfigError, ConnectionTag, Filling, Found, FoundBase, Join, KeyIndexDamaged,
-    KeyIndexReport, Known, Leader, ListedResource, LongBody, Lookup, Named, OpenError, Phases,
-    PurgeBusy, Purged, Revoked, Selection, SendGuard, Stats, Store, StoreConfig, StoreWorker,
-    StoredBody, Times, Walked, Weighed,
+    BaseRecord, BodyHandle, ConfigError, ConnectionTag, Filling, Join, KeyIndexDamaged,
+    KeyIndexReport, Leader, ListedResource, LongBody, Lookup, Named, OpenError, Phases, PurgeBusy,
+    Purged, RecordVersion, Revoked, Selection, SendGuard, Stats, Store, StoreConfig, StoreWorker,
+    StoredBody, StoredRecord, Times, Walked, Weighed,
 };
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use super::long::{Division, LongBody, fragment_key};
-use super::lookup::Known;
+use super::lookup::RecordVersion;
 use super::put::{NotStored, Put, Times};
 use super::respond::Response;
 use super::stats::Events;
@@ -40,7 +40,7 @@ pub enum Join {
 pub struct Leader {
     own: Rc<Own>,
     lead: Lead,
-    known: Option<Known>,
+    known: Option<RecordVersion>,
 }
 
 /// A growing record. Dropping it before [`finish`](Filling::finish) aborts it: nothing is stored,
@@ -69,7 +69,7 @@ struct Current<'a> {
     own: &'a Own,
     primary: &'a [u8],
     variant: Option<&'a [u8]>,
-    known: Option<Known>,
+    known: Option<RecordVersion>,
 }
 
 impl Gate for Current<'_> {
@@ -108,7 +108,7 @@ impl StoreWorker {
         &self,
         primary: &[u8],
         variant: Option<&[u8]>,
-        known: Option<Known>,
+        known: Option<RecordVersion>,
         now_ms: u64,
     ) -> Join {
         let hash = self.own.shared.hash(primary).value();

@@ -22,15 +22,15 @@ pub enum Lookup<'w> {
     /// Nothing.
     Miss,
     /// One record for all requests.
-    Record(Found<'w>),
-    /// Variants, selected by names: go on with [`FoundBase::variant`].
-    Base(FoundBase<'w>),
+    Record(StoredRecord<'w>),
+    /// Variants, selected by names: go on with [`BaseRecord::variant`].
+    Base(BaseRecord<'w>),
 }
 
 /// A stored record, pinned: it stays where it is as long as this is there.
 ///
-/// Let it go before you wait for anything; what is to be sent later is [lent](Found::lend).
-pub struct Found<'w> {
+/// Let it go before you wait for anything; what is to be sent later is [lent](StoredRecord::lend).
+pub struct StoredRecord<'w> {
     own: &'w Rc<Own>,
     pinned: PinnedRecord<'w>,
     /// Where in the record's head the head begins that the caller stored.
@@ -39,7 +39,7 @@ pub struct Found<'w> {
 }
 
 /// The names that select a variant, pinned.
-pub struct FoundBase<'w> {
+pub struct BaseRecord<'w> {
     worker: &'w StoreWorker,
     primary: &'w [u8],
     pinned: PinnedRecord<'w>,
@@ -54,7 +54,7 @@ pub(crate) struct PinnedRecord<'w> {
 
 /// What identifies a stored record: it keeps this when it is moved, and no other record has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct RecordVersion {
     pub(crate) sequence: u64,
 }
 
@@ -79,8 +79,8 @@ impl StoredBody {
 
 impl Renewed {
     /// What identifies the record that has the new head; nothing if it is not stored.
-    pub fn known(&self) -> Option<Known> {
-        self.sequence.map(|sequence| Known { sequence })
+    pub fn version(&self) -> Option<RecordVersion> {
+        self.sequence.map(|sequence| RecordVersion { sequence })
     }
 }
 
@@ -95,11 +95,11 @@ impl StoreWorker {
         match pinned.record().header.kind {
             Kind::Whole | Kind::LongHead => {
                 self.own.index.touch(&pinned.hit);
-                Found::of(&self.own, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
+                StoredRecord::of(&self.own, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
             Kind::Base => {
                 self.own.index.touch(&pinned.hit);
-                Lookup::Base(FoundBase { worker: self, primary, pinned })
+                Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
             // Nobody asks for a fragment by a primary key.
             Kind::Fragment | Kind::Filler => Lookup::Miss,
@@ -134,7 +134,7 @@ impl PinnedRecord<'_> {
     }
 }
 
-impl<'w> Found<'w> {
+impl<'w> StoredRecord<'w> {
     /// The head, as it was stored.
     #[inline]
     pub fn head(&self) -> &[u8] {
@@ -167,8 +167,8 @@ impl<'w> Found<'w> {
     }
 
     /// What identifies it.
-    pub fn known(&self) -> Known {
-        Known { sequence: self.pinned.record().header.sequence }
+    pub fn version(&self) -> RecordVersion {
+        RecordVersion { sequence: self.pinned.record().header.sequence }
     }
 
     /// Lends a part of a whole body, for as long as a client takes to read it. `tag` says whose
@@ -185,7 +185,7 @@ impl<'w> Found<'w> {
         own: &'w Rc<Own>,
         pinned: PinnedRecord<'w>,
         head_start: usize,
-    ) -> Option<Found<'w>> {
+    ) -> Option<StoredRecord<'w>> {
         let body = pinned.record().body();
         let body = match pinned.record().header.kind {
             Kind::LongHead => LongBody::decode(body).map(StoredBody::Long),
@@ -195,34 +195,34 @@ impl<'w> Found<'w> {
             own.drop_damaged(&pinned.hit);
             return None;
         };
-        Some(Found { own, pinned, head_start, body })
+        Some(StoredRecord { own, pinned, head_start, body })
     }
 }
 
-impl<'w> FoundBase<'w> {
+impl<'w> BaseRecord<'w> {
     /// The names, as they were stored.
     pub fn names(&self) -> &[u8] {
         self.pinned.record().head()
     }
 
     /// The record of a variant; `values` are compared in full.
-    pub fn variant(&self, values: &[u8]) -> Option<Found<'w>> {
+    pub fn variant(&self, values: &[u8]) -> Option<StoredRecord<'w>> {
         let own = &self.worker.own;
         let pinned = own.find_variant(self.primary, &self.pinned, values)?;
         let head_start = variants::head_start(pinned.record().head(), values)?;
         own.index.touch(&pinned.hit);
-        Found::of(own, pinned, head_start)
+        StoredRecord::of(own, pinned, head_start)
     }
 }
 
-impl fmt::Debug for Found<'_> {
+impl fmt::Debug for StoredRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found").field("body", &self.body()).finish_non_exhaustive()
+        f.debug_struct("StoredRecord").field("body", &self.body()).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for FoundBase<'_> {
+impl fmt::Debug for BaseRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FoundBase").finish_non_exhaustive()
+        f.debug_struct("BaseRecord").finish_non_exhaustive()
     }
 }

@@ -49,7 +49,7 @@ pub use check::KeyIndexReport;
 pub use config::{ConfigError, OpenError, StoreConfig};
 pub use fill::{Filling, Join, Leader};
 pub use long::LongBody;
-pub use lookup::{Found, FoundBase, Known, Lookup, StoredBody};
+pub use lookup::{BaseRecord, Lookup, RecordVersion, StoredBody, StoredRecord};
 pub use purge::{PurgeBusy, Purged};
 pub use put::Times;
 pub use select::{KeyIndexDamaged, ListedResource, Selection, Walked, Weighed};

@@ -3,7 +3,7 @@
 
 use forebay_shm::crash_point;
 
-use super::lookup::{Found, Known, PinnedRecord};
+use super::lookup::{PinnedRecord, RecordVersion, StoredRecord};
 use super::put::{NotStored, Put, Times};
 use super::variants::{self, BaseBody};
 use super::worker::{Own, StoreWorker};
@@ -63,19 +63,19 @@ impl Response<'_> {
 impl StoreWorker {
     /// The record of a key, or of one of its variants, if it is the known one. For who was told
     /// that it is good.
-    pub fn find_known(
+    pub fn find_version(
         &self,
         primary: &[u8],
         variant: Option<&[u8]>,
-        known: Known,
-    ) -> Option<Found<'_>> {
+        known: RecordVersion,
+    ) -> Option<StoredRecord<'_>> {
         let (pinned, head_start) = self.own.find((primary, variant))?;
         let is_it = pinned.record().header.sequence == known.sequence;
-        if is_it { Found::of(&self.own, pinned, head_start) } else { None }
+        if is_it { StoredRecord::of(&self.own, pinned, head_start) } else { None }
     }
 
     /// Takes a record out of which parts are missing, so that the next request fetches it.
-    pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: Known) {
+    pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
         if let Some((pinned, _)) = self.own.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
             && self.own.index.take_out(&pinned.hit)
@@ -268,7 +268,7 @@ impl Own {
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),
-        known: Known,
+        known: RecordVersion,
         noted: u64,
         (head, times, tags): (&[u8], Times, Option<&RecordTags>),
     ) -> Option<u64> {

@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    Base, Filling, Found, Join, Known, Leader, Lookup, RecordTags, Selection, StoreWorker,
-    StoredBody, TagExpr, Times,
+    Base, Filling, Join, Leader, Lookup, RecordTags, RecordVersion, Selection, StoreWorker,
+    StoredBody, StoredRecord, TagExpr, Times,
 };
 
 /// Bodies are at most this long.
@@ -162,7 +162,7 @@ pub(crate) fn values(value: u32) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) label: Label,
-    pub(crate) known: Known,
+    pub(crate) known: RecordVersion,
     /// It was purged softly.
     pub(crate) is_soft: bool,
     /// Fragments of a long body may leave before its head.
@@ -170,9 +170,9 @@ pub(crate) struct Seen {
 }
 
 /// Reads a record to its end; everything it says must be true.
-pub(crate) fn read(worker: &StoreWorker, found: &Found<'_>) -> Result<Seen, String> {
+pub(crate) fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Result<Seen, String> {
     let label = Label::of(found.head())?;
-    let known = found.known();
+    let known = found.version();
     if found.body().bytes() != u64::from(label.body_bytes) {
         return Err(format!("{} bytes of {label:?}", found.body().bytes()));
     }
@@ -205,9 +205,9 @@ pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) ->
     for _ in 0..8 {
         let (variant, known) = match worker.lookup(key) {
             Lookup::Miss => (None, None),
-            Lookup::Record(found) => (None, Some(found.known())),
+            Lookup::Record(found) => (None, Some(found.version())),
             Lookup::Base(base) => {
-                (Some(&values[..]), base.variant(&values).map(|found| found.known()))
+                (Some(&values[..]), base.variant(&values).map(|found| found.version()))
             }
         };
         match worker.collapse(key, variant, known, now_ms) {

@@ -1,6 +1,6 @@
 //! Finding a stored response and deciding whether it may be used.
 
-use forebay_cache::{Known, Lookup, StoredBody};
+use forebay_cache::{Lookup, RecordVersion, StoredBody};
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
@@ -53,9 +53,9 @@ pub(crate) fn validated<'w>(
     wanted: &LookupQuery<'w>,
     request: &Request<'_>,
     variant: Option<&[u8]>,
-    known: Known,
+    known: RecordVersion,
 ) -> Option<Hit<'w>> {
-    let found = wanted.store.find_known(wanted.key, variant, known)?;
+    let found = wanted.store.find_version(wanted.key, variant, known)?;
     let stored = StoredResponse::new(found)?;
     let part = wanted.part(request, &stored, variant)?;
     let age = stored.age(wanted.now);
@@ -77,7 +77,7 @@ impl LookupQuery<'_> {
             && !request.form.head_only
             && !self.store.has_fragments(&long, part.bytes(long.bytes()))
         {
-            self.store.forget(self.key, variant, stored.found.known());
+            self.store.forget(self.key, variant, stored.found.version());
             return None;
         }
         Some(part)
@@ -98,7 +98,7 @@ fn select<'w>(
             base.variant(variant).ok_or(ForwardReason::VaryMiss)?
         }
     };
-    let known = found.known();
+    let known = found.version();
     StoredResponse::new(found).ok_or_else(|| {
         // Another version's: it would stand in the way of what this one stores.
         wanted.store.forget(wanted.key, (!variant.is_empty()).then_some(&*variant), known);

@@ -1,6 +1,6 @@
 //! A record of the store, read as HTTP.
 
-use forebay_cache::{Found, Known, RecordTags};
+use forebay_cache::{RecordTags, RecordVersion, StoredRecord};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::write::status_line;
@@ -8,7 +8,7 @@ use forebay_http::write::status_line;
 /// A record of the store, read as a stored response. It is borrowed from the store: it is used
 /// and let go without waiting for anything.
 pub(crate) struct StoredResponse<'w> {
-    pub(crate) found: Found<'w>,
+    pub(crate) found: StoredRecord<'w>,
     pub(crate) meta: StoredMeta,
 }
 
@@ -16,14 +16,14 @@ pub(crate) struct StoredResponse<'w> {
 pub(crate) struct Stale {
     pub(crate) meta: StoredMeta,
     /// What the origin's answer is about.
-    pub(crate) known: Known,
+    pub(crate) known: RecordVersion,
     pub(crate) tags: RecordTags,
     head: Box<[u8]>,
 }
 
 impl<'w> StoredResponse<'w> {
     /// `None` for a head that this version did not write.
-    pub(crate) fn new(found: Found<'w>) -> Option<StoredResponse<'w>> {
+    pub(crate) fn new(found: StoredRecord<'w>) -> Option<StoredResponse<'w>> {
         let meta = stored_meta(found.head())?;
         Some(StoredResponse { found, meta })
     }
@@ -42,7 +42,7 @@ impl<'w> StoredResponse<'w> {
     pub(super) fn to_stale(&self) -> Stale {
         Stale {
             meta: self.meta,
-            known: self.found.known(),
+            known: self.found.version(),
             // What was stored could be stored.
             tags: RecordTags::new(self.found.tags()).unwrap_or_default(),
             head: self.found.head().into(),

@@ -141,7 +141,7 @@ impl<'w> Needs<'w> {
 
     /// What was declared good, if it is still there.
     fn validated(&self, renewed: &Renewed, variant: Option<&[u8]>) -> Option<Hit<'w>> {
-        validated(&self.wanted(), self.request, variant, renewed.known()?)
+        validated(&self.wanted(), self.request, variant, renewed.version()?)
     }
 
     async fn lead(

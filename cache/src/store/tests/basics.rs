@@ -52,7 +52,7 @@ fn variants_stand_side_by_side_and_go_together() {
 
 pub(super) fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
     let known = match worker.lookup(b"key") {
-        Lookup::Base(found) => found.variant(value).map(|found| found.known()),
+        Lookup::Base(found) => found.variant(value).map(|found| found.version()),
         _ => None,
     };
     match worker.collapse(b"key", Some(value), known, 0) {
@@ -68,7 +68,7 @@ fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
         let body = body(3, bytes);
         assert!(put(&worker, b"key", b"old", &body));
         let known = match worker.lookup(b"key") {
-            Lookup::Record(found) => found.known(),
+            Lookup::Record(found) => found.version(),
             other => panic!("{other:?}"),
         };
         let Join::Leader(leader, mut follower) = worker.collapse(b"key", None, Some(known), 0)

@@ -14,8 +14,8 @@ mod uses;
 use std::task::{Context, Poll, Waker};
 
 use crate::{
-    Base, CheckDepth, Filling, Found, Join, Leader, Lookup, Report, Store, StoreConfig,
-    StoreWorker, Times, Weight,
+    Base, CheckDepth, Filling, Join, Leader, Lookup, Report, Store, StoreConfig, StoreWorker,
+    StoredRecord, Times, Weight,
 };
 
 /// When everything in these tests happens.
@@ -85,7 +85,7 @@ fn get(worker: &StoreWorker, key: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     }
 }
 
-fn read(worker: &StoreWorker, found: &Found<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     let head = found.head().to_vec();
     let mut body = Vec::new();
     match found.body() {

@@ -242,7 +242,7 @@ fn what_is_validated_is_not_renewed_if_its_tags_were_purged() {
     ] {
         put_tagged(&worker, "k", before, b"body");
         let known = match worker.lookup(b"k") {
-            Lookup::Record(found) => found.known(),
+            Lookup::Record(found) => found.version(),
             other => panic!("{other:?}"),
         };
         let Join::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
@@ -316,7 +316,7 @@ fn a_validation_adds_tags_and_takes_none_away() {
     let (_store, worker) = open(8 << 20);
     put_tagged(&worker, "k", "red", b"body");
     let known = match worker.lookup(b"k") {
-        Lookup::Record(found) => found.known(),
+        Lookup::Record(found) => found.version(),
         other => panic!("{other:?}"),
     };
     let Join::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {

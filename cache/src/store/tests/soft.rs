@@ -188,9 +188,9 @@ fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
     }
 }
 
-fn known(worker: &StoreWorker) -> crate::Known {
+fn known(worker: &StoreWorker) -> crate::RecordVersion {
     match worker.lookup(KEY) {
-        Lookup::Record(found) => found.known(),
+        Lookup::Record(found) => found.version(),
         other => panic!("{other:?}"),
     }
 }
@@ -232,9 +232,9 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
         let Poll::Ready(crate::Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
             panic!("not validated");
         };
-        let found = renewed.known().and_then(|known| purger.find_known(KEY, None, known));
+        let found = renewed.version().and_then(|known| purger.find_version(KEY, None, known));
         assert!(found.is_none(), "{is_out_first}: found after its purge");
-        assert_eq!(renewed.known().is_none(), is_out_first);
+        assert_eq!(renewed.version().is_none(), is_out_first);
         assert_eq!(is_soft(&purger), None, "{is_out_first}");
         assert_sound(&store);
     }

@@ -23,9 +23,9 @@ fn uses(worker: &StoreWorker, key: &[u8]) -> u8 {
     worker.own.look(key).expect("stored").hit.word().uses()
 }
 
-fn known(worker: &StoreWorker) -> crate::Known {
+fn known(worker: &StoreWorker) -> crate::RecordVersion {
     match worker.lookup(KEY) {
-        Lookup::Record(found) => found.known(),
+        Lookup::Record(found) => found.version(),
         other => panic!("{other:?}"),
     }
 }
