@@ -5,8 +5,8 @@
 //!
 //! The way through it: [`StoreWorker::lookup`] finds a record or not. Who finds none calls
 //! [`StoreWorker::collapse`]: one caller becomes the [`Leader`] and fetches, all others become a
-//! [`Follower`]. The leader turns into a [`Filling`], to which it appends what arrives; every
-//! follower turns into a [`Reader`] of the same growing record. What is complete is stored in the
+//! [`Follower`]. The leader turns into a [`Fill`], to which it appends what arrives; every
+//! follower turns into a [`BodyReader`] of the same growing record. What is complete is stored in the
 //! region, and found from then on.
 //!
 //! | folder | what |
@@ -56,10 +56,12 @@ mod tags;
 mod tool;
 
 #[cfg(not(loom))]
-pub use flight::{Base, Follower, NobodyListens, Outcome, ReadEvent, Reader, Refused, Renewed};
+pub use flight::{
+    Base, BodyReader, FillRefused, FollowOutcome, Follower, NoReaders, ReadEvent, RenewedHead,
+};
 #[cfg(not(loom))]
 pub use store::{
-    BaseRecord, BodyHandle, ConfigError, ConnectionTag, Filling, Join, KeyIndexDamaged,
+    BaseRecord, BodyHandle, CollapseResult, ConfigError, ConnectionTag, Fill, KeyIndexDamaged,
     KeyIndexReport, Leader, ListedResource, LongBody, Lookup, Named, OpenError, Phases, PurgeBusy,
     Purged, RecordVersion, Revoked, Selection, SendGuard, Stats, Store, StoreConfig, StoreWorker,
     StoredBody, StoredRecord, Times, Walked, Weighed,

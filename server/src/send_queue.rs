@@ -209,7 +209,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use forebay_cache::{Join, Lookup, Store, StoreConfig, StoreWorker, Times};
+    use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, Times};
 
     use super::*;
 
@@ -221,7 +221,7 @@ mod tests {
     const STORED: [u8; 1000] = [b's'; 1000];
 
     fn put(store: &StoreWorker, body: &[u8]) {
-        let Join::Leader(leader, _) = store.collapse(b"key", None, None, 0) else {
+        let CollapseResult::Leader(leader, _) = store.collapse(b"key", None, None, 0) else {
             unreachable!("nobody else fetches");
         };
         let times = Times { response_time: 0, stale_from: u64::MAX };

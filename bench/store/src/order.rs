@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_cache::{
-    Join, Lookup, RecordTags, Selection, Store, StoreConfig, StoreWorker, TagExpr, Times,
+    CollapseResult, Lookup, RecordTags, Selection, Store, StoreConfig, StoreWorker, TagExpr, Times,
 };
 
 use crate::time::{Spent, median};
@@ -155,7 +155,7 @@ impl Filled {
 }
 
 fn put(worker: &StoreWorker, key: &[u8], tags: RecordTags) {
-    let Join::Leader(leader, _) = worker.collapse(key, None, None, 0) else {
+    let CollapseResult::Leader(leader, _) = worker.collapse(key, None, None, 0) else {
         panic!("nobody else fetches it");
     };
     let times = Times { response_time: 1, stale_from: u64::MAX >> 16 };

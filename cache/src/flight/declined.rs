@@ -8,27 +8,27 @@
 const COUNT: usize = 256;
 
 /// Memory of one table.
-pub(super) const BYTES: usize = COUNT * size_of::<Remembered>();
+pub(super) const BYTES: usize = COUNT * size_of::<DeclinedEntry>();
 
 #[derive(Clone, Copy, Default)]
-struct Remembered {
+struct DeclinedEntry {
     hash: u64,
     until_ms: u64,
 }
 
 /// The declined keys of one shard.
 pub(super) struct Declined {
-    places: Box<[Remembered]>,
+    places: Box<[DeclinedEntry]>,
 }
 
 impl Declined {
     pub(super) fn new() -> Self {
-        Self { places: vec![Remembered::default(); COUNT].into_boxed_slice() }
+        Self { places: vec![DeclinedEntry::default(); COUNT].into_boxed_slice() }
     }
 
     /// Remembers a key until `until_ms`.
     pub(super) fn remember(&mut self, hash: u64, until_ms: u64) {
-        *self.place(hash) = Remembered { hash, until_ms };
+        *self.place(hash) = DeclinedEntry { hash, until_ms };
     }
 
     /// True if the key is remembered at `now_ms`.
@@ -41,11 +41,11 @@ impl Declined {
     pub(super) fn forget(&mut self, hash: u64) {
         let place = self.place(hash);
         if place.hash == hash {
-            *place = Remembered::default();
+            *place = DeclinedEntry::default();
         }
     }
 
-    fn place(&mut self, hash: u64) -> &mut Remembered {
+    fn place(&mut self, hash: u64) -> &mut DeclinedEntry {
         &mut self.places[hash as usize % COUNT]
     }
 }

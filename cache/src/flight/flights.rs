@@ -9,7 +9,7 @@ use forebay_sync::{LockClass, Mutex};
 
 use super::budget::Budget;
 use super::declined;
-use super::follow::Follower;
+use super::follower::Follower;
 use super::lead::Lead;
 use super::shard::Shard;
 use super::shared::Flight;
@@ -86,7 +86,7 @@ pub(crate) trait Gate {
 
 /// What a caller does who needs a fetch.
 #[derive(Debug)]
-pub(crate) enum Joined {
+pub(crate) enum JoinResult {
     /// Nobody fetches this key: give the lead to a task that does, and follow it.
     Lead(Lead, Follower),
     /// Somebody does.
@@ -128,19 +128,19 @@ impl Flights {
         key: FlightKey<'_>,
         now_ms: u64,
         gate: &impl Gate,
-    ) -> Joined {
+    ) -> JoinResult {
         let flight_hash = self.flight_hash(key);
         let mut shard = self.shard(key.hash).lock();
         let purge_noted = gate.note();
         if !gate.is_current() {
-            return Joined::Changed;
+            return JoinResult::Changed;
         }
         if shard.declined.contains(key.hash, now_ms) {
-            return Joined::Declined;
+            return JoinResult::Declined;
         }
         let found = shard.flight(flight_hash, key);
         if let Some(flight) = found.filter(|flight| gate.may_follow(flight.purge_noted)) {
-            return Joined::Follow(Follower::new(flight));
+            return JoinResult::Follow(Follower::new(flight));
         }
         let purged = found.cloned();
         if let Some(purged) = &purged {
@@ -151,7 +151,7 @@ impl Flights {
         drop(shard);
         purged.into_iter().for_each(|purged| purged.detach());
         let follower = Follower::new(&flight);
-        Joined::Lead(Lead::new(Arc::clone(self), flight), follower)
+        JoinResult::Lead(Lead::new(Arc::clone(self), flight), follower)
     }
 
     /// Takes the flights of a primary key out of the table, for a purge: nobody joins them any

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use super::budget::{ALLOCATION_BYTES, Charge};
-use super::growing::JOINED_BYTES_MAX;
+use super::growing_record::JOINED_BYTES_MAX;
 
 /// The owner behind a `Bytes`: the memory and its owner (whose count and drop function are two
 /// words).

@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 
+use super::body_writer::BodyWriter;
 use super::flights::{FlightKey, Flights};
 use super::fragment::{body_cost, fragment_cost, hold};
-use super::growing::{Base, End, Opening, Phase};
-use super::growth::Growth;
+use super::growing_record::{Base, End, Opening, Phase};
 use super::shared::Flight;
 
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum FillRefused {
     /// Its body is longer than what is stored at most. It will be the next time, too.
     TooLarge,
     /// There is no room for it now.
@@ -23,7 +23,7 @@ pub enum Refused {
 
 /// What followers get of a stored record that turned out to be good.
 #[derive(Clone, Debug)]
-pub struct Renewed {
+pub struct RenewedHead {
     /// The new head.
     pub head: Bytes,
     /// The sequence of the record that has this head; none if it is not stored.
@@ -91,7 +91,7 @@ impl Lead {
 
     /// RFC 9111 §4.3.4: what is stored is good, with a new head. Call it after that head is
     /// stored; followers get it in any case.
-    pub(crate) fn validated(self, renewed: Renewed) {
+    pub(crate) fn validated(self, renewed: RenewedHead) {
         self.duty.flights.unregister(&self.duty.flight);
         self.settle(Phase::Validated(renewed));
     }
@@ -111,11 +111,11 @@ impl Lead {
         head: &[u8],
         base: Option<Base>,
         body_bytes: Option<u64>,
-    ) -> Result<Growth, (Self, Refused)> {
+    ) -> Result<BodyWriter, (Self, FillRefused)> {
         let flights = &self.duty.flights;
         if body_bytes.is_some_and(|bytes| bytes > flights.config().object_bytes_max) {
             flights.events().refused_large.fetch_add(1, Relaxed);
-            return Err((self, Refused::TooLarge));
+            return Err((self, FillRefused::TooLarge));
         }
         let base_bytes = base.as_ref().map_or(0, |base| base.names.len() + base.variant.len());
         let opening_cost = fragment_cost((head.len() + base_bytes) as u64);
@@ -124,11 +124,11 @@ impl Lead {
         let charged = opened.and_then(|account| Some((account.charge(opening_cost)?, account)));
         let Some((charge, account)) = charged else {
             flights.events().refused_no_room.fetch_add(1, Relaxed);
-            return Err((self, Refused::NoRoom));
+            return Err((self, FillRefused::NoRoom));
         };
         let opening = Arc::new(Opening { head: hold(&[], head, charge), base, body_bytes });
         self.duty.flight.settle(Phase::Growing(Arc::clone(&opening)));
-        Ok(Growth::new(self.duty, opening, account))
+        Ok(BodyWriter::new(self.duty, opening, account))
     }
 }
 

@@ -6,14 +6,14 @@
 //! | who | does |
 //! |---|---|
 //! | needs a response that is not stored | [`Flights::join`]: becomes leader or follower |
-//! | leader | [`Lead`] until the head is there, then [`Growth`] until the body has ended |
-//! | follower | [`Follower`] until the head is there, then [`Reader`] until the body has ended |
+//! | leader | [`Lead`] until the head is there, then [`BodyWriter`] until the body has ended |
+//! | follower | [`Follower`] until the head is there, then [`BodyReader`] until the body has ended |
 //! | purge | [`Flights::detach`], [`Flights::detach_where`] |
 //!
 //! Invariants:
 //! - All fragments and heads that anybody holds, and what was promised to bodies of known length,
 //!   never exceed `growing_bytes_max` together. Bytes are charged before they are kept and given
-//!   back when the last clone of them is dropped. (The exceptions are named in [`growth`].)
+//!   back when the last clone of them is dropped. (The exceptions are named in [`body_writer`].)
 //! - A flight that can be joined will be stored, or has been: one that was detached or has become a
 //!   window is in no table.
 //! - A flight leaves the table only after what it brought is stored and its end is known to its
@@ -22,13 +22,13 @@
 //! - Lock order: shard, then flight. Never two of a kind. A gate and the predicate of a purge are
 //!   asked under a shard's lock; wakers are woken and dropped outside of all.
 
+mod body_writer;
 mod budget;
 mod declined;
 mod flights;
-mod follow;
+mod follower;
 mod fragment;
-mod growing;
-mod growth;
+mod growing_record;
 mod lead;
 mod readers;
 mod shard;
@@ -38,11 +38,11 @@ mod stats;
 mod tests;
 mod window;
 
-pub use follow::{Follower, Outcome, Reader};
-pub use growing::{Base, ReadEvent};
-pub use growth::NobodyListens;
-pub use lead::{Refused, Renewed};
+pub use body_writer::NoReaders;
+pub use follower::{BodyReader, FollowOutcome, Follower};
+pub use growing_record::{Base, ReadEvent};
+pub use lead::{FillRefused, RenewedHead};
 
-pub(crate) use flights::{FlightConfig, FlightKey, Flights, Gate, Joined, fixed_bytes};
-pub(crate) use growth::Growth;
+pub(crate) use body_writer::BodyWriter;
+pub(crate) use flights::{FlightConfig, FlightKey, Flights, Gate, JoinResult, fixed_bytes};
 pub(crate) use lead::Lead;

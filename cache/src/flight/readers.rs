@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 pub(super) struct ReaderId(usize);
 
 /// One follower or reader.
-pub(super) struct Attached {
+pub(super) struct ReaderState {
     /// Bytes of the body that it has read.
     pub(super) offset: u64,
     /// How long the leader of a window waited for it while others waited for the leader.
@@ -22,15 +22,20 @@ pub(super) struct Attached {
 /// All readers of one flight. A place is used again after its reader has left.
 #[derive(Default)]
 pub(super) struct Readers {
-    places: Vec<Option<Attached>>,
+    places: Vec<Option<ReaderState>>,
     free: Vec<usize>,
 }
 
 impl Readers {
     /// Adds one at the start of the body.
     pub(super) fn attach(&mut self) -> ReaderId {
-        let new =
-            Some(Attached { offset: 0, stalled_ms: 0, cut: false, is_aside: false, waker: None });
+        let new = Some(ReaderState {
+            offset: 0,
+            stalled_ms: 0,
+            cut: false,
+            is_aside: false,
+            waker: None,
+        });
         let Some(index) = self.free.pop() else {
             self.places.push(new);
             return ReaderId(self.places.len() - 1);
@@ -40,7 +45,7 @@ impl Readers {
     }
 
     /// Takes one out; its waker is dropped by the caller, outside of the lock.
-    pub(super) fn detach(&mut self, ReaderId(index): ReaderId) -> Option<Attached> {
+    pub(super) fn detach(&mut self, ReaderId(index): ReaderId) -> Option<ReaderState> {
         let attached = self.places.get_mut(index)?.take();
         if attached.is_some() {
             self.free.push(index);
@@ -49,7 +54,7 @@ impl Readers {
     }
 
     /// One that the window has not left behind.
-    pub(super) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut Attached> {
+    pub(super) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut ReaderState> {
         self.places.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
     }
 
@@ -77,7 +82,7 @@ impl Readers {
     }
 
     /// All that the window has not left behind.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (ReaderId, &Attached)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ReaderId, &ReaderState)> {
         self.places.iter().enumerate().filter_map(|(index, place)| {
             place.as_ref().filter(|attached| !attached.cut).map(|a| (ReaderId(index), a))
         })

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use forebay_sync::{LockClass, Mutex};
 
 use super::flights::FlightKey;
-use super::growing::{End, Growing, Phase, ReadEvent};
+use super::growing_record::{End, GrowingRecord, Phase, ReadEvent};
 use super::readers::ReaderId;
 use super::window::{Room, Window};
 use crate::store::LongBody;
@@ -29,7 +29,7 @@ pub(super) struct Flight {
     variant: Option<Box<[u8]>>,
     /// The number of the last purge that was over when the leader began.
     pub(super) purge_noted: u64,
-    growing: Mutex<Growing>,
+    growing: Mutex<GrowingRecord>,
 }
 
 impl Flight {
@@ -40,7 +40,7 @@ impl Flight {
             primary: key.primary.into(),
             variant: key.variant.map(Into::into),
             purge_noted,
-            growing: Mutex::new(LockClass::Flight, Growing::new()),
+            growing: Mutex::new(LockClass::Flight, GrowingRecord::new()),
         }
     }
 
@@ -50,7 +50,7 @@ impl Flight {
     }
 
     /// Changes the state, then wakes who waits for it.
-    fn change<T>(&self, change: impl FnOnce(&mut Growing, &mut Vec<Waker>) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut GrowingRecord, &mut Vec<Waker>) -> T) -> T {
         let mut wakers = Vec::new();
         let result = change(&mut self.growing.lock(), &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
@@ -154,12 +154,12 @@ impl Flight {
 }
 
 /// A follower's or reader's place in a flight; dropping it leaves.
-pub(super) struct Seat {
+pub(super) struct FollowerHandle {
     flight: Arc<Flight>,
     id: ReaderId,
 }
 
-impl Seat {
+impl FollowerHandle {
     pub(super) fn new(flight: &Arc<Flight>) -> Self {
         let id = flight.growing.lock().readers.attach();
         Self { flight: Arc::clone(flight), id }
@@ -198,7 +198,7 @@ impl Seat {
     }
 }
 
-impl Seat {
+impl FollowerHandle {
     /// Until it reads again, nothing that is stored in fragments is held for it alone.
     pub(super) fn step_aside(&self) {
         let mut growing = self.flight.growing.lock();
@@ -209,7 +209,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for FollowerHandle {
     fn drop(&mut self) {
         let mut growing = self.flight.growing.lock();
         let left = growing.readers.detach(self.id);

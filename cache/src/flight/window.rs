@@ -4,7 +4,7 @@
 
 use std::task::{Context, Poll, Waker};
 
-use super::growing::Growing;
+use super::growing_record::GrowingRecord;
 use super::readers::ReaderId;
 
 /// The limits of a sliding body.
@@ -31,7 +31,7 @@ pub(super) enum Room {
     Nobody,
 }
 
-impl Growing {
+impl GrowingRecord {
     /// Drops what all readers have read, if the body is a sliding one. If it is stored, those that
     /// are aside don't count.
     pub(super) fn release(&mut self) {

@@ -1,6 +1,6 @@
 //! Fetching for many, and storing what comes: the leader's side.
 //!
-//! A [`Leader`] becomes a [`Filling`] when the response's head is there. What is appended goes to
+//! A [`Leader`] becomes a [`Fill`] when the response's head is there. What is appended goes to
 //! the readers of the growing record; a body that is too long for one record goes into fragments
 //! as it arrives, so that the end of it is not more work than its last piece.
 
@@ -17,14 +17,15 @@ use super::respond::Response;
 use super::stats::Events;
 use super::worker::{Own, StoreWorker};
 use crate::flight::{
-    Base, FlightKey, Follower, Gate, Growth, Joined, Lead, NobodyListens, Refused, Renewed,
+    Base, BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, Lead, NoReaders,
+    RenewedHead,
 };
 use crate::segment::{Kind, Queue};
 use crate::tags::RecordTags;
 
 /// What a caller does who needs a fetch.
 #[derive(Debug)]
-pub enum Join {
+pub enum CollapseResult {
     /// Nobody fetches this key: give the leader to a task that does, and follow it.
     Leader(Leader, Follower),
     /// Somebody does.
@@ -43,11 +44,11 @@ pub struct Leader {
     known: Option<RecordVersion>,
 }
 
-/// A growing record. Dropping it before [`finish`](Filling::finish) aborts it: nothing is stored,
+/// A growing record. Dropping it before [`finish`](Fill::finish) aborts it: nothing is stored,
 /// and its readers are told.
-pub struct Filling {
+pub struct Fill {
     own: Rc<Own>,
-    growth: Growth,
+    growth: BodyWriter,
     times: Times,
     tags: RecordTags,
     queue: Queue,
@@ -110,17 +111,17 @@ impl StoreWorker {
         variant: Option<&[u8]>,
         known: Option<RecordVersion>,
         now_ms: u64,
-    ) -> Join {
+    ) -> CollapseResult {
         let hash = self.own.shared.hash(primary).value();
         let gate = Current { own: &self.own, primary, variant, known };
         let key = FlightKey { hash, primary, variant };
         match self.own.shared.flights.join(key, now_ms, &gate) {
-            Joined::Lead(lead, follower) => {
-                Join::Leader(Leader { own: Rc::clone(&self.own), lead, known }, follower)
+            JoinResult::Lead(lead, follower) => {
+                CollapseResult::Leader(Leader { own: Rc::clone(&self.own), lead, known }, follower)
             }
-            Joined::Follow(follower) => Join::Follower(follower),
-            Joined::Changed => Join::Stored,
-            Joined::Declined => Join::Declined,
+            JoinResult::Follow(follower) => CollapseResult::Follower(follower),
+            JoinResult::Changed => CollapseResult::Stored,
+            JoinResult::Declined => CollapseResult::Declined,
         }
     }
 
@@ -157,11 +158,11 @@ impl Leader {
         let FlightKey { primary, variant, .. } = self.lead.key();
         let noted = self.lead.purge_noted();
         let sequence = self.own.renew((primary, variant), known, noted, (head, times, tags));
-        self.lead.validated(Renewed { head: Bytes::copy_from_slice(head), sequence });
+        self.lead.validated(RenewedHead { head: Bytes::copy_from_slice(head), sequence });
     }
 
     /// Begins to store a response. `base` if it has variants, `body_bytes` if its length is known.
-    /// It has no tags until [`Filling::tag`] gives it some.
+    /// It has no tags until [`Fill::tag`] gives it some.
     ///
     /// # Errors
     /// Why it cannot be stored, and the leader back: followers wait for its word.
@@ -171,34 +172,30 @@ impl Leader {
         base: Option<Base>,
         body_bytes: Option<u64>,
         times: Times,
-    ) -> Result<Filling, (Self, Refused)> {
+    ) -> Result<Fill, (Self, FillRefused)> {
         let Leader { own, lead, known } = self;
         let queue = own.queue_for(lead.key().primary, base.as_ref());
         match lead.begin(head, base, body_bytes) {
             Ok(growth) => {
                 let tags = RecordTags::none();
-                Ok(Filling { own, growth, times, tags, queue, long: None })
+                Ok(Fill { own, growth, times, tags, queue, long: None })
             }
             Err((lead, refused)) => Err((Leader { own, lead, known }, refused)),
         }
     }
 }
 
-impl Filling {
+impl Fill {
     /// Gives it the tags by which it can be purged. Before anything is appended.
     pub fn tag(&mut self, tags: RecordTags) {
         self.tags = tags;
     }
 
     /// Waits until more may be appended: at once while the record is to be stored. See
-    /// `NobodyListens` for the error. To a body that is not going to be stored its slowest reader
+    /// `NoReaders` for the error. To a body that is not going to be stored its slowest reader
     /// sets the pace, for a while: ask again after a part of that time, woken or not. `now_ms` is
     /// the caller's monotonic clock.
-    pub fn poll_room(
-        &mut self,
-        cx: &mut Context<'_>,
-        now_ms: u64,
-    ) -> Poll<Result<(), NobodyListens>> {
+    pub fn poll_room(&mut self, cx: &mut Context<'_>, now_ms: u64) -> Poll<Result<(), NoReaders>> {
         self.growth.poll_room(cx, now_ms)
     }
 
@@ -212,7 +209,7 @@ impl Filling {
     ///
     /// # Errors
     /// If nobody listens; what was appended is then lost.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), NobodyListens> {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), NoReaders> {
         self.growth.append(bytes)?;
         match self.store_fragments(false) {
             // All of it is still held: it is tried again with what comes next.
@@ -236,12 +233,12 @@ impl Filling {
     /// given back: its readers wait for the end.
     ///
     /// # Errors
-    /// It is not ended yet: try again a little later, or [`finish`](Filling::finish) it.
-    pub fn try_finish(self) -> Result<bool, Box<Filling>> {
+    /// It is not ended yet: try again a little later, or [`finish`](Fill::finish) it.
+    pub fn try_finish(self) -> Result<bool, Box<Fill>> {
         self.end(true)
     }
 
-    fn end(mut self, may_wait: bool) -> Result<bool, Box<Filling>> {
+    fn end(mut self, may_wait: bool) -> Result<bool, Box<Fill>> {
         if !self.growth.is_complete() {
             return Ok(false);
         }
@@ -369,8 +366,8 @@ impl fmt::Debug for Leader {
     }
 }
 
-impl fmt::Debug for Filling {
+impl fmt::Debug for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Filling").field("growth", &self.growth).finish_non_exhaustive()
+        f.debug_struct("Fill").field("growth", &self.growth).finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ use super::body_handle::{BodyHandle, ConnectionTag};
 use super::long::LongBody;
 use super::variants;
 use super::worker::{Own, StoreWorker};
-use crate::flight::Renewed;
+use crate::flight::RenewedHead;
 use crate::index::{Hit, Key};
 use crate::segment::{Kind, Record};
 use crate::tags::tags_of;
@@ -77,7 +77,7 @@ impl StoredBody {
     }
 }
 
-impl Renewed {
+impl RenewedHead {
     /// What identifies the record that has the new head; nothing if it is not stored.
     pub fn version(&self) -> Option<RecordVersion> {
         self.sequence.map(|sequence| RecordVersion { sequence })

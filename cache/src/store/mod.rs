@@ -47,7 +47,7 @@ mod worker;
 pub use body_handle::{BodyHandle, ConnectionTag, Revoked, SendGuard};
 pub use check::KeyIndexReport;
 pub use config::{ConfigError, OpenError, StoreConfig};
-pub use fill::{Filling, Join, Leader};
+pub use fill::{CollapseResult, Fill, Leader};
 pub use long::LongBody;
 pub use lookup::{BaseRecord, Lookup, RecordVersion, StoredBody, StoredRecord};
 pub use purge::{PurgeBusy, Purged};

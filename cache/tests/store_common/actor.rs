@@ -135,7 +135,7 @@ impl<W: Words> Actor<W> {
         let (bytes, values) = (super::key_bytes(key), super::values(value));
         let variant = is_variant.then_some(&values[..]);
         let joined = self.worker.collapse(&bytes, variant, Some(seen.known), self.steps);
-        if let forebay_cache::Join::Leader(leader, _) = joined {
+        if let forebay_cache::CollapseResult::Leader(leader, _) = joined {
             let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
             let times = Times { response_time: START as u32, stale_from: START + 5000 };
             let tags = label.tags();

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    Base, Filling, Join, Leader, Lookup, RecordTags, RecordVersion, Selection, StoreWorker,
+    Base, CollapseResult, Fill, Leader, Lookup, RecordTags, RecordVersion, Selection, StoreWorker,
     StoredBody, StoredRecord, TagExpr, Times,
 };
 
@@ -211,9 +211,9 @@ pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) ->
             }
         };
         match worker.collapse(key, variant, known, now_ms) {
-            Join::Leader(leader, _) => return Some(leader),
-            Join::Stored => {}
-            Join::Follower(_) | Join::Declined => return None,
+            CollapseResult::Leader(leader, _) => return Some(leader),
+            CollapseResult::Stored => {}
+            CollapseResult::Follower(_) | CollapseResult::Declined => return None,
         }
     }
     None
@@ -226,7 +226,7 @@ pub(crate) fn begin(
     names_number: Option<u32>,
     is_length_known: bool,
     times: Times,
-) -> Option<Filling> {
+) -> Option<Fill> {
     let base =
         names_number.map(|number| Base { names: names(number), variant: values(label.value) });
     let body_bytes = is_length_known.then_some(u64::from(label.body_bytes));
@@ -236,7 +236,7 @@ pub(crate) fn begin(
 }
 
 /// Appends the next bytes of the body; false if nobody wants them any more.
-pub(crate) fn append(filling: &mut Filling, label: Label, byte_count: usize) -> bool {
+pub(crate) fn append(filling: &mut Fill, label: Label, byte_count: usize) -> bool {
     let start = filling.bytes() as usize;
     let end = (start + byte_count).min(label.body_bytes as usize);
     let mut cx = Context::from_waker(Waker::noop());

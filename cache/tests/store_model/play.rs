@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    BodyHandle, ConnectionTag, Filling, Join, Lookup, Outcome, Selection, Store, StoreWorker,
-    StoredBody, Times,
+    BodyHandle, CollapseResult, ConnectionTag, Fill, FollowOutcome, Lookup, Selection, Store,
+    StoreWorker, StoredBody, Times,
 };
 
 use crate::finish;
@@ -27,8 +27,8 @@ const TURNS_MAX: usize = 5000;
 const CHECK_EVERY: usize = 1000;
 
 /// A fetch that was begun.
-struct Fill {
-    filling: Filling,
+struct OpenFill {
+    filling: Fill,
     label: Label,
     names: Option<u32>,
     /// Purges of the key before it.
@@ -49,7 +49,7 @@ pub(crate) struct Play<'a> {
     pub(crate) store: Store,
     pub(crate) workers: Vec<StoreWorker>,
     possible: Vec<Possible>,
-    fills: Vec<Fill>,
+    fills: Vec<OpenFill>,
     pieces: Vec<Piece>,
     lost: BTreeSet<ConnectionTag>,
     version: u32,
@@ -132,7 +132,7 @@ impl<'a> Play<'a> {
         (self.now - START) * 1000
     }
 
-    fn open_fill(&mut self, operation: Operation) -> Option<Fill> {
+    fn open_fill(&mut self, operation: Operation) -> Option<OpenFill> {
         let Operation { worker, key, value, bytes, choice, .. } = operation;
         let names = (operation.kind == Kind::PutVariant).then_some((choice % 50 == 0).into());
         let value = if names.is_some() { value } else { 0 };
@@ -145,7 +145,7 @@ impl<'a> Play<'a> {
         let times = Times { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
         let purge_count = self.possible[key as usize].purge_count;
         let filling = common::begin(leader, label, names, choice % 3 > 0, times)?;
-        Some(Fill { filling, label, names, purge_count })
+        Some(OpenFill { filling, label, names, purge_count })
     }
 
     fn put(&mut self, operation: Operation) -> Done {
@@ -177,13 +177,13 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    fn take_fill(&mut self, choice: usize) -> Option<Fill> {
+    fn take_fill(&mut self, choice: usize) -> Option<OpenFill> {
         let at = choice.checked_rem(self.fills.len())?;
         Some(self.fills.swap_remove(at))
     }
 
-    fn finish(&mut self, fill: Fill) -> Done {
-        let Fill { filling, label, names, purge_count } = fill;
+    fn finish(&mut self, fill: OpenFill) -> Done {
+        let OpenFill { filling, label, names, purge_count } = fill;
         let is_complete = filling.bytes() == u64::from(label.body_bytes);
         if !is_complete {
             // Without a length, what came so far is a whole response.
@@ -342,9 +342,11 @@ impl<'a> Play<'a> {
         let now_ms = self.now_ms();
         let joined = self.workers[worker].collapse(&bytes, variant, Some(seen.known), now_ms);
         let (leader, mut follower) = match joined {
-            Join::Leader(leader, follower) => (leader, follower),
-            Join::Stored => return Err("what was found just now is not current".to_owned()),
-            Join::Follower(_) | Join::Declined => return Ok(()),
+            CollapseResult::Leader(leader, follower) => (leader, follower),
+            CollapseResult::Stored => {
+                return Err("what was found just now is not current".to_owned());
+            }
+            CollapseResult::Follower(_) | CollapseResult::Declined => return Ok(()),
         };
         match operation.choice % 16 {
             0 => self.purge(worker, key)?,
@@ -355,7 +357,7 @@ impl<'a> Play<'a> {
         let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
         leader.validated(&label.head(), times, None);
         let mut cx = Context::from_waker(Waker::noop());
-        let Poll::Ready(Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
+        let Poll::Ready(FollowOutcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
             return Err("not validated".to_owned());
         };
         if renewed.sequence.is_some() {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_cache::{Filling, NobodyListens};
+use forebay_cache::{Fill, NoReaders};
 use tokio::time::{sleep, timeout};
 
 use crate::clock;
@@ -18,25 +18,25 @@ use crate::poll_once::poll_once;
 enum Unstored {
     /// The origin's answer is not whole, which its body has told.
     Broken,
-    NobodyListens,
+    NoReaders,
 }
 
 /// Appends the body to the record until it is whole, and counts what became of it.
 ///
 /// A piece is published only once the next one, the end or a fault is known or has to be waited
 /// for, so that an overlong answer is seen before its last piece is shown to anybody.
-pub(super) async fn fill(filling: Filling, mut body: OriginBody, bytes_max: u64) {
+pub(super) async fn fill(filling: Fill, mut body: OriginBody, bytes_max: u64) {
     let worker = std::rc::Rc::clone(&body.worker);
     match append_all(filling, &mut body, bytes_max).await {
         Ok(true) => worker.count(Counter::Stored),
-        Ok(false) | Err(Unstored::NobodyListens) => worker.count(Counter::NotStored),
+        Ok(false) | Err(Unstored::NoReaders) => worker.count(Counter::NotStored),
         Err(Unstored::Broken) => worker.count(Counter::FillsAborted),
     }
     worker.notify_stored();
 }
 
 async fn append_all(
-    mut filling: Filling,
+    mut filling: Fill,
     body: &mut OriginBody,
     bytes_max: u64,
 ) -> Result<bool, Unstored> {
@@ -68,7 +68,7 @@ async fn append_all(
 }
 
 async fn append(
-    filling: &mut Filling,
+    filling: &mut Fill,
     held: &mut Bytes,
     bytes_max: u64,
     permitted_by: &PermittedBy,
@@ -80,13 +80,13 @@ async fn append(
     if filling.bytes() + piece.len() as u64 > bytes_max {
         filling.give_up_storing(clock::monotonic_ms());
     }
-    let nobody = |NobodyListens| Unstored::NobodyListens;
+    let nobody = |NoReaders| Unstored::NoReaders;
     room(filling, permitted_by).await.map_err(nobody)?;
     filling.append(&piece).map_err(nobody)
 }
 
 /// Ends the body; was it stored? For room that others are about to give up it waits a little.
-async fn finish(mut filling: Filling) -> bool {
+async fn finish(mut filling: Fill) -> bool {
     for _ in 0..STORE_TRIES_MAX {
         match filling.try_finish() {
             Ok(is_stored) => return is_stored,
@@ -99,7 +99,7 @@ async fn finish(mut filling: Filling) -> bool {
 
 /// Waits for room; asked again at times, since the store has no clock to see who is too slow. If
 /// another request waits for the connection to the origin, the slowest reader is left behind.
-async fn room(filling: &mut Filling, permitted_by: &PermittedBy) -> Result<(), NobodyListens> {
+async fn room(filling: &mut Fill, permitted_by: &PermittedBy) -> Result<(), NoReaders> {
     loop {
         let room = async {
             loop {

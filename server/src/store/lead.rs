@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use forebay_cache::{Base, Leader, RecordTags, Refused, TagsError, Times};
+use forebay_cache::{Base, FillRefused, Leader, RecordTags, TagsError, Times};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HOP_BY_HOP;
@@ -221,7 +221,7 @@ impl FetchTask {
             .map_err(|error| self.unkept_for_tags(error, status))?;
         let length = answer.head.content_length;
         if length.is_some_and(|length| length > self.route().settings.object_bytes_max) {
-            return Err(Unkept::of(Refused::TooLarge));
+            return Err(Unkept::of(FillRefused::TooLarge));
         }
         let arrival = arrival(answer);
         let block = stored_lines(&answer.head.block, &arrival, &self.route().settings);
@@ -266,10 +266,10 @@ struct Unkept {
 }
 
 impl Unkept {
-    fn of(refused: Refused) -> Unkept {
+    fn of(refused: FillRefused) -> Unkept {
         match refused {
-            Refused::TooLarge => Unkept { detail: "too-large", lasts: true },
-            Refused::NoRoom => Unkept { detail: "no-room", lasts: false },
+            FillRefused::TooLarge => Unkept { detail: "too-large", lasts: true },
+            FillRefused::NoRoom => Unkept { detail: "no-room", lasts: false },
         }
     }
 

@@ -7,7 +7,7 @@ use super::*;
 fn mixed_sizes_never_exceed_the_budget() {
     let mut rng = Rng::from_environment("mixed sizes");
     let flights = new_flights(config());
-    let mut growing: Vec<(Growth, Reader)> = Vec::new();
+    let mut growing: Vec<(BodyWriter, BodyReader)> = Vec::new();
     // Some clients are slow: what they hold has left its flight, but not the budget.
     let mut held: Vec<Bytes> = Vec::new();
     for round in 0..20_000_u64 {
@@ -106,7 +106,7 @@ fn without_room_nothing_grows_and_nothing_fails() {
 }
 
 /// Takes what is left, in bodies of one piece; they are held for followers that read nothing.
-fn take_rest(flights: &Arc<Flights>) -> Vec<(Growth, Follower)> {
+fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
     let mut held = Vec::new();
     for bytes in [30_000, 1000, 1] {
         for number in 0.. {

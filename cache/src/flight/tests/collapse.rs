@@ -10,7 +10,7 @@ fn all_followers_read_the_same_record_while_it_arrives() {
     let mut followers: Vec<Follower> = (0..99).map(|_| follow(&flights, b"a")).collect();
     followers.push(first);
     let mut growth = lead.begin(b"head", None, Some(6000)).unwrap();
-    let mut readers: Vec<Reader> = followers.into_iter().map(reader).collect();
+    let mut readers: Vec<BodyReader> = followers.into_iter().map(reader).collect();
     let body = content(1, 6000);
     for part in body.chunks(2000) {
         growth.append(part).unwrap();
@@ -88,7 +88,7 @@ fn every_end_of_a_fetch_reaches_its_followers() {
 
 #[test]
 fn a_broken_body_aborts_its_readers_and_frees_what_they_have_not_read() {
-    type Act = fn(Growth);
+    type Act = fn(BodyWriter);
     let cases: [(&str, Option<u64>, Act); 3] = [
         ("dropped", None, drop),
         ("too short", Some(4), |growth| growth.finish(None)),
@@ -116,19 +116,19 @@ fn a_declined_key_is_not_collapsed_for_a_while() {
     take_lead(&flights, b"a", None).0.decline(1000);
     for (now_ms, declined) in [(1000, true), (1099, true), (1100, false)] {
         let joined = flights.join(key(b"a", Some(b"v")), now_ms, &Nothing);
-        assert_eq!(matches!(joined, Joined::Declined), declined, "at {now_ms}");
+        assert_eq!(matches!(joined, JoinResult::Declined), declined, "at {now_ms}");
     }
     let ways: [fn(&Flights); 2] = [
         |flights| flights.forget_declined(hash(b"a")),
         |flights| _ = flights.detach(hash(b"a"), b"a"),
     ];
     for forget in ways {
-        assert!(matches!(join(&flights, b"a", 1000), Joined::Declined));
+        assert!(matches!(join(&flights, b"a", 1000), JoinResult::Declined));
         forget(&flights);
         take_lead(&flights, b"a", None).0.decline(1000);
     }
     take_lead(&flights, b"b", None).0.decline_once();
-    assert!(matches!(join(&flights, b"b", 0), Joined::Lead(..)));
+    assert!(matches!(join(&flights, b"b", 0), JoinResult::Lead(..)));
     assert_eq!(flights.stats().declined, 3);
 }
 
@@ -137,18 +137,18 @@ fn a_body_known_to_be_too_long_gives_the_lead_back() {
     let flights = new_flights(config());
     let (lead, mut follower) = take_lead(&flights, b"a", None);
     let (lead, refused) = lead.begin(b"", None, Some(200_000)).unwrap_err();
-    assert_eq!(refused, Refused::TooLarge);
+    assert_eq!(refused, FillRefused::TooLarge);
     assert!(follower.poll_outcome(&mut Context::from_waker(Waker::noop())).is_pending());
     lead.decline(0);
-    assert!(matches!(outcome(&mut follower), Outcome::Declined));
+    assert!(matches!(outcome(&mut follower), FollowOutcome::Declined));
     assert_eq!(flights.stats().refused_large, 1);
     // Promised lengths share what may grow.
-    let growths: Vec<Growth> = (0..2_u8)
+    let growths: Vec<BodyWriter> = (0..2_u8)
         .map(|i| take_lead(&flights, &[i], None).0.begin(b"", None, Some(110_000)).unwrap())
         .collect();
     let (_, refused) =
         take_lead(&flights, b"c", None).0.begin(b"", None, Some(110_000)).unwrap_err();
-    assert_eq!((refused, flights.stats().refused_no_room), (Refused::NoRoom, 1));
+    assert_eq!((refused, flights.stats().refused_no_room), (FillRefused::NoRoom, 1));
     drop(growths);
     drop(follower);
     check_at_rest(&flights);

@@ -63,7 +63,7 @@ fn a_gate_decides_who_looks_again_who_follows_and_who_leads() {
         let case = format!("{has_flight} {is_declined} {current} {purges}");
         assert!(format!("{joined:?}").starts_with(expected), "{case}: {joined:?}");
         assert_eq!(*gate.asked.borrow(), asked, "{case}");
-        if let Joined::Lead(lead, _) = &joined {
+        if let JoinResult::Lead(lead, _) = &joined {
             assert_eq!(lead.purge_noted(), 3 + purges, "{case}");
         }
         check(&flights);
@@ -76,16 +76,16 @@ fn a_gate_decides_who_looks_again_who_follows_and_who_leads() {
 fn who_leads_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     let flights = new_flights(config());
     let join = |purges| flights.join(key(b"a", None), 0, &Scripted::new(true, purges));
-    let Joined::Lead(first, follower) = join(1) else { panic!("nobody leads") };
+    let JoinResult::Lead(first, follower) = join(1) else { panic!("nobody leads") };
     let mut first = begin(first, b"", None);
-    let Joined::Lead(second, _) = join(2) else { panic!("the first is followed") };
-    assert!(!first.is_storing() && matches!(join(2), Joined::Follow(_)));
+    let JoinResult::Lead(second, _) = join(2) else { panic!("the first is followed") };
+    assert!(!first.is_storing() && matches!(join(2), JoinResult::Follow(_)));
     // A purge that does not match the key is nothing to the gate: who noted less may be followed.
-    assert!(matches!(join(0), Joined::Follow(_)));
+    assert!(matches!(join(0), JoinResult::Follow(_)));
     first.append(b"abc").unwrap();
     first.finish(None);
     assert_eq!(read_now(&mut reader(follower)).0, b"abc");
-    assert!(matches!(join(2), Joined::Follow(_)), "the end of the first leaves the second");
+    assert!(matches!(join(2), JoinResult::Follow(_)), "the end of the first leaves the second");
     assert!(begin(second, b"", None).is_storing());
     check_at_rest(&flights);
 }

@@ -85,25 +85,25 @@ fn content(version: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-fn join(flights: &Arc<Flights>, primary: &[u8], now_ms: u64) -> Joined {
+fn join(flights: &Arc<Flights>, primary: &[u8], now_ms: u64) -> JoinResult {
     flights.join(key(primary, None), now_ms, &Nothing)
 }
 
 fn take_lead(flights: &Arc<Flights>, primary: &[u8], variant: Option<&[u8]>) -> (Lead, Follower) {
     match flights.join(key(primary, variant), 0, &Nothing) {
-        Joined::Lead(lead, follower) => (lead, follower),
+        JoinResult::Lead(lead, follower) => (lead, follower),
         other => panic!("{primary:?} {variant:?}: {other:?}"),
     }
 }
 
 fn follow(flights: &Arc<Flights>, primary: &[u8]) -> Follower {
     match join(flights, primary, 0) {
-        Joined::Follow(follower) => follower,
+        JoinResult::Follow(follower) => follower,
         other => panic!("{primary:?}: {other:?}"),
     }
 }
 
-fn begin(lead: Lead, head: &[u8], base: Option<Base>) -> Growth {
+fn begin(lead: Lead, head: &[u8], base: Option<Base>) -> BodyWriter {
     lead.begin(head, base, None).unwrap_or_else(|(_, refused)| panic!("{head:?}: {refused:?}"))
 }
 
@@ -112,27 +112,27 @@ fn base(names: &str, variant: &str) -> Option<Base> {
 }
 
 /// All that a growth holds.
-fn body_of(growth: &Growth) -> Vec<u8> {
+fn body_of(growth: &BodyWriter) -> Vec<u8> {
     growth.pieces(0..u64::MAX).concat()
 }
 
 /// Polls an outcome that must be there.
-fn outcome(follower: &mut Follower) -> Outcome {
+fn outcome(follower: &mut Follower) -> FollowOutcome {
     match follower.poll_outcome(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => panic!("no outcome"),
     }
 }
 
-fn reader(mut follower: Follower) -> Reader {
+fn reader(mut follower: Follower) -> BodyReader {
     match outcome(&mut follower) {
-        Outcome::Growing(reader) => reader,
+        FollowOutcome::Growing(reader) => reader,
         other => panic!("{other:?}"),
     }
 }
 
 /// Reads all that there is now, and how it ends.
-fn read(reader: &mut Reader, cx: &mut Context<'_>) -> (Vec<u8>, Poll<ReadEvent>) {
+fn read(reader: &mut BodyReader, cx: &mut Context<'_>) -> (Vec<u8>, Poll<ReadEvent>) {
     let mut fragments: Vec<Bytes> = Vec::new();
     loop {
         match reader.poll_fragments(cx, 1 << 20, &mut fragments) {
@@ -142,7 +142,7 @@ fn read(reader: &mut Reader, cx: &mut Context<'_>) -> (Vec<u8>, Poll<ReadEvent>)
     }
 }
 
-fn read_now(reader: &mut Reader) -> (Vec<u8>, Poll<ReadEvent>) {
+fn read_now(reader: &mut BodyReader) -> (Vec<u8>, Poll<ReadEvent>) {
     read(reader, &mut Context::from_waker(Waker::noop()))
 }
 
@@ -177,7 +177,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// Waits for the outcome; reads a growing record to its end. None: aborted.
-async fn read_all(mut reader: Reader) -> Option<Vec<u8>> {
+async fn read_all(mut reader: BodyReader) -> Option<Vec<u8>> {
     let mut fragments = Vec::new();
     loop {
         match poll_fn(|cx| reader.poll_fragments(cx, 700, &mut fragments)).await {

@@ -14,9 +14,9 @@ type Name = (u64, Option<Vec<u8>>);
 
 /// A fetch under way.
 struct Fetch {
-    growth: Growth,
+    growth: BodyWriter,
     name: Name,
-    readers: Vec<(Reader, Vec<u8>)>,
+    readers: Vec<(BodyReader, Vec<u8>)>,
     head: Vec<u8>,
     version: u64,
     body_bytes: usize,
@@ -83,13 +83,15 @@ impl Model {
         let led = self.fetches.iter().position(|fetch| fetch.registered && fetch.name == name);
         let followed = led.filter(|&index| !self.fetches[index].purged);
         match joined {
-            Joined::Changed => assert!(is_stale, "{name:?}: what was found is current"),
-            Joined::Declined => assert!(self.version < self.declined[number as usize], "{name:?}"),
-            Joined::Follow(follower) => {
+            JoinResult::Changed => assert!(is_stale, "{name:?}: what was found is current"),
+            JoinResult::Declined => {
+                assert!(self.version < self.declined[number as usize], "{name:?}")
+            }
+            JoinResult::Follow(follower) => {
                 let fetch = followed.map(|index| &mut self.fetches[index]);
                 fetch.expect("a leader").follow(reader(follower));
             }
-            Joined::Lead(lead, follower) => {
+            JoinResult::Lead(lead, follower) => {
                 assert!(!is_stale && followed.is_none(), "{name:?}: two leaders");
                 assert!(self.version >= self.declined[number as usize], "{name:?}: is declined");
                 if let Some(purged) = led {
@@ -111,8 +113,10 @@ impl Model {
             (2, _) => return lead.decline_once(),
             (3..6, Some(known)) => {
                 let sequence = self.shelf.renew(&primary, &known);
-                lead.validated(Renewed { head: known.head.clone(), sequence });
-                let Outcome::Validated(renewed) = outcome(&mut follower) else { panic!("no head") };
+                lead.validated(RenewedHead { head: known.head.clone(), sequence });
+                let FollowOutcome::Validated(renewed) = outcome(&mut follower) else {
+                    panic!("no head")
+                };
                 assert_eq!((renewed.head, renewed.sequence), (known.head, sequence));
                 return assert!(sequence.is_some(), "nothing came between");
             }
@@ -230,7 +234,7 @@ enum GivenUp {
 }
 
 impl Fetch {
-    fn follow(&mut self, reader: Reader) {
+    fn follow(&mut self, reader: BodyReader) {
         assert_eq!(reader.head(), self.head);
         self.readers.push((reader, Vec::new()));
     }

@@ -54,12 +54,12 @@ impl Shared {
         }
         let gate = self.shelf.gate(&primary, found.as_ref());
         match self.flights.join(super::key(&primary, None), 0, &gate) {
-            Joined::Changed | Joined::Declined => {}
-            Joined::Follow(follower) => {
+            JoinResult::Changed | JoinResult::Declined => {}
+            JoinResult::Follow(follower) => {
                 self.followed.fetch_add(1, Relaxed);
                 follow_to_end(key, floor, follower);
             }
-            Joined::Lead(lead, follower) => {
+            JoinResult::Lead(lead, follower) => {
                 self.fetch(key, lead, found, rng);
                 follow_to_end(key, floor, follower);
             }
@@ -96,10 +96,10 @@ impl Shared {
     fn validate(&self, lead: Lead, found: &Kept) {
         thread::yield_now();
         let sequence = self.shelf.renew(lead.key().primary, found);
-        lead.validated(Renewed { head: found.head.clone(), sequence });
+        lead.validated(RenewedHead { head: found.head.clone(), sequence });
     }
 
-    fn store(&self, growth: Growth) {
+    fn store(&self, growth: BodyWriter) {
         if growth.is_storing() && growth.is_complete() {
             let (primary, head) = (growth.key().primary, &growth.opening().head);
             let body = growth.pieces(0..growth.bytes()).concat();
@@ -138,14 +138,14 @@ impl Shared {
 
 fn follow_to_end(key: u64, floor: u64, mut follower: Follower) {
     match block_on(poll_fn(|cx| follower.poll_outcome(cx))) {
-        Outcome::Growing(reader) => {
+        FollowOutcome::Growing(reader) => {
             let head = reader.head().to_vec();
             if let Some(body) = block_on(read_all(reader)) {
                 expect(key, floor, &head, &body);
             }
         }
-        Outcome::Validated(renewed) => _ = expect_head(key, floor, &renewed.head),
-        Outcome::Declined | Outcome::Failed => {}
+        FollowOutcome::Validated(renewed) => _ = expect_head(key, floor, &renewed.head),
+        FollowOutcome::Declined | FollowOutcome::Failed => {}
     }
 }
 

@@ -13,10 +13,10 @@ fn followers_get_the_new_head_and_nobody_joins_any_more() {
             assert_eq!(flights.detach(hash(b"a"), b"a"), 1);
         }
         let sequence = (!is_purged).then_some(7);
-        lead.validated(Renewed { head: Bytes::from_static(b"new head"), sequence });
+        lead.validated(RenewedHead { head: Bytes::from_static(b"new head"), sequence });
         let (_other, _) = take_lead(&flights, b"a", None);
         for follower in [&mut first, &mut second] {
-            let Outcome::Validated(renewed) = outcome(follower) else { panic!("no head") };
+            let FollowOutcome::Validated(renewed) = outcome(follower) else { panic!("no head") };
             assert_eq!((&renewed.head[..], renewed.sequence), (&b"new head"[..], sequence));
         }
     }
@@ -46,10 +46,10 @@ fn after_a_purge_nobody_follows_who_validates_what_it_took_out() {
         shelf.begin_purge(b"a");
         let gate = shelf.gate(b"a", found.as_ref());
         let first = flights.join(key(b"a", None), 0, &gate);
-        assert!(matches!(first, Joined::Lead(..)), "what is being purged is still current");
+        assert!(matches!(first, JoinResult::Lead(..)), "what is being purged is still current");
         shelf.evict(b"a");
         shelf.end_purge();
         let second = flights.join(key(b"a", None), 0, &shelf.gate(b"a", None));
-        assert_eq!(matches!(second, Joined::Lead(..)), validates, "{second:?}");
+        assert_eq!(matches!(second, JoinResult::Lead(..)), validates, "{second:?}");
     }
 }

@@ -5,12 +5,12 @@ use super::*;
 const STEP: usize = 2048;
 
 /// A growth that has just become a window, with its readers.
-fn outgrown(flights: &Arc<Flights>, reader_count: usize) -> (Growth, Vec<Reader>) {
+fn outgrown(flights: &Arc<Flights>, reader_count: usize) -> (BodyWriter, Vec<BodyReader>) {
     let (lead, first) = take_lead(flights, b"a", None);
     let mut followers = vec![first];
     followers.extend((1..reader_count).map(|_| follow(flights, b"a")));
     let mut growth = begin(lead, b"", None);
-    let mut readers: Vec<Reader> = followers.into_iter().map(reader).collect();
+    let mut readers: Vec<BodyReader> = followers.into_iter().map(reader).collect();
     while flights.stats().outgrown == 0 {
         assert_eq!(room(&mut growth, 0), Poll::Ready(Ok(())));
         growth.append(&content(1, STEP)).unwrap();
@@ -19,12 +19,12 @@ fn outgrown(flights: &Arc<Flights>, reader_count: usize) -> (Growth, Vec<Reader>
     (growth, readers)
 }
 
-fn room(growth: &mut Growth, now_ms: u64) -> Poll<Result<(), NobodyListens>> {
+fn room(growth: &mut BodyWriter, now_ms: u64) -> Poll<Result<(), NoReaders>> {
     growth.poll_room(&mut Context::from_waker(Waker::noop()), now_ms)
 }
 
 /// Appends until the window is full.
-fn fill_up(growth: &mut Growth, now_ms: u64) {
+fn fill_up(growth: &mut BodyWriter, now_ms: u64) {
     for _ in 0..100 {
         if room(growth, now_ms).is_pending() {
             return;
@@ -59,7 +59,7 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
     assert_eq!((stats.outgrown, stats.declined), (1, 1), "{stats:?}");
     assert!(stats.growing_bytes < 1000, "only the head is left: {stats:?}");
     // It will be too long the next time, too.
-    assert!(matches!(join(&flights, b"a", 0), Joined::Declined));
+    assert!(matches!(join(&flights, b"a", 0), JoinResult::Declined));
     drop(reader);
     check_at_rest(&flights);
 }
@@ -93,8 +93,8 @@ fn the_leader_waits_for_its_readers_and_stops_without_any() {
     assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     readers.clear();
     assert_eq!(alarm.0.load(Relaxed), woken + 2, "the last reader's leaving does not wake it");
-    assert_eq!(room(&mut growth, 0), Poll::Ready(Err(NobodyListens)));
-    assert_eq!(growth.append(b"x"), Err(NobodyListens));
+    assert_eq!(room(&mut growth, 0), Poll::Ready(Err(NoReaders)));
+    assert_eq!(growth.append(b"x"), Err(NoReaders));
     drop(out);
     drop(growth);
     check_at_rest(&flights);
@@ -156,7 +156,7 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
         let _ = room(&mut growth, now_ms);
         drop(read_now(&mut first));
     }
-    assert!(matches!(outcome(&mut second), Outcome::Declined));
+    assert!(matches!(outcome(&mut second), FollowOutcome::Declined));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_purged_fill_lets_go_of_what_is_read() {
     drop(read_now(&mut reader));
     assert!(flights.stats().growing_bytes < 3000, "{:?}", flights.stats());
     drop(reader);
-    assert_eq!(growth.append(b"y"), Err(NobodyListens), "nobody reads what nobody keeps");
+    assert_eq!(growth.append(b"y"), Err(NoReaders), "nobody reads what nobody keeps");
 }
 
 #[test]
@@ -204,8 +204,8 @@ fn a_fill_that_is_given_up_goes_on_to_its_readers() {
     growth.append(b"abc").unwrap();
     growth.give_up_storing(1000);
     growth.give_up_storing(2000);
-    assert!(matches!(join(&flights, b"a", 1099), Joined::Declined));
-    assert!(matches!(join(&flights, b"a", 1100), Joined::Lead(..)), "the first time counts");
+    assert!(matches!(join(&flights, b"a", 1099), JoinResult::Declined));
+    assert!(matches!(join(&flights, b"a", 1100), JoinResult::Lead(..)), "the first time counts");
     assert!(!growth.is_storing());
     growth.append(b"def").unwrap();
     growth.finish(None);

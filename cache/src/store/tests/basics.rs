@@ -28,8 +28,8 @@ fn variants_stand_side_by_side_and_go_together() {
     let base = |value: &[u8]| Base { names: b"accept".to_vec(), variant: value.to_vec() };
     for value in [&b"html"[..], b"json", b"html"] {
         let leader = match worker.collapse(b"key", None, None, 0) {
-            Join::Leader(leader, _) => leader,
-            Join::Stored => lead_variant(&worker, value),
+            CollapseResult::Leader(leader, _) => leader,
+            CollapseResult::Stored => lead_variant(&worker, value),
             other => panic!("{other:?}"),
         };
         assert!(fill(leader, value, Some(base(value)), b"body"));
@@ -56,7 +56,7 @@ pub(super) fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
         _ => None,
     };
     match worker.collapse(b"key", Some(value), known, 0) {
-        Join::Leader(leader, _) => leader,
+        CollapseResult::Leader(leader, _) => leader,
         other => panic!("{other:?}"),
     }
 }
@@ -71,13 +71,15 @@ fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
             Lookup::Record(found) => found.version(),
             other => panic!("{other:?}"),
         };
-        let Join::Leader(leader, mut follower) = worker.collapse(b"key", None, Some(known), 0)
+        let CollapseResult::Leader(leader, mut follower) =
+            worker.collapse(b"key", None, Some(known), 0)
         else {
             panic!("no leader");
         };
         leader.validated(b"new and longer", fresh(), None);
         let mut cx = Context::from_waker(Waker::noop());
-        let Poll::Ready(crate::Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
+        let Poll::Ready(crate::FollowOutcome::Validated(renewed)) = follower.poll_outcome(&mut cx)
+        else {
             panic!("not validated");
         };
         assert_eq!(&renewed.head[..], b"new and longer");

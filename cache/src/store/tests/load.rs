@@ -44,7 +44,7 @@ fn store_one(worker: &StoreWorker, key: &[u8], rng: &mut Rng) {
     let has_variants = key.ends_with(b"7");
     let value = format!("v{}", rng.below(3));
     let variant = has_variants.then_some(value.as_bytes());
-    let Join::Leader(leader, _follower) = worker.collapse(key, variant, None, 0) else {
+    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, variant, None, 0) else {
         return;
     };
     let base = variant.map(|value| Base { names: b"accept".to_vec(), variant: value.to_vec() });

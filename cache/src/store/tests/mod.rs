@@ -14,8 +14,8 @@ mod uses;
 use std::task::{Context, Poll, Waker};
 
 use crate::{
-    Base, CheckDepth, Filling, Join, Leader, Lookup, Report, Store, StoreConfig, StoreWorker,
-    StoredRecord, Times, Weight,
+    Base, CheckDepth, CollapseResult, Fill, Leader, Lookup, Report, Store, StoreConfig,
+    StoreWorker, StoredRecord, Times, Weight,
 };
 
 /// When everything in these tests happens.
@@ -52,7 +52,7 @@ fn fresh() -> Times {
 
 fn lead(worker: &StoreWorker, key: &[u8], variant: Option<&[u8]>) -> Leader {
     match worker.collapse(key, variant, None, 0) {
-        Join::Leader(leader, _) => leader,
+        CollapseResult::Leader(leader, _) => leader,
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +63,7 @@ fn fill(leader: Leader, head: &[u8], base: Option<Base>, body: &[u8]) -> bool {
     filling.finish()
 }
 
-fn append(filling: &mut Filling, body: &[u8]) {
+fn append(filling: &mut Fill, body: &[u8]) {
     let mut cx = Context::from_waker(Waker::noop());
     for piece in body.chunks(16 * 1024) {
         assert_eq!(filling.poll_room(&mut cx, 0), Poll::Ready(Ok(())));

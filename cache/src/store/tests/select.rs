@@ -6,7 +6,7 @@ use crate::{RecordTags, Selection, Walked};
 
 fn put_tagged(worker: &StoreWorker, key: &str, tags: &str, body: &[u8]) {
     let leader = match worker.collapse(key.as_bytes(), None, None, 0) {
-        Join::Leader(leader, _) => leader,
+        CollapseResult::Leader(leader, _) => leader,
         other => panic!("{other:?}"),
     };
     let mut filling =
@@ -154,7 +154,7 @@ fn put_variant(worker: &StoreWorker, value: &[u8], tags: &str) {
         Lookup::Base(_) => Some(value),
         _ => None,
     };
-    let Join::Leader(leader, _) = worker.collapse(b"k", known, None, 0) else {
+    let CollapseResult::Leader(leader, _) = worker.collapse(b"k", known, None, 0) else {
         panic!("it is fetched by nobody");
     };
     let base = Base { names: b"accept".to_vec(), variant: value.to_vec() };
@@ -203,7 +203,7 @@ fn each_variant_is_meant_by_its_own_tags() {
 fn what_is_being_fetched_is_not_stored_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
     for (tags, is_stored) in [("red", false), ("blue", true), ("", true)] {
-        let Join::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
+        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
             panic!("it is fetched by nobody");
         };
         let mut filling = leader.begin(b"head", None, None, fresh()).unwrap_or_else(|_| panic!());
@@ -219,12 +219,12 @@ fn what_is_being_fetched_is_not_stored_if_its_tags_were_purged() {
 fn nobody_joins_a_fetch_that_began_before_a_purge_by_tag() {
     let (_store, worker) = open(8 << 20);
     for (within, joins) in [("", false), ("k", false), ("x", true)] {
-        let Join::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
+        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
             panic!("it is fetched by nobody");
         };
         worker.purge_selected(&selection(within, "red"), false, &mut |_| ()).unwrap();
         let other = worker.collapse(b"k", None, None, 0);
-        assert_eq!(matches!(other, Join::Follower(_)), joins, "{within}");
+        assert_eq!(matches!(other, CollapseResult::Follower(_)), joins, "{within}");
         leader.decline_once();
     }
 }
@@ -245,7 +245,7 @@ fn what_is_validated_is_not_renewed_if_its_tags_were_purged() {
             Lookup::Record(found) => found.version(),
             other => panic!("{other:?}"),
         };
-        let Join::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
+        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
             panic!("it is fetched by nobody");
         };
         worker.purge_selected(&selection("", "red"), false, &mut |_| ()).unwrap();
@@ -319,7 +319,7 @@ fn a_validation_adds_tags_and_takes_none_away() {
         Lookup::Record(found) => found.version(),
         other => panic!("{other:?}"),
     };
-    let Join::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
+    let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
         panic!("it is fetched by nobody");
     };
     leader.validated(b"new", fresh(), Some(&tags_of("green")));

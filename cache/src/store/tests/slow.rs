@@ -8,28 +8,28 @@ use super::super::reclaim::Slice;
 use super::basics::body;
 use super::*;
 use crate::segment::Queue;
-use crate::{Follower, Outcome, ReadEvent, Reader};
+use crate::{BodyReader, FollowOutcome, Follower, ReadEvent};
 
 /// Long enough for several fragments, and for one record.
 const LENGTHS: [(usize, bool); 2] = [(300_000, true), (20_000, false)];
 
 fn follow(worker: &StoreWorker) -> Follower {
     match worker.collapse(b"key", None, None, 0) {
-        Join::Follower(follower) => follower,
+        CollapseResult::Follower(follower) => follower,
         other => panic!("{other:?}"),
     }
 }
 
-fn reader(mut follower: Follower) -> Reader {
+fn reader(mut follower: Follower) -> BodyReader {
     let mut cx = Context::from_waker(Waker::noop());
     match follower.poll_outcome(&mut cx) {
-        Poll::Ready(Outcome::Growing(reader)) => reader,
+        Poll::Ready(FollowOutcome::Growing(reader)) => reader,
         other => panic!("{other:?}"),
     }
 }
 
 /// What comes next, at most so much of it.
-fn read(reader: &mut Reader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
+fn read(reader: &mut BodyReader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
     let mut fragments = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
     match reader.poll_fragments(&mut cx, bytes_max, &mut fragments) {
@@ -58,7 +58,7 @@ fn who_steps_aside_holds_nothing_that_is_stored_and_reads_on_in_the_store() {
     for (bytes, is_long) in LENGTHS {
         let (store, worker) = open(32 << 20);
         let body = body(1, bytes);
-        let Join::Leader(leader, first) = worker.collapse(b"key", None, None, 0) else {
+        let CollapseResult::Leader(leader, first) = worker.collapse(b"key", None, None, 0) else {
             unreachable!("nobody else fetches");
         };
         let mut filling = leader.begin(b"head", None, None, fresh()).expect("there is room");

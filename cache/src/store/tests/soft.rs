@@ -66,8 +66,8 @@ fn is_variant_soft(worker: &StoreWorker, value: &[u8]) -> Option<bool> {
 
 fn put_variant(worker: &StoreWorker, value: &[u8]) -> bool {
     let leader = match worker.collapse(KEY, None, None, 0) {
-        Join::Leader(leader, _) => leader,
-        Join::Stored => basics::lead_variant(worker, value),
+        CollapseResult::Leader(leader, _) => leader,
+        CollapseResult::Stored => basics::lead_variant(worker, value),
         other => panic!("{other:?}"),
     };
     fill(leader, value, Some(base(value)), b"body")
@@ -154,7 +154,8 @@ fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
             assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
         }
         let known = known(&leader_worker);
-        let Join::Leader(leader, _) = leader_worker.collapse(KEY, None, Some(known), 0) else {
+        let CollapseResult::Leader(leader, _) = leader_worker.collapse(KEY, None, Some(known), 0)
+        else {
             panic!("no leader");
         };
         if is_newer {
@@ -174,7 +175,7 @@ fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
         let (store, worker, purger) = two();
         assert!(put(&worker, KEY, b"old", b"body"));
         let known = known(&worker);
-        let Join::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
+        let CollapseResult::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
             panic!("no leader");
         };
         if !is_too_long {
@@ -208,11 +209,11 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
         let hash = own.shared.hash(KEY);
         own.shared.purges.announce(Predicate::Key(KEY));
         assert_eq!(own.shared.flights.detach(hash.value(), KEY), 0);
-        let Join::Leader(leader, _) = leading.collapse(KEY, None, Some(known), 0) else {
+        let CollapseResult::Leader(leader, _) = leading.collapse(KEY, None, Some(known), 0) else {
             panic!("no leader");
         };
         let follow = || match purger.collapse(KEY, None, None, 0) {
-            Join::Follower(follower) => follower,
+            CollapseResult::Follower(follower) => follower,
             other => panic!("{other:?}"),
         };
         let mut follower = if is_out_first {
@@ -221,7 +222,8 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
             leader.validated(b"new", fresh(), None);
             follower
         } else {
-            let Join::Follower(follower) = purger.collapse(KEY, None, Some(known), 0) else {
+            let CollapseResult::Follower(follower) = purger.collapse(KEY, None, Some(known), 0)
+            else {
                 panic!("no follower");
             };
             leader.validated(b"new", fresh(), None);
@@ -229,7 +231,8 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
             follower
         };
         let mut cx = Context::from_waker(Waker::noop());
-        let Poll::Ready(crate::Outcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
+        let Poll::Ready(crate::FollowOutcome::Validated(renewed)) = follower.poll_outcome(&mut cx)
+        else {
             panic!("not validated");
         };
         let found = renewed.version().and_then(|known| purger.find_version(KEY, None, known));

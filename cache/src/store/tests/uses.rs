@@ -12,8 +12,8 @@ fn base(value: &[u8]) -> Base {
 
 fn put_variant(worker: &StoreWorker, value: &[u8]) {
     let leader = match worker.collapse(KEY, None, None, 0) {
-        Join::Leader(leader, _) => leader,
-        Join::Stored => basics::lead_variant(worker, value),
+        CollapseResult::Leader(leader, _) => leader,
+        CollapseResult::Stored => basics::lead_variant(worker, value),
         other => panic!("{other:?}"),
     };
     assert!(fill(leader, b"head", Some(base(value)), b"body"));
@@ -37,7 +37,7 @@ fn a_request_that_is_revalidated_is_one_use() {
     assert_eq!(uses(&worker, KEY), 0, "to store is no use");
     let known = known(&worker);
     assert_eq!(uses(&worker, KEY), 1);
-    let Join::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
+    let CollapseResult::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
         panic!("no leader");
     };
     leader.validated(b"new", fresh(), None);

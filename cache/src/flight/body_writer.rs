@@ -17,18 +17,18 @@ use bytes::Bytes;
 use super::budget::{Account, Charge};
 use super::flights::FlightKey;
 use super::fragment::{fragment_cost, hold};
-use super::growing::{End, Opening};
+use super::growing_record::{End, Opening};
 use super::lead::Duty;
 use super::window::Room;
 use crate::store::LongBody;
 
 /// The body will not be stored and nobody reads it: the fetch may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NobodyListens;
+pub struct NoReaders;
 
-/// A growing record. Dropping it before [`finish`](Growth::finish) aborts it, and its readers are
+/// A growing record. Dropping it before [`finish`](BodyWriter::finish) aborts it, and its readers are
 /// told.
-pub(crate) struct Growth {
+pub(crate) struct BodyWriter {
     duty: Duty,
     opening: Arc<Opening>,
     /// Bytes of the body that were appended.
@@ -40,7 +40,7 @@ pub(crate) struct Growth {
     now_ms: u64,
 }
 
-impl Growth {
+impl BodyWriter {
     pub(super) fn new(duty: Duty, opening: Arc<Opening>, account: Account) -> Self {
         Self { duty, opening, bytes: 0, account, sliding: false, now_ms: 0 }
     }
@@ -89,7 +89,7 @@ impl Growth {
         &mut self,
         cx: &mut Context<'_>,
         now_ms: u64,
-    ) -> Poll<Result<(), NobodyListens>> {
+    ) -> Poll<Result<(), NoReaders>> {
         self.now_ms = now_ms;
         if !self.sliding {
             return Poll::Ready(Ok(()));
@@ -100,7 +100,7 @@ impl Growth {
         flights.events().readers_cut.fetch_add(u64::from(cut), Relaxed);
         room.map(|room| match room {
             Room::Free => Ok(()),
-            Room::Nobody => Err(NobodyListens),
+            Room::Nobody => Err(NoReaders),
         })
     }
 
@@ -116,7 +116,7 @@ impl Growth {
     ///
     /// # Errors
     /// If nobody listens; what was appended is then lost.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), NobodyListens> {
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), NoReaders> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl Growth {
         let fragment = hold(&tail, bytes, charge);
         drop(tail);
         self.bytes += fragment.len() as u64 - repeated_bytes;
-        if self.duty.flight.publish(fragment, repeated_bytes) { Ok(()) } else { Err(NobodyListens) }
+        if self.duty.flight.publish(fragment, repeated_bytes) { Ok(()) } else { Err(NoReaders) }
     }
 
     /// Gives up storing if the body grows too long with `more_bytes`, or was purged.
@@ -203,9 +203,9 @@ impl Growth {
     }
 }
 
-impl fmt::Debug for Growth {
+impl fmt::Debug for BodyWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bytes, sliding) = (self.bytes, self.sliding);
-        f.debug_struct("Growth").field("bytes", &bytes).field("sliding", &sliding).finish()
+        f.debug_struct("BodyWriter").field("bytes", &bytes).field("sliding", &sliding).finish()
     }
 }

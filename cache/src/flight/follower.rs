@@ -6,18 +6,18 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::growing::{Base, Opening, Phase, ReadEvent};
-use super::lead::Renewed;
-use super::shared::{Flight, Seat};
+use super::growing_record::{Base, Opening, Phase, ReadEvent};
+use super::lead::RenewedHead;
+use super::shared::{Flight, FollowerHandle};
 
 /// What has become of a fetch.
 #[derive(Debug)]
-pub enum Outcome {
-    /// A response arrives, or has arrived: read it. If it has a [`Reader::base`], check first that
+pub enum FollowOutcome {
+    /// A response arrives, or has arrived: read it. If it has a [`BodyReader::base`], check first that
     /// it is the right variant.
-    Growing(Reader),
+    Growing(BodyReader),
     /// The record that is stored is good, with this head. It need not be stored any longer.
-    Validated(Renewed),
+    Validated(RenewedHead),
     /// Fetch alone: the response is not storable, or the window has gone on without this follower.
     Declined,
     /// The fetch failed before anything of the body could be read.
@@ -26,28 +26,28 @@ pub enum Outcome {
 
 /// Waits for the outcome of a fetch. Dropping it leaves.
 pub struct Follower {
-    seat: Option<Seat>,
+    seat: Option<FollowerHandle>,
 }
 
 impl Follower {
     pub(super) fn new(flight: &Arc<Flight>) -> Self {
-        Self { seat: Some(Seat::new(flight)) }
+        Self { seat: Some(FollowerHandle::new(flight)) }
     }
 
     /// The outcome, once. After it has been taken, `Failed`.
-    pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+    pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<FollowOutcome> {
         let Some(seat) = self.seat.take() else {
-            return Poll::Ready(Outcome::Failed);
+            return Poll::Ready(FollowOutcome::Failed);
         };
         let Poll::Ready(phase) = seat.poll_phase(cx) else {
             self.seat = Some(seat);
             return Poll::Pending;
         };
         Poll::Ready(match phase {
-            Phase::Growing(opening) => Outcome::Growing(Reader { seat, opening }),
-            Phase::Validated(renewed) => Outcome::Validated(renewed),
-            Phase::Declined => Outcome::Declined,
-            Phase::Waiting | Phase::Failed => Outcome::Failed,
+            Phase::Growing(opening) => FollowOutcome::Growing(BodyReader { seat, opening }),
+            Phase::Validated(renewed) => FollowOutcome::Validated(renewed),
+            Phase::Declined => FollowOutcome::Declined,
+            Phase::Waiting | Phase::Failed => FollowOutcome::Failed,
         })
     }
 }
@@ -59,12 +59,12 @@ impl fmt::Debug for Follower {
 }
 
 /// Reads a growing record from its start. Dropping it leaves.
-pub struct Reader {
-    seat: Seat,
+pub struct BodyReader {
+    seat: FollowerHandle,
     opening: Arc<Opening>,
 }
 
-impl Reader {
+impl BodyReader {
     /// The head, as it was given to `begin`.
     pub fn head(&self) -> &[u8] {
         &self.opening.head
@@ -98,8 +98,8 @@ impl Reader {
     }
 }
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for BodyReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").field("opening", &self.opening).finish()
+        f.debug_struct("BodyReader").field("opening", &self.opening).finish()
     }
 }

@@ -18,7 +18,7 @@ use std::task::{Context, Waker};
 use bytes::Bytes;
 
 use super::fragment::Fragment;
-use super::lead::Renewed;
+use super::lead::RenewedHead;
 use super::readers::{ReaderId, Readers};
 use super::window::Window;
 use crate::store::LongBody;
@@ -53,7 +53,7 @@ pub(super) enum Phase {
     /// The body is arriving, or has arrived.
     Growing(Arc<Opening>),
     /// What is stored is good, with this head.
-    Validated(Renewed),
+    Validated(RenewedHead),
     /// Not storable: followers fetch for themselves.
     Declined,
     /// The leader failed.
@@ -86,7 +86,7 @@ pub enum ReadEvent {
     Aborted,
 }
 
-pub(super) struct Growing {
+pub(super) struct GrowingRecord {
     pub(super) phase: Phase,
     pub(super) end: End,
     pub(super) fragments: VecDeque<Fragment>,
@@ -105,7 +105,7 @@ pub(super) struct Growing {
     pub(super) leader: Option<Waker>,
 }
 
-impl Growing {
+impl GrowingRecord {
     pub(super) fn new() -> Self {
         Self {
             phase: Phase::Waiting,
