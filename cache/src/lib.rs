@@ -57,14 +57,15 @@ mod tool;
 
 #[cfg(not(loom))]
 pub use flight::{
-    Base, BodyReader, FillRefused, FollowOutcome, Follower, NoReaders, ReadEvent, RenewedHead,
+    BodyReader, FillRefused, FollowOutcome, Follower, NoReaders, ReadEvent, RenewedHead, VariantKey,
 };
 #[cfg(not(loom))]
 pub use store::{
-    BaseRecord, BodyHandle, CollapseResult, ConfigError, ConnectionTag, Fill, KeyIndexDamaged,
-    KeyIndexReport, Leader, ListedResource, LongBody, Lookup, Named, OpenError, Phases, PurgeBusy,
-    Purged, RecordVersion, Revoked, Selection, SendGuard, Stats, Store, StoreConfig, StoreWorker,
-    StoredBody, StoredRecord, Times, Walked, Weighed,
+    BaseRecord, BodyHandle, CollapseResult, ConfigError, ConnectionTag, Fill, IndexedRecord,
+    KeyIndexDamaged, KeyIndexReport, Leader, ListedResource, LongBody, Lookup, OpenError,
+    PhaseCounts, PurgeBusy, PurgeResult, RecordTimes, RecordVersion, Revoked, Selection,
+    SelectionSize, SendGuard, Stats, Store, StoreConfig, StoreWorker, StoredBody, StoredRecord,
+    WalkProgress,
 };
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]

@@ -209,7 +209,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, Times};
+    use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
 
     use super::*;
 
@@ -224,7 +224,7 @@ mod tests {
         let CollapseResult::Leader(leader, _) = store.collapse(b"key", None, None, 0) else {
             unreachable!("nobody else fetches");
         };
-        let times = Times { response_time: 0, stale_from: u64::MAX };
+        let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
         let mut filling = leader.begin(b"head", None, None, times).expect("there is room");
         filling.append(body).expect("it is stored");
         assert!(filling.finish());

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, Times};
+use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, RecordTimes};
 use forebay_conflict::THREADS_MAX;
 
 use crate::workloads::Operation;
@@ -13,7 +13,7 @@ const BODY: [u8; 1024] = [b'x'; 1024];
 const HEAD: &[u8] = b"content-type: text/plain\r\n";
 /// Far from one another, and without a common factor with the counts of keys.
 const STRIDE: usize = 7919;
-const FRESH: Times = Times { response_time: 1, stale_from: 1 << 32 };
+const FRESH: RecordTimes = RecordTimes { response_time: 1, stale_from: 1 << 32 };
 
 thread_local! {
     static WORKER: OnceCell<StoreWorker> = const { OnceCell::new() };

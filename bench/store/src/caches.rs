@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, Times};
+use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, RecordTimes};
 
 /// What every record holds.
 pub(crate) const BODY: [u8; 64] = [b'x'; 64];
 const HEAD: &[u8] = b"h";
-const FRESH: Times = Times { response_time: 1, stale_from: 1 << 32 };
+const FRESH: RecordTimes = RecordTimes { response_time: 1, stale_from: 1 << 32 };
 
 /// A cache that is full of keys.
 pub(crate) trait Cache: Sync {

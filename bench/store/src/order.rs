@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_cache::{
-    CollapseResult, Lookup, RecordTags, Selection, Store, StoreConfig, StoreWorker, TagExpr, Times,
+    CollapseResult, Lookup, RecordTags, Selection, Store, StoreConfig, StoreWorker, TagExpr, RecordTimes,
 };
 
 use crate::time::{Spent, median};
@@ -158,7 +158,7 @@ fn put(worker: &StoreWorker, key: &[u8], tags: RecordTags) {
     let CollapseResult::Leader(leader, _) = worker.collapse(key, None, None, 0) else {
         panic!("nobody else fetches it");
     };
-    let times = Times { response_time: 1, stale_from: u64::MAX >> 16 };
+    let times = RecordTimes { response_time: 1, stale_from: u64::MAX >> 16 };
     let filling = leader.begin(b"head", None, None, times);
     let mut filling = filling.unwrap_or_else(|_| panic!("there is room"));
     filling.tag(tags);

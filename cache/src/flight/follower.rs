@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::growing_record::{Base, Opening, Phase, ReadEvent};
+use super::growing_record::{Opening, Phase, ReadEvent, VariantKey};
 use super::lead::RenewedHead;
 use super::shared::{Flight, FollowerHandle};
 
@@ -71,7 +71,7 @@ impl BodyReader {
     }
 
     /// The names and the variant of the response, if it has variants.
-    pub fn base(&self) -> Option<&Base> {
+    pub fn base(&self) -> Option<&VariantKey> {
         self.opening.base.as_ref()
     }
 

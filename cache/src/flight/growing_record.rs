@@ -29,7 +29,7 @@ pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
 
 /// What a response says about its variants, in bytes that are not interpreted here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct VariantKey {
     /// The names that select a variant; one set of names per resource.
     pub names: Vec<u8>,
     /// The values that select this variant.
@@ -40,7 +40,7 @@ pub struct Base {
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) head: Bytes,
-    pub(crate) base: Option<Base>,
+    pub(crate) base: Option<VariantKey>,
     /// Length of the body, if it was promised.
     pub(crate) body_bytes: Option<u64>,
 }

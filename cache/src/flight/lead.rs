@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::body_writer::BodyWriter;
 use super::flights::{FlightKey, Flights};
 use super::fragment::{body_cost, fragment_cost, hold};
-use super::growing_record::{Base, End, Opening, Phase};
+use super::growing_record::{End, Opening, Phase, VariantKey};
 use super::shared::Flight;
 
 /// Why a response is not stored.
@@ -109,7 +109,7 @@ impl Lead {
     pub(crate) fn begin(
         self,
         head: &[u8],
-        base: Option<Base>,
+        base: Option<VariantKey>,
         body_bytes: Option<u64>,
     ) -> Result<BodyWriter, (Self, FillRefused)> {
         let flights = &self.duty.flights;

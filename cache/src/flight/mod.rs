@@ -40,7 +40,7 @@ mod window;
 
 pub use body_writer::NoReaders;
 pub use follower::{BodyReader, FollowOutcome, Follower};
-pub use growing_record::{Base, ReadEvent};
+pub use growing_record::{ReadEvent, VariantKey};
 pub use lead::{FillRefused, RenewedHead};
 
 pub(crate) use body_writer::BodyWriter;

@@ -117,7 +117,7 @@ impl BodyHandle {
         let left = part.start.min(body_bytes)..part.end.min(body_bytes);
         let segment = own.shared.segments.geometry().segment_of(record.location);
         let piece = match segment.filter(|segment| own.pin_again(*segment, hit)) {
-            Some(segment) => HandleState::Pinned { place: record.place, segment },
+            Some(segment) => HandleState::Pinned { location: record.location, segment },
             None => HandleState::Revoked,
         };
         let slot = own.body_handles.put(Slot { piece, left, tag });
@@ -154,10 +154,10 @@ impl BodyHandle {
         };
         let left = left.start as usize..left.end as usize;
         let bytes: &[u8] = match piece {
-            HandleState::Pinned { place, .. } => {
+            HandleState::Pinned { location, .. } => {
                 // SAFETY: the segment is pinned for this slot, and a word named the place under a
                 // pin that was not lowered before this one was raised.
-                let record = unsafe { self.own.shared.segments.record(*place) };
+                let record = unsafe { self.own.shared.segments.record(*location) };
                 record.map_err(|_| Revoked)?.body()
             }
             HandleState::Copied(copy) => copy,
@@ -292,15 +292,15 @@ impl Own {
     }
 
     fn copy_left(&self, slot: u32) -> Option<Box<[u8]>> {
-        let (place, left) = self.body_handles.with(slot, |slot| match slot.piece {
-            HandleState::Pinned { place, .. } => Some((place, slot.left.clone())),
+        let (location, left) = self.body_handles.with(slot, |slot| match slot.piece {
+            HandleState::Pinned { location, .. } => Some((location, slot.left.clone())),
             _ => None,
         })?;
         if !self.shared.charge_copy(u64::from(left.end - left.start)) {
             return None;
         }
         // SAFETY: as in `BodyHandle::bytes`.
-        let record = unsafe { self.shared.segments.record(place) }.ok();
+        let record = unsafe { self.shared.segments.record(location) }.ok();
         let bytes = record.and_then(|record| {
             Some(Box::from(record.body().get(left.start as usize..left.end as usize)?))
         });

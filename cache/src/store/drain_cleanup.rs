@@ -38,7 +38,7 @@ impl Own {
         self.index.remove_locations(bucket..end, is_there, |location| {
             Events::one(&shared.events.evicted);
             // SAFETY: the segment is draining, and we have the eviction lock.
-            match unsafe { shared.segments.record(Place(place)) } {
+            match unsafe { shared.segments.record(Location(location)) } {
                 Ok(record) => self.records().note_orphans(&record),
                 Err(_) => shared.leftovers.note(),
             }

@@ -12,13 +12,13 @@ use bytes::Bytes;
 
 use super::long::{Division, LongBody, fragment_key};
 use super::lookup::RecordVersion;
-use super::put::{NotStored, Put, Times};
+use super::put::{NotStored, Put, RecordTimes};
 use super::respond::Response;
 use super::stats::Events;
 use super::worker::{Own, StoreWorker};
 use crate::flight::{
-    Base, BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, Lead, NoReaders,
-    RenewedHead,
+    BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, Lead, NoReaders, RenewedHead,
+    VariantKey,
 };
 use crate::segment::{Kind, Queue};
 use crate::tags::RecordTags;
@@ -49,7 +49,7 @@ pub struct Leader {
 pub struct Fill {
     own: Rc<Own>,
     growth: BodyWriter,
-    times: Times,
+    times: RecordTimes,
     tags: RecordTags,
     queue: Queue,
     long: Option<LongFill>,
@@ -151,7 +151,7 @@ impl Leader {
     /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with it takes the known
     /// one's place, if that is still stored; followers hear of it in any case. It keeps its tags,
     /// and gets those that are given. Without a known record, the fetch has failed.
-    pub fn validated(self, head: &[u8], times: Times, tags: Option<&RecordTags>) {
+    pub fn validated(self, head: &[u8], times: RecordTimes, tags: Option<&RecordTags>) {
         let Some(known) = self.known else {
             return;
         };
@@ -169,9 +169,9 @@ impl Leader {
     pub fn begin(
         self,
         head: &[u8],
-        base: Option<Base>,
+        base: Option<VariantKey>,
         body_bytes: Option<u64>,
-        times: Times,
+        times: RecordTimes,
     ) -> Result<Fill, (Self, FillRefused)> {
         let Leader { own, lead, known } = self;
         let queue = own.queue_for(lead.key().primary, base.as_ref());
@@ -304,7 +304,7 @@ impl Fill {
             head: &[],
             body: &body,
             // It is as fresh as its head, which may be renewed.
-            times: Times { stale_from: u64::MAX, ..self.times },
+            times: RecordTimes { stale_from: u64::MAX, ..self.times },
             purge_noted: self.growth.purge_noted(),
             primary: self.growth.key().primary,
         };

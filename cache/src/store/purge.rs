@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay_shm::crash_point;
 
 use super::record_keys::primary_of;
-use super::select::{Selection, Walked};
+use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};
 use crate::index::{Hit, KeyHash, State};
@@ -22,7 +22,7 @@ const BUCKETS_AT_ONCE: usize = 1024;
 
 /// What a purge took out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Purged {
+pub struct PurgeResult {
     /// Stored records, or those that were marked.
     pub records: u64,
     /// Their bytes, with those of long bodies; not counted when a key is purged.
@@ -49,7 +49,7 @@ impl StoreWorker {
     ///
     /// # Errors
     /// [`PurgeBusy`].
-    pub fn purge(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
+    pub fn purge(&self, primary: &[u8]) -> Result<PurgeResult, PurgeBusy> {
         self.try_purge(primary, WAIT_MAX)
     }
 
@@ -58,7 +58,7 @@ impl StoreWorker {
     ///
     /// # Errors
     /// [`PurgeBusy`].
-    pub fn try_purge(&self, primary: &[u8], at_most: Duration) -> Result<Purged, PurgeBusy> {
+    pub fn try_purge(&self, primary: &[u8], at_most: Duration) -> Result<PurgeResult, PurgeBusy> {
         self.purge_by(primary, at_most, |own, hash| own.purge_key(hash, primary))
     }
 
@@ -67,7 +67,7 @@ impl StoreWorker {
     ///
     /// # Errors
     /// [`PurgeBusy`].
-    pub fn purge_softly(&self, primary: &[u8]) -> Result<Purged, PurgeBusy> {
+    pub fn purge_softly(&self, primary: &[u8]) -> Result<PurgeResult, PurgeBusy> {
         self.try_purge_softly(primary, WAIT_MAX)
     }
 
@@ -75,7 +75,11 @@ impl StoreWorker {
     ///
     /// # Errors
     /// [`PurgeBusy`].
-    pub fn try_purge_softly(&self, primary: &[u8], at_most: Duration) -> Result<Purged, PurgeBusy> {
+    pub fn try_purge_softly(
+        &self,
+        primary: &[u8],
+        at_most: Duration,
+    ) -> Result<PurgeResult, PurgeBusy> {
         self.purge_by(primary, at_most, |own, _| own.soften_key(primary))
     }
 
@@ -92,8 +96,8 @@ impl StoreWorker {
         &self,
         selection: &Selection,
         is_soft: bool,
-        progress: &mut dyn FnMut(&Walked),
-    ) -> Result<Purged, PurgeBusy> {
+        progress: &mut dyn FnMut(&WalkProgress),
+    ) -> Result<PurgeResult, PurgeBusy> {
         let own = &self.own;
         let flights =
             own.announce(selection.predicate(), WAIT_MAX, |own| match selection.tags {
@@ -104,7 +108,7 @@ impl StoreWorker {
         crash_point!("purge.walking");
         let (records, bytes) = own.purge_walk(selection, is_soft, progress);
         crash_point!("store.purged");
-        Ok(Purged { records, bytes, flights })
+        Ok(PurgeResult { records, bytes, flights })
     }
 
     fn purge_by(
@@ -112,7 +116,7 @@ impl StoreWorker {
         primary: &[u8],
         at_most: Duration,
         walk: impl FnOnce(&Own, KeyHash) -> u64,
-    ) -> Result<Purged, PurgeBusy> {
+    ) -> Result<PurgeResult, PurgeBusy> {
         let own = &self.own;
         let hash = own.shared.hash(primary);
         let (flights, records) = own.announce(Predicate::Key(primary), at_most, |own| {
@@ -121,7 +125,7 @@ impl StoreWorker {
         // Who purges may have no turns.
         while own.demote_orphans() {}
         crash_point!("store.purged");
-        Ok(Purged { records, bytes: 0, flights })
+        Ok(PurgeResult { records, bytes: 0, flights })
     }
 }
 

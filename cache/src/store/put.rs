@@ -53,7 +53,7 @@ pub(crate) struct Put<'a> {
     pub(crate) head: &'a [u8],
     /// In pieces, as it came.
     pub(crate) body: &'a [&'a [u8]],
-    pub(crate) times: Times,
+    pub(crate) times: RecordTimes,
     /// The number of the last purge before the origin was asked.
     pub(crate) purge_noted: u64,
     /// What a purge would name: the primary key.
@@ -62,7 +62,7 @@ pub(crate) struct Put<'a> {
 
 /// When a response came, and when it goes stale, in Unix seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct RecordTimes {
     /// When it was received.
     pub response_time: u32,
     /// From when on it is stale.

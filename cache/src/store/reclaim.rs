@@ -352,7 +352,7 @@ impl Own {
         }
         if self.index.remove_location(hash, location).is_some() {
             Events::one(&self.shared.events.evicted);
-            self.shared.count_dead(place, bytes);
+            self.shared.count_dead(location, bytes);
             match self.records().record(hit.at()) {
                 Some(gone) => self.records().note_orphans(&gone),
                 None => self.shared.leftovers.note(),

@@ -175,7 +175,7 @@ impl Own {
     fn check_by_index(&self, segment: u32) -> u64 {
         let mut live_bytes = 0;
         self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
-            if self.records().segment_of(hit.at().place()) != segment as usize {
+            if self.records().segment_of(hit.at().location()) != segment as usize {
                 return false;
             }
             let record = self.records().record(hit.at()).filter(|record| record.is_whole());

@@ -4,10 +4,10 @@
 use forebay_shm::crash_point;
 
 use super::lookup::{PinnedRecord, RecordVersion, StoredRecord};
-use super::put::{NotStored, Put, Times};
+use super::put::{NotStored, Put, RecordTimes};
 use super::variants::{self, BaseBody};
 use super::worker::{Own, StoreWorker};
-use crate::flight::Base;
+use crate::flight::VariantKey;
 use crate::index::{Hit, KeyHash};
 use crate::policy::{self, enters};
 use crate::purge::{Predicate, Verdict};
@@ -24,12 +24,12 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) primary: &'a [u8],
-    pub(crate) base: Option<&'a Base>,
+    pub(crate) base: Option<&'a VariantKey>,
     pub(crate) kind: Kind,
     pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [&'a [u8]],
-    pub(crate) times: Times,
+    pub(crate) times: RecordTimes,
     pub(crate) purge_noted: u64,
     pub(crate) queue: Queue,
 }
@@ -42,7 +42,7 @@ struct Remade<'a> {
     tags: &'a [u8],
     head: &'a [u8],
     body: &'a [u8],
-    times: Times,
+    times: RecordTimes,
 }
 
 impl Response<'_> {
@@ -91,7 +91,7 @@ impl Own {
     /// Which queue a response belongs to: main, if it is known to be asked for again. Of a resource
     /// with variants each is known by itself: else whoever asks for it with ever new values would
     /// fill the main queue.
-    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&Base>) -> Queue {
+    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> Queue {
         let known = if self.is_stored(primary, base) {
             policy::Known::Replaces
         } else if self.take_ghost_of(primary, base) {
@@ -106,7 +106,7 @@ impl Own {
     }
 
     /// Does something stand where this response will?
-    fn is_stored(&self, primary: &[u8], base: Option<&Base>) -> bool {
+    fn is_stored(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let Some(pinned) = self.look(primary) else {
             return false;
         };
@@ -120,8 +120,8 @@ impl Own {
     }
 
     /// Did it, or its base, leave the small queue not long ago?
-    fn take_ghost_of(&self, primary: &[u8], base: Option<&Base>) -> bool {
-        let of_variant = |base: &Base| {
+    fn take_ghost_of(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
+        let of_variant = |base: &VariantKey| {
             self.take_ghost(self.variant_ghost(primary, &self.shared.wide_hash(&base.variant)))
         };
         base.is_some_and(of_variant) || self.take_ghost(self.shared.hash(primary))
@@ -160,7 +160,7 @@ impl Own {
     }
 
     /// Stores a variant, and sees to it that the base names it.
-    fn put_variant(&self, response: &Response<'_>, base: &Base) -> Result<u64, NotStored> {
+    fn put_variant(&self, response: &Response<'_>, base: &VariantKey) -> Result<u64, NotStored> {
         let prefix = variants::values_prefix(&base.variant).ok_or(NotStored::TooLarge)?;
         let head = [&prefix[..], response.head].concat();
         let hash = self.shared.wide_hash(&base.variant);
@@ -221,7 +221,7 @@ impl Own {
             // Its variants have them.
             tags: &[],
             body: &[&body],
-            times: Times { stale_from: NEVER, ..response.times },
+            times: RecordTimes { stale_from: NEVER, ..response.times },
             ..response.put(response.primary, names)
         };
         self.put(&put, response.queue).map(|_| epoch)
@@ -245,7 +245,8 @@ impl Own {
                 return true;
             }
             let (body, oldest) = base.with(hash, self.shared.config.variants_max);
-            let times = Times { response_time: record.header.response_time, stale_from: NEVER };
+            let times =
+                RecordTimes { response_time: record.header.response_time, stale_from: NEVER };
             let (tags, head) = (record.tags(), record.head());
             let new = Remade { primary, purge_noted, tags, head, body: &body, times };
             if self.replace(&pinned, &new).is_some() {
@@ -270,7 +271,7 @@ impl Own {
         key: (&[u8], Option<&[u8]>),
         known: RecordVersion,
         noted: u64,
-        (head, times, tags): (&[u8], Times, Option<&RecordTags>),
+        (head, times, tags): (&[u8], RecordTimes, Option<&RecordTags>),
     ) -> Option<u64> {
         let (pinned, head_start) = self.find(key)?;
         let record = pinned.record();

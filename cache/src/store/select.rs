@@ -31,7 +31,7 @@ pub struct Selection {
 
 /// How far a walk has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Walked {
+pub struct WalkProgress {
     /// Resources that were looked at.
     pub resources: u64,
     /// Records that matched.
@@ -42,9 +42,9 @@ pub struct Walked {
 
 /// What a purge would take out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Weighed {
+pub struct SelectionSize {
     /// Records, and their bytes.
-    pub walked: Walked,
+    pub walked: WalkProgress,
     /// The primary keys of the first ones.
     pub sample: Vec<Vec<u8>>,
 }
@@ -115,9 +115,9 @@ impl StoreWorker {
         &self,
         selection: &Selection,
         sample: usize,
-        progress: &mut dyn FnMut(&Walked),
-    ) -> Result<Weighed, KeyIndexDamaged> {
-        let mut weighed = Weighed::default();
+        progress: &mut dyn FnMut(&WalkProgress),
+    ) -> Result<SelectionSize, KeyIndexDamaged> {
+        let mut weighed = SelectionSize::default();
         let mut walk = selection.walk(None);
         while let Some(primary) = walk.next(&self.own.key_index)? {
             let before = weighed.walked.records;
@@ -200,9 +200,9 @@ impl Own {
         &self,
         selection: &Selection,
         is_soft: bool,
-        progress: &mut dyn FnMut(&Walked),
+        progress: &mut dyn FnMut(&WalkProgress),
     ) -> (u64, u64) {
-        let mut walked = Walked::default();
+        let mut walked = WalkProgress::default();
         let mut walk = selection.walk(None);
         loop {
             match walk.next(&self.key_index) {
@@ -233,7 +233,7 @@ impl Own {
         primary: &[u8],
         selection: &Selection,
         is_soft: bool,
-        walked: &mut Walked,
+        walked: &mut WalkProgress,
     ) {
         let mut base = BaseSeen::default();
         self.purge_record(primary, selection, is_soft, walked, &mut base);
@@ -261,7 +261,7 @@ impl Own {
         key: &[u8],
         selection: &Selection,
         is_soft: bool,
-        walked: &mut Walked,
+        walked: &mut WalkProgress,
         base: &mut BaseSeen,
     ) {
         // Of one that moves meanwhile this is asked again.
@@ -289,7 +289,7 @@ impl Own {
         });
     }
 
-    fn weigh(&self, primary: &[u8], selection: &Selection, walked: &mut Walked) {
+    fn weigh(&self, primary: &[u8], selection: &Selection, walked: &mut WalkProgress) {
         self.each_record(primary, |_, record| {
             if selection.matches(record) {
                 walked.records += 1;
@@ -371,7 +371,7 @@ fn bytes_of(record: &Record<'_>) -> u64 {
     record.header.record_bytes() + long
 }
 
-fn report(walked: &mut Walked, progress: &mut dyn FnMut(&Walked)) {
+fn report(walked: &mut WalkProgress, progress: &mut dyn FnMut(&WalkProgress)) {
     walked.resources += 1;
     if walked.resources.is_multiple_of(REPORT_EVERY) {
         progress(walked);

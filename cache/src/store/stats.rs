@@ -290,7 +290,7 @@ mod tests {
     use super::*;
     use crate::segment::{Kind, Queue};
     use crate::store::put::Put;
-    use crate::{StoreConfig, Times};
+    use crate::{RecordTimes, StoreConfig};
 
     fn state(phase: Phase) -> Option<State> {
         Some(State { generation: 1, phase, queue: Queue::Small, owner: None })
@@ -329,7 +329,7 @@ mod tests {
         }
         store.shared.release_copy(7);
         let worker = store.join().unwrap();
-        let times = Times { response_time: 0, stale_from: u64::MAX };
+        let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
         let (key, body) = (b"key".as_slice(), [b"body".as_slice()]);
         let put = Put {
             kind: Kind::Whole,

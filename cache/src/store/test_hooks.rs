@@ -10,7 +10,7 @@ use crate::segment::{Kind, Phase, Queue};
 /// How many segments there are in each phase.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Phases {
+pub struct PhaseCounts {
     /// Nobody's.
     pub free: u32,
     /// With an owner.
@@ -26,7 +26,7 @@ pub struct Phases {
 /// A record that a word of the index names.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct IndexedRecord {
     /// Its whole key.
     pub key: Vec<u8>,
     /// What is counted for it.
@@ -42,8 +42,8 @@ pub struct Named {
 impl Store {
     /// How many segments there are in each phase.
     #[doc(hidden)]
-    pub fn phases(&self) -> Phases {
-        let mut phases = Phases::default();
+    pub fn phases(&self) -> PhaseCounts {
+        let mut phases = PhaseCounts::default();
         let table = self.shared.segments.table();
         for state in (0..table.segment_count()).filter_map(|segment| table.state(segment)) {
             let count = match state.phase {
@@ -77,20 +77,20 @@ impl StoreWorker {
 
     /// All records that the index names.
     #[doc(hidden)]
-    pub fn named(&self) -> Vec<Named> {
+    pub fn named(&self) -> Vec<IndexedRecord> {
         let index = &self.own.index;
         let hits = index.hits(&self.own.pins, 0..index.bucket_count());
         let named = hits.map(|hit| {
             let is_live = hit.word().state() == State::Live;
             match self.own.records().record(hit.at()) {
-                Some(record) => Named {
+                Some(record) => IndexedRecord {
                     key: record.key().to_vec(),
                     record_bytes: record.header.record_bytes(),
                     is_fragment: record.header.kind == Kind::Fragment,
                     is_live,
                     is_whole: record.is_whole(),
                 },
-                None => Named { is_live, ..Named::default() },
+                None => IndexedRecord { is_live, ..IndexedRecord::default() },
             }
         });
         named.collect()

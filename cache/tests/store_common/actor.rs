@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use forebay_cache::{BodyHandle, ConnectionTag, Lookup, Selection, StoreWorker, StoredBody, Times};
+use forebay_cache::{
+    BodyHandle, ConnectionTag, Lookup, RecordTimes, Selection, StoreWorker, StoredBody,
+};
 use forebay_sync::Words;
 
 use super::ledger::{Ledger, VALUES};
@@ -91,7 +93,7 @@ impl<W: Words> Actor<W> {
         let body_bytes = self.random.below(most_bytes) as u32;
         let label = Label { key, version, body_bytes, value, renewed: 0 };
         let stale_from = START + 1 + self.random.below(2000) as u64;
-        let times = Times { response_time: START as u32, stale_from };
+        let times = RecordTimes { response_time: START as u32, stale_from };
         let names = has_variants(key).then_some((self.random.below(20) == 0).into());
         let is_known = self.random.below(3) > 0;
         let Some(mut filling) = super::begin(leader, label, names, is_known, times) else {
@@ -137,7 +139,7 @@ impl<W: Words> Actor<W> {
         let joined = self.worker.collapse(&bytes, variant, Some(seen.known), self.steps);
         if let forebay_cache::CollapseResult::Leader(leader, _) = joined {
             let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
-            let times = Times { response_time: START as u32, stale_from: START + 5000 };
+            let times = RecordTimes { response_time: START as u32, stale_from: START + 5000 };
             let tags = label.tags();
             let are_told = self.random.below(2) == 0;
             leader.validated(&label.head(), times, are_told.then_some(&tags));

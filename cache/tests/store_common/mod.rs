@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    Base, CollapseResult, Fill, Leader, Lookup, RecordTags, RecordVersion, Selection, StoreWorker,
-    StoredBody, StoredRecord, TagExpr, Times,
+    CollapseResult, Fill, Leader, Lookup, RecordTags, RecordTimes, RecordVersion, Selection,
+    StoreWorker, StoredBody, StoredRecord, TagExpr, VariantKey,
 };
 
 /// Bodies are at most this long.
@@ -225,10 +225,10 @@ pub(crate) fn begin(
     label: Label,
     names_number: Option<u32>,
     is_length_known: bool,
-    times: Times,
+    times: RecordTimes,
 ) -> Option<Fill> {
-    let base =
-        names_number.map(|number| Base { names: names(number), variant: values(label.value) });
+    let base = names_number
+        .map(|number| VariantKey { names: names(number), variant: values(label.value) });
     let body_bytes = is_length_known.then_some(u64::from(label.body_bytes));
     let mut filling = leader.begin(&label.head(), base, body_bytes, times).ok()?;
     filling.tag(label.tags());

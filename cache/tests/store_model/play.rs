@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    BodyHandle, CollapseResult, ConnectionTag, Fill, FollowOutcome, Lookup, Selection, Store,
-    StoreWorker, StoredBody, Times,
+    BodyHandle, CollapseResult, ConnectionTag, Fill, FollowOutcome, Lookup, RecordTimes, Selection,
+    Store, StoreWorker, StoredBody,
 };
 
 use crate::finish;
@@ -142,7 +142,8 @@ impl<'a> Play<'a> {
         let (version, body_bytes) = (self.version, bytes as u32);
         let label = Label { key, version, body_bytes, value, renewed: 0 };
         let fresh_seconds = if choice % 4 == 0 { choice % 64 } else { 100_000 } as u64;
-        let times = Times { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
+        let times =
+            RecordTimes { response_time: self.now as u32, stale_from: self.now + fresh_seconds };
         let purge_count = self.possible[key as usize].purge_count;
         let filling = common::begin(leader, label, names, choice % 3 > 0, times)?;
         Some(OpenFill { filling, label, names, purge_count })
@@ -354,7 +355,8 @@ impl<'a> Play<'a> {
             _ => {}
         }
         let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
-        let times = Times { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
+        let times =
+            RecordTimes { response_time: self.now as u32, stale_from: self.now + 1 + key as u64 };
         leader.validated(&label.head(), times, None);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(FollowOutcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_cache::{PurgeBusy, Purged, Selection, Walked, Weighed};
+use forebay_cache::{PurgeBusy, PurgeResult, Selection, SelectionSize, WalkProgress};
 use http::{Request, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
@@ -112,7 +112,7 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
 
 /// The resource of a key comes first among all that begins with it.
 fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> Answer {
-    let mut weighed = Weighed { walked: Walked::default(), sample: Vec::new() };
+    let mut weighed = SelectionSize { walked: WalkProgress::default(), sample: Vec::new() };
     for key in keys {
         let selection = Selection::within(key);
         let listed = control.store_worker.list(&selection, None, 1, &mut |resource| {
@@ -145,9 +145,9 @@ async fn purge_selected(control: &Control, selections: Vec<Selection>, how: How)
     // Most are done at once, and then the status tells how it went.
     let first = Duration::from_millis(PURGE_PROGRESS_MS);
     match tokio::time::timeout(first, asked.next()).await {
-        Ok(Told::Walked(walked)) => tell_progress(asked, walked),
+        Ok(Told::WalkProgress(walked)) => tell_progress(asked, walked),
         Ok(told) => ended(&told),
-        Err(_) => tell_progress(asked, Walked::default()),
+        Err(_) => tell_progress(asked, WalkProgress::default()),
     }
 }
 
@@ -159,11 +159,13 @@ fn ended(told: &Told) -> Answer {
 }
 
 /// Lines of progress until it ends, and one that says how. The purge goes on without a client.
-fn tell_progress(mut asked: Asked, walked: Walked) -> Answer {
+fn tell_progress(mut asked: Asked, walked: WalkProgress) -> Answer {
     let (lines, answer) = Lines::answer();
     tokio::task::spawn_local(async move {
-        let mut told = Told::Walked(walked);
-        while lines.write_json(&told_json(&told)).await.is_ok() && matches!(told, Told::Walked(_)) {
+        let mut told = Told::WalkProgress(walked);
+        while lines.write_json(&told_json(&told)).await.is_ok()
+            && matches!(told, Told::WalkProgress(_))
+        {
             // It may wait for others: who listens has to hear that it is not forgotten.
             let repeat = Duration::from_millis(PURGE_REPEAT_MS);
             if let Ok(next) = tokio::time::timeout(repeat, asked.next()).await {
@@ -176,13 +178,13 @@ fn tell_progress(mut asked: Asked, walked: Walked) -> Answer {
 
 fn told_json(told: &Told) -> Value {
     match told {
-        Told::Walked(Walked { resources, records, bytes }) => {
+        Told::WalkProgress(WalkProgress { resources, records, bytes }) => {
             json!({ "seen": resources, "matched": records, "bytes": bytes })
         }
-        Told::Purged(Purged { records, bytes, flights }) => {
+        Told::Purged(PurgeResult { records, bytes, flights }) => {
             json!({ "purged": records, "fetches": flights, "bytes": bytes })
         }
-        Told::Weighed(weighed) => weighed_json(weighed),
+        Told::SelectionSize(weighed) => weighed_json(weighed),
         Told::Failed(PurgeFailed::Busy { busy, purged }) if *purged > 0 => {
             json!({ "error": busy.to_string(), "purged": purged })
         }
@@ -190,7 +192,7 @@ fn told_json(told: &Told) -> Value {
     }
 }
 
-fn weighed_json(weighed: &Weighed) -> Value {
+fn weighed_json(weighed: &SelectionSize) -> Value {
     let sample = weighed.sample.iter().filter_map(|key| KeyText::of(key));
     let sample = sample.map(|text| json!({ "site": text.site, "url": text.url }));
     json!({

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use forebay_cache::{KeyIndexDamaged, PurgeBusy, Purged, Selection, Walked, Weighed};
+use forebay_cache::{
+    KeyIndexDamaged, PurgeBusy, PurgeResult, Selection, SelectionSize, WalkProgress,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::counters::Counter;
@@ -26,10 +28,10 @@ pub(super) struct Job {
 #[derive(Debug)]
 pub(crate) enum Told {
     /// It goes on; now and then.
-    Walked(Walked),
+    WalkProgress(WalkProgress),
     /// It is done.
-    Purged(Purged),
-    Weighed(Weighed),
+    Purged(PurgeResult),
+    SelectionSize(SelectionSize),
     Failed(PurgeFailed),
 }
 
@@ -77,12 +79,12 @@ impl Asked {
     ///
     /// # Errors
     /// [`PurgeFailed`].
-    pub(crate) async fn purged(mut self) -> Result<Purged, PurgeFailed> {
+    pub(crate) async fn purged(mut self) -> Result<PurgeResult, PurgeFailed> {
         loop {
             match self.next().await {
                 Told::Purged(purged) => return Ok(purged),
                 Told::Failed(failed) => return Err(failed),
-                Told::Walked(_) | Told::Weighed(_) => {}
+                Told::WalkProgress(_) | Told::SelectionSize(_) => {}
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Doing what was asked: each selection after the other, with word now and then of how far it is.
 
-use forebay_cache::{KeyIndexDamaged, PurgeBusy, Purged, Selection, StoreWorker, Walked, Weighed};
+use forebay_cache::{
+    KeyIndexDamaged, PurgeBusy, PurgeResult, Selection, SelectionSize, StoreWorker, WalkProgress,
+};
 use forebay_shm::CounterSlot;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -25,7 +27,7 @@ pub(super) fn do_job(store: &StoreWorker, job: &Job, counters: &CounterSlot) -> 
             Told::Failed(PurgeFailed::Busy { busy, purged: purged.records })
         }
         Work::Weigh => match weigh(store, job) {
-            Ok(weighed) => Told::Weighed(weighed),
+            Ok(weighed) => Told::SelectionSize(weighed),
             Err(damaged) => Told::Failed(PurgeFailed::KeyIndex(damaged)),
         },
     }
@@ -35,9 +37,9 @@ pub(super) fn do_job(store: &StoreWorker, job: &Job, counters: &CounterSlot) -> 
 pub(super) fn purge(
     job: &Job,
     tried_ms: u64,
-    mut purge_part: impl FnMut(&Selection, &mut Progress<'_>) -> Result<Purged, PurgeBusy>,
-) -> (Purged, Option<PurgeBusy>) {
-    let mut sum = Purged::default();
+    mut purge_part: impl FnMut(&Selection, &mut Progress<'_>) -> Result<PurgeResult, PurgeBusy>,
+) -> (PurgeResult, Option<PurgeBusy>) {
+    let mut sum = PurgeResult::default();
     let mut progress = Progress::new(&job.tell);
     for selection in &job.selections {
         let deadline_ms = clock::monotonic_ms() + tried_ms;
@@ -52,17 +54,17 @@ pub(super) fn purge(
         sum.records += purged.records;
         sum.flights += purged.flights;
         sum.bytes += purged.bytes;
-        progress.end_part(Walked { records: sum.records, bytes: sum.bytes, ..progress.last });
+        progress.end_part(WalkProgress { records: sum.records, bytes: sum.bytes, ..progress.last });
     }
     (sum, None)
 }
 
-fn weigh(store: &StoreWorker, job: &Job) -> Result<Weighed, KeyIndexDamaged> {
-    let mut sum = Weighed::default();
+fn weigh(store: &StoreWorker, job: &Job) -> Result<SelectionSize, KeyIndexDamaged> {
+    let mut sum = SelectionSize::default();
     let mut progress = Progress::new(&job.tell);
     for selection in &job.selections {
         let wanted = PURGE_SAMPLE_MAX - sum.sample.len();
-        let tell = &mut |walked: &Walked| progress.tell(walked);
+        let tell = &mut |walked: &WalkProgress| progress.tell(walked);
         let weighed = store.weigh_selected(selection, wanted, tell)?;
         sum.walked.resources += weighed.walked.resources;
         sum.walked.records += weighed.walked.records;
@@ -78,19 +80,19 @@ pub(super) struct Progress<'a> {
     to: &'a UnboundedSender<Told>,
     told_ms: u64,
     /// What the parts before have walked.
-    before: Walked,
-    last: Walked,
+    before: WalkProgress,
+    last: WalkProgress,
 }
 
 impl<'a> Progress<'a> {
     fn new(to: &'a UnboundedSender<Told>) -> Progress<'a> {
-        let nothing = Walked::default();
+        let nothing = WalkProgress::default();
         Progress { to, told_ms: clock::monotonic_ms(), before: nothing, last: nothing }
     }
 
-    pub(super) fn tell(&mut self, walked: &Walked) {
-        let Walked { resources, records, bytes } = self.before;
-        self.last = Walked {
+    pub(super) fn tell(&mut self, walked: &WalkProgress) {
+        let WalkProgress { resources, records, bytes } = self.before;
+        self.last = WalkProgress {
             resources: resources + walked.resources,
             records: records + walked.records,
             bytes: bytes + walked.bytes,
@@ -101,11 +103,11 @@ impl<'a> Progress<'a> {
         let now_ms = clock::monotonic_ms();
         if now_ms - self.told_ms >= PURGE_PROGRESS_MS {
             self.told_ms = now_ms;
-            let _ = self.to.send(Told::Walked(self.last));
+            let _ = self.to.send(Told::WalkProgress(self.last));
         }
     }
 
-    fn end_part(&mut self, walked: Walked) {
+    fn end_part(&mut self, walked: WalkProgress) {
         (self.before, self.last) = (walked, walked);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use forebay_cache::{PurgeBusy, Purged, Selection};
+use forebay_cache::{PurgeBusy, PurgeResult, Selection};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::ask::{Job, PurgeFailed, Told, Work};
@@ -57,7 +57,7 @@ fn each_part_is_tried_for_its_time_and_what_was_purged_before_is_told() {
                 pass(1);
                 return Err(PurgeBusy);
             }
-            Ok(Purged { records: 1, ..Purged::default() })
+            Ok(PurgeResult { records: 1, ..PurgeResult::default() })
         });
         let expected = if stays_busy { (1, true) } else { (2, false) };
         assert_eq!((purged.records, failed.is_some()), expected);
@@ -79,7 +79,7 @@ fn a_job_that_panics_is_told_and_counted_and_the_next_one_is_done() {
     work(&received, &left, count, |_| {
         done += 1;
         assert!(done > 1, "the first one fails");
-        Told::Purged(Purged::default())
+        Told::Purged(PurgeResult::default())
     });
     let told = first.told.try_recv();
     assert!(matches!(told, Ok(Told::Failed(PurgeFailed::Panicked))), "{told:?}");

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use forebay_cache::{Base, FillRefused, Leader, RecordTags, TagsError, Times};
+use forebay_cache::{FillRefused, Leader, RecordTags, RecordTimes, TagsError, VariantKey};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
 use forebay_http::hop::HOP_BY_HOP;
@@ -94,7 +94,7 @@ struct Update {
     head: Vec<u8>,
     /// Others than it has.
     tags: Option<RecordTags>,
-    times: Times,
+    times: RecordTimes,
 }
 
 impl FetchTask {
@@ -241,13 +241,13 @@ impl FetchTask {
     }
 
     /// By what the answer varies, and what of it this request asked for.
-    fn base(&self, block: &FieldBlock) -> Option<Base> {
+    fn base(&self, block: &FieldBlock) -> Option<VariantKey> {
         let Vary::Names(names) = vary_names(block.fields()) else {
             return None;
         };
         let mut variant = Vec::new();
         secondary_key(FieldNames::decode(&names)?, self.asked.fields().fields(), &mut variant);
-        Some(Base { names, variant })
+        Some(VariantKey { names, variant })
     }
 }
 
@@ -255,8 +255,8 @@ impl FetchTask {
 struct Kept {
     head: Vec<u8>,
     tags: RecordTags,
-    base: Option<Base>,
-    times: Times,
+    base: Option<VariantKey>,
+    times: RecordTimes,
 }
 
 /// Why an answer is not stored, and whether the next one for its key probably won't be either.
@@ -387,10 +387,10 @@ fn stored_lines(
     block
 }
 
-fn times(meta: &StoredMeta) -> Times {
+fn times(meta: &StoredMeta) -> RecordTimes {
     // Seconds of 32 bits last until 2106.
     let response_time = u32::try_from(meta.response_time).unwrap_or(u32::MAX);
-    Times { response_time, stale_from: meta.stale_from() }
+    RecordTimes { response_time, stale_from: meta.stale_from() }
 }
 
 fn stored_head(meta: &StoredMeta, block: &FieldBlock) -> Vec<u8> {

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use forebay_cache::{PurgeBusy, Purged, Selection, TagExpr};
+use forebay_cache::{PurgeBusy, PurgeResult, Selection, TagExpr};
 use forebay_http::fields::FieldSet;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS, tags};
 use forebay_http::request::Method;
@@ -36,7 +36,7 @@ pub(crate) async fn purge_asked(
     place: RouteMatch<'_>,
     request: &Request<'_>,
     key: &[u8],
-) -> Result<Purged, Fault> {
+) -> Result<PurgeResult, Fault> {
     let settings = &place.route.settings;
     if !settings.purge_from.contains(client) {
         return Err(Fault::PurgeForbidden);
@@ -97,7 +97,11 @@ fn is_soft(request: &Request<'_>) -> bool {
 }
 
 /// Tries again while other purges do not end; the event loop goes on between.
-async fn purge_patiently(worker: &Worker, key: &[u8], is_soft: bool) -> Result<Purged, PurgeBusy> {
+async fn purge_patiently(
+    worker: &Worker,
+    key: &[u8],
+    is_soft: bool,
+) -> Result<PurgeResult, PurgeBusy> {
     let deadline_ms = clock::monotonic_ms() + INVALIDATE_MS_MAX;
     let at_most = Duration::from_micros(INVALIDATE_WAIT_US_MAX);
     loop {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, Times};
+use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, RecordTimes};
 use quick_cache::sync::Cache;
 
 const BODY: [u8; 1024] = [b'x'; 1024];
@@ -50,7 +50,7 @@ fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
     let config = StoreConfig::with_budget(BUDGET_BYTES);
     let store = Store::open(config).expect("the budget suffices");
     let store = store.join().expect("there is a place");
-    let times = Times { response_time: 0, stale_from: u64::MAX };
+    let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
     for key in keys {
         let CollapseResult::Leader(leader, _follower) = store.collapse(key, None, None, 0) else {
             unreachable!("nobody else fetches {key:?}");

@@ -103,12 +103,12 @@ fn follow(flights: &Arc<Flights>, primary: &[u8]) -> Follower {
     }
 }
 
-fn begin(lead: Lead, head: &[u8], base: Option<Base>) -> BodyWriter {
+fn begin(lead: Lead, head: &[u8], base: Option<VariantKey>) -> BodyWriter {
     lead.begin(head, base, None).unwrap_or_else(|(_, refused)| panic!("{head:?}: {refused:?}"))
 }
 
-fn base(names: &str, variant: &str) -> Option<Base> {
-    Some(Base { names: names.into(), variant: variant.into() })
+fn base(names: &str, variant: &str) -> Option<VariantKey> {
+    Some(VariantKey { names: names.into(), variant: variant.into() })
 }
 
 /// All that a growth holds.

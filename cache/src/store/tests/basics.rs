@@ -25,7 +25,7 @@ fn what_was_stored_is_found_whatever_its_length() {
 #[test]
 fn variants_stand_side_by_side_and_go_together() {
     let (store, worker) = open(32 << 20);
-    let base = |value: &[u8]| Base { names: b"accept".to_vec(), variant: value.to_vec() };
+    let base = |value: &[u8]| VariantKey { names: b"accept".to_vec(), variant: value.to_vec() };
     for value in [&b"html"[..], b"json", b"html"] {
         let leader = match worker.collapse(b"key", None, None, 0) {
             CollapseResult::Leader(leader, _) => leader,

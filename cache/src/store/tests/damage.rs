@@ -435,7 +435,7 @@ fn very_many_fragments_are_demoted_in_slices() {
 #[test]
 fn a_variant_without_its_base_is_noted() {
     let (store, worker) = open(4 << 20);
-    let base = Base { names: b"accept".to_vec(), variant: b"html".to_vec() };
+    let base = VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() };
     assert!(fill(lead(&worker, KEY, None), b"head", Some(base), b"body"));
     assert_eq!(notes(&store), []);
     assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);

@@ -47,7 +47,8 @@ fn store_one(worker: &StoreWorker, key: &[u8], rng: &mut Rng) {
     let CollapseResult::Leader(leader, _follower) = worker.collapse(key, variant, None, 0) else {
         return;
     };
-    let base = variant.map(|value| Base { names: b"accept".to_vec(), variant: value.to_vec() });
+    let base =
+        variant.map(|value| VariantKey { names: b"accept".to_vec(), variant: value.to_vec() });
     let body = body_of(key, bytes_for(rng));
     let mut cx = Context::from_waker(Waker::noop());
     if let Ok(mut filling) = leader.begin(b"head", base, Some(body.len() as u64), fresh()) {

@@ -14,8 +14,8 @@ mod uses;
 use std::task::{Context, Poll, Waker};
 
 use crate::{
-    Base, CheckDepth, CollapseResult, Fill, Leader, Lookup, Report, Store, StoreConfig,
-    StoreWorker, StoredRecord, Times, Weight,
+    CheckDepth, CollapseResult, Fill, Leader, Lookup, RecordTimes, Report, Store, StoreConfig,
+    StoreWorker, StoredRecord, VariantKey, Weight,
 };
 
 /// When everything in these tests happens.
@@ -46,8 +46,8 @@ fn assert_sound(store: &Store) {
     assert!(!wrong, "{report}");
 }
 
-fn fresh() -> Times {
-    Times { response_time: NOW as u32, stale_from: NOW + 3600 }
+fn fresh() -> RecordTimes {
+    RecordTimes { response_time: NOW as u32, stale_from: NOW + 3600 }
 }
 
 fn lead(worker: &StoreWorker, key: &[u8], variant: Option<&[u8]>) -> Leader {
@@ -57,7 +57,7 @@ fn lead(worker: &StoreWorker, key: &[u8], variant: Option<&[u8]>) -> Leader {
     }
 }
 
-fn fill(leader: Leader, head: &[u8], base: Option<Base>, body: &[u8]) -> bool {
+fn fill(leader: Leader, head: &[u8], base: Option<VariantKey>, body: &[u8]) -> bool {
     let mut filling = leader.begin(head, base, Some(body.len() as u64), fresh()).unwrap();
     append(&mut filling, body);
     filling.finish()

@@ -46,7 +46,7 @@ fn a_tool_finds_what_a_server_has_stored() {
 
     assert!(put(&worker, b"key", b"head", b"body"));
     assert!(put(&worker, b"long", b"its head", &[7; 300_000]));
-    let base = Base { names: b"accept".to_vec(), variant: b"html".to_vec() };
+    let base = VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() };
     assert!(fill(lead(&worker, b"varies", None), b"a head", Some(base), b"html"));
 
     let found = reader.get(b"key").unwrap();

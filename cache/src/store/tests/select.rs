@@ -1,8 +1,8 @@
 //! Counting, purging and listing by the beginnings of keys and by tags.
 
 use super::*;
-use crate::flight::Base;
-use crate::{RecordTags, Selection, Walked};
+use crate::flight::VariantKey;
+use crate::{RecordTags, Selection, WalkProgress};
 
 fn put_tagged(worker: &StoreWorker, key: &str, tags: &str, body: &[u8]) {
     let leader = match worker.collapse(key.as_bytes(), None, None, 0) {
@@ -157,7 +157,7 @@ fn put_variant(worker: &StoreWorker, value: &[u8], tags: &str) {
     let CollapseResult::Leader(leader, _) = worker.collapse(b"k", known, None, 0) else {
         panic!("it is fetched by nobody");
     };
-    let base = Base { names: b"accept".to_vec(), variant: value.to_vec() };
+    let base = VariantKey { names: b"accept".to_vec(), variant: value.to_vec() };
     let head = [b"head of ", value].concat();
     let mut filling = leader.begin(&head, Some(base), None, fresh()).unwrap_or_else(|_| panic!());
     filling.tag(tags_of(tags));
@@ -408,7 +408,7 @@ fn progress_is_told_and_a_walk_goes_to_the_end() {
     for number in 0..1000 {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", b"body"));
     }
-    let mut last = Walked::default();
+    let mut last = WalkProgress::default();
     let mut count = 0;
     let purged = worker
         .purge_selected(&Selection::within(b"k"), false, &mut |walked| {

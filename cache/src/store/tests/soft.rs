@@ -52,8 +52,8 @@ fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
     }
 }
 
-fn base(value: &[u8]) -> Base {
-    Base { names: b"accept".to_vec(), variant: value.to_vec() }
+fn base(value: &[u8]) -> VariantKey {
+    VariantKey { names: b"accept".to_vec(), variant: value.to_vec() }
 }
 
 /// Whether a variant is soft, if it is there.
@@ -111,7 +111,7 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
     }
 }
 
-fn response_of<'a>(base: &'a Base, head: &'a [u8]) -> Response<'a> {
+fn response_of<'a>(base: &'a VariantKey, head: &'a [u8]) -> Response<'a> {
     Response {
         primary: KEY,
         base: Some(base),

@@ -6,8 +6,8 @@ use crate::segment::{Kind, Queue};
 
 const KEY: &[u8] = b"key";
 
-fn base(value: &[u8]) -> Base {
-    Base { names: b"user-agent".to_vec(), variant: value.to_vec() }
+fn base(value: &[u8]) -> VariantKey {
+    VariantKey { names: b"user-agent".to_vec(), variant: value.to_vec() }
 }
 
 fn put_variant(worker: &StoreWorker, value: &[u8]) {
@@ -66,13 +66,17 @@ fn what_is_sent_counts_as_used_and_what_is_only_looked_at_does_not() {
 #[test]
 fn a_new_variant_of_a_known_resource_is_new() {
     let (_store, worker) = open(32 << 20);
-    let queue = |base: Option<&Base>| worker.own.queue_for(KEY, base);
+    let queue = |base: Option<&VariantKey>| worker.own.queue_for(KEY, base);
     assert_eq!(queue(Some(&base(b"one"))), Queue::Small);
     put_variant(&worker, b"one");
     for (name, base, expected) in [
         ("the same", Some(base(b"one")), Queue::Main),
         ("another", Some(base(b"two")), Queue::Small),
-        ("other names", Some(Base { names: b"accept".to_vec(), ..base(b"one") }), Queue::Small),
+        (
+            "other names",
+            Some(VariantKey { names: b"accept".to_vec(), ..base(b"one") }),
+            Queue::Small,
+        ),
         ("no variant any more", None, Queue::Main),
     ] {
         assert_eq!(queue(base.as_ref()), expected, "{name}");
