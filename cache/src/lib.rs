@@ -6,8 +6,8 @@
 //! The way through it: [`StoreWorker::lookup`] finds a record or not. Who finds none calls
 //! [`StoreWorker::collapse`]: one caller becomes the [`Leader`] and fetches, all others become a
 //! [`Follower`]. The leader turns into a [`Fill`], to which it appends what arrives; every
-//! follower turns into a [`BodyReader`] of the same growing record. What is complete is stored in the
-//! region, and found from then on.
+//! follower turns into a [`BodyReader`] of the same growing record. What is complete is stored in
+//! the region, and found from then on.
 //!
 //! | folder | what |
 //! |---|---|

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, RecordTimes};
+use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
 use forebay_conflict::THREADS_MAX;
 
 use crate::workloads::Operation;

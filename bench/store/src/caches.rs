@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, RecordTimes};
+use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
 
 /// What every record holds.
 pub(crate) const BODY: [u8; 64] = [b'x'; 64];

@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_cache::{
-    CollapseResult, Lookup, RecordTags, Selection, Store, StoreConfig, StoreWorker, TagExpr, RecordTimes,
+    CollapseResult, Lookup, RecordTags, RecordTimes, Selection, Store, StoreConfig, StoreWorker,
+    TagExpr,
 };
 
 use crate::time::{Spent, median};

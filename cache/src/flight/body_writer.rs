@@ -26,8 +26,8 @@ use crate::store::LongBody;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoReaders;
 
-/// A growing record. Dropping it before [`finish`](BodyWriter::finish) aborts it, and its readers are
-/// told.
+/// A growing record. Dropping it before [`finish`](BodyWriter::finish) aborts it, and its readers
+/// are told.
 pub(crate) struct BodyWriter {
     duty: Duty,
     opening: Arc<Opening>,

@@ -13,8 +13,8 @@ use super::shared::{Flight, FollowerHandle};
 /// What has become of a fetch.
 #[derive(Debug)]
 pub enum FollowOutcome {
-    /// A response arrives, or has arrived: read it. If it has a [`BodyReader::base`], check first that
-    /// it is the right variant.
+    /// A response arrives, or has arrived: read it. If it has a [`BodyReader::base`], check first
+    /// that it is the right variant.
     Growing(BodyReader),
     /// The record that is stored is good, with this head. It need not be stored any longer.
     Validated(RenewedHead),

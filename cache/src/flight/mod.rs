@@ -7,7 +7,7 @@
 //! |---|---|
 //! | needs a response that is not stored | [`Flights::join`]: becomes leader or follower |
 //! | leader | [`Lead`] until the head is there, then [`BodyWriter`] until the body has ended |
-//! | follower | [`Follower`] until the head is there, then [`BodyReader`] until the body has ended |
+//! | follower | [`Follower`] until the head is there, then [`BodyReader`] until the body ends |
 //! | purge | [`Flights::detach`], [`Flights::detach_where`] |
 //!
 //! Invariants:

@@ -169,8 +169,8 @@ impl KeyIndexHandle {
     /// Enters a record.
     ///
     /// # Errors
-    /// [`MapError`]; then it is in neither map, or in some places that [`remove_keys`](Self::remove_keys)
-    /// clears.
+    /// [`MapError`]; then it is in neither map, or in some places that
+    /// [`remove_keys`](Self::remove_keys) clears.
     pub(crate) fn insert_keys(&self, record: &RecordKeys<'_>) -> Result<(), MapError> {
         if record.has_key {
             let entry = key_entry(record.primary, record.sequence);

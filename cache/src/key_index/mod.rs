@@ -15,8 +15,8 @@
 //! Invariant: who is in the index is in both maps. So entries are made before a record's word is
 //! published, and taken out after its word is. In between they are legal left-overs: who walks over
 //! the maps looks into the index for what an entry names. What a death leaves is taken out by a
-//! sweep (`store/key_index_sweep.rs`), which must not mistake a record that is about to be published for a
-//! left-over:
+//! sweep (`store/key_index_sweep.rs`), which must not mistake a record that is about to be
+//! published for a left-over:
 //!
 //! | who stores | who sweeps |
 //! |---|---|

@@ -9,8 +9,8 @@
 //!
 //! Invariants:
 //! - A slot in state `Pinned` has one pin of this thread's row on its segment.
-//! - The state of a slot changes only while nobody reads, by its own [`BodyHandle`] or when they are
-//!   given up.
+//! - The state of a slot changes only while nobody reads, by its own [`BodyHandle`] or when they
+//!   are given up.
 
 #![allow(unsafe_code)]
 
@@ -165,7 +165,8 @@ impl BodyHandle {
         };
         let bytes = bytes.get(left).ok_or(Revoked)?;
         // SAFETY: the bytes lie in the region, in a segment that stays pinned, or in a box. Neither
-        // changes while there is a `SendGuard`, which the result borrows, nor before this is dropped.
+        // changes while there is a `SendGuard`, which the result borrows, nor before this is
+        // dropped.
         Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) })
     }
 

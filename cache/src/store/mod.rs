@@ -5,11 +5,11 @@
 //! | `store.rs`, `config.rs`, `layout.rs` | open: how a budget becomes a region |
 //! | `shared.rs`, `hash.rs` | what a process has of it |
 //! | `worker.rs` | a thread's part |
-//! | `lookup.rs`, `body_handle.rs`, `long.rs`, `variants.rs` | finding, and sending what was found |
+//! | `lookup.rs`, `body_handle.rs`, `long.rs`, `variants.rs` | lookups, and sending bodies |
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
 //! | `record_keys.rs`, `key_index_sweep.rs` | keeping keys and tags in order |
 //! | `purge.rs`, `select.rs` | taking out, as a promise; by prefix or tags; listing |
-//! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain_state.rs`, `drain_cleanup.rs` | making room |
+//! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain_state.rs`, `drain_cleanup.rs` | reclaiming |
 //! | `recover.rs` | cleaning up after the dead |
 //! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
 

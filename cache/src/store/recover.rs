@@ -115,8 +115,8 @@ impl Own {
     fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
         let table = self.shared.segments.table();
         let is_sealed = || table.state(segment).is_some_and(|s| s.phase == Phase::Sealed);
-        // StoredRecord sealed under the pin, it is not freed before the pin is lowered: who frees it
-        // has drained it before he looked at pins.
+        // StoredRecord sealed under the pin, it is not freed before the pin is lowered: who frees
+        // it has drained it before he looked at pins.
         let _pin = self.pins.pin(segment as usize, is_sealed).ok()?;
         let mut scan = self.shared.segments.scan_from(segment, offset_bytes);
         let start = scan.offset_bytes();

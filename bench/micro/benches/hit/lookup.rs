@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use forebay_cache::{CollapseResult, Lookup, Store, StoreConfig, StoreWorker, RecordTimes};
+use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
 use quick_cache::sync::Cache;
 
 const BODY: [u8; 1024] = [b'x'; 1024];
