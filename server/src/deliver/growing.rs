@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 
 use bytes::Bytes;
-use forebay_cache::{Lent, ReadEvent, Reader};
+use forebay_cache::{BodyHandle, BodyReader, ReadEvent};
 use forebay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, write_chunk_head};
 use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
@@ -35,7 +35,7 @@ use crate::send_queue::{Lender, SendQueue};
 pub(crate) async fn deliver_growing(
     reply: &Reply<'_>,
     out: &mut SendQueue,
-    (mut reader, meta): (Reader, &StoredMeta),
+    (mut reader, meta): (BodyReader, &StoredMeta),
     rest: &RestOf<'_>,
 ) -> Result<Answered, Broken> {
     let Reply { client, form, cache, rules } = *reply;
@@ -92,7 +92,7 @@ pub(crate) async fn deliver_growing(
 async fn read_or_flush(
     client: &Client,
     out: &mut SendQueue,
-    reader: &mut Reader,
+    reader: &mut BodyReader,
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
 ) -> Result<ReadEvent, Broken> {
@@ -106,7 +106,7 @@ async fn read_or_flush(
 }
 
 /// Flushes; if that takes long, nothing is held for this reader meanwhile.
-async fn aside<T>(reader: &Reader, flush: impl Future<Output = T>) -> T {
+async fn aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
     if let Some(flushed) = poll_once(flush.as_mut()).await {
         return flushed;
@@ -131,7 +131,7 @@ pub(super) fn append(out: &mut SendQueue, piece: Bytes, chunked: bool, lender: L
 }
 
 /// Appends a part of a stored body in the same way.
-pub(super) fn append_lent(out: &mut SendQueue, lent: Lent, chunked: bool) {
+pub(super) fn append_lent(out: &mut SendQueue, lent: BodyHandle, chunked: bool) {
     // An empty chunk would be the last one.
     let chunked = chunked && !lent.is_empty();
     if chunked {

@@ -1,6 +1,6 @@
 //! The answer to a PURGE request.
 
-use forebay_cache::Purged;
+use forebay_cache::PurgeResult;
 use forebay_http::date::write_date;
 use forebay_http::framing::BodyFraming;
 use forebay_http::write;
@@ -12,7 +12,11 @@ use crate::send_queue::SendQueue;
 
 /// Appends the answer: how much was purged. It is the same if that was nothing: what matters is
 /// that nothing is left.
-pub(crate) fn deliver_purged(reply: &Reply<'_>, out: &mut SendQueue, purged: &Purged) -> Answered {
+pub(crate) fn deliver_purged(
+    reply: &Reply<'_>,
+    out: &mut SendQueue,
+    purged: &PurgeResult,
+) -> Answered {
     let Reply { form, cache, rules, .. } = *reply;
     let head = Head {
         status: 200,

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
-use forebay_cache::{Follower, Join, Leader, Outcome, Reader, Renewed};
+use forebay_cache::{BodyReader, CollapseResult, FollowOutcome, Follower, Leader, RenewedHead};
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reuse::{ReuseDecision, judge};
@@ -32,7 +32,7 @@ use crate::rules::HookContext;
 pub(crate) enum Source<'w> {
     /// To be used without waiting.
     Stored(Box<Hit<'w>>),
-    Growing(Reader, Box<StoredMeta>),
+    Growing(BodyReader, Box<StoredMeta>),
     Pass(Box<OriginAnswer>),
     /// Nobody else's fetch will do: ask the origin for this request alone.
     Alone,
@@ -69,11 +69,11 @@ pub(crate) async fn obtain<'w>(
     let mut cache = CacheStatus::forwarded(forward.reason);
     for _ in 0..JOINS_MAX {
         match needs.join(&forward, variant) {
-            Join::Declined => {
+            CollapseResult::Declined => {
                 cache.detail = Some("declined");
                 break;
             }
-            Join::Stored => match needs.look_again(variant) {
+            CollapseResult::Stored => match needs.look_again(variant) {
                 LookupResult::Hit(hit) => {
                     needs.client.worker.count(Counter::Collapsed);
                     cache.collapsed = true;
@@ -84,24 +84,25 @@ pub(crate) async fn obtain<'w>(
                 LookupResult::Forward(again) if !again.fills => break,
                 LookupResult::Forward(again) => forward = again,
             },
-            Join::Leader(leader, follower) => {
+            CollapseResult::Leader(leader, follower) => {
                 let variant = forward.varies.then_some(&**variant);
                 return needs.lead((leader, follower), forward.stale, variant, cache).await;
             }
-            Join::Follower(follower) => match needs.follow(follower, forward.varies, variant).await
-            {
-                Followed::Source(source, ttl) => {
-                    cache.collapsed = true;
-                    cache.ttl = Some(ttl);
-                    needs.client.worker.count(Counter::Collapsed);
-                    return Ok(Obtained { source, cache });
+            CollapseResult::Follower(follower) => {
+                match needs.follow(follower, forward.varies, variant).await {
+                    Followed::Source(source, ttl) => {
+                        cache.collapsed = true;
+                        cache.ttl = Some(ttl);
+                        needs.client.worker.count(Counter::Collapsed);
+                        return Ok(Obtained { source, cache });
+                    }
+                    Followed::OtherVariant => forward.varies = true,
+                    Followed::Nothing(detail) => {
+                        cache.detail = Some(detail);
+                        break;
+                    }
                 }
-                Followed::OtherVariant => forward.varies = true,
-                Followed::Nothing(detail) => {
-                    cache.detail = Some(detail);
-                    break;
-                }
-            },
+            }
         }
     }
     Ok(Obtained { source: Source::Alone, cache })
@@ -118,7 +119,7 @@ enum Followed<'w> {
 }
 
 impl<'w> Needs<'w> {
-    fn join(&self, forward: &Forward, variant: &[u8]) -> Join {
+    fn join(&self, forward: &Forward, variant: &[u8]) -> CollapseResult {
         let variant = forward.varies.then_some(variant);
         let known = forward.stale.as_ref().map(|stale| stale.known);
         self.client.worker.store.collapse(self.key, variant, known, clock::monotonic_ms())
@@ -140,7 +141,7 @@ impl<'w> Needs<'w> {
     }
 
     /// What was declared good, if it is still there.
-    fn validated(&self, renewed: &Renewed, variant: Option<&[u8]>) -> Option<Hit<'w>> {
+    fn validated(&self, renewed: &RenewedHead, variant: Option<&[u8]>) -> Option<Hit<'w>> {
         validated(&self.wanted(), self.request, variant, renewed.version()?)
     }
 
@@ -204,8 +205,8 @@ impl<'w> Needs<'w> {
                 self.client.worker.count(Counter::CollapseTimeouts);
                 Followed::Nothing("collapse-timeout")
             }
-            Ok(Outcome::Growing(reader)) => self.follow_growing(reader, variant),
-            Ok(Outcome::Validated(renewed)) => {
+            Ok(FollowOutcome::Growing(reader)) => self.follow_growing(reader, variant),
+            Ok(FollowOutcome::Validated(renewed)) => {
                 let hit = self.validated(&renewed, varies.then_some(&**variant));
                 let usable = hit.and_then(|hit| Some((self.usable(&hit.stored.meta)?, hit)));
                 match usable {
@@ -213,12 +214,12 @@ impl<'w> Needs<'w> {
                     None => Followed::Nothing("not-reusable"),
                 }
             }
-            Ok(Outcome::Declined) => Followed::Nothing("not-storable"),
-            Ok(Outcome::Failed) => Followed::Nothing("leader-failed"),
+            Ok(FollowOutcome::Declined) => Followed::Nothing("not-storable"),
+            Ok(FollowOutcome::Failed) => Followed::Nothing("leader-failed"),
         }
     }
 
-    fn follow_growing(&self, reader: Reader, variant: &mut Vec<u8>) -> Followed<'w> {
+    fn follow_growing(&self, reader: BodyReader, variant: &mut Vec<u8>) -> Followed<'w> {
         if let Some(base) = reader.base() {
             variant.clear();
             let Some(names) = FieldNames::decode(&base.names) else {
@@ -250,19 +251,19 @@ impl<'w> Needs<'w> {
         variant: Option<&[u8]>,
     ) -> Result<Source<'w>, Fault> {
         match poll_fn(|cx| follower.poll_outcome(cx)).await {
-            Outcome::Growing(reader) => {
+            FollowOutcome::Growing(reader) => {
                 let meta = growing_meta(&reader).ok_or(Fault::OriginBroke)?;
                 Ok(Source::Growing(reader, meta))
             }
             // What was confirmed may have been purged at the same moment, or left for room.
-            Outcome::Validated(renewed) => Ok(self
+            FollowOutcome::Validated(renewed) => Ok(self
                 .validated(&renewed, variant)
                 .map_or(Source::Alone, |hit| Source::Stored(Box::new(hit)))),
-            Outcome::Declined | Outcome::Failed => Err(Fault::OriginBroke),
+            FollowOutcome::Declined | FollowOutcome::Failed => Err(Fault::OriginBroke),
         }
     }
 }
 
-fn growing_meta(reader: &Reader) -> Option<Box<StoredMeta>> {
+fn growing_meta(reader: &BodyReader) -> Option<Box<StoredMeta>> {
     stored_meta(reader.head()).map(Box::new)
 }
