@@ -9,7 +9,7 @@
 //! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
 //! | `record_keys.rs`, `key_index_sweep.rs` | keeping keys and tags in order |
 //! | `purge.rs`, `select.rs` | taking out, as a promise; by prefix or tags; listing |
-//! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain_state.rs`, `drain_cleanup.rs` | reclaiming |
+//! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain_*.rs` | reclaiming segments |
 //! | `recover.rs` | cleaning up after the dead |
 //! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
 
