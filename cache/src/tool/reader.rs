@@ -1,5 +1,6 @@
 //! A store as a tool sees it, from another process: it may only read, and takes no part.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,8 +11,8 @@ use super::check::{self, CheckDepth};
 use super::records::{CopiedRecord, ListedRecord};
 use super::report::{Progress, Report};
 use super::view::{ATTEMPTS_MAX, View};
-use crate::index::State;
-use crate::segment::{NotCopied, Phase};
+use crate::index::{BUCKET_WORDS, KeyHash, State, Word};
+use crate::segment::{NotCopied, Phase, Scanned};
 use crate::store::layout::{STORE_VERSION, word};
 use crate::store::long::{LongBody, fragment_key};
 use crate::store::{Accounts, accounts};
@@ -124,28 +125,39 @@ impl StoreReader {
         self.get(&fragment_key(long.id(), number))
     }
 
-    /// Shows all live records, bucket by bucket, until `show` has enough. One that stays in the
-    /// index is shown once; of what comes and goes meanwhile some is and some is not.
+    /// Shows the live records, bucket by bucket, until `show` breaks off.
+    ///
+    /// A record that stays in the index is shown. No key is shown twice: a record that replaces
+    /// another one during the listing may lie in a later bucket, and is left out if the one before
+    /// it was shown.
     pub fn list(&self, mut show: impl FnMut(&ListedRecord<'_>) -> ControlFlow<()>) {
         let mut key = Vec::new();
+        let mut listed = ListedKeys::default();
         for slot in 0..self.view.slot_count() {
-            for _ in 0..ATTEMPTS_MAX {
-                let word = self.view.word(slot);
-                if !word.is_in_memory() || word.state() != State::Live {
-                    break;
-                }
-                match self.view.glimpse((slot, word), false, &mut key) {
-                    Err(NotCopied::Gone) => continue,
-                    Err(_) => break,
-                    Ok(scanned) => {
-                        if show(&ListedRecord::of(word, &scanned, &key)).is_break() {
-                            return;
-                        }
-                        break;
-                    }
-                }
+            let Some((word, scanned)) = self.live_record(slot, &mut key) else {
+                continue;
+            };
+            let is_new = listed.insert(self.view.hash(&key), slot, self.view.bucket_count);
+            if is_new && show(&ListedRecord::of(word, &scanned, &key)).is_break() {
+                return;
             }
         }
+    }
+
+    /// The live record that a slot names, its key in `key`.
+    fn live_record(&self, slot: usize, key: &mut Vec<u8>) -> Option<(Word, Scanned)> {
+        for _ in 0..ATTEMPTS_MAX {
+            let word = self.view.word(slot);
+            if !word.is_in_memory() || word.state() != State::Live {
+                return None;
+            }
+            match self.view.glimpse((slot, word), false, key) {
+                Ok(scanned) => return Some((word, scanned)),
+                Err(NotCopied::Gone) => {}
+                Err(NotCopied::Damaged(_) | NotCopied::NotWhole) => return None,
+            }
+        }
+        None
     }
 
     /// How the region is shared out.
@@ -190,6 +202,36 @@ impl StoreReader {
     /// Walks over everything and tells what is wrong: see [`Store::check`](crate::Store::check).
     pub fn check(&self, depth: CheckDepth, progress: impl FnMut(Progress)) -> Report {
         check::check(&self.view, depth, progress)
+    }
+}
+
+/// The keys that a listing has shown, by hash, as far as they can occur again: a key lies in one of
+/// two buckets.
+#[derive(Debug, Default)]
+struct ListedKeys {
+    bucket: usize,
+    /// Those that were shown in this bucket.
+    here: Vec<KeyHash>,
+    /// Those that were shown in an earlier bucket, and have their other bucket behind it.
+    earlier: HashSet<u64>,
+}
+
+impl ListedKeys {
+    /// Notes the key that a slot names; slots come in ascending order. Returns whether it is new.
+    fn insert(&mut self, hash: KeyHash, slot: usize, bucket_count: usize) -> bool {
+        let bucket = slot / BUCKET_WORDS;
+        if self.bucket != bucket {
+            self.bucket = bucket;
+            self.here.clear();
+        }
+        if self.here.contains(&hash) || self.earlier.contains(&hash.value()) {
+            return false;
+        }
+        self.here.push(hash);
+        if hash.buckets(bucket_count).iter().any(|other| *other > bucket) {
+            self.earlier.insert(hash.value());
+        }
+        true
     }
 }
 

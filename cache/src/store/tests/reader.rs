@@ -190,6 +190,37 @@ fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
 }
 
 #[test]
+fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
+    let (store, _folder, path) = in_file(4 << 20);
+    let worker = store.join().unwrap();
+    let reader = StoreReader::open(&path).unwrap();
+    let buckets_of = |key: &str| {
+        worker.own.shared.hash(key.as_bytes()).buckets(worker.own.shared.plan.bucket_count)
+    };
+    let keys = (0..1_000_000).map(|number| format!("key {number}"));
+    let key = keys.clone().find(|key| !buckets_of(key).is_sorted()).unwrap();
+    // While the neighbour is in the first choice of the key, the key goes to its second choice,
+    // which is listed earlier.
+    let is_neighbour =
+        |other: &String| *other != key && buckets_of(other)[0] == buckets_of(&key)[0];
+    let neighbour = keys.clone().find(is_neighbour).unwrap();
+    assert!(put(&worker, neighbour.as_bytes(), b"head", b"body"));
+    assert!(put(&worker, key.as_bytes(), b"head", b"old"));
+    let mut listed = Vec::new();
+    reader.list(|record| {
+        listed.push((record.key.to_vec(), record.body_bytes));
+        if listed.len() == 1 {
+            worker.purge(neighbour.as_bytes()).unwrap();
+            worker.purge(key.as_bytes()).unwrap();
+            assert!(put(&worker, key.as_bytes(), b"head", b"newer"));
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(listed, [(key.clone().into_bytes(), 3)], "the old version only");
+    assert_eq!(list(&reader), BTreeMap::from([(key.into_bytes(), (RecordKind::Whole, 5))]));
+}
+
+#[test]
 fn what_is_no_store_is_refused() {
     let (store, folder, path) = in_file(4 << 20);
     let missing = StoreReader::open(&folder.path().join("other"));
