@@ -7,16 +7,20 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use forebay_testkit::server::Folder;
-use forebay_testkit::{Client, Origin, Request, Script, Server, ServerBuilder, Signal, eventually};
+use forebay_testkit::{
+    Client, Origin, Request, Script, Server, ServerBuilder, Signal, StopFlag, eventually,
+};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 const LONG_BYTES: usize = 400_000;
+
+/// A client that asks more often than the test takes hangs.
+const REQUESTS_MAX: u64 = 1_000_000_000;
 
 fn builder(origin: &Origin) -> ServerBuilder {
     let builder = ServerBuilder::new(PROGRAM).origin(origin);
@@ -42,11 +46,10 @@ fn origin() -> Origin {
 
 /// A client of its own pace: hits, misses, variants, long bodies and purges, until all is over or
 /// the server was killed.
-fn load(server: &Server, which: usize, is_over: &AtomicBool) {
+fn load(server: &Server, which: usize, stop: &StopFlag) {
     let mut client = Client::connect(server.address());
-    let mut count = 0;
-    while !is_over.load(Relaxed) {
-        count += 1;
+    for count in stop.steps(REQUESTS_MAX) {
+        let count = count as usize + 1;
         let number = (count * 7919 + which * 31) % 1500;
         let language = format!("Accept-Language: l{}", number % 12);
         let (target, fields) = match count % 24 {
@@ -66,15 +69,6 @@ fn load(server: &Server, which: usize, is_over: &AtomicBool) {
         };
         let Ok(response) = client.ask("GET", &target, &fields) else { break };
         assert!(target.bytes().cycle().zip(&response.body).all(|(left, right)| left == *right));
-    }
-}
-
-/// Lets the clients end, however the test does.
-struct AtTheEnd<'a>(&'a AtomicBool);
-
-impl Drop for AtTheEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
     }
 }
 
@@ -111,12 +105,12 @@ fn a_check_finds_nothing_wrong_while_the_server_works_and_only_death_after_it_wa
     let origin = origin();
     let builder = builder(&origin);
     let mut server = builder.clone().start();
-    let is_over = AtomicBool::new(false);
+    let stop = StopFlag::default();
     thread::scope(|scope| {
-        let _end = AtTheEnd(&is_over);
+        let _guard = stop.guard();
         for which in 0..4 {
-            let (server, is_over) = (&server, &is_over);
-            scope.spawn(move || load(server, which, is_over));
+            let (server, stop) = (&server, &stop);
+            scope.spawn(move || load(server, which, stop));
         }
         let stat = |name| server.stat(name);
         eventually("segments are reclaimed", || stat("cache_segments_freed_total") > 4.0);

@@ -1,29 +1,35 @@
 //! Reloads under load: good and bad files in turn, not one failed request.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, Signal, eventually};
+use forebay_testkit::{
+    Client, Origin, Script, Server, ServerBuilder, Signal, StopFlag, eventually,
+};
 
 /// Clients that ask all the time.
 const CLIENTS: usize = 4;
+
+/// A client that asks more often than the test takes hangs.
+const REQUESTS_MAX: u64 = 1_000_000_000;
 
 #[test]
 fn a_hundred_reloads_under_load_fail_no_request() {
     let origin = origin();
     let server = start(&good(&origin, 0));
-    let (is_over, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, served) = (StopFlag::default(), AtomicUsize::new(0));
     let failures: Vec<String> = thread::scope(|scope| {
+        let guard = stop.guard();
         let loads: Vec<_> = (0..CLIENTS)
             .map(|number| {
-                let (server, is_over, served) = (&server, &is_over, &served);
-                scope.spawn(move || load(server, number, is_over, served))
+                let (server, stop, served) = (&server, &stop, &served);
+                scope.spawn(move || load(server, number, stop, served))
             })
             .collect();
         eventually("the load runs", || served.load(Relaxed) > 0);
         let mut failures: Vec<_> =
             (1..=100).filter_map(|turn| reload_once(&server, &origin, turn).err()).collect();
-        is_over.store(true, Relaxed);
+        drop(guard);
         failures.extend(loads.into_iter().filter_map(|load| load.join().expect("no panic").err()));
         failures
     });
@@ -98,11 +104,11 @@ fn reload_once(server: &Server, origin: &Origin, turn: usize) -> Result<(), Stri
 fn load(
     server: &Server,
     number: usize,
-    is_over: &AtomicBool,
+    stop: &StopFlag,
     served: &AtomicUsize,
 ) -> Result<(), String> {
     let mut client = Client::connect(server.address());
-    while !is_over.load(Relaxed) {
+    for _ in stop.steps(REQUESTS_MAX) {
         for target in ["/cached", "/plain"] {
             match client.ask("GET", target, &[]) {
                 Ok(response) if response.status == 200 && response.text() == target => {

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use forebay_cache::{CheckDepth, StoreReader};
 use forebay_testkit::clock::holds_within;
 use forebay_testkit::{
-    Client, Origin, Request, Response, Script, Server, ServerBuilder, Signal, eventually,
+    Client, Origin, Request, Response, Script, Server, ServerBuilder, Signal, StopFlag, eventually,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -25,6 +25,9 @@ const FURTHER: usize = 10_000;
 
 /// Clients that load a server.
 const CLIENTS: usize = 4;
+
+/// A client that asks more often than the test takes hangs.
+const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// One thing that may be asked for.
 struct Page {
@@ -149,17 +152,18 @@ fn store(server: &Server) -> PathBuf {
 /// Does `work` while clients ask for all kinds of pages, and for some for the first time; how many
 /// requests failed, and why the first did.
 fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<String>) {
-    let (is_over, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, served) = (StopFlag::default(), AtomicUsize::new(0));
     thread::scope(|scope| {
-        let (is_over, served) = (&is_over, &served);
+        let (stop, served) = (&stop, &served);
+        let guard = stop.guard();
         let loads: Vec<_> = (0..CLIENTS)
-            .map(|number| scope.spawn(move || load(address, number, is_over, served)))
+            .map(|number| scope.spawn(move || load(address, number, stop, served)))
             .collect();
         eventually("the load runs", || served.load(Relaxed) > 50 * CLIENTS);
         let done = work();
         let so_far = served.load(Relaxed);
         holds_within(Duration::from_secs(2), || served.load(Relaxed) > so_far + 50 * CLIENTS);
-        is_over.store(true, Relaxed);
+        drop(guard);
         let ended = loads.into_iter().map(|load| load.join().expect("no panic"));
         (done, ended.filter_map(Result::err).collect())
     })
@@ -168,14 +172,12 @@ fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<Strin
 fn load(
     address: SocketAddr,
     client_number: usize,
-    is_over: &AtomicBool,
+    stop: &StopFlag,
     served: &AtomicUsize,
 ) -> Result<(), String> {
     let mut client = Client::connect(address);
-    for turn in 0.. {
-        if is_over.load(Relaxed) {
-            break;
-        }
+    for turn in stop.steps(REQUESTS_MAX) {
+        let turn = turn as usize;
         let known = (turn * 7919 + client_number * 1009) % (PAGES + 300);
         ask(&mut client, known, "a")?;
         ask(&mut client, FURTHER + turn * CLIENTS + client_number, "a")?;

@@ -8,20 +8,23 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use forebay_testkit::clock::holds_within;
 use forebay_testkit::script::answer_head;
 use forebay_testkit::{
-    Client, Gate, Origin, PATIENCE, Script, Server, ServerBuilder, Signal, eventually,
+    Client, Gate, Origin, PATIENCE, Script, Server, ServerBuilder, Signal, StopFlag, eventually,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// Clients that ask all the time: half of them on one connection, half on one for each request.
 const CLIENTS: usize = 6;
+
+/// More than clients ask before a test ends.
+const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// Crash points are in builds with debug assertions only.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
@@ -49,24 +52,21 @@ fn builder(origin: &Origin, workers: usize) -> ServerBuilder {
 
 /// Does all of `work` while clients ask; gives what went wrong for them.
 fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<String>) {
-    let (is_over, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, served) = (StopFlag::default(), AtomicUsize::new(0));
     thread::scope(|scope| {
-        let (is_over, served) = (&is_over, &served);
+        let (stop, served, guard) = (&stop, &served, stop.guard());
         let loads: Vec<_> = (0..CLIENTS)
-            .map(|number| scope.spawn(move || load(address, number, is_over, served)))
+            .map(|number| scope.spawn(move || load(address, number, stop, served)))
             .collect();
         eventually("the load runs", || served.load(Relaxed) > 10 * CLIENTS);
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        let done = work();
         let so_far = served.load(Relaxed);
         holds_within(PATIENCE, || served.load(Relaxed) > so_far + 10 * CLIENTS);
-        is_over.store(true, Relaxed);
-        let failed = loads.into_iter().filter_map(|load| load.join().expect("no panic").err());
-        let failed: Vec<_> = failed.collect();
+        drop(guard);
+        let ended = loads.into_iter().map(|load| load.join().expect("no panic"));
+        let failed: Vec<_> = ended.filter_map(Result::err).collect();
         assert!(!failed.is_empty() || served.load(Relaxed) > so_far + CLIENTS, "the load stopped");
-        match done {
-            Ok(done) => (done, failed),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        (done, failed)
     })
 }
 
@@ -74,12 +74,12 @@ fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<Strin
 fn load(
     address: SocketAddr,
     number: usize,
-    is_over: &AtomicBool,
+    stop: &StopFlag,
     served: &AtomicUsize,
 ) -> Result<(), String> {
     let fields: &[&str] = if number.is_multiple_of(2) { &[] } else { &["Connection: close"] };
     let mut client = Client::connect(address);
-    while !is_over.load(Relaxed) {
+    for _ in stop.steps(REQUESTS_MAX) {
         for target in ["/cached", "/plain"] {
             let response = match client.ask("GET", target, fields) {
                 Ok(response) if response.status == 200 && response.text() == target => response,
@@ -104,7 +104,7 @@ fn hits(server: &Server, target: &str) -> bool {
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
-/// Does it, or is it gone or about to go?
+/// Whether it answers: it may be gone.
 fn answers(server: &Server) -> bool {
     let Ok(mut stream) = TcpStream::connect(server.address()) else {
         return false;

@@ -8,11 +8,12 @@
 #![cfg(not(tsan))]
 #![expect(clippy::disallowed_methods, reason = "the test ends after a time, however slow it is")]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use forebay_sync::Barrier;
+use forebay_testkit::StopFlag;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use rng::Rng;
@@ -42,7 +43,7 @@ struct Litmus {
     rare: Word,
     /// Stored by the frequent side at its end: the round, and if it missed the other side.
     answer: Word,
-    is_over: AtomicBool,
+    stop: StopFlag,
 }
 
 /// Lets other threads run now and then: they may need this processor.
@@ -62,9 +63,9 @@ impl Litmus {
         for round in 1.. {
             let places: [&AtomicU64; COLD_STORES] =
                 std::array::from_fn(|_| &cold[rng.below(cold.len())]);
-            let is_over = || self.is_over.load(Ordering::Relaxed);
-            spin_until(|| self.round.0.load(Ordering::Acquire) == round || is_over());
-            if is_over() {
+            let is_round = || self.round.0.load(Ordering::Acquire) == round;
+            spin_until(|| is_round() || self.stop.is_raised());
+            if self.stop.is_raised() {
                 return;
             }
             // The line is in the cache then, and the load below waits for nothing.
@@ -95,7 +96,7 @@ impl Litmus {
             }
             let has_missed = self.frequent.0.load(Ordering::Relaxed) < round;
             let answer = || self.answer.0.load(Ordering::Acquire);
-            spin_until(|| answer() >> 1 == round);
+            spin_until(|| answer() >> 1 == round || self.stop.is_raised());
             missed_count += u64::from(has_missed) & answer();
             if start.elapsed() > TIME_MAX {
                 return (missed_count, round);
@@ -109,16 +110,16 @@ fn run(barrier: Option<Barrier>, cold: &[AtomicU64], rng: Rng) -> (u64, u64) {
     let litmus = Litmus::default();
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _guard = litmus.stop.guard();
             stay_on_processor(1);
             litmus.run_frequent(barrier, cold, rng);
         });
         let rare = scope.spawn(|| {
+            let _guard = litmus.stop.guard();
             stay_on_processor(0);
             litmus.run_rare(barrier)
         });
-        let counts = rare.join().expect("no step panics");
-        litmus.is_over.store(true, Ordering::Relaxed);
-        counts
+        rare.join().expect("no step panics")
     })
 }
 

@@ -1,14 +1,18 @@
 //! Threads at a mutex and a reader-writer lock while the observer is switched on and off: the locks
 //! exclude, and the observer's sums come out.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use forebay_sync::observe::{self, Found, LockMode, LockSite, LockUse, Observer};
 use forebay_sync::{LockClass, Mutex, RwLock};
+use forebay_testkit::StopFlag;
 
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 10_000;
+
+/// A thread that switches the observer more often than the workers take hangs.
+const STEPS_MAX: u64 = 1_000_000_000;
 
 /// Sums of what was told, and how many hold each of the two locks by what was told.
 struct Sums {
@@ -84,23 +88,21 @@ fn work(thread: u64, mutex: &Mutex<u64>, lock: &RwLock<[u64; 2]>) -> u64 {
 fn run(is_turned: bool) -> u64 {
     let mutex = Mutex::new(LockClass::Flight, 0);
     let lock = RwLock::new(LockClass::Shard, [0; 2]);
-    let done = AtomicBool::new(false);
+    let stop = StopFlag::default();
     let failed = thread::scope(|scope| {
-        let (mutex, lock, done) = (&mutex, &lock, &done);
+        let (mutex, lock, stop) = (&mutex, &lock, &stop);
+        let _guard = stop.guard();
         let workers = (0..THREADS).map(|thread| scope.spawn(move || work(thread, mutex, lock)));
         let workers: Vec<_> = workers.collect();
         scope.spawn(move || {
-            while is_turned && !done.load(Relaxed) {
+            for _ in stop.steps(STEPS_MAX).take_while(|_| is_turned) {
                 observe::off();
                 thread::yield_now();
                 observe::on();
                 thread::yield_now();
             }
         });
-        let failed =
-            workers.into_iter().map(|worker| worker.join().expect("no assertion failed")).sum();
-        done.store(true, Relaxed);
-        failed
+        workers.into_iter().map(|worker| worker.join().expect("no assertion failed")).sum()
     });
     assert_eq!(mutex.into_inner(), THREADS * ROUNDS);
     assert_eq!(lock.into_inner(), [THREADS * ROUNDS / 2 - failed; 2]);

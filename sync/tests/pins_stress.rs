@@ -7,12 +7,13 @@
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use forebay_sync::leases::{LeaseRow, Leases};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
+use forebay_testkit::StopFlag;
 
 use rng::Rng;
 
@@ -20,6 +21,9 @@ mod rng;
 
 const EMPTY: u64 = 0;
 const RECORD_WORDS: usize = 32;
+
+/// An owner of a row that lives more often than the reclaimer needs hangs.
+const STEPS_MAX: u64 = 100_000_000;
 
 /// All barriers that this kernel offers.
 fn barriers() -> Vec<Barrier> {
@@ -59,7 +63,7 @@ struct Store {
     leases: Leases<Arc<LineWords>>,
     words: Vec<AtomicU64>,
     records: Vec<Record>,
-    is_over: AtomicBool,
+    stop: StopFlag,
 }
 
 const ROWS: usize = 4;
@@ -79,7 +83,7 @@ fn store(barrier: Barrier) -> Store {
         leases: Leases::new(Arc::new(lease_words), ROWS, SLOTS, barrier).expect("its words"),
         words: (0..COLUMNS).map(|column| AtomicU64::new(word_of(column))).collect(),
         records: (0..COLUMNS).map(|_| Record::new(0)).collect(),
-        is_over: AtomicBool::new(false),
+        stop: StopFlag::default(),
     }
 }
 
@@ -121,6 +125,7 @@ impl Store {
     /// Reuses records until `count` are: each time some are taken out, one barrier serves all that
     /// are out, and those that nobody holds are written anew and named by the same word as before.
     fn reclaim(&self, count: u64, rng: &mut Rng) {
+        let _guard = self.stop.guard();
         let mut is_out = [false; COLUMNS];
         let mut leased = Vec::new();
         let mut reused = 0;
@@ -149,7 +154,6 @@ impl Store {
         for column in (0..COLUMNS).filter(|&column| is_out[column]) {
             self.words[column].store(word_of(column), Ordering::Release);
         }
-        self.is_over.store(true, Ordering::Relaxed);
     }
 
     /// One life of a row's owner: it reads, and ends with a pin and a lease that nobody lowers.
@@ -170,7 +174,7 @@ impl Store {
     /// Owner after owner of one row, each in a thread of its own; the row of the dead is cleared.
     fn serve_row(&self, row: usize, mut rng: Rng) -> usize {
         let mut hits = 0;
-        while hits == 0 || !self.is_over.load(Ordering::Relaxed) {
+        for _ in (0..1).chain(self.stop.steps(STEPS_MAX)) {
             hits += thread::scope(|scope| {
                 scope.spawn(|| self.live(row, &mut rng)).join().expect("no step panics")
             });

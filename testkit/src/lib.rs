@@ -17,6 +17,7 @@ pub mod request;
 pub mod response;
 pub mod script;
 pub mod server;
+pub mod stop;
 pub mod tidy;
 pub mod vectors;
 
@@ -27,3 +28,4 @@ pub use request::Request;
 pub use response::Response;
 pub use script::{Gate, Script};
 pub use server::{Server, ServerBuilder, Signal, assert_adds_up};
+pub use stop::{StopFlag, StopGuard};

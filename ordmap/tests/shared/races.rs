@@ -1,20 +1,25 @@
 //! What goes wrong with a plain map between finding something and using it does not go wrong here.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
+
+use forebay_testkit::StopFlag;
 
 use crate::{map, own, region};
 
 /// Changes for each race.
 const ROUNDS: u32 = if cfg!(debug_assertions) { 3000 } else { 20_000 };
 
+/// A reader that looks more often than the changes take hangs.
+const STEPS_MAX: u64 = 1_000_000_000;
+
 /// Found, and gone before it is looked at: what was found is whole, and of its key.
 #[test]
 fn what_was_found_can_be_read_though_it_is_gone() {
     let (region, own) = (region(), own());
-    let is_over = AtomicBool::new(false);
+    let stop = StopFlag::default();
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _guard = stop.guard();
             let member = region.join().unwrap();
             let map = map(&member, "found and gone");
             for round in 0..ROUNDS {
@@ -24,11 +29,10 @@ fn what_was_found_can_be_read_though_it_is_gone() {
                     map.remove(own.as_bytes()).unwrap();
                 }
             }
-            is_over.store(true, SeqCst);
         });
         let member = region.join().unwrap();
         let map = map(&member, "found and gone");
-        while !is_over.load(SeqCst) {
+        for _ in stop.steps(STEPS_MAX) {
             let Some(entry) = map.entry(own.as_bytes()).unwrap() else { continue };
             let value = map.get(own.as_bytes()).unwrap().unwrap_or_default();
             assert_eq!(entry.key(), own.as_bytes());
@@ -44,10 +48,11 @@ fn what_was_found_can_be_read_though_it_is_gone() {
 #[test]
 fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
     let (region, own) = (region(), own());
-    let is_over = AtomicBool::new(false);
+    let stop = StopFlag::default();
     let key = |number: u32| format!("{own}{number:08}").into_bytes();
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _guard = stop.guard();
             let member = region.join().unwrap();
             let map = map(&member, "moving end");
             map.insert(&key(0), b"").unwrap();
@@ -56,12 +61,11 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
                 map.insert(&key(round + 1), b"").unwrap();
                 map.remove(&key(round)).unwrap();
             }
-            is_over.store(true, SeqCst);
         });
         let member = region.join().unwrap();
         let map = map(&member, "moving end");
         let mut last_seen = None;
-        while !is_over.load(SeqCst) {
+        for _ in stop.steps(STEPS_MAX) {
             let mut range = map.prefix(own.as_bytes());
             let mut seen = 0;
             while let Some(entry) = range.next().unwrap() {
@@ -84,7 +88,7 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
 #[test]
 fn who_walks_among_changes_misses_nothing_that_stays() {
     let (region, own) = (region(), own());
-    let is_over = AtomicBool::new(false);
+    let stop = StopFlag::default();
     let key = |number: u32| format!("{own}{number:05}").into_bytes();
     const KEYS: u32 = 400;
     {
@@ -94,6 +98,7 @@ fn who_walks_among_changes_misses_nothing_that_stays() {
     }
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _guard = stop.guard();
             let member = region.join().unwrap();
             let map = map(&member, "walking");
             let mut random = crate::rng::Rng::of("who_walks_among_changes");
@@ -105,11 +110,10 @@ fn who_walks_among_changes_misses_nothing_that_stays() {
                     _ => _ = map.remove(&key(number)).unwrap(),
                 }
             }
-            is_over.store(true, SeqCst);
         });
         let member = region.join().unwrap();
         let map = map(&member, "walking");
-        for is_up in [true, false].into_iter().cycle() {
+        for is_up in [true, false].into_iter().cycle().take(STEPS_MAX as usize) {
             let mut range = map.prefix(own.as_bytes());
             let (mut staying, mut last) = (0, Vec::new());
             while let Some(entry) = if is_up { range.next() } else { range.previous() }.unwrap() {
@@ -131,7 +135,7 @@ fn who_walks_among_changes_misses_nothing_that_stays() {
                 last = key.to_vec();
             }
             assert_eq!(staying, KEYS / 2, "copied, up {is_up}");
-            if is_over.load(SeqCst) {
+            if stop.is_raised() {
                 break;
             }
         }

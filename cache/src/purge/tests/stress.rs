@@ -4,6 +4,7 @@ use std::thread;
 
 use forebay_sync::atomic::{Ordering, fence};
 use forebay_sync::{LockClass, Mutex};
+use forebay_testkit::StopFlag;
 
 use super::rng::Rng;
 use super::*;
@@ -14,6 +15,9 @@ const FILLERS: usize = 2;
 const PURGES: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
 const EMPTY: u64 = 0;
 
+/// A thread that fills more often than the purges take hangs.
+const STEPS_MAX: u64 = 10_000_000_000;
+
 struct World {
     purges: Purges<Shared>,
     lock: Mutex<()>,
@@ -23,7 +27,6 @@ struct World {
     stored: [AtomicU64; KEYS],
     /// For each key the version that its last acknowledged purge was about.
     acknowledged: [AtomicU64; KEYS],
-    running: AtomicU64,
 }
 
 /// Long keys, so that a torn predicate would be noticed.
@@ -77,22 +80,23 @@ fn no_lookup_finds_what_was_purged() {
         origin: zeros(),
         stored: zeros(),
         acknowledged: zeros(),
-        running: AtomicU64::new(PURGERS as u64),
     };
+    let stop = StopFlag::default();
     let stored_count: usize = thread::scope(|scope| {
-        for mut rng in (0..PURGERS).map(|_| rng.fork()).collect::<Vec<_>>() {
-            let world = &world;
-            scope.spawn(move || {
-                (0..PURGES).for_each(|_| world.purge(rng.below(KEYS)));
-                world.running.fetch_sub(1, Relaxed);
-            });
-        }
+        let (world, stop) = (&world, &stop);
+        let guard = stop.guard();
+        let purgers: Vec<_> = (0..PURGERS)
+            .map(|_| {
+                let mut rng = rng.fork();
+                scope.spawn(move || (0..PURGES).for_each(|_| world.purge(rng.below(KEYS))))
+            })
+            .collect();
         let fillers: Vec<_> = (0..FILLERS)
             .map(|_| {
-                let (world, mut rng) = (&world, rng.fork());
+                let mut rng = rng.fork();
                 scope.spawn(move || {
                     let mut stored_count = 0;
-                    while world.running.load(Relaxed) > 0 {
+                    for _ in stop.steps(STEPS_MAX) {
                         stored_count += usize::from(world.fill(rng.below(KEYS)));
                         world.look_up(rng.below(KEYS));
                     }
@@ -100,6 +104,8 @@ fn no_lookup_finds_what_was_purged() {
                 })
             })
             .collect();
+        purgers.into_iter().for_each(|purger| purger.join().unwrap());
+        drop(guard);
         fillers.into_iter().map(|filler| filler.join().unwrap()).sum()
     });
     println!("{stored_count} fills were stored");

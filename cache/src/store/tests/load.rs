@@ -1,8 +1,10 @@
 //! A check beside threads that store, find, purge and make room: what changes is not told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+
+use forebay_testkit::StopFlag;
 
 use super::*;
 
@@ -11,6 +13,9 @@ const KEYS: u64 = 4000;
 
 /// Rounds that each thread makes at least.
 const ROUNDS: u64 = 10_000;
+
+/// A thread that makes more rounds than the checks take hangs.
+const STEPS_MAX: u64 = 1_000_000_000;
 
 /// Checks beside them, at least.
 const CHECKS: u64 = 6;
@@ -77,10 +82,10 @@ fn find_one(worker: &StoreWorker, key: &[u8]) {
 }
 
 /// What one thread does until it is told to stop.
-fn work(worker: &StoreWorker, seed: u64, is_over: &AtomicBool, rounds: &AtomicU64) {
+fn work(worker: &StoreWorker, seed: u64, stop: &StopFlag, rounds: &AtomicU64) {
     let mut rng = Rng(seed);
     let mut made = 0;
-    while made < ROUNDS || !is_over.load(Ordering::Relaxed) {
+    for _ in (0..ROUNDS).chain(stop.steps(STEPS_MAX)) {
         let key = format!("site\0http\0h\0/{}", rng.below(KEYS));
         match rng.below(10) {
             0..4 => store_one(worker, key.as_bytes(), &mut rng),
@@ -97,14 +102,15 @@ fn work(worker: &StoreWorker, seed: u64, is_over: &AtomicBool, rounds: &AtomicU6
 fn a_check_beside_threads_at_work_finds_nothing() {
     let config = StoreConfig { worker_count: THREADS, ..config(16 << 20) };
     let store = Store::open(config).unwrap();
-    let is_over = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(StopFlag::default());
+    let _guard = stop.guard();
     let rounds = Arc::new(AtomicU64::new(0));
     let workers: Vec<_> = (0..THREADS)
         .map(|number| {
-            let (store, is_over, rounds) = (store.clone(), is_over.clone(), rounds.clone());
+            let (store, stop, rounds) = (store.clone(), stop.clone(), rounds.clone());
             thread::spawn(move || {
                 let worker = store.join().unwrap();
-                work(&worker, u64::from(number) * 77 + 5, &is_over, &rounds);
+                work(&worker, u64::from(number) * 77 + 5, &stop, &rounds);
             })
         })
         .collect();
@@ -116,7 +122,9 @@ fn a_check_beside_threads_at_work_finds_nothing() {
         assert!(report.is_sound(), "check {checks}: {report}");
         live_count += report.live_count;
         checks += 1;
-        is_over.store(checks >= CHECKS, Ordering::Relaxed);
+        if checks >= CHECKS {
+            stop.raise();
+        }
     }
     workers.into_iter().for_each(|worker| worker.join().unwrap());
     assert!(live_count > 0 && rounds.load(Ordering::Relaxed) >= ROUNDS);

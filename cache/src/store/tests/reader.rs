@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
+use forebay_testkit::StopFlag;
 
 use super::super::layout::{kind, word};
 use super::*;
@@ -147,24 +147,29 @@ fn a_tool_shares_a_region_out_as_the_server_does() {
     assert_sound(&store);
 }
 
+/// A writer that takes more steps than a reader needs for its looks hangs.
+const STEPS_MAX: u64 = 100_000_000;
+
 #[test]
 fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
     let (store, _folder, path) = in_file(4 << 20);
-    let is_over = AtomicBool::new(false);
+    const CHANGES: usize = 10_000;
+    let stop = StopFlag::default();
     let key_of = |number: usize| format!("key {}", number % 200);
     thread::scope(|scope| {
         let server = scope.spawn(|| {
             let worker = store.join().unwrap();
-            let mut number = 0;
-            while number < 10_000 || !is_over.load(Ordering::Relaxed) {
+            let change = |number: usize| {
                 let key = key_of(number * 7);
                 worker.purge(key.as_bytes()).unwrap();
                 let body: Vec<u8> = key.bytes().cycle().take(number % 9000).collect();
                 put(&worker, key.as_bytes(), b"head", &body);
                 worker.turn(NOW, |_| ());
-                number += 1;
-            }
+            };
+            (0..CHANGES).for_each(change);
+            stop.steps(STEPS_MAX).for_each(|step| change(CHANGES + step as usize));
         });
+        let guard = stop.guard();
         let reader = StoreReader::open(&path).unwrap();
         let mut found_count = 0;
         for number in 0..20_000 {
@@ -180,7 +185,7 @@ fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
                 assert!(list(&reader).len() <= 200);
             }
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(guard);
         server.join().unwrap();
         assert!(found_count > 0);
     });

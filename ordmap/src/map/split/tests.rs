@@ -1,8 +1,10 @@
 //! What moves between shards, at moments that are chosen.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
+
+use forebay_testkit::StopFlag;
 
 use crate::map::Map;
 use crate::map::entry::NotHeld;
@@ -200,14 +202,15 @@ fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> boo
     const GO: u32 = 1;
     const GOES: u32 = 2;
     const GONE: u32 = 0;
-    let (told, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
+    let (told, stop) = (AtomicU32::new(0), StopFlag::default());
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _guard = stop.guard();
             let member = region.join().unwrap();
             let map = map(&member, "map");
             for number in (0..5000).cycle() {
                 while told.load(SeqCst) != GO {
-                    if is_over.load(SeqCst) {
+                    if stop.is_raised() {
                         return;
                     }
                     thread::yield_now();
@@ -217,24 +220,24 @@ fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> boo
                 told.store(GONE, SeqCst);
             }
         });
+        let _guard = stop.guard();
         for _ in 0..TURN_MAX {
-            if until() {
+            if until() || stop.is_raised() {
                 break;
             }
             locked
                 .under_lock(|_| {
                     told.store(GO, SeqCst);
-                    while told.load(SeqCst) == GO {
+                    while told.load(SeqCst) == GO && !stop.is_raised() {
                         thread::yield_now();
                     }
                     (0..50).for_each(|_| thread::yield_now());
                 })
                 .unwrap();
-            while told.load(SeqCst) != GONE {
+            while told.load(SeqCst) != GONE && !stop.is_raised() {
                 thread::yield_now();
             }
         }
-        is_over.store(true, SeqCst);
     });
 }
 
