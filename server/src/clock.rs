@@ -1,8 +1,8 @@
-//! The only place that reads a clock.
+//! Clocks; no other module reads one.
 //!
-//! Decisions take time as an argument; whoever needs the time of day or a deadline asks here.
-//! The coarse clocks of Linux are read without a system call and cost a few nanoseconds; they
-//! step with the kernel's tick (1–10 ms), which is finer than anything that HTTP counts in.
+//! Decisions take time as an argument; the code that needs the time of day or a deadline reads it
+//! here. Reading a coarse clock of Linux needs no system call and costs a few nanoseconds. Coarse
+//! clocks step with the kernel's tick (1–10 ms), which is finer than any unit of HTTP.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -18,7 +18,7 @@ pub fn unix_ms() -> u64 {
     seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
-/// Nanoseconds since 1970, for when a lock was taken.
+/// Nanoseconds since 1970, for the time at which a lock was taken.
 pub fn unix_ns() -> u64 {
     let time = clock_gettime(ClockId::Realtime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -39,7 +39,7 @@ pub fn monotonic_ns() -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Microseconds on a clock that never goes back, for durations in the access log and of origins.
+/// Microseconds on a clock that never goes back, for durations of requests and of origins.
 pub fn monotonic_us() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -1,6 +1,6 @@
-//! The table of counters: every number that Forebay keeps, with its name and its meaning.
+//! The table of counters: every number that Forebay counts, with its name and its meaning.
 //!
-//! A worker counts in a slot of its own, which nobody else writes; readers add the slots up.
+//! Each worker counts in a slot that only it writes; readers add up the slots.
 
 use forebay_shm::{CounterDef, CounterKind, histogram_words};
 
@@ -10,14 +10,14 @@ macro_rules! counters {
         [histograms]
         $( $histogram:ident, $bounds:expr, $histogram_name:literal, $histogram_help:literal; )*
     ) => {
-        /// One counter; its number is its place in a slot.
+        /// One counter; its number is its index in a slot.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Counter {
             $( #[doc = $help] $id, )*
         }
 
-        /// One histogram of durations; they lie behind the counters in a slot.
+        /// One histogram of durations; in a slot, histograms follow the counters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Histogram {
@@ -41,22 +41,22 @@ macro_rules! counters {
 }
 
 impl Counter {
-    /// The counter's place in a slot.
+    /// Index of the counter in a slot.
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
 impl Histogram {
-    /// How many there are.
+    /// Number of histograms.
     pub(crate) const COUNT: usize = BOUNDS.len();
 
-    /// The largest values of its buckets.
+    /// Largest value of each bucket.
     pub(crate) const fn bounds(self) -> &'static [u64] {
         BOUNDS[self as usize]
     }
 
-    /// Where in a slot its words begin.
+    /// Index of its first word in a slot.
     pub(crate) const fn first_word(self) -> usize {
         let (mut word, mut earlier) = (COUNTER_COUNT, 0);
         while earlier < self as usize {
@@ -67,7 +67,7 @@ impl Histogram {
     }
 }
 
-/// `N` bounds, each twice the one before.
+/// Returns `N` bounds, each twice the one before.
 const fn doubled<const N: usize>(first: u64) -> [u64; N] {
     let mut bounds = [first; N];
     let mut index = 1;
@@ -86,7 +86,7 @@ counters! {
     ConnectionsRefused, Counter, "connections_refused_total",
         "Client connections closed at once because a worker or an address had too many.";
     AcceptErrors, Counter, "accept_errors_total",
-        "Times that accepting a connection failed, mostly for want of file descriptors.";
+        "Failures to accept a connection, usually because file descriptors ran out.";
     Requests, Counter, "requests_total",
         "Requests whose head was parsed.";
     RequestsRefused, Counter, "requests_refused_total",
@@ -95,15 +95,15 @@ counters! {
     HeadTimeouts, Counter, "head_timeouts_total",
         "Requests whose head did not arrive in time (408).";
     IdleTimeouts, Counter, "idle_timeouts_total",
-        "Idle connections closed after their time.";
+        "Idle connections closed after `idle_ms_max`.";
     SlowClients, Counter, "slow_clients_total",
-        "Connections closed because a body moved slower than the least rate.";
+        "Connections closed because a body moved slower than `body_rate_min`.";
     BodiesTooLarge, Counter, "bodies_too_large_total",
         "Request bodies over the limit (413).";
     EarlyFlushes, Counter, "early_flushes_total",
-        "Times that answers were sent early because a connection may hold no more memory.";
+        "Times that answers were sent early because a connection reached its memory limit.";
     RequestsPerConnectionReached, Counter, "requests_per_connection_reached_total",
-        "Connections closed after their last permitted request.";
+        "Connections closed after `requests_per_connection_max` requests.";
     Hits, Counter, "hits_total",
         "Requests answered from the cache.";
     HitsNotModified, Counter, "hits_not_modified_total",
@@ -111,19 +111,19 @@ counters! {
     HitsRange, Counter, "hits_range_total",
         "Hits answered with 206 from a complete stored response.";
     HitsContinued, Counter, "hits_continued_total",
-        "Hits whose rest came from the origin because parts of what was stored had left meanwhile.";
+        "Hits whose rest came from the origin because parts of the stored body had been evicted.";
     HitsCut, Counter, "hits_cut_total",
-        "Hits broken off because the memory of what was to be sent was needed for something else.";
+        "Hits cut off because the cache reclaimed the response while it was being sent.";
     Misses, Counter, "misses_total",
-        "Requests that found nothing stored.";
+        "Requests that found no stored response.";
     Stale, Counter, "stale_total",
-        "Requests that found a stored response which had to be validated.";
+        "Requests that found a stored response that had to be validated.";
     Bypasses, Counter, "bypasses_total",
-        "Requests that the cache does not answer: method, body, route or directive.";
+        "Requests that bypass the cache because of their method, body, route or a directive.";
     Collapsed, Counter, "collapsed_total",
         "Requests answered from the fetch of another request.";
     CollapseTimeouts, Counter, "collapse_timeouts_total",
-        "Followers that waited too long and fetched for themselves.";
+        "Followers that waited for `collapse_wait_ms_max` and then fetched for themselves.";
     Stored, Counter, "stored_total",
         "Responses stored.";
     NotStored, Counter, "not_stored_total",
@@ -131,25 +131,26 @@ counters! {
     Validated, Counter, "validated_total",
         "Stored responses that the origin confirmed with 304.";
     FillsAborted, Counter, "fills_aborted_total",
-        "Responses that broke off while they were being stored.";
+        "Responses cut off while they were being stored.";
     TagsRefused, Counter, "tags_refused_total",
-        "Responses that could not be stored because they have too many tags, or too long ones.";
+        "Responses not stored because they have too many tags, or tags that are too long.";
     Invalidated, Counter, "invalidated_total",
-        "Stored responses dropped because of an unsafe request.";
+        "Stored responses invalidated by an unsafe request.";
     OriginsInvalidated, Counter, "origins_invalidated_total",
-        "Answers to unsafe requests that dropped all of their origin: they named too many groups.";
+        "Answers to unsafe requests that invalidated their whole origin because they named too \
+         many groups.";
     GroupsLate, Counter, "groups_late_total",
-        "Answers to unsafe requests that were sent before their groups were dropped, because that \
-         took too long; it went on.";
+        "Answers to unsafe requests that were sent before their groups were invalidated, because \
+         that took too long; it continued in the background.";
     Purged, Counter, "purged_total",
-        "Stored responses that an operator purged: dropped, or marked to be validated.";
+        "Stored responses that an operator purged: removed, or marked to be validated.";
     PurgeRequests, Counter, "purge_requests_total",
         "PURGE requests from clients that may send them.";
     PurgesBusy, Counter, "purges_busy_total",
-        "Purges, also of unsafe requests, that dropped nothing because another one did not end.";
+        "Purges, invalidations included, that removed nothing because another one took too long.";
     PurgesFailed, Counter, "purges_failed_total",
-        "Purges that were not done, or not to their end: the server stopped, another process has \
-         a cache of its own, or an error of this server's own ended them.";
+        "Purges that failed or stopped before their end: the server stopped, another process has \
+         a cache of its own, or an internal error ended them.";
     OriginRequests, Counter, "origin_requests_total",
         "Requests sent to an origin.";
     OriginConnections, Counter, "origin_connections_total",
@@ -159,35 +160,35 @@ counters! {
     OriginReused, Counter, "origin_reused_total",
         "Requests sent on a pooled connection.";
     OriginRetries, Counter, "origin_retries_total",
-        "Requests sent again because a pooled connection was dead.";
+        "Requests sent again because their pooled connection was dead.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
-        "Connections to an origin that failed or took too long.";
+        "Connections to an origin that failed or timed out.";
     OriginAddressErrors, Counter, "origin_address_errors_total",
-        "Times that an address of an origin took no connection; there may be others.";
+        "Failures to connect to one address of an origin; another address may have worked.";
     OriginResolutions, Counter, "origin_resolutions_total",
-        "Times that the name of an origin was resolved.";
+        "Resolutions of an origin's name.";
     OriginResolutionErrors, Counter, "origin_resolution_errors_total",
-        "Times that the name of an origin could not be resolved.";
+        "Failures to resolve an origin's name.";
     OriginStaleAddresses, Counter, "origin_stale_addresses_total",
-        "Times that the last addresses of an origin were used for want of newer ones.";
+        "Uses of an origin's old addresses because its name could not be resolved.";
     OriginTimeouts, Counter, "origin_timeouts_total",
-        "Origin answers that did not begin or go on in time.";
+        "Origin answers that did not begin or continue in time.";
     OriginBadAnswers, Counter, "origin_bad_answers_total",
-        "Origin answers refused: unparsable, doubly framed, truncated, overlong.";
+        "Origin answers refused: malformed, framed twice, truncated or too long.";
     OriginBusy, Counter, "origin_busy_total",
         "Requests that found every permitted connection to the origin in use (503).";
     GaveWay, Counter, "gave_way_total",
-        "Clients let down for a request that waited for their connection to the origin.";
+        "Stalled clients cut off because another request waited for their origin connection.";
     OriginUnasked, Counter, "origin_unasked_total",
-        "Origin connections closed because of bytes that nobody asked for.";
+        "Origin connections closed because the origin sent bytes while no request was open.";
     RuledAnswers, Counter, "ruled_answers_total",
-        "Requests that header rules answered by themselves: redirects, refusals.";
+        "Requests that header rules answered: redirects and refusals.";
     RulesFailed, Counter, "rules_failed_total",
-        "Requests that header rules have made into what is no valid message (500).";
+        "Requests that header rules made into an invalid message (500).";
     FaultsSent, Counter, "faults_sent_total",
-        "Error responses of Forebay's own sent to clients.";
+        "Error responses that Forebay itself sent to clients.";
     ResponsesCut, Counter, "responses_cut_total",
-        "Connections reset in the middle of a response, so that it can't be taken for whole.";
+        "Connections reset in the middle of a response, so that clients notice the truncation.";
     BytesIn, Counter, "bytes_in_total",
         "Bytes read from clients.";
     BytesOut, Counter, "bytes_out_total",
@@ -197,23 +198,24 @@ counters! {
     Panics, Counter, "panics_total",
         "Connections that ended in a panic; each is a bug.";
     LogLinesDropped, Counter, "log_lines_dropped_total",
-        "Access-log lines dropped because the writer was behind.";
+        "Access-log lines dropped because the writer fell behind.";
     LockProfileFailed, Counter, "lock_profile_failed_total",
-        "Times that the lock profile could not be made: 1 if there is none for that reason.";
+        "Failures to create the lock profile; 1 if the server runs without one for that reason.";
     Reloads, Counter, "reloads_total",
         "Configurations applied while running.";
     ReloadsRefused, Counter, "reloads_refused_total",
-        "Configurations refused; the running one stayed.";
+        "Configurations refused; the previous one stayed.";
     Upgrades, Counter, "upgrades_total",
-        "Times that a process took over from the one before, since the first was started.";
+        "Upgrades in which a process took over, since the first process was started.";
     UpgradesFailed, Counter, "upgrades_failed_total",
-        "Times that a process asked to take over and did not, since the first was started.";
+        "Upgrades in which a process asked to take over and did not, since the first process was \
+         started.";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
-        "Microseconds that a turn of a worker's loop took: what it did between two looks at its \
-         sockets. Who waits for the worker waits for that long.";
+        "Microseconds of a turn of a worker's loop, from one poll of its sockets to the next. \
+         Every client of the worker waits for that long.";
     OriginFirstByte, &doubled::<17>(1), "origin_first_byte_ms",
-        "Milliseconds from a request to an origin until the head of its answer was there.";
+        "Milliseconds from sending a request to an origin until the head of its answer arrived.";
 }
 
 #[cfg(test)]

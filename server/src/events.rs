@@ -1,8 +1,8 @@
-//! The table of events: what Forebay tells its operator, in one place.
+//! The table of events that Forebay logs for its operator.
 //!
-//! An event has a level and a text here and nowhere else; those that say how often something
-//! happened have a counter beside it. What a client can cause is limited per worker and second,
-//! so that nobody fills the disk through the log; the counters go on counting.
+//! An event has its level and its text here and nowhere else; events that can repeat have a
+//! counter besides. Events that a client can cause are limited per worker and second, so that no
+//! client can fill the disk through the log; the counters count all of them.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::limits::EVENTS_PER_SECOND_MAX;
 
 macro_rules! events {
     ($( $id:ident, $level:ident, $name:literal, $text:literal; )*) => {
-        /// Something worth a line in the log.
+        /// An occurrence that the log reports.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Event {
             $( #[doc = $text] $id, )*
         }
 
         impl Event {
-            /// Every event, for the documentation and its test.
+            /// Every event; the documentation and its test use this list.
             pub const ALL: &'static [Event] = &[$( Event::$id ),*];
 
             /// Name, level and text.
@@ -27,12 +27,12 @@ macro_rules! events {
                 match self { $( Event::$id => ($name, stringify!($level), $text), )* }
             }
 
-                /// Would the log take it? What it would not must not use up the budget of the rest.
+            /// Whether the log would write it. Unwanted events must not use up the budget.
             pub(crate) fn is_wanted(self) -> bool {
                 self.describe().1 != "debug" || tracing::enabled!(tracing::Level::DEBUG)
             }
 
-            /// Writes the event to the log, with what belongs to it.
+            /// Writes the event to the log, with its detail.
             pub fn log(self, detail: &dyn fmt::Display) {
                 match self {
                     $( Event::$id => tracing::$level!(event = $name, %detail, $text), )*
@@ -43,42 +43,42 @@ macro_rules! events {
 }
 
 events! {
-    Started, info, "started", "Forebay serves";
-    CacheOpened, info, "cache_opened", "the cache is there";
-    CacheReplaced, warn, "cache_replaced", "the cache begins anew: what was there is of no use";
-    Stopping, info, "stopping", "told to stop; requests in flight are finished";
+    Started, info, "started", "Forebay is serving";
+    CacheOpened, info, "cache_opened", "opened the cache";
+    CacheReplaced, warn, "cache_replaced", "the cache starts empty: its old content is unusable";
+    Stopping, info, "stopping", "stopping; finishing requests in flight";
     Stopped, info, "stopped", "stopped";
-    DrainTimedOut, warn, "drain_timed_out", "requests in flight were cut: the time to stop is over";
+    DrainTimedOut, warn, "drain_timed_out", "cut requests in flight: shutdown_ms_max is over";
     Reloaded, info, "reloaded", "a new configuration is in use";
-    ReloadRefused, error, "reload_refused", "the new configuration is refused; the old one stays";
+    ReloadRefused, error, "reload_refused", "refused the new configuration; the old one stays";
     UpgradeBegun, info, "upgrade_begun", "another process asks to take over";
-    HandedOver, info, "handed_over", "another process serves now; requests in flight are finished";
-    TookOver, info, "took_over", "took over from the server that ran here";
-    UpgradeFailed, error, "upgrade_failed", "another process did not take over; this one goes on";
-    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but not everything";
-    NobodyToUpgrade, info, "nobody_to_upgrade", "no server runs here; this one starts by itself";
-    FewFiles, warn, "few_files", "the process may open fewer files than the settings permit";
-    NotPinned, warn, "not_pinned", "a worker could not be pinned to its CPU";
-    AcceptFailed, error, "accept_failed", "a connection could not be accepted";
-    ConnectionRefused, warn, "connection_refused", "a connection was closed: a limit is reached";
-    RequestRefused, debug, "request_refused", "a request was refused or broken off by its client";
+    HandedOver, info, "handed_over", "another process serves now; finishing requests in flight";
+    TookOver, info, "took_over", "took over from the running server";
+    UpgradeFailed, error, "upgrade_failed", "another process did not take over; this one continues";
+    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but without some parts";
+    NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
+    FewFiles, warn, "few_files", "the process may open fewer files than the settings allow";
+    NotPinned, warn, "not_pinned", "cannot pin a worker to its processor";
+    AcceptFailed, error, "accept_failed", "cannot accept a connection";
+    ConnectionRefused, warn, "connection_refused", "closed a connection: a limit is reached";
+    RequestRefused, debug, "request_refused", "refused a request, or its client broke it off";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
-    OriginUnreachable, warn, "origin_unreachable", "no connection to the origin";
-    OriginUnresolved, warn, "origin_unresolved", "an origin's name can't be resolved";
-    OriginAddressFailed, warn, "origin_address_failed", "an origin's address takes no connection";
+    OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";
+    OriginUnresolved, warn, "origin_unresolved", "cannot resolve an origin's name";
+    OriginAddressFailed, warn, "origin_address_failed", "an origin's address refuses connections";
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
-    OriginBadAnswer, warn, "origin_bad_answer", "an origin answer is refused";
-    OriginUnasked, warn, "origin_unasked", "the origin sent bytes that nobody asked for";
-    TagsRefused, warn, "tags_refused", "a response has tags that can't be kept; it is not stored";
-    LockProfileFailed, warn, "lock_profile_failed", "there is no lock profile: it can't be made";
-    LogFailed, error, "log_failed", "the access log can't be written";
-    PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was dropped";
-    PurgeFailed, error, "purge_failed", "a purge was not done, or not to its end";
-    StoreUnswept, error, "store_unswept", "cannot tell which users of the cache's memory live";
-    AdminFailed, error, "admin_failed", "an admin connection could not be accepted";
+    OriginBadAnswer, warn, "origin_bad_answer", "refused an origin's answer";
+    OriginUnasked, warn, "origin_unasked", "the origin sent bytes on an idle connection";
+    TagsRefused, warn, "tags_refused", "did not store a response: too many or too long tags";
+    LockProfileFailed, warn, "lock_profile_failed", "cannot create the lock profile";
+    LogFailed, error, "log_failed", "cannot write the access log";
+    PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was purged";
+    PurgeFailed, error, "purge_failed", "a purge failed, or stopped before its end";
+    StoreUnswept, error, "store_unswept", "cannot tell which processes of the cache are alive";
+    AdminFailed, error, "admin_failed", "cannot accept an admin connection";
 }
 
-/// Lets through a bounded number of events each second.
+/// Limits the events of each second.
 #[derive(Debug, Default)]
 pub(crate) struct EventBudget {
     second: Cell<u64>,
@@ -86,7 +86,7 @@ pub(crate) struct EventBudget {
 }
 
 impl EventBudget {
-    /// May one more event be logged in this second?
+    /// Takes one event of this second's budget; returns whether it was left.
     pub(crate) fn take(&self) -> bool {
         let second = clock::monotonic_ms() / 1000;
         if self.second.replace(second) != second {

@@ -1,31 +1,31 @@
-//! What went wrong, on which side, and what follows from it.
+//! Faults: why a request failed, on which side, and the consequences.
 //!
 //! A [`Fault`] alone decides the status code of the answer and the fate of the client's
-//! connection. Nothing else in the server chooses a 4xx or 5xx, but for the 416
-//! that a range decision gives.
+//! connection. Nothing else in the server chooses a 4xx or 5xx, except for the 416 of a range
+//! decision.
 
 use forebay_http::error::RequestError;
 
 use crate::counters::Counter;
 use crate::events::Event;
 
-/// Whose fault it is.
+/// The side that caused a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The client's request, or its connection.
     Client,
     /// The origin's answer, or its connection.
     Origin,
-    /// Ours: a limit of Forebay or of the machine.
+    /// Forebay: a limit of its own or of the machine, or a bug.
     Us,
 }
 
-/// Why a request is not answered as asked.
+/// Why a request does not get the answer that it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The request is malformed or asks for what Forebay does not do.
+    /// The request is malformed or asks for a feature that Forebay does not have.
     Request(RequestError),
-    /// The target has bytes that can't be forwarded as they are.
+    /// The target has bytes that a URI cannot have, so it cannot be forwarded unchanged.
     TargetNotForwardable,
     /// A chunked request body is malformed.
     RequestBody,
@@ -33,54 +33,54 @@ pub(crate) enum Fault {
     RequestBodyTooLarge,
     /// The head did not arrive in time.
     HeadTimeout,
-    /// A body moved slower than the least rate.
+    /// A body moved slower than `body_rate_min`.
     TooSlow,
     /// The client closed or reset its connection.
     ClientGone,
     /// No site serves this host.
     NoSite,
-    /// The request came round to this server again.
+    /// The request has passed through this server before.
     Loop,
     /// The client's address may not purge.
     PurgeForbidden,
-    /// What a request purges by can be nobody's tags.
+    /// A PURGE request names more tags, or longer ones, than a response can have.
     PurgeTags,
-    /// Where it would have tags to purge by there are none, or they are not read there.
+    /// A PURGE request by tags has none in the fields that its route reads tags from.
     PurgeNoTags,
-    /// Another process has a cache of its own.
+    /// Another process of an upgrade has a cache of its own, which this purge cannot reach.
     PurgeElsewhere,
-    /// Other purges do not end.
+    /// Other purges took too long.
     PurgeBusy,
-    /// The client wants only what is stored, and nothing usable is.
+    /// The client sent only-if-cached, and no usable response is stored.
     OnlyIfCached,
-    /// The memory of what was to be sent of a stored response was needed for something else.
+    /// The cache reclaimed the stored response while it was being sent.
     HitCut,
-    /// The client stood still, and another request waited for the connection to the origin.
+    /// The client stalled while another request waited for an origin connection.
     GaveWay,
-    /// What header rules made is no HTTP.
+    /// Header rules made an invalid message.
     Rules,
     /// A bug of ours ended the fetch.
     Internal,
-    /// Too many connections to the origin are in use.
+    /// All permitted connections to the origin are in use.
     OriginBusy,
     /// The origin's name has no address.
     OriginName,
     /// No connection to the origin.
     OriginConnect,
-    /// The connection to the origin took too long.
+    /// Connecting to the origin took too long.
     OriginConnectTimeout,
     /// The origin did not begin to answer in time.
     OriginFirstByteTimeout,
     /// The origin stopped in the middle of its answer.
     OriginIdleTimeout,
-    /// The origin closed the connection before its answer was whole.
+    /// The origin closed the connection before its answer was complete.
     OriginBroke,
-    /// The origin's answer is malformed, doubly framed or overlong.
+    /// The origin's answer is malformed, framed twice or too long.
     OriginAnswer(&'static str),
 }
 
 impl Fault {
-    /// Whose fault it is.
+    /// The side that caused it.
     pub(crate) fn side(self) -> Side {
         match self {
             Fault::Request(_)
@@ -138,37 +138,39 @@ impl Fault {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Fault::Request(error) => error.reason(),
-            Fault::TargetNotForwardable => "the request target has bytes that a URI can't have",
+            Fault::TargetNotForwardable => "the request target has bytes that a URI cannot have",
             Fault::RequestBody => "the request body is malformed",
-            Fault::RequestBodyTooLarge => "the request body is longer than this server takes",
+            Fault::RequestBodyTooLarge => "the request body is longer than this server accepts",
             Fault::HeadTimeout => "the request head did not arrive in time",
-            Fault::TooSlow => "the body moves slower than this server waits for",
+            Fault::TooSlow => "the body moves slower than this server allows",
             Fault::ClientGone => "the client closed the connection",
             Fault::NoSite => "this server does not serve the requested host",
-            Fault::Loop => "the request has been at this server before: the origin leads back",
+            Fault::Loop => "request loop: the origin forwards back to this server",
             Fault::PurgeForbidden => "this address may not purge here",
-            Fault::PurgeTags => "the purge has too many tags, or too long ones",
-            Fault::PurgeNoTags => "the purge has no tag in the fields that tags are read from here",
-            Fault::PurgeElsewhere => "another process serves from a cache of its own; ask again",
-            Fault::PurgeBusy => "other purges did not end in time; try again",
-            Fault::OnlyIfCached => "nothing usable is stored, and only-if-cached was asked for",
-            Fault::HitCut => "the memory of what was to be sent was needed for something else",
-            Fault::GaveWay => "the client stood still, and another request waited for the origin",
-            Fault::Rules => "the header rules of this server made no valid message of it",
-            Fault::Internal => "an error of this server's own ended the request",
+            Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
+            Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
+            Fault::PurgeElsewhere => "another process serves from a cache of its own; try again",
+            Fault::PurgeBusy => "other purges did not finish in time; try again",
+            Fault::OnlyIfCached => "no usable response is stored, and only-if-cached was requested",
+            Fault::HitCut => "the cache reclaimed this response while it was being sent",
+            Fault::GaveWay => {
+                "the client stalled while other requests waited for an origin connection"
+            }
+            Fault::Rules => "the header rules of this server made an invalid message",
+            Fault::Internal => "an internal error of this server ended the request",
             Fault::OriginBusy => "all permitted connections to the origin are in use",
             Fault::OriginName => "the origin's name has no address",
             Fault::OriginConnect => "no connection to the origin",
             Fault::OriginConnectTimeout => "the origin did not accept a connection in time",
             Fault::OriginFirstByteTimeout => "the origin did not answer in time",
             Fault::OriginIdleTimeout => "the origin stopped sending",
-            Fault::OriginBroke => "the origin closed the connection before its answer was whole",
+            Fault::OriginBroke => "the origin closed the connection before its answer was complete",
             Fault::OriginAnswer(reason) => reason,
         }
     }
 
-    /// Does the client's connection end with this answer? After a fault of form nobody knows
-    /// where the next request would begin (RFC 9112 §2.2, §6.3).
+    /// Whether the client's connection ends with this answer. After malformed input the start of
+    /// the next request is unknown (RFC 9112 §2.2, §6.3).
     pub(crate) fn closes(self) -> bool {
         match self {
             Fault::TargetNotForwardable
@@ -182,7 +184,7 @@ impl Fault {
         }
     }
 
-    /// The counter that goes up with it, beside the one of all faults.
+    /// The counter of this fault; `faults_sent_total` counts it besides.
     pub(crate) fn counter(self) -> Option<Counter> {
         match self {
             Fault::Request(_) | Fault::TargetNotForwardable | Fault::RequestBody => {
@@ -207,7 +209,7 @@ impl Fault {
                 Some(Counter::OriginTimeouts)
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
-            // Counted where it is seen.
+            // Counted where they are detected.
             Fault::PurgeBusy | Fault::PurgeElsewhere => None,
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
         }
@@ -215,7 +217,7 @@ impl Fault {
 }
 
 impl Fault {
-    /// The event that tells of a fault of the origin's side.
+    /// The event that reports a fault on the origin's side.
     pub(crate) fn event(self) -> Option<Event> {
         match self {
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {

@@ -108,8 +108,7 @@ fn every_link_in_the_documents_leads_to_a_file() {
 
 #[test]
 fn the_page_of_counters_is_the_one_that_the_table_gives() {
-    let mut wanted =
-        format!("{COUNTERS_INTRO}\n| counter | kind | what it counts |\n|---|---|---|\n");
+    let mut wanted = format!("{COUNTERS_INTRO}\n| counter | kind | meaning |\n|---|---|---|\n");
     for def in COUNTERS {
         wanted += &format!("| `{}` | {} | {} |\n", def.name, def.kind.name(), def.help);
     }

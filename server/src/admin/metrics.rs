@@ -8,7 +8,7 @@ use forebay_shm::{CounterFile, CounterValue, HistogramValue};
 use crate::counters::COUNTERS;
 use crate::rules::{RuleCount, RuleReport};
 
-/// All numbers, the store's included.
+/// Returns every counter, those of the store and the rules included.
 pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleReport) -> String {
     let mut text = String::new();
     for (def, value) in counters.values(COUNTERS) {
@@ -29,7 +29,7 @@ pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleRepo
     text
 }
 
-/// What each rule has done; nothing without rules.
+/// Writes the counters of each rule; nothing if there are no rules.
 fn write_rules(text: &mut String, report: &RuleReport) {
     for number in RULE_NUMBERS {
         if report.rules.is_empty() {
@@ -47,7 +47,7 @@ fn write_rules(text: &mut String, report: &RuleReport) {
         }
     }
     if !report.counters.is_empty() {
-        let help = "Times that the operator counter of header rules has run.";
+        let help = "Times that header rules ran the operator `counter` with this name.";
         let name = "rule_counter_total";
         let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} counter");
         for (counter, value) in &report.counters {
@@ -56,7 +56,7 @@ fn write_rules(text: &mut String, report: &RuleReport) {
     }
 }
 
-/// The value of a label, escaped as the format wants it.
+/// A label's value, escaped as the format requires.
 fn label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -69,7 +69,7 @@ fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u6
     );
 }
 
-/// The format wants in each bucket what is in the ones before too.
+/// Buckets are cumulative in this format: each one includes the ones before it.
 fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramValue) {
     let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} histogram");
     let mut count: u64 = 0;
@@ -78,11 +78,11 @@ fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramV
         let bound = bucket.bound.map_or("+Inf".to_owned(), |bound| bound.to_string());
         let _ = writeln!(text, "forebay_{name}_bucket{{le=\"{bound}\"}} {count}");
     }
-    // Of the same look, so that it is the last bucket.
+    // From the same snapshot, so that the count equals the last bucket.
     let _ = writeln!(text, "forebay_{name}_sum {}\nforebay_{name}_count {count}", value.sum);
 }
 
-/// A number of something that is asked for it: the store, a header rule.
+/// A number that is read on request from the store or a header rule.
 pub(super) struct Number<T> {
     pub(super) name: &'static str,
     kind: &'static str,
@@ -108,101 +108,104 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// The table of the rules' numbers, kept for each since the last reload.
+    /// The table of numbers of each rule, counted since the last reload.
     RULE_NUMBERS of RuleCount:
     counter "rule_runs_total" runs
-        "Times that a header rule was come to.";
+        "Times that a header rule was evaluated.";
     counter "rule_matches_total" matches
-        "Times that its conditions held.";
+        "Times that the rule's conditions matched.";
     counter "rule_bytes_total" bytes
-        "Bytes that it has put into heads.";
+        "Bytes that the rule wrote into heads.";
     counter "rule_failures_total" failures
-        "Operators of it that could not do what they should: too large, or not valid.";
+        "Operators of the rule that failed because their result was too large or invalid.";
     counter "rule_timed_total" timed
-        "Runs of it of which the time was taken.";
+        "Evaluations of the rule that were timed.";
     counter "rule_timed_ns_total" timed_ns
-        "Time of these runs, in nanoseconds.";
+        "Duration of the timed evaluations, in nanoseconds.";
 }
 
 numbers! {
-    /// The table of the store's numbers, read when somebody asks.
+    /// The table of the store's numbers, read on request.
     STORE_NUMBERS of Stats:
     gauge "cache_budget_bytes" budget_bytes
-        "The limit for all that the cache holds: the sum of the seven numbers below.";
+        "Memory budget of the cache: the sum of the free, live, dead, metadata, growing, pinned \
+         and copied bytes below.";
     gauge "cache_free_bytes" free_bytes
-        "Free segments, what is not filled of others, and what is left of the shares of \
+        "Free segments, unfilled parts of other segments, and the unused shares of \
          `cache_growing_bytes` and `cache_copied_bytes`.";
     gauge "cache_live_bytes" live_bytes
-        "Stored responses that can be found, heads and keys included.";
+        "Stored responses that lookups can find, heads and keys included.";
     gauge "cache_dead_bytes" dead_bytes
-        "What was replaced or dropped and takes up room until its segment is freed.";
+        "Replaced or removed responses, which take up room until their segment is reclaimed.";
     gauge "cache_metadata_bytes" metadata_bytes
-        "Fixed tables of the cache, the order of keys and tags among them.";
+        "Fixed tables of the cache, the key index included.";
     gauge "cache_order_bytes" order_bytes
-        "What is set aside for the order of keys and tags, a part of `cache_metadata_bytes`.";
+        "Memory reserved for the key index (keys and tags in order), part of \
+         `cache_metadata_bytes`.";
     gauge "cache_order_used_bytes" order_used_bytes
-        "What of it is in use. Beyond 15/16, sometimes from 3/4 on, responses leave although there \
-         is memory: see `cache_record_bytes`.";
+        "Used part of `cache_order_bytes`. Beyond 15/16 of it, sometimes from 3/4 on, responses \
+         are evicted although there is memory: see `cache_record_bytes`.";
     gauge "cache_ordered_keys" ordered_keys
-        "Entries in the order of keys: responses that a purge or list by host or prefix finds.";
+        "Keys in the key index: responses that a purge or list by host or prefix finds.";
     gauge "cache_ordered_tags" ordered_tags
-        "Entries in the order of tags: one for each tag of each response.";
+        "Tags in the key index: one for each tag of each response.";
     gauge "cache_growing_bytes" growing_bytes
-        "Responses that are arriving.";
+        "Responses that are still arriving.";
     gauge "cache_pinned_bytes" pinned_bytes
-        "Segments that are empty but for what clients have still to get from them.";
+        "Segments that are empty but for bytes that are still being sent to clients.";
     gauge "cache_copied_bytes" copied_bytes
-        "Copies of what slow clients have still to get.";
+        "Copies of bytes that are still being sent to slow clients.";
     gauge "cache_segments" segment_count
-        "Segments, which are filled, freed and used again whole.";
+        "Segments, which are filled, reclaimed and reused whole.";
     gauge "cache_segments_free" free_segment_count
-        "Segments that are free.";
+        "Free segments.";
     gauge "cache_segment_bytes" segment_bytes
         "Size of a segment.";
     gauge "cache_index_places" index_word_count
-        "Responses, or parts of long ones, that can be found at most.";
+        "Most responses, or parts of long ones, that the index can hold.";
     gauge "cache_flights" flight_count
-        "Fetches that can be followed.";
+        "Fetches that other requests can follow.";
     counter "cache_inserted_total" inserted
-        "Responses put into the cache.";
+        "Responses inserted into the cache.";
     counter "cache_evicted_total" evicted
-        "Responses, or parts of long ones, that left for room.";
+        "Responses, or parts of long ones, evicted because memory was needed.";
     counter "cache_pushed_out_total" pushed_out
-        "Those that left because their places in the index were full: see `cache_record_bytes`.";
+        "Responses, or parts of long ones, evicted because their index buckets were full: see \
+         `cache_record_bytes`.";
     counter "cache_promoted_total" promoted
-        "Those that were moved and stayed because they had been used.";
+        "Responses, or parts of long ones, that eviction kept because they had been used.";
     counter "cache_ghost_hits_total" ghost_hits
-        "Responses that came back soon.";
+        "Responses inserted again soon after their eviction.";
     counter "cache_segments_freed_total" segments_freed
-        "Segments that were freed.";
+        "Segments that were reclaimed.";
     counter "cache_declined_total" declined
-        "Fetches found not storable.";
+        "Fetches whose response was not storable.";
     counter "cache_refused_large_total" refused_large
         "Bodies too large to store.";
     counter "cache_refused_no_room_total" refused_no_room
-        "Times without room for a response that arrives.";
+        "Times that there was no room for an arriving response.";
     counter "cache_not_stored_total" not_stored
-        "Whole responses not stored for want of room, or because of a purge.";
+        "Complete responses not stored because there was no room, or because of a purge.";
     counter "cache_outgrown_total" outgrown
-        "Bodies that grew too large.";
+        "Bodies that grew too large while they arrived.";
     counter "cache_readers_cut_total" readers_cut
-        "Readers that fell behind.";
+        "Clients cut off because they fell too far behind an arriving response.";
     counter "cache_copied_out_total" copied_out
-        "Pieces of responses copied for slow clients because their segments were wanted.";
+        "Pieces of responses copied for slow clients so that their segment could be reclaimed.";
     counter "cache_lent_lost_total" bodies_revoked
-        "Pieces without room for a copy; their connections were reset.";
+        "Pieces for which there was no room to copy; their connections were reset.";
     counter "cache_segments_repaired_total" repaired
-        "Segments checked after the death of whoever was writing to them.";
+        "Segments checked after the process that was writing to them died.";
     counter "cache_dropped_damaged_total" dropped_damaged
-        "Responses dropped because they were damaged.";
+        "Damaged responses removed.";
     counter "cache_order_refused_total" order_refused
-        "Responses not stored since the order of keys and tags had no room or could not be \
-         changed. If it rises: a lower `cache_record_bytes` or a larger `cache_size`.";
+        "Responses not stored because the key index was full or locked. If it rises, lower \
+         `cache_record_bytes` or raise `cache_size`.";
     counter "cache_order_damaged_total" order_damaged
-        "Of these, those that met damage in the order, which does not mend by itself. Stop the \
+        "Responses not stored because the key index is damaged; it cannot be repaired. Stop the \
          server, move the file `store` out of `cache_dir` and start again.";
     counter "cache_order_tidied_total" order_tidied
-        "Entries of the order that named nothing any more and were swept out.";
+        "Surplus entries swept out of the key index.";
 }
 
 #[cfg(test)]

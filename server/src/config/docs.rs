@@ -1,16 +1,16 @@
-//! What people read about settings, made from the table.
+//! Flags, the default configuration file and `docs/settings.md`, made from the table.
 
 use std::fmt::Write;
 
 use super::setting::{Kind, Setting};
 use super::table::{self, ROUTE, RULES, SERVER, SITE};
 
-/// A flag of `serve`, as a command-line parser wants it.
+/// A flag of `serve`, in the form that a command-line parser needs.
 #[derive(Clone, Debug)]
 pub struct Flag {
     /// Without the dashes in front.
     pub name: String,
-    /// Place-holder for the value.
+    /// Placeholder for the value.
     pub value_hint: String,
     /// One sentence, and the default.
     pub help: String,
@@ -18,7 +18,7 @@ pub struct Flag {
     pub setting: &'static Setting,
 }
 
-/// A flag for each setting that may stand at the top of a file.
+/// Returns a flag for each setting that may stand at the top of a file.
 pub fn flags() -> Vec<Flag> {
     let flag = |setting: &'static Setting| Flag {
         name: setting.flag(),
@@ -39,15 +39,15 @@ fn flag_default(setting: &Setting) -> &'static str {
 /// A configuration file with every setting at its default, and one site as an example.
 pub fn defaults_toml() -> String {
     let mut out = String::from(
-        "# Every setting of Forebay with its default. Leave out what you do not change.\n",
+        "# Every setting of Forebay with its default. Delete those that you do not change.\n",
     );
     table::top_level().for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
-    out.push_str("\n# What is served: one section for each site.\n[[site]]\n");
+    out.push_str("\n# One section for each site.\n[[site]]\n");
     for setting in SITE {
         write_setting(&mut out, setting, example(setting).to_owned());
     }
     out.push_str(
-        "\n# Settings for some paths of the site above; what is not given here is as in the site.\n\
+        "\n# Settings for some paths of the site above; settings left out are those of the site.\n\
          [[site.route]]\n",
     );
     write_setting(&mut out, &table::PATH_PREFIX, example(&table::PATH_PREFIX).to_owned());
@@ -66,7 +66,7 @@ fn toml_default(setting: &Setting) -> String {
         let words: Vec<_> = default.split(',').filter(|word| !word.is_empty()).collect();
         return format!("{words:?}");
     }
-    // A bare 0 needs no unit.
+    // A bare 0 needs no unit, and so no quotes.
     match setting.kind.is_quoted() && default != "0" {
         true => format!("{default:?}"),
         false => default.to_owned(),
@@ -89,7 +89,7 @@ fn upper_first(text: &str) -> String {
     })
 }
 
-/// What stands above the tables of the page.
+/// The text above the tables of the page.
 const INTRODUCTION: &str = include_str!("settings_intro.md");
 
 /// The page `docs/settings.md`.
@@ -105,9 +105,9 @@ pub fn settings_markdown() -> String {
 
 fn markdown_table(out: &mut String, title: &str, settings: &[Setting]) {
     let _ = writeln!(out, "\n## {title}\n");
-    out.push_str("| setting | default | value | what it is | why so |\n|---|---|---|---|---|\n");
+    out.push_str("| setting | default | value | meaning | reason |\n|---|---|---|---|---|\n");
     for setting in settings {
-        let default = setting.default.map_or("needed".to_owned(), |text| match setting.kind {
+        let default = setting.default.map_or("required".to_owned(), |text| match setting.kind {
             Kind::Texts { .. } => format!("`{}`", toml_default(setting)),
             _ => format!("`{text}`"),
         });
