@@ -1,6 +1,8 @@
 //! The command line. The flags of `serve` come from the table of settings.
 
 mod cache;
+#[cfg(test)]
+mod docs;
 mod locks;
 mod rules;
 mod stored;
@@ -15,7 +17,7 @@ use crate::screen;
 pub(crate) fn command() -> Command {
     Command::new("forebay")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("A caching HTTP proxy: the pool held ready in front of an origin")
+        .about("A caching HTTP reverse proxy")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(
@@ -41,19 +43,19 @@ pub(crate) fn command() -> Command {
 
 fn try_command() -> Command {
     Command::new("try")
-        .about("Serve a small built-in example site, to see what a cache does")
+        .about("Serve a small built-in example site, to try out the cache")
         .args(setting_flags().filter(|arg| arg.get_id() != "origin"))
         .after_help("Examples:\n  forebay try\n  forebay try --listen 127.0.0.1:9000 --workers 1")
 }
 
 fn serve() -> Command {
     Command::new("serve")
-        .about("Serve the sites of a configuration file, or one origin without any file")
+        .about("Serve the sites of a configuration file, or a single origin without a file")
         .arg(
             Arg::new("config")
                 .long("config")
                 .value_name("FILE")
-                .help("Configuration file (TOML) with [[site]] sections")
+                .help("Configuration file (TOML); each [[site]] section is a site")
                 .conflicts_with("origin")
                 .required_unless_present("origin"),
         )
@@ -61,23 +63,25 @@ fn serve() -> Command {
             Arg::new("origin")
                 .long("origin")
                 .value_name("URL")
-                .help("Serve every host from this origin, such as http://127.0.0.1:3000"),
+                .help("Send requests for every host to this origin, such as http://127.0.0.1:3000"),
         )
         .arg(Arg::new("upgrade").long("upgrade").action(ArgAction::SetTrue).help(
-            "Take over from the server that runs at this address; start by itself if none does",
+            "Take over from the server that listens on the same address; without one, start as \
+             usual",
         ))
         .args(setting_flags())
         .after_help(
-            "Examples:\n  \
+            "Signals: SIGTERM finishes open requests and exits; SIGHUP reloads the \
+             configuration.\n\n\
+             Examples:\n  \
              forebay serve --origin http://127.0.0.1:3000\n  \
              forebay serve --origin http://127.0.0.1:3000 --listen 0.0.0.0:80 --cache-size 1GiB\n  \
              forebay serve --config /etc/forebay.toml --log-level debug\n  \
-             forebay serve --config /etc/forebay.toml --upgrade\n\n\
-             SIGTERM: finish what is under way and exit. SIGHUP: read the file again.",
+             forebay serve --config /etc/forebay.toml --upgrade",
         )
 }
 
-/// One flag for each setting that can stand at the top of a file.
+/// One flag for each setting of the top level of a configuration file.
 fn setting_flags() -> impl Iterator<Item = Arg> {
     config::flags().into_iter().map(|flag| {
         Arg::new(flag.name.clone())
@@ -94,10 +98,13 @@ fn setting_flags() -> impl Iterator<Item = Arg> {
 
 fn check() -> Command {
     Command::new("check")
-        .about("Check a configuration file and say where it is wrong")
-        .arg(Arg::new("file").value_name("FILE").required(true))
+        .about("Check a configuration file and report each error with its line and column")
+        .arg(Arg::new("file").value_name("FILE").required(true).help("Configuration file (TOML)"))
         .arg(json())
-        .after_help("Examples:\n  forebay check forebay.toml\n  forebay check --json forebay.toml")
+        .after_help(
+            "Exit code: 0 valid, 1 not.\n\n\
+             Examples:\n  forebay check forebay.toml\n  forebay check --json forebay.toml",
+        )
 }
 
 fn config_command() -> Command {
@@ -108,50 +115,54 @@ fn config_command() -> Command {
                 .long("defaults")
                 .action(ArgAction::SetTrue)
                 .required(true)
-                .help("All settings and their defaults"),
+                .help("Print all settings and their defaults"),
         )
         .arg(
             Arg::new("format")
                 .long("format")
+                .value_name("FORMAT")
                 .value_parser(PossibleValuesParser::new(["toml", "markdown"]))
                 .default_value("toml")
-                .help("How to print them"),
+                .help("Output format"),
         )
-        .after_help("Examples:\n  forebay config --defaults > forebay.toml")
+        .after_help(
+            "Examples:\n  forebay config --defaults > forebay.toml\n  \
+             forebay config --defaults --format markdown",
+        )
 }
 
 fn stats() -> Command {
     Command::new("stats")
-        .about("Print the counters of a running server, with those of its cache")
+        .about("Print the counters of a running server and its cache")
         .arg(admin())
         .arg(json())
         .after_help(
-            "A server that has gone, or does not answer: forebay counters.\n\n\
+            "For a server that has exited or does not answer, use `forebay counters`.\n\n\
              Examples:\n  forebay stats\n  forebay stats --json | jq .hits_total",
         )
 }
 
 fn counters() -> Command {
     Command::new("counters")
-        .about("Show the counter file of a server, whether it runs or not, and watch it change")
+        .about("Show the counter file of a running or dead server, once or continuously")
         .arg(Arg::new("file").value_name("FILE").help(
-            "PORT.counters in the server's runtime directory; by default that of the only server \
-             that runs, else the only one that is there",
+            "Counter file: PORT.counters in the server's runtime directory [default: that of the \
+             only running server, else the only one found]",
         ))
         .arg(
             Arg::new("watch")
                 .long("watch")
                 .action(ArgAction::SetTrue)
-                .help("One table after another, with the change per second, until Ctrl-C"),
+                .help("Print a table at each interval, with changes per second, until Ctrl-C"),
         )
         .arg(interval().requires("watch"))
-        .arg(count().requires("watch").help("End after so many tables; the first has no changes"))
-        .arg(json().help("Print one JSON object for each table"))
+        .arg(count().requires("watch").help("Stop after N tables; the first shows no changes"))
+        .arg(json().help("Print one JSON object per table"))
         .after_help(
-            "No server has to answer: its memory is read. A server that dies is said to be dead, \
-             and its last numbers stay; one that is started anew at the same port is found. On a \
-             terminal --watch highlights what has changed, and leaves out what is 0 if there is no \
-             room. Bars show how many values of a histogram lay in each bucket.\n\n\
+            "Reads the counter file directly, so it works on a hung or dead server. After a death \
+             the last values stay visible; after a restart on the same port the new file is \
+             followed. On a terminal, --watch highlights changed counters and hides zeros that do \
+             not fit. Bars show how many values each histogram bucket holds.\n\n\
              Examples:\n  \
              forebay counters\n  \
              forebay counters --watch --interval 2s\n  \
@@ -163,26 +174,31 @@ fn counters() -> Command {
 
 fn reload() -> Command {
     Command::new("reload")
-        .about("Let a running server read its configuration again")
+        .about("Make a running server reload its configuration")
         .arg(admin())
         .arg(json())
-        .after_help("Examples:\n  forebay check forebay.toml && forebay reload")
+        .after_help(
+            "If the new configuration is invalid, the old one stays in use and the exit code is \
+             1.\n\n\
+             Examples:\n  forebay check forebay.toml && forebay reload\n  \
+             forebay reload --admin 127.0.0.1:8081",
+        )
 }
 
 fn admin() -> Arg {
     Arg::new("admin").long("admin").value_name("ADDR|PATH").help(
-        "Admin interface of the server: a loopback address, or the path of a socket (with a /); \
-         by default the socket of the only server that runs",
+        "Admin interface of the server: a loopback address, or a socket path that contains a / \
+         [default: the socket of the only running server]",
     )
 }
 
-/// Of commands that print one table after another.
+/// The interval between two tables.
 fn interval() -> Arg {
     Arg::new("interval")
         .long("interval")
         .value_name("TIME")
         .value_parser(screen::interval)
-        .help("Time between two tables, such as 2s; 1s by default")
+        .help("Time between two tables, such as 500ms or 2s [default: 1s]")
 }
 
 fn count() -> Arg {

@@ -1,4 +1,4 @@
-//! `forebay locks`: what happens at locks.
+//! `forebay locks`: records and shows lock profiles.
 
 use std::ffi::OsString;
 
@@ -8,29 +8,27 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use super::{count, interval, json};
 use crate::commands::locks::COLUMNS;
 
-/// Threads for which a profile has room within its 4 GiB, with places of as many callers as can be.
+/// Threads that fit into a profile of 4 GiB when call sites have the most callers.
 const THREADS_MAX: u64 = 12_000;
 
-/// The command and those below it.
+/// The command and its subcommands.
 pub(super) fn command() -> Command {
     Command::new("locks")
-        .about(
-            "See which locks are waited for, who holds them meanwhile, and what is tried in vain",
-        )
+        .about("Show contended locks, their holders and failed try-locks")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(record())
         .subcommand(on())
-        .subcommand(switch("off", "Record no more; what was recorded stays"))
-        .subcommand(switch("reset", "Forget what was recorded until now"))
+        .subcommand(switch("off", "Stop recording; the recorded numbers stay"))
+        .subcommand(switch("reset", "Reset all recorded numbers to zero"))
         .subcommand(report())
         .subcommand(now())
         .subcommand(diff())
         .subcommand(top())
         .subcommand(flame())
         .after_help(
-            "A server records nothing before `forebay locks on`, unless its `lock_profile` is \
-             set.\n\n\
+            "A server records nothing until `forebay locks on`, unless its setting `lock_profile` \
+             is on.\n\n\
              Examples:\n  \
              forebay locks on\n  \
              forebay locks report\n  \
@@ -48,34 +46,34 @@ fn record() -> Command {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
     Command::new("record")
-        .about("Run a program and record what happens at its locks, whatever program it is")
+        .about("Run any program and record a profile of its locks")
         .arg(Arg::new("out").long("out").value_name("FILE").help(
-            "The profile of the first process that takes a lock; others have their number behind \
-             it. By default PROGRAM.locks, here",
+            "Profile of the first process that takes a lock; the process id is appended for \
+             further ones [default: PROGRAM.locks in the current directory]",
         ))
         .arg(
             number(
                 "stacks",
-                "Tell places apart by so many callers, which reports have with --threads; needs \
+                "Tell call sites apart by up to N callers, shown by `report --threads`; needs \
                  frame pointers",
             )
             .value_parser(value_parser!(u64).range(1..=32)),
         )
         .arg(
-            number("sample", "Record one of so many attempts of each thread")
+            number("sample", "Record one in N lock attempts of each thread [default: 1]")
                 .value_parser(value_parser!(u64).range(1..=1_000_000_000)),
         )
         .arg(
-            number("threads", "Room for so many threads at a time, 12000 at most; 256 by default")
+            number("threads", "Room for N threads at a time, at most 12000 [default: 256]")
                 .value_parser(value_parser!(u64).range(1..=THREADS_MAX)),
         )
         .arg(
-            number("processes", "Record so many processes at most; 1000 by default")
+            number("processes", "Record at most N processes [default: 1000]")
                 .value_parser(value_parser!(u64).range(1..=1_000_000)),
         )
-        .arg(flag("per-lock", "Tell locks apart that are taken at the same place"))
-        .arg(flag("off", "Begin switched off; see `forebay locks on FILE`"))
-        .arg(flag("quiet", "Print no report when the program has ended"))
+        .arg(flag("per-lock", "Tell locks apart that are taken at the same call site"))
+        .arg(flag("off", "Start with recording off; switch it on with `forebay locks on FILE`"))
+        .arg(flag("quiet", "Print no report when the program ends"))
         .arg(
             Arg::new("command")
                 .value_name("PROGRAM")
@@ -84,12 +82,12 @@ fn record() -> Command {
                 .trailing_var_arg(true)
                 .allow_hyphen_values(true)
                 .value_parser(value_parser!(OsString))
-                .help("The program and its arguments"),
+                .help("Program to run, and its arguments"),
         )
         .after_help(
-            "A library that is preloaded stands in for the functions of the C library that take \
-             and leave locks, for the program and all that it starts. While it runs, `forebay \
-             locks top FILE` watches it.\n\n\
+            "A preloaded library wraps the C library's lock functions, in the program and in every \
+             process that it starts. While the program runs, watch it with `forebay locks top \
+             FILE`. Exit code: that of the program.\n\n\
              Examples:\n  \
              forebay locks record -- memcached -t 4\n  \
              forebay locks record --out /tmp/db.locks --stacks 8 -- mariadbd --user=mysql",
@@ -101,14 +99,11 @@ fn on() -> Command {
         let range = value_parser!(u64).range(least..=1_000_000_000);
         Arg::new(name).long(name).value_name("N").value_parser(range)
     };
-    switch("on", "Record what happens at the locks of a process from now on")
-        .arg(
-            one_of("sample", 1)
-                .help("Record one of so many attempts of each thread; 1 records all"),
-        )
+    switch("on", "Start recording the locks of a running process")
+        .arg(one_of("sample", 1).help("Record one in N lock attempts of each thread [default: 1]"))
         .arg(one_of("stacks", 0).help(
-            "Of a server: record who called, too, for one of so many waits and tries in vain of \
-             each thread, or for none: 0. Without this it stays as it is",
+            "Server only: record call stacks for one in N waits and failed try-locks per thread \
+             (0: off) [default: unchanged]",
         ))
 }
 
@@ -125,40 +120,42 @@ fn report() -> Command {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
     Command::new("report")
-        .about(
-            "Print what was recorded, as a table with a line for each place where a lock is taken",
-        )
+        .about("Print a lock profile as a table with one line per call site")
         .arg(file())
         .arg(sort().conflicts_with_all(["matrix", "stacks"]).help(
-            "By which column, the largest first; by default wait_total and try_delay together, \
-             with --threads try_failed",
+            "Column to sort by, largest first [default: wait_total plus try_delay; with --threads \
+             try_failed]",
         ))
         .arg(lines().help(
-            "Print so many lines of each list only: places, those of each thread, pairs, stacks",
+            "Print at most N entries of each list: call sites, those of each thread, pairs, stacks",
         ))
-        .arg(flag("threads", "Thread by thread with callers, those first that tried most in vain"))
-        .arg(flag("matrix", "Who held a lock while whom it kept waiting"))
+        .arg(flag("threads", "Per thread, with callers; most failed try-locks first"))
+        .arg(flag("matrix", "Which call site held a lock while which one waited"))
         .arg(flag(
             "stacks",
-            "Of a server: who called what waited or tried in vain, as `on --stacks` has sampled; \
-             of other programs see --threads",
+            "Server only: call stacks of waits and failed try-locks, sampled by `on --stacks`; for \
+             other programs use --threads",
         ))
         .arg(flag(
             "histograms",
-            "How long waits and holds were, as bars; with --threads for each of them",
+            "Distribution of wait and hold times as bars; with --threads per thread",
         ))
         .arg(
             json()
                 .conflicts_with_all(["threads", "matrix", "stacks", "histograms"])
-                .help("Print all of it as JSON"),
+                .help("Print the whole profile as JSON"),
         )
         .after_help(
-            "The columns are those of LOCK_PROFILING(9); times are microseconds. max: longest \
-             hold; total: all holds; wait_max, wait_total: waits; avg, wait_avg: for each time \
-             that the lock was taken; cnt_hold: how often another wanted the lock while it was \
-             held from here; cnt_lock: how often it was held when reached from here, and waited \
-             for; try_failed: tries in vain; try_delay: from the first of them until the lock was \
-             taken after all; asleep: waiting for a condition, where there is any.\n\n\
+            "The columns are those of LOCK_PROFILING(9), with times in microseconds:\n  \
+             max, total            hold time: longest and sum\n  \
+             wait_max, wait_total  wait time: longest and sum\n  \
+             count                 acquisitions\n  \
+             avg, wait_avg         hold and wait time per acquisition\n  \
+             cnt_hold              times another thread wanted the lock while held from here\n  \
+             cnt_lock              contended acquisitions: times this call site had to wait\n  \
+             try_failed            failed try-locks\n  \
+             try_delay             time from the first failed try-lock to the acquisition\n  \
+             asleep                time in condition waits, if there are any\n\n\
              Examples:\n  \
              forebay locks report\n  \
              forebay locks report --threads --sort wait_total\n  \
@@ -169,15 +166,12 @@ fn report() -> Command {
 
 fn now() -> Command {
     Command::new("now")
-        .about(
-            "Print which thread has which lock and who waits for whom, also of a program that is \
-             stuck, or was killed",
-        )
+        .about("Show which threads hold and await which locks, also of a hung or killed process")
         .arg(file())
         .arg(json())
         .after_help(
-            "What was taken while recording was off, or not in the sample, is not known. Threads \
-             that wait for one another are named as a deadlock.\n\n\
+            "Threads that wait for one another are reported as a deadlock. Locks taken while \
+             recording was off, or outside the sample, are unknown.\n\n\
              Examples:\n  \
              forebay locks now\n  \
              forebay locks now memcached.locks\n  \
@@ -190,14 +184,14 @@ fn diff() -> Command {
         Arg::new(name)
             .value_name(if name == "before" { "BEFORE" } else { "AFTER" })
             .required(true)
-            .help("A lock profile, or what `report --json` printed")
+            .help("Lock profile, or the output of `report --json`")
     };
     Command::new("diff")
-        .about("Print how much each number of a report has changed")
+        .about("Compare two lock profiles: the change of each number")
         .arg(side("before"))
         .arg(side("after"))
         .arg(sort())
-        .arg(lines().help("Print so many places only"))
+        .arg(lines().help("Print at most N call sites"))
         .arg(json())
         .after_help(
             "Examples:\n  \
@@ -208,18 +202,21 @@ fn diff() -> Command {
 
 fn top() -> Command {
     Command::new("top")
-        .about("Watch which locks are waited for now")
+        .about("Watch lock contention live")
         .arg(file())
         .arg(interval())
-        .arg(count().help("End after so many tables"))
-        .arg(lines().help("Print so many places only"))
+        .arg(count().help("Stop after N tables"))
+        .arg(lines().help("Print at most N call sites"))
         .after_help(
-            "waiting: how many threads wait there, in the mean; holding: how many hold; delayed: \
-             how many tried in vain and have it now. 1.00 is one thread all the time. \
-             locks/s, waits/s, fails/s: how often it is taken, waited for, tried in vain; \
-             wait_avg: microseconds of a wait.\n\n\
-             Of a program that `record` runs, FILE shows all processes that there are, and the \
-             command ends with the last of them.\n\n\
+            "Columns, per call site:\n  \
+             waiting, holding  mean number of threads that wait for or hold the lock (1.00: one \
+             thread all the time)\n  \
+             delayed           the same for the time from a failed try-lock to the acquisition\n  \
+             locks/s           acquisitions per second\n  \
+             waits/s, fails/s  contended acquisitions and failed try-locks per second\n  \
+             wait_avg          mean wait in microseconds\n\n\
+             For a program run by `record`, FILE stands for all its processes, and the command \
+             ends with the last of them.\n\n\
              Examples:\n  \
              forebay locks top\n  \
              forebay locks top --interval 5s --lines 10\n  \
@@ -229,21 +226,23 @@ fn top() -> Command {
 
 fn flame() -> Command {
     Command::new("flame")
-        .about("Draw where time is lost at locks, as a flame graph (SVG)")
+        .about("Draw the time lost at locks as a flame graph (SVG)")
         .arg(file())
         .arg(
             Arg::new("out")
                 .long("out")
                 .value_name("FILE")
-                .help("Write it there; to standard output by default"),
+                .help("Output file [default: standard output]"),
         )
-        .arg(Arg::new("folded").long("folded").action(ArgAction::SetTrue).help(
-            "One line for each stack and its microseconds instead, for other programs that draw",
-        ))
+        .arg(
+            Arg::new("folded").long("folded").action(ArgAction::SetTrue).help(
+                "Print folded stacks, one line per stack with its microseconds, for other tools",
+            ),
+        )
         .after_help(
-            "The width is time that was waited, and from tries in vain until the lock was taken. \
-             From below: the lock, where it was wanted, who held it. Where callers are known: \
-             these, the lock, who held it.\n\n\
+            "A frame's width is the time lost: waits, and delays after failed try-locks. From \
+             bottom to top: the lock, the call site that wanted it, the holder; where callers are \
+             known: the callers, the lock, the holder.\n\n\
              Examples:\n  \
              forebay locks flame --out locks.svg\n  \
              forebay locks flame --folded /run/user/1000/forebay/8080.locks",
@@ -252,8 +251,8 @@ fn flame() -> Command {
 
 fn file() -> Arg {
     Arg::new("file").value_name("FILE").help(
-        "A lock profile, such as PORT.locks in a server's runtime directory; by default that of \
-         the only server that runs",
+        "Lock profile, such as PORT.locks in a server's runtime directory [default: that of the \
+         only running server]",
     )
 }
 
@@ -262,7 +261,7 @@ fn sort() -> Arg {
         .long("sort")
         .value_name("COLUMN")
         .value_parser(PossibleValuesParser::new(COLUMNS))
-        .help("By which column, the largest first; by default wait_total and try_delay together")
+        .help("Column to sort by, largest first [default: wait_total plus try_delay]")
 }
 
 fn lines() -> Arg {

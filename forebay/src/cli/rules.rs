@@ -1,4 +1,4 @@
-//! `forebay rules`: looking after files of header rules.
+//! `forebay rules`: checks, explains, tests and measures header rules.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use forebay_rules::ast::Hook;
 
 use super::{admin, count, interval, json};
 
-/// The command and those below it.
+/// The command and its subcommands.
 pub(super) fn command() -> Command {
     Command::new("rules")
-        .about("Check, explain and test header rules, and see what they cost")
+        .about("Check, explain, test and measure header rules")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(check())
@@ -29,15 +29,15 @@ pub(super) fn command() -> Command {
 
 fn check() -> Command {
     Command::new("check")
-        .about("Check rule files and say where they are wrong")
+        .about("Check rule files and report each error with its line and column")
         .arg(files())
         .arg(scope().help(
-            "Whose rules they are: server for `rules` at the top of the configuration, route for \
-             those of a site or a route; by default a file may be right in either",
+            "Where the rules are used: server for the top-level setting `rules`, route for `rules` \
+             of a site or route [default: either]",
         ))
         .arg(json())
         .after_help(
-            "Exit code: 0 no error (warnings may be), 1 errors, or a file cannot be read.\n\n\
+            "Exit code: 0 no errors (warnings allowed), 1 errors or an unreadable file.\n\n\
              Examples:\n  \
              forebay rules check *.rules\n  \
              forebay rules check --scope route --json shop.rules | jq '.findings[]'",
@@ -49,52 +49,58 @@ fn explain() -> Command {
         Arg::new(name).long(name).value_name("NAME: VALUE").action(ArgAction::Append)
     };
     Command::new("explain")
-        .about("Show step by step what rules do with a request and its answer")
+        .about("Show step by step how rules change a request and its response")
         .arg(files())
         .arg(
             Arg::new("request")
                 .long("request")
                 .value_name("METHOD URL|@FILE")
                 .required(true)
-                .help("The client's request: 'GET /path', or @ and a file with a whole head"),
+                .help("The client's request: 'GET /path', or @FILE with a whole request head"),
         )
-        .arg(repeated("header").help("A field of the request; may be given more than once"))
+        .arg(repeated("header").help("Request field; may be repeated"))
         .arg(
             Arg::new("status")
                 .long("status")
+                .value_name("CODE")
                 .value_parser(value_parser!(u16).range(200..=599))
-                .help("Status of the origin's (or the stored) answer; 200 by default"),
+                .help("Status of the response, from the origin or stored [default: 200]"),
         )
-        .arg(repeated("response-header").help("A field of that answer"))
+        .arg(repeated("response-header").help("Response field; may be repeated"))
         .arg(
             Arg::new("client")
                 .long("client")
                 .value_name("IP")
                 .value_parser(value_parser!(IpAddr))
-                .help("Address of the client; 127.0.0.1 by default"),
+                .help("Address of the client [default: 127.0.0.1]"),
         )
         .arg(
             Arg::new("cache")
                 .long("cache")
+                .value_name("RESULT")
                 .value_parser(PossibleValuesParser::new([
                     "miss",
                     "hit-stale",
                     "hit-fresh",
                     "skipped",
                 ]))
-                .help("What the lookup finds; miss by default"),
+                .help("Result of the cache lookup [default: miss]"),
         )
         .arg(
             Arg::new("hook")
                 .long("hook")
+                .value_name("HOOK")
                 .value_parser(PossibleValuesParser::new(Hook::ALL.map(Hook::name)))
-                .help("Only the rules of this hook; by default all, in the order of the flow"),
+                .help("Run only the rules of this hook [default: all hooks, in order]"),
         )
-        .arg(scope().help("Whose rules they are; by default what fits, route if both do"))
+        .arg(
+            scope()
+                .help("Where the rules are used [default: whichever is valid, route if both are]"),
+        )
         .arg(json())
         .after_help(
-            "No server is needed. Lines with + are new, those with - are gone. What a server \
-             adds by itself (Via, Date, Age, Cache-Status and the like) is not shown.\n\n\
+            "Needs no server. + marks added lines, - removed ones. Fields that a server adds \
+             itself (Via, Date, Age, Cache-Status and the like) are not shown.\n\n\
              Examples:\n  \
              forebay rules explain shop.rules --request 'GET /old/page?a=1'\n  \
              forebay rules explain shop.rules --request 'GET http://shop.test/' \\\n      \
@@ -105,11 +111,11 @@ fn explain() -> Command {
 
 fn test() -> Command {
     Command::new("test")
-        .about("Run tests of rules: requests, and what has to come of them")
-        .arg(files().help("Test files; each names the rule files that it tests"))
+        .about("Run test files for rules: requests and the expected results")
+        .arg(files().help("Test files; each names the rule files under test"))
         .arg(json())
         .after_help(
-            "A test file:\n  \
+            "Example of a test file:\n  \
              rules shop.rules\n\n  \
              test old pages have moved\n  \
              > GET /old/page\n  \
@@ -117,9 +123,11 @@ fn test() -> Command {
              < 301\n  \
              < Location: http://example.org/new/page\n  \
              < !Server\n\n\
-             > the client asks, >> the origin gets, << it answers, < the client gets. !Name: there \
-             is no such field. docs/rules.md has the rest.\n\n\
-             Of what differs, - is expected and + is seen. Exit code: 0 all passed, 1 not.\n\n\
+             Arrows: > the client's request, >> the request to the origin, << the origin's \
+             response, < the response to the client. !Name means that the field is absent. \
+             docs/rules.md describes the whole format.\n\n\
+             In a failed test, - marks expected lines and + actual ones. Exit code: 0 all tests \
+             passed, 1 otherwise.\n\n\
              Examples:\n  \
              forebay rules test shop.test\n  \
              forebay rules test --json *.test | jq '.tests[] | select(.ok | not)'",
@@ -128,32 +136,33 @@ fn test() -> Command {
 
 fn top() -> Command {
     Command::new("top")
-        .about("Show what each rule of a running server does and costs")
+        .about("Show how often each rule of a running server runs, and what it costs")
         .arg(admin())
         .arg(interval())
         .arg(count().help(
-            "So many tables; 1 shows what was counted since the rules were loaded. On a terminal \
-             it goes on until Ctrl-C, else 1 is the default",
+            "Stop after N tables; 1 prints totals since the rules were loaded [default: on a \
+             terminal until Ctrl-C, else 1]",
         ))
         .arg(
             Arg::new("sort")
                 .long("sort")
+                .value_name("COLUMN")
                 .value_parser(PossibleValuesParser::new([
                     "ns", "runs", "matches", "bytes", "failures",
                 ]))
-                .help("What the rules are sorted by, the largest first; ns by default"),
+                .help("Column to sort by, largest first [default: ns]"),
         )
         .arg(
             Arg::new("lines")
                 .long("lines")
                 .value_name("N")
                 .value_parser(value_parser!(u64).range(1..))
-                .help("So many rules; by default as many as a terminal has room for, else all"),
+                .help("Show at most N rules [default: as many as fit on the terminal, else all]"),
         )
-        .arg(json().help("Print one JSON object for each table"))
+        .arg(json().help("Print one JSON object per table"))
         .after_help(
-            "Times are those of a sample of the runs. Counts begin anew when the configuration \
-             is read again. A server that goes away is asked again until it is back.\n\n\
+            "Times are measured on a sample of the runs. Counts restart when the configuration is \
+             reloaded. While the server is down, the command keeps retrying.\n\n\
              Examples:\n  \
              forebay rules top\n  \
              forebay rules top --sort runs --interval 5s\n  \
@@ -171,5 +180,8 @@ fn files() -> Arg {
 }
 
 fn scope() -> Arg {
-    Arg::new("scope").long("scope").value_parser(PossibleValuesParser::new(["server", "route"]))
+    Arg::new("scope")
+        .long("scope")
+        .value_name("SCOPE")
+        .value_parser(PossibleValuesParser::new(["server", "route"]))
 }

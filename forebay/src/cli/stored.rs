@@ -1,22 +1,22 @@
-//! `forebay purge` and `forebay ls`: what is stored by a running server.
+//! `forebay purge` and `forebay ls`: the stored responses of a running server.
 
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
 
 use super::{admin, json};
 
-const TAGS: &str = "EXPR is a tag, or tags with `and`, `or`, `not` and parentheses; a tag that is \
-                    one of these words, or has blanks or parentheses, stands in double quotes.";
+const TAGS: &str = "EXPR combines tags with `and`, `or`, `not` and parentheses. Quote a tag with \
+                    double quotes if it is one of these words or contains blanks or parentheses.";
 
 /// `forebay purge`.
 pub(super) fn purge() -> Command {
     Command::new("purge")
-        .about("Drop stored responses: of URLs, of a host, of all URLs that begin so, or by tags")
+        .about("Purge stored responses by URL, host, URL prefix or tag")
         .arg(
             Arg::new("url")
                 .value_name("URL")
                 .num_args(1..)
                 .conflicts_with_all(["host", "prefix", "tag"])
-                .help("All variants of each"),
+                .help("URLs to purge, each with all its variants"),
         )
         .args(selectors())
         .group(
@@ -25,15 +25,15 @@ pub(super) fn purge() -> Command {
                 .multiple(true)
                 .required(true),
         )
-        .arg(switch("soft").help("Keep them, but have each validated before it is used"))
-        .arg(switch("dry-run").help("Only say how many there are, how large, and name some"))
+        .arg(switch("soft").help("Keep the responses, but validate each before its next use"))
+        .arg(switch("dry-run").help("Only report how many match, their size and some URLs"))
         .arg(admin())
         .arg(json())
         .after_help(format!(
             "{TAGS}\n\n\
-             When it returns, no server that shares the cache answers with what was stored, nor \
-             with what was being fetched. Exit code: 0 done, also if there was nothing; 1 not \
-             done, or not known to be; 2 the command line is wrong.\n\n\
+             Once the command returns, no server that shares the cache serves the purged \
+             responses, nor any fetch that was in progress. Exit code: 0 purged, even if nothing \
+             matched; 1 failed or unconfirmed; 2 wrong usage.\n\n\
              Examples:\n  \
              forebay purge http://www.example.org/news\n  \
              forebay purge --host '*.example.org' --soft\n  \
@@ -47,29 +47,28 @@ pub(super) fn purge() -> Command {
 /// `forebay ls`.
 pub(super) fn list() -> Command {
     Command::new("ls")
-        .about("List what is stored, in the order of hosts and paths")
+        .about("List stored responses, ordered by host and path")
         .args(selectors())
         .arg(
             Arg::new("after")
                 .long("after")
                 .value_name("SITE URL")
-                .help("Go on behind this one, as the end of an earlier list says"),
+                .help("Continue after this entry, as printed at the end of an earlier list"),
         )
         .arg(
             Arg::new("limit")
                 .long("limit")
                 .value_name("N")
                 .value_parser(value_parser!(u64))
-                .help("End after so many"),
+                .help("List at most N responses"),
         )
         .arg(admin())
-        .arg(json().help("Print one JSON object on each line"))
+        .arg(json().help("Print one JSON object per line"))
         .after_help(format!(
             "{TAGS}\n\n\
-             AGE is that of the response; FRESH is the time until it is stale, below 0 \
-             afterwards, `soft` if it has to be validated anyway; USE is 0 to 3; VARY is how many \
-             variants there are, of which the newest is shown. Without a running server: forebay \
-             cache ls.\n\n\
+             AGE: age of the response. FRESH: time until it is stale, negative afterwards; `soft` \
+             after a soft purge. USE: recent uses, 0 to 3. VARY: number of variants; the newest is \
+             shown. Without a running server, use `forebay cache ls`.\n\n\
              Examples:\n  \
              forebay ls --limit 20\n  \
              forebay ls --prefix http://www.example.org/news/ | head\n  \
@@ -81,12 +80,13 @@ fn selectors() -> impl Iterator<Item = Arg> {
     let value =
         |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     [
-        value("host", "HOST")
-            .conflicts_with("prefix")
-            .help("All of a host: example.org, example.org:8080, *.example.org for what is below"),
-        value("prefix", "URL").help("All whose URL begins like this"),
-        value("tag", "EXPR").help("All whose tags are like this; of a host or prefix, if given"),
-        value("site", "NAME").help("Of this site only"),
+        value("host", "HOST").conflicts_with("prefix").help(
+            "All URLs of a host: example.org, example.org:8080, *.example.org for subdomains",
+        ),
+        value("prefix", "URL").help("All URLs that start with this"),
+        value("tag", "EXPR")
+            .help("All responses whose tags match; within --host or --prefix if given"),
+        value("site", "NAME").help("Only responses of this site"),
     ]
     .into_iter()
 }

@@ -37,8 +37,8 @@ fn begin(args: &ArgMatches) -> Result<ExitCode, String> {
     let Some((name, args)) = args.subcommand() else {
         return Err("no such command; see forebay cache --help".to_owned());
     };
-    let place = args.get_one::<String>("place").map(String::as_str).unwrap_or_default();
-    let file = file_at(Path::new(place))?;
+    let path = args.get_one::<String>("path").map(String::as_str).unwrap_or_default();
+    let file = file_at(Path::new(path))?;
     let reader = StoreReader::open(&file).map_err(|error| error.to_string())?;
     match name {
         "check" => Ok(check::run(&reader, args)),
