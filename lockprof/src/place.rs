@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-use forebay_sync::profile::{Description, Site, hash_words};
+use forebay_sync::profile::{ProfiledSite, SiteDescription, hash_words};
 
 use crate::stack::FRAMES_MAX;
 
@@ -128,19 +128,19 @@ impl Place {
     }
 }
 
-impl Site for Place {
+impl ProfiledSite for Place {
     #[inline]
     fn key(&self) -> u64 {
         self.key
     }
 
-    fn describe(&self) -> Description<'_> {
+    fn describe(&self) -> SiteDescription<'_> {
         self.is_new.set(true);
-        Description {
+        SiteDescription {
             name: self.kind.name(),
             lock: if self.is_by_lock { self.lock as u64 } else { 0 },
             frames: self.frames(),
-            ..Description::default()
+            ..SiteDescription::default()
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use forebay_sync::profile::{Clock, Identity, Profile, SiteKind};
+use forebay_sync::profile::{Clock, ProcessIdentity, Profile, SiteKind};
 use rustix::mm::Advice;
 use rustix::time::ClockId;
 
@@ -216,7 +216,7 @@ fn new_profile(words: &'static [AtomicU64], settings: &Settings, clock: Clock) -
     let count = proc::head_of(c"/proc/self/cmdline", &mut program);
     let program = program_of(&mut program[..count]);
     let now = rustix::time::clock_gettime(ClockId::Realtime);
-    let identity = Identity {
+    let identity = ProcessIdentity {
         pid: std::process::id(),
         start_ticks: proc::start_ticks(),
         boot_id: proc::boot_id(),

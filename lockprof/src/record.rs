@@ -2,7 +2,7 @@
 
 use std::ffi::c_long;
 
-use forebay_sync::profile::{Hold, Stamp, Taken, Wait};
+use forebay_sync::profile::{Acquisition, LockWait, ProfiledHold, Stamp};
 
 use crate::place::Place;
 use crate::process::{self, Process};
@@ -33,7 +33,7 @@ pub(crate) enum Begun<'thread> {
 
 /// A lock that is about to be left.
 pub(crate) struct Left {
-    hold: Hold,
+    hold: ProfiledHold,
     at: Stamp,
 }
 
@@ -67,7 +67,7 @@ fn look_up(place: &mut Place, thread: &mut Thread, process: &Process) {
 
 /// The lock is found held, and is now waited for.
 #[cold]
-pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
+pub(crate) fn begin_wait(place: &Place) -> Option<LockWait> {
     let mut entered = thread::enter_ready()?;
     let process = entered.process;
     let wait = entered.thread().recorder.begin_wait(&process.profile, place, place.lock);
@@ -79,7 +79,7 @@ pub(crate) fn begin_wait(place: &Place) -> Option<Wait> {
 
 /// An attempt of [`begin`] is over, after a wait.
 #[cold]
-pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<Wait>) {
+pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<LockWait>) {
     if let Some(entered) = thread::enter_ready() {
         end(entered, place, outcome, wait);
     }
@@ -87,7 +87,7 @@ pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<Wait>) {
 
 /// An attempt of [`begin`] is over.
 #[inline(always)]
-pub(crate) fn end(entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<Wait>) {
+pub(crate) fn end(entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<LockWait>) {
     match outcome {
         Outcome::Taken => taken(entered, place, wait, false),
         Outcome::TakenFromDead => taken_from_dead(entered, place, wait),
@@ -97,16 +97,16 @@ pub(crate) fn end(entered: Entered<'_>, place: &Place, outcome: Outcome, wait: O
 
 #[cold]
 #[inline(never)]
-fn taken_from_dead(entered: Entered<'_>, place: &Place, wait: Option<Wait>) {
+fn taken_from_dead(entered: Entered<'_>, place: &Place, wait: Option<LockWait>) {
     taken(entered, place, wait, true);
 }
 
 #[inline(always)]
-fn taken(mut entered: Entered<'_>, place: &Place, wait: Option<Wait>, has_owner_died: bool) {
+fn taken(mut entered: Entered<'_>, place: &Place, wait: Option<LockWait>, has_owner_died: bool) {
     let process = entered.process;
     let thread = entered.thread();
     let is_shared = place.kind.is_shared();
-    let taken = Taken { lock: place.lock, wait, is_shared, has_owner_died };
+    let taken = Acquisition { lock: place.lock, wait, is_shared, has_owner_died };
     thread.recorder.acquired(&process.profile, place, &taken);
     if place.take_is_new() {
         thread.must_look |= !place.frames().iter().all(|at| process.modules.knows(*at));
@@ -126,7 +126,7 @@ pub(crate) fn end_silently(lock: usize, outcome: Outcome) {
 }
 
 #[cold]
-fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<Wait>) {
+fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<LockWait>) {
     let process = entered.process;
     let (profile, recorder) = (&process.profile, &mut entered.thread().recorder);
     match (outcome, wait) {

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use forebay_sync::profile::{Plan, StackPlan};
+use forebay_sync::profile::{ProfilePlan, StackPlan};
 
 use crate::stack::FRAMES_MAX;
 
@@ -12,7 +12,7 @@ use crate::stack::FRAMES_MAX;
 const PATH_BYTES_MAX: usize = 4000;
 
 /// How much there is room for by default.
-const PLAN: Plan = Plan {
+const PLAN: ProfilePlan = ProfilePlan {
     sites: 4096,
     frames: 1,
     modules: 1024,
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
     path: [u8; PATH_BYTES_MAX],
     path_bytes: usize,
     /// How much the profile has room for.
-    pub(crate) plan: Plan,
+    pub(crate) plan: ProfilePlan,
     /// Processes that have a profile, from the first on.
     pub(crate) processes: u64,
     /// Attempts that are passed over behind each that is recorded.
@@ -61,7 +61,7 @@ fn read() -> Option<Settings> {
     let found = variable(c"LOCKPROF_FILE")?;
     let mut path = [0; PATH_BYTES_MAX];
     path.get_mut(..found.len()).filter(|_| !found.is_empty())?.copy_from_slice(found);
-    let plan = Plan {
+    let plan = ProfilePlan {
         sites: number(c"LOCKPROF_SITES", PLAN.sites),
         frames: number(c"LOCKPROF_STACKS", PLAN.frames).clamp(1, FRAMES_MAX as u32),
         threads: number(c"LOCKPROF_THREADS", PLAN.threads),
@@ -105,8 +105,11 @@ mod tests {
     #[test]
     fn as_many_threads_as_can_be_asked_for_have_room() {
         // What `forebay locks record --threads` takes at most.
-        let plan = Plan { threads: 12_000, frames: FRAMES_MAX as u32, ..PLAN };
+        let plan = ProfilePlan { threads: 12_000, frames: FRAMES_MAX as u32, ..PLAN };
         assert_eq!(plan.fault(), None);
-        assert!(Plan { threads: 13_000, ..plan }.fault().is_some(), "it is no more than can be");
+        assert!(
+            ProfilePlan { threads: 13_000, ..plan }.fault().is_some(),
+            "it is no more than can be"
+        );
     }
 }

@@ -63,7 +63,7 @@ pub enum CounterErrorKind {
     },
     /// The file is no lock profile, or a damaged one.
     #[cfg(not(loom))]
-    Profile(forebay_sync::profile::ReadError),
+    Profile(forebay_sync::profile::ProfileError),
     /// The caller's definitions do not fit the format.
     Definition {
         /// Which rule is broken.

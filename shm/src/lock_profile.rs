@@ -8,7 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use forebay_sync::profile::{
-    About, Bytes, Clock, Identity, Plan, Profile, Reading, SiteKind, Switch,
+    Clock, ProcessIdentity, Profile, ProfileBytes, ProfileHeader, ProfilePlan, ProfileSnapshot,
+    SiteKind, Switch,
 };
 
 use crate::error::{CounterError, CounterErrorKind};
@@ -33,7 +34,7 @@ impl UnnamedProfile {
     /// refuses.
     pub fn prepare(
         path: &Path,
-        plan: Plan,
+        plan: ProfilePlan,
         program: &str,
         unix_ns: u64,
     ) -> Result<UnnamedProfile, CounterError> {
@@ -46,7 +47,7 @@ impl UnnamedProfile {
         let words = Box::leak(Box::new(words)).all();
         let Writer { pid, start_ticks, boot_id } = Writer::this_process();
         let kind = SiteKind::Places;
-        let us = Identity { pid, start_ticks, boot_id, unix_ns, program, kind };
+        let us = ProcessIdentity { pid, start_ticks, boot_id, unix_ns, program, kind };
         let profile = Profile::new(words, plan, Clock::fastest(), &us)
             .ok_or_else(|| CounterError::definition("how large it is"))?;
         if plan.modules > 0 {
@@ -107,16 +108,16 @@ impl ProfileFile {
     ///
     /// # Errors
     /// It is no profile, was written by a newer program, is cut off or damaged, or can't be read.
-    pub fn read(&self) -> Result<Reading, CounterError> {
-        Reading::of(self).map_err(|error| self.error(error))
+    pub fn read(&self) -> Result<ProfileSnapshot, CounterError> {
+        ProfileSnapshot::of(self).map_err(|error| self.error(error))
     }
 
     /// Whose it is, and nothing else of it.
     ///
     /// # Errors
     /// As [`ProfileFile::read`].
-    pub fn about(&self) -> Result<About, CounterError> {
-        About::of(self).map_err(|error| self.error(error))
+    pub fn about(&self) -> Result<ProfileHeader, CounterError> {
+        ProfileHeader::of(self).map_err(|error| self.error(error))
     }
 
     /// Sets one of its switches; its program follows at the next attempt at a lock.
@@ -151,12 +152,12 @@ impl ProfileFile {
         &self.path
     }
 
-    fn error(&self, error: forebay_sync::profile::ReadError) -> CounterError {
+    fn error(&self, error: forebay_sync::profile::ProfileError) -> CounterError {
         CounterError::at(&self.path, CounterErrorKind::Profile(error))
     }
 }
 
-impl Bytes for ProfileFile {
+impl ProfileBytes for ProfileFile {
     fn byte_count(&self) -> u64 {
         self.byte_count
     }
@@ -168,8 +169,8 @@ impl Bytes for ProfileFile {
 
 /// Does the process that writes this profile run still?
 #[must_use]
-pub fn is_alive(about: &About) -> bool {
-    let About { pid, start_ticks, boot_id, .. } = *about;
+pub fn is_alive(about: &ProfileHeader) -> bool {
+    let ProfileHeader { pid, start_ticks, boot_id, .. } = *about;
     Writer { pid, start_ticks, boot_id }.is_alive()
 }
 
@@ -181,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    const PLAN: Plan = Plan {
+    const PLAN: ProfilePlan = ProfilePlan {
         sites: 16,
         frames: 0,
         modules: 0,
@@ -196,7 +197,7 @@ mod tests {
     fn a_profile_knows_the_programs_and_libraries_in_memory() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run/1.locks");
-        let plan = Plan { modules: 256, text_bytes: 1 << 16, ..PLAN };
+        let plan = ProfilePlan { modules: 256, text_bytes: 1 << 16, ..PLAN };
         UnnamedProfile::prepare(&path, plan, "", 5).unwrap().name().unwrap();
         let reading = ProfileFile::open(&path).unwrap().read().unwrap();
         let here = UnnamedProfile::prepare as *const () as u64;
@@ -259,7 +260,8 @@ mod tests {
     fn a_plan_that_is_none_makes_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run/1.locks");
-        let error = UnnamedProfile::prepare(&path, Plan { sites: 3, ..PLAN }, "", 0).unwrap_err();
+        let error =
+            UnnamedProfile::prepare(&path, ProfilePlan { sites: 3, ..PLAN }, "", 0).unwrap_err();
         assert!(error.to_string().contains("how many sites there are"), "{error}");
         assert!(!dir.path().join("run").exists());
     }

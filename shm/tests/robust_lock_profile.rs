@@ -9,7 +9,7 @@ use forebay_shm::{
     AreaSpec, BarrierWish, ProfileFile, Region, RegionSpec, RobustLock, UnnamedProfile,
 };
 use forebay_sync::LockClass;
-use forebay_sync::profile::{Plan, Reading, StackPlan, Totals, install};
+use forebay_sync::profile::{ProfilePlan, ProfileSnapshot, SiteTotals, StackPlan, install};
 
 const SPEC: RegionSpec = RegionSpec {
     bytes: 64 << 10,
@@ -18,7 +18,7 @@ const SPEC: RegionSpec = RegionSpec {
     areas: &[AreaSpec { kind: 16, version: 1, bytes: 8 }],
 };
 
-const PLAN: Plan = Plan {
+const PLAN: ProfilePlan = ProfilePlan {
     sites: 16,
     frames: 0,
     modules: 0,
@@ -29,8 +29,8 @@ const PLAN: Plan = Plan {
     stacks: StackPlan::NONE,
 };
 
-fn at(reading: &Reading, line: u32) -> Totals {
-    let mut sum = Totals::default();
+fn at(reading: &ProfileSnapshot, line: u32) -> SiteTotals {
+    let mut sum = SiteTotals::default();
     for (key, totals) in reading.threads.iter().flat_map(|thread| &thread.rows) {
         let site = &reading.sites[key];
         assert_eq!((&*site.name, &*site.place), ("test", file!()));

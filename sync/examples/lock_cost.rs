@@ -7,10 +7,12 @@
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 
-use forebay_sync::profile::{Clock, Identity, Plan, Profile, SiteKind, StackPlan, install};
+use forebay_sync::profile::{
+    Clock, ProcessIdentity, Profile, ProfilePlan, SiteKind, StackPlan, install,
+};
 use forebay_sync::{LockClass, Mutex, boxed_words};
 
-const PLAN: Plan = Plan {
+const PLAN: ProfilePlan = ProfilePlan {
     sites: 64,
     frames: 0,
     modules: 0,
@@ -44,7 +46,7 @@ fn main() {
         ("ours, no profile", measure(clock, lock)),
     ];
     let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-    let us = Identity::unknown("lock_cost", SiteKind::Places);
+    let us = ProcessIdentity::unknown("lock_cost", SiteKind::Places);
     let Some(profile) = Profile::new(words, PLAN, clock, &us) else {
         return println!("no such plan");
     };

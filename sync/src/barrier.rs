@@ -26,10 +26,10 @@ use crate::atomic::fence;
 /// let barrier = forebay_sync::Barrier::Process;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Barrier(Kind);
+pub struct Barrier(BarrierKind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BarrierKind {
     Fence,
     /// This process is registered.
     Process,
@@ -51,7 +51,7 @@ impl Barrier {
     /// A fence on both sides: works everywhere.
     #[must_use]
     pub const fn fence() -> Barrier {
-        Barrier(Kind::Fence)
+        Barrier(BarrierKind::Fence)
     }
 
     /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
@@ -73,25 +73,25 @@ impl Barrier {
             // ORDER: pairs with the load above.
             ANSWER.store(answer, Release);
         }
-        if answer == GRANTED { Ok(Barrier(Kind::Process)) } else { Err(NoMembarrier) }
+        if answer == GRANTED { Ok(Barrier(BarrierKind::Process)) } else { Err(NoMembarrier) }
     }
 
     /// Is this the barrier of [`Barrier::process`]?
     pub(crate) const fn is_process(self) -> bool {
-        matches!(self.0, Kind::Process)
+        matches!(self.0, BarrierKind::Process)
     }
 
     /// The barrier of [`Barrier::process`], which the caller knows to have been made, or that of
     /// [`Barrier::fence`]: for who keeps a bit in place of a barrier.
     #[inline(always)]
     pub(crate) const fn remembered(is_process: bool) -> Barrier {
-        Barrier(if is_process { Kind::Process } else { Kind::Fence })
+        Barrier(if is_process { BarrierKind::Process } else { BarrierKind::Fence })
     }
 
     /// The frequent side, between its store and its load. `name` is that of a fence.
     #[inline(always)]
     pub fn light(self, name: &'static str) {
-        if self.0 == Kind::Fence || cfg!(any(loom, tsan)) {
+        if self.0 == BarrierKind::Fence || cfg!(any(loom, tsan)) {
             // ORDER: the caller names the partner, which calls `heavy`.
             fence(name);
         } else {
@@ -107,7 +107,7 @@ impl Barrier {
     pub fn heavy(self, name: &'static str) {
         // ORDER: the caller names the partner, which calls `light`.
         fence(name);
-        if self.0 == Kind::Fence || cfg!(any(loom, tsan)) {
+        if self.0 == BarrierKind::Fence || cfg!(any(loom, tsan)) {
             return;
         }
         if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
@@ -134,7 +134,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
-    use super::{Barrier, Kind};
+    use super::{Barrier, BarrierKind};
 
     const IS_CHILD: &str = "FOREBAY_TEST_REFUSED_MEMBARRIER";
     const FENCE: &str = "test.refused";
@@ -144,7 +144,7 @@ mod tests {
     fn a_membarrier_that_is_refused_ends_the_process() {
         if std::env::var_os(IS_CHILD).is_some() {
             // No one has registered this process: it runs nothing but this test.
-            Barrier(Kind::Process).heavy(FENCE);
+            Barrier(BarrierKind::Process).heavy(FENCE);
             return;
         }
         let child = Command::new(std::env::current_exe().unwrap())

@@ -32,6 +32,6 @@ pub use class::LockClass;
 #[cfg(not(loom))]
 pub use lock::{BravoRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard, observe, watch};
 pub use lock::{Mutex, MutexGuard};
-pub use rows::{Holder, TableError};
+pub use rows::{PinHolder, TableError};
 pub use thread_index::{THREAD_INDEX_COUNT, thread_index};
 pub use words::{LINE_WORDS, LineWords, Words, boxed_words};

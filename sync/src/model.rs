@@ -135,12 +135,12 @@ fn first_line(text: &str) -> &str {
 /// A value that is not dropped when its model has failed: a destructor that uses loom's atomics
 /// then would end the whole run.
 #[derive(Debug)]
-pub struct Kept<T>(std::mem::ManuallyDrop<T>);
+pub struct ModelValue<T>(std::mem::ManuallyDrop<T>);
 
-impl<T> Kept<T> {
+impl<T> ModelValue<T> {
     /// Keeps `value`.
-    pub fn new(value: T) -> Kept<T> {
-        Kept(std::mem::ManuallyDrop::new(value))
+    pub fn new(value: T) -> ModelValue<T> {
+        ModelValue(std::mem::ManuallyDrop::new(value))
     }
 
     /// The value, kept no longer.
@@ -152,7 +152,7 @@ impl<T> Kept<T> {
     }
 }
 
-impl<T> std::ops::Deref for Kept<T> {
+impl<T> std::ops::Deref for ModelValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -160,13 +160,13 @@ impl<T> std::ops::Deref for Kept<T> {
     }
 }
 
-impl<T> std::ops::DerefMut for Kept<T> {
+impl<T> std::ops::DerefMut for ModelValue<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for ModelValue<T> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // SAFETY: dropped here and never used again.

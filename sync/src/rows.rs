@@ -31,7 +31,7 @@ impl std::error::Error for TableError {}
 
 /// A row that holds something, for tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct PinHolder {
     /// Whose row.
     pub row: usize,
     /// How many times.

@@ -27,22 +27,28 @@ const WORD_COUNT: usize = if cfg!(loom) { 1 } else { 64 };
 /// |---|---|---|
 /// | `taken` | a thread that takes or gives back a number | a thread that takes one |
 /// | `high_water` | a thread that takes a number above all before | whoever walks over rows |
-pub(crate) struct Numbers {
+pub(crate) struct IndexPool {
     /// Bit `n % 64` of word `n / 64` is set while a thread has the number `n`.
     taken: [AtomicU64; WORD_COUNT],
     /// One above the highest number ever taken.
     high_water: AtomicU64,
 }
 
-impl Numbers {
+impl IndexPool {
     #[cfg(not(loom))]
-    const fn new() -> Numbers {
-        Numbers { taken: [const { AtomicU64::new(0) }; WORD_COUNT], high_water: AtomicU64::new(0) }
+    const fn new() -> IndexPool {
+        IndexPool {
+            taken: [const { AtomicU64::new(0) }; WORD_COUNT],
+            high_water: AtomicU64::new(0),
+        }
     }
 
     #[cfg(loom)]
-    pub(crate) fn new() -> Numbers {
-        Numbers { taken: std::array::from_fn(|_| AtomicU64::new(0)), high_water: AtomicU64::new(0) }
+    pub(crate) fn new() -> IndexPool {
+        IndexPool {
+            taken: std::array::from_fn(|_| AtomicU64::new(0)),
+            high_water: AtomicU64::new(0),
+        }
     }
 
     /// The lowest free number, or `None` if all are taken.
@@ -86,9 +92,9 @@ pub use current::thread_index;
 mod current {
     use std::cell::Cell;
 
-    use super::{Numbers, Relaxed, THREAD_INDEX_COUNT};
+    use super::{IndexPool, Relaxed, THREAD_INDEX_COUNT};
 
-    static NUMBERS: Numbers = Numbers::new();
+    static NUMBERS: IndexPool = IndexPool::new();
 
     const NOT_ASKED: u32 = u32::MAX;
     const NONE: u32 = u32::MAX - 1;
@@ -97,13 +103,13 @@ mod current {
     thread_local! {
         /// Has no destructor, so it can be read until the thread's last instruction.
         static INDEX: Cell<u32> = const { Cell::new(NOT_ASKED) };
-        static RETURN: Return = const { Return };
+        static RETURN: ReturnOnExit = const { ReturnOnExit };
     }
 
     /// Gives the number back when the thread ends.
-    struct Return;
+    struct ReturnOnExit;
 
-    impl Drop for Return {
+    impl Drop for ReturnOnExit {
         fn drop(&mut self) {
             let index = INDEX.replace(NONE);
             if (index as usize) < THREAD_INDEX_COUNT {
@@ -145,10 +151,10 @@ mod current {
 mod current {
     use std::cell::Cell;
 
-    use super::{Numbers, Relaxed};
+    use super::{IndexPool, Relaxed};
 
     loom::lazy_static! {
-        static ref NUMBERS: Numbers = Numbers::new();
+        static ref NUMBERS: IndexPool = IndexPool::new();
     }
 
     loom::thread_local! {

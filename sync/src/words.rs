@@ -68,17 +68,17 @@ pub const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 #[derive(Debug)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 #[cfg_attr(loom, repr(transparent))]
-struct Line([AtomicU64; LINE_WORDS]);
+struct WordLine([AtomicU64; LINE_WORDS]);
 
 /// Words of this process that begin on a line of their own.
 #[derive(Debug)]
-pub struct LineWords(Box<[Line]>);
+pub struct LineWords(Box<[WordLine]>);
 
 impl LineWords {
     /// At least `count` words, all zero; whole lines.
     #[must_use]
     pub fn new(count: usize) -> LineWords {
-        let line = |_| Line(std::array::from_fn(|_| AtomicU64::new(0)));
+        let line = |_| WordLine(std::array::from_fn(|_| AtomicU64::new(0)));
         LineWords((0..count.div_ceil(LINE_WORDS)).map(line).collect())
     }
 }
@@ -101,4 +101,4 @@ impl Words for LineWords {
     }
 }
 
-const _: () = assert!(size_of::<Line>() == LINE_WORDS * size_of::<AtomicU64>());
+const _: () = assert!(size_of::<WordLine>() == LINE_WORDS * size_of::<AtomicU64>());

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use forebay_sync::bravo::{Bravo, ByStore, BySwap, Own, Shared, SlotTable};
+use forebay_sync::bravo::{Bravo, ByStore, BySwap, OwnTable, SharedTable, SlotTable};
 use lock_api::{RwLock, RwLockWriteGuard};
 
 type Lock<S> = RwLock<Bravo<parking_lot::RawRwLock, S>, [u64; 2]>;
@@ -95,10 +95,10 @@ fn stress<S: SlotTable + Send + Sync>(case: &str) {
 #[test]
 fn no_reader_meets_a_writer_and_no_write_is_lost() {
     println!("seed {SEED:#x}");
-    stress::<Shared<BySwap>>("shared, by swap");
-    stress::<Shared<ByStore>>("shared, by store");
-    stress::<Own<BySwap>>("own, by swap");
-    stress::<Own<ByStore>>("own, by store");
-    stress::<Own<BySwap, 1>>("one row, by swap");
-    stress::<Own<ByStore, 2>>("two rows, by store");
+    stress::<SharedTable<BySwap>>("shared, by swap");
+    stress::<SharedTable<ByStore>>("shared, by store");
+    stress::<OwnTable<BySwap>>("own, by swap");
+    stress::<OwnTable<ByStore>>("own, by store");
+    stress::<OwnTable<BySwap, 1>>("one row, by swap");
+    stress::<OwnTable<ByStore, 2>>("two rows, by store");
 }

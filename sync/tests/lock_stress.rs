@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use forebay_sync::observe::{self, Found, LockMode, LockSite, LockUse, Observer};
+use forebay_sync::observe::{self, LockMode, LockSite, LockState, LockUse, Observer};
 use forebay_sync::{LockClass, Mutex, RwLock};
 use forebay_testkit::StopFlag;
 
@@ -46,9 +46,9 @@ impl Observer for Sums {
         self.waiting.fetch_add(1, Relaxed);
     }
 
-    fn acquired(&self, hold: &LockUse, found: Found) {
+    fn acquired(&self, hold: &LockUse, found: LockState) {
         self.acquired.fetch_add(1, Relaxed);
-        self.found_held.fetch_add(u64::from(found != Found::Free), Relaxed);
+        self.found_held.fetch_add(u64::from(found != LockState::Free), Relaxed);
         let step = u64::from(hold.mode == LockMode::Exclusive);
         let others = writers(hold).fetch_add(step, Relaxed);
         self.broken.fetch_add(others, Relaxed);

@@ -6,7 +6,7 @@ use std::sync::{Mutex as PlainMutex, MutexGuard as PlainGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use forebay_sync::observe::{self, Found, LockMode, LockSite, LockUse, Observer};
+use forebay_sync::observe::{self, LockMode, LockSite, LockState, LockUse, Observer};
 use forebay_sync::{LockClass, Mutex, RwLock};
 
 /// Long enough for another thread to come by, so that no test hangs.
@@ -79,10 +79,10 @@ impl Observer for Recorder {
         }
     }
 
-    fn acquired(&self, hold: &LockUse, found: Found) {
+    fn acquired(&self, hold: &LockUse, found: LockState) {
         let way = match found {
-            Found::Free => Way::Free,
-            Found::Held { by } => Way::Held(by.map(line)),
+            LockState::Free => Way::Free,
+            LockState::Held { by } => Way::Held(by.map(line)),
         };
         self.add(hold, Told::Acquired(way));
     }

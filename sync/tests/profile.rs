@@ -7,12 +7,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use forebay_sync::profile::{PairTotals, Profile, Reading};
+use forebay_sync::profile::{PairTotals, Profile, ProfileSnapshot};
 use forebay_sync::{LockClass, Mutex, RwLock, observe};
 use recorded::{at, line_of, rwlock, turn};
 
 /// What came of two lines of this file that were in each other's way.
-fn between(reading: &Reading, holder: Option<u32>, waiter: u32) -> PairTotals {
+fn between(reading: &ProfileSnapshot, holder: Option<u32>, waiter: u32) -> PairTotals {
     let mut sum = PairTotals::default();
     for pair in reading.threads.iter().flat_map(|thread| &thread.pairs) {
         let is_it = line_of(reading, pair.holder) == holder
@@ -359,7 +359,7 @@ fn whoever_comes_first_watches_the_locks() {
     struct Nobody;
     impl observe::Observer for Nobody {
         fn waiting(&self, _: &observe::LockUse, _: Option<observe::LockSite>) {}
-        fn acquired(&self, _: &observe::LockUse, _: observe::Found) {}
+        fn acquired(&self, _: &observe::LockUse, _: observe::LockState) {}
         fn released(&self, _: &observe::LockUse, _: bool) {}
         fn try_failed(&self, _: &observe::LockUse, _: Option<observe::LockSite>) {}
     }

@@ -6,8 +6,8 @@ use std::alloc::System;
 use std::sync::atomic::AtomicU64;
 
 use forebay_sync::profile::{
-    Clock, Description, Identity, Plan, Profile, Recorder, Site, SiteKind, StackPlan, Taken,
-    ThreadIdentity, Wait, install, with_known_stack,
+    Acquisition, Clock, LockWait, ProcessIdentity, Profile, ProfilePlan, ProfiledSite, Recorder,
+    SiteDescription, SiteKind, StackPlan, ThreadIdentity, install, with_known_stack,
 };
 use forebay_sync::{LockClass, Mutex, RwLock, boxed_words};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -18,7 +18,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const STACKS: StackPlan = StackPlan { stacks: 4, frames: 8, samples: 2 };
 
 /// Too small for what is recorded, so that each kind of room runs out.
-const PLAN: Plan = Plan {
+const PLAN: ProfilePlan = ProfilePlan {
     sites: 8,
     frames: 4,
     modules: 1,
@@ -31,13 +31,13 @@ const PLAN: Plan = Plan {
 
 struct Stack([u64; 2]);
 
-impl Site for Stack {
+impl ProfiledSite for Stack {
     fn key(&self) -> u64 {
         forebay_sync::profile::hash_words(&self.0)
     }
 
-    fn describe(&self) -> Description<'_> {
-        Description { name: "a lock", frames: &self.0, ..Description::default() }
+    fn describe(&self) -> SiteDescription<'_> {
+        SiteDescription { name: "a lock", frames: &self.0, ..SiteDescription::default() }
     }
 
     fn callers(&self, out: &mut [u64]) -> usize {
@@ -48,7 +48,7 @@ impl Site for Stack {
 
 fn profile() -> &'static Profile {
     let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-    let us = Identity::unknown("test", SiteKind::Stacks);
+    let us = ProcessIdentity::unknown("test", SiteKind::Stacks);
     let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
     profile.set_stack_sample(1);
     profile.turn(true);
@@ -62,9 +62,10 @@ fn record(profile: &Profile, recorder: &mut Recorder, sites: u64) {
         let site = Stack([number, 7]);
         assert!(recorder.begin(profile, thread));
         recorder.try_failed(profile, &site, 64 + number as usize, number);
-        let wait = Wait { since: profile.clock().now(), holder: number };
+        let wait = LockWait { since: profile.clock().now(), holder: number };
         recorder.timed_out(profile, &site, 64, wait);
-        let taken = Taken { lock: 64, wait: Some(wait), is_shared: true, has_owner_died: true };
+        let taken =
+            Acquisition { lock: 64, wait: Some(wait), is_shared: true, has_owner_died: true };
         let held = recorder.acquired(profile, &site, &taken).expect("a block");
         recorder.released(profile, &held);
         recorder.destroyed(64 + number as usize);

@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use forebay_sync::boxed_words;
 use forebay_sync::profile::{
-    Bytes, Clock, Description, Identity, Plan, Profile, Reading, Recorder, Site, SiteKind,
-    StackPlan, Taken, ThreadIdentity, Wait, hash_words,
+    Acquisition, Clock, LockWait, ProcessIdentity, Profile, ProfileBytes, ProfilePlan,
+    ProfileSnapshot, ProfiledSite, Recorder, SiteDescription, SiteKind, StackPlan, ThreadIdentity,
+    hash_words,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -27,7 +28,7 @@ struct Holes {
     byte_count: u64,
 }
 
-impl Bytes for Holes {
+impl ProfileBytes for Holes {
     fn byte_count(&self) -> u64 {
         self.byte_count
     }
@@ -42,9 +43,9 @@ impl Bytes for Holes {
     }
 }
 
-fn profile(plan: Plan, words: usize) -> (Profile, &'static [AtomicU64]) {
+fn profile(plan: ProfilePlan, words: usize) -> (Profile, &'static [AtomicU64]) {
     let words: &'static [AtomicU64] = Box::leak(boxed_words(words));
-    let us = Identity::unknown("test", SiteKind::Stacks);
+    let us = ProcessIdentity::unknown("test", SiteKind::Stacks);
     let profile = Profile::new(words, plan, Clock::SYSTEM, &us).expect("the plan is sound");
     profile.turn(true);
     (profile, words)
@@ -55,24 +56,29 @@ fn copy(words: &[AtomicU64]) -> Vec<u64> {
 }
 
 /// Bytes that are taken from the heap while a profile is read, those that are given back too.
-fn cost(read: &Holes) -> (Option<Reading>, usize) {
+fn cost(read: &Holes) -> (Option<ProfileSnapshot>, usize) {
     let before = HEAP.stats();
-    let reading = Reading::of(read).ok();
+    let reading = ProfileSnapshot::of(read).ok();
     let after = HEAP.stats();
     let grown = after.bytes_reallocated.max(0) - before.bytes_reallocated.max(0);
     (reading, after.bytes_allocated - before.bytes_allocated + grown.max(0) as usize)
 }
 
-/// As [`Site`]s of a foreign program are.
+/// As [`ProfiledSite`]s of a foreign program are.
 struct Stack(u64);
 
-impl Site for Stack {
+impl ProfiledSite for Stack {
     fn key(&self) -> u64 {
         hash_words(&[self.0])
     }
 
-    fn describe(&self) -> Description<'_> {
-        Description { name: "a lock", place: "x.c", frames: &[5, 6], ..Description::default() }
+    fn describe(&self) -> SiteDescription<'_> {
+        SiteDescription {
+            name: "a lock",
+            place: "x.c",
+            frames: &[5, 6],
+            ..SiteDescription::default()
+        }
     }
 }
 
@@ -82,8 +88,8 @@ fn check(row: &[u64]) -> u64 {
 }
 
 /// Rows of sites that all mean a long text: `text` says which, from the row's number.
-fn long_names(text: fn(u64) -> u64) -> (Holes, Plan) {
-    let plan = Plan {
+fn long_names(text: fn(u64) -> u64) -> (Holes, ProfilePlan) {
+    let plan = ProfilePlan {
         sites: 1 << 14,
         frames: 0,
         modules: 0,
@@ -124,7 +130,7 @@ fn texts_that_overlap_are_kept_while_there_could_be_so_many() {
 }
 
 fn a_file_of_four_gigabytes_that_is_empty_costs_little() {
-    let plan = Plan {
+    let plan = ProfilePlan {
         sites: 1 << 14,
         frames: 64,
         modules: 1 << 10,
@@ -136,7 +142,7 @@ fn a_file_of_four_gigabytes_that_is_empty_costs_little() {
     };
     assert!((3 << 30..=4 << 30).contains(&plan.bytes()), "{}", plan.bytes());
     // The header that this plan has, from a small profile.
-    let small = Plan { sites: 1, text_bytes: 8, threads: 1, rows: 1, pairs: 1, ..plan };
+    let small = ProfilePlan { sites: 1, text_bytes: 8, threads: 1, rows: 1, pairs: 1, ..plan };
     let mut words = copy(profile(small, small.word_count()).1);
     words.truncate(HEADER);
     let halves = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -157,8 +163,8 @@ fn a_file_of_four_gigabytes_that_is_empty_costs_little() {
 }
 
 /// A profile in which everything is in use.
-fn used() -> (Vec<u64>, Plan) {
-    let plan = Plan {
+fn used() -> (Vec<u64>, ProfilePlan) {
+    let plan = ProfilePlan {
         sites: 16,
         frames: 4,
         modules: 2,
@@ -177,8 +183,8 @@ fn used() -> (Vec<u64>, Plan) {
             recorder.begin(&profile, || Some(ThreadIdentity { tid, name: *b"a thread, no end" }))
         );
         for number in 0..8 {
-            let wait = Some(Wait { since: profile.clock().now(), holder: number });
-            let taken = Taken { wait, ..Taken::default() };
+            let wait = Some(LockWait { since: profile.clock().now(), holder: number });
+            let taken = Acquisition { wait, ..Acquisition::default() };
             let held = recorder.acquired(&profile, &Stack(number), &taken).expect("a block");
             recorder.released(&profile, &held);
             recorder.try_failed(&profile, &Stack(number), 64, number);

@@ -5,7 +5,7 @@ mod recorded;
 
 use std::thread;
 
-use forebay_sync::profile::{PairTotals, Reading, SampleRead, with_known_stack};
+use forebay_sync::profile::{PairTotals, ProfileSnapshot, SampleRead, with_known_stack};
 use forebay_sync::{LockClass, Mutex};
 use recorded::{at, line_of, rwlock, turn};
 
@@ -29,7 +29,7 @@ fn second(mutex: &Mutex<u64>) -> u32 {
 }
 
 /// All samples at a line of this file.
-fn samples(reading: &Reading, line: u32) -> Vec<&SampleRead> {
+fn samples(reading: &ProfileSnapshot, line: u32) -> Vec<&SampleRead> {
     let samples = reading.threads.iter().flat_map(|thread| &thread.samples);
     samples.filter(|sample| line_of(reading, sample.waiter) == Some(line)).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use forebay_conflict::{Counts, THREADS_MAX};
-use forebay_sync::bravo::{Bravo, ByStore, BySwap, Shared};
+use forebay_sync::bravo::{Bravo, ByStore, BySwap, SharedTable};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
 
@@ -114,12 +114,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "Bravo, read",
         expected: Expected::NoConflict,
-        operation: read::<Bravo<parking_lot::RawRwLock, Shared<BySwap>>>,
+        operation: read::<Bravo<parking_lot::RawRwLock, SharedTable<BySwap>>>,
     },
     Workload {
         name: "Bravo with membarrier, read",
         expected: Expected::NoConflict,
-        operation: read::<Bravo<parking_lot::RawRwLock, Shared<ByStore>>>,
+        operation: read::<Bravo<parking_lot::RawRwLock, SharedTable<ByStore>>>,
     },
     Workload {
         name: "pin and unpin",

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forebay_sync::bravo::{Bravo, ByStore, BySwap, Claim, Shared, SlotTable};
+use forebay_sync::bravo::{Bravo, ByStore, BySwap, Claim, SharedTable, SlotTable};
 use lock_api::{RawRwLock, RwLock};
 
 use crate::clock::now;
@@ -40,11 +40,11 @@ fn share_lost<C: Claim + Sync>(factor: u32) -> f64 {
     100.0 * lost.as_secs_f64() / total.as_secs_f64()
 }
 
-type Lock<C> = RwLock<Bravo<Stamped, Shared<C>>, Row>;
+type Lock<C> = RwLock<Bravo<Stamped, SharedTable<C>>, Row>;
 
 /// What `writer` returns, while another thread reads.
 fn beside_a_reader<C: Claim + Sync, T>(factor: u32, writer: impl FnOnce(&Lock<C>) -> T) -> T {
-    let raw = Bravo::new(Stamped::INIT, Shared::INIT).with_inhibit_factor(factor);
+    let raw = Bravo::new(Stamped::INIT, SharedTable::INIT).with_inhibit_factor(factor);
     let lock = RwLock::from_raw(raw, Row::default());
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {

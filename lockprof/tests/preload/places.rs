@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use forebay_sync::profile::{ModuleRead, Reading, SiteRead};
+use forebay_sync::profile::{ModuleRead, ProfileSnapshot, SiteRead};
 
 use crate::scene::{Scene, compare};
 
 /// The program and its plugin, run.
-fn run(variables: &[(&str, &str)]) -> Option<Reading> {
+fn run(variables: &[(&str, &str)]) -> Option<ProfileSnapshot> {
     let scene = Scene::compile("plugin.c")?;
     scene.compile_plugin("plugin.so", &[]);
     let output = scene.run(scene.command(&["./plugin.so"]).envs(variables.iter().copied()));
@@ -17,7 +17,7 @@ fn run(variables: &[(&str, &str)]) -> Option<Reading> {
 }
 
 /// The files that the callers of a site lie in, by their last names.
-fn files(reading: &Reading, site: &SiteRead) -> Vec<String> {
+fn files(reading: &ProfileSnapshot, site: &SiteRead) -> Vec<String> {
     let file_of = |address: &u64| {
         // It was taken out at the end.
         let is_it = |module: &&ModuleRead| {

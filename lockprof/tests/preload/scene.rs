@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
 
-use forebay_sync::profile::{Reading, Totals};
+use forebay_sync::profile::{ProfileSnapshot, SiteTotals};
 use tempfile::TempDir;
 
 /// Where a test runs its programs.
@@ -66,9 +66,9 @@ impl Scene {
     }
 
     /// What is in the profile of this name, which is removed.
-    pub(crate) fn take(&self, name: &str) -> Reading {
+    pub(crate) fn take(&self, name: &str) -> ProfileSnapshot {
         let path = self.path(name);
-        let reading = Reading::of(&fs::read(&path).unwrap()[..]).unwrap();
+        let reading = ProfileSnapshot::of(&fs::read(&path).unwrap()[..]).unwrap();
         fs::remove_file(path).unwrap();
         reading
     }
@@ -83,7 +83,11 @@ impl Scene {
     }
 
     /// Runs a case; each of so many processes has said what is in its profile.
-    pub(crate) fn compare_all(&self, arguments: &[&str], profile_count: usize) -> Vec<Reading> {
+    pub(crate) fn compare_all(
+        &self,
+        arguments: &[&str],
+        profile_count: usize,
+    ) -> Vec<ProfileSnapshot> {
         self.compare_all_of(&mut self.command(arguments), profile_count)
     }
 
@@ -91,7 +95,7 @@ impl Scene {
         &self,
         command: &mut Command,
         profile_count: usize,
-    ) -> Vec<Reading> {
+    ) -> Vec<ProfileSnapshot> {
         let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let output = self.run(command);
         let names = self.profiles();
@@ -107,7 +111,7 @@ impl Scene {
     }
 
     /// Runs the program and compares what it says with what is in its profile.
-    pub(crate) fn compare(&self, arguments: &[&str]) -> Reading {
+    pub(crate) fn compare(&self, arguments: &[&str]) -> ProfileSnapshot {
         let output = self.run(&mut self.command(arguments));
         let reading = self.take("profile");
         compare(&output, &reading, &format!("{} {arguments:?}", self.name));
@@ -121,7 +125,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// Compares what a program said of itself with its profile.
-pub(crate) fn compare(output: &Output, reading: &Reading, case: &str) {
+pub(crate) fn compare(output: &Output, reading: &ProfileSnapshot, case: &str) {
     let expected = expected(output, reading.about.pid);
     let found = found(reading);
     assert!(!expected.is_empty(), "{case}: the program said nothing");
@@ -143,7 +147,7 @@ fn expected(output: &Output, pid: u32) -> Counts {
     expected
 }
 
-fn found(reading: &Reading) -> Counts {
+fn found(reading: &ProfileSnapshot) -> Counts {
     let mut found = Counts::new();
     for (kind, totals) in by_kind(reading) {
         for (field, count) in [
@@ -163,8 +167,8 @@ fn found(reading: &Reading) -> Counts {
 }
 
 /// What happened at locks of each kind. Nothing may be left without a site.
-pub(crate) fn by_kind(reading: &Reading) -> BTreeMap<String, Totals> {
-    let mut kinds = BTreeMap::<String, Totals>::new();
+pub(crate) fn by_kind(reading: &ProfileSnapshot) -> BTreeMap<String, SiteTotals> {
+    let mut kinds = BTreeMap::<String, SiteTotals>::new();
     for (key, totals) in reading.threads.iter().flat_map(|thread| &thread.rows) {
         let site = reading.sites.get(key).unwrap_or_else(|| panic!("no site for {key:#x}"));
         kinds.entry(site.name.to_string()).or_default().add(totals);

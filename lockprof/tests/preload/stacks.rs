@@ -1,10 +1,10 @@
 //! Callers of callers: on a thread's own stack, and nowhere else.
 
-use forebay_sync::profile::Reading;
+use forebay_sync::profile::ProfileSnapshot;
 
 use crate::scene::{Scene, compare};
 
-fn run(scene: &Scene, case: &str) -> Reading {
+fn run(scene: &Scene, case: &str) -> ProfileSnapshot {
     let output = scene.run(scene.command(&[case]).env("LOCKPROF_STACKS", "6"));
     let reading = scene.take("profile");
     compare(&output, &reading, case);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use forebay_shm::{CounterError, UnnamedProfile};
-use forebay_sync::profile::{self, Plan, StackPlan};
+use forebay_sync::profile::{self, ProfilePlan, StackPlan};
 
 use super::control::Control;
 use super::places::lock_profile_file;
@@ -13,7 +13,7 @@ use crate::config::ServerSettings;
 
 /// Room for each place where we take a lock, several times over; the size in bytes says for how
 /// many threads.
-const PLAN: Plan = Plan {
+const PLAN: ProfilePlan = ProfilePlan {
     sites: 256,
     frames: 0,
     modules: 128,
@@ -24,7 +24,8 @@ const PLAN: Plan = Plan {
     stacks: StackPlan { stacks: 512, frames: 48, samples: 128 },
 };
 
-const PLAN_WITHOUT_STACKS: Plan = Plan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
+const PLAN_WITHOUT_STACKS: ProfilePlan =
+    ProfilePlan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
 
 /// Makes the profile and records from now on, if the settings say so. The file has its name when
 /// the server serves.
@@ -55,7 +56,7 @@ pub(crate) fn has_room_for_stacks(bytes: u64) -> bool {
 }
 
 /// The plan for a file of this size: a small one has no room for stacks.
-fn plan(bytes: u64) -> Option<Plan> {
+fn plan(bytes: u64) -> Option<ProfilePlan> {
     PLAN.within(bytes).or_else(|| PLAN_WITHOUT_STACKS.within(bytes))
 }
 
@@ -91,7 +92,7 @@ mod tests {
         let settings = ServerSettings::default();
         let plan = plan(settings.lock_profile_size).expect("there is room");
         assert_eq!((plan.threads, plan.fault()), (47, None));
-        let one_more = Plan { threads: 48, ..PLAN }.bytes() - plan.bytes();
+        let one_more = ProfilePlan { threads: 48, ..PLAN }.bytes() - plan.bytes();
         assert!((58 << 10..60 << 10).contains(&one_more), "{one_more}");
         assert_eq!(super::plan(0), None);
     }

@@ -13,7 +13,7 @@ mod told {
     use forebay_sync::LockClass;
     use forebay_sync::atomic::{AtomicU64, Relaxed};
     use forebay_sync::observe::{LockMode, is_on};
-    use forebay_sync::watch::{self, Attempt, Begun, Watch, Way};
+    use forebay_sync::watch::{self, AcquiredHow, ObservedWait, Watch, WatchedAttempt};
 
     #[derive(Debug)]
     pub(in super::super) struct Watched {
@@ -26,11 +26,11 @@ mod told {
     pub(in super::super) enum Telling<'a> {
         Off,
         PassedOver(&'a Watched),
-        Told { watched: &'a Watched, attempt: Attempt<'a>, begun: Option<Begun> },
+        Told { watched: &'a Watched, attempt: WatchedAttempt<'a>, begun: Option<ObservedWait> },
     }
 
     /// A part of the guard.
-    pub(in super::super) struct Hold<'a>(watch::Hold<'a>);
+    pub(in super::super) struct Hold<'a>(watch::WatchedHold<'a>);
 
     impl Watched {
         pub(in super::super) const fn new(class: LockClass) -> Watched {
@@ -66,18 +66,18 @@ mod told {
         /// The lock is ours, `owner` being us.
         pub(in super::super) fn acquired(self, owner: u64, has_owner_died: bool) -> Hold<'a> {
             let (watched, attempt, begun) = match self {
-                Telling::Off => return Hold(watch::Hold::SILENT),
+                Telling::Off => return Hold(watch::WatchedHold::SILENT),
                 Telling::PassedOver(watched) => {
                     watched.owner.store(0, Relaxed);
                     watched.watch.acquired_silently();
-                    return Hold(watch::Hold::SILENT);
+                    return Hold(watch::WatchedHold::SILENT);
                 }
                 Telling::Told { watched, attempt, begun } => (watched, attempt, begun),
             };
             let way = match (has_owner_died, begun) {
-                (true, begun) => Way::OwnerDied(begun),
-                (false, Some(begun)) => Way::Waited(begun),
-                (false, None) => Way::Free,
+                (true, begun) => AcquiredHow::OwnerDied(begun),
+                (false, Some(begun)) => AcquiredHow::Waited(begun),
+                (false, None) => AcquiredHow::Free,
             };
             let hold = attempt.acquired(way);
             watched.owner.store(owner, Relaxed);
@@ -107,7 +107,7 @@ mod told {
         /// The lock is about to be left.
         #[inline]
         pub(in super::super) fn end(&mut self) {
-            self.0 = watch::Hold::SILENT;
+            self.0 = watch::WatchedHold::SILENT;
         }
     }
 }

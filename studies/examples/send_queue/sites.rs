@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use forebay_sync::observe::{Found, LockSite, LockUse, Observer};
+use forebay_sync::observe::{LockSite, LockState, LockUse, Observer};
 
 /// More places than the example has.
 const SITES_MAX: usize = 32;
@@ -78,10 +78,10 @@ impl Site {
 impl Observer for Sites {
     fn waiting(&self, _: &LockUse, _: Option<LockSite>) {}
 
-    fn acquired(&self, hold: &LockUse, found: Found) {
+    fn acquired(&self, hold: &LockUse, found: LockState) {
         if let Some(site) = self.site(hold.site) {
             site.count.fetch_add(1, Relaxed);
-            site.lock_count.fetch_add(u64::from(found != Found::Free), Relaxed);
+            site.lock_count.fetch_add(u64::from(found != LockState::Free), Relaxed);
         }
     }
 

@@ -3,14 +3,14 @@
 use loom::thread;
 
 use super::*;
-use forebay_sync::model::{Kept, breaks, breaks_within, fails, holds, holds_within};
+use forebay_sync::model::{ModelValue, breaks, breaks_within, fails, holds, holds_within};
 
 const LIMITS: Limits = Limits { chunk_bytes: 2, bytes_max: 100 };
 
 /// A queue whose sides outlive a model that fails.
-fn kept_queue(limits: Limits) -> (Kept<Sender>, Kept<Receiver>) {
+fn kept_queue(limits: Limits) -> (ModelValue<Sender>, ModelValue<Receiver>) {
     let (sender, receiver) = queue(limits);
-    (Kept::new(sender), Kept::new(receiver))
+    (ModelValue::new(sender), ModelValue::new(receiver))
 }
 
 /// What a receiver has got: the bytes of each message, and how it ended.
@@ -135,7 +135,7 @@ fn an_abort_is_seen_after_what_was_appended() {
 ///
 /// It has a thread of its own: in loom a late unpark also ends the wait for another thread.
 fn sleeping_receiver(
-    send: impl Fn(Kept<Sender>) + Copy + Send + Sync + 'static,
+    send: impl Fn(ModelValue<Sender>) + Copy + Send + Sync + 'static,
     expected: &'static [(&'static [u8], bool)],
 ) -> impl Fn() + Copy + Send + Sync + 'static {
     move || {
@@ -207,7 +207,7 @@ fn a_sleeping_sender_learns_that_nobody_reads() {
 }
 
 /// Reads to the end, sleeping whenever there is nothing.
-fn follow(mut follower: Kept<Follower>) -> (Vec<u8>, bool) {
+fn follow(mut follower: ModelValue<Follower>) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     loop {
         match follower.wait_peek() {
@@ -225,14 +225,14 @@ fn follow(mut follower: Kept<Follower>) -> (Vec<u8>, bool) {
 /// So many follow a record that grows as `grow` has it.
 fn followers(
     count: usize,
-    grow: impl Fn(Kept<Producer>) + Copy + Send + Sync + 'static,
+    grow: impl Fn(ModelValue<Producer>) + Copy + Send + Sync + 'static,
     expected: (&'static [u8], bool),
 ) -> impl Fn() + Copy + Send + Sync + 'static {
     move || {
         let (producer, record) = growing(1, 2);
-        let (producer, record) = (Kept::new(producer), Kept::new(record));
+        let (producer, record) = (ModelValue::new(producer), ModelValue::new(record));
         let following = Vec::from_iter((0..count).map(|_| {
-            let follower = Kept::new(record.follow());
+            let follower = ModelValue::new(record.follow());
             thread::spawn(move || follow(follower))
         }));
         drop(record);
@@ -269,7 +269,7 @@ fn a_follower_learns_that_the_producer_gave_up() {
 
 #[test]
 fn two_followers_read_all_of_a_record() {
-    let grow = |mut producer: Kept<Producer>| {
+    let grow = |mut producer: ModelValue<Producer>| {
         producer.append(b"a");
         producer.into_inner().finish();
     };

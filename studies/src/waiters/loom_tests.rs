@@ -6,7 +6,7 @@ use loom::thread;
 
 use super::*;
 use forebay_sync::atomic::AtomicU64;
-use forebay_sync::model::{Kept, breaks, breaks_within, holds, holds_within};
+use forebay_sync::model::{ModelValue, breaks, breaks_within, holds, holds_within};
 
 /// What is waited for: a number that grows.
 struct Number {
@@ -15,8 +15,8 @@ struct Number {
 }
 
 impl Number {
-    fn new() -> Arc<Kept<Number>> {
-        Arc::new(Kept::new(Number { value: AtomicU64::new(0), waiters: Waiters::new() }))
+    fn new() -> Arc<ModelValue<Number>> {
+        Arc::new(ModelValue::new(Number { value: AtomicU64::new(0), waiters: Waiters::new() }))
     }
 
     fn publish(&self, value: u64) {

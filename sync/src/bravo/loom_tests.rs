@@ -6,7 +6,7 @@ use loom::thread;
 use lock_api::{GuardNoSend, RawRwLock};
 
 use super::table::sealed::Sealed;
-use super::{Bravo, ByStore, BySwap, Claim, Own, Row, SlotTable};
+use super::{Bravo, ByStore, BySwap, Claim, OwnTable, SlotRow, SlotTable};
 use crate::atomic::{AtomicU64, Ordering, Relaxed, UnsafeCell, spin_loop};
 use crate::model::{breaks_within, holds_within};
 use crate::thread_index::{Numbers, become_thread};
@@ -79,7 +79,7 @@ unsafe impl RawRwLock for Tiny {
 }
 
 /// A table that some locks share.
-type Table<C, const ROW_COUNT: usize> = Arc<Own<C, ROW_COUNT>>;
+type Table<C, const ROW_COUNT: usize> = Arc<OwnTable<C, ROW_COUNT>>;
 
 impl<C, const ROW_COUNT: usize> Sealed for Table<C, ROW_COUNT> {}
 
@@ -87,7 +87,7 @@ impl<C: Claim, const ROW_COUNT: usize> SlotTable for Table<C, ROW_COUNT> {
     const INIT: Self = panic!("loom's atomics have no constant form");
     type Claim = C;
 
-    fn rows(&self) -> &[Row] {
+    fn rows(&self) -> &[SlotRow] {
         (**self).rows()
     }
 }
@@ -154,7 +154,7 @@ impl<S: SlotTable> Guarded<S> {
 
 /// A reader beside a writer that reads after it has written, and so switches the bias on again.
 fn reader_and_writer<C: Claim + Send + Sync>() {
-    let shared = Guarded::biased(Own::<C, 2>::new());
+    let shared = Guarded::biased(OwnTable::<C, 2>::new());
     become_thread(0);
     let other = Arc::clone(&shared);
     let reader = thread::spawn(move || {
@@ -187,7 +187,7 @@ fn a_writer_and_a_reader_by_slot_keep_apart() {
 
 /// A reader of one lock and then, in the same slot, of another, beside a writer of the first.
 fn one_slot_two_locks<C: Claim + Send + Sync>() {
-    let table = Arc::new(Own::<C, 1>::new());
+    let table = Arc::new(OwnTable::<C, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];
     let other = Arc::clone(&first);
     let reader = thread::spawn(move || {
@@ -214,7 +214,7 @@ fn a_writer_that_sees_another_locks_word_comes_after_its_own_reader() {
 
 /// Two threads of one row, each the reader of another lock, beside a writer of the first lock.
 fn shared_row() {
-    let table = Arc::new(Own::<BySwap, 1>::new());
+    let table = Arc::new(OwnTable::<BySwap, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];
     let other = Arc::clone(&first);
     let reader = thread::spawn(move || {
@@ -239,7 +239,7 @@ fn threads_that_share_a_row_keep_apart() {
 /// another lock, beside a writer of the first lock.
 fn number_with_a_late_guard() {
     let numbers = Arc::new(Numbers::new());
-    let table = Arc::new(Own::<ByStore, 1>::new());
+    let table = Arc::new(OwnTable::<ByStore, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];
     let others = Arc::clone(&numbers);
     let heir = thread::spawn(move || {
@@ -273,7 +273,7 @@ fn a_number_given_back_while_its_slot_is_held_does_no_harm() {
 
 /// A writer that reads its lock, tries to become the writer and fails, beside a reader.
 fn failed_try() {
-    let shared = Guarded::biased(Own::<ByStore, 2>::new());
+    let shared = Guarded::biased(OwnTable::<ByStore, 2>::new());
     become_thread(0);
     let other = Arc::clone(&shared);
     let reader = thread::spawn(move || {
@@ -291,7 +291,7 @@ fn failed_try() {
 
 /// Tries to write twice, beside a reader.
 fn two_tries() {
-    let shared = Guarded::biased(Own::<BySwap, 2>::new());
+    let shared = Guarded::biased(OwnTable::<BySwap, 2>::new());
     become_thread(0);
     let other = Arc::clone(&shared);
     let reader = thread::spawn(move || {

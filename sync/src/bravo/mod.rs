@@ -14,13 +14,13 @@
 //!   in; from then on later ones queue at the underlying lock.
 //!
 //! ```
-//! use forebay_sync::bravo::{Bravo, Shared};
-//! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, Shared>, u32>::new(0);
+//! use forebay_sync::bravo::{Bravo, SharedTable};
+//! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, SharedTable>, u32>::new(0);
 //! let guard = lock.read();
 //! ```
 //! ```compile_fail,E0599
-//! use forebay_sync::bravo::{Bravo, Shared};
-//! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, Shared>, u32>::new(0);
+//! use forebay_sync::bravo::{Bravo, SharedTable};
+//! let lock = lock_api::RwLock::<Bravo<parking_lot::RawRwLock, SharedTable>, u32>::new(0);
 //! let guard = lock.upgradable_read();
 //! ```
 //!
@@ -47,7 +47,7 @@ use crate::atomic::{AtomicU64, Relaxed};
 
 pub use raw::SharedHold;
 pub use table::{
-    ByStore, BySwap, Claim, Own, Row, SHARED_ROW_COUNT, SLOT_COUNT, Shared, SlotTable,
+    ByStore, BySwap, Claim, OwnTable, SHARED_ROW_COUNT, SLOT_COUNT, SharedTable, SlotRow, SlotTable,
 };
 
 /// Makes the barrier of all locks whose readers store ([`ByStore`]), which else the first of these
@@ -69,7 +69,7 @@ pub fn prepare() {
 /// | `inhibit_factor` | nobody | writers |
 /// | `table` | readers, each its slot | writers that switched the bias off |
 #[derive(Debug)]
-pub struct Bravo<R, S = Shared> {
+pub struct Bravo<R, S = SharedTable> {
     /// See [`state`] for its bits.
     state: AtomicU64,
     /// Nanoseconds of [`clock::now_ns`] before which no reader switches the bias on; zero: any may.

@@ -9,11 +9,11 @@ use super::{Bravo, SlotTable, clock};
 
 /// What a reader holds. A guard stays on its thread: its slot is in the thread's row.
 pub struct SharedHold<G> {
-    hold: Hold<G>,
+    hold: ReaderHold<G>,
     _stays: GuardNoSend,
 }
 
-enum Hold<G> {
+enum ReaderHold<G> {
     /// The slot with this index shows the lock.
     Slot(u32),
     /// The underlying lock is held.
@@ -23,11 +23,11 @@ enum Hold<G> {
 impl<G> SharedHold<G> {
     #[inline(always)]
     fn slot(index: u32) -> SharedHold<G> {
-        SharedHold { hold: Hold::Slot(index), _stays: GuardNoSend::new() }
+        SharedHold { hold: ReaderHold::Slot(index), _stays: GuardNoSend::new() }
     }
 
     fn underlying(guard: G) -> SharedHold<G> {
-        SharedHold { hold: Hold::Underlying(guard), _stays: GuardNoSend::new() }
+        SharedHold { hold: ReaderHold::Underlying(guard), _stays: GuardNoSend::new() }
     }
 }
 
@@ -77,9 +77,9 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
     #[inline]
     unsafe fn unlock_shared(&self, guard: Self::SharedGuard) {
         match guard.hold {
-            Hold::Slot(slot) => self.leave(slot),
+            ReaderHold::Slot(slot) => self.leave(slot),
             // SAFETY: the guard is of a read lock that the caller holds.
-            Hold::Underlying(guard) => unsafe { self.underlying.unlock_shared(guard) },
+            ReaderHold::Underlying(guard) => unsafe { self.underlying.unlock_shared(guard) },
         }
     }
 

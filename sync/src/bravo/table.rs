@@ -27,16 +27,16 @@ pub const SHARED_ROW_COUNT: usize = 256;
 /// Processors fetch lines in pairs, so a row takes two.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct Row([AtomicU64; SLOT_COUNT]);
+pub struct SlotRow([AtomicU64; SLOT_COUNT]);
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Row>() == 128);
+const _: () = assert!(size_of::<SlotRow>() == 128);
 
-impl Row {
+impl SlotRow {
     /// A row of empty slots.
     #[cfg(not(loom))]
     #[expect(clippy::declare_interior_mutable_const, reason = "each use is a row of its own")]
-    const EMPTY: Row = Row([const { AtomicU64::new(0) }; SLOT_COUNT]);
+    const EMPTY: SlotRow = SlotRow([const { AtomicU64::new(0) }; SLOT_COUNT]);
 }
 
 pub(super) mod sealed {
@@ -60,7 +60,7 @@ pub trait Claim: sealed::Sealed + 'static {
     /// The table of all locks with this form.
     #[doc(hidden)]
     #[cfg(not(loom))]
-    fn shared() -> &'static [Row];
+    fn shared() -> &'static [SlotRow];
 }
 
 /// Readers swap their word in and execute a fence: any number of threads, rows may be shared.
@@ -92,8 +92,8 @@ impl Claim for BySwap {
     }
 
     #[cfg(not(loom))]
-    fn shared() -> &'static [Row] {
-        static TABLE: [Row; SHARED_ROW_COUNT] = [const { Row::EMPTY }; SHARED_ROW_COUNT];
+    fn shared() -> &'static [SlotRow] {
+        static TABLE: [SlotRow; SHARED_ROW_COUNT] = [const { SlotRow::EMPTY }; SHARED_ROW_COUNT];
         &TABLE
     }
 }
@@ -129,13 +129,13 @@ impl Claim for ByStore {
     }
 
     #[cfg(not(loom))]
-    fn shared() -> &'static [Row] {
-        static TABLE: [Row; SHARED_ROW_COUNT] = [const { Row::EMPTY }; SHARED_ROW_COUNT];
+    fn shared() -> &'static [SlotRow] {
+        static TABLE: [SlotRow; SHARED_ROW_COUNT] = [const { SlotRow::EMPTY }; SHARED_ROW_COUNT];
         &TABLE
     }
 }
 
-/// Where a lock's slots are: [`Shared`] or [`Own`].
+/// Where a lock's slots are: [`SharedTable`] or [`OwnTable`].
 pub trait SlotTable: sealed::Sealed {
     /// An empty table.
     const INIT: Self;
@@ -145,22 +145,22 @@ pub trait SlotTable: sealed::Sealed {
 
     /// All rows.
     #[doc(hidden)]
-    fn rows(&self) -> &[Row];
+    fn rows(&self) -> &[SlotRow];
 }
 
 /// The table that all locks of a process share: a lock takes no more than its own few words.
 #[derive(Clone, Copy, Debug)]
-pub struct Shared<C = ByStore>(PhantomData<C>);
+pub struct SharedTable<C = ByStore>(PhantomData<C>);
 
-impl<C> sealed::Sealed for Shared<C> {}
+impl<C> sealed::Sealed for SharedTable<C> {}
 
 #[cfg(not(loom))]
-impl<C: Claim> SlotTable for Shared<C> {
-    const INIT: Self = Shared(PhantomData);
+impl<C: Claim> SlotTable for SharedTable<C> {
+    const INIT: Self = SharedTable(PhantomData);
     type Claim = C;
 
     #[inline(always)]
-    fn rows(&self) -> &[Row] {
+    fn rows(&self) -> &[SlotRow] {
         C::shared()
     }
 }
@@ -168,35 +168,35 @@ impl<C: Claim> SlotTable for Shared<C> {
 /// A table of the lock's own, inside it, 128 bytes a row: its writers walk over no other lock's
 /// readers, and nested reads of other locks leave its slots free.
 #[derive(Debug)]
-pub struct Own<C = ByStore, const ROW_COUNT: usize = 16> {
-    rows: [Row; ROW_COUNT],
+pub struct OwnTable<C = ByStore, const ROW_COUNT: usize = 16> {
+    rows: [SlotRow; ROW_COUNT],
     claim: PhantomData<C>,
 }
 
-impl<C, const ROW_COUNT: usize> sealed::Sealed for Own<C, ROW_COUNT> {}
+impl<C, const ROW_COUNT: usize> sealed::Sealed for OwnTable<C, ROW_COUNT> {}
 
-impl<C: Claim, const ROW_COUNT: usize> SlotTable for Own<C, ROW_COUNT> {
+impl<C: Claim, const ROW_COUNT: usize> SlotTable for OwnTable<C, ROW_COUNT> {
     #[cfg(not(loom))]
     const INIT: Self = {
         assert!(ROW_COUNT > 0, "a table has rows");
-        Own { rows: [const { Row::EMPTY }; ROW_COUNT], claim: PhantomData }
+        OwnTable { rows: [const { SlotRow::EMPTY }; ROW_COUNT], claim: PhantomData }
     };
     #[cfg(loom)]
     const INIT: Self = panic!("loom's atomics have no constant form");
     type Claim = C;
 
     #[inline(always)]
-    fn rows(&self) -> &[Row] {
+    fn rows(&self) -> &[SlotRow] {
         &self.rows
     }
 }
 
 #[cfg(loom)]
-impl<C: Claim, const ROW_COUNT: usize> Own<C, ROW_COUNT> {
+impl<C: Claim, const ROW_COUNT: usize> OwnTable<C, ROW_COUNT> {
     /// An empty table.
     pub(super) fn new() -> Self {
-        let row = |_| Row(std::array::from_fn(|_| AtomicU64::new(0)));
-        Own { rows: std::array::from_fn(row), claim: PhantomData }
+        let row = |_| SlotRow(std::array::from_fn(|_| AtomicU64::new(0)));
+        OwnTable { rows: std::array::from_fn(row), claim: PhantomData }
     }
 }
 

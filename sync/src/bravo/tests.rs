@@ -6,18 +6,18 @@ use std::time::Duration;
 use lock_api::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::state::BIAS;
-use super::wait::{Step, step};
-use super::{Bravo, ByStore, BySwap, Claim, Own, SLOT_COUNT, Shared, SlotTable, clock};
+use super::wait::{WaitStep, step};
+use super::{Bravo, ByStore, BySwap, Claim, OwnTable, SLOT_COUNT, SharedTable, SlotTable, clock};
 
 type Lock<S> = RwLock<Bravo<parking_lot::RawRwLock, S>, u32>;
 
 /// Runs a generic test for every kind of table.
 macro_rules! for_every_table {
     ($check:ident) => {
-        $check::<Shared<BySwap>>("shared, by swap");
-        $check::<Shared<ByStore>>("shared, by store");
-        $check::<Own<BySwap, 64>>("own, by swap");
-        $check::<Own<ByStore, 64>>("own, by store");
+        $check::<SharedTable<BySwap>>("shared, by swap");
+        $check::<SharedTable<ByStore>>("shared, by store");
+        $check::<OwnTable<BySwap, 64>>("own, by swap");
+        $check::<OwnTable<ByStore, 64>>("own, by store");
     };
 }
 
@@ -140,7 +140,7 @@ fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
 #[test]
 fn a_writer_that_waits_uses_up_no_wake_up_of_its_thread() {
     const LONG: Duration = Duration::from_secs(60);
-    let lock = biased::<Shared<ByStore>>();
+    let lock = biased::<SharedTable<ByStore>>();
     let writer = thread::current();
     let is_reading = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -185,9 +185,9 @@ fn more_threads_than_slots_read_and_a_writer_waits_for_all() {
             assert_eq!(reading.load(Relaxed), 0, "{table}: wrote beside a reader");
         });
     }
-    check::<Own<BySwap, 1>>("one row, by swap");
-    check::<Own<ByStore, 1>>("one row, by store");
-    check::<Own<BySwap, 2>>("two rows, by swap");
+    check::<OwnTable<BySwap, 1>>("one row, by swap");
+    check::<OwnTable<ByStore, 1>>("one row, by store");
+    check::<OwnTable<BySwap, 2>>("two rows, by swap");
     for_every_table!(check);
 }
 
@@ -274,9 +274,9 @@ fn a_guard_dropped_after_its_thread_gave_the_number_back_is_dropped_rightly() {
             assert!(!lock.is_locked() && lock.try_write().is_some(), "the slot was left");
         }};
     }
-    check!(Shared<BySwap>);
-    check!(Shared<ByStore>);
-    check!(Own<ByStore>);
+    check!(SharedTable<BySwap>);
+    check!(SharedTable<ByStore>);
+    check!(OwnTable<ByStore>);
 }
 
 #[test]
@@ -295,8 +295,8 @@ fn a_forgotten_guard_keeps_its_lock_read_and_no_other() {
 fn after_a_revocation_the_bias_stays_off_for_factor_times_its_length() {
     let cases = [("factor 0", 0, true), ("a factor without end", u32::MAX, false)];
     for (case, factor, is_biased_after) in cases {
-        let raw = Bravo::<_, Shared>::new(RawRwLock::INIT, Shared::INIT);
-        let lock: Lock<Shared> = RwLock::from_raw(raw.with_inhibit_factor(factor), 0);
+        let raw = Bravo::<_, SharedTable>::new(RawRwLock::INIT, SharedTable::INIT);
+        let lock: Lock<SharedTable> = RwLock::from_raw(raw.with_inhibit_factor(factor), 0);
         for _ in 0..2 {
             drop(lock.read());
         }
@@ -313,9 +313,9 @@ fn after_a_revocation_the_bias_stays_off_for_factor_times_its_length() {
 
 #[test]
 fn a_lock_that_is_read_in_step_with_an_inhibited_one_gets_its_bias_back() {
-    let lock = |factor| -> Lock<Shared> {
-        let raw =
-            Bravo::<_, Shared>::new(RawRwLock::INIT, Shared::INIT).with_inhibit_factor(factor);
+    let lock = |factor| -> Lock<SharedTable> {
+        let raw = Bravo::<_, SharedTable>::new(RawRwLock::INIT, SharedTable::INIT)
+            .with_inhibit_factor(factor);
         RwLock::from_raw(raw, 0)
     };
     let (short, endless) = (lock(1), lock(u32::MAX));
@@ -379,16 +379,16 @@ fn readers_that_never_pause_do_not_keep_a_writer_out() {
 fn a_writers_waiting_grows_to_a_limit() {
     let us = Duration::from_micros;
     let cases = [
-        (0, Step::Spin(1)),
-        (6, Step::Spin(64)),
-        (7, Step::Yield),
-        (16, Step::Yield),
-        (17, Step::Nap(us(50))),
-        (18, Step::Nap(us(100))),
-        (21, Step::Nap(us(800))),
-        (22, Step::Nap(us(1000))),
-        (31, Step::Nap(us(1000))),
-        (u32::MAX, Step::Nap(us(1000))),
+        (0, WaitStep::Spin(1)),
+        (6, WaitStep::Spin(64)),
+        (7, WaitStep::Yield),
+        (16, WaitStep::Yield),
+        (17, WaitStep::Nap(us(50))),
+        (18, WaitStep::Nap(us(100))),
+        (21, WaitStep::Nap(us(800))),
+        (22, WaitStep::Nap(us(1000))),
+        (31, WaitStep::Nap(us(1000))),
+        (u32::MAX, WaitStep::Nap(us(1000))),
     ];
     for (round, expected) in cases {
         assert_eq!(step(round), expected, "round {round}");
@@ -398,6 +398,6 @@ fn a_writers_waiting_grows_to_a_limit() {
 #[test]
 fn guards_stay_on_their_thread_and_may_be_looked_at_from_others() {
     fn is_sync<T: Sync>() {}
-    is_sync::<RwLockReadGuard<'_, Bravo<parking_lot::RawRwLock, Shared>, u32>>();
-    is_sync::<Lock<Shared>>();
+    is_sync::<RwLockReadGuard<'_, Bravo<parking_lot::RawRwLock, SharedTable>, u32>>();
+    is_sync::<Lock<SharedTable>>();
 }

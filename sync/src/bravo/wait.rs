@@ -32,18 +32,18 @@ const NAP_MAX: Duration = Duration::from_millis(1);
 
 /// What a writer does in one round of its waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum WaitStep {
     Spin(u32),
     Yield,
     Nap(Duration),
 }
 
 /// Longer in each round, up to [`NAP_MAX`].
-pub(super) fn step(round: u32) -> Step {
+pub(super) fn step(round: u32) -> WaitStep {
     let Some(nap_round) = round.checked_sub(SPIN_ROUNDS + YIELD_ROUNDS) else {
-        return if round < SPIN_ROUNDS { Step::Spin(1 << round) } else { Step::Yield };
+        return if round < SPIN_ROUNDS { WaitStep::Spin(1 << round) } else { WaitStep::Yield };
     };
-    Step::Nap(NAP_MAX.min(NAP_MIN * (1 << nap_round.min(NAP_DOUBLINGS))))
+    WaitStep::Nap(NAP_MAX.min(NAP_MIN * (1 << nap_round.min(NAP_DOUBLINGS))))
 }
 
 /// Waits longer each time, as long as there is patience.
@@ -70,9 +70,9 @@ impl Backoff {
         match step(self.round) {
             // In a model time stands still: to let others run is all that there is.
             _ if cfg!(loom) => spin_loop(),
-            Step::Spin(count) => (0..count).for_each(|_| spin_loop()),
-            Step::Yield => yield_now(),
-            Step::Nap(nap) => sleep(nap.min(left)),
+            WaitStep::Spin(count) => (0..count).for_each(|_| spin_loop()),
+            WaitStep::Yield => yield_now(),
+            WaitStep::Nap(nap) => sleep(nap.min(left)),
         }
         self.round = self.round.saturating_add(1);
         true

@@ -9,7 +9,7 @@ use lock_api::GuardNoSend;
 use parking_lot::RawMutex;
 
 use super::observe::{LockMode, is_on};
-use super::watch::{Hold, Step, Watch};
+use super::watch::{AcquireStep, Watch, WatchedHold};
 use crate::class::LockClass;
 
 /// A mutex that belongs to a [`LockClass`].
@@ -34,7 +34,7 @@ pub struct Mutex<T> {
 #[must_use = "the mutex is left at once"]
 pub struct MutexGuard<'a, T> {
     // Fields are dropped in this order: the observer is told while the mutex is still held.
-    _hold: Hold<'a>,
+    _hold: WatchedHold<'a>,
     inner: lock_api::MutexGuard<'a, RawMutex, T>,
     _stays: PhantomData<GuardNoSend>,
 }
@@ -58,8 +58,8 @@ impl<T> Mutex<T> {
             let mut inner = None;
             let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
                 inner = match step {
-                    Step::Try => self.inner.try_lock(),
-                    Step::Wait => Some(self.inner.lock()),
+                    AcquireStep::Try => self.inner.try_lock(),
+                    AcquireStep::Wait => Some(self.inner.lock()),
                 };
                 inner.is_some()
             });
@@ -67,7 +67,7 @@ impl<T> Mutex<T> {
                 return MutexGuard::new(hold, inner);
             }
         }
-        MutexGuard::new(Hold::SILENT, self.inner.lock())
+        MutexGuard::new(WatchedHold::SILENT, self.inner.lock())
     }
 
     /// The mutex, if nobody has it now.
@@ -82,7 +82,7 @@ impl<T> Mutex<T> {
             });
             return inner.map(|inner| MutexGuard::new(hold, inner));
         }
-        Some(MutexGuard::new(Hold::SILENT, self.inner.try_lock()?))
+        Some(MutexGuard::new(WatchedHold::SILENT, self.inner.try_lock()?))
     }
 
     /// The mutex, if it becomes this thread's within a time.
@@ -94,14 +94,14 @@ impl<T> Mutex<T> {
             let mut inner = None;
             let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
                 inner = match step {
-                    Step::Try => self.inner.try_lock(),
-                    Step::Wait => wait(),
+                    AcquireStep::Try => self.inner.try_lock(),
+                    AcquireStep::Wait => wait(),
                 };
                 inner.is_some()
             });
             return inner.map(|inner| MutexGuard::new(hold, inner));
         }
-        Some(MutexGuard::new(Hold::SILENT, wait()?))
+        Some(MutexGuard::new(WatchedHold::SILENT, wait()?))
     }
 
     /// The value, which nobody else can reach now.
@@ -117,7 +117,10 @@ impl<T> Mutex<T> {
 
 impl<'a, T> MutexGuard<'a, T> {
     #[inline]
-    fn new(hold: Hold<'a>, inner: lock_api::MutexGuard<'a, RawMutex, T>) -> MutexGuard<'a, T> {
+    fn new(
+        hold: WatchedHold<'a>,
+        inner: lock_api::MutexGuard<'a, RawMutex, T>,
+    ) -> MutexGuard<'a, T> {
         MutexGuard { _hold: hold, inner, _stays: PhantomData }
     }
 }

@@ -51,7 +51,7 @@ pub struct LockUse {
 
 /// What stood in the way of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum LockState {
     /// Nobody.
     Free,
     /// Somebody who took the lock here; nobody knows where if that was while off. Of several
@@ -68,7 +68,7 @@ pub trait Observer: Sync {
     fn waiting(&self, attempt: &LockUse, holder: Option<LockSite>);
 
     /// The lock is taken; if it was found held, this ends the wait.
-    fn acquired(&self, hold: &LockUse, found: Found);
+    fn acquired(&self, hold: &LockUse, found: LockState);
 
     /// The lock is about to be left. Was it wanted by another attempt meanwhile?
     fn released(&self, hold: &LockUse, was_wanted: bool);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lock_api::{GuardNoSend, RawRwLock, RawRwLockTimed};
 
 use super::observe::{LockMode, is_on};
-use super::watch::{Hold, Step, Watch};
+use super::watch::{AcquireStep, Watch, WatchedHold};
 use crate::class::LockClass;
 
 /// A reader-writer lock that belongs to a [`LockClass`].
@@ -24,7 +24,7 @@ pub struct RwLock<T, R: RawRwLock = parking_lot::RawRwLock> {
 #[must_use = "the lock is left at once"]
 pub struct RwLockReadGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
     // Fields are dropped in this order: the observer is told while the lock is still held.
-    _hold: Hold<'a>,
+    _hold: WatchedHold<'a>,
     inner: lock_api::RwLockReadGuard<'a, R, T>,
     _stays: PhantomData<GuardNoSend>,
 }
@@ -33,7 +33,7 @@ pub struct RwLockReadGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
 #[must_use = "the lock is left at once"]
 pub struct RwLockWriteGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
     // As in the guard of a reader.
-    _hold: Hold<'a>,
+    _hold: WatchedHold<'a>,
     inner: lock_api::RwLockWriteGuard<'a, R, T>,
     _stays: PhantomData<GuardNoSend>,
 }
@@ -62,8 +62,8 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             let mut inner = None;
             let hold = self.watch.acquire((LockMode::Shared, Location::caller()), |step| {
                 inner = match step {
-                    Step::Try => self.inner.try_read(),
-                    Step::Wait => Some(self.inner.read()),
+                    AcquireStep::Try => self.inner.try_read(),
+                    AcquireStep::Wait => Some(self.inner.read()),
                 };
                 inner.is_some()
             });
@@ -71,7 +71,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
                 return RwLockReadGuard::new(hold, inner);
             }
         }
-        RwLockReadGuard::new(Hold::SILENT, self.inner.read())
+        RwLockReadGuard::new(WatchedHold::SILENT, self.inner.read())
     }
 
     /// Waits until nobody else has the lock.
@@ -82,8 +82,8 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             let mut inner = None;
             let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
                 inner = match step {
-                    Step::Try => self.inner.try_write(),
-                    Step::Wait => Some(self.inner.write()),
+                    AcquireStep::Try => self.inner.try_write(),
+                    AcquireStep::Wait => Some(self.inner.write()),
                 };
                 inner.is_some()
             });
@@ -91,7 +91,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
                 return RwLockWriteGuard::new(hold, inner);
             }
         }
-        RwLockWriteGuard::new(Hold::SILENT, self.inner.write())
+        RwLockWriteGuard::new(WatchedHold::SILENT, self.inner.write())
     }
 
     /// The lock for reading, if no writer is in the way now.
@@ -106,7 +106,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             });
             return inner.map(|inner| RwLockReadGuard::new(hold, inner));
         }
-        Some(RwLockReadGuard::new(Hold::SILENT, self.inner.try_read()?))
+        Some(RwLockReadGuard::new(WatchedHold::SILENT, self.inner.try_read()?))
     }
 
     /// The lock for writing, if nobody has it now.
@@ -121,7 +121,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
             });
             return inner.map(|inner| RwLockWriteGuard::new(hold, inner));
         }
-        Some(RwLockWriteGuard::new(Hold::SILENT, self.inner.try_write()?))
+        Some(RwLockWriteGuard::new(WatchedHold::SILENT, self.inner.try_write()?))
     }
 
     /// The value, which nobody else can reach now.
@@ -145,14 +145,14 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
             let mut inner = None;
             let hold = self.watch.acquire((LockMode::Shared, Location::caller()), |step| {
                 inner = match step {
-                    Step::Try => self.inner.try_read(),
-                    Step::Wait => wait(),
+                    AcquireStep::Try => self.inner.try_read(),
+                    AcquireStep::Wait => wait(),
                 };
                 inner.is_some()
             });
             return inner.map(|inner| RwLockReadGuard::new(hold, inner));
         }
-        Some(RwLockReadGuard::new(Hold::SILENT, wait()?))
+        Some(RwLockReadGuard::new(WatchedHold::SILENT, wait()?))
     }
 
     /// The lock for writing, if it becomes this thread's within a time.
@@ -164,27 +164,27 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
             let mut inner = None;
             let hold = self.watch.acquire((LockMode::Exclusive, Location::caller()), |step| {
                 inner = match step {
-                    Step::Try => self.inner.try_write(),
-                    Step::Wait => wait(),
+                    AcquireStep::Try => self.inner.try_write(),
+                    AcquireStep::Wait => wait(),
                 };
                 inner.is_some()
             });
             return inner.map(|inner| RwLockWriteGuard::new(hold, inner));
         }
-        Some(RwLockWriteGuard::new(Hold::SILENT, wait()?))
+        Some(RwLockWriteGuard::new(WatchedHold::SILENT, wait()?))
     }
 }
 
 impl<'a, T, R: RawRwLock> RwLockReadGuard<'a, T, R> {
     #[inline]
-    fn new(hold: Hold<'a>, inner: lock_api::RwLockReadGuard<'a, R, T>) -> Self {
+    fn new(hold: WatchedHold<'a>, inner: lock_api::RwLockReadGuard<'a, R, T>) -> Self {
         RwLockReadGuard { _hold: hold, inner, _stays: PhantomData }
     }
 }
 
 impl<'a, T, R: RawRwLock> RwLockWriteGuard<'a, T, R> {
     #[inline]
-    fn new(hold: Hold<'a>, inner: lock_api::RwLockWriteGuard<'a, R, T>) -> Self {
+    fn new(hold: WatchedHold<'a>, inner: lock_api::RwLockWriteGuard<'a, R, T>) -> Self {
         RwLockWriteGuard { _hold: hold, inner, _stays: PhantomData }
     }
 }

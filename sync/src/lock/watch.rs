@@ -22,11 +22,11 @@
 use std::panic::Location;
 use std::ptr::null_mut;
 
-use super::observe::{Found, LockMode, LockSite, LockUse, Observer, Watcher, is_on, watcher};
+use super::observe::{LockMode, LockSite, LockState, LockUse, Observer, Watcher, is_on, watcher};
 use crate::atomic::{AtomicPtr, AtomicU64, Relaxed};
 use crate::class::LockClass;
-use crate::profile::current::{self, Place};
-use crate::profile::{Profile, Taken, Wait};
+use crate::profile::current::{self, ClassSite};
+use crate::profile::{Acquisition, LockWait, Profile};
 
 const WANTED: u64 = 1;
 const WAITER: u64 = 1 << 1;
@@ -57,13 +57,13 @@ impl Watch {
     /// Begins an attempt that is told; none if there is nobody to tell, or if this one is passed
     /// over. To be asked for while [`is_on`](super::observe::is_on).
     #[inline(always)]
-    pub fn attempt(&self, mode: LockMode, site: LockSite) -> Option<Attempt<'_>> {
+    pub fn attempt(&self, mode: LockMode, site: LockSite) -> Option<WatchedAttempt<'_>> {
         let watcher = watcher()?;
         let is_told = match watcher {
             Watcher::Profile(profile) => current::begin(profile),
             Watcher::Observer(_) => current::has_room(),
         };
-        is_told.then_some(Attempt { told: Told { watch: self, site, mode }, watcher })
+        is_told.then_some(WatchedAttempt { told: AttemptInfo { watch: self, site, mode }, watcher })
     }
 
     /// While on: tries, and if that fails, waits. `take` says whether it has the lock; what it has
@@ -72,23 +72,23 @@ impl Watch {
     pub(super) fn acquire(
         &self,
         (mode, site): (LockMode, LockSite),
-        mut take: impl FnMut(Step) -> bool,
-    ) -> Hold<'_> {
+        mut take: impl FnMut(AcquireStep) -> bool,
+    ) -> WatchedHold<'_> {
         let Some(attempt) = self.attempt(mode, site) else {
-            if take(Step::Wait) {
+            if take(AcquireStep::Wait) {
                 self.acquired_silently();
             }
-            return Hold::SILENT;
+            return WatchedHold::SILENT;
         };
-        if take(Step::Try) {
-            return attempt.acquired(Way::Free);
+        if take(AcquireStep::Try) {
+            return attempt.acquired(AcquiredHow::Free);
         }
-        let begun = attempt.begin_wait(Told::KNOWN);
-        if take(Step::Wait) {
-            return attempt.acquired(Way::Waited(begun));
+        let begun = attempt.begin_wait(AttemptInfo::KNOWN);
+        if take(AcquireStep::Wait) {
+            return attempt.acquired(AcquiredHow::Waited(begun));
         }
         attempt.timed_out(begun);
-        Hold::SILENT
+        WatchedHold::SILENT
     }
 
     /// While on: tries only.
@@ -97,18 +97,18 @@ impl Watch {
         &self,
         (mode, site): (LockMode, LockSite),
         take: impl FnOnce() -> bool,
-    ) -> Hold<'_> {
+    ) -> WatchedHold<'_> {
         let Some(attempt) = self.attempt(mode, site) else {
             if take() {
                 self.acquired_silently();
             }
-            return Hold::SILENT;
+            return WatchedHold::SILENT;
         };
         if take() {
-            return attempt.acquired(Way::Free);
+            return attempt.acquired(AcquiredHow::Free);
         }
-        attempt.try_failed(Told::KNOWN);
-        Hold::SILENT
+        attempt.try_failed(AttemptInfo::KNOWN);
+        WatchedHold::SILENT
     }
 
     /// An attempt that was not told got the lock: it is held from a place that nobody knows.
@@ -128,8 +128,8 @@ impl Watch {
         unsafe { holder.as_ref() }
     }
 
-    fn place(&self, site: LockSite) -> Place {
-        Place { site, class: self.class }
+    fn place(&self, site: LockSite) -> ClassSite {
+        ClassSite { site, class: self.class }
     }
 
     fn address(&self) -> usize {
@@ -139,7 +139,7 @@ impl Watch {
 
 /// What an attempt does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum AcquireStep {
     /// Takes the lock if it is free.
     Try,
     /// Waits, for as long as it was asked to.
@@ -148,25 +148,25 @@ pub(super) enum Step {
 
 /// An attempt at a lock that is told.
 ///
-/// It ends with [`acquired`](Attempt::acquired), [`try_failed`](Attempt::try_failed) or
-/// [`timed_out`](Attempt::timed_out).
-pub struct Attempt<'a> {
-    told: Told<'a>,
+/// It ends with [`acquired`](WatchedAttempt::acquired),
+/// [`try_failed`](WatchedAttempt::try_failed) or [`timed_out`](WatchedAttempt::timed_out).
+pub struct WatchedAttempt<'a> {
+    told: AttemptInfo<'a>,
     watcher: Watcher,
 }
 
 /// A wait that was told: who is in the way, and since when if somebody measures.
 #[derive(Clone, Copy, Debug)]
-pub struct Begun {
+pub struct ObservedWait {
     by: Option<LockSite>,
-    wait: Option<Wait>,
+    wait: Option<LockWait>,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> WatchedAttempt<'a> {
     /// The lock is held by somebody else, and is waited for from now on. Is that who took it last
     /// as far as the watch knows?
     #[cold]
-    pub fn begin_wait(&self, is_last: bool) -> Begun {
+    pub fn begin_wait(&self, is_last: bool) -> ObservedWait {
         let watch = self.told.watch;
         match self.watcher {
             Watcher::Observer(observer) => {
@@ -175,12 +175,12 @@ impl<'a> Attempt<'a> {
                 watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
                 let by = watch.holder().filter(|_| is_last);
                 observer.waiting(&self.told.lock_use(), by);
-                Begun { by, wait: None }
+                ObservedWait { by, wait: None }
             }
             Watcher::Profile(profile) => {
                 let place = watch.place(self.told.site);
                 let wait = current::begin_wait(profile, place, watch.address());
-                Begun { by: None, wait: Some(wait) }
+                ObservedWait { by: None, wait: Some(wait) }
             }
         }
     }
@@ -192,10 +192,10 @@ impl<'a> Attempt<'a> {
     }
 
     /// The lock was tried only, and is held by somebody else: by whom, see
-    /// [`begin_wait`](Attempt::begin_wait).
+    /// [`begin_wait`](WatchedAttempt::begin_wait).
     #[cold]
     pub fn try_failed(self, is_last: bool) {
-        let Told { watch, site, .. } = self.told;
+        let AttemptInfo { watch, site, .. } = self.told;
         match self.watcher {
             Watcher::Observer(observer) => {
                 watch.state.fetch_or(WANTED, Relaxed);
@@ -210,9 +210,9 @@ impl<'a> Attempt<'a> {
 
     /// The lock was waited for until time was up.
     #[cold]
-    pub fn timed_out(self, begun: Begun) {
+    pub fn timed_out(self, begun: ObservedWait) {
         self.end_wait();
-        let Told { watch, site, .. } = self.told;
+        let AttemptInfo { watch, site, .. } = self.told;
         match (self.watcher, begun.wait) {
             (Watcher::Observer(observer), _) => {
                 observer.try_failed(&self.told.lock_use(), begun.by);
@@ -227,7 +227,7 @@ impl<'a> Attempt<'a> {
     /// The lock is this thread's.
     #[inline(always)]
     #[must_use = "the hold is over when this is dropped"]
-    pub fn acquired(self, way: Way) -> Hold<'a> {
+    pub fn acquired(self, way: AcquiredHow) -> WatchedHold<'a> {
         match self.watcher {
             Watcher::Observer(observer) => self.acquired_observed(observer, way),
             Watcher::Profile(profile) => self.acquired_profiled(profile, way),
@@ -235,7 +235,7 @@ impl<'a> Attempt<'a> {
     }
 
     #[cold]
-    fn acquired_observed(self, observer: &dyn Observer, way: Way) -> Hold<'a> {
+    fn acquired_observed(self, observer: &dyn Observer, way: AcquiredHow) -> WatchedHold<'a> {
         let watch = self.told.watch;
         if way.begun().is_some() {
             self.end_wait();
@@ -245,56 +245,56 @@ impl<'a> Attempt<'a> {
             (if is_alone { state & !WANTED } else { state }) + HOLD
         });
         watch.holder.store(std::ptr::from_ref(self.told.site).cast_mut(), Relaxed);
-        let found = way.begun().map_or(Found::Free, |begun| Found::Held { by: begun.by });
+        let found = way.begun().map_or(LockState::Free, |begun| LockState::Held { by: begun.by });
         observer.acquired(&self.told.lock_use(), found);
         let slot = current::hold(self.told.site, self.told.mode);
-        Hold { watch: Some(watch), slot }
+        WatchedHold { watch: Some(watch), slot }
     }
 
     #[inline(always)]
-    fn acquired_profiled(self, profile: &Profile, way: Way) -> Hold<'a> {
-        let Told { watch, site, mode } = self.told;
-        let taken = Taken {
+    fn acquired_profiled(self, profile: &Profile, way: AcquiredHow) -> WatchedHold<'a> {
+        let AttemptInfo { watch, site, mode } = self.told;
+        let taken = Acquisition {
             lock: watch.address(),
             wait: way.begun().and_then(|begun| begun.wait),
             is_shared: mode == LockMode::Shared,
-            has_owner_died: matches!(way, Way::OwnerDied(_)),
+            has_owner_died: matches!(way, AcquiredHow::OwnerDied(_)),
         };
         let slot = current::acquired(profile, watch.place(site), &taken);
-        Hold { watch: Some(watch), slot }
+        WatchedHold { watch: Some(watch), slot }
     }
 }
 
 /// How a lock came to be this thread's.
 #[derive(Clone, Copy, Debug)]
-pub enum Way {
+pub enum AcquiredHow {
     /// It was free.
     Free,
     /// After a wait.
-    Waited(Begun),
+    Waited(ObservedWait),
     /// Its last owner died; it may have been waited for.
-    OwnerDied(Option<Begun>),
+    OwnerDied(Option<ObservedWait>),
 }
 
-impl Way {
-    fn begun(self) -> Option<Begun> {
+impl AcquiredHow {
+    fn begun(self) -> Option<ObservedWait> {
         match self {
-            Way::Free => None,
-            Way::Waited(begun) => Some(begun),
-            Way::OwnerDied(begun) => begun,
+            AcquiredHow::Free => None,
+            AcquiredHow::Waited(begun) => Some(begun),
+            AcquiredHow::OwnerDied(begun) => begun,
         }
     }
 }
 
 /// What an attempt has to remember.
 #[derive(Clone, Copy)]
-struct Told<'a> {
+struct AttemptInfo<'a> {
     watch: &'a Watch,
     site: LockSite,
     mode: LockMode,
 }
 
-impl Told<'_> {
+impl AttemptInfo<'_> {
     /// A lock of threads is held by who took it last.
     const KNOWN: bool = true;
 
@@ -306,16 +306,16 @@ impl Told<'_> {
 
 /// A part of every guard, dropped before the lock is left: was it told how the lock was taken? By
 /// value throughout and small, so that it stays in registers.
-pub struct Hold<'a> {
+pub struct WatchedHold<'a> {
     /// None if the hold began while off.
     watch: Option<&'a Watch>,
     /// Where the thread keeps the rest.
     slot: u32,
 }
 
-impl Hold<'_> {
+impl WatchedHold<'_> {
     /// The hold began while off.
-    pub const SILENT: Hold<'static> = Hold { watch: None, slot: 0 };
+    pub const SILENT: WatchedHold<'static> = WatchedHold { watch: None, slot: 0 };
 }
 
 impl Drop for Watch {
@@ -350,19 +350,19 @@ impl Watch {
             self.holder.store(null_mut(), Relaxed);
         }
         if let Some((site, mode)) = current::unhold(slot) {
-            let told = Told { watch: self, site, mode };
+            let told = AttemptInfo { watch: self, site, mode };
             observer.released(&told.lock_use(), state & (HOLD - 1) != 0);
         }
     }
 }
 
-impl std::fmt::Debug for Hold<'_> {
+impl std::fmt::Debug for WatchedHold<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(if self.watch.is_some() { "Told" } else { "Silent" })
     }
 }
 
-impl Drop for Hold<'_> {
+impl Drop for WatchedHold<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(watch) = self.watch {

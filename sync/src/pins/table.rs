@@ -3,7 +3,7 @@
 use super::row::PinRow;
 use crate::atomic::{Relaxed, acquire, release};
 use crate::barrier::Barrier;
-use crate::rows::{Holder, Rows, TableError, words_needed};
+use crate::rows::{PinHolder, Rows, TableError, words_needed};
 use crate::words::Words;
 
 /// A table of pins in shared words.
@@ -107,9 +107,9 @@ impl<W: Words> Pins<W> {
     }
 
     /// The rows that pin a column, with their counts.
-    pub fn holders(&self, column: usize) -> impl Iterator<Item = Holder> {
+    pub fn holders(&self, column: usize) -> impl Iterator<Item = PinHolder> {
         let counts = self.rows.column(column).map(|count| count.load(Relaxed)).enumerate();
-        counts.filter(|&(_, count)| count != 0).map(|(row, count)| Holder { row, count })
+        counts.filter(|&(_, count)| count != 0).map(|(row, count)| PinHolder { row, count })
     }
 
     pub(super) fn rows(&self) -> &Rows<W> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{NotPinned, PIN_COUNT_MAX, Pin, PinRow, Pins};
 use crate::atomic::Relaxed;
 use crate::barrier::Barrier;
-use crate::rows::{Holder, TableError};
+use crate::rows::{PinHolder, TableError};
 use crate::words::{LINE_WORDS, LineWords, Words};
 
 type Table = Pins<Arc<LineWords>>;
@@ -95,8 +95,8 @@ fn a_column_is_pinned_until_the_last_pin_of_the_last_row_is_down() {
     let outer = first.pin(1, there).unwrap();
     let inner = first.pin(1, there).unwrap();
     let other = second.pin(1, there).unwrap();
-    let holders: Vec<Holder> = pins.holders(1).collect();
-    assert_eq!(holders, [Holder { row: 0, count: 2 }, Holder { row: 1, count: 1 }]);
+    let holders: Vec<PinHolder> = pins.holders(1).collect();
+    assert_eq!(holders, [PinHolder { row: 0, count: 2 }, PinHolder { row: 1, count: 1 }]);
     assert_eq!(pins.pinned_count(), 2);
     assert_eq!(pins.pinned_by(1).collect::<Vec<_>>(), [1]);
     assert_eq!(pins.pinned_by(2).next(), None, "there is no such row");
@@ -147,10 +147,10 @@ fn a_closure_that_pins_or_panics_keeps_the_count_right() {
         false
     });
     assert_eq!(outcome.err(), Some(NotPinned::Gone));
-    assert_eq!(pins.holders(0).next(), Some(Holder { row: 0, count: 1 }));
+    assert_eq!(pins.holders(0).next(), Some(PinHolder { row: 0, count: 1 }));
     let panics = std::panic::AssertUnwindSafe(|| reader.pin(0, || panic!("of a test")).is_ok());
     assert!(std::panic::catch_unwind(panics).is_err());
-    assert_eq!(pins.holders(0).next(), Some(Holder { row: 0, count: 1 }));
+    assert_eq!(pins.holders(0).next(), Some(PinHolder { row: 0, count: 1 }));
 }
 
 #[test]
@@ -163,11 +163,11 @@ fn a_kept_pin_stays_until_it_is_lowered_or_its_row_cleared() {
     row(&pins, 1).pin(17, there).unwrap().keep();
     // SAFETY: kept above, nobody reads.
     unsafe { reader.unpin(17) };
-    assert_eq!(pins.holders(17).next(), Some(Holder { row: 0, count: 1 }));
+    assert_eq!(pins.holders(17).next(), Some(PinHolder { row: 0, count: 1 }));
     drop(reader);
     // SAFETY: the owner has given its row up.
     unsafe { pins.clear_row(0) };
-    assert_eq!(pins.holders(17).collect::<Vec<_>>(), [Holder { row: 1, count: 1 }]);
+    assert_eq!(pins.holders(17).collect::<Vec<_>>(), [PinHolder { row: 1, count: 1 }]);
     assert_eq!(pins.pinned_count(), 1);
     // SAFETY: the table has no such row: nothing happens.
     unsafe { pins.clear_row(2) };

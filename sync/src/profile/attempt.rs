@@ -1,16 +1,16 @@
 //! What a recorder is told of attempts at locks, and what it knows of holds.
 
 use super::clock::Stamp;
-use super::shared::Description;
+use super::shared::SiteDescription;
 
 /// A place where a lock is taken.
-pub trait Site {
+pub trait ProfiledSite {
     /// What stands for it: by [`hash_words`](super::hash_words), so that different places have
     /// different keys. Never 0.
     fn key(&self) -> u64;
 
     /// What tools are told of it; asked for once, when the thread first comes by.
-    fn describe(&self) -> Description<'_>;
+    fn describe(&self) -> SiteDescription<'_>;
 
     /// How the thread came here, as return addresses, the innermost first: fills them in and says
     /// how many. Asked for in samples only.
@@ -21,7 +21,7 @@ pub trait Site {
 
 /// A wait that has begun.
 #[derive(Clone, Copy, Debug)]
-pub struct Wait {
+pub struct LockWait {
     /// When.
     pub since: Stamp,
     /// The key of the site at which the holder took the lock; 0 if nobody knows.
@@ -30,11 +30,11 @@ pub struct Wait {
 
 /// A lock that was just taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Taken {
+pub struct Acquisition {
     /// Where it lies.
     pub lock: usize,
     /// How long it was waited for, if it was found held.
-    pub wait: Option<Wait>,
+    pub wait: Option<LockWait>,
     /// It was taken beside others, for reading.
     pub is_shared: bool,
     /// Its last owner died while it had the lock.
@@ -43,7 +43,7 @@ pub struct Taken {
 
 /// What is known of a hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct HoldRecord {
     pub(super) key: u64,
     pub(super) since: Stamp,
     /// Low half of that in which it began.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::clear::clear;
 use super::hash::hash_words;
 use super::holds::Holds;
-use super::plan::{KEYS_START, Plan, block, bucket_of, pair, row, sample};
+use super::plan::{KEYS_START, ProfilePlan, block, bucket_of, pair, row, sample};
 use super::shared::{Profile, word_of};
 
 /// Rows, or pairs, that are looked at before a table counts as full for a key.
@@ -25,36 +25,36 @@ pub struct ThreadIdentity {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
+pub(super) struct ThreadBlock {
     /// Which of the blocks it is.
     pub(super) index: usize,
-    head: &'static Head,
+    head: &'static BlockHead,
     keys: &'static [AtomicU64],
-    rows: &'static [Row],
-    pairs: &'static [Pair],
+    rows: &'static [BlockRow],
+    pairs: &'static [BlockPair],
     pub(super) holds: Holds,
     pub(super) samples: &'static [AtomicU64],
 }
 
-type Head = [AtomicU64; block::HEAD_WORDS];
-type Row = [AtomicU64; row::WORDS];
-type Pair = [AtomicU64; pair::WORDS];
+type BlockHead = [AtomicU64; block::HEAD_WORDS];
+type BlockRow = [AtomicU64; row::WORDS];
+type BlockPair = [AtomicU64; pair::WORDS];
 
 /// How a key was found in a table.
-pub(super) enum Place {
+pub(super) enum KeySlot {
     Old(usize),
     New(usize),
     Nowhere,
 }
 
-impl Block {
-    pub(super) fn of(profile: &Profile, index: usize) -> Block {
-        let plan: &Plan = profile.plan();
+impl ThreadBlock {
+    pub(super) fn of(profile: &Profile, index: usize) -> ThreadBlock {
+        let plan: &ProfilePlan = profile.plan();
         let all = profile.block(index);
         let (head, _) = all.split_first_chunk().expect("a block has a head");
         let (rows, _) = all[plan.rows_start()..plan.pairs_start()].as_chunks();
         let (pairs, _) = all[plan.pairs_start()..].as_chunks();
-        Block {
+        ThreadBlock {
             index,
             head,
             keys: &all[KEYS_START..][..plan.rows as usize],
@@ -112,14 +112,14 @@ impl Block {
             self.keys[index].load(Relaxed)
         });
         match found {
-            Place::Old(index) => index + 1,
-            Place::New(index) => {
+            KeySlot::Old(index) => index + 1,
+            KeySlot::New(index) => {
                 self.keys[index].store(key, Relaxed);
                 self.count(block::ROWS_USED);
                 is_new();
                 index + 1
             }
-            Place::Nowhere => {
+            KeySlot::Nowhere => {
                 self.count(block::ROWS_REJECTED);
                 OTHERS
             }
@@ -155,14 +155,14 @@ impl Block {
             }
         });
         match found {
-            Place::Old(index) => Some(index),
-            Place::New(index) => {
+            KeySlot::Old(index) => Some(index),
+            KeySlot::New(index) => {
                 self.pairs[index][pair::HOLDER].store(holder, Relaxed);
                 self.pairs[index][pair::WAITER].store(waiter, Relaxed);
                 self.count(block::PAIRS_USED);
                 Some(index)
             }
-            Place::Nowhere => {
+            KeySlot::Nowhere => {
                 self.count(block::PAIRS_REJECTED);
                 None
             }
@@ -176,40 +176,40 @@ impl Block {
         rows: usize,
         counter: usize,
         at: impl Fn(usize) -> u64,
-    ) -> Place {
+    ) -> KeySlot {
         for probe in 0..rows.min(PROBES_MAX) {
             let index = (key as usize).wrapping_add(probe) & (rows - 1);
             match at(index) {
-                0 => return Place::New(index),
-                found if found == key => return Place::Old(index),
+                0 => return KeySlot::New(index),
+                found if found == key => return KeySlot::Old(index),
                 _ => self.count(counter),
             }
         }
-        Place::Nowhere
+        KeySlot::Nowhere
     }
 
     /// The row, or that of all others: which one it is stands in the file at times, which others
     /// may write.
     #[inline(always)]
-    pub(super) fn row(&self, index: usize) -> &'static Row {
+    pub(super) fn row(&self, index: usize) -> &'static BlockRow {
         self.rows.get(index).unwrap_or(&self.rows[OTHERS])
     }
 
-    pub(super) fn pair(&self, index: usize) -> &'static Pair {
+    pub(super) fn pair(&self, index: usize) -> &'static BlockPair {
         &self.pairs[index]
     }
 }
 
 /// Adds a time to a sum, to its maximum beside it, and to a histogram.
 #[inline(always)]
-pub(super) fn add_time(row: &Row, word: usize, buckets: usize, ns: u64) {
+pub(super) fn add_time(row: &BlockRow, word: usize, buckets: usize, ns: u64) {
     add_max(row, word, ns);
     add(&row[buckets + bucket_of(ns)], 1);
 }
 
 /// Adds to a sum, and to the maximum beside it.
 #[inline(always)]
-pub(super) fn add_max(row: &Row, word: usize, ns: u64) {
+pub(super) fn add_max(row: &BlockRow, word: usize, ns: u64) {
     add(&row[word], ns);
     raise(&row[word + 1], ns);
 }

@@ -5,12 +5,12 @@ use std::fmt;
 
 use rustix::thread as system;
 
-use super::attempt::{Site, Taken, Wait};
+use super::attempt::{Acquisition, LockWait, ProfiledSite};
 use super::block::ThreadIdentity;
 use super::hash::mix;
 use super::plan::HOLDS_MAX;
 use super::recorder::Recorder;
-use super::shared::{Description, Profile};
+use super::shared::{Profile, SiteDescription};
 use super::stack;
 use crate::class::LockClass;
 use crate::lock::observe::{self, LockMode, LockSite};
@@ -44,25 +44,25 @@ pub fn installed() -> Option<&'static Profile> {
 
 /// A place in the source, for locks of one class.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ClassSite {
     pub(crate) site: LockSite,
     pub(crate) class: LockClass,
 }
 
-impl Site for Place {
+impl ProfiledSite for ClassSite {
     #[inline]
     fn key(&self) -> u64 {
         let address = std::ptr::from_ref(self.site).addr() as u64;
         mix(address.rotate_left(8) ^ self.class as u64).max(1)
     }
 
-    fn describe(&self) -> Description<'_> {
-        Description {
+    fn describe(&self) -> SiteDescription<'_> {
+        SiteDescription {
             name: self.class.name(),
             place: self.site.file(),
             line: self.site.line(),
             column: self.site.column(),
-            ..Description::default()
+            ..SiteDescription::default()
         }
     }
 
@@ -77,23 +77,23 @@ const HELD_MAX: usize = HOLDS_MAX;
 
 /// What a thread tells with, and for an observer what it has to remember of the locks that it has:
 /// guards need not carry that.
-struct Local {
+struct ThreadLocal {
     recorder: Recorder,
     held: [Option<(LockSite, LockMode)>; HELD_MAX],
 }
 
 thread_local! {
     /// Has no destructor, so it can be used until the thread's last instruction.
-    static LOCAL: RefCell<Local> = const {
-        RefCell::new(Local { recorder: Recorder::new(), held: [None; HELD_MAX] })
+    static LOCAL: RefCell<ThreadLocal> = const {
+        RefCell::new(ThreadLocal { recorder: Recorder::new(), held: [None; HELD_MAX] })
     };
-    static LEAVE: Leave = const { Leave };
+    static LEAVE: LeaveOnExit = const { LeaveOnExit };
 }
 
 /// Gives the block back when the thread ends.
-struct Leave;
+struct LeaveOnExit;
 
-impl Drop for Leave {
+impl Drop for LeaveOnExit {
     fn drop(&mut self) {
         if let Some(profile) = observe::profile() {
             LOCAL.with_borrow_mut(|local| local.recorder.leave(profile));
@@ -134,13 +134,13 @@ pub(crate) fn unhold(index: u32) -> Option<(LockSite, LockMode)> {
 
 /// A wait for a lock begins.
 #[cold]
-pub(crate) fn begin_wait(profile: &Profile, place: Place, lock: usize) -> Wait {
+pub(crate) fn begin_wait(profile: &Profile, place: ClassSite, lock: usize) -> LockWait {
     LOCAL.with_borrow(|local| local.recorder.begin_wait(profile, &place, lock))
 }
 
 /// The lock is this thread's; gives what [`released`] wants.
 #[inline(always)]
-pub(crate) fn acquired(profile: &Profile, place: Place, taken: &Taken) -> u32 {
+pub(crate) fn acquired(profile: &Profile, place: ClassSite, taken: &Acquisition) -> u32 {
     LOCAL.with_borrow_mut(|local| {
         let hold = local.recorder.acquired(profile, &place, taken);
         hold.map_or(u32::MAX, |hold| hold.index())
@@ -170,13 +170,13 @@ pub(crate) fn destroyed(lock: usize) {
 }
 
 #[cold]
-pub(crate) fn try_failed(profile: &Profile, place: Place, lock: usize) {
+pub(crate) fn try_failed(profile: &Profile, place: ClassSite, lock: usize) {
     let holder = profile.holder_of(lock);
     LOCAL.with_borrow_mut(|local| local.recorder.try_failed(profile, &place, lock, holder));
 }
 
 #[cold]
-pub(crate) fn timed_out(profile: &Profile, place: Place, lock: usize, wait: Wait) {
+pub(crate) fn timed_out(profile: &Profile, place: ClassSite, lock: usize, wait: LockWait) {
     LOCAL.with_borrow_mut(|local| local.recorder.timed_out(profile, &place, lock, wait));
 }
 

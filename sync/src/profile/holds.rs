@@ -13,12 +13,12 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::attempt::{Held, Taken};
+use super::attempt::{Acquisition, HoldRecord};
 use super::clock::Stamp;
 use super::plan::{HOLDS_MAX, block, hold};
 use super::shared::Profile;
 
-type Row = [AtomicU64; hold::WORDS];
+type HoldRow = [AtomicU64; hold::WORDS];
 
 const _: () = assert!(HOLDS_MAX < 64, "a word has a bit for each");
 
@@ -27,19 +27,19 @@ const _: () = assert!(HOLDS_MAX < 64, "a word has a bit for each");
 pub(super) struct Holds {
     /// Bit *n* is set while row *n* is in use.
     used: &'static AtomicU64,
-    rows: &'static [Row; HOLDS_MAX],
-    awaited: &'static Row,
+    rows: &'static [HoldRow; HOLDS_MAX],
+    awaited: &'static HoldRow,
 }
 
 /// A lock that a thread has [acquired](super::Recorder::acquired), until it has
 /// [released](super::Recorder::released) it.
 #[derive(Clone, Copy, Debug)]
-pub struct Hold {
-    pub(super) held: Held,
+pub struct ProfiledHold {
+    pub(super) held: HoldRecord,
     row: u32,
 }
 
-impl Hold {
+impl ProfiledHold {
     /// Which of the thread's holds it is.
     #[must_use]
     #[inline(always)]
@@ -75,7 +75,7 @@ impl Holds {
 
     /// Adds a hold. Without room it takes the place of the oldest.
     #[inline(always)]
-    pub(super) fn add(&self, taken: &Taken, held: Held) -> Hold {
+    pub(super) fn add(&self, taken: &Acquisition, held: HoldRecord) -> ProfiledHold {
         let used = self.used();
         let free = used.trailing_ones() as usize;
         let index = if free < HOLDS_MAX { free } else { self.oldest() };
@@ -87,7 +87,7 @@ impl Holds {
         row[hold::ROW]
             .store(u64::from(held.row) | shared | u64::from(held.generation) << 32, Relaxed);
         self.used.store(used | 1 << index, Relaxed);
-        Hold { held, row: index as u32 }
+        ProfiledHold { held, row: index as u32 }
     }
 
     #[cold]
@@ -98,8 +98,8 @@ impl Holds {
 
     /// The latest hold of a lock, and whether others may have it too.
     #[inline(always)]
-    pub(super) fn find(&self, lock: usize) -> Option<(Hold, bool)> {
-        let mut latest: Option<(Hold, bool)> = None;
+    pub(super) fn find(&self, lock: usize) -> Option<(ProfiledHold, bool)> {
+        let mut latest: Option<(ProfiledHold, bool)> = None;
         let mut left = self.used();
         while left != 0 {
             let index = left.trailing_zeros();
@@ -109,7 +109,7 @@ impl Holds {
                 let held = held_in(row);
                 if latest.is_none_or(|(latest, _)| latest.held.since <= held.since) {
                     let is_shared = row[hold::ROW].load(Relaxed) & hold::SHARED != 0;
-                    latest = Some((Hold { held, row: index }, is_shared));
+                    latest = Some((ProfiledHold { held, row: index }, is_shared));
                 }
             }
         }
@@ -118,15 +118,15 @@ impl Holds {
 
     /// The hold that was added there.
     #[inline(always)]
-    pub(super) fn at(&self, index: u32) -> Option<Hold> {
+    pub(super) fn at(&self, index: u32) -> Option<ProfiledHold> {
         let row = self.rows.get(index as usize)?;
         let is_used = self.used() >> index & 1 != 0;
-        is_used.then(|| Hold { held: held_in(row), row: index })
+        is_used.then(|| ProfiledHold { held: held_in(row), row: index })
     }
 
     /// Takes out a hold that was found.
     #[inline(always)]
-    pub(super) fn remove(&self, hold: &Hold) {
+    pub(super) fn remove(&self, hold: &ProfiledHold) {
         self.used.store(self.used() & !(1 << hold.row), Relaxed);
     }
 
@@ -144,9 +144,9 @@ impl Holds {
 }
 
 #[inline(always)]
-fn held_in(row: &Row) -> Held {
+fn held_in(row: &HoldRow) -> HoldRecord {
     let row_and_generation = row[hold::ROW].load(Relaxed);
-    Held {
+    HoldRecord {
         key: row[hold::KEY].load(Relaxed),
         since: Stamp::of_ticks(row[hold::SINCE].load(Relaxed)),
         generation: (row_and_generation >> 32) as u32,
@@ -168,8 +168,8 @@ pub(super) fn holder_of(profile: &Profile, lock: usize, looks: usize) -> u64 {
 
 /// Of those who seem to have the lock, the one who came last: the others have just left it, or
 /// left it to another thread to leave. A reader is any of them.
-fn look_for_holder(profile: &Profile, lock: usize) -> Option<Held> {
-    let mut latest: Option<Held> = None;
+fn look_for_holder(profile: &Profile, lock: usize) -> Option<HoldRecord> {
+    let mut latest: Option<HoldRecord> = None;
     for (index, owner) in profile.owners().iter().take(SEARCHED_MAX).enumerate() {
         if owner.load(Relaxed) == 0 {
             continue;

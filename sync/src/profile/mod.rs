@@ -2,8 +2,8 @@
 //!
 //! A [`Profile`] lies in words that may be mapped from a file; `docs/format/locks.md` describes
 //! them. Each thread has a [`Recorder`] and a block of the profile that it alone writes, with plain
-//! stores; [`Reading`] is what all of them say, in any process. For this crate's own locks all that
-//! happens by itself once a profile is [`install`]ed.
+//! stores. Any process can read all blocks into a [`ProfileSnapshot`]. The locks of this crate
+//! record themselves once a profile is [`install`]ed.
 //!
 //! | file | holds |
 //! |---|---|
@@ -58,20 +58,20 @@ mod tests;
 
 #[cfg(not(loom))]
 pub use {
-    attempt::{Site, Taken, Wait},
+    attempt::{Acquisition, LockWait, ProfiledSite},
     block::ThreadIdentity,
     clock::{Clock, Stamp},
     current::{AlreadyWatched, install, installed},
     hash::hash_words,
-    holds::Hold,
-    plan::{BUCKET_COUNT, Plan, StackPlan, Switch, bucket_end_ns},
+    holds::ProfiledHold,
+    plan::{BUCKET_COUNT, ProfilePlan, StackPlan, Switch, bucket_end_ns},
     processes::{COUNTED_BYTES, count_process},
     read::{
-        About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
-        Reading, SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadNow,
-        ThreadRead, Totals, plain_text,
+        LockNow, ModuleRead, PairRead, PairTotals, ProfileBytes, ProfileControl, ProfileError,
+        ProfileErrorKind, ProfileHeader, ProfileSnapshot, SampleRead, SharedCounts, SiteRead,
+        SiteTotals, StackRead, ThreadCounts, ThreadNow, ThreadRead, plain_text,
     },
     recorder::Recorder,
-    shared::{Description, Identity, Profile, SiteKind},
+    shared::{ProcessIdentity, Profile, SiteDescription, SiteKind},
     stack::with_known_stack,
 };

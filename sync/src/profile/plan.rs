@@ -282,7 +282,7 @@ impl StackPlan {
 
 /// How much of everything a profile has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ProfilePlan {
     /// Rows of the site table; a power of two.
     pub sites: u32,
     /// Return addresses of a site.
@@ -301,9 +301,9 @@ pub struct Plan {
     pub stacks: StackPlan,
 }
 
-impl Plan {
+impl ProfilePlan {
     /// The largest of each count.
-    pub(in crate::profile) const MAX: Plan = Plan {
+    pub(in crate::profile) const MAX: ProfilePlan = ProfilePlan {
         sites: 1 << 20,
         frames: 64,
         modules: 1 << 16,
@@ -320,7 +320,7 @@ impl Plan {
     /// Why there is no profile of this plan; `None` if there is.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
-        let max = Plan::MAX;
+        let max = ProfilePlan::MAX;
         let is_table = |count: u32, max: u32| count.is_power_of_two() && count <= max;
         let faults = [
             (!is_table(self.sites, max.sites), "how many sites there are"),
@@ -336,7 +336,7 @@ impl Plan {
             (!self.stacks.is_sound(), "how many stacks there are"),
         ];
         let first = faults.into_iter().find_map(|(is_wrong, what)| is_wrong.then_some(what));
-        first.or_else(|| (self.bytes() > Plan::BYTES_MAX).then_some("how large it is"))
+        first.or_else(|| (self.bytes() > ProfilePlan::BYTES_MAX).then_some("how large it is"))
     }
 
     /// First word of the owners of the blocks, one word each.
@@ -426,13 +426,13 @@ impl Plan {
 
     /// The same with as many threads as fit into a number of bytes; `None` if not one does.
     #[must_use]
-    pub fn within(self, bytes: u64) -> Option<Plan> {
+    pub fn within(self, bytes: u64) -> Option<ProfilePlan> {
         // The owners take a word for each thread, rounded up to lines.
-        let fixed = Plan { threads: 0, ..self }.word_count() + 2 * LINE_WORDS;
+        let fixed = ProfilePlan { threads: 0, ..self }.word_count() + 2 * LINE_WORDS;
         let left = usize::try_from(bytes / 8).ok()?.checked_sub(fixed)?;
         let threads = left / (self.block_words() + 1);
-        let threads = u32::try_from(threads).ok()?.min(Plan::MAX.threads);
-        (threads > 0).then_some(Plan { threads, ..self })
+        let threads = u32::try_from(threads).ok()?.min(ProfilePlan::MAX.threads);
+        (threads > 0).then_some(ProfilePlan { threads, ..self })
     }
 }
 

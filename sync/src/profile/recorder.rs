@@ -1,10 +1,10 @@
 //! What one thread does to record its locks. Allocates nothing, takes no lock, does no I/O.
 
-use super::attempt::{Held, Site, Taken, Wait};
-use super::block::{Block, ThreadIdentity, add, add_max, add_time, raise};
+use super::attempt::{Acquisition, HoldRecord, LockWait, ProfiledSite};
+use super::block::{ThreadBlock, ThreadIdentity, add, add_max, add_time, raise};
 use super::claim;
 use super::clock::Stamp;
-use super::holds::Hold;
+use super::holds::ProfiledHold;
 use super::plan::{HOLDS_MAX, block, header, pair, row, sample};
 use super::samples::Sampler;
 use super::shared::Profile;
@@ -22,7 +22,7 @@ const LOST_BEFORE_LOOK: u32 = 256;
 
 /// A lock that was tried in vain.
 #[derive(Clone, Copy, Debug)]
-struct Tried {
+struct FailedTry {
     lock: usize,
     key: u64,
     /// The first time, and the last.
@@ -50,11 +50,11 @@ pub struct Recorder {
     skip_left: u64,
     generation: u64,
     tried_count: usize,
-    block: Option<Block>,
+    block: Option<ThreadBlock>,
     lost: u32,
     has_left: bool,
     sampler: Sampler,
-    tried: [Option<Tried>; TRIES_MAX],
+    tried: [Option<FailedTry>; TRIES_MAX],
 }
 
 impl Default for Recorder {
@@ -140,7 +140,7 @@ impl Recorder {
         &mut self,
         profile: &Profile,
         thread: impl FnOnce() -> Option<ThreadIdentity>,
-    ) -> Option<Block> {
+    ) -> Option<ThreadBlock> {
         let is_turn = self.lost.is_multiple_of(LOST_BEFORE_LOOK);
         self.lost = self.lost.wrapping_add(1);
         if self.has_left || !is_turn {
@@ -149,7 +149,7 @@ impl Recorder {
         let thread = thread()?;
         let index = claim::take(profile.owners(), u64::from(thread.tid).max(1))?;
         profile.count(header::THREADS_STARTED, 1);
-        let block = Block::of(profile, index);
+        let block = ThreadBlock::of(profile, index);
         block.enter(&thread);
         Some(block)
     }
@@ -157,12 +157,17 @@ impl Recorder {
     /// The lock is this thread's from now on: others see at once that it is. Without room for that
     /// the oldest hold of the thread is forgotten, and counts as lost.
     #[inline(always)]
-    pub fn acquired(&mut self, profile: &Profile, site: &impl Site, taken: &Taken) -> Option<Hold> {
+    pub fn acquired(
+        &mut self,
+        profile: &Profile,
+        site: &impl ProfiledSite,
+        taken: &Acquisition,
+    ) -> Option<ProfiledHold> {
         let block = self.block.as_ref()?;
         let key = site.key();
         let index = block.row_of(key, || profile.describe(key, &site.describe()));
         let since = profile.clock().now();
-        let held = Held { key, since, generation: self.generation as u32, row: index as u32 };
+        let held = HoldRecord { key, since, generation: self.generation as u32, row: index as u32 };
         if !block.holds.has_room() {
             profile.count_lost(1);
         }
@@ -193,17 +198,17 @@ impl Recorder {
         self.block.as_ref().is_none_or(|block| block.holds.has_room())
     }
 
-    /// The hold that has this [index](Hold::index).
+    /// The hold that has this [index](ProfiledHold::index).
     #[inline(always)]
     #[must_use]
-    pub fn hold_at(&self, index: u32) -> Option<Hold> {
+    pub fn hold_at(&self, index: u32) -> Option<ProfiledHold> {
         self.block.as_ref()?.holds.at(index)
     }
 
     /// The latest hold of a lock by this thread. It goes on.
     #[inline(always)]
     #[must_use]
-    pub fn find_hold(&self, lock: usize) -> Option<Hold> {
+    pub fn find_hold(&self, lock: usize) -> Option<ProfiledHold> {
         self.block.as_ref()?.holds.find(lock).map(|(hold, _)| hold)
     }
 
@@ -227,7 +232,7 @@ impl Recorder {
     /// has `timed_out`, or is [given up](Recorder::give_up).
     #[cold]
     #[must_use]
-    pub fn begin_wait(&self, profile: &Profile, site: &impl Site, lock: usize) -> Wait {
+    pub fn begin_wait(&self, profile: &Profile, site: &impl ProfiledSite, lock: usize) -> LockWait {
         let since = profile.clock().now();
         if let Some(block) = &self.block {
             let key = site.key();
@@ -237,7 +242,7 @@ impl Recorder {
             }
             block.holds.wait_for(lock, key, since);
         }
-        Wait { since, holder: profile.holder_in_the_way(lock) }
+        LockWait { since, holder: profile.holder_in_the_way(lock) }
     }
 
     /// The wait ended with an error, and without the lock.
@@ -258,13 +263,13 @@ impl Recorder {
 
     /// The lock is left.
     #[inline(always)]
-    pub fn released(&mut self, profile: &Profile, hold: &Hold) {
+    pub fn released(&mut self, profile: &Profile, hold: &ProfiledHold) {
         self.released_at(profile, hold, profile.clock().now());
     }
 
     /// The lock was left at that moment, just before other threads could take it.
     #[inline(always)]
-    pub fn released_at(&mut self, profile: &Profile, hold: &Hold, now: Stamp) {
+    pub fn released_at(&mut self, profile: &Profile, hold: &ProfiledHold, now: Stamp) {
         let Some(block) = &self.block else {
             return;
         };
@@ -279,9 +284,15 @@ impl Recorder {
         }
     }
 
-    /// The lock was tried, and somebody had it; `holder` as in [`Wait`].
+    /// The lock was tried, and somebody had it; `holder` as in [`LockWait`].
     #[cold]
-    pub fn try_failed(&mut self, profile: &Profile, site: &impl Site, lock: usize, holder: u64) {
+    pub fn try_failed(
+        &mut self,
+        profile: &Profile,
+        site: &impl ProfiledSite,
+        lock: usize,
+        holder: u64,
+    ) {
         let Some(block) = self.block else {
             return;
         };
@@ -298,7 +309,13 @@ impl Recorder {
 
     /// The lock was waited for until time was up.
     #[cold]
-    pub fn timed_out(&mut self, profile: &Profile, site: &impl Site, lock: usize, wait: Wait) {
+    pub fn timed_out(
+        &mut self,
+        profile: &Profile,
+        site: &impl ProfiledSite,
+        lock: usize,
+        wait: LockWait,
+    ) {
         let Some(block) = self.block else {
             return;
         };
@@ -314,7 +331,7 @@ impl Recorder {
     /// This thread waited for something to happen, without the lock, and has just taken it back:
     /// how long both took together. Called before [`Recorder::acquired`].
     #[cold]
-    pub fn slept(&mut self, profile: &Profile, site: &impl Site, since: Stamp) {
+    pub fn slept(&mut self, profile: &Profile, site: &impl ProfiledSite, since: Stamp) {
         let Some(block) = self.block else {
             return;
         };
@@ -398,11 +415,11 @@ impl Recorder {
         }
         let [pair, sample] = [pair, sample].map(|index| index.map_or(0, |index| index as u32 + 1));
         let (row, on_since) = (row as u32, profile.on_since());
-        *place = Some(Tried { lock, key, since: now, last: now, row, pair, sample, on_since });
+        *place = Some(FailedTry { lock, key, since: now, last: now, row, pair, sample, on_since });
     }
 
-    fn take_tried(&mut self, lock: usize) -> Option<Tried> {
-        let is_of = |tried: &&mut Option<Tried>| tried.is_some_and(|tried| tried.lock == lock);
+    fn take_tried(&mut self, lock: usize) -> Option<FailedTry> {
+        let is_of = |tried: &&mut Option<FailedTry>| tried.is_some_and(|tried| tried.lock == lock);
         let tried = self.tried.iter_mut().find(is_of)?.take();
         self.tried_count -= usize::from(tried.is_some());
         tried
@@ -445,10 +462,10 @@ impl Recorder {
 /// long it was.
 #[cold]
 fn waited(
-    block: &Block,
+    block: &ThreadBlock,
     profile: &Profile,
     (row, key): (usize, u64),
-    wait: Wait,
+    wait: LockWait,
     now: Stamp,
 ) -> u64 {
     let ns = profile.clock().ns_between(wait.since, now);

@@ -6,11 +6,11 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::attempt::Site;
-use super::block::{Block, Place, add, raise};
+use super::attempt::ProfiledSite;
+use super::block::{KeySlot, ThreadBlock, add, raise};
 use super::hash::hash_words;
 use super::plan::{StackPlan, block, header, sample, stack};
-use super::shared::{Profile, Row, close_row};
+use super::shared::{KeyRow, Profile, close_row};
 
 /// When a thread's next sample is due.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ impl Sampler {
     #[cold]
     pub(super) fn waited(
         &mut self,
-        (profile, block): (&Profile, &Block),
-        site: &impl Site,
+        (profile, block): (&Profile, &ThreadBlock),
+        site: &impl ProfiledSite,
         holder: u64,
         ns: u64,
     ) -> Option<usize> {
@@ -43,8 +43,8 @@ impl Sampler {
     #[cold]
     pub(super) fn try_failed(
         &mut self,
-        (profile, block): (&Profile, &Block),
-        site: &impl Site,
+        (profile, block): (&Profile, &ThreadBlock),
+        site: &impl ProfiledSite,
         holder: u64,
     ) -> Option<usize> {
         let index = self.sample((profile, block), site, holder)?;
@@ -56,8 +56,8 @@ impl Sampler {
     #[inline(never)]
     fn sample(
         &mut self,
-        (profile, block): (&Profile, &Block),
-        site: &impl Site,
+        (profile, block): (&Profile, &ThreadBlock),
+        site: &impl ProfiledSite,
         holder: u64,
     ) -> Option<usize> {
         let every = profile.stack_sample();
@@ -81,7 +81,7 @@ impl Sampler {
     }
 }
 
-impl Block {
+impl ThreadBlock {
     /// The sample of a stack, and of a holder or 0; `None` without room. `is_new` is called if it
     /// gets one now.
     fn sample_of(
@@ -102,8 +102,8 @@ impl Block {
             }
         });
         match found {
-            Place::Old(index) => Some(index),
-            Place::New(index) => {
+            KeySlot::Old(index) => Some(index),
+            KeySlot::New(index) => {
                 for (at, value) in
                     [(sample::HOLDER, holder), (sample::WAITER, waiter), (sample::STACK, stack)]
                 {
@@ -113,7 +113,7 @@ impl Block {
                 is_new();
                 Some(index)
             }
-            Place::Nowhere => {
+            KeySlot::Nowhere => {
                 self.count(block::SAMPLES_REJECTED);
                 None
             }
@@ -146,9 +146,9 @@ impl Profile {
         let plan = self.plan();
         let table = (plan.stacks_start(), plan.stacks.stacks as usize, plan.stack_words());
         match self.row_for(key, table, header::STACK_COLLISIONS) {
-            Row::Known => {}
-            Row::None => self.count(header::STACKS_REJECTED, 1),
-            Row::New(row) => {
+            KeyRow::Known => {}
+            KeyRow::None => self.count(header::STACKS_REJECTED, 1),
+            KeyRow::New(row) => {
                 self.count(header::STACKS_USED, 1);
                 row[stack::SITE].store(site, Relaxed);
                 row[stack::FRAME_COUNT].store(frames.len() as u64, Relaxed);

@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use super::clock::Clock;
 use super::hash::hash_words;
 use super::holds;
-use super::plan::{HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan, header, module, site};
+use super::plan::{
+    HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, ProfilePlan, header, module, site,
+};
 
 /// Rows that are looked at before a table counts as full.
 const PROBES_MAX: usize = 64;
@@ -35,7 +37,7 @@ pub enum SiteKind {
 
 /// Whose profile it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Identity<'a> {
+pub struct ProcessIdentity<'a> {
     /// Process number.
     pub pid: u32,
     /// When it started, in clock ticks since boot; 0 if unknown.
@@ -50,17 +52,17 @@ pub struct Identity<'a> {
     pub kind: SiteKind,
 }
 
-impl<'a> Identity<'a> {
+impl<'a> ProcessIdentity<'a> {
     /// A process of which nothing but its name is known.
     #[must_use]
-    pub const fn unknown(program: &'a str, kind: SiteKind) -> Identity<'a> {
-        Identity { pid: 0, start_ticks: 0, boot_id: [0; 16], unix_ns: 0, program, kind }
+    pub const fn unknown(program: &'a str, kind: SiteKind) -> ProcessIdentity<'a> {
+        ProcessIdentity { pid: 0, start_ticks: 0, boot_id: [0; 16], unix_ns: 0, program, kind }
     }
 }
 
 /// What tools are told of a place where locks are taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Description<'a> {
+pub struct SiteDescription<'a> {
     /// The lock's class, or what kind of lock it is.
     pub name: &'a str,
     /// The file of the source; empty if there are return addresses instead.
@@ -80,7 +82,7 @@ pub struct Description<'a> {
 pub struct Profile {
     words: &'static [AtomicU64],
     header: &'static [AtomicU64; HEADER_WORDS],
-    plan: Plan,
+    plan: ProfilePlan,
     clock: Clock,
     /// The first blocks, as many as threads may take.
     blocks: AtomicUsize,
@@ -89,13 +91,13 @@ pub struct Profile {
 impl Profile {
     /// Makes a profile in words that are all zero. It is off.
     ///
-    /// `None` if the plan has a [fault](Plan::fault), or needs more words.
+    /// `None` if the plan has a [fault](ProfilePlan::fault), or needs more words.
     #[must_use]
     pub fn new(
         words: &'static [AtomicU64],
-        plan: Plan,
+        plan: ProfilePlan,
         clock: Clock,
-        identity: &Identity<'_>,
+        identity: &ProcessIdentity<'_>,
     ) -> Option<Profile> {
         if plan.fault().is_some() || plan.word_count() > words.len() {
             return None;
@@ -108,7 +110,7 @@ impl Profile {
         Some(profile)
     }
 
-    fn write_header(&self, identity: &Identity<'_>) {
+    fn write_header(&self, identity: &ProcessIdentity<'_>) {
         let plan = &self.plan;
         let (first, second) = identity.boot_id.split_at(8);
         let program = identity.program.as_bytes();
@@ -142,7 +144,7 @@ impl Profile {
 
     /// How much it has room for.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &ProfilePlan {
         &self.plan
     }
 
@@ -269,13 +271,13 @@ impl Profile {
     }
 
     /// Tells tools what a key stands for. Everybody may say the same again.
-    pub fn describe(&self, key: u64, described: &Description<'_>) {
+    pub fn describe(&self, key: u64, described: &SiteDescription<'_>) {
         let plan = &self.plan;
         let table = (plan.sites_start(), plan.sites as usize, plan.site_words());
         match self.row_for(key, table, header::SITE_COLLISIONS) {
-            Row::Known => {}
-            Row::New(row) => self.fill_site(row, key, described),
-            Row::None => self.count(header::SITES_REJECTED, 1),
+            KeyRow::Known => {}
+            KeyRow::New(row) => self.fill_site(row, key, described),
+            KeyRow::None => self.count(header::SITES_REJECTED, 1),
         }
     }
 
@@ -286,20 +288,20 @@ impl Profile {
         key: u64,
         (start, rows, words): (usize, usize, usize),
         collisions: usize,
-    ) -> Row {
+    ) -> KeyRow {
         for probe in 0..rows.min(PROBES_MAX) {
             let index = (key as usize).wrapping_add(probe) & (rows - 1);
             let row = self.part(start + index * words, words);
             match row[site::KEY].compare_exchange(0, key, Relaxed, Relaxed) {
-                Ok(_) => return Row::New(row),
-                Err(found) if found == key => return Row::Known,
+                Ok(_) => return KeyRow::New(row),
+                Err(found) if found == key => return KeyRow::Known,
                 Err(_) => self.count(collisions, 1),
             }
         }
-        Row::None
+        KeyRow::None
     }
 
-    fn fill_site(&self, row: &[AtomicU64], key: u64, described: &Description<'_>) {
+    fn fill_site(&self, row: &[AtomicU64], key: u64, described: &SiteDescription<'_>) {
         self.count(header::SITES_USED, 1);
         let frames = described.frames;
         let frames = &frames[..frames.len().min(self.plan.frames as usize)];
@@ -379,7 +381,7 @@ impl Profile {
 }
 
 /// How a key was looked for in a table that all threads share.
-pub(super) enum Row {
+pub(super) enum KeyRow {
     /// It is there.
     Known,
     /// It has this row from now on, for us to fill.

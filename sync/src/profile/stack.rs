@@ -24,11 +24,11 @@ thread_local! {
 }
 
 /// Knows less again when it is dropped.
-struct Known {
+struct KnownStackGuard {
     before: (usize, usize),
 }
 
-impl Drop for Known {
+impl Drop for KnownStackGuard {
     fn drop(&mut self) {
         KNOWN.set(self.before);
     }
@@ -41,7 +41,7 @@ pub fn with_known_stack<R>(work: impl FnOnce() -> R) -> R {
     let here = 0_u8;
     let end = std::ptr::from_ref(&here).expose_provenance();
     let start = own_stack_start().filter(|start| *start < end).unwrap_or(end);
-    let _until_the_end = Known { before: KNOWN.replace((start, end)) };
+    let _until_the_end = KnownStackGuard { before: KNOWN.replace((start, end)) };
     work()
 }
 

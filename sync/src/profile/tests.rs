@@ -14,7 +14,7 @@ use crate::words::boxed_words;
 
 const STACKS: StackPlan = StackPlan { stacks: 8, frames: 4, samples: 8 };
 
-const SMALL: Plan = Plan {
+const SMALL: ProfilePlan = ProfilePlan {
     sites: 16,
     frames: 4,
     modules: 2,
@@ -25,7 +25,7 @@ const SMALL: Plan = Plan {
     stacks: STACKS,
 };
 
-const US: Identity<'static> = Identity {
+const US: ProcessIdentity<'static> = ProcessIdentity {
     pid: 4711,
     start_ticks: 12,
     boot_id: [7; 16],
@@ -37,28 +37,28 @@ const US: Identity<'static> = Identity {
 /// A site of a test: its line is its key.
 struct Line(u32);
 
-impl Site for Line {
+impl ProfiledSite for Line {
     fn key(&self) -> u64 {
         self.0.into()
     }
 
-    fn describe(&self) -> Description<'_> {
-        Description {
+    fn describe(&self) -> SiteDescription<'_> {
+        SiteDescription {
             name: "test",
             place: "here.rs",
             line: self.0,
             column: 1,
-            ..Description::default()
+            ..SiteDescription::default()
         }
     }
 }
 
-fn words(plan: &Plan) -> &'static [AtomicU64] {
+fn words(plan: &ProfilePlan) -> &'static [AtomicU64] {
     Box::leak(boxed_words(plan.word_count()))
 }
 
 /// A profile that is on.
-fn profile(plan: Plan) -> &'static Profile {
+fn profile(plan: ProfilePlan) -> &'static Profile {
     let profile = Profile::new(words(&plan), plan, Clock::SYSTEM, &US).expect("the plan is sound");
     profile.turn(true);
     Box::leak(Box::new(profile))
@@ -72,8 +72,8 @@ fn bytes(profile: &Profile) -> Vec<u8> {
         .collect()
 }
 
-fn read(profile: &Profile) -> Reading {
-    Reading::of(&bytes(profile)[..]).expect("a whole profile")
+fn read(profile: &Profile) -> ProfileSnapshot {
+    ProfileSnapshot::of(&bytes(profile)[..]).expect("a whole profile")
 }
 
 fn thread(tid: u32) -> Option<ThreadIdentity> {
@@ -83,14 +83,15 @@ fn thread(tid: u32) -> Option<ThreadIdentity> {
 /// Takes a lock that is free and leaves it.
 fn visit(profile: &Profile, recorder: &mut Recorder, tid: u32, line: u32) {
     if recorder.begin(profile, || thread(tid)) {
-        let held = recorder.acquired(profile, &Line(line), &Taken::default()).expect("a block");
+        let held =
+            recorder.acquired(profile, &Line(line), &Acquisition::default()).expect("a block");
         recorder.released(profile, &held);
     }
 }
 
 /// What all threads did at a line; 0 is for those that found no row.
-fn total(reading: &Reading, line: u64) -> Totals {
-    let mut total = Totals::default();
+fn total(reading: &ProfileSnapshot, line: u64) -> SiteTotals {
+    let mut total = SiteTotals::default();
     for (_, row) in
         reading.threads.iter().flat_map(|thread| &thread.rows).filter(|(key, _)| *key == line)
     {

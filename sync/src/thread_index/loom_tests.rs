@@ -3,13 +3,13 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use super::Numbers;
+use super::IndexPool;
 use crate::atomic::UnsafeCell;
 use crate::model::{breaks, holds};
 
 /// The numbers, and a row for number 0 that only its owner touches.
 struct Row {
-    numbers: Numbers,
+    numbers: IndexPool,
     row: UnsafeCell<u32>,
 }
 
@@ -32,7 +32,7 @@ impl Row {
 }
 
 fn two_owners() {
-    let shared = Arc::new(Row { numbers: Numbers::new(), row: UnsafeCell::new(0) });
+    let shared = Arc::new(Row { numbers: IndexPool::new(), row: UnsafeCell::new(0) });
     let other = Arc::clone(&shared);
     let visitor = thread::spawn(move || other.visit());
     let numbers = [shared.visit(), visitor.join().unwrap()];

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
-use super::{Numbers, THREAD_INDEX_COUNT, high_water, thread_index};
+use super::{IndexPool, THREAD_INDEX_COUNT, high_water, thread_index};
 use crate::{LockClass, Mutex};
 
 #[test]
@@ -34,7 +34,7 @@ fn numbers_of_threads_that_ended_are_given_out_again() {
 
 #[test]
 fn the_lowest_free_number_is_taken_and_more_than_all_are_refused() {
-    let numbers = Numbers::new();
+    let numbers = IndexPool::new();
     let all: Vec<_> = (0..THREAD_INDEX_COUNT as u32).map(Some).collect();
     let taken: Vec<_> = (0..THREAD_INDEX_COUNT).map(|_| numbers.take()).collect();
     assert_eq!(taken, all);

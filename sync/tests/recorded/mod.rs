@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex as PlainMutex, MutexGuard as PlainGuard, OnceLock, PoisonError};
 
 use forebay_sync::profile::{
-    Clock, Identity, Plan, Profile, Reading, SiteKind, StackPlan, Totals, install,
+    Clock, ProcessIdentity, Profile, ProfilePlan, ProfileSnapshot, SiteKind, SiteTotals, StackPlan,
+    install,
 };
 use forebay_sync::{LockClass, RwLock, boxed_words};
 
-const PLAN: Plan = Plan {
+const PLAN: ProfilePlan = ProfilePlan {
     sites: 64,
     frames: 0,
     modules: 0,
@@ -39,7 +40,7 @@ pub(crate) fn turn() -> Turn {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (profile, words) = *WORDS.get_or_init(|| {
         let words: &[AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-        let us = Identity {
+        let us = ProcessIdentity {
             pid: std::process::id(),
             start_ticks: 0,
             boot_id: [0; 16],
@@ -62,15 +63,15 @@ pub(crate) fn turn() -> Turn {
 }
 
 impl Turn {
-    pub(crate) fn read(&self) -> Reading {
+    pub(crate) fn read(&self) -> ProfileSnapshot {
         let bytes = self.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
-        Reading::of(&bytes.collect::<Vec<u8>>()[..]).expect("a whole profile")
+        ProfileSnapshot::of(&bytes.collect::<Vec<u8>>()[..]).expect("a whole profile")
     }
 }
 
 /// What happened at a line of the test.
-pub(crate) fn at(reading: &Reading, line: u32) -> Totals {
-    let mut sum = Totals::default();
+pub(crate) fn at(reading: &ProfileSnapshot, line: u32) -> SiteTotals {
+    let mut sum = SiteTotals::default();
     for (key, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
         if line_of(reading, *key) == Some(line) {
             sum.add(row);
@@ -79,7 +80,7 @@ pub(crate) fn at(reading: &Reading, line: u32) -> Totals {
     sum
 }
 
-pub(crate) fn line_of(reading: &Reading, key: u64) -> Option<u32> {
+pub(crate) fn line_of(reading: &ProfileSnapshot, key: u64) -> Option<u32> {
     let site = reading.sites.get(&key)?;
     assert!(&*site.name == "test" && site.place.contains("tests/profile"), "{site:?}");
     Some(site.line)

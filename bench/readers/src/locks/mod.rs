@@ -5,7 +5,7 @@ mod c;
 mod snapshot;
 mod standard;
 
-use forebay_sync::bravo::{Bravo, ByStore, BySwap, Shared};
+use forebay_sync::bravo::{Bravo, ByStore, BySwap, SharedTable};
 use parking_lot::RawRwLock;
 
 use crate::completion::{self, Load};
@@ -45,8 +45,8 @@ pub(crate) const LOCKS: &[Lock] = &[
     #[cfg(feature = "ck")]
     lock::<Api<c::Ck>>("ck_rwlock"),
     lock::<Snapshot>("arc-swap"),
-    lock::<Api<Bravo<RawRwLock, Shared<BySwap>>>>("Bravo"),
-    lock::<Api<Bravo<RawRwLock, Shared<ByStore>>>>("Bravo, membarrier"),
+    lock::<Api<Bravo<RawRwLock, SharedTable<BySwap>>>>("Bravo"),
+    lock::<Api<Bravo<RawRwLock, SharedTable<ByStore>>>>("Bravo, membarrier"),
 ];
 
 const fn lock<P: Protected>(name: &'static str) -> Lock {

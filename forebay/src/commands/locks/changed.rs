@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use forebay_sync::profile::{Reading, SiteKind, plain_text};
+use forebay_sync::profile::{ProfileSnapshot, SiteKind, plain_text};
 use serde_json::{Value, json};
 
 use super::cpp_only;
 use crate::symbols::{Change, changed_since};
 
 /// What became of the files that names are looked up in.
-pub(super) fn changed(reading: &Reading) -> BTreeMap<Arc<str>, Change> {
+pub(super) fn changed(reading: &ProfileSnapshot) -> BTreeMap<Arc<str>, Change> {
     if reading.about.kind != SiteKind::Stacks {
         return BTreeMap::new();
     }
@@ -30,7 +30,7 @@ pub(super) fn changed(reading: &Reading) -> BTreeMap<Arc<str>, Change> {
 }
 
 /// A line for each of them, and one if names say little.
-pub(super) fn lines(reading: &Reading) -> Vec<String> {
+pub(super) fn lines(reading: &ProfileSnapshot) -> Vec<String> {
     let line = |(path, change): (Arc<str>, Change)| match change {
         Change::Changed => {
             format!("{} was changed after this was recorded: names may be wrong", plain_text(&path))
@@ -43,7 +43,7 @@ pub(super) fn lines(reading: &Reading) -> Vec<String> {
 }
 
 /// As a list of objects.
-pub(super) fn as_json(reading: &Reading) -> Value {
+pub(super) fn as_json(reading: &ProfileSnapshot) -> Value {
     let object = |(path, change): (Arc<str>, Change)| {
         let what = match change {
             Change::Changed => "changed",

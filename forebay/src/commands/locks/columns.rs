@@ -1,6 +1,6 @@
 //! The columns of the table, by their names.
 
-use forebay_sync::profile::Totals;
+use forebay_sync::profile::SiteTotals;
 
 use super::summary::Happened;
 
@@ -36,7 +36,7 @@ pub(super) fn numbers(happened: &Happened) -> [u64; COLUMNS.len()] {
 }
 
 /// The same of what one thread did, if it is known how often others wanted what it held.
-pub(super) fn numbers_of(totals: &Totals, wanted_count: u64) -> [u64; COLUMNS.len()] {
+pub(super) fn numbers_of(totals: &SiteTotals, wanted_count: u64) -> [u64; COLUMNS.len()] {
     let of_each = |ns: u64| ns.checked_div(totals.count).unwrap_or(0);
     [
         totals.hold_ns_max,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use forebay_sync::profile::{Reading, SiteKind};
+use forebay_sync::profile::{ProfileSnapshot, SiteKind};
 
 use super::names::Names;
 use super::summary::Place;
 use crate::symbols::is_wrapper;
 
 /// What to do about them, if there are any.
-pub(super) fn line(reading: &Reading) -> Option<String> {
+pub(super) fn line(reading: &ProfileSnapshot) -> Option<String> {
     if reading.about.kind != SiteKind::Stacks {
         return None;
     }

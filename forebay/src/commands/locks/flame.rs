@@ -9,7 +9,7 @@ use std::rc::Rc;
 use clap::ArgMatches;
 use forebay_server::clock::unix_ns;
 use forebay_shm::is_alive;
-use forebay_sync::profile::Control;
+use forebay_sync::profile::ProfileControl;
 
 use super::names::Names;
 use super::report::read;
@@ -68,7 +68,7 @@ pub(super) fn picture(names: &mut Names<'_>, summary: &Summary) -> [String; 2] {
 }
 
 /// Why there is nothing to draw.
-fn nothing(summary: &Summary, control: &Control) -> String {
+fn nothing(summary: &Summary, control: &ProfileControl) -> String {
     let sum = |of: fn(&Happened) -> u64| {
         summary.places.values().fold(0_u64, |sum, happened| sum.saturating_add(of(happened)))
     };
@@ -173,7 +173,7 @@ fn folded(stacks: &Stacks) -> String {
 
 #[cfg(test)]
 mod tests {
-    use forebay_sync::profile::{PairTotals, Totals};
+    use forebay_sync::profile::{PairTotals, SiteTotals};
 
     use super::*;
 
@@ -195,10 +195,16 @@ mod tests {
 
     #[test]
     fn an_empty_picture_says_why_it_is_empty() {
-        let control =
-            |is_on| Control { is_on, skip: 0, stack_sample: 0, generation: 1, reset_unix_ns: 0 };
+        let control = |is_on| ProfileControl {
+            is_on,
+            skip: 0,
+            stack_sample: 0,
+            generation: 1,
+            reset_unix_ns: 0,
+        };
         let of = |count, try_failed_count, asleep_count| {
-            let totals = Totals { count, try_failed_count, asleep_count, ..Totals::default() };
+            let totals =
+                SiteTotals { count, try_failed_count, asleep_count, ..SiteTotals::default() };
             let happened = Happened { totals, wanted_count: 0 };
             Summary { places: [(place("a", &["x"]).into(), happened)].into(), ..Summary::default() }
         };

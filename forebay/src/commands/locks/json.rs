@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use forebay_server::clock::unix_ms;
 use forebay_shm::is_alive;
-use forebay_sync::profile::{BUCKET_COUNT, PairTotals, Totals, bucket_end_ns};
+use forebay_sync::profile::{BUCKET_COUNT, PairTotals, SiteTotals, bucket_end_ns};
 use serde_json::{Map, Value, json};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers};
@@ -178,7 +178,7 @@ fn pair_numbers(totals: &PairTotals) -> Value {
     })
 }
 
-fn thread_numbers(totals: &Totals) -> Value {
+fn thread_numbers(totals: &SiteTotals) -> Value {
     json!({
         "count": totals.count,
         "total_ns": totals.hold_ns,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{ModuleRead, Reading, SiteKind, SiteRead, plain_text};
+use forebay_sync::profile::{ModuleRead, ProfileSnapshot, SiteKind, SiteRead, plain_text};
 
 use super::modules::{Lies, Modules};
 use super::summary::Place;
@@ -26,7 +26,7 @@ pub(super) type Frames = Rc<[Rc<str>]>;
 
 /// Gives keys their places.
 pub(super) struct Names<'a> {
-    pub(super) reading: &'a Reading,
+    pub(super) reading: &'a ProfileSnapshot,
     modules: Modules<'a>,
     known: BTreeMap<u64, Rc<Place>>,
     frames: BTreeMap<u64, Frames>,
@@ -39,11 +39,11 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(reading: &'a Reading) -> Names<'a> {
+    pub(super) fn of(reading: &'a ProfileSnapshot) -> Names<'a> {
         Names::with_room(reading, NAMES_BYTES_MAX)
     }
 
-    fn with_room(reading: &'a Reading, room: usize) -> Names<'a> {
+    fn with_room(reading: &'a ProfileSnapshot, room: usize) -> Names<'a> {
         Names {
             reading,
             modules: Modules::of(&reading.modules),

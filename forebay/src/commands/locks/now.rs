@@ -9,7 +9,7 @@ use std::rc::Rc;
 use clap::ArgMatches;
 use forebay_server::clock::unix_ns;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::{LockNow, Reading, ThreadNow};
+use forebay_sync::profile::{LockNow, ProfileSnapshot, ThreadNow};
 use serde_json::{Value, json};
 
 use self::circles::{Circles, Holders};
@@ -53,7 +53,7 @@ const HOLDERS_MAX: usize = 64;
 
 /// A moment of a process.
 struct View<'a> {
-    reading: &'a Reading,
+    reading: &'a ProfileSnapshot,
     names: RefCell<Names<'a>>,
     holders: Holders,
     is_alive: bool,
@@ -62,7 +62,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn of(reading: &Reading) -> View<'_> {
+    fn of(reading: &ProfileSnapshot) -> View<'_> {
         let is_alive = is_alive(&reading.about);
         let origin_ns = if is_alive { unix_ns() } else { reading.about.created_unix_ns };
         let (names, holders) = (Names::of(reading).into(), Holders::of(&reading.now));
@@ -166,7 +166,7 @@ impl View<'_> {
 }
 
 #[cfg(test)]
-pub(super) fn shown(reading: &Reading) -> [String; 2] {
+pub(super) fn shown(reading: &ProfileSnapshot) -> [String; 2] {
     let view = View::of(reading);
     [view.text(), view.json("x").to_string()]
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use forebay_server::clock::unix_ns;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::{Reading, SiteKind, StackPlan};
+use forebay_sync::profile::{ProfileSnapshot, SiteKind, StackPlan};
 
 use super::columns::{CNT_HOLD, Sort};
 use super::files::of_run;
@@ -76,7 +76,7 @@ fn others(path: &Path) -> Option<String> {
 }
 
 /// The file that is meant, and what it says.
-pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, Reading), String> {
+pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, ProfileSnapshot), String> {
     let path = find(args.get_one("file"))?;
     let file = ProfileFile::open(&path).map_err(|error| error.to_string())?;
     let reading = file.read().map_err(|error| error.to_string())?;
@@ -84,7 +84,7 @@ pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, Reading), String> 
 }
 
 /// Whose the profile is, and whether it can be believed to be whole.
-pub(super) fn head(file: &ProfileFile, reading: &Reading, summary: &Summary) -> String {
+pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summary) -> String {
     let (path, about) = (file.path().display(), &reading.about);
     let now_ns = is_alive(about).then(unix_ns);
     let life = match (now_ns, reading.control.is_on) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{PairTotals, Reading, ThreadRead, Totals};
+use forebay_sync::profile::{PairTotals, ProfileSnapshot, SiteTotals, ThreadRead};
 
 use super::names::Names;
 
@@ -42,7 +42,7 @@ impl Place {
 /// What happened at a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Happened {
-    pub(super) totals: Totals,
+    pub(super) totals: SiteTotals,
     /// How often another wanted the lock while it was held from here.
     pub(super) wanted_count: u64,
 }
@@ -73,12 +73,12 @@ pub(super) struct Summary {
     pub(super) places: BTreeMap<Rc<Place>, Happened>,
     pub(super) pairs: BTreeMap<Pair, PairTotals>,
     /// What each of the threads did, in the order of the reading.
-    pub(super) threads: Vec<BTreeMap<Rc<Place>, Totals>>,
+    pub(super) threads: Vec<BTreeMap<Rc<Place>, SiteTotals>>,
     pub(super) room: Room,
 }
 
 impl Summary {
-    pub(super) fn of(reading: &Reading) -> Summary {
+    pub(super) fn of(reading: &ProfileSnapshot) -> Summary {
         Summary::named(&mut Names::of(reading))
     }
 
@@ -87,7 +87,7 @@ impl Summary {
         let reading = names.reading;
         let mut summary = Summary { room: room(reading), ..Summary::default() };
         for thread in &reading.threads {
-            let mut of_thread = BTreeMap::<_, Totals>::new();
+            let mut of_thread = BTreeMap::<_, SiteTotals>::new();
             for (key, totals) in &thread.rows {
                 let place = names.place(*key);
                 of_thread.entry(Rc::clone(&place)).or_default().add(totals);
@@ -112,7 +112,7 @@ impl Summary {
     }
 }
 
-fn room(reading: &Reading) -> Room {
+fn room(reading: &ProfileSnapshot) -> Room {
     let sum = |count: fn(&ThreadRead) -> u64| {
         reading.threads.iter().fold(0_u64, |sum, thread| sum.saturating_add(count(thread)))
     };
@@ -153,13 +153,13 @@ pub(super) mod tests {
 
     use forebay_sync::boxed_words;
     use forebay_sync::profile::{
-        Clock, Description, Identity, Plan, Profile, Recorder, Site, SiteKind, StackPlan, Taken,
-        ThreadIdentity, Wait,
+        Acquisition, Clock, LockWait, ProcessIdentity, Profile, ProfilePlan, ProfiledSite,
+        Recorder, SiteDescription, SiteKind, StackPlan, ThreadIdentity,
     };
 
     use super::*;
 
-    const PLAN: Plan = Plan {
+    const PLAN: ProfilePlan = ProfilePlan {
         sites: 16,
         frames: 0,
         modules: 0,
@@ -173,25 +173,25 @@ pub(super) mod tests {
     /// Keys of which the last digit is the line.
     struct Line(u64);
 
-    impl Site for Line {
+    impl ProfiledSite for Line {
         fn key(&self) -> u64 {
             self.0
         }
 
-        fn describe(&self) -> Description<'_> {
+        fn describe(&self) -> SiteDescription<'_> {
             let line = (self.0 % 10) as u32;
-            Description { name: "class", place: "x.rs", line, ..Description::default() }
+            SiteDescription { name: "class", place: "x.rs", line, ..SiteDescription::default() }
         }
     }
 
     /// What two threads did: one was waited for and tried for by the other.
-    pub(in super::super) fn reading() -> Reading {
-        Reading::of(&bytes()[..]).expect("whole")
+    pub(in super::super) fn reading() -> ProfileSnapshot {
+        ProfileSnapshot::of(&bytes()[..]).expect("whole")
     }
 
     pub(in super::super) fn bytes() -> Vec<u8> {
         let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
-        let us = Identity {
+        let us = ProcessIdentity {
             pid: 1,
             start_ticks: 0,
             boot_id: [0; 16],
@@ -207,12 +207,16 @@ pub(super) mod tests {
             assert!(recorder.begin(&profile, thread));
             // 11 and 21 are the same place, compiled twice.
             for key in [11, 21, 32] {
-                let held = recorder.acquired(&profile, &Line(key), &Taken::default());
+                let held = recorder.acquired(&profile, &Line(key), &Acquisition::default());
                 recorder.released(&profile, &held.expect("a block"));
             }
             for holder in [11, 21, 0] {
-                let wait = Some(Wait { since: profile.clock().now(), holder });
-                let _ = recorder.acquired(&profile, &Line(32), &Taken { wait, ..Taken::default() });
+                let wait = Some(LockWait { since: profile.clock().now(), holder });
+                let _ = recorder.acquired(
+                    &profile,
+                    &Line(32),
+                    &Acquisition { wait, ..Acquisition::default() },
+                );
                 recorder.try_failed(&profile, &Line(43), 64, holder);
             }
         }
@@ -247,7 +251,7 @@ pub(super) mod tests {
         let mut reading = reading();
         reading.sites.clear();
         for thread in &mut reading.threads {
-            let totals = Totals { count: 5, ..Totals::default() };
+            let totals = SiteTotals { count: 5, ..SiteTotals::default() };
             thread.rows.push((0, totals));
         }
         let summary = Summary::of(&reading);

@@ -76,11 +76,11 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use forebay_sync::boxed_words;
-    use forebay_sync::profile::{Clock, Identity, Plan, Profile, SiteKind};
+    use forebay_sync::profile::{Clock, ProcessIdentity, Profile, ProfilePlan, SiteKind};
 
     use super::*;
 
-    const PLAN: Plan = Plan {
+    const PLAN: ProfilePlan = ProfilePlan {
         sites: 1,
         frames: 1,
         modules: 0,
@@ -100,8 +100,8 @@ mod tests {
             (SiteKind::Stacks, 2, "see forebay locks report --threads"),
             (SiteKind::Places, 0, "see lock_profile_size in the settings"),
         ] {
-            let plan = Plan { frames, ..PLAN };
-            let us = Identity {
+            let plan = ProfilePlan { frames, ..PLAN };
+            let us = ProcessIdentity {
                 pid: 1,
                 start_ticks: 0,
                 boot_id: [0; 16],

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_sync::profile::{BUCKET_COUNT, Totals, bucket_end_ns};
+use forebay_sync::profile::{BUCKET_COUNT, SiteTotals, bucket_end_ns};
 
 use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
 use super::counted;
@@ -137,7 +137,7 @@ pub(super) fn histograms(summary: &Summary, sort: Sort, lines_max: usize) -> Str
 }
 
 /// How long waits and holds were, those of which there were any.
-pub(super) fn bars_of(totals: &Totals, indent: &str) -> Vec<String> {
+pub(super) fn bars_of(totals: &SiteTotals, indent: &str) -> Vec<String> {
     let style = Style::of_output();
     let mut lines = Vec::new();
     for (what, buckets) in [("wait time", &totals.waits), ("hold time", &totals.holds)] {
@@ -170,7 +170,8 @@ mod tests {
 
     fn summary(asleep_ns: u64) -> Summary {
         let place = Place { lock: "mutex".to_owned(), stack: vec!["f x.c:1".into()] };
-        let totals = Totals { count: 7, hold_ns: 1_234_567, asleep_ns, ..Totals::default() };
+        let totals =
+            SiteTotals { count: 7, hold_ns: 1_234_567, asleep_ns, ..SiteTotals::default() };
         let happened = Happened { totals, wanted_count: 0 };
         Summary { places: [(place.into(), happened)].into(), ..Summary::default() }
     }
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn bars_are_microseconds_and_waits_come_first() {
-        let mut totals = Totals::default();
+        let mut totals = SiteTotals::default();
         (totals.holds[0], totals.waits[6], totals.waits[7]) = (3, 1, 2);
         let lines = bars_of(&totals, "\t");
         let first: Vec<_> = lines.iter().map(|line| line.split('#').next()).collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_sync::profile::{
-    LockNow, ModuleRead, PairTotals, Reading, SampleRead, SiteKind, StackRead, ThreadNow,
+    LockNow, ModuleRead, PairTotals, ProfileSnapshot, SampleRead, SiteKind, StackRead, ThreadNow,
     hash_words,
 };
 
@@ -34,7 +34,7 @@ fn whatever_a_profile_says_can_be_shown() {
             let value = [u64::MAX, 1, next(), next() >> 40][next() as usize % 4];
             changed[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
         }
-        let mut reading = Reading::of(&changed[..]).expect("its header is whole");
+        let mut reading = ProfileSnapshot::of(&changed[..]).expect("its header is whole");
         for kind in [SiteKind::Places, SiteKind::Stacks] {
             reading.about.kind = kind;
             let shown = shown(&reading);
@@ -45,7 +45,7 @@ fn whatever_a_profile_says_can_be_shown() {
 }
 
 /// All that can be said of a profile.
-fn shown(reading: &Reading) -> Vec<String> {
+fn shown(reading: &ProfileSnapshot) -> Vec<String> {
     let mut names = Names::of(reading);
     let summary = Summary::named(&mut names);
     let sort = Sort::Lost;
@@ -68,7 +68,7 @@ fn shown(reading: &Reading) -> Vec<String> {
 }
 
 /// Modules, stacks, samples and locks of now, of which each may be anything.
-fn spoil(reading: &mut Reading, paths: &[&str], mut next: impl FnMut(u64) -> u64) {
+fn spoil(reading: &mut ProfileSnapshot, paths: &[&str], mut next: impl FnMut(u64) -> u64) {
     let keys: Vec<u64> = reading.sites.keys().copied().chain([0, 7]).collect();
     reading.modules = (0..next(20))
         .map(|_| {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use forebay_sync::profile::{Reading, ThreadRead, Totals};
+use forebay_sync::profile::{ProfileSnapshot, SiteTotals, ThreadRead};
 
 use super::columns::{Sort, numbers_of};
 use super::names::Names;
@@ -26,11 +26,11 @@ pub(super) struct Form {
 }
 
 /// What a thread did at its places.
-type OfThread<'a> = (&'a ThreadRead, Vec<(&'a Place, &'a Totals)>);
+type OfThread<'a> = (&'a ThreadRead, Vec<(&'a Place, &'a SiteTotals)>);
 
 /// Threads and their places, those with the largest numbers first.
 pub(super) fn sorted<'a>(
-    reading: &'a Reading,
+    reading: &'a ProfileSnapshot,
     summary: &'a Summary,
     sort: Sort,
 ) -> Vec<OfThread<'a>> {
@@ -51,7 +51,7 @@ pub(super) fn sorted<'a>(
 }
 
 /// What decides the order: a column, or who tried most in vain, then who waited longest.
-fn weight(totals: &Totals, sort: Sort) -> [u64; 3] {
+fn weight(totals: &SiteTotals, sort: Sort) -> [u64; 3] {
     match sort {
         Sort::Lost => [totals.failed_count(), totals.wait_ns, totals.hold_ns],
         Sort::Column(_) => {
@@ -97,7 +97,7 @@ fn title(thread: &ThreadRead, is_running: bool) -> String {
     format!("thread {}{name}{life}{before}", thread.tid)
 }
 
-fn line(place: &Place, totals: &Totals) -> String {
+fn line(place: &Place, totals: &SiteTotals) -> String {
     let lock = if place.lock.is_empty() { "[unknown]" } else { &place.lock };
     let us = |ns: u64| ns as f64 / NS_PER_US;
     let asleep = match totals.asleep_ns {

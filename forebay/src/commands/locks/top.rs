@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use forebay_server::clock::unix_ns;
 use forebay_shm::{ProfileFile, is_alive};
-use forebay_sync::profile::{About, Reading, SiteKind};
+use forebay_sync::profile::{ProfileHeader, ProfileSnapshot, SiteKind};
 
 use self::rows::{headings, rows};
 use super::files::of_run;
@@ -47,12 +47,12 @@ struct Look {
     /// Processes that run; a server stays when it has gone, for another may take its place.
     processes: Vec<Process>,
     /// Those of a foreign program that have ended.
-    gone: Vec<About>,
+    gone: Vec<ProfileHeader>,
 }
 
 struct Process {
     file: ProfileFile,
-    reading: Reading,
+    reading: ProfileSnapshot,
     summary: Summary,
 }
 

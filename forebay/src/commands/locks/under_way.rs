@@ -1,6 +1,6 @@
 //! Waits and holds that have not ended: they are counted when they do.
 
-use forebay_sync::profile::{LockNow, Reading};
+use forebay_sync::profile::{LockNow, ProfileSnapshot};
 
 use super::counted;
 use super::names::Names;
@@ -8,7 +8,7 @@ use super::summary::Summary;
 
 /// How many threads wait for locks, if any does, and how long the first of them has. `now_ns` is
 /// the time, in nanoseconds since 1970; none if the process has gone.
-pub(super) fn line(reading: &Reading, now_ns: Option<u64>) -> Option<String> {
+pub(super) fn line(reading: &ProfileSnapshot, now_ns: Option<u64>) -> Option<String> {
     let waits = reading.now.iter().filter_map(|thread| thread.awaited.as_ref());
     let since_ns = waits.clone().map(|wait| wait.since_unix_ns).min()?;
     let threads = match now_ns {

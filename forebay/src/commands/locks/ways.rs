@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{About, PairTotals, SiteKind, StackPlan, ThreadRead};
+use forebay_sync::profile::{PairTotals, ProfileHeader, SiteKind, StackPlan, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::names::{Frames, Names};
@@ -110,7 +110,7 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
 }
 
 /// Why there are none.
-pub(super) fn nothing(about: &About, stack_sample: u64) -> &'static str {
+pub(super) fn nothing(about: &ProfileHeader, stack_sample: u64) -> &'static str {
     match about.kind {
         SiteKind::Stacks if about.plan.frames > 1 => {
             "callers are part of the places: see forebay locks report --threads"

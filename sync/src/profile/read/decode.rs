@@ -1,4 +1,4 @@
-//! From bytes to a [`Reading`].
+//! From bytes to a [`ProfileSnapshot`].
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -6,33 +6,33 @@ use std::collections::BTreeMap;
 use super::text::{Texts, text_of};
 use super::words::{each_row, words};
 use super::{
-    About, Bytes, Control, LockNow, ModuleRead, PairRead, PairTotals, ReadError, ReadErrorKind,
-    Reading, SampleRead, SharedCounts, SiteRead, StackRead, ThreadCounts, ThreadNow, ThreadRead,
-    Totals,
+    LockNow, ModuleRead, PairRead, PairTotals, ProfileBytes, ProfileControl, ProfileError,
+    ProfileErrorKind, ProfileHeader, ProfileSnapshot, SampleRead, SharedCounts, SiteRead,
+    SiteTotals, StackRead, ThreadCounts, ThreadNow, ThreadRead,
 };
 use crate::profile::hash::hash_words;
 use crate::profile::plan::{
-    BUCKET_COUNT, HEADER_WORDS, HOLDS_MAX, KEYS_START, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, Plan,
-    StackPlan, block, header, hold, module, pair, row, sample, site, stack,
+    BUCKET_COUNT, HEADER_WORDS, HOLDS_MAX, KEYS_START, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES,
+    ProfilePlan, StackPlan, block, header, hold, module, pair, row, sample, site, stack,
 };
 use crate::profile::shared::{SiteKind, check_of};
 
-impl About {
+impl ProfileHeader {
     /// Reads what does not change of a profile.
     ///
     /// # Errors
     /// It is none, is cut off or damaged, or the bytes can't be read.
-    pub fn of(bytes: &(impl Bytes + ?Sized)) -> Result<About, ReadError> {
+    pub fn of(bytes: &(impl ProfileBytes + ?Sized)) -> Result<ProfileHeader, ProfileError> {
         about(&header_words(bytes)?, bytes.byte_count())
     }
 }
 
-impl Reading {
+impl ProfileSnapshot {
     /// Reads a profile.
     ///
     /// # Errors
     /// It is none, is cut off or damaged, or the bytes can't be read.
-    pub fn of(bytes: &(impl Bytes + ?Sized)) -> Result<Reading, ReadError> {
+    pub fn of(bytes: &(impl ProfileBytes + ?Sized)) -> Result<ProfileSnapshot, ProfileError> {
         let head = header_words(bytes)?;
         let about = about(&head, bytes.byte_count())?;
         let plan = about.plan;
@@ -60,7 +60,7 @@ impl Reading {
         })?;
         let mut counts = shared_counts(&head);
         counts.texts_rejected = counts.texts_rejected.saturating_add(texts.rejected);
-        Ok(Reading { sites, stacks, modules, threads, now, counts, control, about })
+        Ok(ProfileSnapshot { sites, stacks, modules, threads, now, counts, control, about })
     }
 }
 
@@ -69,25 +69,25 @@ fn at(words: &[u64], index: usize) -> u64 {
     words.get(index).copied().unwrap_or(0)
 }
 
-fn header_words(bytes: &(impl Bytes + ?Sized)) -> Result<Vec<u64>, ReadError> {
+fn header_words(bytes: &(impl ProfileBytes + ?Sized)) -> Result<Vec<u64>, ProfileError> {
     let found = bytes.byte_count();
     if found < 8 || at(&words(bytes, 0, 1)?, 0) != MAGIC {
-        return Err(ReadErrorKind::NotAProfile.into());
+        return Err(ProfileErrorKind::NotAProfile.into());
     }
     let expected = (HEADER_WORDS * 8) as u64;
     if found < expected {
-        return Err(ReadErrorKind::CutOff { expected, found }.into());
+        return Err(ProfileErrorKind::CutOff { expected, found }.into());
     }
     words(bytes, 0, HEADER_WORDS)
 }
 
-fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
-    let damaged = |what| Err(ReadErrorKind::Damaged { what }.into());
+fn about(head: &[u64], byte_count: u64) -> Result<ProfileHeader, ProfileError> {
+    let damaged = |what| Err(ProfileErrorKind::Damaged { what }.into());
     let version = low(at(head, header::VERSION));
     match version.cmp(&LAYOUT_VERSION) {
-        Ordering::Greater => return Err(ReadErrorKind::NewerLayout { found: version }.into()),
+        Ordering::Greater => return Err(ProfileErrorKind::NewerLayout { found: version }.into()),
         Ordering::Less if version > 0 => {
-            return Err(ReadErrorKind::OlderLayout { found: version }.into());
+            return Err(ProfileErrorKind::OlderLayout { found: version }.into());
         }
         _ => {}
     }
@@ -106,7 +106,7 @@ fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
         return damaged("how large it is");
     }
     if byte_count < expected {
-        return Err(ReadErrorKind::CutOff { expected, found: byte_count }.into());
+        return Err(ProfileErrorKind::CutOff { expected, found: byte_count }.into());
     }
     let kind = match high(at(head, header::PID)) {
         0 => SiteKind::Places,
@@ -115,7 +115,7 @@ fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
     };
     let boot_id = bytes_of(head.get(header::BOOT_ID..header::BOOT_ID + 2));
     let program = head.get(header::PROGRAM..header::PROGRAM + PROGRAM_BYTES / 8);
-    Ok(About {
+    Ok(ProfileHeader {
         pid: low(at(head, header::PID)),
         start_ticks: at(head, header::START_TICKS),
         boot_id: boot_id.try_into().unwrap_or_default(),
@@ -128,10 +128,10 @@ fn about(head: &[u64], byte_count: u64) -> Result<About, ReadError> {
     })
 }
 
-fn plan_of(head: &[u64]) -> Plan {
+fn plan_of(head: &[u64]) -> ProfilePlan {
     let [sites, modules, rows] =
         [header::SITES, header::MODULES, header::ROWS].map(|i| at(head, i));
-    Plan {
+    ProfilePlan {
         sites: low(sites),
         frames: high(sites),
         modules: low(modules),
@@ -147,8 +147,8 @@ fn plan_of(head: &[u64]) -> Plan {
     }
 }
 
-fn control(head: &[u64]) -> Control {
-    Control {
+fn control(head: &[u64]) -> ProfileControl {
+    ProfileControl {
         is_on: at(head, header::ENABLED) != 0,
         skip: at(head, header::SKIP),
         stack_sample: at(head, header::STACK_SAMPLE),
@@ -176,8 +176,8 @@ fn shared_counts(head: &[u64]) -> SharedCounts {
 
 fn site_of(
     row: &[u64],
-    texts: &mut Texts<'_, impl Bytes + ?Sized>,
-) -> Result<Option<(u64, SiteRead)>, ReadError> {
+    texts: &mut Texts<'_, impl ProfileBytes + ?Sized>,
+) -> Result<Option<(u64, SiteRead)>, ProfileError> {
     let key = at(row, site::KEY);
     let rest = row.get(site::CHECK + 1..).unwrap_or_default().iter().copied();
     if key == 0 || at(row, site::CHECK) != check_of(key, rest) {
@@ -210,8 +210,8 @@ fn stack_of(row: &[u64]) -> Option<(u64, StackRead)> {
 
 fn module_of(
     row: &[u64],
-    texts: &mut Texts<'_, impl Bytes + ?Sized>,
-) -> Result<Option<ModuleRead>, ReadError> {
+    texts: &mut Texts<'_, impl ProfileBytes + ?Sized>,
+) -> Result<Option<ModuleRead>, ProfileError> {
     let fields = row.get(..module::CHECK).unwrap_or_default().iter().copied();
     let (start, end) = (at(row, module::START), at(row, module::END));
     if start >= end || at(row, module::CHECK) != check_of(0, fields) {
@@ -223,10 +223,10 @@ fn module_of(
 
 /// What was recorded in the blocks, and what their owners do now.
 fn threads(
-    bytes: &(impl Bytes + ?Sized),
-    about: &About,
+    bytes: &(impl ProfileBytes + ?Sized),
+    about: &ProfileHeader,
     generation: u64,
-) -> Result<(Vec<ThreadRead>, Vec<ThreadNow>), ReadError> {
+) -> Result<(Vec<ThreadRead>, Vec<ThreadNow>), ProfileError> {
     let plan = &about.plan;
     let owners = words(bytes, plan.owners(), plan.threads as usize)?;
     let (mut threads, mut now) = (Vec::new(), Vec::new());
@@ -245,7 +245,7 @@ fn threads(
     Ok((threads, now))
 }
 
-fn thread_now(head: &[u64], about: &About) -> ThreadNow {
+fn thread_now(head: &[u64], about: &ProfileHeader) -> ThreadNow {
     let rows = head.get(block::HEAD_WORDS..).unwrap_or_default().chunks_exact(hold::WORDS);
     let lock_now = |row: &[u64]| LockNow {
         since_unix_ns: about.unix_ns(at(row, hold::SINCE)),
@@ -267,7 +267,7 @@ fn tid_and_name(words: &[u64]) -> (u32, String) {
     (low(at(words, block::TID)), text_of(&bytes_of(name)))
 }
 
-fn thread_of(words: &[u64], plan: &Plan, is_taken: bool) -> ThreadRead {
+fn thread_of(words: &[u64], plan: &ProfilePlan, is_taken: bool) -> ThreadRead {
     let keys = words.iter().skip(KEYS_START).take(plan.rows as usize);
     let rows = words.get(plan.rows_start()..).unwrap_or_default().chunks_exact(row::WORDS);
     let keyed = std::iter::once(&0).chain(keys).zip(rows);
@@ -283,7 +283,7 @@ fn thread_of(words: &[u64], plan: &Plan, is_taken: bool) -> ThreadRead {
         is_taken,
         owner_count: at(words, block::OWNERS),
         counts: thread_counts(words),
-        rows: rows.filter(|(_, totals)| *totals != Totals::default()).collect(),
+        rows: rows.filter(|(_, totals)| *totals != SiteTotals::default()).collect(),
         pairs: pairs.filter(|pair| pair.waiter != 0).collect(),
         samples: samples.map(sample_of).filter(|sample| sample.stack != 0).collect(),
     }
@@ -305,11 +305,11 @@ fn thread_counts(words: &[u64]) -> ThreadCounts {
     }
 }
 
-fn totals_of(words: &[u64]) -> Totals {
+fn totals_of(words: &[u64]) -> SiteTotals {
     let buckets = |start: usize| -> [u64; BUCKET_COUNT] {
         std::array::from_fn(|bucket| at(words, start + bucket))
     };
-    Totals {
+    SiteTotals {
         count: at(words, row::COUNT),
         shared_count: at(words, row::SHARED_COUNT),
         owner_died_count: at(words, row::OWNER_DIED_COUNT),

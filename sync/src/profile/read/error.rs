@@ -6,11 +6,11 @@ use crate::profile::plan::LAYOUT_VERSION;
 
 /// Why a profile can't be read.
 #[derive(Debug)]
-pub struct ReadError(pub ReadErrorKind);
+pub struct ProfileError(pub ProfileErrorKind);
 
 /// What is wrong.
 #[derive(Debug)]
-pub enum ReadErrorKind {
+pub enum ProfileErrorKind {
     /// The system refused.
     Io(io::Error),
     /// It does not begin as one does.
@@ -39,9 +39,9 @@ pub enum ReadErrorKind {
     },
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for ProfileError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use ReadErrorKind::*;
+        use ProfileErrorKind::*;
         let known = LAYOUT_VERSION;
         match &self.0 {
             Io(error) => write!(out, "cannot be read: {error}"),
@@ -60,23 +60,23 @@ impl fmt::Display for ReadError {
     }
 }
 
-impl std::error::Error for ReadError {
+impl std::error::Error for ProfileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0 {
-            ReadErrorKind::Io(error) => Some(error),
+            ProfileErrorKind::Io(error) => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> ReadError {
-        ReadError(ReadErrorKind::Io(error))
+impl From<io::Error> for ProfileError {
+    fn from(error: io::Error) -> ProfileError {
+        ProfileError(ProfileErrorKind::Io(error))
     }
 }
 
-impl From<ReadErrorKind> for ReadError {
-    fn from(kind: ReadErrorKind) -> ReadError {
-        ReadError(kind)
+impl From<ProfileErrorKind> for ProfileError {
+    fn from(kind: ProfileErrorKind) -> ProfileError {
+        ProfileError(kind)
     }
 }

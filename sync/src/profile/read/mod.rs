@@ -8,21 +8,21 @@
 mod decode;
 mod error;
 mod plain;
-mod reading;
+mod snapshot;
 mod text;
 mod words;
 
 use std::io;
 
-pub use error::{ReadError, ReadErrorKind};
+pub use error::{ProfileError, ProfileErrorKind};
 pub use plain::plain_text;
-pub use reading::{
-    About, Control, LockNow, ModuleRead, PairRead, PairTotals, Reading, SampleRead, SharedCounts,
-    SiteRead, StackRead, ThreadCounts, ThreadNow, ThreadRead, Totals,
+pub use snapshot::{
+    LockNow, ModuleRead, PairRead, PairTotals, ProfileControl, ProfileHeader, ProfileSnapshot,
+    SampleRead, SharedCounts, SiteRead, SiteTotals, StackRead, ThreadCounts, ThreadNow, ThreadRead,
 };
 
 /// Bytes of a profile, wherever they are.
-pub trait Bytes {
+pub trait ProfileBytes {
     /// How many there are.
     fn byte_count(&self) -> u64;
 
@@ -33,7 +33,7 @@ pub trait Bytes {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 }
 
-impl Bytes for [u8] {
+impl ProfileBytes for [u8] {
     fn byte_count(&self) -> u64 {
         self.len() as u64
     }

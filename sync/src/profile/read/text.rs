@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::plain::plain_text;
-use super::{Bytes, ReadError};
-use crate::profile::plan::Plan;
+use super::{ProfileBytes, ProfileError};
+use crate::profile::plan::ProfilePlan;
 use crate::profile::shared::TEXT_BYTES_MAX;
 
 /// The most bytes of text that are kept. No two texts of a sound profile share a byte, so those
@@ -27,8 +27,8 @@ pub(super) struct Texts<'a, B: ?Sized> {
     pub(super) rejected: u64,
 }
 
-impl<'a, B: Bytes + ?Sized> Texts<'a, B> {
-    pub(super) fn of(bytes: &'a B, plan: &Plan) -> Texts<'a, B> {
+impl<'a, B: ProfileBytes + ?Sized> Texts<'a, B> {
+    pub(super) fn of(bytes: &'a B, plan: &ProfilePlan) -> Texts<'a, B> {
         Texts {
             bytes,
             start: plan.text_start() as u64 * 8,
@@ -41,7 +41,7 @@ impl<'a, B: Bytes + ?Sized> Texts<'a, B> {
     }
 
     /// The text that a word of a row means; empty if there is none there.
-    pub(super) fn at(&mut self, word: u64) -> Result<Arc<str>, ReadError> {
+    pub(super) fn at(&mut self, word: u64) -> Result<Arc<str>, ProfileError> {
         if let Some(known) = self.known.get(&word) {
             return Ok(Arc::clone(known));
         }

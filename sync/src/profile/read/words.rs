@@ -1,16 +1,16 @@
 //! Words of a profile, some at a time: a file may be long and hold nothing.
 
-use super::{Bytes, ReadError};
+use super::{ProfileBytes, ProfileError};
 
 /// Words that are read at once.
 const PIECE_WORDS: usize = 1 << 13;
 
 /// All of a part. Call for what is kept or small.
 pub(super) fn words(
-    bytes: &(impl Bytes + ?Sized),
+    bytes: &(impl ProfileBytes + ?Sized),
     start: usize,
     count: usize,
-) -> Result<Vec<u64>, ReadError> {
+) -> Result<Vec<u64>, ProfileError> {
     let mut all = Vec::with_capacity(count);
     each_row(bytes, start, (1, count), |word| {
         all.extend_from_slice(word);
@@ -21,11 +21,11 @@ pub(super) fn words(
 
 /// Shows each row of a part, of so many words each.
 pub(super) fn each_row(
-    bytes: &(impl Bytes + ?Sized),
+    bytes: &(impl ProfileBytes + ?Sized),
     start: usize,
     (row_words, count): (usize, usize),
-    mut see: impl FnMut(&[u64]) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
+    mut see: impl FnMut(&[u64]) -> Result<(), ProfileError>,
+) -> Result<(), ProfileError> {
     let piece_rows = (PIECE_WORDS / row_words.max(1)).clamp(1, count.max(1));
     let mut read = vec![0; piece_rows * row_words * 8];
     let mut row = vec![0; row_words];

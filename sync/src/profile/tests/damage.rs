@@ -15,7 +15,7 @@ fn used() -> Vec<u8> {
 }
 
 fn error(bytes: &[u8]) -> String {
-    Reading::of(bytes).err().map_or_else(String::new, |error| error.to_string())
+    ProfileSnapshot::of(bytes).err().map_or_else(String::new, |error| error.to_string())
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn no_change_of_what_was_recorded_harms_a_reader() {
             let at = from + random as usize % (changed.len() - from);
             changed[at] = (random >> 40) as u8;
         }
-        let reading = Reading::of(&changed[..]).unwrap();
-        let mut all = Totals::default();
+        let reading = ProfileSnapshot::of(&changed[..]).unwrap();
+        let mut all = SiteTotals::default();
         for (_, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
             all.add(row);
         }
@@ -115,7 +115,7 @@ fn a_site_that_was_changed_is_not_believed() {
     for word in 0..profile.plan().site_words() {
         let mut changed = bytes(profile);
         changed[(row + word) * 8] ^= 1;
-        let reading = Reading::of(&changed[..]).unwrap();
+        let reading = ProfileSnapshot::of(&changed[..]).unwrap();
         assert!(reading.sites.is_empty(), "word {word}: {:?}", reading.sites);
         assert_eq!(total(&reading, 5).count, 1);
     }
@@ -136,7 +136,7 @@ fn a_stack_that_was_changed_is_not_believed() {
     for word in 0..plan.stack_words() {
         let mut changed = bytes(profile);
         changed[(row + word) * 8] ^= 1;
-        let reading = Reading::of(&changed[..]).unwrap();
+        let reading = ProfileSnapshot::of(&changed[..]).unwrap();
         assert!(reading.stacks.is_empty(), "word {word}: {:?}", reading.stacks);
         assert_eq!(reading.threads[0].samples[0].totals.try_failed_count, 1);
     }
@@ -146,7 +146,7 @@ fn a_stack_that_was_changed_is_not_believed() {
 fn a_name_has_nothing_that_a_terminal_obeys() {
     let profile = profile(SMALL);
     let name = "\x1b[2Jred\n\u{202e}der\u{2066}\u{ffff}\u{e9}";
-    profile.describe(1, &Description { name, ..Description::default() });
+    profile.describe(1, &SiteDescription { name, ..SiteDescription::default() });
     let plain = "\u{fffd}[2Jred\u{fffd}\u{fffd}der\u{fffd}\u{fffd}\u{e9}";
     assert_eq!(&*read(profile).sites[&1].name, plain);
 }

@@ -12,7 +12,7 @@ fn recorder(profile: &Profile, tid: u32) -> Recorder {
 
 /// Takes a lock, and says so.
 fn take(profile: &Profile, recorder: &mut Recorder, lock: usize, line: u32) {
-    let taken = Taken { lock, ..Taken::default() };
+    let taken = Acquisition { lock, ..Acquisition::default() };
     recorder.acquired(profile, &Line(line), &taken).expect("a block");
 }
 
@@ -74,7 +74,7 @@ fn a_reset_leaves_what_is_held_and_does_not_count_it() {
     assert_eq!(locks(&read(profile).now[0].holds), [(64, 5)]);
     leave(profile, &mut recorder, 64);
     let reading = read(profile);
-    assert_eq!((total(&reading, 5), reading.now[0].holds.len()), (Totals::default(), 0));
+    assert_eq!((total(&reading, 5), reading.now[0].holds.len()), (SiteTotals::default(), 0));
 }
 
 #[test]

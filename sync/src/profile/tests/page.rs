@@ -61,11 +61,11 @@ fn the_page_has_the_sizes() {
         format!("pairs of {} words", pair::WORDS),
         format!("samples of {} words", sample::WORDS),
         format!("A row has {} words and its return addresses, of which", stack::FIXED_WORDS),
-        format!("{} stacks", Plan::MAX.stacks.stacks),
+        format!("{} stacks", ProfilePlan::MAX.stacks.stacks),
         format!("| `row.wait_buckets` | {} |", row::WAIT_BUCKETS),
         format!("{} buckets", bucket_count()),
-        format!("{} sites", Plan::MAX.sites),
-        format!("{} threads", Plan::MAX.threads),
+        format!("{} sites", ProfilePlan::MAX.sites),
+        format!("{} threads", ProfilePlan::MAX.threads),
     ] {
         assert!(page.contains(&sentence), "docs/format/locks.md lacks {sentence:?}");
     }

@@ -36,9 +36,13 @@ fn a_wait_names_the_pair_and_has_its_length() {
     let since = profile.clock().now();
     while profile.clock().ns_between(since, profile.clock().now()) < 3_000_000 {}
     assert!(recorder.begin(profile, || thread(1)));
-    let wait = Wait { since, holder: 9 };
-    let taken =
-        Taken { wait: Some(wait), is_shared: true, has_owner_died: true, ..Taken::default() };
+    let wait = LockWait { since, holder: 9 };
+    let taken = Acquisition {
+        wait: Some(wait),
+        is_shared: true,
+        has_owner_died: true,
+        ..Acquisition::default()
+    };
     recorder.acquired(profile, &Line(5), &taken).unwrap();
     recorder.timed_out(profile, &Line(6), 64, wait);
     let reading = read(profile);
@@ -64,7 +68,7 @@ fn a_hold_ends_when_it_is_said_to_have_ended_and_sleep_is_no_wait() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     assert!(recorder.begin(profile, || thread(1)));
-    let held = recorder.acquired(profile, &Line(5), &Taken::default()).unwrap();
+    let held = recorder.acquired(profile, &Line(5), &Acquisition::default()).unwrap();
     let left = profile.clock().now();
     while profile.clock().ns_between(left, profile.clock().now()) < 3_000_000 {}
     recorder.released_at(profile, &held, left);
@@ -93,7 +97,7 @@ fn tries_in_vain_are_counted_and_their_delay_is_charged_when_the_lock_is_taken()
     // Another lock, then this one at another line: the delay belongs to who failed.
     for (lock, delays) in [(other, 0), (lock, 1), (lock, 1)] {
         assert!(recorder.begin(profile, || thread(1)));
-        let taken = Taken { lock, ..Taken::default() };
+        let taken = Acquisition { lock, ..Acquisition::default() };
         let held = recorder.acquired(profile, &Line(6), &taken).unwrap();
         recorder.released(profile, &held);
         assert_eq!(total(&read(profile), 5).try_delay_count, delays, "lock {lock}");
@@ -113,7 +117,7 @@ fn a_delay_ends_with_a_lock_that_was_passed_over_and_is_forgotten_when_off() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     let delays = |recorder: &mut Recorder| {
-        let taken = Taken { lock: 64, ..Taken::default() };
+        let taken = Acquisition { lock: 64, ..Acquisition::default() };
         recorder.acquired(profile, &Line(6), &taken).unwrap();
         let total = total(&read(profile), 5);
         (total.try_delay_count, total.try_delay_ns)
@@ -138,7 +142,7 @@ fn a_try_that_is_never_followed_charges_nothing_to_what_lies_there_later() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     assert!(recorder.begin(profile, || thread(1)));
-    let taken = Taken { lock: 64, ..Taken::default() };
+    let taken = Acquisition { lock: 64, ..Acquisition::default() };
     recorder.try_failed(profile, &Line(5), 64, 0);
     recorder.try_failed(profile, &Line(5), 128, 0);
     recorder.age_tries(TRY_NS_MAX + 1);
@@ -166,7 +170,9 @@ fn a_delay_is_as_long_as_it_is_if_the_lock_is_tried_again_and_again() {
         recorder.try_failed(profile, &Line(5), 64, 9);
         recorder.age_tries(TRY_NS_MAX / 2);
     }
-    recorder.acquired(profile, &Line(6), &Taken { lock: 64, ..Taken::default() }).unwrap();
+    recorder
+        .acquired(profile, &Line(6), &Acquisition { lock: 64, ..Acquisition::default() })
+        .unwrap();
     let reading = read(profile);
     let failed = total(&reading, 5);
     assert_eq!((failed.try_failed_count, failed.try_delay_count), (5, 1));
@@ -181,7 +187,7 @@ fn a_lock_that_is_destroyed_owes_no_delay() {
     assert!(recorder.begin(profile, || thread(1)));
     recorder.try_failed(profile, &Line(5), 64, 0);
     recorder.destroyed(64);
-    let taken = Taken { lock: 64, ..Taken::default() };
+    let taken = Acquisition { lock: 64, ..Acquisition::default() };
     recorder.acquired(profile, &Line(6), &taken).unwrap();
     assert_eq!(total(&read(profile), 5).try_delay_count, 0);
 }
@@ -193,13 +199,13 @@ fn a_reset_forgets_everything_and_what_began_before_it() {
     visit(profile, &mut idle, 2, 5);
     visit(profile, &mut recorder, 1, 5);
     assert!(recorder.begin(profile, || thread(1)));
-    let held = recorder.acquired(profile, &Line(5), &Taken::default()).unwrap();
+    let held = recorder.acquired(profile, &Line(5), &Acquisition::default()).unwrap();
     profile.reset(77);
     assert!(read(profile).threads.is_empty(), "nobody has recorded anything since");
     recorder.released(profile, &held);
     assert!(read(profile).threads.is_empty());
     assert!(recorder.begin(profile, || thread(1)));
-    let late = recorder.acquired(profile, &Line(6), &Taken::default()).unwrap();
+    let late = recorder.acquired(profile, &Line(6), &Acquisition::default()).unwrap();
     recorder.released(profile, &held);
     recorder.released(profile, &late);
     let reading = read(profile);
@@ -246,11 +252,15 @@ fn threads_go_on_in_the_blocks_of_those_that_have_gone() {
 #[test]
 fn modules_and_stacks_are_read_as_they_were_told() {
     let words = words(&SMALL);
-    let identity = Identity { kind: SiteKind::Stacks, ..US };
+    let identity = ProcessIdentity { kind: SiteKind::Stacks, ..US };
     let profile = Profile::new(words, SMALL, Clock::SYSTEM, &identity).unwrap();
     let frames = [0x1234, 0x5678, 3, 4, 5];
-    let described =
-        Description { name: "mutex", lock: 0x77, frames: &frames, ..Description::default() };
+    let described = SiteDescription {
+        name: "mutex",
+        lock: 0x77,
+        frames: &frames,
+        ..SiteDescription::default()
+    };
     profile.describe(99, &described);
     profile.add_module(0x1000, 0x2000, 64, "/usr/bin/something");
     let reading = read(&profile);

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn sites_without_a_row_go_into_the_row_of_all_others() {
-    let profile = profile(Plan { rows: 4, sites: 8, ..SMALL });
+    let profile = profile(ProfilePlan { rows: 4, sites: 8, ..SMALL });
     let mut recorder = Recorder::new();
     for line in 1..=10 {
         visit(profile, &mut recorder, 1, line);
@@ -20,7 +20,7 @@ fn sites_without_a_row_go_into_the_row_of_all_others() {
 
 #[test]
 fn sites_without_a_description_keep_their_counts() {
-    let profile = profile(Plan { sites: 2, ..SMALL });
+    let profile = profile(ProfilePlan { sites: 2, ..SMALL });
     let mut recorder = Recorder::new();
     for line in 1..=5 {
         visit(profile, &mut recorder, 1, line);
@@ -36,12 +36,14 @@ fn sites_without_a_description_keep_their_counts() {
 
 #[test]
 fn waits_without_a_pair_keep_their_lengths() {
-    let profile = profile(Plan { pairs: 2, ..SMALL });
+    let profile = profile(ProfilePlan { pairs: 2, ..SMALL });
     let mut recorder = Recorder::new();
     for holder in 1..=5 {
         assert!(recorder.begin(profile, || thread(1)));
-        let wait = Some(Wait { since: profile.clock().now(), holder });
-        recorder.acquired(profile, &Line(5), &Taken { wait, ..Taken::default() }).unwrap();
+        let wait = Some(LockWait { since: profile.clock().now(), holder });
+        recorder
+            .acquired(profile, &Line(5), &Acquisition { wait, ..Acquisition::default() })
+            .unwrap();
     }
     let reading = read(profile);
     let counts = reading.threads[0].counts;
@@ -52,7 +54,7 @@ fn waits_without_a_pair_keep_their_lengths() {
 
 #[test]
 fn threads_without_a_block_count_what_is_lost_and_look_again() {
-    let profile = profile(Plan { threads: 1, ..SMALL });
+    let profile = profile(ProfilePlan { threads: 1, ..SMALL });
     let (mut first, mut second) = (Recorder::new(), Recorder::new());
     visit(profile, &mut first, 1, 5);
     for _ in 0..10 {
@@ -71,11 +73,11 @@ fn threads_without_a_block_count_what_is_lost_and_look_again() {
 
 #[test]
 fn text_and_modules_without_room_are_counted() {
-    let profile = profile(Plan { text_bytes: 16, modules: 1, ..SMALL });
+    let profile = profile(ProfilePlan { text_bytes: 16, modules: 1, ..SMALL });
     profile.add_module(1, 2, 0, "0123456789");
     profile.add_module(3, 4, 0, "");
     profile.add_module(5, 6, 0, "");
-    profile.describe(1, &Description { name: "0", ..Description::default() });
+    profile.describe(1, &SiteDescription { name: "0", ..SiteDescription::default() });
     let reading = read(profile);
     assert_eq!((reading.modules.len(), reading.counts.modules_rejected), (1, 2));
     assert_eq!((&*reading.modules[0].path, reading.counts.texts_rejected), ("0123456789", 1));
@@ -91,7 +93,9 @@ fn tries_beyond_those_that_are_remembered_are_counted() {
         recorder.try_failed(profile, &Line(5), lock, 0);
     }
     for lock in 1..=40 {
-        recorder.acquired(profile, &Line(6), &Taken { lock, ..Taken::default() }).unwrap();
+        recorder
+            .acquired(profile, &Line(6), &Acquisition { lock, ..Acquisition::default() })
+            .unwrap();
     }
     let reading = read(profile);
     let forgotten = reading.threads[0].counts.tries_forgotten;
@@ -103,26 +107,26 @@ fn tries_beyond_those_that_are_remembered_are_counted() {
 fn a_plan_has_bounds_and_fits_into_what_it_is_given() {
     assert_eq!(SMALL.fault(), None);
     for (plan, expected) in [
-        (Plan { sites: 15, ..SMALL }, "how many sites there are"),
-        (Plan { rows: 0, ..SMALL }, "how many rows a thread has"),
-        (Plan { pairs: 3, ..SMALL }, "how many pairs a thread has"),
-        (Plan { threads: 0, ..SMALL }, "how many threads there are"),
+        (ProfilePlan { sites: 15, ..SMALL }, "how many sites there are"),
+        (ProfilePlan { rows: 0, ..SMALL }, "how many rows a thread has"),
+        (ProfilePlan { pairs: 3, ..SMALL }, "how many pairs a thread has"),
+        (ProfilePlan { threads: 0, ..SMALL }, "how many threads there are"),
         (with_stacks(StackPlan { stacks: 3, ..STACKS }), "how many stacks there are"),
         (with_stacks(StackPlan { samples: 0, ..STACKS }), "how many stacks there are"),
         (with_stacks(StackPlan { frames: 65, ..STACKS }), "how many stacks there are"),
         (with_stacks(StackPlan { frames: 0, ..STACKS }), "how many stacks there are"),
         (with_stacks(StackPlan { stacks: 1 << 17, ..STACKS }), "how many stacks there are"),
-        (Plan { text_bytes: 9, ..SMALL }, "how much text there is"),
-        (Plan { frames: 65, ..SMALL }, "how many return addresses a site has"),
-        (Plan::MAX, "how large it is"),
+        (ProfilePlan { text_bytes: 9, ..SMALL }, "how much text there is"),
+        (ProfilePlan { frames: 65, ..SMALL }, "how many return addresses a site has"),
+        (ProfilePlan::MAX, "how large it is"),
     ] {
         assert_eq!(plan.fault(), Some(expected), "{plan:?}");
     }
     for bytes in [100_000, 1 << 20, 123_456_789] {
         let plan = SMALL.within(bytes).unwrap();
         assert!(plan.bytes() <= bytes, "{plan:?}");
-        let more = Plan { threads: plan.threads + 2, ..plan };
-        assert!(more.bytes() > bytes || plan.threads == Plan::MAX.threads, "{plan:?}");
+        let more = ProfilePlan { threads: plan.threads + 2, ..plan };
+        assert!(more.bytes() > bytes || plan.threads == ProfilePlan::MAX.threads, "{plan:?}");
     }
     assert_eq!(SMALL.within(1000), None);
     assert!(Profile::new(&words(&SMALL)[1..], SMALL, Clock::SYSTEM, &US).is_none());
@@ -147,6 +151,6 @@ fn threads_take_only_blocks_that_are_there() {
     assert_eq!(read(profile).threads.len(), 1);
 }
 
-fn with_stacks(stacks: StackPlan) -> Plan {
-    Plan { stacks, ..SMALL }
+fn with_stacks(stacks: StackPlan) -> ProfilePlan {
+    ProfilePlan { stacks, ..SMALL }
 }

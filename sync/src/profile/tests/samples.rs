@@ -9,13 +9,13 @@ struct Way {
     callers: &'static [u64],
 }
 
-impl Site for Way {
+impl ProfiledSite for Way {
     fn key(&self) -> u64 {
         self.line.into()
     }
 
-    fn describe(&self) -> Description<'_> {
-        Description { name: "test", ..Description::default() }
+    fn describe(&self) -> SiteDescription<'_> {
+        SiteDescription { name: "test", ..SiteDescription::default() }
     }
 
     fn callers(&self, out: &mut [u64]) -> usize {
@@ -31,14 +31,14 @@ const LONG: Way = Way { line: 6, callers: &[1, 2, 3, 4, 5, 6] };
 
 fn wait(profile: &Profile, recorder: &mut Recorder, way: &Way, holder: u64) {
     assert!(recorder.begin(profile, || thread(1)));
-    let wait = Some(Wait { since: profile.clock().now(), holder });
-    let taken = Taken { lock: 64, wait, ..Taken::default() };
+    let wait = Some(LockWait { since: profile.clock().now(), holder });
+    let taken = Acquisition { lock: 64, wait, ..Acquisition::default() };
     let held = recorder.acquired(profile, way, &taken).expect("a block");
     recorder.released(profile, &held);
 }
 
 /// What was lost by way of these callers at a line, whoever held the lock.
-fn by_way_of(reading: &Reading, line: u64, callers: &[u64]) -> PairTotals {
+fn by_way_of(reading: &ProfileSnapshot, line: u64, callers: &[u64]) -> PairTotals {
     let mut sum = PairTotals::default();
     for sample in reading.threads.iter().flat_map(|thread| &thread.samples) {
         let stack = &reading.stacks[&sample.stack];
@@ -59,12 +59,12 @@ fn samples_of_each_time_add_up_to_what_the_place_has() {
         wait(profile, &mut recorder, way, holder);
     }
     recorder.try_failed(profile, &SECOND, 64, 9);
-    recorder.timed_out(profile, &FIRST, 65, Wait { since: profile.clock().now(), holder: 9 });
+    recorder.timed_out(profile, &FIRST, 65, LockWait { since: profile.clock().now(), holder: 9 });
     let since = profile.clock().now();
     while profile.clock().ns_between(since, profile.clock().now()) < 1_000_000 {}
     for lock in [64, 65] {
         assert!(recorder.begin(profile, || thread(1)));
-        let taken = Taken { lock, ..Taken::default() };
+        let taken = Acquisition { lock, ..Acquisition::default() };
         let held = recorder.acquired(profile, &LONG, &taken).expect("a block");
         recorder.released(profile, &held);
     }
@@ -137,7 +137,7 @@ fn one_of_so_many_is_taken_and_none_while_that_is_zero() {
 #[test]
 fn what_finds_no_room_is_counted_and_places_stay_exact() {
     let stacks = StackPlan { stacks: 2, frames: 4, samples: 4 };
-    let profile = profile(Plan { stacks, ..SMALL });
+    let profile = profile(ProfilePlan { stacks, ..SMALL });
     profile.set_stack_sample(1);
     let mut recorder = Recorder::new();
     for _ in 0..2 {
@@ -157,7 +157,7 @@ fn what_finds_no_room_is_counted_and_places_stay_exact() {
     );
     assert_eq!(total(&reading, 5).contended_count, 12);
 
-    let without = super::profile(Plan { stacks: StackPlan::NONE, ..SMALL });
+    let without = super::profile(ProfilePlan { stacks: StackPlan::NONE, ..SMALL });
     without.set_stack_sample(1);
     wait(without, &mut Recorder::new(), &FIRST, 9);
     let reading = read(without);

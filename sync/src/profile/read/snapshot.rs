@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::profile::plan::{BUCKET_COUNT, Plan};
+use crate::profile::plan::{BUCKET_COUNT, ProfilePlan};
 use crate::profile::shared::SiteKind;
 
 /// What a profile says.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct ProfileSnapshot {
     /// Whose it is, and what it has room for.
-    pub about: About,
+    pub about: ProfileHeader,
     /// How it is switched.
-    pub control: Control,
+    pub control: ProfileControl,
     /// What all threads count together.
     pub counts: SharedCounts,
     /// What the keys stand for. A key without a site found no room for one, or is being described.
@@ -55,7 +55,7 @@ pub struct LockNow {
 
 /// The part of the header that does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct ProfileHeader {
     /// Process number.
     pub pid: u32,
     /// When it started, in clock ticks since boot; 0 if unknown.
@@ -73,12 +73,12 @@ pub struct About {
     /// What the sites are.
     pub kind: SiteKind,
     /// What there is room for.
-    pub plan: Plan,
+    pub plan: ProfilePlan,
 }
 
 /// How a profile is switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Control {
+pub struct ProfileControl {
     /// Are attempts recorded?
     pub is_on: bool,
     /// Attempts that a thread passes over behind each that it records.
@@ -173,7 +173,7 @@ pub struct ThreadRead {
     /// What went wrong for want of room.
     pub counts: ThreadCounts,
     /// What was done at which site; a key of 0 is for all that found no row of their own.
-    pub rows: Vec<(u64, Totals)>,
+    pub rows: Vec<(u64, SiteTotals)>,
     /// Who was in whose way.
     pub pairs: Vec<PairRead>,
     /// How it had come to where it lost time, of some of these times.
@@ -209,7 +209,7 @@ pub struct ThreadCounts {
 
 /// What happened at a site. Sums stop at the largest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct SiteTotals {
     /// Times that the lock was taken.
     pub count: u64,
     /// Of these, for reading beside others.
@@ -287,7 +287,7 @@ pub struct PairTotals {
     pub try_delay_ns: u64,
 }
 
-impl About {
+impl ProfileHeader {
     /// The moment, in nanoseconds since 1970, at which the clock of the profile stood so.
     #[must_use]
     pub fn unix_ns(&self, ticks: u64) -> u64 {
@@ -298,7 +298,7 @@ impl About {
     }
 }
 
-impl Totals {
+impl SiteTotals {
     /// Times that the lock was not got: tried in vain, or waited for until time was up.
     #[must_use]
     pub fn failed_count(&self) -> u64 {
@@ -306,7 +306,7 @@ impl Totals {
     }
 
     /// Adds what happened elsewhere.
-    pub fn add(&mut self, other: &Totals) {
+    pub fn add(&mut self, other: &SiteTotals) {
         for (sum, n) in [
             (&mut self.count, other.count),
             (&mut self.shared_count, other.shared_count),
