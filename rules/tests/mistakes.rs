@@ -1,4 +1,4 @@
-//! What is said about typical mistakes, as it is printed. `UPDATE_DOCS=1` writes it anew.
+//! Prints the findings for typical mistakes. `UPDATE_DOCS=1` rewrites `mistakes.txt`.
 
 use std::{env, fmt::Write as _, fs, path::Path};
 

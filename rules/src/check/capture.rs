@@ -1,5 +1,5 @@
-//! `$1`, as other languages write what a regex has found. Here it is text, which may be a price: so
-//! only a group that a regex of the rule has is taken to be meant.
+//! Detects `$1`, as other languages write a captured group. Here it is plain text, and may be a
+//! price: so only a group that some regex of the rule has is reported.
 
 use crate::{
     ast::{Branch, Condition, ConditionTree, Matcher, Operator, Step, Template, TemplatePart},
@@ -14,7 +14,8 @@ pub(crate) fn find_dollar_captures(rule: &[Branch], findings: &mut Findings) {
     }
 }
 
-/// Most groups of a regex among these conditions and those within, the match itself included.
+/// Returns the largest group count of the regexes in these conditions and the nested ones, counting
+/// the whole match.
 fn group_count(branches: &[Branch]) -> usize {
     let of_branch = |branch: &Branch| {
         let own = branch.condition.as_ref().map_or(0, of_tree);
@@ -51,14 +52,14 @@ fn check_values(branches: &[Branch], group_count: usize, findings: &mut Findings
         };
         let group = value_of(&operation.operator).and_then(|value| group_in(value, group_count));
         if let Some(group) = group {
-            let message = format!("${group} is text: nothing is filled in");
-            let hint = format!("what a regex has found is %{{LAST-CAPTURE:{group}}}");
+            let message = format!("${group} is plain text and is not filled in");
+            let hint = format!("write the captured group as %{{LAST-CAPTURE:{group}}}");
             findings.push(Diagnostic::warning(operation.at, message).hint(hint));
         }
     }
 }
 
-/// A body is left out: it may be a script.
+/// The value to check. Bodies are skipped: a body may be a script.
 fn value_of(operator: &Operator) -> Option<&Template> {
     match operator {
         Operator::SetHeader(_, value)
@@ -78,7 +79,7 @@ fn group_in(value: &Template, group_count: usize) -> Option<usize> {
     })
 }
 
-/// `$10` and `$1.50` are prices all the same.
+/// `$10` and `$1.50` are still taken for prices.
 fn group_in_text(text: &[u8], group_count: usize) -> Option<usize> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     text.windows(2).enumerate().find_map(|(place, two)| {

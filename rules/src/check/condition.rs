@@ -1,4 +1,4 @@
-//! One condition: what is looked at, and what it has to be.
+//! Checks one condition: its variable and the value it must have.
 
 use crate::{
     ast::{Condition, Hook},
@@ -12,21 +12,21 @@ use crate::{
     parse::ConditionFlags,
 };
 
-/// A line with a condition on it that is no hook and no group.
+/// A line with a condition that is neither a hook nor a group.
 pub(crate) struct ConditionLine<'a> {
-    /// Of its rule.
+    /// The hook of the rule.
     pub(crate) hook: Hook,
-    /// What stands in its braces.
+    /// The text in its braces.
     pub(crate) name: &'a SourceWord,
-    /// What it is compared with.
+    /// The operand.
     pub(crate) operand: Option<&'a SourceWord>,
     /// `[…]`
     pub(crate) flags: &'a ConditionFlags,
-    /// All of it.
+    /// The whole line.
     pub(crate) at: RuleSpan,
 }
 
-/// One condition. Each of its parts is looked at, whatever is wrong with the others.
+/// Checks one condition. Each part is checked, even if another part has an error.
 pub(crate) fn condition(
     line: &ConditionLine<'_>,
     regexes: &mut RegexCompiler,
@@ -38,7 +38,7 @@ pub(crate) fn condition(
     Some(Condition { subject, matcher, negated: flags.not.is_some(), at })
 }
 
-/// `%{GROUP}` has flags that join it with what follows, and no operand.
+/// Checks `%{GROUP}`: it has flags that join it with the next condition, but no operand.
 pub(crate) fn group(
     operand: Option<&SourceWord>,
     flags: &ConditionFlags,
@@ -47,12 +47,12 @@ pub(crate) fn group(
         return Err(Diagnostic::error(operand.at, "a group has no operand"));
     }
     match flags.nocase.or(flags.case).or(flags.how.map(|how| how.1)) {
-        Some(at) => Err(Diagnostic::error(at, "this flag means nothing for a group")),
+        Some(at) => Err(Diagnostic::error(at, "this flag has no meaning for a group")),
         None => Ok(()),
     }
 }
 
-/// `%{GROUP:END}` has neither.
+/// Checks `%{GROUP:END}`: it has neither an operand nor flags.
 pub(crate) fn group_end(
     operand: Option<&SourceWord>,
     flags: &ConditionFlags,
@@ -61,18 +61,18 @@ pub(crate) fn group_end(
         return Err(Diagnostic::error(operand.at, "a group has no operand"));
     }
     match flags.or.or(flags.not).or(flags.last).or(flags.nocase).or(flags.how.map(|how| how.1)) {
-        Some(at) => Err(Diagnostic::error(at, "flags at the end of a group are not looked at")
-            .hint("give them to the %{GROUP} that begins it")),
+        Some(at) => Err(Diagnostic::error(at, "flags at the end of a group are ignored")
+            .hint("put them on the %{GROUP} that begins it")),
         None => Ok(()),
     }
 }
 
-/// What an operand of a condition may be, for messages.
+/// The operands that a condition accepts, for messages.
 pub(crate) fn allowed(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Text => "=text, <text, >text, /regex/ or (a,b,c)",
         ValueKind::Number => "=5, <5, >5 or (1,2,3)",
-        ValueKind::Flag => "no operand; [NOT] turns it round",
+        ValueKind::Flag => "no operand; [NOT] negates it",
         ValueKind::Address => "=address, /regex/, (a,b) or {10.0.0.0/8,192.0.2.1-192.0.2.9}",
     }
 }

@@ -1,4 +1,4 @@
-//! Hooks: where in the flow a rule runs.
+//! Checks hooks: the points of the flow at which rules run.
 
 use crate::{
     ast::{Hook, RuleScope},
@@ -8,15 +8,15 @@ use crate::{
     parse::ConditionFlags,
 };
 
-/// Names end so; those that are none still count as hooks that are spelled wrong.
+/// Whether this is the name of a hook, or a misspelling of one: it ends in `_HOOK`.
 pub(crate) fn is_hook(variable: &SourceWord) -> bool {
     variable.as_str().ends_with("_HOOK")
 }
 
-/// The turn of the hooks that are not the first of theirs.
+/// The turn of a hook that is the only one at its point of the flow, or the first.
 pub(crate) const FIRST_TURN: u8 = 0;
 
-/// The hook that a condition names, and its turn at that point of the flow.
+/// Returns the hook that a condition names, and its turn at that point of the flow.
 pub(crate) fn hook(
     variable: &SourceWord,
     operand: Option<&SourceWord>,
@@ -26,25 +26,26 @@ pub(crate) fn hook(
     if let Some(operand) = operand {
         let problem = Diagnostic::error(operand.at, "a hook has no operand");
         return Err(match operand.is_comment() {
-            true => problem.hint("a comment stands on a line of its own"),
+            true => problem.hint("put the comment on a line of its own"),
             false => problem,
         });
     }
     let meaningless = [flags.or, flags.not, flags.nocase, flags.last, flags.how.map(|how| how.1)];
     if let Some(at) = meaningless.into_iter().flatten().next() {
-        return Err(Diagnostic::error(at, "this flag means nothing for a hook"));
+        return Err(Diagnostic::error(at, "this flag has no meaning for a hook"));
     }
     let hook = named(variable)?;
     match (hook, scope) {
         (Hook::ReadRequest, RuleScope::Route) => {
             let message = format!("{} runs before the site is known", variable.as_str());
             Err(Diagnostic::error(variable.at, message)
-                .hint("REMAP_PSEUDO_HOOK here, or put the rule into the rules for all sites"))
+                .hint("use REMAP_PSEUDO_HOOK here, or move the rule into the rules for all sites"))
         }
         (Hook::Remap, RuleScope::Server) if variable.as_str() == "REMAP_PSEUDO_HOOK" => {
-            let message = "REMAP_PSEUDO_HOOK belongs to a site or a route; these rules are for all";
+            let message =
+                "REMAP_PSEUDO_HOOK needs a site or a route, but these rules are for all sites";
             Err(Diagnostic::error(variable.at, message).hint(
-                "READ_REQUEST_HDR_HOOK here, or put the rule into the rules of a site or a route",
+                "use READ_REQUEST_HDR_HOOK, or move the rule into the rules of a site or a route",
             ))
         }
         _ => Ok((hook, turn(variable.as_str()))),
@@ -59,7 +60,7 @@ fn turn(name: &str) -> u8 {
     }
 }
 
-/// The hook with this turn, as the language calls it.
+/// Returns the name that the language has for the hook with this turn.
 pub(crate) fn name_at(hook: Hook, turn: u8) -> &'static str {
     match (hook, turn) {
         (Hook::ReadRequest, FIRST_TURN) => "TXN_START_HOOK",
@@ -80,7 +81,8 @@ const NAMES: &[&str] = &[
     "TXN_START_HOOK",
 ];
 
-/// The hook that is meant by a name without the ending of hooks, such as `SEND_RESPONSE_HDR`.
+/// Finds the hook that a misspelled name without the usual ending means, such as
+/// `SEND_RESPONSE_HDR`.
 pub(crate) fn nearest_hook(name: &str) -> Option<&'static str> {
     let endings = ["_HOOK", "_HDR_HOOK", "_PSEUDO_HOOK", "_HDR", ""];
     endings.into_iter().find_map(|ending| {
@@ -100,15 +102,16 @@ fn named(variable: &SourceWord) -> Result<Hook, Diagnostic> {
         "READ_RESPONSE_HDR_HOOK" => Ok(Hook::ReadResponse),
         "SEND_RESPONSE_HDR_HOOK" => Ok(Hook::SendResponse),
         "TXN_CLOSE_HOOK" => {
-            let message = "TXN_CLOSE_HOOK comes after the answer, when nothing can be changed";
-            Err(Diagnostic::error(variable.at, message).hint("SEND_RESPONSE_HDR_HOOK is the last"))
+            let message = "TXN_CLOSE_HOOK runs after the response, when nothing can be changed";
+            Err(Diagnostic::error(variable.at, message)
+                .hint("SEND_RESPONSE_HDR_HOOK is the last hook"))
         }
-        name => Err(Diagnostic::error(variable.at, format!("no hook is called {name}"))
+        name => Err(Diagnostic::error(variable.at, format!("there is no hook {name}"))
             .hint(did_you_mean(name, NAMES))),
     }
 }
 
-/// As the language calls it.
+/// Returns the hook's name in the language.
 pub(crate) fn name(hook: Hook) -> &'static str {
     match hook {
         Hook::ReadRequest => "READ_REQUEST_HDR_HOOK",

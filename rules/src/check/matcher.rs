@@ -1,4 +1,4 @@
-//! Operands: what a condition's value has to be. The first character says which kind it is.
+//! Checks operands: the value that a condition requires. The first character tells the kind.
 
 use regex::bytes::Regex;
 
@@ -13,7 +13,7 @@ use crate::{
     parse::ConditionFlags,
 };
 
-/// The matcher of a condition; `name` is what stands in its braces.
+/// Returns the matcher of a condition; `name` is the text in its braces.
 pub(crate) fn matcher(
     name: &SourceWord,
     subject: &Variable,
@@ -41,8 +41,8 @@ pub(crate) fn matcher(
     flags_ok.map(|()| matcher)
 }
 
-/// Without an operand a flag has to be set. A text is compared with the empty text: so the original
-/// does it, whatever its documentation says.
+/// Without an operand a flag must be set, and a text must be empty: the original compares it with
+/// the empty text, whatever its documentation says.
 fn without_operand(
     name: &SourceWord,
     kind: ValueKind,
@@ -51,21 +51,21 @@ fn without_operand(
 ) -> Option<Matcher> {
     let how = flags.how.map(|how| how.1);
     if let Some(at) = flags.nocase.or(flags.case).or(how) {
-        findings.push(Diagnostic::error(at, "this flag is for an operand, and there is none"));
+        findings.push(Diagnostic::error(at, "this flag needs an operand, but there is none"));
         return None;
     }
     let text = name.as_str();
     match kind {
         ValueKind::Flag => return Some(Matcher::Is),
         ValueKind::Number => {
-            let message = format!("%{{{text}}} is a number, to be compared with one");
+            let message = format!("%{{{text}}} is a number and must be compared with one");
             findings.push(Diagnostic::error(name.at, message).hint(allowed(kind)));
             return None;
         }
         ValueKind::Text | ValueKind::Address => {}
     }
     let message = format!("without an operand this holds if %{{{text}}} is empty");
-    let hint = format!("write %{{{text}}} =\"\" if it is meant so, /./ if it must not be empty");
+    let hint = format!("write %{{{text}}} =\"\" to test for empty, or /./ to test for not empty");
     findings.push(Diagnostic::warning(name.at, message).hint(hint));
     Some(Matcher::Text { how: Comparison::Equal, with: Box::default(), nocase: false })
 }
@@ -82,7 +82,7 @@ fn regex(
     regexes.compile(&operand.part(1..text.len() - 1), flags)
 }
 
-/// Any operand but a regex.
+/// Reads any operand except a regex.
 fn with_operand(
     name: &SourceWord,
     kind: ValueKind,
@@ -114,7 +114,7 @@ fn with_operand(
     }
 }
 
-/// A text that begins with none of these is compared as a whole.
+/// Length of the comparison sign; a text without one is compared as a whole.
 fn first_len(text: &str) -> usize {
     usize::from(text.starts_with(['=', '<', '>']))
 }
@@ -168,34 +168,34 @@ fn set(
     Ok(Matcher::TextSet { how, with, nocase })
 }
 
-/// Flags that the operand gives no meaning to.
+/// Refuses flags that have no meaning for the operand.
 fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnostic> {
     let refuse = |at: RuleSpan, hint: &str| {
-        Err(Diagnostic::error(at, "this flag means nothing for this operand").hint(hint))
+        Err(Diagnostic::error(at, "this flag has no meaning for this operand").hint(hint))
     };
     let how = flags.how.map(|(_, at)| at);
     match matcher {
         Matcher::Text { how: Comparison::Less | Comparison::Greater, .. } => {
             match flags.nocase.or(how) {
-                Some(at) => refuse(at, "texts are ordered by their bytes"),
+                Some(at) => refuse(at, "texts are ordered by bytes"),
                 None => Ok(()),
             }
         }
         Matcher::Text { .. } | Matcher::TextSet { .. } | Matcher::Is => Ok(()),
         Matcher::Regex(_) => match how {
-            Some(at) => refuse(at, "in a regex ^ is the beginning and $ the end"),
+            Some(at) => refuse(at, "in a regex use ^ for the beginning and $ for the end"),
             None => Ok(()),
         },
         Matcher::Number { .. } | Matcher::NumberSet(_) | Matcher::Ranges(_) => {
             match flags.nocase.or(how) {
-                Some(at) => refuse(at, "it is for texts"),
+                Some(at) => refuse(at, "it applies to texts"),
                 None => Ok(()),
             }
         }
     }
 }
 
-/// `^a`, `a$`, `a.*b`
+/// Whether a text looks like a regex: `^a`, `a$`, `a.*b`.
 fn looks_like_regex(operand: &SourceWord) -> bool {
     let text = operand.as_str();
     let text = text.strip_prefix('=').unwrap_or(text);
@@ -204,7 +204,7 @@ fn looks_like_regex(operand: &SourceWord) -> bool {
     !is_other && (text.starts_with('^') || has_signs && !operand.quoted)
 }
 
-/// Operands that are hardly meant as they are read.
+/// Warns of operands that are probably not meant as they are read.
 fn hints(operand: &SourceWord, flags: &ConditionFlags) -> Vec<Diagnostic> {
     let text = operand.as_str();
     let mut list = Vec::new();
@@ -215,29 +215,37 @@ fn hints(operand: &SourceWord, flags: &ConditionFlags) -> Vec<Diagnostic> {
     let encloses = |first: char, last: char| {
         compared.len() > 1 && compared.starts_with(first) && compared.ends_with(last)
     };
-    // Who asks for a part of a text means no regex.
+    // With [PRE], [SUF] or [MID] the slashes are probably meant as text.
     if encloses('/', '/') && flags.how.is_none() {
-        warn("compared with this text, slashes included", "a regex stands without `=`");
+        warn("this compares with the text, slashes included", "write a regex without `=`");
     } else if encloses('(', ')') || encloses('{', '}') {
-        warn("compared with this text, brackets included", "a set or a range stands without `=`");
+        warn(
+            "this compares with the text, brackets included",
+            "write a set or a range without `=`",
+        );
     } else if text.ends_with(']') && text.contains('[') && !operand.quoted && !text.starts_with('/')
     {
         let hint = match compared.split_once(" [") {
             Some((path, flags)) => {
-                format!("a word that begins with / ends at a slash: =\"{path}\" [{flags}")
+                format!(
+                    "a word that begins with / ends at the next slash: write =\"{path}\" [{flags}"
+                )
             }
-            None => "a blank has to stand before flags".to_owned(),
+            None => "put a space before the flags".to_owned(),
         };
-        warn("the bracket belongs to the text", &hint);
+        warn("the bracket is read as part of the text", &hint);
     } else if operand.is_comment() {
-        warn("compared with this text", "a comment stands on a line of its own");
+        warn("this compares with the text", "put the comment on a line of its own");
     } else if compared.contains("%{") || missing_braces(compared).is_some() {
-        warn("compared with this text: nothing is filled in here", "in values of operators it is");
+        warn(
+            "this compares with the text: variables are not filled in here",
+            "only values of operators are filled in",
+        );
     } else if looks_like_regex(operand) {
         let regex = text.trim_start_matches('=');
         warn(
-            "compared with this text, signs and all",
-            &format!("a regex stands in slashes: /{regex}/"),
+            "this compares with the text, special characters included",
+            &format!("write a regex in slashes: /{regex}/"),
         );
     }
     list

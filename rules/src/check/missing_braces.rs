@@ -1,10 +1,10 @@
-//! Variables without their braces.
+//! Finds variables that lack their braces.
 
 use std::ops::Range;
 
 use crate::check::variable::NAMES;
 
-/// `%HEADER:Host` in a text: what was meant, where in the text it stands, and how long it is.
+/// Finds `%HEADER:Host` in a text; returns the corrected variable and its range in the text.
 pub(crate) fn missing_braces(text: &str) -> Option<(String, Range<usize>)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
     text.match_indices('%').find_map(|(place, _)| {

@@ -1,4 +1,4 @@
-//! Names, operands and hooks: what a line means, or why it means nothing here.
+//! Checks names, operands and hooks: resolves a line to its meaning, or reports why it has none.
 
 mod capture;
 mod condition;

@@ -11,15 +11,15 @@ use crate::{
     parse::ConditionFlags,
 };
 
-/// Compiles the regexes of a file, until they take too much together.
+/// Compiles the regexes of a file, up to a limit for all of them together.
 #[derive(Debug, Default)]
 pub(crate) struct RegexCompiler {
-    /// What they count as so far, those that were refused for their size included.
+    /// Bytes charged so far, including regexes that were refused for their size.
     bytes: usize,
 }
 
 impl RegexCompiler {
-    /// Compiles what stands between the slashes. `None`: that there are too many was reported
+    /// Compiles the text between the slashes. Returns `None` if the limit was exceeded and reported
     /// before.
     pub(crate) fn compile(
         &mut self,
@@ -27,10 +27,10 @@ impl RegexCompiler {
         flags: &ConditionFlags,
     ) -> Result<Option<Regex>, Diagnostic> {
         check_features(word, flags.not.is_some())?;
-        // As a part of the pattern, so that two regexes with the same text are the same.
+        // The flag is part of the pattern, so that equal patterns are equal regexes.
         let flags = if flags.nocase.is_some() { "(?i)" } else { "" };
         let pattern = format!("{flags}{}", word.as_str());
-        // The crate does not say how large a regex is, but stops where it would become too large.
+        // The crate does not tell how large a regex is; it only stops where a limit is exceeded.
         for size in REGEX_SIZES {
             if self.bytes > REGEXES_BYTES_MAX {
                 return Ok(None);
@@ -45,8 +45,9 @@ impl RegexCompiler {
                 Err(error) => return Err(not_a_regex(word, &error)),
             }
         }
-        let message = format!("this regex takes more than {REGEX_BYTES_MAX} bytes");
-        Err(Diagnostic::error(word.at, message).hint("smaller counts in {}; several conditions"))
+        let message = format!("this regex takes more than {REGEX_BYTES_MAX} bytes when compiled");
+        Err(Diagnostic::error(word.at, message)
+            .hint("use smaller counts in {}, or several conditions"))
     }
 }
 
@@ -59,9 +60,10 @@ fn build(pattern: &str, bytes_max: usize) -> Result<Regex, regex::Error> {
 }
 
 fn too_many(word: &SourceWord) -> Diagnostic {
-    let message = format!("up to here the file's regexes take more than {REGEXES_BYTES_MAX} bytes");
+    let message =
+        format!("up to here the regexes of this file take more than {REGEXES_BYTES_MAX} bytes");
     Diagnostic::error(word.at, message).hint(
-        "make two files of it; smaller counts in {}; a set, or a text with [PRE], [SUF] or [MID]",
+        "split the file, use smaller counts in {}, a set, or a text with [PRE], [SUF] or [MID]",
     )
 }
 
@@ -69,10 +71,10 @@ fn not_a_regex(word: &SourceWord, error: &regex::Error) -> Diagnostic {
     let text = error.to_string();
     let reason = text.lines().last().unwrap_or_default().trim();
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-    Diagnostic::error(word.at, format!("not a regex: {reason}"))
+    Diagnostic::error(word.at, format!("this is not a valid regex: {reason}"))
 }
 
-/// Walks the pattern as PCRE would, on the look-out for what is different.
+/// Scans the pattern as PCRE would, for constructs that the two read differently.
 fn check_features(word: &SourceWord, negated: bool) -> Result<(), Diagnostic> {
     let text = word.as_str();
     let mut place = 0;
@@ -106,34 +108,34 @@ fn check_features(word: &SourceWord, negated: bool) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The usual ways to say that something must not be there.
+/// Suggests a plain regex for the usual ways to write that a text must not occur.
 fn without_look_ahead(pattern: &str, negated: bool) -> Option<String> {
     let between = |begin: &str, end: &str| pattern.strip_prefix(begin)?.strip_suffix(end);
     let inside = match between("^((?!", ").)*$").or_else(|| between("^(?:(?!", ").)*$")) {
         Some(inside) => inside.to_owned(),
         None => {
-            // Not with `.+`, which an empty text has no match of.
+            // `.+` is not accepted here: an empty text does not match it.
             let inside = [").*$", ").*", ")"].into_iter().find_map(|end| between("^(?!", end))?;
-            // `^` and `.*` would be those of the first alternative alone.
+            // With alternatives, `^` and `.*` would apply to the first one only.
             anywhere_or_first(inside).filter(|inside| !inside.contains('|'))?
         }
     };
-    // What has parentheses may end elsewhere; what is found in an empty text is found at the end,
-    // where the pattern does not look.
+    // A pattern with parentheses may end elsewhere. One that matches an empty text would match at
+    // the very end, where the original pattern does not look.
     let is_plain = !inside.contains(['(', ')']);
     let needs_text = |regex: Regex| !regex.is_match(b"");
     let is_same = is_plain && build(&inside, REGEX_BYTES_MAX).is_ok_and(needs_text);
     let flag = if negated { "without [NOT]" } else { "[NOT]" };
-    is_same.then(|| format!("/{inside}/ {flag} says the same"))
+    is_same.then(|| format!("write /{inside}/ {flag} instead"))
 }
 
-/// `.*a` is found anywhere, `a` at the beginning.
+/// `.*a` matches anywhere, `a` only at the beginning.
 fn anywhere_or_first(inside: &str) -> Option<String> {
     let anywhere = inside.strip_prefix(".*?").or_else(|| inside.strip_prefix(".*"));
     Some(anywhere.map_or_else(|| format!("^{inside}"), str::to_owned))
 }
 
-/// How long it is, what is wrong and what to do instead; and how far to go on.
+/// A problem (its length, message and hint), and the number of bytes to advance.
 type ScanStep = (Option<(usize, &'static str, &'static str)>, usize);
 
 const PASS: Option<(usize, &str, &str)> = None;
@@ -142,23 +144,35 @@ fn outside_class(rest: &str) -> ScanStep {
     if let Some(escaped) = rest.strip_prefix('\\') {
         return (escape(escaped), 1 + escaped.chars().next().map_or(0, char::len_utf8));
     }
-    const AHEAD: &str = "look-around, which takes more than linear time";
+    const AHEAD: &str = "look-around is not supported: it takes more than linear time";
     const CONDITIONS: &str =
-        "a condition of its own for it: with the flag [NOT] if it must not be there";
+        "write a separate condition for it, with the flag [NOT] if it must not match";
     for (begins, message, hint) in [
         ("(?=", AHEAD, CONDITIONS),
         ("(?!", AHEAD, CONDITIONS),
         ("(?<=", AHEAD, CONDITIONS),
         ("(?<!", AHEAD, CONDITIONS),
-        ("(?>", "an atomic group, which is of no use in linear time", "write (?: instead"),
-        ("(?(", "a condition in a regex", "two rules with a regex each"),
-        ("(?R", "a regex that calls itself", "write it out as deep as is needed"),
-        ("(?&", "a regex that calls itself", "write it out as deep as is needed"),
+        ("(?>", "atomic groups are not supported", "write (?: instead"),
+        ("(?(", "conditions in a regex are not supported", "write two rules with one regex each"),
+        (
+            "(?R",
+            "recursive patterns are not supported",
+            "write the nesting out as deep as you need it",
+        ),
+        (
+            "(?&",
+            "recursive patterns are not supported",
+            "write the nesting out as deep as you need it",
+        ),
         ("(?P=", BACK, BACK_HINT),
-        ("(?P>", "a regex that calls itself", "write it out as deep as is needed"),
-        ("(?|", "a group that counts anew", "write (?: and other numbers"),
-        ("(?#", "a comment in a regex", "a line that begins with #"),
-        ("(*", "a verb of PCRE", "leave it out"),
+        (
+            "(?P>",
+            "recursive patterns are not supported",
+            "write the nesting out as deep as you need it",
+        ),
+        ("(?|", "branch-reset groups are not supported", "write (?: and renumber the groups"),
+        ("(?#", "comments in a regex are not supported", "write a comment line that begins with #"),
+        ("(*", "PCRE verbs are not supported", "leave it out"),
         ("++", POSSESSIVE, GREEDY),
         ("*+", POSSESSIVE, GREEDY),
         ("?+", POSSESSIVE, GREEDY),
@@ -170,32 +184,39 @@ fn outside_class(rest: &str) -> ScanStep {
     }
     let calls = rest.strip_prefix("(?").and_then(|rest| rest.chars().next());
     if calls.is_some_and(|character| character.is_ascii_digit()) {
-        return (Some((3, "a regex that calls itself", "write it out as deep as is needed")), 1);
+        return (
+            Some((
+                3,
+                "recursive patterns are not supported",
+                "write the nesting out as deep as you need it",
+            )),
+            1,
+        );
     }
     (PASS, 1)
 }
 
-const POSSESSIVE: &str = "a possessive count, which is of no use in linear time";
-const GREEDY: &str = "without the second +";
-const BACK: &str = "a back-reference, which takes more than linear time";
-const BACK_HINT: &str = "write out what may be repeated: (aa|bb) for (a|b)\\1";
+const POSSESSIVE: &str = "possessive quantifiers are not supported";
+const GREEDY: &str = "leave out the second +";
+const BACK: &str = "back-references are not supported: they take more than linear time";
+const BACK_HINT: &str = "write the repetitions out: (aa|bb) for (a|b)\\1";
 
 fn escape(escaped: &str) -> Option<(usize, &'static str, &'static str)> {
     let character = escaped.chars().next()?;
     match character {
         '1'..='9' | 'g' | 'k' => Some((2, BACK, BACK_HINT)),
-        'Z' => Some((2, "\\Z, of which there is none", "$, or \\z")),
-        '<' | '>' => Some((2, "an escape that means something else here", "without the backslash")),
-        'Q' | 'E' => Some((2, "\\Q and \\E, of which there are none", "a backslash for each")),
-        'h' => Some((2, "\\h, of which there is none", "[ \\t]")),
+        'Z' => Some((2, "\\Z is not supported", "write $ or \\z")),
+        '<' | '>' => Some((2, "this escape has another meaning here", "leave out the backslash")),
+        'Q' | 'E' => Some((2, "\\Q and \\E are not supported", "escape each character")),
+        'h' => Some((2, "\\h is not supported", "write [ \\t]")),
         'K' | 'G' | 'R' | 'X' | 'C' | 'N' => {
-            Some((2, "an escape that there is none of", "leave it out"))
+            Some((2, "this escape is not supported", "leave it out"))
         }
         _ => None,
     }
 }
 
-/// In a class the `regex` crate knows classes in classes and sets of them, PCRE does not.
+/// The `regex` crate knows nested classes and set operations in a class; PCRE does not.
 fn in_class(rest: &str, first: bool) -> ScanStep {
     if let Some(escaped) = rest.strip_prefix('\\') {
         return (None, 1 + escaped.chars().next().map_or(0, char::len_utf8));
@@ -204,16 +225,16 @@ fn in_class(rest: &str, first: bool) -> ScanStep {
         let len = rest.find(":]").map_or(2, |place| place + 2);
         return (None, len);
     }
-    const ESCAPE: &str = "a backslash before it: \\[";
+    const ESCAPE: &str = "write \\[";
     if rest.starts_with('[') {
-        return (Some((1, "a bracket in a class that is read in two ways", ESCAPE)), 1);
+        return (Some((1, "a bracket in a class is ambiguous", ESCAPE)), 1);
     }
     for twice in ["&&", "--", "~~"] {
         if rest.starts_with(twice) {
-            let hint = "one of them is enough, or a backslash before each";
-            return (Some((2, "two of these in a class are read in two ways", hint)), 1);
+            let hint = "write one of them, or escape both";
+            return (Some((2, "two of these in a class are ambiguous", hint)), 1);
         }
     }
-    // `[]a]`: the first bracket belongs to the class.
+    // In `[]a]` the first bracket is a member of the class.
     (None, usize::from(first))
 }

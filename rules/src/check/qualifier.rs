@@ -1,4 +1,4 @@
-//! Qualifiers: what stands behind the colon of a condition's name.
+//! Checks qualifiers: the part of a condition's name after the colon.
 
 use crate::{
     ast::{
@@ -55,7 +55,7 @@ pub(super) const INBOUND: &[(&str, Variable)] = &[
     ("STACK", Variable::Connection(ConnectionPart::Stack)),
 ];
 
-/// A control that rules may switch.
+/// Reads a control that rules may switch.
 pub(crate) fn control(word: &SourceWord) -> CheckResult<HttpControl> {
     if let Some((why, hint)) = unsupported::control(word.as_str()) {
         return Err(Diagnostic::error(word.at, format!("{}: {why}", word.as_str())).hint(hint));
@@ -71,7 +71,7 @@ pub(crate) fn control(word: &SourceWord) -> CheckResult<HttpControl> {
     )
 }
 
-/// Part of a URL, as conditions and `set-destination` name it.
+/// Reads a part of a URL, as conditions and `set-destination` name it.
 pub(crate) fn url_part(word: &SourceWord) -> CheckResult<UrlPart> {
     if let Some(name) = word.as_str().strip_prefix("QUERY:")
         && !name.is_empty()
@@ -79,8 +79,8 @@ pub(crate) fn url_part(word: &SourceWord) -> CheckResult<UrlPart> {
         return Ok(UrlPart::QueryParameter(name.as_bytes().into()));
     }
     if word.as_str() == "MATRIX" {
-        let problem = Diagnostic::error(word.at, "MATRIX is not told apart from the path");
-        return Err(problem.hint("PATH, which has the parameters in it"));
+        let problem = Diagnostic::error(word.at, "MATRIX is not separate from the path");
+        return Err(problem.hint("use PATH, which includes the parameters"));
     }
     one_of(
         word,
@@ -98,7 +98,7 @@ pub(crate) fn url_part(word: &SourceWord) -> CheckResult<UrlPart> {
 pub(super) fn url_of(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<UrlKind> {
     let early = hook == Hook::ReadRequest;
     match name {
-        // Once the site is known, it is what the client asked, whatever the rules make of it.
+        // From the remap hook on it is the URL that the client requested, unchanged by rules.
         "CLIENT-URL" if early => Ok(UrlKind::Client),
         "CLIENT-URL" => Ok(UrlKind::Original),
         "URL" if hook == Hook::SendRequest => Ok(UrlKind::Server),
@@ -106,13 +106,18 @@ pub(super) fn url_of(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<U
         "SERVER-URL" if !early => Ok(UrlKind::Server),
         "FROM-URL" if hook == Hook::Remap => Ok(UrlKind::Original),
         "TO-URL" if hook == Hook::Remap => Ok(UrlKind::Server),
-        _ => Err(not_at(word, name, hook, "CLIENT-URL, or URL for the request as it stands")),
+        _ => Err(not_at(
+            word,
+            name,
+            hook,
+            "use CLIENT-URL, or URL for the request in its current form",
+        )),
     }
 }
 
-/// A condition or an operator that the hook does not have.
+/// The finding for a condition or an operator that the hook does not have.
 pub(crate) fn not_at(word: &SourceWord, name: &str, hook: Hook, hint: &str) -> Diagnostic {
-    let message = format!("{name} means nothing at {}", hook::name(hook));
+    let message = format!("{name} is not available at {}", hook::name(hook));
     Diagnostic::error(word.at, message).hint(hint)
 }
 
@@ -123,14 +128,14 @@ pub(super) fn status(word: &SourceWord, hook: Hook) -> CheckResult<Variable> {
             word,
             "STATUS",
             hook,
-            "there is no response yet: READ_RESPONSE_HDR_HOOK or SEND_RESPONSE_HDR_HOOK",
+            "there is no response yet: use READ_RESPONSE_HDR_HOOK or SEND_RESPONSE_HDR_HOOK",
         )),
     }
 }
 
 pub(super) fn next_hop(qualifier: &SourceWord, hook: Hook) -> CheckResult<Variable> {
     if hook == Hook::ReadRequest {
-        let hint = "the origin is known from REMAP_PSEUDO_HOOK on";
+        let hint = "the origin is known only from REMAP_PSEUDO_HOOK on";
         return Err(not_at(qualifier, "NEXT-HOP", hook, hint));
     }
     one_of(qualifier, &[("HOST", Variable::NextHopHost), ("PORT", Variable::NextHopPort)])
@@ -141,7 +146,7 @@ pub(super) fn index(word: &SourceWord, max: u8, what: &str) -> CheckResult<u8> {
     Ok(u8::try_from(found).unwrap_or(max))
 }
 
-/// `24`, `24,48`, `,48`: bits of an IPv4 and of an IPv6 address.
+/// Reads `24`, `24,48` or `,48`: bits of an IPv4 and of an IPv6 address.
 pub(super) fn cidr(word: &SourceWord) -> CheckResult<Variable> {
     let text = word.as_str();
     let v4_len = text.find([',', '/', ':']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! `{10.0.0.0/8,192.0.2.1-192.0.2.9,::1}`: ranges of addresses.
+//! Checks address ranges: `{10.0.0.0/8,192.0.2.1-192.0.2.9,::1}`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -29,10 +29,10 @@ fn range(word: &SourceWord) -> Result<AddressRange, Diagnostic> {
         None => (address(word, text)?, address(word, text)?),
     };
     if first.is_ipv4() != last.is_ipv4() {
-        return Err(Diagnostic::error(word.at, "a range from one family of addresses to another"));
+        return Err(Diagnostic::error(word.at, "a range cannot mix IPv4 and IPv6 addresses"));
     }
     if first > last {
-        return Err(Diagnostic::error(word.at, "a range that ends before it begins"));
+        return Err(Diagnostic::error(word.at, "this range ends before it begins"));
     }
     Ok(AddressRange { first, last })
 }
@@ -40,8 +40,8 @@ fn range(word: &SourceWord) -> Result<AddressRange, Diagnostic> {
 fn address(word: &SourceWord, text: &str) -> Result<IpAddr, Diagnostic> {
     text.parse().map_err(|_| {
         let shown = if text.is_empty() { "nothing" } else { text };
-        Diagnostic::error(word.at, format!("an address is needed, not {shown}"))
-            .hint("10.0.0.0/8, 192.0.2.1-192.0.2.9 or ::1; no names")
+        Diagnostic::error(word.at, format!("expected an address, found {shown}"))
+            .hint("such as 10.0.0.0/8, 192.0.2.1-192.0.2.9 or ::1; names are not resolved")
     })
 }
 
@@ -55,7 +55,7 @@ fn in_network(word: &SourceWord, address: IpAddr, bits: &str) -> Result<AddressR
     Ok(network(address, bits))
 }
 
-/// All addresses that have their first bits in common with this one.
+/// Returns all addresses that share the first bits of this one.
 pub(crate) fn network(address: IpAddr, bits: u32) -> AddressRange {
     match address {
         IpAddr::V4(address) => {

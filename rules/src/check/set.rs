@@ -1,16 +1,16 @@
-//! `(a,b,"c,d")`: members of a set.
+//! Checks sets: `(a,b,"c,d")`.
 
 use crate::{diagnostic::Diagnostic, lex::SourceWord};
 
-/// The members, without blanks and quotes around them. `operand` has the parentheses, `inside` has
-/// not.
+/// Returns the members without surrounding spaces and quotes. `operand` includes the parentheses,
+/// `inside` does not.
 pub(crate) fn members(
     operand: &SourceWord,
     inside: &SourceWord,
 ) -> Result<Vec<SourceWord>, Diagnostic> {
     let text = inside.as_str();
     if text.trim().is_empty() {
-        return Err(Diagnostic::error(operand.at, "an empty set, which nothing is in"));
+        return Err(Diagnostic::error(operand.at, "this set is empty, so nothing matches it"));
     }
     let mut members = Vec::new();
     let mut begin = 0;
@@ -26,7 +26,7 @@ pub(crate) fn members(
         }
     }
     if quoted {
-        return Err(Diagnostic::error(operand.at, "a quote in this set has no end"));
+        return Err(Diagnostic::error(operand.at, "a quote in this set is not closed"));
     }
     members.push(member(operand, inside, begin, text.len())?);
     Ok(members)
@@ -48,10 +48,10 @@ fn member(
     }
     let word = inside.part(begin..end);
     match trimmed {
-        "" => Err(Diagnostic::error(operand.at, "an empty member of a set")
-            .hint("leave the comma out, or write \"\" for the empty text")),
+        "" => Err(Diagnostic::error(operand.at, "this set has an empty member")
+            .hint("remove the comma, or write \"\" for the empty text")),
         _ if trimmed.contains('"') => {
-            Err(Diagnostic::error(word.at, "a quote in the middle of a member"))
+            Err(Diagnostic::error(word.at, "a quote cannot stand in the middle of a member"))
         }
         _ => Ok(word),
     }

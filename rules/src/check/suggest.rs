@@ -1,17 +1,17 @@
-//! Which word was meant.
+//! Suggests the word that was probably meant.
 
 use std::mem;
 
-/// Longer words are compared with nothing: no word of the language is as long.
+/// Longer words get no suggestion: no word of the language is as long.
 const WORD_BYTES_MAX: usize = 48;
 
-/// The candidate that is nearest to a word, if it is near enough to be meant.
+/// Returns the candidate nearest to a word, if it is near enough.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     if word.is_empty() || word.len() > WORD_BYTES_MAX {
         return None;
     }
     let word = word.to_ascii_uppercase();
-    // Of two letters nothing is left if one is wrong.
+    // With fewer than three letters, one wrong letter leaves nothing to compare.
     let distance_max = if word.len() < 3 { 0 } else { 1 + word.len() / 4 };
     candidates
         .iter()
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// "did you mean X?", or all of the candidates if none is near.
+/// "did you mean X?", or the list of candidates if none is near.
 pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates) {
         Some(candidate) => format!("did you mean {candidate}?"),
@@ -29,7 +29,7 @@ pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// How many letters have to be changed, put in or left out; two that changed places count as one.
+/// Edit distance: letters changed, inserted or removed; swapping two neighbours counts as one.
 fn distance(one: &[u8], other: &str) -> usize {
     let other = other.as_bytes();
     let mut before_last: Vec<usize> = vec![0; other.len() + 1];

@@ -1,4 +1,4 @@
-//! Values that are hardly meant as they are read.
+//! Warns of values that are probably not meant as they are read.
 
 use crate::{
     check::missing_braces::missing_braces,
@@ -6,49 +6,49 @@ use crate::{
     lex::SourceWord,
 };
 
-/// A longer value is not shown in a hint.
+/// A longer value is not repeated in a hint.
 const SHOWN_BYTES_MAX: usize = 80;
 
-/// Warnings of a value; `value` is its words as one.
+/// Returns the warnings for a value; `value` is its words joined.
 pub(crate) fn findings(words: &[SourceWord], value: &SourceWord) -> Vec<Diagnostic> {
     odd_words(words, value).into_iter().chain(never_filled_in(value)).collect()
 }
 
-/// What was meant to be one word, or none of the value.
+/// Warns of a value that was split into words by mistake, or that contains a comment.
 fn odd_words(words: &[SourceWord], value: &SourceWord) -> Option<Diagnostic> {
     if let Some(problem) = single_quotes(words, value) {
         return Some(problem);
     }
     let becomes = |at: RuleSpan| {
-        let message = format!("the value becomes {:?}", value.as_str());
+        let message = format!("the value is read as {:?}", value.as_str());
         Diagnostic::warning(at, message)
     };
     let rest = words.get(1..).unwrap_or_default();
     if let Some((index, split)) = (1..).zip(rest).find(|(_, word)| word.glued) {
         let before = words.get(index - 1)?;
         let why = match is_equals_sign_between(before, split) {
-            true => "outside of quotes `=` ends a word and is lost",
-            false => "a quote, and the slash at the end of /…/, end a word",
+            true => "outside of quotes `=` ends a word and is dropped",
+            false => "a quote and the closing slash of /…/ end a word",
         };
         return Some(becomes(split.at).hint(format!("{why}: write {}", in_quotes(words))));
     }
     if let Some(comment) = rest.iter().find(|word| word.is_comment()) {
-        return Some(becomes(comment.at).hint("a comment stands on a line of its own"));
+        return Some(becomes(comment.at).hint("put the comment on a line of its own"));
     }
     let last = rest.last().filter(|word| word.as_str() == "always" && !word.quoted)?;
-    Some(becomes(last.at).hint("leave `always` out: a rule runs whatever the status is"))
+    Some(becomes(last.at).hint("remove `always`: a rule runs for every status"))
 }
 
-/// `'a b'`, of which the language knows nothing.
+/// Warns of single quotes, which the language does not know.
 pub(crate) fn single_quotes(words: &[SourceWord], value: &SourceWord) -> Option<Diagnostic> {
     let text = value.as_str();
     let is_quoted = words.first().is_some_and(|word| word.quoted);
     if is_quoted || text.len() < 2 || !text.starts_with('\'') || !text.ends_with('\'') {
         return None;
     }
-    let problem = Diagnostic::warning(value.at, "single quotes belong to the value");
+    let problem = Diagnostic::warning(value.at, "single quotes are part of the value");
     let meant = in_quotes(words).replacen("\"'", "\"", 1).replacen("'\"", "\"", 1);
-    Some(problem.hint(format!("double quotes: {meant}")))
+    Some(problem.hint(format!("use double quotes: {meant}")))
 }
 
 fn is_equals_sign_between(before: &SourceWord, after: &SourceWord) -> bool {
@@ -72,15 +72,15 @@ fn in_quotes(words: &[SourceWord]) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Forms of other languages for what is filled in.
+/// Detects the variable syntax of other languages.
 fn never_filled_in(value: &SourceWord) -> Option<Diagnostic> {
     let text = value.as_str();
     if let Some((variable, part)) = missing_braces(text) {
-        let message = "nothing is filled in without braces";
+        let message = "a variable needs braces to be filled in";
         return Some(Diagnostic::warning(value.at_part(part), message).hint(variable));
     }
     let place = text.find("${")?;
     let at = value.at_part(place..place + 2);
-    let problem = Diagnostic::warning(at, "${ is text: nothing is filled in");
-    Some(problem.hint("variables are written %{NAME}"))
+    let problem = Diagnostic::warning(at, "${ is plain text and is not filled in");
+    Some(problem.hint("write variables as %{NAME}"))
 }

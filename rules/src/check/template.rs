@@ -1,4 +1,4 @@
-//! Values of operators: text with `%{…}` in it.
+//! Checks values of operators: text with `%{…}` in it.
 
 use crate::{
     ast::{Hook, Template, TemplatePart},
@@ -7,7 +7,7 @@ use crate::{
     lex::SourceWord,
 };
 
-/// The words of a value as one, with a blank between them, as the language has it.
+/// Joins the words of a value with single spaces, as the language does.
 pub(crate) fn joined(words: &[SourceWord], findings: &mut Findings) -> Option<SourceWord> {
     let (first, rest) = words.split_first()?;
     let mut value = first.clone();
@@ -20,13 +20,15 @@ pub(crate) fn joined(words: &[SourceWord], findings: &mut Findings) -> Option<So
     Some(value)
 }
 
-/// Reads a value. Each variable in it that cannot be read is a finding.
+/// Reads a value. Reports each variable in it that cannot be read.
 pub(crate) fn template(word: &SourceWord, hook: Hook, findings: &mut Findings) -> Option<Template> {
     let text = word.as_str();
     if let Some(place) = text.bytes().position(|byte| byte.is_ascii_control()) {
-        let problem =
-            Diagnostic::error(word.at_part(place..place + 1), "a control byte in a value");
-        findings.push(problem.hint("a blank instead of a tab"));
+        let problem = Diagnostic::error(
+            word.at_part(place..place + 1),
+            "a value cannot contain a control byte",
+        );
+        findings.push(problem.hint("write a space instead of a tab"));
         return None;
     }
     let mut parts = Vec::new();
@@ -57,7 +59,8 @@ fn push_text(parts: &mut Vec<TemplatePart>, text: &str) {
     }
 }
 
-/// `%<…>` filled in values in versions before 9.0; after that it is plain text, hardly meant so.
+/// `%<…>` was filled in before version 9.0 of the original; since then it is plain text, which is
+/// probably not meant.
 fn check_old_expansions(word: &SourceWord) -> Result<(), Diagnostic> {
     const OLD: &[(&str, &str)] = &[
         ("%<proto>", "%{CLIENT-URL:SCHEME}"),

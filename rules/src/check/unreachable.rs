@@ -1,4 +1,4 @@
-//! Rules that can never match, and those that are never reached.
+//! Finds rules that can never match and rules that are never reached.
 
 use crate::{
     ast::{Branch, Comparison, Condition, ConditionTree, Matcher, Rule, Step, Variable},
@@ -6,7 +6,7 @@ use crate::{
     diagnostic::{Diagnostic, Findings},
 };
 
-/// Whether something holds, if that can be known before any request.
+/// Whether a condition holds, as far as it is known before any request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StaticTruth {
     Always,
@@ -14,15 +14,15 @@ enum StaticTruth {
     Unknown,
 }
 
-/// Warns of rules that never match, and of rules and branches that others leave nothing for.
+/// Warns of rules that never match, and of rules and branches that are never reached.
 pub(crate) fn find_unreachable(rules: &[Rule], findings: &mut Findings) {
     let mut ended: Vec<&Rule> = Vec::new();
     for rule in rules {
         let place = (rule.hook, rule.turn);
         if let Some(last) = ended.iter().find(|last| (last.hook, last.turn) == place) {
             let (line, name) = (last.at.line, hook::name_at(rule.hook, rule.turn));
-            let message = format!("never reached: the rule of line {line} ends all of {name}");
-            let hint = "it has the flag [L] and no condition that could fail";
+            let message = format!("never reached: the rule in line {line} ends {name}");
+            let hint = "that rule has the flag [L] and no condition that can fail";
             findings.push(Diagnostic::warning(rule.at, message).hint(hint));
             continue;
         }
@@ -34,7 +34,7 @@ pub(crate) fn find_unreachable(rules: &[Rule], findings: &mut Findings) {
     }
 }
 
-/// The first branch always runs, and the rule or one of the branch's operators has `[L]`.
+/// Whether the first branch always runs and `[L]` then ends the list.
 fn always_ends(rule: &Rule) -> bool {
     rule.branches.first().is_some_and(|branch| {
         let last = |step: &Step| matches!(step, Step::Operate(operation) if operation.last);
@@ -47,14 +47,14 @@ fn constant_of(branch: &Branch) -> StaticTruth {
     branch.condition.as_ref().map_or(StaticTruth::Always, constant)
 }
 
-/// Warns of conditions that never hold, and of branches behind one that always does.
+/// Warns of conditions that never hold, and of branches after one that always holds.
 pub(crate) fn check_branches(branches: &[Branch], findings: &mut Findings) {
     let mut always = None;
     for branch in branches {
         if let Some(before) = always {
             if let Some(at) = first_step(branch) {
-                let message = "never reached: a branch before this one holds always";
-                let hint = format!("the one of line {before}");
+                let message = "never reached: an earlier branch always holds";
+                let hint = format!("it is the branch in line {before}");
                 findings.push(Diagnostic::warning(at, message).hint(hint));
             }
             continue;
@@ -122,7 +122,7 @@ fn constant(tree: &ConditionTree) -> StaticTruth {
     }
 }
 
-/// `=a` and `=b` of the same value, joined by AND.
+/// Warns of `=a` and `=b` for the same variable joined by AND.
 fn find_contradictions(tree: &ConditionTree, findings: &mut Findings) {
     let mut equal: Vec<&Condition> = Vec::new();
     let mut rest = Some(tree);
@@ -136,7 +136,7 @@ fn find_contradictions(tree: &ConditionTree, findings: &mut Findings) {
             continue;
         };
         if let Some(before) = equal.iter().find(|before| contradict(before, test)) {
-            let message = "never so together with the condition above it, which has to hold too";
+            let message = "this can never hold together with a condition above it";
             let line = before.at.line;
             let hint = match (equal_text(before), equal_text(test)) {
                 (Some(one), Some(other)) => {
@@ -152,7 +152,7 @@ fn find_contradictions(tree: &ConditionTree, findings: &mut Findings) {
     }
 }
 
-/// What stands behind the `=` of a condition.
+/// Returns the text after the `=` of a condition.
 fn equal_text(test: &Condition) -> Option<String> {
     match &test.matcher {
         Matcher::Text { how: Comparison::Equal, with, .. } => {
@@ -164,7 +164,7 @@ fn equal_text(test: &Condition) -> Option<String> {
 }
 
 fn contradict(one: &Condition, other: &Condition) -> bool {
-    // Two looks at chance are two values; so are captures with another regex between them.
+    // Each use of RANDOM is another value, and a regex in between may change a capture.
     let changes = matches!(one.subject, Variable::Random(_) | Variable::LastCapture(_));
     if changes || other.negated || one.subject != other.subject {
         return false;

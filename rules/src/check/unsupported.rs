@@ -1,89 +1,97 @@
-//! What the language has and Forebay has not: why, and what to use instead.
+//! Parts of the language that Forebay does not support: the reason, and the alternative.
 
-/// Why, and what instead.
+/// Reason and alternative.
 pub(crate) type UnsupportedReason = (&'static str, &'static str);
 
-/// A condition that is refused whatever stands around it.
+/// Returns the reason for a condition that is refused in any context.
 pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<UnsupportedReason> {
     match name {
         "ACCESS" => Some((
-            "no file is looked at while requests wait",
-            "switch the rule by changing the rule file and `forebay reload`",
+            "files are not read while requests wait",
+            "change the rule file and run `forebay reload`",
         )),
-        "DBM" => Some(("no such files are read (nor does the original)", "a set: (a,b,c)")),
+        "DBM" => Some((
+            "DBM files are not supported (nor does the original read them)",
+            "use a set: (a,b,c)",
+        )),
         "GEO" => Some((
-            "no database of places is read",
-            "ranges: cond %{IP:CLIENT} {10.0.0.0/8,192.0.2.0/24}",
+            "geographic databases are not supported",
+            "use ranges: cond %{IP:CLIENT} {10.0.0.0/8,192.0.2.0/24}",
         )),
         "TCP-INFO" => Some((
-            "the state of a TCP connection is not looked at",
-            "the access log has the times of each request",
+            "the state of TCP connections is not available",
+            "see the times of each request in the access log",
         )),
         "SSN-TXN-COUNT" => Some((
-            "requests on a connection to the origin are not counted for rules",
-            "TXN-COUNT counts those of the client's connection",
+            "requests per origin connection are not counted",
+            "use TXN-COUNT, which counts requests on the client's connection",
         )),
         "INBOUND" => {
             let of_certificate = |name: &str| qualifier.is_some_and(|q| q.starts_with(name));
             let refused = of_certificate("CLIENT-CERT") || of_certificate("SERVER-CERT");
-            refused.then_some(("clients are not spoken to over TLS yet", "leave it out"))
+            refused.then_some(("TLS to clients is not supported yet", "leave it out"))
         }
         "NEXT-HOP" => (qualifier == Some("STRATEGY"))
-            .then_some(("a site has one origin and no strategies", "NEXT-HOP:HOST")),
+            .then_some(("a site has one origin and no strategies", "use NEXT-HOP:HOST")),
         _ => None,
     }
 }
 
-/// A control of `set-http-cntl` and `HTTP-CNTL`.
+/// Returns the reason for a control of `set-http-cntl` and `HTTP-CNTL`.
 pub(crate) fn control(name: &str) -> Option<UnsupportedReason> {
     match name {
-        "INTERCEPT_RETRY" => Some(("there are no plugins that intercept", "leave it out")),
+        "INTERCEPT_RETRY" => Some(("there are no intercepting plugins", "leave it out")),
         "TXN_DEBUG" => Some((
-            "single requests are not traced by rules",
-            "the setting log_level, or `forebay rules explain`",
+            "rules cannot trace single requests",
+            "use the setting log_level, or `forebay rules explain`",
         )),
         "SKIP_REMAP" => Some((
-            "a request for no site is unsupported, never passed on",
-            "a `[[site]]` of its own for such requests",
+            "a request for no site is refused, never passed on",
+            "configure a `[[site]]` for such requests",
         )),
         _ => None,
     }
 }
 
-/// An operator.
+/// Returns the reason for an operator.
 pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
     Some(match name {
-        "set-body-from" => {
-            ("no second request is made for an answer", "set-body with the text, or set-redirect")
-        }
-        "set-cc-alg" => {
-            ("congestion control is the system's", "sysctl net.ipv4.tcp_congestion_control")
-        }
-        "set-conn-mark" => ("sockets are not marked", "set-conn-dscp, or the firewall's own marks"),
+        "set-body-from" => (
+            "an answer cannot be fetched by a second request",
+            "use set-body with the text, or set-redirect",
+        ),
+        "set-cc-alg" => (
+            "congestion control is a setting of the system",
+            "use sysctl net.ipv4.tcp_congestion_control",
+        ),
+        "set-conn-mark" => (
+            "marking sockets is not supported",
+            "use set-conn-dscp, or mark packets in the firewall",
+        ),
         "set-next-hop-strategy" => {
-            ("a site has one origin and no strategies", "a `[[site]]` for each origin")
+            ("a site has one origin and no strategies", "configure a `[[site]]` for each origin")
         }
         "set-effective-address" => (
-            "the client's address is that of its connection",
+            "the client's address is always that of its connection",
             "compare with %{HEADER:X-Forwarded-For}",
         ),
         "set-debug" => (
-            "single requests are not traced by rules",
-            "the setting log_level, or `forebay rules explain`",
+            "rules cannot trace single requests",
+            "use the setting log_level, or `forebay rules explain`",
         ),
         "skip-remap" => (
-            "a request for no site is unsupported, never passed on",
-            "a `[[site]]` of its own for such requests",
+            "a request for no site is refused, never passed on",
+            "configure a `[[site]]` for such requests",
         ),
         "timeout-out" | "set-timeout-out" => (
-            "times are settings, the same for all requests",
+            "timeouts are settings, the same for all requests",
             "origin_connect_ms_max, origin_first_byte_ms_max, origin_idle_ms_max",
         ),
         _ => return None,
     })
 }
 
-/// What to set instead of a variable of `set-config`.
+/// Returns what to use instead of a variable of `set-config`.
 pub(crate) fn config(variable: &str) -> &'static str {
     let name = variable.strip_prefix("proxy.config.http.").unwrap_or(variable);
     match name {
@@ -111,6 +119,6 @@ pub(crate) fn config(variable: &str) -> &'static str {
         "transaction_no_activity_timeout_in" => "the settings body_rate_min and body_grace_ms",
         "request_header_max_size" => "the setting head_bytes_max",
         "per_server.connection.max" => "the setting origin_connections_max",
-        _ => "docs/settings.md lists the settings, those of a site and of a route among them",
+        _ => "see docs/settings.md for all settings, including those of sites and routes",
     }
 }

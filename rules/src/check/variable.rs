@@ -1,4 +1,4 @@
-//! What stands between `%{` and `}`: the name of a condition and its qualifier.
+//! Checks the text between `%{` and `}`: the name of a condition and its qualifier.
 
 use crate::{
     ast::{
@@ -22,7 +22,7 @@ use crate::{
 
 type CheckResult<T> = Result<T, Diagnostic>;
 
-/// Every name that means something here.
+/// Every supported name.
 pub(crate) const NAMES: &[&str] = &[
     "CACHE",
     "CIDR",
@@ -59,7 +59,7 @@ pub(crate) const NAMES: &[&str] = &[
     "URL",
 ];
 
-/// What a variable's value is, and so what it can be compared with.
+/// The type of a variable's value; it decides which operands are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Text,
@@ -106,7 +106,7 @@ pub(crate) fn variable(word: &SourceWord, hook: Hook) -> CheckResult<Variable> {
     }
 }
 
-/// Those that can stand without a qualifier.
+/// Reads a name without a qualifier.
 fn plain(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<Variable> {
     let found = match name {
         "TRUE" => Variable::Constant(true),
@@ -124,7 +124,7 @@ fn plain(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<Variable> {
         "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
             Variable::Url(url_of(word, name, hook)?, UrlPart::Whole)
         }
-        // Names of older versions.
+        // Names from older versions.
         "PATH" => Variable::Url(UrlKind::Client, UrlPart::Path),
         "QUERY" => Variable::Url(UrlKind::Client, UrlPart::Query),
         "CLIENT-IP" => Variable::Address(AddressKind::Client),
@@ -144,7 +144,7 @@ fn without_qualifier(word: &SourceWord, name: &str) -> Diagnostic {
         "NEXT-HOP" => "HOST",
         "HTTP-CNTL" => "LOGGING",
         "STATE-FLAG" | "SESSION-FLAG" | "STATE-INT8" | "SESSION-INT8" => "0",
-        "GROUP" => return Diagnostic::error(word.at, "%{GROUP} is no value"),
+        "GROUP" => return Diagnostic::error(word.at, "%{GROUP} is not a value"),
         _ => return unknown(word, name),
     };
     Diagnostic::error(word.at, format!("%{{{name}}} needs a qualifier"))
@@ -153,11 +153,11 @@ fn without_qualifier(word: &SourceWord, name: &str) -> Diagnostic {
 
 fn unknown(word: &SourceWord, name: &str) -> Diagnostic {
     let text = word.as_str();
-    let problem = Diagnostic::error(word.at, format!("no condition is called {name}"));
+    let problem = Diagnostic::error(word.at, format!("there is no condition {name}"));
     let rest = text.get(name.len()..).unwrap_or_default();
     match nearest(name, NAMES).or_else(|| nearest_hook(name)) {
         Some(near) => problem.hint(format!("did you mean %{{{near}{rest}}}?")),
-        None => problem.hint("docs/rules.md lists all conditions"),
+        None => problem.hint("see docs/rules.md for all conditions"),
     }
 }
 
@@ -171,9 +171,10 @@ fn qualified(
         "HEADER" => Variable::Header(MessageKind::AtHand, field(qualifier)?),
         "CLIENT-HEADER" => Variable::Header(MessageKind::ClientRequest, field(qualifier)?),
         "SERVER-HEADER" if matches!(hook, Hook::ReadResponse | Hook::SendResponse) => {
-            let message = "the request to the origin is not kept";
-            return Err(Diagnostic::error(word.at, message)
-                .hint("HEADER at SEND_REQUEST_HDR_HOOK, and a STATE-FLAG that is looked at here"));
+            let message = "the request to the origin is not kept for this hook";
+            return Err(Diagnostic::error(word.at, message).hint(
+                "test HEADER at SEND_REQUEST_HDR_HOOK, and pass the result in a STATE-FLAG",
+            ));
         }
         "SERVER-HEADER" => Variable::Header(MessageKind::ServerRequest, field(qualifier)?),
         "COOKIE" => Variable::Cookie(cookie(qualifier)?),
@@ -182,7 +183,7 @@ fn qualified(
         }
         "NOW" => Variable::Now(one_of(qualifier, TIMES)?),
         "RANDOM" => {
-            let below = number_in(qualifier, 1..=i64::from(u32::MAX), "the number behind RANDOM")?;
+            let below = number_in(qualifier, 1..=i64::from(u32::MAX), "the number after RANDOM")?;
             Variable::Random(u32::try_from(below).unwrap_or(u32::MAX))
         }
         "ID" => Variable::Id(one_of(qualifier, IDS)?),
@@ -196,7 +197,7 @@ fn qualified(
         "STATE-INT8" => Variable::Int8(Lifetime::Transaction, index(qualifier, 3, INT8)?),
         "SESSION-INT8" => Variable::Int8(Lifetime::Session, index(qualifier, 3, INT8)?),
         "STATE-INT16" | "SESSION-INT16" => {
-            number_in(qualifier, 0..=0, "there is one INT16: its number")?;
+            number_in(qualifier, 0..=0, "there is only one INT16: its number")?;
             plain(word, name, hook)?
         }
         "HTTP-CNTL" => Variable::Control(control(qualifier)?),
@@ -218,12 +219,12 @@ fn no_qualifier(word: &SourceWord, name: &str, qualifier: &SourceWord) -> Diagno
         "TXN-COUNT",
     ];
     if PLAIN.contains(&name) {
-        return Diagnostic::error(qualifier.at, format!("%{{{name}}} has no qualifier"));
+        return Diagnostic::error(qualifier.at, format!("%{{{name}}} takes no qualifier"));
     }
     if name == "GROUP" {
         return Diagnostic::error(
             qualifier.at,
-            "a group begins with %{GROUP}, ends with %{GROUP:END}",
+            "a group begins with %{GROUP} and ends with %{GROUP:END}",
         );
     }
     unknown(word, name)

@@ -1,4 +1,4 @@
-//! Lines put together: rules, their branches, `if`s in them, groups of conditions.
+//! Assembles parsed lines into rules, branches, nested `if`s and groups of conditions.
 
 use crate::{
     ast::{ConditionTree, Hook, Rule, RuleScope, Step},
@@ -12,7 +12,7 @@ use crate::{
 
 use super::draft::{BranchKind, DraftBlock, DraftBranch, RuleDraft};
 
-/// The rules so far, and the one in the making.
+/// The rules read so far, and the draft of the current one.
 pub(crate) struct RuleAssembler<'f> {
     scope: RuleScope,
     checker: OperatorChecker<'f>,
@@ -61,13 +61,13 @@ impl<'f> RuleAssembler<'f> {
         }
     }
 
-    /// The rules, and the names of their counters.
+    /// Returns the rules and the names of their counters.
     pub(crate) fn finish(mut self, findings: &mut Findings) -> (Vec<Rule>, Vec<String>) {
         self.end_rule(findings);
         (self.rules, self.checker.counters)
     }
 
-    /// The rule in the making, or a new one at the default hook.
+    /// Returns the current draft, or starts one at the default hook.
     fn draft(&mut self, at: RuleSpan, findings: &mut Findings) -> &mut RuleDraft {
         if self.draft.is_none() {
             self.count_rule(at, findings);
@@ -82,8 +82,8 @@ impl<'f> RuleAssembler<'f> {
     fn count_rule(&mut self, at: RuleSpan, findings: &mut Findings) {
         self.rule_count += 1;
         if self.rule_count == RULES_PER_FILE_MAX + 1 {
-            let message = format!("a file has {RULES_PER_FILE_MAX} rules at most");
-            findings.push(Diagnostic::error(at, message).hint("make two files of it"));
+            let message = format!("a file may have at most {RULES_PER_FILE_MAX} rules");
+            findings.push(Diagnostic::error(at, message).hint("split it into two files"));
         }
     }
 
@@ -97,7 +97,7 @@ impl<'f> RuleAssembler<'f> {
     ) {
         let depth = self.draft.as_ref().map_or(1, |draft| draft.blocks.len());
         if depth > 1 {
-            findings.push(Diagnostic::error(variable.at, "a hook inside `if`"));
+            findings.push(Diagnostic::error(variable.at, "a hook cannot stand inside `if`"));
             return self.draft(at, findings).mark_broken();
         }
         self.end_rule_without_operators(variable.at, findings);
@@ -109,21 +109,22 @@ impl<'f> RuleAssembler<'f> {
         self.draft = Some(draft);
     }
 
-    /// A hook comes first in its rule; what stands before it has to be a whole rule.
+    /// A hook is the first condition of its rule; the lines before it must form a whole rule.
     fn end_rule_without_operators(&mut self, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             return;
         };
         if !draft.has_steps() && !draft.broken {
             let line = draft.at.line;
-            let message = format!("the rule of line {line} has no operator, and another begins");
-            let hint = "a hook is the first condition of its rule, and each rule has one";
+            let message =
+                format!("the rule of line {line} has no operator, but another rule begins");
+            let hint = "a hook must be the first condition of its rule; a rule has only one";
             findings.push(Diagnostic::error(at, message).hint(hint));
             draft.broken = true;
         }
     }
 
-    /// A condition after an operator begins a new rule.
+    /// A condition that follows an operator starts a new rule.
     fn make_room(&mut self, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             return;
@@ -136,11 +137,14 @@ impl<'f> RuleAssembler<'f> {
         if !in_if && has_steps {
             self.end_rule(findings);
         } else if has_steps {
-            let problem = Diagnostic::error(at, "a condition behind an operator inside `if`");
-            findings.push(problem.hint("another case: `elif`; one more test: an `if` of its own"));
+            let problem =
+                Diagnostic::error(at, "a condition cannot follow an operator inside `if`");
+            findings.push(
+                problem.hint("for another case write `elif`, for one more test a nested `if`"),
+            );
             draft.broken = true;
         } else if section.kind == BranchKind::Else {
-            let problem = Diagnostic::error(at, "`else` has no conditions");
+            let problem = Diagnostic::error(at, "`else` cannot have conditions");
             findings.push(problem.hint("write `elif` instead of `else`"));
             draft.broken = true;
         }
@@ -158,8 +162,12 @@ impl<'f> RuleAssembler<'f> {
         let draft = self.draft(at, findings);
         draft.count_condition(at, findings);
         if flags.last.is_some() && draft.blocks.len() > 1 {
-            let problem = Diagnostic::error(flags.last.unwrap_or(at), "[L] in an `if`");
-            findings.push(problem.hint("give it to a condition of the rule, or to an operator"));
+            let problem = Diagnostic::error(
+                flags.last.unwrap_or(at),
+                "[L] cannot stand on a condition inside `if`",
+            );
+            findings
+                .push(problem.hint("put it on a condition of the rule itself, or on an operator"));
         }
         draft.last |= flags.last.is_some();
         match variable.as_str() {
@@ -175,7 +183,7 @@ impl<'f> RuleAssembler<'f> {
         }
     }
 
-    /// A step of the branch in the making; `None` if it cannot be read.
+    /// Adds a step to the current branch; `None` stands for a step that cannot be read.
     fn add_step(&mut self, step: Option<Step>, at: RuleSpan, findings: &mut Findings) {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
@@ -189,14 +197,14 @@ impl<'f> RuleAssembler<'f> {
     fn begin_branch(&mut self, kind: BranchKind, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             let word = if kind == BranchKind::Else { "else" } else { "elif" };
-            let message = format!("`{word}` without a rule before it");
+            let message = format!("`{word}` has no rule before it");
             findings.push(Diagnostic::error(at, message));
             self.draft(at, findings).broken = true;
             return;
         };
         draft.close_conditions(findings);
         if draft.branch().is_some_and(|section| section.kind == BranchKind::Else) {
-            findings.push(Diagnostic::error(at, "a branch behind `else` is never reached"));
+            findings.push(Diagnostic::error(at, "a branch after `else` is never reached"));
             draft.broken = true;
         }
         if let Some(block) = draft.blocks.last_mut() {
@@ -208,7 +216,7 @@ impl<'f> RuleAssembler<'f> {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
         if draft.blocks.len() == NESTING_MAX + 1 {
-            let message = format!("`if` in `if`, more than {NESTING_MAX} deep");
+            let message = format!("`if` is nested more than {NESTING_MAX} deep");
             findings.push(Diagnostic::error(at, message));
             draft.broken = true;
         }
@@ -240,7 +248,7 @@ impl<'f> RuleAssembler<'f> {
         let branches = draft.end_block(findings);
         if !has_steps && !draft.broken {
             let problem =
-                Diagnostic::warning(draft.at, "this rule has no operator: it does nothing");
+                Diagnostic::warning(draft.at, "this rule has no operator, so it does nothing");
             return findings.push(problem);
         }
         let branches = branches.filter(|_| !draft.broken);

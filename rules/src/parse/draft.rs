@@ -1,4 +1,4 @@
-//! A rule in the making.
+//! A rule that is still being read.
 
 use crate::{
     ast::{Branch, ConditionTree, Hook, Step},
@@ -9,22 +9,24 @@ use crate::{
     parse::ConditionFlags,
 };
 
-/// A rule in the making.
+/// A rule that is still being read.
 pub(super) struct RuleDraft {
     pub(super) hook: Hook,
     pub(super) turn: u8,
     pub(super) at: RuleSpan,
     pub(super) last: bool,
-    /// Something was wrong with it: it is left out, and so are findings that follow from that.
+    /// The rule has an error: it is dropped, and so are findings that would only follow from that
+    /// error.
     pub(super) broken: bool,
-    /// One of its operators was wrong: it is left out, but its conditions are looked at.
+    /// One of the operators has an error: the rule is dropped, but its conditions are still
+    /// checked.
     pub(super) has_broken_step: bool,
     pub(super) condition_count: usize,
-    /// The rule itself, and the `if`s that are open.
+    /// The rule itself, then each open `if`.
     pub(super) blocks: Vec<DraftBlock>,
 }
 
-/// Branches of a rule, or of an `if`.
+/// The branches of a rule or of an `if`.
 pub(super) struct DraftBlock {
     pub(super) at: RuleSpan,
     pub(super) branches: Vec<DraftBranch>,
@@ -37,14 +39,14 @@ pub(super) enum BranchKind {
     Else,
 }
 
-/// A branch in the making.
+/// A branch that is still being read.
 pub(super) struct DraftBranch {
     pub(super) kind: BranchKind,
     pub(super) at: RuleSpan,
-    /// What is not in parentheses, and the groups that are open.
+    /// The conditions outside of any group, then each open group.
     pub(super) groups: Vec<ConditionGroup>,
     pub(super) steps: Vec<Step>,
-    /// A step could not be read, but there was one.
+    /// The branch has a step that could not be read.
     pub(super) has_broken: bool,
 }
 
@@ -53,7 +55,7 @@ pub(super) struct ConditionGroup {
     pub(super) at: RuleSpan,
     not: bool,
     or: Option<RuleSpan>,
-    /// Each with where its `[OR]` stands, by which it is joined with the next.
+    /// Each member with the span of its `[OR]`, which joins it with the next one.
     members: Vec<(ConditionTree, Option<RuleSpan>)>,
 }
 
@@ -90,8 +92,8 @@ impl RuleDraft {
     pub(super) fn count_condition(&mut self, at: RuleSpan, findings: &mut Findings) {
         self.condition_count += 1;
         if self.condition_count == CONDITIONS_PER_RULE_MAX + 1 {
-            let message = format!("a rule has {CONDITIONS_PER_RULE_MAX} conditions at most");
-            let hint = "compare with a set, (a,b,c), or a range of addresses, {10.0.0.0/8}";
+            let message = format!("a rule may have at most {CONDITIONS_PER_RULE_MAX} conditions");
+            let hint = "use a set, (a,b,c), or a range of addresses, {10.0.0.0/8}";
             findings.push(Diagnostic::error(at, message).hint(hint));
         }
         self.broken |= self.condition_count > CONDITIONS_PER_RULE_MAX;
@@ -121,7 +123,7 @@ impl RuleDraft {
             ConditionGroup { at, not: flags.not.is_some(), or: flags.or, members: Vec::new() };
         section.groups.push(group);
         if too_deep {
-            let message = format!("groups in groups, more than {NESTING_MAX} deep");
+            let message = format!("groups are nested more than {NESTING_MAX} deep");
             findings.push(Diagnostic::error(at, message));
             self.broken = true;
         }
@@ -146,13 +148,14 @@ impl RuleDraft {
         let (not, or, group_at) = (group.not, group.or, group.at);
         let tree = join(group.members, self.broken, findings);
         if tree.is_none() && !self.broken {
-            findings.push(Diagnostic::error(group_at, "an empty group"));
+            findings.push(Diagnostic::error(group_at, "this group is empty"));
         }
         let tree = tree.map(|tree| if not { ConditionTree::Not(Box::new(tree)) } else { tree });
         self.add_tree(tree, or);
     }
 
-    /// No more conditions follow in this branch: every group has to be closed, `elif` needs some.
+    /// Called when no more conditions follow in this branch: every group must be closed, and `elif`
+    /// must have a condition.
     pub(super) fn close_conditions(&mut self, findings: &mut Findings) {
         let broken = self.broken;
         let Some(section) = self.branch() else {
@@ -166,14 +169,14 @@ impl RuleDraft {
         let empty = section.groups.iter().all(|group| group.members.is_empty());
         let begins = section.steps.is_empty() && !section.has_broken;
         if section.kind == BranchKind::Elif && empty && begins && !found && !broken {
-            let problem = Diagnostic::error(section.at, "`elif` without conditions");
-            findings.push(problem.hint("write `else`, or put conditions on the lines below it"));
+            let problem = Diagnostic::error(section.at, "`elif` has no conditions");
+            findings.push(problem.hint("write `else`, or put conditions on the following lines"));
             found = true;
         }
         self.broken |= found;
     }
 
-    /// The branches of the innermost block; `None` if something was wrong with them.
+    /// Returns the branches of the innermost block, or `None` if they have an error.
     pub(super) fn end_block(&mut self, findings: &mut Findings) -> Option<Vec<Branch>> {
         self.close_conditions(findings);
         let (block, broken) = (self.blocks.pop()?, self.broken);
@@ -192,8 +195,8 @@ impl DraftBranch {
     }
 }
 
-/// AND and OR bind alike and nest to the right: `A [AND] B [OR] C` is `A && (B || C)`.
-/// If the rule is broken, the last member may be one that could not be read.
+/// AND and OR have the same precedence and nest to the right: `A [AND] B [OR] C` is `A && (B ||
+/// C)`. In a broken rule the last member may be one that could not be read.
 fn join(
     members: Vec<(ConditionTree, Option<RuleSpan>)>,
     is_broken: bool,
@@ -202,7 +205,8 @@ fn join(
     let mut members = members.into_iter().rev();
     let (mut tree, or) = members.next()?;
     if let Some(at) = or.filter(|_| !is_broken) {
-        let problem = Diagnostic::warning(at, "[OR] joins with the next condition: there is none");
+        let problem =
+            Diagnostic::warning(at, "[OR] joins with the next condition, but there is none");
         findings.push(problem);
     }
     for (member, or) in members {

@@ -1,4 +1,4 @@
-//! `[A,B]` at the end of a line.
+//! The flags at the end of a line: `[A,B]`.
 
 use crate::{
     ast::Comparison,
@@ -10,15 +10,15 @@ use crate::{
 /// Flags of a condition.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ConditionFlags {
-    /// `[OR]`: joined so with the condition that follows.
+    /// `[OR]`: joins the condition with the next one by OR.
     pub(crate) or: Option<RuleSpan>,
-    /// `[AND]`, which is the default.
+    /// `[AND]`, the default.
     pub(crate) and: Option<RuleSpan>,
     /// `[NOT]`
     pub(crate) not: Option<RuleSpan>,
     /// `[NOCASE]`
     pub(crate) nocase: Option<RuleSpan>,
-    /// `[CASE]`, which is the default.
+    /// `[CASE]`, the default.
     pub(crate) case: Option<RuleSpan>,
     /// `[L]`
     pub(crate) last: Option<RuleSpan>,
@@ -38,7 +38,7 @@ pub(crate) struct OperatorFlags {
 }
 
 impl ConditionFlags {
-    /// Reads them; unknown ones and those that contradict each other are findings.
+    /// Reads the flags; reports unknown and contradictory ones.
     pub(crate) fn parse(word: Option<&SourceWord>, findings: &mut Findings) -> ConditionFlags {
         let mut flags = ConditionFlags::default();
         for name in names(word) {
@@ -68,14 +68,17 @@ impl ConditionFlags {
             _ => return Err(unknown(name, "a condition", NAMES)),
         };
         if self.how.replace((compare, name.at)).is_some() {
-            return Err(Diagnostic::error(name.at, "one of PRE, SUF, MID and EXT at most"));
+            return Err(Diagnostic::error(
+                name.at,
+                "only one of PRE, SUF, MID and EXT may be given",
+            ));
         }
         Ok(())
     }
 }
 
 impl OperatorFlags {
-    /// Reads them; unknown ones are findings.
+    /// Reads the flags; reports unknown ones.
     pub(crate) fn parse(word: Option<&SourceWord>, findings: &mut Findings) -> OperatorFlags {
         let mut flags = OperatorFlags::default();
         for name in names(word) {
@@ -91,7 +94,7 @@ impl OperatorFlags {
     }
 }
 
-/// What stands between commas in the brackets.
+/// Returns the comma-separated names in the brackets.
 fn names(word: Option<&SourceWord>) -> Vec<SourceWord> {
     let Some(word) = word else {
         return Vec::new();
@@ -109,14 +112,16 @@ fn names(word: Option<&SourceWord>) -> Vec<SourceWord> {
 
 fn once(place: &mut Option<RuleSpan>, name: &SourceWord) -> Result<(), Diagnostic> {
     match place.replace(name.at) {
-        Some(_) => Err(Diagnostic::error(name.at, format!("[{}] twice", name.as_str()))),
+        Some(_) => {
+            Err(Diagnostic::error(name.at, format!("the flag [{}] is given twice", name.as_str())))
+        }
         None => Ok(()),
     }
 }
 
 fn unknown(name: &SourceWord, whose: &str, names: &[&str]) -> Diagnostic {
     let message = match name.as_str() {
-        "[" => "an empty flag".to_owned(),
+        "[" => "empty flag".to_owned(),
         text => format!("{whose} has no flag [{text}]"),
     };
     Diagnostic::error(name.at, message).hint(did_you_mean(name.as_str(), names))

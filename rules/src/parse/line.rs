@@ -1,4 +1,4 @@
-//! What a line is: a condition, an operator, or one of the words that make branches.
+//! Classifies a line: a condition, an operator, or a keyword of a branch.
 
 use crate::{
     diagnostic::{Diagnostic, Findings, RuleSpan},
@@ -6,23 +6,23 @@ use crate::{
     limits::LINE_BYTES_MAX,
 };
 
-/// A line that is not empty and no comment.
+/// A line that is neither empty nor a comment.
 #[derive(Debug)]
 pub(crate) struct RuleLine {
-    /// All of it, without blanks around it.
+    /// The whole line without surrounding white space.
     pub(crate) at: RuleSpan,
-    /// `None`: something is wrong with it, and has been reported.
+    /// What the line is. Errors have been reported.
     pub(crate) kind: LineKind,
 }
 
-/// What a line is.
+/// The kinds of lines.
 #[derive(Debug)]
 pub(crate) enum LineKind {
     /// `cond %{…} operand [flags]`
     Condition {
-        /// What stands between `%{` and `}`.
+        /// The text between `%{` and `}`.
         variable: SourceWord,
-        /// All words of the operand as one; `None` without.
+        /// All words of the operand, joined; `None` if there is none.
         operand: Option<SourceWord>,
         /// `[…]`
         flags: Option<SourceWord>,
@@ -31,7 +31,7 @@ pub(crate) enum LineKind {
     Operator {
         /// Its name.
         name: SourceWord,
-        /// What follows.
+        /// The words after the name.
         arguments: Vec<SourceWord>,
         /// `[…]`
         flags: Option<SourceWord>,
@@ -70,26 +70,27 @@ pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Op
     Some(RuleLine { at, kind })
 }
 
-/// No byte that could end a line of a head, or of a terminal, gets further than this.
+/// Rejects control bytes here, so that none can reach a message head or a terminal.
 fn check_bytes(at: RuleSpan, text: &str) -> Result<(), Diagnostic> {
     if text.len() > LINE_BYTES_MAX {
-        let message = format!("the line has {} bytes; {LINE_BYTES_MAX} are allowed", text.len());
+        let message =
+            format!("the line has {} bytes, but {LINE_BYTES_MAX} are allowed", text.len());
         return Err(Diagnostic::error(RuleSpan { len: 1, ..at }, message));
     }
     match text.bytes().position(|byte| byte.is_ascii_control() && byte != b'\t') {
-        // The line break of other systems.
+        // A CR LF line end.
         Some(place) if place + 1 == text.len() && text.ends_with('\r') => Ok(()),
         Some(place) => {
             let byte = text.as_bytes().get(place).copied().unwrap_or_default();
             let at = RuleSpan { column: place as u32 + 1, len: 1, ..at };
-            Err(Diagnostic::error(at, format!("a control byte, {byte:#04x}, is in this line"))
-                .hint("a field value cannot hold it; leave it out"))
+            Err(Diagnostic::error(at, format!("the line contains a control byte, {byte:#04x}"))
+                .hint("a field value cannot contain it; remove it"))
         }
         None => Ok(()),
     }
 }
 
-/// What a line seems to be that could not be taken apart.
+/// Guesses the kind of a line that could not be split into words.
 fn kind_of_broken(text: &str) -> LineKind {
     let first = text.split_ascii_whitespace().next().unwrap_or_default();
     match first {
@@ -121,9 +122,9 @@ fn kind_of(mut words: Vec<SourceWord>, findings: &mut Findings) -> Option<LineKi
     };
     if let Some(second) = words.get(1) {
         let name = first.as_str();
-        let message = format!("nothing may follow `{name}` on its line");
+        let message = format!("nothing may follow `{name}` on the same line");
         findings.push(
-            Diagnostic::error(second.at, message).hint("conditions stand on lines of their own"),
+            Diagnostic::error(second.at, message).hint("put conditions on lines of their own"),
         );
     }
     Some(kind)
@@ -138,7 +139,7 @@ fn condition(at: RuleSpan, mut words: Vec<SourceWord>) -> Result<LineKind, Diagn
     let flags = take_flags(&mut words)?;
     let mut words = words.into_iter().peekable();
     let Some(subject) = words.next() else {
-        return Err(Diagnostic::error(at, "a condition without a name").hint("cond %{NAME} =value"));
+        return Err(Diagnostic::error(at, "the condition has no name").hint("cond %{NAME} =value"));
     };
     let variable = braced(&subject)?;
     let Some(mut operand) = words.next() else {
@@ -151,7 +152,7 @@ fn condition(at: RuleSpan, mut words: Vec<SourceWord>) -> Result<LineKind, Diagn
         }
         operand.join("", &word);
     }
-    // A comment may follow an operand: the language does not look that far.
+    // A comment may follow an operand: the language ignores the rest of the line.
     match words.next() {
         Some(word) if word.as_str().starts_with('[') => Err(misplaced_flags(&word)),
         Some(word) if !word.is_comment() => Err(surplus(&operand, &word)),
@@ -159,7 +160,7 @@ fn condition(at: RuleSpan, mut words: Vec<SourceWord>) -> Result<LineKind, Diagn
     }
 }
 
-/// What stands between `%{` and `}`.
+/// Returns the text between `%{` and `}`.
 fn braced(word: &SourceWord) -> Result<SourceWord, Diagnostic> {
     let text = word.as_str();
     if text.starts_with("%{") && text.ends_with('}') {
@@ -168,63 +169,67 @@ fn braced(word: &SourceWord) -> Result<SourceWord, Diagnostic> {
     let problem = Diagnostic::error(word.at, "a condition is written %{NAME} or %{NAME:qualifier}");
     Err(match text.strip_prefix("%{") {
         Some(inside) if inside.contains('}') => {
-            problem.hint("put a blank behind the `}`; a condition cannot put texts together")
+            problem.hint("put a space after the `}`; a condition cannot concatenate texts")
         }
-        Some(_) => problem.hint("the `}` is missing, or a blank or `=` stands before it"),
+        Some(_) => problem.hint("the `}` is missing, or a space or `=` precedes it"),
         None => problem.hint(format!("cond %{{{}}}", text.trim_matches(['%', '$', '{', '}']))),
     })
 }
 
-/// `==`, `>=`, `<=`, which the language does not have.
+/// Recognises `==`, `>=` and `<=`, which the language does not have.
 fn doubled_comparison(first: &SourceWord, second: &SourceWord) -> Option<Diagnostic> {
     let text = second.as_str();
     let hint = match first.as_str() {
-        "=" if text == "=" && !second.quoted => "one `=` compares",
-        // The `=` itself is lost: it ends the word before it.
-        ">" if second.glued || text == "=" => "there is no `>=`: write `<` and the flag [NOT]",
-        "<" if second.glued || text == "=" => "there is no `<=`: write `>` and the flag [NOT]",
+        "=" if text == "=" && !second.quoted => "write a single `=`",
+        // The lexer has dropped the `=`: it ends the word before it.
+        ">" if second.glued || text == "=" => "there is no `>=`: write `<` with the flag [NOT]",
+        "<" if second.glued || text == "=" => "there is no `<=`: write `>` with the flag [NOT]",
         _ => return None,
     };
     let len = (second.at.column + 1).saturating_sub(first.at.column).min(2);
     let at = RuleSpan { len, ..first.at };
-    Some(Diagnostic::error(at, "a comparison of two characters").hint(hint))
+    Some(Diagnostic::error(at, "the language has no comparison of two characters").hint(hint))
 }
 
 fn misplaced_flags(word: &SourceWord) -> Diagnostic {
     let closed = word.as_str().ends_with(']');
-    let problem = Diagnostic::error(word.at, "flags that the language would not see");
+    let problem = Diagnostic::error(word.at, "these flags would be ignored");
     problem.hint(if closed {
-        "they have to be last on the line; a comment stands on a line of its own"
+        "flags must come last on the line; put comments on lines of their own"
     } else {
-        "no blanks between the brackets: [NOT,OR]"
+        "write flags without spaces: [NOT,OR]"
     })
 }
 
 fn surplus(operand: &SourceWord, word: &SourceWord) -> Diagnostic {
-    let problem = Diagnostic::error(word.at, "more than one operand");
+    let problem = Diagnostic::error(word.at, "the condition has more than one operand");
     match (operand.as_str(), word.as_str()) {
-        ("!", _) => problem.hint("there is no `!=`: write `=` and the flag [NOT]"),
-        ("~" | "~*" | "=~" | "=~*", _) => problem.hint("a regex stands alone, in slashes: /…/"),
-        ("!~" | "!~*", _) => problem.hint("a regex in slashes, and the flag: /…/ [NOT]"),
+        ("!", _) => problem.hint("there is no `!=`: write `=` with the flag [NOT]"),
+        ("~" | "~*" | "=~" | "=~*", _) => problem.hint("write only the regex, in slashes: /…/"),
+        ("!~" | "!~*", _) => problem.hint("write the regex in slashes, with a flag: /…/ [NOT]"),
         (regex, flags) if regex.starts_with('/') && word.glued => {
             problem.hint(behind_regex(regex, flags))
         }
         (_, flag @ ("AND" | "OR" | "NOT" | "NOCASE" | "PRE" | "SUF" | "MID" | "EXT" | "L")) => {
-            problem.hint(format!("flags stand in brackets: [{flag}]"))
+            problem.hint(format!("write flags in brackets: [{flag}]"))
         }
-        _ if operand.is_comment() => problem.hint("a comment stands on a line of its own"),
-        _ => problem.hint("put it in quotes if it has blanks; one of several: (a,b,c)"),
+        _ if operand.is_comment() => problem.hint("put the comment on a line of its own"),
+        _ => problem
+            .hint("put it in quotes if it contains spaces; to match one of several, write (a,b,c)"),
     }
 }
 
-/// `/a/i`, or a slash that ends a regex too early.
+/// The hint for `/a/i`, or for a slash that ends a regex too early.
 fn behind_regex(regex: &str, letters: &str) -> String {
     match letters {
-        "i" => format!("flags stand in brackets: {regex} [NOCASE]"),
+        "i" => format!("write flags in brackets: {regex} [NOCASE]"),
         _ if !letters.is_empty() && letters.bytes().all(|byte| b"imsx".contains(&byte)) => {
-            format!("flags of a regex stand in it: /(?{letters}){}", regex.get(1..).unwrap_or("/"))
+            format!(
+                "put regex flags into the pattern: /(?{letters}){}",
+                regex.get(1..).unwrap_or("/")
+            )
         }
-        _ => "a slash in a regex is written \\/".to_owned(),
+        _ => "write a slash in a regex as \\/".to_owned(),
     }
 }
 
@@ -238,32 +243,32 @@ fn operator(mut words: Vec<SourceWord>, findings: &mut Findings) -> LineKind {
     };
     if words.is_empty() {
         let at = flags.map(|word| word.at).unwrap_or_default();
-        findings.push(Diagnostic::error(at, "flags without a condition or an operator"));
+        findings.push(Diagnostic::error(at, "flags need a condition or an operator"));
         return LineKind::BrokenOperator;
     }
     let name = words.remove(0);
     LineKind::Operator { name, arguments: words, flags }
 }
 
-/// The flags are the last word of a line, if it begins with a bracket.
+/// Removes the flags: the last word of a line, if it begins with a bracket.
 fn take_flags(words: &mut Vec<SourceWord>) -> Result<Option<SourceWord>, Diagnostic> {
     let Some(last) = words.last() else {
         return Ok(None);
     };
     let text = last.as_str();
     if text.starts_with('[') && !text.ends_with(']') {
-        return Err(Diagnostic::error(last.at, "flags without a closing bracket"));
+        return Err(Diagnostic::error(last.at, "the flags have no closing bracket"));
     }
     let (flags, before) = (text.starts_with('['), words.len() - 1);
     if flags && words.iter().take(before).any(SourceWord::is_comment) {
-        // The original reads them all the same, which nobody expects.
-        return Err(Diagnostic::error(last.at, "flags in a comment")
-            .hint("a comment stands on a line of its own"));
+        // The original reads flags even in a comment, which no author expects.
+        return Err(Diagnostic::error(last.at, "these flags are in a comment")
+            .hint("put the comment on a line of its own"));
     }
     if flags {
         return Ok(words.pop());
     }
-    // `[NOT, OR]` falls into two words, of which the language sees neither.
+    // `[NOT, OR]` splits into two words, neither of which the language reads as flags.
     let opened = words.iter().rev().nth(1).filter(|word| word.as_str().starts_with('['));
     match opened {
         Some(word) if text.ends_with(']') && word.as_str().ends_with(',') => {

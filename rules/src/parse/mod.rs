@@ -1,4 +1,4 @@
-//! Lines and what they are part of: conditions, operators, branches, rules.
+//! Parses lines and assembles them into conditions, operators, branches and rules.
 
 mod assembler;
 mod draft;

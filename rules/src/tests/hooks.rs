@@ -87,7 +87,7 @@ fn a_hook_of_another_scope_is_refused_with_the_one_to_use() {
         ("READ_REQUEST_HDR_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),
         ("READ_REQUEST_PRE_REMAP_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),
         ("TXN_START_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),
-        ("REMAP_PSEUDO_HOOK", RuleScope::Server, "READ_REQUEST_HDR_HOOK here"),
+        ("REMAP_PSEUDO_HOOK", RuleScope::Server, "use READ_REQUEST_HDR_HOOK"),
         ("TXN_CLOSE_HOOK", RuleScope::Server, "SEND_RESPONSE_HDR_HOOK is the last"),
         ("SEND_RESPONSE_HOOK", RuleScope::Server, "did you mean SEND_RESPONSE_HDR_HOOK?"),
     ] {

@@ -52,7 +52,7 @@ fn the_regexes_of_a_file_have_a_limit_together_and_are_not_compiled_beyond_it() 
         let line = 9 * rule_count + 1 + REGEXES_BYTES_MAX / counts % 8;
         let place = format!("{line}:17+{} up to here", regex.len());
         assert!(found.len() == 1 && found[0].starts_with(&place), "{regex}, {place}: {found:?}");
-        assert!(found[0].contains("| make two files"), "{regex}: {found:?}");
+        assert!(found[0].contains("| split the file"), "{regex}: {found:?}");
         assert!(!read("test", &more, RuleScope::Route).is_usable(), "{regex}");
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses, which are compared as texts: there is one form of each that ever occurs.
+//! Addresses are compared as texts, in the one form in which they are written.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub(super) fn never(which: AddressKind, how: TextComparison, text: &str) -> Opti
     }
 }
 
-/// `CIDR`: an address of which only the first bits are left.
+/// `CIDR`: an address reduced to its first bits.
 pub(super) fn never_cidr(bits: (u8, u8), how: TextComparison, text: &str) -> Option<Mismatch> {
     if how.compare != Comparison::Equal {
         return never_part(how, text);
@@ -33,17 +33,17 @@ pub(super) fn never_cidr(bits: (u8, u8), how: TextComparison, text: &str) -> Opt
         None => (text, false),
     };
     let Ok(address) = address.parse::<IpAddr>() else {
-        return Some((format!("{text:?} is no address"), "such as =10.0.0.0".into()));
+        return Some((format!("{text:?} is not an address"), "such as =10.0.0.0".into()));
     };
     let address = address.to_canonical();
     let left = if address.is_ipv4() { bits.0 } else { bits.1 };
     let first = network(address, u32::from(left)).first;
     if has_bits {
-        let message = "the value is an address without the bits behind it".into();
+        let message = "the value is an address without a prefix length".into();
         return Some((message, format!("={first}")));
     }
     if first != address {
-        let message = format!("only {left} bits are left of the address, and this has more");
+        let message = format!("the address is reduced to {left} bits, but this has more");
         return Some((message, format!("={first}")));
     }
     other_form(address, how, text)
@@ -57,8 +57,8 @@ fn other_form(address: IpAddr, how: TextComparison, text: &str) -> Option<Mismat
         false => canonical == text,
     };
     (!same).then(|| {
-        let message = "addresses are compared as texts, and this one is written otherwise".into();
-        (message, format!("{canonical}; a range takes any form: {{{text}}}"))
+        let message = "addresses are compared as texts, and this one is written differently".into();
+        (message, format!("write {canonical}, or a range, which takes any form: {{{text}}}"))
     })
 }
 
@@ -66,13 +66,13 @@ fn no_address(text: &str) -> Mismatch {
     let is_address = |text: &str| text.trim().parse::<IpAddr>().is_ok();
     let first = text.split(['/', '-']).next().unwrap_or_default();
     let hint = match text.contains(['/', '-']) && is_address(first) {
-        true => format!("networks and ranges stand in braces: {{{text}}}"),
+        true => format!("write networks and ranges in braces: {{{text}}}"),
         false => "such as 192.0.2.1 or 2001:db8::1; names are not looked up".into(),
     };
-    (format!("{text:?} is no address"), hint)
+    (format!("{text:?} is not an address"), hint)
 }
 
-/// `[PRE]` and the like.
+/// A part of an address, as `[PRE]` and the like compare it.
 fn never_part(how: TextComparison, text: &str) -> Option<Mismatch> {
     let occurs = |byte: u8| match byte {
         b'0'..=b'9' | b'a'..=b'f' | b'.' | b':' => true,
@@ -85,7 +85,7 @@ fn never_part(how: TextComparison, text: &str) -> Option<Mismatch> {
     let lower = text.to_ascii_lowercase();
     let hint = match lower.bytes().all(occurs) {
         true => lower,
-        false => "networks and ranges stand in braces: %{IP:CLIENT} {10.0.0.0/8}".into(),
+        false => "write networks and ranges in braces: %{IP:CLIENT} {10.0.0.0/8}".into(),
     };
-    Some((format!("no address has {text:?} in it"), hint))
+    Some((format!("no address contains {text:?}"), hint))
 }

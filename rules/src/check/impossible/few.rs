@@ -1,4 +1,4 @@
-//! Values of which there are few.
+//! Variables that have only a few possible values.
 
 use super::{Mismatch, TextComparison, without_it};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     lex::SourceWord,
 };
 
-/// All values that there are, where they are few.
+/// Returns all possible values of a variable that has only a few.
 pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
     Some(match subject {
         Variable::Cache => &["none", "miss", "hit-stale", "hit-fresh", "skipped"],
@@ -17,14 +17,14 @@ pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
             ConnectionPart::Ipv4 => &["ipv4", ""],
             ConnectionPart::Ipv6 => &["ipv6", ""],
             ConnectionPart::Stack => &["http/1.1,tcp,ipv4", "http/1.1,tcp,ipv6"],
-            // Always empty as yet, but rules for both kinds of connections are not wrong.
+            // Always empty so far, but rules for both kinds of connections are valid.
             ConnectionPart::Tls | ConnectionPart::H2 => return None,
         },
         _ => return None,
     })
 }
 
-/// A text that none of them is.
+/// Reports a text that none of the values matches.
 pub(super) fn never(
     name: &SourceWord,
     values: &[&str],
@@ -45,14 +45,14 @@ pub(super) fn never(
     let verb = match how.compare {
         Comparison::Prefix => "never begins with",
         Comparison::Suffix => "never ends with",
-        Comparison::Middle => "never has in it",
-        Comparison::Extension => "never has the ending",
+        Comparison::Middle => "never contains",
+        Comparison::Extension => "never has the extension",
         _ => "is never",
     };
     Some((format!("{} {verb} {text:?}", name.as_str()), instead(values, text, how.negated)))
 }
 
-/// Which of the values may be meant.
+/// Suggests the value that was probably meant.
 pub(super) fn instead(values: &[&str], text: &str, negated: bool) -> String {
     if let [only] = values {
         return format!("it is always {only}, {}", without_it(negated));

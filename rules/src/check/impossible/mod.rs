@@ -1,4 +1,4 @@
-//! Operands that a value never has, or hardly ever: each is a warning with the form that was meant.
+//! Warns of operands that a value never or hardly ever has, and suggests the form that was meant.
 
 mod address;
 mod few;
@@ -10,7 +10,7 @@ pub(super) use operand::impossible_operands;
 
 use crate::ast::Comparison;
 
-/// What is wrong, and what to write instead.
+/// Message and hint.
 type Mismatch = (String, String);
 
 /// How a text is compared.
@@ -22,11 +22,11 @@ struct TextComparison {
     negated: bool,
 }
 
-/// What to do about a condition that is the same for every request. `[OR]` and groups decide what
-/// that means for the rule.
+/// What to do about a condition that gives the same result for every request. `[OR]` and groups
+/// decide what that means for the rule.
 fn without_it(negated: bool) -> &'static str {
     match negated {
-        true => "so this always holds: leave the condition out, unless it is joined with [OR]",
-        false => "so this never holds: leave out what hangs on it",
+        true => "so this always holds: remove the condition, unless it is joined with [OR]",
+        false => "so this never holds: remove the operators that depend on it",
     }
 }

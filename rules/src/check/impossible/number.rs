@@ -1,4 +1,4 @@
-//! Numbers beyond what a value can be.
+//! Numbers outside of a variable's range.
 
 use super::Mismatch;
 use crate::ast::{Comparison, TimePart, UrlPart, Variable};
@@ -11,8 +11,8 @@ pub(super) fn never(subject: &Variable, how: Comparison, with: i64) -> Option<Mi
         _ => with < least || with > most,
     };
     let message = match most {
-        i64::MAX => format!("never so: the value is {least} or more"),
-        _ => format!("never so: the value is {least} to {most}"),
+        i64::MAX => format!("this never holds: the value is {least} or more"),
+        _ => format!("this never holds: the value is {least} to {most}"),
     };
     never.then_some((message, String::new()))
 }

@@ -1,4 +1,4 @@
-//! An operand and its pieces, each looked at by what it is compared with.
+//! Checks an operand piece by piece, according to the kind of comparison.
 
 use regex::bytes::Regex;
 
@@ -10,8 +10,8 @@ use crate::{
     lex::SourceWord,
 };
 
-/// Warnings of an operand that can be read; `name` is what stands in the condition's braces,
-/// `negated` that the condition has `[NOT]`.
+/// Returns warnings for a valid operand; `name` is the text in the condition's braces, `negated`
+/// whether the condition has `[NOT]`.
 pub(crate) fn impossible_operands(
     name: &SourceWord,
     subject: &Variable,
@@ -42,7 +42,7 @@ pub(crate) fn impossible_operands(
     words(matcher, operand).into_iter().filter_map(problem_of).map(warn).collect()
 }
 
-/// What the value is compared with, piece by piece.
+/// The pieces of the operand that the value is compared with.
 fn words(matcher: &Matcher, operand: &SourceWord) -> Vec<SourceWord> {
     let text = operand.as_str();
     match matcher {
@@ -53,7 +53,7 @@ fn words(matcher: &Matcher, operand: &SourceWord) -> Vec<SourceWord> {
         Matcher::Text { .. } => {
             let begin = usize::from(text.starts_with(['=', '<', '>']));
             let mut word = operand.part(begin..text.len());
-            // With its sign and its quotes: an empty text has no place of its own.
+            // The span includes the sign and the quotes: an empty text has no span of its own.
             word.at = operand.at;
             vec![word]
         }
@@ -69,12 +69,12 @@ fn of_text(
 ) -> Option<Mismatch> {
     if text.len() > 1 && text.starts_with('\'') && text.ends_with('\'') {
         let inside = text.trim_matches('\'');
-        return Some(("the quotes belong to the text".into(), format!("\"{inside}\"")));
+        return Some(("single quotes are part of the text".into(), format!("\"{inside}\"")));
     }
     if matches!(how.compare, Comparison::Less | Comparison::Greater) {
         return of_order(subject, text);
     }
-    // Every text begins with the empty one.
+    // Every text begins with the empty text.
     if text.is_empty() && how.compare != Comparison::Equal {
         return None;
     }
@@ -86,7 +86,7 @@ fn of_text(
         Variable::Address(which) => address::never(*which, how, text),
         Variable::Cidr { v4_bits, v6_bits } => address::never_cidr((*v4_bits, *v6_bits), how, text),
         Variable::Url(of, part) => url::never(*of, part, how, text),
-        Variable::NextHopHost => url::never_host(how, text, "the origin's name is kept"),
+        Variable::NextHopHost => url::never_host(how, text, "the origin's name is written"),
         _ => None,
     }
 }
@@ -94,14 +94,14 @@ fn of_text(
 /// `<` and `>` compare texts byte by byte.
 fn of_order(subject: &Variable, text: &str) -> Option<Mismatch> {
     if ValueKind::of(subject) == ValueKind::Address || matches!(subject, Variable::Cidr { .. }) {
-        let message = "addresses are compared as texts here, byte by byte";
-        return Some((message.into(), "a range: %{IP:CLIENT} {10.0.0.1-10.0.0.9}".into()));
+        let message = "< and > compare addresses as texts, byte by byte";
+        return Some((message.into(), "use a range: %{IP:CLIENT} {10.0.0.1-10.0.0.9}".into()));
     }
     let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     (begins && text.parse::<f64>().is_ok()).then(|| {
         (
             "texts are compared byte by byte: \"10\" is less than \"9\"".into(),
-            "a regex tells how many digits there are: /^[0-9]{4,}$/".into(),
+            "use a regex for the number of digits: /^[0-9]{4,}$/".into(),
         )
     })
 }
@@ -114,7 +114,7 @@ fn of_regex(
 ) -> Option<Mismatch> {
     if let Some(values) = few::values_of(subject) {
         let holds = values.iter().any(|value| regex.is_match(value.as_bytes()));
-        let message = || format!("{} never has a match of this regex", name.as_str());
+        let message = || format!("{} never matches this regex", name.as_str());
         return (!holds).then(|| (message(), few::instead(values, "", negated)));
     }
     match subject {
@@ -123,7 +123,7 @@ fn of_regex(
     }
 }
 
-/// RFC 9110 §9.1: methods are told apart by case, and all that are registered have capitals.
+/// RFC 9110 §9.1: methods are case-sensitive, and all registered ones are in upper case.
 fn method(how: TextComparison, text: &str) -> Option<Mismatch> {
     if text.is_empty() {
         return Some(("a method is never empty".into(), without_it(how.negated).into()));
@@ -131,11 +131,11 @@ fn method(how: TextComparison, text: &str) -> Option<Mismatch> {
     let upper = text.to_ascii_uppercase();
     if let Some(separator) = [',', '|', ' '].into_iter().find(|byte| text.contains(*byte)) {
         let names: Vec<&str> = upper.split(separator).map(str::trim).collect();
-        let message = format!("{text:?} is no method");
-        return Some((message, format!("one of several: ({})", names.join(","))));
+        let message = format!("{text:?} is not a method");
+        return Some((message, format!("to match one of several, write ({})", names.join(","))));
     }
     (!how.nocase && upper != text).then(|| {
-        let message = "methods are written in capitals".into();
-        (message, format!("{upper}, or with the flag [NOCASE]"))
+        let message = "methods are written in upper case".into();
+        (message, format!("write {upper}, or use the flag [NOCASE]"))
     })
 }

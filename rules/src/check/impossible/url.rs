@@ -1,4 +1,4 @@
-//! Parts of a URL, with what does not belong to them.
+//! Parts of a URL compared with text that belongs to another part.
 
 use super::{Mismatch, TextComparison};
 use crate::ast::{Comparison, UrlKind, UrlPart};
@@ -14,35 +14,36 @@ pub(super) fn never(
         UrlPart::Path if is_beginning && text.starts_with('/') => Some(path_with_slash()),
         UrlPart::Path if text.contains('?') => Some((
             "PATH ends before the question mark".into(),
-            "what follows it is QUERY, a part of its own".into(),
+            "compare the rest with QUERY".into(),
         )),
         UrlPart::Query if is_beginning && text.starts_with('?') => Some(query_with_mark()),
         UrlPart::Host if of == UrlKind::Server => {
-            never_host(how, text, "the origin's name is kept")
+            never_host(how, text, "the origin's name is written")
         }
-        UrlPart::Host => never_host(how, text, "clients ask for hosts"),
+        UrlPart::Host => never_host(how, text, "hosts of requests are compared"),
         UrlPart::Whole if is_beginning => whole(how, text),
         _ => None,
     }
 }
 
 fn path_with_slash() -> Mismatch {
-    let message = "PATH hardly ever begins with a slash: only behind a second one, as in //a";
-    (message.into(), "leave the first slash out, unless that is meant".into())
+    let message = "PATH excludes the first slash, so it begins with one only in URLs such as //a";
+    (message.into(), "remove the first slash, unless you mean such URLs".into())
 }
 
 fn query_with_mark() -> Mismatch {
-    let message = "QUERY hardly ever begins with a question mark: only behind a second one";
-    (message.into(), "leave the first one out, unless that is meant".into())
+    let message =
+        "QUERY excludes the question mark, so it begins with one only in URLs such as /a??b";
+    (message.into(), "remove the question mark, unless you mean such URLs".into())
 }
 
-/// `whose` says who writes it in lower case.
+/// `whose` begins the message and says which name is in lower case.
 pub(super) fn never_host(how: TextComparison, text: &str, whose: &str) -> Option<Mismatch> {
     let name = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     if let Some(name) = name.or_else(|| text.contains('/').then_some(text)) {
         let name = name.split('/').next().unwrap_or_default();
         let hint = if name.is_empty() { "example.org".into() } else { name.to_owned() };
-        return Some(("HOST is the name alone".into(), hint));
+        return Some(("HOST is only the name".into(), hint));
     }
     let after_brackets = text.rsplit(']').next().unwrap_or_default();
     if let Some((name, _)) = after_brackets.split_once(':')
@@ -50,13 +51,13 @@ pub(super) fn never_host(how: TextComparison, text: &str, whose: &str) -> Option
         && !name.contains(|c: char| c.is_ascii_whitespace())
         && after_brackets.matches(':').count() == 1
     {
-        let hint = "PORT is a part of its own, compared as a number".into();
-        return Some(("HOST has no port".into(), hint));
+        let hint = "compare PORT separately, as a number".into();
+        return Some(("HOST does not include the port".into(), hint));
     }
     let lower = text.to_ascii_lowercase();
     (!how.nocase && lower != text).then(|| {
-        let message = format!("{whose} in small letters");
-        (message, format!("{lower}, or with the flag [NOCASE]"))
+        let message = format!("{whose} in lower case");
+        (message, format!("write {lower}, or use the flag [NOCASE]"))
     })
 }
 
@@ -67,13 +68,13 @@ fn whole(how: TextComparison, text: &str) -> Option<Mismatch> {
         || (how.compare == Comparison::Prefix && BEGIN.starts_with(&folded));
     let hint = match folded.strip_prefix("https://") {
         Some(rest) => format!("http://{rest}"),
-        None if folded.starts_with("https:") => "http alone is spoken".into(),
-        None => "its parts have names: HOST, PORT, PATH, QUERY".into(),
+        None if folded.starts_with("https:") => "only http is supported".into(),
+        None => "to compare a part, use HOST, PORT, PATH or QUERY".into(),
     };
     (!begins).then(|| ("a whole URL begins with http://".into(), hint))
 }
 
-/// A regex that asks at the beginning for what never, or hardly ever, stands there.
+/// Detects a regex anchored to a beginning that never or hardly ever occurs.
 pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Mismatch> {
     let pattern = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     if has_alternatives(pattern) {
@@ -81,7 +82,7 @@ pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Mismatch> {
     }
     let begins = |with: &str| {
         let rest = pattern.strip_prefix('^').and_then(|rest| rest.strip_prefix(with));
-        // `^\/?a` may do without it.
+        // `^\/?a` also matches without the slash.
         rest.is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
     };
     match part {
@@ -95,7 +96,7 @@ pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Mismatch> {
     }
 }
 
-/// `^a|b`: a `|` that is in no group and in no class.
+/// Whether the pattern has a `|` outside of groups and classes, as in `^a|b`.
 fn has_alternatives(pattern: &str) -> bool {
     let bytes = pattern.as_bytes();
     let (mut place, mut depth) = (0, 0_u32);
@@ -113,7 +114,7 @@ fn has_alternatives(pattern: &str) -> bool {
     false
 }
 
-/// Where the bracket stands that ends a class. One at its beginning belongs to it.
+/// Position of the bracket that closes a class. A bracket at its beginning is a member.
 fn class_end(bytes: &[u8], begin: usize) -> usize {
     let first = begin + usize::from(bytes.get(begin) == Some(&b'^'));
     let mut place = first;

@@ -1,4 +1,4 @@
-//! Operators on the answer: its status, where it points, its body.
+//! Operators on the response: its status, redirect and body.
 
 use crate::{
     ast::{Hook, Operator},
@@ -15,21 +15,21 @@ pub(crate) fn status(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let word = arguments.only("a status")?;
     let status = number(word)?;
     if (100..200).contains(&status) {
-        let message = format!("{status} announces another answer, it is none");
+        let message = format!("{status} is an interim status and cannot be the final answer");
         return Err(Diagnostic::error(word.at, message));
     }
     let status = number_in(word, 200..=599, "a status")?;
     let response = matches!(arguments.hook, Hook::ReadResponse | Hook::SendResponse);
     let refusal = match status {
-        206 => Some("206 says that only a part of the body follows"),
+        206 => Some("206 means that only a part of the body follows"),
         204 | 205 | 304 if response => {
-            Some("this status has no body, and the response may have one")
+            Some("this status allows no body, but the response may have one")
         }
         _ => None,
     };
     match refusal {
         Some(why) => Err(Diagnostic::error(word.at, format!("{status}: {why}"))
-            .hint("in REMAP_PSEUDO_HOOK 204 answers without asking the origin")),
+            .hint("at REMAP_PSEUDO_HOOK, 204 answers without contacting the origin")),
         None => Ok(Operator::SetStatus(u16::try_from(status).unwrap_or(u16::MAX))),
     }
 }
@@ -53,19 +53,21 @@ pub(crate) fn redirect(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<
     let location = arguments.template(&url);
     let status = status?;
     if status == 304 {
-        return Err(Diagnostic::error(word.at, "304 is no redirect").hint("301, 302, 307 or 308"));
+        return Err(
+            Diagnostic::error(word.at, "304 is not a redirect").hint("use 301, 302, 307 or 308")
+        );
     }
     let Some(location) = location else {
         return Ok(None);
     };
     if location.parts.is_empty() {
-        return Err(Diagnostic::error(url.at, "an empty URL"));
+        return Err(Diagnostic::error(url.at, "the URL is empty"));
     }
     if texts(&location).any(|text| text.contains(&b' ')) {
-        // The warning of a lost `=` says what to write.
+        // The warning about a dropped `=` already says what to write.
         let is_torn = words.iter().skip(1).any(|word| word.glued);
-        let hint = if is_torn { "put the whole URL in quotes" } else { "%20 is a blank" };
-        return Err(Diagnostic::error(url.at, "a blank cannot be in a URL").hint(hint));
+        let hint = if is_torn { "put the whole URL in quotes" } else { "write a space as %20" };
+        return Err(Diagnostic::error(url.at, "a URL cannot contain a space").hint(hint));
     }
     let status = u16::try_from(status).unwrap_or(u16::MAX);
     let append_query = arguments.flags.append_query.is_some();

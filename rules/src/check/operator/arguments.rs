@@ -1,4 +1,4 @@
-//! What follows the name of an operator.
+//! The arguments of an operator.
 
 use crate::{
     ast::{Hook, Template},
@@ -13,7 +13,7 @@ use crate::{
 
 type CheckResult<T> = Result<T, Diagnostic>;
 
-/// The words of an operator, and what they are read for.
+/// The words of an operator, with the context in which they are read.
 pub(crate) struct Arguments<'a, 'f> {
     pub(crate) name: &'a SourceWord,
     pub(crate) words: &'a [SourceWord],
@@ -23,30 +23,30 @@ pub(crate) struct Arguments<'a, 'f> {
 }
 
 impl<'a> Arguments<'a, '_> {
-    /// It has none.
+    /// Refuses any argument.
     pub(crate) fn none(&self) -> CheckResult<()> {
         match self.words.first() {
             None => Ok(()),
             Some(word) => {
-                let message = format!("{} takes nothing", self.name.as_str());
+                let message = format!("{} takes no argument", self.name.as_str());
                 Err(Diagnostic::error(word.at, message).hint(self.instead(word)))
             }
         }
     }
 
-    /// The first; `what` says what it is.
+    /// The first argument; `what` names it in messages.
     pub(crate) fn first(&self, what: &str) -> CheckResult<&'a SourceWord> {
         self.words.first().ok_or_else(|| self.missing(what))
     }
 
-    /// The only one.
+    /// The only argument.
     pub(crate) fn only(&self, what: &str) -> CheckResult<&'a SourceWord> {
         let first = self.first(what)?;
         self.no_more_than(1)?;
         Ok(first)
     }
 
-    /// The second of two.
+    /// The second of two arguments.
     pub(crate) fn second(&self, what: &str) -> CheckResult<&'a SourceWord> {
         self.no_more_than(2)?;
         self.words.get(1).ok_or_else(|| self.missing(what))
@@ -56,34 +56,30 @@ impl<'a> Arguments<'a, '_> {
         match self.words.get(count) {
             None => Ok(()),
             Some(word) => {
-                let message = format!("one word too many for {}", self.name.as_str());
+                let message = format!("too many words for {}", self.name.as_str());
                 Err(Diagnostic::error(word.at, message).hint(self.instead(word)))
             }
         }
     }
 
-    /// What to do with a word that is too many.
+    /// The hint for a surplus word.
     fn instead(&self, word: &SourceWord) -> &'static str {
         if word.is_comment() {
-            return "a comment stands on a line of its own";
+            return "put the comment on a line of its own";
         }
         if word.as_str().starts_with('[') {
-            return "flags are the last word of a line, without blanks: [L,QSA]";
+            return "flags are the last word of a line, without spaces: [L,QSA]";
         }
         match self.name.as_str() {
-            "set-status" => {
-                "set-status-reason, at SEND_RESPONSE_HDR_HOOK, sets the words behind it"
-            }
-            "set-body" | "set-status-reason" => {
-                "put a text with blanks in quotes: \"Not ScanStep\""
-            }
-            "rm-header" | "rm-cookie" => "a line for each",
-            "rm-destination" => "names with commas between them, without blanks: QUERY a,b",
-            _ => "leave it out",
+            "set-status" => "to set the reason, use set-status-reason at SEND_RESPONSE_HDR_HOOK",
+            "set-body" | "set-status-reason" => "put a text with spaces in quotes: \"Not Found\"",
+            "rm-header" | "rm-cookie" => "write one line for each name",
+            "rm-destination" => "separate names by commas, without spaces: QUERY a,b",
+            _ => "remove it",
         }
     }
 
-    /// The only one as a value.
+    /// The only argument, as a value.
     pub(crate) fn only_value(&mut self, what: &str) -> CheckResult<Option<Template>> {
         let word = self.only(what)?;
         if let Some(problem) = single_quotes(std::slice::from_ref(word), word) {
@@ -92,7 +88,7 @@ impl<'a> Arguments<'a, '_> {
         Ok(self.template(word))
     }
 
-    /// All words behind the first as one value.
+    /// All arguments after the first, as one value.
     pub(crate) fn value(&mut self, what: &str) -> CheckResult<Option<Template>> {
         let words = self.words.get(1..).unwrap_or_default();
         let Some(word) = joined(words, self.findings) else {
@@ -101,12 +97,12 @@ impl<'a> Arguments<'a, '_> {
         Ok(template(&word, self.hook, self.findings))
     }
 
-    /// One word as a value.
+    /// Reads one word as a value.
     pub(crate) fn template(&mut self, word: &SourceWord) -> Option<Template> {
         template(word, self.hook, self.findings)
     }
 
-    /// Where the value stands.
+    /// The span of the value.
     pub(crate) fn value_at(&self) -> RuleSpan {
         match (self.words.get(1), self.words.last()) {
             (Some(first), Some(last)) => {

@@ -1,4 +1,4 @@
-//! One operator: is it known, may it stand here, what are its arguments.
+//! Checks one operator: its name, its hook, its flags and its arguments.
 
 use super::{CheckResult, answer, arguments::Arguments, destination, fields, filter, state};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     parse::OperatorFlags,
 };
 
-/// Every operator that means something here.
+/// Every supported operator.
 pub(crate) const NAMES: &[&str] = &[
     "add-cookie",
     "add-header",
@@ -38,31 +38,31 @@ pub(crate) const NAMES: &[&str] = &[
     "set-status-reason",
 ];
 
-/// Reads operators, and gives their counters numbers.
+/// Reads operators and numbers their counters.
 #[derive(Debug)]
 pub(crate) struct OperatorChecker<'f> {
-    /// Names of counters, each at its number.
+    /// The counters' names, indexed by number.
     pub(crate) counters: Vec<String>,
-    /// What this build has.
+    /// The filters of this build.
     pub(crate) filters: &'f Filters,
 }
 
 /// A line with an operator on it.
 pub(crate) struct OperatorLine<'a> {
-    /// Of its rule.
+    /// The hook of the rule.
     pub(crate) hook: Hook,
     /// Its name.
     pub(crate) name: &'a SourceWord,
-    /// What follows.
+    /// The arguments.
     pub(crate) words: &'a [SourceWord],
     /// `[…]`
     pub(crate) flags: &'a OperatorFlags,
-    /// All of it.
+    /// The whole line.
     pub(crate) at: RuleSpan,
 }
 
 impl OperatorChecker<'_> {
-    /// One operator.
+    /// Reads one operator.
     pub(crate) fn operator(
         &mut self,
         line: &OperatorLine<'_>,
@@ -79,7 +79,7 @@ impl OperatorChecker<'_> {
         Some(Operation { operator: operator?, last: flags.last.is_some(), at })
     }
 
-    /// `None`: what is wrong has been reported already.
+    /// Returns `None` if the error has been reported already.
     fn read(&mut self, arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
         match arguments.name.as_str() {
             "set-header" | "add-header" | "rm-header" => fields::header(arguments),
@@ -105,8 +105,9 @@ impl OperatorChecker<'_> {
         let name = word.as_str();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || !name.bytes().all(plain) {
-            let problem = Diagnostic::error(word.at, format!("{name:?} cannot name a counter"));
-            return Err(problem.hint("letters, digits, dots, - and _"));
+            let problem =
+                Diagnostic::error(word.at, format!("{name:?} is not a valid name for a counter"));
+            return Err(problem.hint("use letters, digits, dots, - and _"));
         }
         let known = self.counters.iter().position(|counter| counter == name);
         let number = known.unwrap_or_else(|| {
@@ -128,13 +129,13 @@ fn known(name: &SourceWord, words: &[SourceWord]) -> CheckResult<()> {
     if text == "set-config" {
         let hint =
             words.first().map_or("docs/settings.md", |word| unsupported::config(word.as_str()));
-        let problem = Diagnostic::error(name.at, "set-config: settings are not changed by rules");
+        let problem = Diagnostic::error(name.at, "set-config: rules cannot change settings");
         return Err(problem.hint(hint));
     }
-    let problem = Diagnostic::error(name.at, format!("no operator is called {text}"));
+    let problem = Diagnostic::error(name.at, format!("there is no operator {text}"));
     Err(match nearest(text, NAMES) {
         Some(near) => problem.hint(format!("did you mean {near}?")),
-        None => problem.hint("docs/rules.md lists all operators; a condition begins with `cond`"),
+        None => problem.hint("see docs/rules.md for all operators; a condition begins with `cond`"),
     })
 }
 
@@ -148,16 +149,18 @@ fn check_hook(hook: Hook, name: &SourceWord) -> CheckResult<()> {
         ),
         "set-destination" | "rm-destination" => (
             &[ReadRequest, Remap],
-            "the URL is the key of what is stored: READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK",
+            "the URL is the cache key: change it at READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK",
         ),
         "set-status" => (
             &[ReadRequest, Remap, ReadResponse, SendResponse],
-            "READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK answer without asking the origin",
+            "use READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK to answer without the origin",
         ),
-        "set-status-reason" => (&[SendResponse], "a reason is not stored: SEND_RESPONSE_HDR_HOOK"),
+        "set-status-reason" => {
+            (&[SendResponse], "a reason is not stored: use SEND_RESPONSE_HDR_HOOK")
+        }
         "set-redirect" => (
             &[ReadRequest, Remap, ReadResponse, SendResponse],
-            "READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK answer without asking the origin",
+            "use READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK to answer without the origin",
         ),
         "set-body" | "set-conn-dscp" => (
             &[ReadRequest, Remap, SendResponse],
@@ -178,14 +181,14 @@ fn check_flags(name: &str, words: &[SourceWord], flags: &OperatorFlags) -> Check
         && name != "set-redirect"
         && !(name == "set-destination" && matches!(part, Some("QUERY" | "URL")))
     {
-        return Err(Diagnostic::error(at, "[QSA] means nothing here")
-            .hint("it is for set-redirect and set-destination QUERY"));
+        return Err(Diagnostic::error(at, "[QSA] has no meaning here")
+            .hint("it applies to set-redirect and set-destination QUERY"));
     }
     if let Some(at) = flags.keep
         && !(name == "rm-destination" && part == Some("QUERY") && words.len() > 1)
     {
-        return Err(Diagnostic::error(at, "[I] means nothing here")
-            .hint("it is for rm-destination QUERY a,b, which then keeps a and b"));
+        return Err(Diagnostic::error(at, "[I] has no meaning here")
+            .hint("it applies to rm-destination QUERY a,b, which then keeps a and b"));
     }
     Ok(())
 }

@@ -18,8 +18,9 @@ pub(crate) fn set(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Opera
         return Ok(None);
     };
     if let UrlPart::QueryParameter(_) = part {
-        return Err(Diagnostic::error(part_word.at, "single parameters cannot be set")
-            .hint("set-destination QUERY sets all, rm-destination QUERY a,b removes some"));
+        return Err(Diagnostic::error(part_word.at, "a single parameter cannot be set").hint(
+            "set-destination QUERY sets the whole query, rm-destination QUERY a,b removes some",
+        ));
     }
     check_value(&part, &value, arguments)?;
     if part == UrlPart::Scheme {
@@ -29,7 +30,7 @@ pub(crate) fn set(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Opera
     Ok(Some(Operator::SetDestination { part, value, append_query }))
 }
 
-/// Constant texts have to be what they are for.
+/// A constant value must be valid for its part.
 fn check_value(
     part: &UrlPart,
     value: &Template,
@@ -40,51 +41,51 @@ fn check_value(
     let bad = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'#';
     let has = |wanted: &dyn Fn(u8) -> bool| texts(value).flatten().any(|byte| wanted(*byte));
     if has(&bad) {
-        // The warning of the lost `=` says what to write.
+        // The warning about a dropped `=` already says what to write.
         let is_torn = arguments.words.iter().skip(2).any(|word| word.glued);
         if is_torn {
-            return error("a blank cannot be in a URL", "put the whole value in quotes");
+            return error("a URL cannot contain a space", "put the whole value in quotes");
         }
-        return error("a blank or # cannot be in a URL", "%20 is a blank, %23 is a #");
+        return error("a URL cannot contain a space or #", "write a space as %20 and # as %23");
     }
     let constant = value.constant();
     if constant == Some(b"") {
         let problem = Diagnostic::warning(at, "an empty value changes nothing");
-        arguments.findings.push(problem.hint("rm-destination removes PATH, PORT or QUERY"));
+        arguments.findings.push(problem.hint("to remove PATH, PORT or QUERY, use rm-destination"));
         return Ok(());
     }
     match part {
         UrlPart::Scheme if constant == Some(b"http") => Ok(()),
         UrlPart::Scheme => error(
-            "http is the only scheme that origins are asked by",
-            "TLS to origins is not there yet; leave it out",
+            "http is the only supported scheme for origins",
+            "TLS to origins is not supported yet; remove the line",
         ),
         UrlPart::Host if has(&|byte| b"/?@\\".contains(&byte)) => {
-            error("this cannot be in the name of a host", "HOST is the name alone")
+            error("a host name cannot contain this", "HOST is only the name")
         }
         UrlPart::Host if constant.is_some_and(has_port) => {
-            error("a name of a host has no port", "set-destination PORT sets it")
+            error("HOST does not include a port", "set it with set-destination PORT")
         }
         UrlPart::Port if constant.is_some() => {
             let word = arguments.second("a port")?;
             number_in(word, 1..=65535, "a port").map(|_| ())
         }
         UrlPart::Path if has(&|byte| byte == b'?') => {
-            error("a ? ends the path", "set-destination QUERY sets what follows it")
+            error("a path cannot contain a ?", "set the query with set-destination QUERY")
         }
         UrlPart::Path if constant.is_some_and(|path| path.starts_with(b"/")) => {
             let problem = Diagnostic::warning(at, "the path would begin with two slashes");
-            arguments.findings.push(problem.hint("leave the first out: it is put there anyway"));
+            arguments.findings.push(problem.hint("remove the first slash: Forebay adds it"));
             Ok(())
         }
         UrlPart::Whole if constant.is_some_and(|url| !url.starts_with(b"http://")) => {
-            error("a whole URL begins with http://", "TLS to origins is not there yet")
+            error("a whole URL begins with http://", "TLS to origins is not supported yet")
         }
         _ => Ok(()),
     }
 }
 
-/// `[::1]` has colons and no port.
+/// `[::1]` contains colons but no port.
 fn has_port(host: &[u8]) -> bool {
     let after_brackets = host.rsplit(|byte| *byte == b']').next().unwrap_or_default();
     after_brackets.contains(&b':')
@@ -113,8 +114,8 @@ fn parameter_names(word: &SourceWord) -> CheckResult<Vec<Box<[u8]>>> {
     let names: Vec<Box<[u8]>> =
         word.as_str().split(',').map(|name| name.trim().as_bytes().into()).collect();
     if names.iter().any(|name| name.is_empty()) {
-        return Err(Diagnostic::error(word.at, "an empty name of a parameter")
-            .hint("names with commas between them: a,b"));
+        return Err(Diagnostic::error(word.at, "a parameter name is empty")
+            .hint("separate names by commas: a,b"));
     }
     Ok(names)
 }

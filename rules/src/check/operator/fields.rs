@@ -18,14 +18,16 @@ pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Op
         && replaces
         && name.as_ref().is_ok_and(|name| name.id() == FieldId::Via)
     {
-        let message = "Via: by it a request is known that comes back to this server";
-        return Err(Diagnostic::error(word.at, message).hint("add-header, or leave it as it is"));
+        let message = "Via cannot be replaced: it detects requests that loop back to this server";
+        return Err(
+            Diagnostic::error(word.at, message).hint("use add-header, or leave Via unchanged")
+        );
     }
     if arguments.name.as_str() == "rm-header" {
         arguments.no_more_than(1)?;
         return Ok(Some(Operator::RemoveHeader(name?)));
     }
-    // Both are looked at, whatever is wrong with the other.
+    // Both are checked, even if one of them has an error.
     let value = arguments.value("a value")?;
     let name = name?;
     let Some(value) = value else {
@@ -33,8 +35,9 @@ pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Op
     };
     let set = arguments.name.as_str() == "set-header";
     if value.parts.is_empty() {
-        let problem = Diagnostic::warning(arguments.value_at(), "an empty value");
-        let hint = if set { "rm-header removes the field" } else { "nothing is added" };
+        let problem = Diagnostic::warning(arguments.value_at(), "the value is empty");
+        let hint =
+            if set { "rm-header removes the field" } else { "remove the line, or give it a value" };
         arguments.findings.push(problem.hint(hint));
     }
     Ok(Some(if set { Operator::SetHeader(name, value) } else { Operator::AddHeader(name, value) }))
@@ -52,14 +55,14 @@ pub(crate) fn cookie(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Op
         return Ok(None);
     };
     if texts(&value).any(|text| text.contains(&b';')) {
-        return Err(Diagnostic::error(arguments.value_at(), "a `;` would begin another cookie")
-            .hint("set one cookie at a time, without its attributes"));
+        return Err(Diagnostic::error(arguments.value_at(), "a `;` would start another cookie")
+            .hint("set one cookie at a time, without attributes"));
     }
     let set = arguments.name.as_str() == "set-cookie";
     Ok(Some(if set { Operator::SetCookie(name, value) } else { Operator::AddCookie(name, value) }))
 }
 
-/// The texts of a value, without what is filled in.
+/// The constant texts of a value.
 pub(crate) fn texts(value: &Template) -> impl Iterator<Item = &[u8]> {
     value.parts.iter().filter_map(|part| match part {
         TemplatePart::Text(text) => Some(&text[..]),

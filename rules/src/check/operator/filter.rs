@@ -1,4 +1,4 @@
-//! Filters of this build.
+//! Checks `run-plugin`: filters of this build.
 
 use forebay_http::fields::FieldId;
 
@@ -26,20 +26,21 @@ pub(crate) fn run(arguments: &Arguments<'_, '_>, filters: &Filters) -> CheckResu
         _ => name.at,
     };
     let filter = made.map_err(|why| {
-        Diagnostic::error(at, format!("the filter {} refuses: {why}", name.as_str()))
+        Diagnostic::error(at, format!("the filter {} refuses its arguments: {why}", name.as_str()))
     })?;
     if let Some((changed, why)) = forbidden(&*filter, arguments.hook) {
         let message = format!("the filter {} changes {changed}, which {why}", name.as_str());
-        return Err(Diagnostic::error(name.at, message).hint("docs/filters.md: what it may change"));
+        return Err(Diagnostic::error(name.at, message)
+            .hint("see docs/filters.md for the fields that a filter may change"));
     }
     Ok(Operator::Filter(FilterCall { name: name.as_str().into(), hook: arguments.hook, filter }))
 }
 
-/// A field that it changes and may not, and why.
+/// Returns a field that the filter changes but must not, and the reason.
 fn forbidden(filter: &dyn Filter, hook: Hook) -> Option<(String, &'static str)> {
     let why = |id| match id {
         FieldId::Via if hook == Hook::SendRequest => {
-            Some("tells a request that comes back to this server")
+            Some("detects requests that loop back to this server")
         }
         id => unchangeable(id).map(|(why, _)| why),
     };
@@ -52,9 +53,11 @@ fn unknown(name: &str, at: RuleSpan, filters: &Filters) -> Diagnostic {
     let problem = Diagnostic::error(at, format!("this build has no filter {name}"));
     let names = filters.names();
     if name.ends_with(".so") {
-        problem.hint("plugins of the other system cannot be loaded; docs/filters.md: one in Rust")
+        problem.hint(
+            "shared libraries cannot be loaded; docs/filters.md says how to write a filter in Rust",
+        )
     } else if names.is_empty() {
-        problem.hint("it has none at all; docs/filters.md says how to build one in")
+        problem.hint("it has no filters; docs/filters.md says how to build one in")
     } else {
         problem.hint(did_you_mean(name, &names))
     }

@@ -1,4 +1,4 @@
-//! Operators: what a rule does.
+//! Checks operators.
 
 mod answer;
 mod arguments;

@@ -32,9 +32,9 @@ pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<
             Ok(value.map(|value| Operator::SetInt8(lifetime, index, value)))
         }
         _ => {
-            // Its number, 0, may be left out: there is one.
+            // The number 0 may be left out: there is only one.
             let word = if arguments.words.len() > 1 {
-                index(arguments, 0, "there is one INT16: its number")?;
+                index(arguments, 0, "there is only one INT16: its number")?;
                 arguments.second("a value")?
             } else {
                 arguments.first("a value")?
@@ -51,7 +51,7 @@ fn index(arguments: &Arguments<'_, '_>, max: u8, what: &str) -> CheckResult<u8> 
     Ok(u8::try_from(index).unwrap_or(max))
 }
 
-/// A constant has to fit; what is filled in is looked at when it runs.
+/// A constant must fit; a variable is checked when the rule runs.
 fn number_value(
     word: &SourceWord,
     max: i64,
@@ -75,26 +75,26 @@ pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let on = switch(word)?;
     let refusal = match (control, on) {
         (HttpControl::ResponseCacheable, true) => Some((
-            "what the origin forbids to store is not stored",
-            "change what it says: set-header Cache-Control at READ_RESPONSE_HDR_HOOK",
+            "rules cannot store a response that the origin forbids to store",
+            "change the response: set-header Cache-Control at READ_RESPONSE_HDR_HOOK",
         )),
         (HttpControl::RequestCacheable, true) => Some((
-            "a request that asks for the origin gets it",
-            "change what it says: rm-header Cache-Control at REMAP_PSEUDO_HOOK",
+            "rules cannot serve a request from the cache if it asks for the origin",
+            "change the request: rm-header Cache-Control at REMAP_PSEUDO_HOOK",
         )),
         _ => None,
     };
     match refusal {
         Some((why, hint)) => Err(Diagnostic::error(word.at, why).hint(hint)),
         None if is_too_late(control, arguments.hook) => {
-            let message = "at this hook it is too late for that";
-            Err(Diagnostic::error(arguments.name.at, message).hint("REMAP_PSEUDO_HOOK"))
+            let message = "this hook is too late for this control";
+            Err(Diagnostic::error(arguments.name.at, message).hint("use REMAP_PSEUDO_HOOK"))
         }
         None => Ok(Operator::SetControl(control, on)),
     }
 }
 
-/// The lookup comes after `Remap`, the decision to store after `ReadResponse`.
+/// The lookup follows `Remap`; the decision to store follows `ReadResponse`.
 fn is_too_late(control: HttpControl, hook: Hook) -> bool {
     match control {
         HttpControl::Logging => false,
@@ -103,16 +103,18 @@ fn is_too_late(control: HttpControl, hook: Hook) -> bool {
     }
 }
 
-/// What is so anyway may be asked for.
+/// Accepts settings that describe what Forebay does anyway.
 pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let name = arguments.first("a name and a value")?;
     let value = arguments.second("a value")?;
     let problem = match (name.as_str(), value.as_str()) {
         ("TIMEZONE", "GMT") | ("INBOUND_IP_SOURCE", "PEER") => return Ok(Operator::NoOp),
-        ("TIMEZONE", _) => Diagnostic::error(value.at, "times are in GMT").hint("TIMEZONE GMT"),
+        ("TIMEZONE", _) => {
+            Diagnostic::error(value.at, "times are always in GMT").hint("use TIMEZONE GMT")
+        }
         ("INBOUND_IP_SOURCE", _) => {
-            Diagnostic::error(value.at, "the client's address is that of its connection")
-                .hint("INBOUND_IP_SOURCE PEER; or compare with %{HEADER:X-Forwarded-For}")
+            Diagnostic::error(value.at, "the client's address is always that of its connection")
+                .hint("use INBOUND_IP_SOURCE PEER, or compare with %{HEADER:X-Forwarded-For}")
         }
         (other, _) => Diagnostic::error(name.at, format!("there is no plugin control {other}"))
             .hint("TIMEZONE GMT, INBOUND_IP_SOURCE PEER"),
