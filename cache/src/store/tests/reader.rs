@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::mpsc;
 use std::thread;
 
 use forebay_sync::Words;
@@ -24,10 +25,16 @@ pub(super) fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) 
     (Store::open(config).unwrap(), folder, path)
 }
 
-/// Kinds and lengths of bodies of all that is stored, by key.
+/// Kinds and body lengths of all that is stored, by key.
 fn list(reader: &StoreReader) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
+    list_with(reader, || ())
+}
+
+/// The same, with a pause after each record.
+fn list_with(reader: &StoreReader, pause: fn()) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
     let mut all = BTreeMap::new();
     reader.list(|record| {
+        pause();
         let before = all.insert(record.key.to_vec(), (record.kind, record.body_bytes));
         assert_eq!(before, None, "a record was shown twice");
         assert_eq!(record.stale_from == NOW + 3600, record.stale_from < 1 << 39);
@@ -147,17 +154,26 @@ fn a_tool_shares_a_region_out_as_the_server_does() {
     assert_sound(&store);
 }
 
-/// A writer that takes more steps than a reader needs for its looks hangs.
+/// Changes of the writer beside a reader, at least: with so many, segments are reclaimed.
+const CHANGES: usize = 2000;
+
+/// More changes than a writer makes while a reader reads.
 const STEPS_MAX: u64 = 100_000_000;
+
+/// How often the reader beside a writer reads; `FOREBAY_OPS` sets it.
+fn read_count() -> usize {
+    std::env::var("FOREBAY_OPS").map_or(20_000, |count| count.parse().expect("a number"))
+}
 
 #[test]
 fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
     let (store, _folder, path) = in_file(4 << 20);
-    const CHANGES: usize = 10_000;
     let stop = StopFlag::default();
+    let (begun, has_begun) = mpsc::channel();
     let key_of = |number: usize| format!("key {}", number % 200);
     thread::scope(|scope| {
-        let server = scope.spawn(|| {
+        let (store, stop) = (&store, &stop);
+        let server = scope.spawn(move || {
             let worker = store.join().unwrap();
             let change = |number: usize| {
                 let key = key_of(number * 7);
@@ -166,23 +182,26 @@ fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
                 put(&worker, key.as_bytes(), b"head", &body);
                 worker.turn(NOW, |_| ());
             };
-            (0..CHANGES).for_each(change);
+            (0..200).for_each(change);
+            begun.send(()).unwrap();
+            (200..CHANGES).for_each(change);
             stop.steps(STEPS_MAX).for_each(|step| change(CHANGES + step as usize));
         });
         let guard = stop.guard();
+        has_begun.recv().expect("the writer has stored all keys once");
         let reader = StoreReader::open(&path).unwrap();
         let mut found_count = 0;
-        for number in 0..20_000 {
+        for number in 0..read_count() {
             let key = key_of(number);
             if let Some(found) = reader.get(key.as_bytes()) {
                 assert_eq!(found.listed().key, key.as_bytes());
                 assert!(key.bytes().cycle().zip(found.body()).all(|(left, right)| left == *right));
                 found_count += 1;
             }
-            if number % 4000 == 0 {
+            if number % (read_count() / 5).max(1) == 0 {
                 let report = reader.check(CheckDepth::Checksums, |_| ());
                 assert!(report.is_sound(), "{report}");
-                assert!(list(&reader).len() <= 200);
+                assert!(list_with(&reader, thread::yield_now).len() <= 200);
             }
         }
         drop(guard);
