@@ -7,9 +7,9 @@ use forebay_sync::atomic::{Relaxed, release};
 use forebay_sync::pins::PinRow;
 
 use super::key::{Key, KeyHash};
-use super::records::{Hit, Pinned, Reason, Records};
-use super::table::{Index, Missed};
-use super::word::{State, Word};
+use super::records::{Hit, PinnedLocation, Records, RemovalReason};
+use super::table::{Index, PinFailure};
+use super::word::{IndexWord, WordState};
 
 impl<W: Words, R: Records> Index<W, R> {
     /// Takes out all records of a key that were there when this began, also those that are not live
@@ -20,7 +20,7 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn remove<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
     ) -> usize {
         self.remove_if(row, key, |_| true)
     }
@@ -30,11 +30,11 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn remove_if<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
         mut goes: impl FnMut(&Hit<'_>) -> bool,
     ) -> usize {
         let fingerprint = key.hash.fingerprint();
-        let is_wanted = |word: Word| word.is_of(fingerprint);
+        let is_wanted = |word: IndexWord| word.is_of(fingerprint);
         let mut matches = |hit: &Hit<'_>| key.is_at(hit.at()) && goes(hit);
         let slots = self.slots(key.hash);
         slots.filter(|slot| self.remove_at(row, *slot, is_wanted, &mut matches)).count()
@@ -52,20 +52,20 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// Takes out the word of a record that was found, if it still names this record.
-    pub fn take_out(&self, hit: &Hit<'_>) -> bool {
-        self.swap(hit.slot, hit.word, |_| Word::EMPTY, Relaxed)
+    pub fn remove_hit(&self, hit: &Hit<'_>) -> bool {
+        self.swap(hit.slot, hit.word, |_| IndexWord::EMPTY, Relaxed)
     }
 
     /// Takes out the word that names exactly this place, in whatever state, and returns it: for the
     /// reclaimer of the place's segment, which knows each record's hash. It needs no pin, since
     /// nobody else can use the segment again. No word names the place afterwards.
-    pub fn remove_location(&self, hash: KeyHash, location: u32) -> Option<Word> {
+    pub fn remove_location(&self, hash: KeyHash, location: u32) -> Option<IndexWord> {
         let fingerprint = hash.fingerprint();
         self.slots(hash).find_map(|slot| {
-            let word = self.glance(slot);
+            let word = self.load_hint(slot);
             let is_it = word.is_of(fingerprint) && word.location() == location;
             // A word of a sealed segment changes its use count only, or goes.
-            (is_it && self.swap(slot, word, |_| Word::EMPTY, Relaxed)).then_some(word)
+            (is_it && self.swap(slot, word, |_| IndexWord::EMPTY, Relaxed)).then_some(word)
         })
     }
 
@@ -79,11 +79,11 @@ impl<W: Words, R: Records> Index<W, R> {
     ) {
         for slot in self.slots_of(buckets) {
             let named = || {
-                let word = self.glance(slot);
+                let word = self.load_hint(slot);
                 (word.is_in_memory() && is_there(word.location())).then_some(word)
             };
             while let Some(word) = named() {
-                if self.swap(slot, word, |_| Word::EMPTY, Relaxed) {
+                if self.swap(slot, word, |_| IndexWord::EMPTY, Relaxed) {
                     gone(word.location());
                 }
             }
@@ -99,7 +99,7 @@ impl<W: Words, R: Records> Index<W, R> {
         // ORDER: pairs with the acquire in `look`: the copy is whole.
         let order = release("index.move");
         let moved = hit.word.with_location(location).with_uses(uses);
-        hit.word.state() == State::Live && self.swap(hit.slot, hit.word, |_| moved, order)
+        hit.word.state() == WordState::Live && self.swap(hit.slot, hit.word, |_| moved, order)
     }
 
     /// Takes out what a slot names if it is wanted by its word and matches by its record. Who finds
@@ -108,22 +108,22 @@ impl<W: Words, R: Records> Index<W, R> {
         &self,
         row: &PinRow<P>,
         slot: usize,
-        is_wanted: impl Fn(Word) -> bool,
+        is_wanted: impl Fn(IndexWord) -> bool,
         mut matches: impl FnMut(&Hit<'_>) -> bool,
     ) -> bool {
         loop {
-            match self.look(row, slot, &is_wanted) {
+            match self.pin_word(row, slot, &is_wanted) {
                 Ok(hit) if !matches(&hit) => return false,
-                Ok(hit) if self.take_out(&hit) => {
-                    self.records().taken_out(&hit, Reason::Removed);
+                Ok(hit) if self.remove_hit(&hit) => {
+                    self.records().on_removed(&hit, RemovalReason::Removed);
                     return true;
                 }
                 Ok(_) => {}
-                Err(Missed::Damaged(word)) => {
-                    self.swap_exactly(slot, word, Word::EMPTY, Relaxed);
+                Err(PinFailure::Damaged(word)) => {
+                    self.swap_exactly(slot, word, IndexWord::EMPTY, Relaxed);
                     return false;
                 }
-                Err(Missed::Other) => return false,
+                Err(PinFailure::Other) => return false,
             }
         }
     }

@@ -7,9 +7,9 @@ use forebay_sync::atomic::{Relaxed, fence, release};
 use forebay_sync::pins::PinRow;
 
 use super::key::{Key, KeyHash};
-use super::records::{Hit, Pinned, Reason, Records};
-use super::table::{BUCKET_WORDS, Index, Missed};
-use super::word::{State, Word};
+use super::records::{Hit, PinnedLocation, Records, RemovalReason};
+use super::table::{BUCKET_WORDS, Index, PinFailure};
+use super::word::{IndexWord, WordState};
 
 /// How often an insert begins again. Each time another thread was quicker in the same sixteen
 /// words; so often in a row that is damage, and not to insert is no harm.
@@ -17,7 +17,7 @@ const ATTEMPTS_MAX: usize = 64;
 
 /// A record that is to be found from now on.
 #[derive(Clone, Copy, Debug)]
-pub struct NewRecord {
+pub struct InsertRequest {
     /// Where it lies, in units of 64 bytes.
     pub location: u32,
     /// How large it is: see [`size_class`](super::size_class).
@@ -30,13 +30,13 @@ pub struct NewRecord {
 /// keeps its segment open until then.
 #[derive(Debug)]
 #[must_use = "a word that stays unchecked takes room and is never found"]
-pub struct Unchecked {
-    own: Own,
+pub struct UncheckedWord {
+    own: PublishedWord,
 }
 
 /// Why a record was not published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotInserted {
+pub enum InsertError {
     /// A record of the key with a higher sequence is live.
     Outdated,
     /// There is no room, and nothing that could give way.
@@ -45,13 +45,13 @@ pub enum NotInserted {
 
 /// What a publisher knows of the word that it published.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Own {
+pub(super) struct PublishedWord {
     slot: usize,
-    word: Word,
+    word: IndexWord,
     sequence: u64,
 }
 
-impl Own {
+impl PublishedWord {
     /// Of two records of a key the one with the higher rank stays. The place tells apart what
     /// should not be: two of the same sequence.
     fn rank(self) -> (u64, u32) {
@@ -59,9 +59,9 @@ impl Own {
     }
 }
 
-impl NewRecord {
-    fn word(&self, hash: KeyHash, state: State) -> Word {
-        Word::new(hash.fingerprint(), state, self.location, self.size_class)
+impl InsertRequest {
+    fn word(&self, hash: KeyHash, state: WordState) -> IndexWord {
+        IndexWord::new(hash.fingerprint(), state, self.location, self.size_class)
     }
 }
 
@@ -73,15 +73,15 @@ impl<W: Words, R: Records> Index<W, R> {
     /// [`make_live`](Index::make_live) or [`withdraw`](Index::withdraw).
     ///
     /// # Errors
-    /// [`NotInserted`]; then the index is as it was, and the record can be forgotten.
+    /// [`InsertError`]; then the index is as it was, and the record can be forgotten.
     pub fn insert<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
-        new: &NewRecord,
-    ) -> Result<Unchecked, NotInserted> {
-        let word = new.word(key.hash, State::Unchecked);
-        let mut own = Own { slot: usize::MAX, word, sequence: new.sequence };
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        new: &InsertRequest,
+    ) -> Result<UncheckedWord, InsertError> {
+        let word = new.word(key.hash, WordState::Unchecked);
+        let mut own = PublishedWord { slot: usize::MAX, word, sequence: new.sequence };
         for _ in 0..ATTEMPTS_MAX {
             if let Some(slot) = self.publish(row, key, own)? {
                 own.slot = slot;
@@ -89,10 +89,10 @@ impl<W: Words, R: Records> Index<W, R> {
                 // reads which purges there are; a purge makes itself known, then reads the words.
                 // One of us sees the other.
                 fence("index.unchecked");
-                return Ok(Unchecked { own });
+                return Ok(UncheckedWord { own });
             }
         }
-        Err(NotInserted::Full)
+        Err(InsertError::Full)
     }
 
     /// Lets readers find a record, unless it was removed or replaced meanwhile; of two live records
@@ -100,16 +100,16 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn make_live<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
-        unchecked: Unchecked,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        unchecked: UncheckedWord,
     ) -> bool {
         self.go_live(unchecked).is_some_and(|own| self.look_again(row, key, own))
     }
 
     /// Takes an unchecked record out. Was it still there?
-    pub fn withdraw(&self, unchecked: Unchecked) -> bool {
-        let Own { slot, word, .. } = unchecked.own;
-        self.swap_exactly(slot, word, Word::EMPTY, Relaxed)
+    pub fn withdraw(&self, unchecked: UncheckedWord) -> bool {
+        let PublishedWord { slot, word, .. } = unchecked.own;
+        self.swap_exactly(slot, word, IndexWord::EMPTY, Relaxed)
     }
 
     /// Puts a record in the place of one that was found, for what is made from it (a new head for
@@ -121,61 +121,69 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn replace<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
         hit: &Hit<'_>,
-        new: &NewRecord,
+        new: &InsertRequest,
     ) -> bool {
-        let live = new.word(key.hash, State::Live);
+        let live = new.word(key.hash, WordState::Live);
         // ORDER: pairs with the acquire in `look`: the new record is whole.
         let order = release("index.replace");
-        if hit.word.state() != State::Live
+        if hit.word.state() != WordState::Live
             || !self.swap(hit.slot, hit.word, |old| live.with_uses(old.uses()), order)
         {
-            self.records().gave_way(new.location);
+            self.records().on_rejected(new.location);
             return false;
         }
-        self.records().taken_out(hit, Reason::Replaced);
-        self.look_again(row, key, Own { slot: hit.slot, word: live, sequence: new.sequence })
+        self.records().on_removed(hit, RemovalReason::Replaced);
+        self.look_again(
+            row,
+            key,
+            PublishedWord { slot: hit.slot, word: live, sequence: new.sequence },
+        )
     }
 
     /// Of two live records of a key takes the lower one out: for a record whose publisher died
     /// before it could look again. Is the one that was found still in the index?
-    pub fn settle<P: Words>(
+    pub fn resolve_duplicates<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
         hit: &Hit<'_>,
     ) -> bool {
         let sequence = self.records().sequence(hit.at());
-        self.look_again(row, key, Own { slot: hit.slot, word: hit.word, sequence })
+        self.look_again(row, key, PublishedWord { slot: hit.slot, word: hit.word, sequence })
     }
 
     /// The first half of [`make_live`](Index::make_live).
-    pub(super) fn go_live(&self, unchecked: Unchecked) -> Option<Own> {
-        let Own { slot, word, sequence } = unchecked.own;
-        let live = word.with_state(State::Live);
+    pub(super) fn go_live(&self, unchecked: UncheckedWord) -> Option<PublishedWord> {
+        let PublishedWord { slot, word, sequence } = unchecked.own;
+        let live = word.with_state(WordState::Live);
         // A swap continues what the publishing one released.
-        self.swap_exactly(slot, word, live, Relaxed).then_some(Own { slot, word: live, sequence })
+        self.swap_exactly(slot, word, live, Relaxed).then_some(PublishedWord {
+            slot,
+            word: live,
+            sequence,
+        })
     }
 
     /// One attempt to find a slot for the own word. `None`: somebody else was quicker.
     fn publish<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
-        own: Own,
-    ) -> Result<Option<usize>, NotInserted> {
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        own: PublishedWord,
+    ) -> Result<Option<usize>, InsertError> {
         for slot in self.slots(key.hash) {
-            if self.replace_lower(row, key, Own { slot, ..own })? {
+            if self.replace_lower(row, key, PublishedWord { slot, ..own })? {
                 return Ok(Some(slot));
             }
         }
         if let Some(slot) = self.empty_slot(key.hash) {
             // ORDER: pairs with the acquire in `look`: the record is whole.
             let order = release("index.publish");
-            return Ok(self.swap_exactly(slot, Word::EMPTY, own.word, order).then_some(slot));
+            return Ok(self.swap_exactly(slot, IndexWord::EMPTY, own.word, order).then_some(slot));
         }
-        let (slot, victim) = self.victim(key.hash, own.word).ok_or(NotInserted::Full)?;
+        let (slot, victim) = self.victim(key.hash, own.word).ok_or(InsertError::Full)?;
         Ok(self.evict(row, (slot, victim), own.word).then_some(slot))
     }
 
@@ -183,22 +191,22 @@ impl<W: Words, R: Records> Index<W, R> {
     fn replace_lower<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
-        own: Own,
-    ) -> Result<bool, NotInserted> {
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        own: PublishedWord,
+    ) -> Result<bool, InsertError> {
         let fingerprint = key.hash.fingerprint();
-        while let Ok(hit) = self.look(row, own.slot, |word| word.is_of(fingerprint)) {
+        while let Ok(hit) = self.pin_word(row, own.slot, |word| word.is_of(fingerprint)) {
             if !key.is_at(hit.at()) {
                 break;
             }
             if self.rank(&hit) >= own.rank() {
                 // What is not live yet may be withdrawn.
-                let is_live = hit.word.state() == State::Live;
-                return if is_live { Err(NotInserted::Outdated) } else { Ok(false) };
+                let is_live = hit.word.state() == WordState::Live;
+                return if is_live { Err(InsertError::Outdated) } else { Ok(false) };
             }
             // ORDER: pairs with the acquire in `look`: the record is whole.
             if self.swap(own.slot, hit.word, |_| own.word, release("index.publish")) {
-                self.records().taken_out(&hit, Reason::Replaced);
+                self.records().on_removed(&hit, RemovalReason::Replaced);
                 return Ok(true);
             }
         }
@@ -221,27 +229,27 @@ impl<W: Words, R: Records> Index<W, R> {
     /// The word that was used least, of other fingerprints: what may be of the own key and has a
     /// higher sequence does not give way. Those that wait to become live come last. Of equals the
     /// new record's place chooses, so that no slot loses more than others.
-    fn victim(&self, hash: KeyHash, own: Word) -> Option<(usize, Word)> {
-        let slots = self.slots(hash).map(|slot| (slot, self.glance(slot)));
+    fn victim(&self, hash: KeyHash, own: IndexWord) -> Option<(usize, IndexWord)> {
+        let slots = self.slots(hash).map(|slot| (slot, self.load_hint(slot)));
         let rotation = own.location() as usize % (2 * BUCKET_WORDS);
         let rotated = slots.cycle().skip(rotation).take(2 * BUCKET_WORDS);
         let others = rotated
             .filter(|(_, word)| word.is_in_memory() && word.fingerprint() != own.fingerprint());
-        others.min_by_key(|(_, word)| (word.state() == State::Unchecked, word.uses()))
+        others.min_by_key(|(_, word)| (word.state() == WordState::Unchecked, word.uses()))
     }
 
     /// Swaps the own word for a victim's.
-    fn evict<P: Words>(&self, row: &PinRow<P>, victim: (usize, Word), own: Word) -> bool {
+    fn evict<P: Words>(&self, row: &PinRow<P>, victim: (usize, IndexWord), own: IndexWord) -> bool {
         let (slot, word) = victim;
         // ORDER: pairs with the acquire in `look`: the record is whole.
         let order = release("index.publish");
-        match self.look(row, slot, |now| now.is_same_record(word)) {
+        match self.pin_word(row, slot, |now| now.is_same_record(word)) {
             Ok(hit) if self.swap(slot, hit.word, |_| own, order) => {
-                self.records().taken_out(&hit, Reason::Evicted);
+                self.records().on_removed(&hit, RemovalReason::Evicted);
                 true
             }
             // It names no segment, so there is nothing to pin.
-            Err(Missed::Damaged(damaged)) => self.swap_exactly(slot, damaged, own, order),
+            Err(PinFailure::Damaged(damaged)) => self.swap_exactly(slot, damaged, own, order),
             _ => false,
         }
     }
@@ -251,8 +259,8 @@ impl<W: Words, R: Records> Index<W, R> {
     fn look_again<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
-        own: Own,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        own: PublishedWord,
     ) -> bool {
         // ORDER: pairs with itself in another publisher of the key. Each has its own word live,
         // then looks at the others. One of us sees the other.
@@ -261,8 +269,8 @@ impl<W: Words, R: Records> Index<W, R> {
             .slots(key.hash)
             .filter(|slot| *slot != own.slot)
             .any(|slot| self.take_out_lower(row, key, slot, own.rank()));
-        if is_higher_live && self.swap(own.slot, own.word, |_| Word::EMPTY, Relaxed) {
-            self.records().gave_way(own.word.location());
+        if is_higher_live && self.swap(own.slot, own.word, |_| IndexWord::EMPTY, Relaxed) {
+            self.records().on_rejected(own.word.location());
         }
         !is_higher_live
     }
@@ -271,20 +279,20 @@ impl<W: Words, R: Records> Index<W, R> {
     fn take_out_lower<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
         slot: usize,
         rank: (u64, u32),
     ) -> bool {
         let fingerprint = key.hash.fingerprint();
-        while let Ok(hit) = self.look(row, slot, |word| word.is_of(fingerprint)) {
+        while let Ok(hit) = self.pin_word(row, slot, |word| word.is_of(fingerprint)) {
             if !key.is_at(hit.at()) {
                 return false;
             }
             if self.rank(&hit) >= rank {
-                return hit.word.state() == State::Live;
+                return hit.word.state() == WordState::Live;
             }
-            if self.take_out(&hit) {
-                self.records().taken_out(&hit, Reason::Replaced);
+            if self.remove_hit(&hit) {
+                self.records().on_removed(&hit, RemovalReason::Replaced);
                 return false;
             }
         }

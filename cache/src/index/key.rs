@@ -1,6 +1,6 @@
 //! What a key's hash says: two buckets and a fingerprint.
 
-use super::records::Pinned;
+use super::records::PinnedLocation;
 
 /// Spreads the bits of the hash over the second bucket; 2^64 divided by the golden ratio.
 const SECOND_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -57,14 +57,14 @@ pub struct Key<F> {
     is_at: F,
 }
 
-impl<F: Fn(Pinned<'_>) -> bool> Key<F> {
+impl<F: Fn(PinnedLocation<'_>) -> bool> Key<F> {
     /// The key with this hash; `is_at` says whether the record at a place is one of it.
     pub fn new(hash: KeyHash, is_at: F) -> Key<F> {
         Key { hash, is_at }
     }
 
     #[inline]
-    pub(super) fn is_at(&self, at: Pinned<'_>) -> bool {
+    pub(super) fn is_at(&self, at: PinnedLocation<'_>) -> bool {
         (self.is_at)(at)
     }
 }

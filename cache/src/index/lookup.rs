@@ -7,9 +7,9 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::pins::PinRow;
 
 use super::key::{Key, KeyHash};
-use super::records::{Hit, Pinned, Records};
+use super::records::{Hit, PinnedLocation, Records};
 use super::table::{BUCKET_WORDS, Index};
-use super::word::{USE_MAX, Word};
+use super::word::{IndexWord, USE_MAX};
 
 /// Which words of a bucket may name a live record of a key with this fingerprint, a bit each.
 /// Without a branch for each word: where a key lies cannot be foreseen.
@@ -19,7 +19,7 @@ fn live_of(words: &[AtomicU64; BUCKET_WORDS], first_word: Option<u64>, fingerpri
         Some(word) if offset == 0 => word,
         _ => words[offset].load(Relaxed),
     };
-    let is_live = |offset| Word::from_bits(word(offset)).is_live_of(fingerprint);
+    let is_live = |offset| IndexWord::from_bits(word(offset)).is_live_of(fingerprint);
     (0..BUCKET_WORDS).fold(0, |bits, offset| bits | u32::from(is_live(offset)) << offset)
 }
 
@@ -33,7 +33,7 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn lookup<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,
-        key: &Key<impl Fn(Pinned<'_>) -> bool>,
+        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
     ) -> Option<Hit<'row>> {
         let fingerprint = key.hash.fingerprint();
         let buckets = key.hash.buckets(self.bucket_count());
@@ -46,7 +46,7 @@ impl<W: Words, R: Records> Index<W, R> {
             while matches != 0 {
                 let slot = buckets[number] * BUCKET_WORDS + matches.trailing_zeros() as usize;
                 matches &= matches - 1;
-                if let Ok(hit) = self.look(row, slot, |word| word.is_live_of(fingerprint))
+                if let Ok(hit) = self.pin_word(row, slot, |word| word.is_live_of(fingerprint))
                     && key.is_at(hit.at())
                 {
                     return Some(hit);
@@ -58,7 +58,7 @@ impl<W: Words, R: Records> Index<W, R> {
 
     /// Counts a use. What is used much is not written any more.
     #[inline]
-    pub fn touch(&self, hit: &Hit<'_>) {
+    pub fn count_use(&self, hit: &Hit<'_>) {
         let uses = hit.word.uses();
         if uses < USE_MAX {
             // A store would bring back a word that was taken out. Who loses lets the other count.
@@ -67,7 +67,7 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// Forgets all uses: the record leaves when its segment is drained the next time.
-    pub fn forget_uses(&self, hit: &Hit<'_>) {
+    pub fn reset_uses(&self, hit: &Hit<'_>) {
         // Who loses has met a reader, or somebody who takes it out.
         self.swap(hit.slot, hit.word, |word| word.with_uses(0), Relaxed);
     }
@@ -82,8 +82,8 @@ impl<W: Words, R: Records> Index<W, R> {
         location: u32,
     ) -> Option<Hit<'row>> {
         let fingerprint = hash.fingerprint();
-        let is_it = |word: Word| word.is_of(fingerprint) && word.location() == location;
-        self.slots(hash).find_map(|slot| self.look(row, slot, is_it).ok())
+        let is_it = |word: IndexWord| word.is_of(fingerprint) && word.location() == location;
+        self.slots(hash).find_map(|slot| self.pin_word(row, slot, is_it).ok())
     }
 
     /// All records that the words of some buckets name, each pinned while its hit lives: for
@@ -96,6 +96,6 @@ impl<W: Words, R: Records> Index<W, R> {
         row: &'row PinRow<P>,
         buckets: Range<usize>,
     ) -> impl Iterator<Item = Hit<'row>> {
-        self.slots_of(buckets).filter_map(move |slot| self.look(row, slot, |_| true).ok())
+        self.slots_of(buckets).filter_map(move |slot| self.pin_word(row, slot, |_| true).ok())
     }
 }

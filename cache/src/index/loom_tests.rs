@@ -41,7 +41,7 @@ unsafe impl Sync for Memory {}
 unsafe impl Send for Memory {}
 
 impl Memory {
-    fn read(&self, at: Pinned<'_>) -> Record {
+    fn read(&self, at: PinnedLocation<'_>) -> Record {
         // SAFETY: pinned.
         self.0[at.location() as usize].with(|record| unsafe { *record })
     }
@@ -58,11 +58,11 @@ impl Records for Arc<Memory> {
         location as usize
     }
 
-    fn sequence(&self, at: Pinned<'_>) -> u64 {
+    fn sequence(&self, at: PinnedLocation<'_>) -> u64 {
         self.read(at).sequence
     }
 
-    fn taken_out(&self, hit: &Hit<'_>, _reason: Reason) {
+    fn on_removed(&self, hit: &Hit<'_>, _reason: RemovalReason) {
         // It still lies there.
         self.read(hit.at());
     }
@@ -98,7 +98,7 @@ impl Store {
         unsafe { self.pins.row(number) }.unwrap()
     }
 
-    pub(crate) fn key(&self, key: u8) -> Key<impl Fn(Pinned<'_>) -> bool> {
+    pub(crate) fn key(&self, key: u8) -> Key<impl Fn(PinnedLocation<'_>) -> bool> {
         let records = Arc::clone(self.index.records());
         Key::new(hash(), move |at| records.read(at).key == key)
     }
@@ -109,10 +109,10 @@ impl Store {
         row: &Row,
         key: u8,
         location: u32,
-    ) -> Result<Unchecked, NotInserted> {
+    ) -> Result<UncheckedWord, InsertError> {
         let sequence = u64::from(location) + 1;
         self.index.records().write(location, Record { key, sequence });
-        self.index.insert(row, &self.key(key), &NewRecord { location, size_class: 0, sequence })
+        self.index.insert(row, &self.key(key), &InsertRequest { location, size_class: 0, sequence })
     }
 
     pub(crate) fn insert(&self, row: &Row, key: u8, location: u32) -> bool {
@@ -125,7 +125,7 @@ impl Store {
         let old = self.index.records().read(hit.at());
         let sequence = u64::from(location) + 1;
         self.index.records().write(location, Record { sequence, ..old });
-        let new = NewRecord { location, size_class: 0, sequence };
+        let new = InsertRequest { location, size_class: 0, sequence };
         self.index.replace(row, &self.key(old.key), hit, &new)
     }
 
@@ -138,7 +138,7 @@ impl Store {
     }
 
     /// All words that are not empty, when everything is quiet.
-    fn all(&self) -> Vec<Word> {
+    fn all(&self) -> Vec<IndexWord> {
         let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
         words.filter(|word| !word.is_empty()).collect()
     }
@@ -146,7 +146,7 @@ impl Store {
     /// The places of the live records, when everything is quiet; nothing else is there.
     fn live_locations(&self) -> Vec<u32> {
         let all = self.all();
-        assert!(all.iter().all(|word| word.state() == State::Live), "{all:?}");
+        assert!(all.iter().all(|word| word.state() == WordState::Live), "{all:?}");
         all.iter().map(|word| word.location()).collect()
     }
 }

@@ -46,8 +46,8 @@ pub(crate) mod loom_tests;
 #[cfg(test)]
 mod tests;
 
-pub use insert::{NewRecord, NotInserted, Unchecked};
+pub use insert::{InsertError, InsertRequest, UncheckedWord};
 pub use key::{Key, KeyHash};
-pub use records::{Hit, Pinned, Reason, Records};
+pub use records::{Hit, PinnedLocation, Records, RemovalReason};
 pub use table::{BUCKET_WORDS, Index, IndexError, words_needed};
-pub use word::{SIZE_CLASS_MAX, State, USE_MAX, Word, size_class, size_class_bytes_min};
+pub use word::{IndexWord, SIZE_CLASS_MAX, USE_MAX, WordState, size_class, size_class_bytes_min};

@@ -10,7 +10,7 @@ use forebay_sync::pins::{NotPinned, PinRow};
 
 use super::key::KeyHash;
 use super::records::{Hit, Records};
-use super::word::Word;
+use super::word::IndexWord;
 
 /// Words of a bucket: one line of the processor. A model needs few.
 pub const BUCKET_WORDS: usize = if cfg!(loom) { 2 } else { 8 };
@@ -41,11 +41,11 @@ impl fmt::Display for IndexError {
 impl std::error::Error for IndexError {}
 
 /// Why a word was not pinned.
-pub(super) enum Missed {
+pub(super) enum PinFailure {
     /// It is not (or no longer) a word that was wanted.
     Other,
     /// It names a place in no segment: nobody can read there.
-    Damaged(Word),
+    Damaged(IndexWord),
 }
 
 /// The index of a store. It is a view: to have it in several threads, make it over `Arc`s.
@@ -109,9 +109,9 @@ impl<W: Words, R: Records> Index<W, R> {
     ///
     /// # Panics
     /// If there is no such bucket.
-    pub fn bucket(&self, bucket: usize) -> [Word; BUCKET_WORDS] {
+    pub fn bucket(&self, bucket: usize) -> [IndexWord; BUCKET_WORDS] {
         assert!(bucket < self.bucket_count, "bucket {bucket} of {}", self.bucket_count);
-        std::array::from_fn(|offset| self.glance(bucket * BUCKET_WORDS + offset))
+        std::array::from_fn(|offset| self.load_hint(bucket * BUCKET_WORDS + offset))
     }
 
     /// The words of a bucket, where they are.
@@ -135,8 +135,8 @@ impl<W: Words, R: Records> Index<W, R> {
 
     /// A word as it may have been lately: a hint.
     #[inline]
-    pub(super) fn glance(&self, slot: usize) -> Word {
-        Word::from_bits(self.words.word(slot).load(Relaxed))
+    pub(super) fn load_hint(&self, slot: usize) -> IndexWord {
+        IndexWord::from_bits(self.words.word(slot).load(Relaxed))
     }
 
     /// Pins what the word in a slot names, if the word is one that is wanted.
@@ -144,30 +144,30 @@ impl<W: Words, R: Records> Index<W, R> {
     /// Who finds the word changed under the pin goes on with what is there now. Each turn more
     /// means that another thread has changed it.
     #[inline]
-    pub(super) fn look<'row, P: Words>(
+    pub(super) fn pin_word<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,
         slot: usize,
-        wanted: impl Fn(Word) -> bool,
-    ) -> Result<Hit<'row>, Missed> {
+        wanted: impl Fn(IndexWord) -> bool,
+    ) -> Result<Hit<'row>, PinFailure> {
         let word = self.words.word(slot);
-        let mut seen = self.glance(slot);
+        let mut seen = self.load_hint(slot);
         while wanted(seen) && seen.is_in_memory() {
             let hint = seen;
             let pinned = row.pin(self.records.segment_of(hint.location()), || {
                 // ORDER: pairs with the release of who published the word, in `publish` and
                 // `replace`: the record is whole. Nothing else of it is read before this.
-                seen = Word::from_bits(word.load(acquire("index.look")));
+                seen = IndexWord::from_bits(word.load(acquire("index.look")));
                 seen.is_same_record(hint)
             });
             match pinned {
                 Ok(pin) => return Ok(Hit { slot, word: seen, pin }),
                 Err(NotPinned::Gone) => {}
-                Err(NotPinned::NoSuchColumn) => return Err(Missed::Damaged(hint)),
+                Err(NotPinned::NoSuchColumn) => return Err(PinFailure::Damaged(hint)),
                 Err(NotPinned::TooMany) => break,
             }
         }
-        Err(Missed::Other)
+        Err(PinFailure::Other)
     }
 
     /// Swaps a word, as long as it names the same record. The caller has the segment of `expected`
@@ -177,8 +177,8 @@ impl<W: Words, R: Records> Index<W, R> {
     pub(super) fn swap(
         &self,
         slot: usize,
-        expected: Word,
-        new: impl Fn(Word) -> Word,
+        expected: IndexWord,
+        new: impl Fn(IndexWord) -> IndexWord,
         success: Ordering,
     ) -> bool {
         let word = self.words.word(slot);
@@ -186,7 +186,7 @@ impl<W: Words, R: Records> Index<W, R> {
         while now.is_same_record(expected) {
             match word.compare_exchange(now.bits(), new(now).bits(), success, Relaxed) {
                 Ok(_) => return true,
-                Err(other) => now = Word::from_bits(other),
+                Err(other) => now = IndexWord::from_bits(other),
             }
         }
         false
@@ -196,8 +196,8 @@ impl<W: Words, R: Records> Index<W, R> {
     pub(super) fn swap_exactly(
         &self,
         slot: usize,
-        expected: Word,
-        new: Word,
+        expected: IndexWord,
+        new: IndexWord,
         success: Ordering,
     ) -> bool {
         let word = self.words.word(slot);

@@ -30,7 +30,7 @@ pub const SIZE_CLASS_MAX: u8 = 63;
 /// What a word says about its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum State {
+pub enum WordState {
     /// Published, but not yet checked against newer purges: readers miss it.
     Unchecked = 0,
     /// Lies in memory and may be read.
@@ -43,14 +43,14 @@ pub enum State {
 
 /// A word as it was when it was loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Word(u64);
+pub struct IndexWord(u64);
 
-impl Word {
+impl IndexWord {
     /// Names no record.
-    pub const EMPTY: Word = Word(0);
+    pub const EMPTY: IndexWord = IndexWord(0);
 
-    pub(crate) const fn from_bits(bits: u64) -> Word {
-        Word(bits)
+    pub(crate) const fn from_bits(bits: u64) -> IndexWord {
+        IndexWord(bits)
     }
 
     pub(crate) const fn bits(self) -> u64 {
@@ -58,25 +58,30 @@ impl Word {
     }
 
     /// `fingerprint` is not zero and has 22 bits; a size class beyond the highest is the highest.
-    pub(super) fn new(fingerprint: u32, state: State, location: u32, size_class: u8) -> Word {
+    pub(super) fn new(
+        fingerprint: u32,
+        state: WordState,
+        location: u32,
+        size_class: u8,
+    ) -> IndexWord {
         let class = u64::from(size_class.min(SIZE_CLASS_MAX)) << CLASS_SHIFT;
         let state = (state as u64) << STATE_SHIFT;
-        Word(u64::from(fingerprint) << FINGERPRINT_SHIFT | class | state | u64::from(location))
+        IndexWord(u64::from(fingerprint) << FINGERPRINT_SHIFT | class | state | u64::from(location))
     }
 
     /// The same with another state.
-    pub(super) const fn with_state(self, state: State) -> Word {
-        Word(self.0 & !STATE_MASK | (state as u64) << STATE_SHIFT)
+    pub(super) const fn with_state(self, state: WordState) -> IndexWord {
+        IndexWord(self.0 & !STATE_MASK | (state as u64) << STATE_SHIFT)
     }
 
     /// The same with another use count; what is beyond the highest is the highest.
-    pub(super) fn with_uses(self, uses: u8) -> Word {
-        Word(self.0 & !USE_MASK | u64::from(uses.min(USE_MAX)) << USE_SHIFT)
+    pub(super) fn with_uses(self, uses: u8) -> IndexWord {
+        IndexWord(self.0 & !USE_MASK | u64::from(uses.min(USE_MAX)) << USE_SHIFT)
     }
 
     /// The same with another place.
-    pub(super) const fn with_location(self, location: u32) -> Word {
-        Word(self.0 & !(u32::MAX as u64) | location as u64)
+    pub(super) const fn with_location(self, location: u32) -> IndexWord {
+        IndexWord(self.0 & !(u32::MAX as u64) | location as u64)
     }
 
     /// Where the record lies, in units of 64 bytes from the beginning of the data.
@@ -90,12 +95,12 @@ impl Word {
     }
 
     /// What may be done with it.
-    pub const fn state(self) -> State {
+    pub const fn state(self) -> WordState {
         match (self.0 & STATE_MASK) >> STATE_SHIFT {
-            0 => State::Unchecked,
-            1 => State::Live,
-            2 => State::Disk,
-            _ => State::Reserved,
+            0 => WordState::Unchecked,
+            1 => WordState::Live,
+            2 => WordState::Disk,
+            _ => WordState::Reserved,
         }
     }
 
@@ -116,14 +121,14 @@ impl Word {
 
     /// Does it name a record in memory, whatever its key?
     pub const fn is_in_memory(self) -> bool {
-        !self.is_empty() && self.0 & STATE_MASK <= (State::Live as u64) << STATE_SHIFT
+        !self.is_empty() && self.0 & STATE_MASK <= (WordState::Live as u64) << STATE_SHIFT
     }
 
     /// May a reader who looks for this fingerprint find its record here?
     #[inline]
     pub(crate) const fn is_live_of(self, fingerprint: u32) -> bool {
         let wanted =
-            (fingerprint as u64) << FINGERPRINT_SHIFT | (State::Live as u64) << STATE_SHIFT;
+            (fingerprint as u64) << FINGERPRINT_SHIFT | (WordState::Live as u64) << STATE_SHIFT;
         (self.0 ^ wanted) & (FINGERPRINT_MASK | STATE_MASK) == 0
     }
 
@@ -135,17 +140,17 @@ impl Word {
 
     /// Is it the same word, but for its use count?
     #[inline]
-    pub(crate) const fn is_same_record(self, other: Word) -> bool {
+    pub(crate) const fn is_same_record(self, other: IndexWord) -> bool {
         (self.0 ^ other.0) & !USE_MASK == 0
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for IndexWord {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
-            return out.write_str("Word(empty)");
+            return out.write_str("IndexWord(empty)");
         }
-        out.debug_struct("Word")
+        out.debug_struct("IndexWord")
             .field("location", &self.location())
             .field("uses", &self.uses())
             .field("state", &self.state())

@@ -15,7 +15,7 @@ use forebay_sync::atomic::acquire_fence;
 
 use super::predicate::Predicate;
 use super::ring::{Purges, Verdict};
-use crate::index::{State, Word};
+use crate::index::{IndexWord, WordState};
 use crate::segment::MarksWord;
 
 impl<W: Words> Purges<W> {
@@ -38,6 +38,6 @@ impl<W: Words> Purges<W> {
 /// The walk of a soft purge is at a record: marks it, if it may stay. It has to go while somebody
 /// makes another one from it, and while readers do not find it yet: who fetched it may have looked
 /// for purges before this one.
-pub(crate) fn soften(word: Word, marks: MarksWord<'_>) -> bool {
-    word.state() == State::Live && marks.mark_soft().is_ok()
+pub(crate) fn soften(word: IndexWord, marks: MarksWord<'_>) -> bool {
+    word.state() == WordState::Live && marks.mark_soft().is_ok()
 }

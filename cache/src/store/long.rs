@@ -158,7 +158,7 @@ impl StoreWorker {
         let is_it = record.header.kind == Kind::Fragment
             && u64::from(record.header.body_bytes) == long.bytes_of(number);
         is_it.then(|| {
-            self.own.index.touch(&pinned.hit);
+            self.own.index.count_use(&pinned.hit);
             BodyHandle::new(&self.own, &pinned.hit, record, part, tag)
         })
     }
@@ -220,7 +220,7 @@ impl Own {
         for number in numbers {
             let key = fragment_key(long.id, number);
             if let Some(hit) = self.index.lookup(&self.pins, &self.key(&key)) {
-                self.index.forget_uses(&hit);
+                self.index.reset_uses(&hit);
             }
         }
     }

@@ -94,11 +94,11 @@ impl StoreWorker {
         };
         match pinned.record().header.kind {
             Kind::Whole | Kind::LongHead => {
-                self.own.index.touch(&pinned.hit);
+                self.own.index.count_use(&pinned.hit);
                 StoredRecord::of(&self.own, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
             Kind::Base => {
-                self.own.index.touch(&pinned.hit);
+                self.own.index.count_use(&pinned.hit);
                 Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
             // Nobody asks for a fragment by a primary key.
@@ -113,7 +113,7 @@ impl Own {
     #[inline]
     pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
         let seen = Cell::new(None);
-        let is_at = |at: crate::index::Pinned<'_>| {
+        let is_at = |at: crate::index::PinnedLocation<'_>| {
             // SAFETY: what is kept of it is used with the hit that the lookup returns for it.
             let record = unsafe { self.records().record_kept(at) };
             let is_it = record.is_some_and(|record| record.key() == key);
@@ -210,7 +210,7 @@ impl<'w> BaseRecord<'w> {
         let own = &self.worker.own;
         let pinned = own.find_variant(self.primary, &self.pinned, values)?;
         let head_start = variants::head_start(pinned.record().head(), values)?;
-        own.index.touch(&pinned.hit);
+        own.index.count_use(&pinned.hit);
         StoredRecord::of(own, pinned, head_start)
     }
 }

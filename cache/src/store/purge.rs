@@ -10,7 +10,7 @@ use super::record_keys::primary_of;
 use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};
-use crate::index::{Hit, KeyHash, State};
+use crate::index::{Hit, KeyHash, WordState};
 use crate::purge::{Predicate, soften};
 use crate::segment::{Kind, Record};
 
@@ -183,7 +183,7 @@ impl Own {
             let Some(record) = self.records().record(hit.at()) else {
                 return true;
             };
-            let is_live = hit.word().state() == State::Live;
+            let is_live = hit.word().state() == WordState::Live;
             if record.header.kind == Kind::Base && is_live {
                 variants.extend(variant_keys_of(key, &record));
                 return false;

@@ -83,8 +83,8 @@ impl Appended {
         shared.count_dead(self.location.0, self.record_bytes);
     }
 
-    pub(crate) fn for_index(&self) -> index::NewRecord {
-        index::NewRecord {
+    pub(crate) fn for_index(&self) -> index::InsertRequest {
+        index::InsertRequest {
             location: self.location.0,
             size_class: size_class(self.record_bytes as u32),
             sequence: self.sequence,

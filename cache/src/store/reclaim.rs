@@ -30,7 +30,7 @@ use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
 use super::worker::Own;
-use crate::index::{Hit, KeyHash, State};
+use crate::index::{Hit, KeyHash, WordState};
 use crate::policy::ghosts::{GhostTime, Trace};
 use crate::policy::{self, Census, Choice, Drain, Fate, Rules, Seen, USES_MAX};
 use crate::segment::{Phase, Queue, Scanned};
@@ -329,9 +329,9 @@ impl Own {
             is_stale: scanned.marks.stale_from_seconds() <= now,
         };
         let fate = match hit.word().state() {
-            State::Live => drain.fate(seen),
+            WordState::Live => drain.fate(seen),
             // Nobody makes it live any more: its segment was sealed.
-            State::Unchecked | State::Disk | State::Reserved => Fate::Leave,
+            WordState::Unchecked | WordState::Disk | WordState::Reserved => Fate::Leave,
         };
         crash_point!("reclaim.record");
         match fate {

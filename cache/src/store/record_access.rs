@@ -12,7 +12,7 @@ use super::long::LongBody;
 use super::record_keys::OwnedRecordKeys;
 use super::shared::Shared;
 use super::variants::{BaseBody, NamedVariants};
-use crate::index::{Hit, Pinned, Reason, Records};
+use crate::index::{Hit, PinnedLocation, Records, RemovalReason};
 use crate::segment::{Kind, Location, MarksWord, Record, Segments};
 
 /// A number that is no segment's.
@@ -74,25 +74,26 @@ impl RecordAccess {
 
     /// The record at a place that is pinned; `None` if what lies there is damaged.
     #[inline]
-    pub(crate) fn record<'pin>(&'pin self, at: Pinned<'pin>) -> Option<Record<'pin>> {
-        // SAFETY: a `Pinned` is a place whose segment is pinned, and which a word named that was
-        // loaded with acquire under the pin; the record is borrowed no longer than the pin.
+    pub(crate) fn record<'pin>(&'pin self, at: PinnedLocation<'pin>) -> Option<Record<'pin>> {
+        // SAFETY: a `PinnedLocation` is a place whose segment is pinned, and which a word named
+        // that was loaded with acquire under the pin; the record is borrowed no longer than the
+        // pin.
         unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
-    /// The record at a place that is pinned, borrowed for longer than the `Pinned` itself.
+    /// The record at a place that is pinned, borrowed for longer than the `PinnedLocation` itself.
     ///
     /// # Safety
     /// The pin that `at` stands for is up as long as the result, or anything borrowed from it, is
     /// used.
     #[inline]
-    pub(crate) unsafe fn record_kept<'a>(&'a self, at: Pinned<'_>) -> Option<Record<'a>> {
+    pub(crate) unsafe fn record_kept<'a>(&'a self, at: PinnedLocation<'_>) -> Option<Record<'a>> {
         // SAFETY: as in `record`; the caller keeps the pin up (contract).
         unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
     /// The marks of a record that is pinned, to change them.
-    pub(crate) fn marks<'pin>(&'pin self, at: Pinned<'pin>) -> Option<MarksWord<'pin>> {
+    pub(crate) fn marks<'pin>(&'pin self, at: PinnedLocation<'pin>) -> Option<MarksWord<'pin>> {
         self.record(at)?;
         // SAFETY: as in `record`, which has found a record there.
         unsafe { self.segments().marks(Location(at.location())) }
@@ -100,7 +101,7 @@ impl RecordAccess {
 
     /// Whether the record at a place is one of this key.
     #[inline]
-    pub(crate) fn has_key(&self, at: Pinned<'_>, key: &[u8]) -> bool {
+    pub(crate) fn has_key(&self, at: PinnedLocation<'_>, key: &[u8]) -> bool {
         self.record(at).is_some_and(|record| record.key() == key)
     }
 
@@ -172,21 +173,21 @@ impl Records for RecordAccess {
         segment.map_or(NO_SEGMENT, |segment| segment as usize)
     }
 
-    fn sequence(&self, at: Pinned<'_>) -> u64 {
+    fn sequence(&self, at: PinnedLocation<'_>) -> u64 {
         self.record(at).map_or(0, |record| record.header.sequence)
     }
 
-    fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
+    fn on_removed(&self, hit: &Hit<'_>, reason: RemovalReason) {
         if let Some(record) = self.record(hit.at()) {
             self.shared.count_dead(hit.at().location(), record.header.record_bytes());
             self.note_orphans(&record);
         } else {
             self.shared.leftovers.note();
         }
-        self.shared.events.taken_out(reason);
+        self.shared.events.count_removed(reason);
     }
 
-    fn gave_way(&self, location: u32) {
+    fn on_rejected(&self, location: u32) {
         self.count_own_dead(location);
     }
 }

@@ -12,7 +12,7 @@ use super::layout::ROW_WORDS;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::Own;
-use crate::index::{Hit, Reason, Records, State};
+use crate::index::{Hit, Records, RemovalReason, WordState};
 use crate::segment::{Phase, Scanned};
 
 /// Bytes that one slice of verifying looks at: some 30 µs.
@@ -140,11 +140,11 @@ impl Own {
 
     /// Takes out what cannot be answered with, so that the next request fetches it.
     pub(super) fn drop_damaged(&self, hit: &Hit<'_>) {
-        if self.index.take_out(hit) {
+        if self.index.remove_hit(hit) {
             Events::one(&self.shared.events.dropped_damaged);
             // Key and tags may be what is damaged.
             self.shared.leftovers.note();
-            self.records().taken_out(hit, Reason::Removed);
+            self.records().on_removed(hit, RemovalReason::Removed);
         }
     }
 
@@ -161,14 +161,14 @@ impl Own {
             self.drop_damaged(&hit);
             return false;
         }
-        if hit.word().state() != State::Live {
+        if hit.word().state() != WordState::Live {
             // Its publisher can't make it live any more.
-            if self.index.take_out(&hit) {
-                self.records().taken_out(&hit, Reason::Removed);
+            if self.index.remove_hit(&hit) {
+                self.records().on_removed(&hit, RemovalReason::Removed);
             }
             return false;
         }
-        self.index.settle(&self.pins, &wanted, &hit)
+        self.index.resolve_duplicates(&self.pins, &wanted, &hit)
     }
 
     /// A walk ended early: what words name in the segment is whole, or goes. How many bytes stay?
@@ -179,7 +179,7 @@ impl Own {
                 return false;
             }
             let record = self.records().record(hit.at()).filter(|record| record.is_whole());
-            let stays = hit.word().state() == State::Live && record.is_some();
+            let stays = hit.word().state() == WordState::Live && record.is_some();
             live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
             !stays
         });

@@ -78,10 +78,10 @@ impl StoreWorker {
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
         if let Some((pinned, _)) = self.own.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
-            && self.own.index.take_out(&pinned.hit)
+            && self.own.index.remove_hit(&pinned.hit)
         {
             use crate::index::Records;
-            self.own.records().taken_out(&pinned.hit, crate::index::Reason::Removed);
+            self.own.records().on_removed(&pinned.hit, crate::index::RemovalReason::Removed);
         }
         self.own.demote_orphans();
     }

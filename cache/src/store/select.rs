@@ -8,7 +8,7 @@ use super::long::LongBody;
 use super::purge::variant_keys_of;
 use super::variants::split_variant_key;
 use super::worker::{Own, StoreWorker};
-use crate::index::{Hit, State};
+use crate::index::{Hit, WordState};
 use crate::key_index::KeyWalk;
 use crate::purge::Predicate;
 use crate::segment::{Kind, Record};
@@ -275,7 +275,7 @@ impl Own {
                 base.variants.extend(variant_keys_of(key, &record));
                 // One that says which variants are there stays for those that stay.
                 let stays = is_soft || selection.tags.is_some();
-                return !(stays && hit.word().state() == State::Live);
+                return !(stays && hit.word().state() == WordState::Live);
             }
             if !selection.matches(&record) {
                 return false;

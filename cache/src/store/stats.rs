@@ -6,7 +6,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use super::config::tables_bytes;
 use super::shared::Shared;
 use super::store::Store;
-use crate::index::Reason;
+use crate::index::RemovalReason;
 use crate::segment::{Phase, State};
 
 /// Events of this process. None of them happens on a hit, and no hit reads their lines.
@@ -36,8 +36,8 @@ impl Events {
         counter.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn taken_out(&self, reason: Reason) {
-        if reason == Reason::Evicted {
+    pub(crate) fn count_removed(&self, reason: RemovalReason) {
+        if reason == RemovalReason::Evicted {
             Events::one(&self.pushed_out);
         }
     }

@@ -4,7 +4,7 @@
 use super::reclaim::Slice;
 use super::store::Store;
 use super::worker::StoreWorker;
-use crate::index::State;
+use crate::index::WordState;
 use crate::segment::{Kind, Phase, Queue};
 
 /// How many segments there are in each phase.
@@ -81,7 +81,7 @@ impl StoreWorker {
         let index = &self.own.index;
         let hits = index.hits(&self.own.pins, 0..index.bucket_count());
         let named = hits.map(|hit| {
-            let is_live = hit.word().state() == State::Live;
+            let is_live = hit.word().state() == WordState::Live;
             match self.own.records().record(hit.at()) {
                 Some(record) => IndexedRecord {
                     key: record.key().to_vec(),

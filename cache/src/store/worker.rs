@@ -26,7 +26,7 @@ use super::key_index_sweep::KeyIndexSweep;
 use super::layout::ROW_WORDS;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
-use crate::index::{Index, Key, KeyHash, Pinned};
+use crate::index::{Index, Key, KeyHash, PinnedLocation};
 use crate::key_index::KeyIndexHandle;
 use crate::segment::{OpenSegment, Queue};
 
@@ -149,7 +149,10 @@ impl Own {
 
     /// A key as the index knows it.
     #[inline]
-    pub(crate) fn key<'a>(&'a self, key: &'a [u8]) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+    pub(crate) fn key<'a>(
+        &'a self,
+        key: &'a [u8],
+    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
         Key::new(self.shared.hash(key), move |at| self.records().has_key(at, key))
     }
 
@@ -158,7 +161,7 @@ impl Own {
         &'a self,
         hash: KeyHash,
         key: &'a [u8],
-    ) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
         Key::new(hash, move |at| self.records().has_key(at, key))
     }
 

@@ -11,7 +11,7 @@ use super::check::{self, CheckDepth};
 use super::records::{CopiedRecord, ListedRecord};
 use super::report::{Progress, Report};
 use super::view::{ATTEMPTS_MAX, View};
-use crate::index::{BUCKET_WORDS, KeyHash, State, Word};
+use crate::index::{BUCKET_WORDS, IndexWord, KeyHash, WordState};
 use crate::segment::{NotCopied, Phase, Scanned};
 use crate::store::layout::{STORE_VERSION, word};
 use crate::store::long::{LongBody, fragment_key};
@@ -145,10 +145,10 @@ impl StoreReader {
     }
 
     /// The live record that a slot names, its key in `key`.
-    fn live_record(&self, slot: usize, key: &mut Vec<u8>) -> Option<(Word, Scanned)> {
+    fn live_record(&self, slot: usize, key: &mut Vec<u8>) -> Option<(IndexWord, Scanned)> {
         for _ in 0..ATTEMPTS_MAX {
             let word = self.view.word(slot);
-            if !word.is_in_memory() || word.state() != State::Live {
+            if !word.is_in_memory() || word.state() != WordState::Live {
                 return None;
             }
             match self.view.glimpse((slot, word), false, key) {

@@ -1,6 +1,6 @@
 //! Records as a tool gets them.
 
-use crate::index::Word;
+use crate::index::IndexWord;
 use crate::segment::{Copied, Header, Kind, Marks, Scanned};
 use crate::store::long::{LongBody, split_fragment_key};
 use crate::store::variants::split_variant_key;
@@ -101,11 +101,11 @@ impl<'a> ListedRecord<'a> {
         matches!(self.kind, RecordKind::Whole | RecordKind::LongHead)
     }
 
-    pub(super) fn of(word: Word, scanned: &Scanned, key: &'a [u8]) -> ListedRecord<'a> {
+    pub(super) fn of(word: IndexWord, scanned: &Scanned, key: &'a [u8]) -> ListedRecord<'a> {
         ListedRecord::with(word, &scanned.header, scanned.marks, key)
     }
 
-    fn with(word: Word, header: &Header, marks: Marks, key: &'a [u8]) -> ListedRecord<'a> {
+    fn with(word: IndexWord, header: &Header, marks: Marks, key: &'a [u8]) -> ListedRecord<'a> {
         ListedRecord {
             key,
             kind: RecordKind::of(header.kind),
@@ -125,12 +125,12 @@ impl<'a> ListedRecord<'a> {
 /// A live record and all that it holds, as it was when it was copied.
 #[derive(Clone, Debug)]
 pub struct CopiedRecord {
-    word: Word,
+    word: IndexWord,
     copied: Copied,
 }
 
 impl CopiedRecord {
-    pub(super) fn new(word: Word, copied: Copied) -> CopiedRecord {
+    pub(super) fn new(word: IndexWord, copied: Copied) -> CopiedRecord {
         CopiedRecord { word, copied }
     }
 

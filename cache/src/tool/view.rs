@@ -5,7 +5,7 @@ use forebay_sync::atomic::AtomicU64;
 use forebay_sync::pins::Pins;
 
 use super::reader::ReadError;
-use crate::index::{BUCKET_WORDS, KeyHash, Word, words_needed};
+use crate::index::{BUCKET_WORDS, IndexWord, KeyHash, words_needed};
 use crate::segment::{
     Copied, Geometry, LoadWords, Location, NotCopied, Outside, SEGMENT_WORDS, Scanned,
 };
@@ -141,8 +141,8 @@ impl<R: Looked> View<R> {
     }
 
     /// A word of the index, relaxed.
-    pub(super) fn word(&self, slot: usize) -> Word {
-        Word::from_bits(self.index.load(slot))
+    pub(super) fn word(&self, slot: usize) -> IndexWord {
+        IndexWord::from_bits(self.index.load(slot))
     }
 
     /// A word of the area `store`, relaxed.
@@ -173,7 +173,7 @@ impl<R: Looked> View<R> {
     /// Header and key of the record that a slot's word names, if the word is this one still.
     pub(super) fn glimpse(
         &self,
-        (slot, word): (usize, Word),
+        (slot, word): (usize, IndexWord),
         is_checked: bool,
         key: &mut Vec<u8>,
     ) -> Result<Scanned, NotCopied> {
@@ -182,7 +182,7 @@ impl<R: Looked> View<R> {
     }
 
     /// The whole record, likewise.
-    pub(super) fn copy(&self, (slot, word): (usize, Word)) -> Result<Copied, NotCopied> {
+    pub(super) fn copy(&self, (slot, word): (usize, IndexWord)) -> Result<Copied, NotCopied> {
         let is_there = || self.word(slot).is_same_record(word);
         self.outside().copy(Location(word.location()), is_there)
     }
@@ -192,7 +192,7 @@ impl<R: Looked> View<R> {
     fn find_by<T>(
         &self,
         key: &[u8],
-        mut look: impl FnMut((usize, Word)) -> Result<Option<T>, NotCopied>,
+        mut look: impl FnMut((usize, IndexWord)) -> Result<Option<T>, NotCopied>,
     ) -> Option<T> {
         let hash = self.hash(key);
         for slot in self.slots(hash) {
@@ -212,7 +212,7 @@ impl<R: Looked> View<R> {
     }
 
     /// The live record of a key, and its word.
-    pub(super) fn find(&self, key: &[u8]) -> Option<(Word, Copied)> {
+    pub(super) fn find(&self, key: &[u8]) -> Option<(IndexWord, Copied)> {
         self.find_by(key, |(slot, word)| {
             let copied = self.copy((slot, word))?;
             Ok((copied.record().key() == key).then_some((word, copied)))

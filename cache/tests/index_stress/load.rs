@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use forebay_cache::index::{
-    BUCKET_WORDS, Hit, Index, Key, KeyHash, NewRecord, Pinned, Reason, Records,
+    BUCKET_WORDS, Hit, Index, InsertRequest, Key, KeyHash, PinnedLocation, Records, RemovalReason,
 };
 use forebay_sync::{Barrier, Words};
 
@@ -21,20 +21,20 @@ impl Records for Locations {
         0
     }
 
-    fn sequence(&self, at: Pinned<'_>) -> u64 {
+    fn sequence(&self, at: PinnedLocation<'_>) -> u64 {
         u64::from(at.location())
     }
 
-    fn taken_out(&self, _hit: &Hit<'_>, reason: Reason) {
-        assert_eq!(reason, Reason::Evicted, "each key is inserted once");
+    fn on_removed(&self, _hit: &Hit<'_>, reason: RemovalReason) {
+        assert_eq!(reason, RemovalReason::Evicted, "each key is inserted once");
         self.evicted_count.set(self.evicted_count.get() + 1);
     }
 }
 
 fn insert<W: Words>(index: &Index<W, Locations>, row: &Row, location: u32, salt: u64) {
     let hash = KeyHash::new(mixed(salt ^ u64::from(location)));
-    let key = Key::new(hash, |at: Pinned<'_>| at.location() == location);
-    let new = NewRecord { location, size_class: 20, sequence: u64::from(location) };
+    let key = Key::new(hash, |at: PinnedLocation<'_>| at.location() == location);
+    let new = InsertRequest { location, size_class: 20, sequence: u64::from(location) };
     let unchecked = index.insert(row, &key, &new).expect("somebody gives way");
     assert!(index.make_live(row, &key, unchecked));
 }

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use forebay_cache::index::{
-    BUCKET_WORDS, Hit, Index, Key, KeyHash, NewRecord, NotInserted, Pinned, Reason, Records, State,
-    USE_MAX, Unchecked,
+    BUCKET_WORDS, Hit, Index, InsertError, InsertRequest, Key, KeyHash, PinnedLocation, Records,
+    RemovalReason, USE_MAX, UncheckedWord, WordState,
 };
 use forebay_sync::{Barrier, LineWords};
 
@@ -29,7 +29,7 @@ const SEQUENCES_APART: usize = 200;
 struct Known {
     key: u64,
     sequence: u64,
-    state: State,
+    state: WordState,
     uses: u8,
 }
 
@@ -38,7 +38,7 @@ struct Known {
 struct Map {
     known: HashMap<u32, Known>,
     /// What the index took out by itself.
-    taken_out: Vec<(u32, Reason)>,
+    removed: Vec<(u32, RemovalReason)>,
 }
 
 struct Memory(Rc<RefCell<Map>>);
@@ -48,12 +48,12 @@ impl Records for Memory {
         location as usize % SEGMENTS
     }
 
-    fn sequence(&self, at: Pinned<'_>) -> u64 {
+    fn sequence(&self, at: PinnedLocation<'_>) -> u64 {
         self.0.borrow().known[&at.location()].sequence
     }
 
-    fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
-        self.0.borrow_mut().taken_out.push((hit.word().location(), reason));
+    fn on_removed(&self, hit: &Hit<'_>, reason: RemovalReason) {
+        self.0.borrow_mut().removed.push((hit.word().location(), reason));
     }
 }
 
@@ -62,7 +62,7 @@ struct Model {
     map: Rc<RefCell<Map>>,
     row: Row,
     /// Published and not live yet.
-    unchecked: Vec<(Unchecked, u32)>,
+    unchecked: Vec<(UncheckedWord, u32)>,
     next_location: u32,
     rng: Rng,
     evicted_count: usize,
@@ -80,7 +80,7 @@ impl Model {
         Model { index, map, row, unchecked: Vec::new(), next_location: 0, rng, evicted_count: 0 }
     }
 
-    fn key(&self, key: u64) -> Key<impl Fn(Pinned<'_>) -> bool + use<>> {
+    fn key(&self, key: u64) -> Key<impl Fn(PinnedLocation<'_>) -> bool + use<>> {
         let map = Rc::clone(&self.map);
         Key::new(hash(key), move |at| map.borrow().known[&at.location()].key == key)
     }
@@ -97,20 +97,20 @@ impl Model {
             85..91 => self.replace(key),
             91..96 => self.reclaim(),
             96 => self.remove_some(),
-            _ => self.settle(key),
+            _ => self.resolve_duplicates(key),
         }
         self.compare();
     }
 
     /// The places of a key's records that a state fits.
-    fn locations(&self, key: u64, fits: impl Fn(State) -> bool) -> Vec<u32> {
+    fn locations(&self, key: u64, fits: impl Fn(WordState) -> bool) -> Vec<u32> {
         let map = self.map.borrow();
         let of_key = map.known.iter().filter(|(_, known)| known.key == key && fits(known.state));
         of_key.map(|(location, _)| *location).collect()
     }
 
     fn live_location(&self, key: u64) -> Option<u32> {
-        let locations = self.locations(key, |state| state == State::Live);
+        let locations = self.locations(key, |state| state == WordState::Live);
         assert!(locations.len() <= 1, "{locations:?} are live at once");
         locations.first().copied()
     }
@@ -120,24 +120,24 @@ impl Model {
     }
 
     /// A new record, its sequence higher or lower than that of others.
-    fn new_record(&mut self, key: u64) -> NewRecord {
+    fn new_record(&mut self, key: u64) -> InsertRequest {
         let location = self.next_location;
         self.next_location += 1;
         let sequence =
             SEQUENCES_APART as u64 + u64::from(location) - self.rng.below(SEQUENCES_APART) as u64;
-        let known = Known { key, sequence, state: State::Unchecked, uses: 0 };
+        let known = Known { key, sequence, state: WordState::Unchecked, uses: 0 };
         self.map.borrow_mut().known.insert(location, known);
-        NewRecord { location, size_class: 20, sequence }
+        InsertRequest { location, size_class: 20, sequence }
     }
 
     /// What the index took out by itself is gone; all of it for the reasons given.
-    fn forget_taken_out(&mut self, reasons: &[Reason]) -> Vec<Known> {
-        let taken_out = std::mem::take(&mut self.map.borrow_mut().taken_out);
+    fn forget_removed(&mut self, reasons: &[RemovalReason]) -> Vec<Known> {
+        let removed = std::mem::take(&mut self.map.borrow_mut().removed);
         let mut gone = Vec::new();
-        for (location, reason) in taken_out {
+        for (location, reason) in removed {
             assert!(reasons.contains(&reason), "{reason:?} is none of {reasons:?}");
             gone.push(self.forget(location));
-            self.evicted_count += usize::from(reason == Reason::Evicted);
+            self.evicted_count += usize::from(reason == RemovalReason::Evicted);
         }
         gone
     }
@@ -153,17 +153,18 @@ impl Model {
         let rank = (new.sequence, new.location);
         match self.index.insert(&self.row, &self.key(key), &new) {
             Ok(unchecked) => {
-                for gone in self.forget_taken_out(&[Reason::Replaced, Reason::Evicted]) {
+                for gone in self.forget_removed(&[RemovalReason::Replaced, RemovalReason::Evicted])
+                {
                     assert!(gone.key != key || gone.sequence <= new.sequence);
                 }
                 self.unchecked.push((unchecked, new.location));
             }
             Err(reason) => {
                 self.forget(new.location);
-                self.forget_taken_out(&[]);
+                self.forget_removed(&[]);
                 match reason {
-                    NotInserted::Outdated => assert!(live.is_some_and(|live| live > rank)),
-                    NotInserted::Full => self.is_full_of(key),
+                    InsertError::Outdated => assert!(live.is_some_and(|live| live > rank)),
+                    InsertError::Full => self.is_full_of(key),
                 }
             }
         }
@@ -191,11 +192,11 @@ impl Model {
         let stays = live.is_none_or(|live| live < (known.sequence, location));
         assert_eq!(is_in, stays, "{known:?} beside {live:?}");
         if stays {
-            self.map.borrow_mut().known.insert(location, Known { state: State::Live, ..known });
+            self.map.borrow_mut().known.insert(location, Known { state: WordState::Live, ..known });
         } else {
             self.forget(location);
         }
-        for gone in self.forget_taken_out(&[Reason::Replaced]) {
+        for gone in self.forget_removed(&[RemovalReason::Replaced]) {
             assert!(gone.key == key && gone.sequence <= known.sequence);
         }
     }
@@ -207,7 +208,7 @@ impl Model {
         }
     }
 
-    fn take_unchecked(&mut self) -> Option<(Unchecked, u32)> {
+    fn take_unchecked(&mut self) -> Option<(UncheckedWord, u32)> {
         let count = self.unchecked.len();
         (count > 0).then(|| self.unchecked.swap_remove(self.rng.below(count)))
     }
@@ -217,7 +218,7 @@ impl Model {
         let hit = self.index.lookup(&self.row, &self.key(key));
         assert_eq!(hit.as_ref().map(|hit| hit.at().location()), expected);
         if let (Some(hit), true) = (hit, self.rng.below(2) == 0) {
-            self.index.touch(&hit);
+            self.index.count_use(&hit);
             let mut map = self.map.borrow_mut();
             let known = map.known.get_mut(&hit.at().location()).expect("it is there");
             known.uses = (known.uses + 1).min(USE_MAX);
@@ -227,7 +228,7 @@ impl Model {
     fn remove(&mut self, key: u64) {
         let expected = self.locations(key, |_| true);
         assert_eq!(self.index.remove(&self.row, &self.key(key)), expected.len());
-        assert_eq!(self.forget_taken_out(&[Reason::Removed]).len(), expected.len());
+        assert_eq!(self.forget_removed(&[RemovalReason::Removed]).len(), expected.len());
     }
 
     fn remove_some(&mut self) {
@@ -236,7 +237,7 @@ impl Model {
         let count = self.index.remove_where(&self.row, 0..usize::MAX, |hit| {
             map.borrow().known[&hit.at().location()].sequence < sequence_max
         });
-        let gone = self.forget_taken_out(&[Reason::Removed]);
+        let gone = self.forget_removed(&[RemovalReason::Removed]);
         assert_eq!(gone.len(), count);
         let is_old = |known: &Known| known.sequence < sequence_max;
         assert!(gone.iter().all(is_old) && !self.map.borrow().known.values().any(is_old));
@@ -262,12 +263,12 @@ impl Model {
         };
         let mut new = self.new_record(key);
         new.sequence = old.sequence + self.rng.below(3) as u64 + 1;
-        let known = Known { state: State::Live, sequence: new.sequence, ..old };
+        let known = Known { state: WordState::Live, sequence: new.sequence, ..old };
         self.map.borrow_mut().known.insert(new.location, known);
         let hit = self.index.lookup(&self.row, &self.key(key)).expect("it is live");
         assert!(self.index.replace(&self.row, &self.key(key), &hit, &new), "nothing is higher");
         drop(hit);
-        let gone = self.forget_taken_out(&[Reason::Replaced]);
+        let gone = self.forget_removed(&[RemovalReason::Replaced]);
         assert!(gone.iter().all(|gone| gone.key == key && gone.sequence <= new.sequence));
     }
 
@@ -289,15 +290,18 @@ impl Model {
         }
     }
 
-    fn settle(&mut self, key: u64) {
+    fn resolve_duplicates(&mut self, key: u64) {
         let lower = self.live_location(key).map(|live| self.known(live).sequence);
         let Some(hit) = self.index.lookup(&self.row, &self.key(key)) else {
             return;
         };
-        assert!(self.index.settle(&self.row, &self.key(key), &hit), "nothing else is live");
+        assert!(
+            self.index.resolve_duplicates(&self.row, &self.key(key), &hit),
+            "nothing else is live"
+        );
         drop(hit);
-        for gone in self.forget_taken_out(&[Reason::Replaced]) {
-            assert!(gone.state == State::Unchecked && Some(gone.sequence) <= lower);
+        for gone in self.forget_removed(&[RemovalReason::Replaced]) {
+            assert!(gone.state == WordState::Unchecked && Some(gone.sequence) <= lower);
         }
     }
 
@@ -305,10 +309,10 @@ impl Model {
     fn compare(&self) {
         let map = self.map.borrow();
         let hits = self.index.hits(&self.row, 0..BUCKETS);
-        let found: HashMap<u32, (State, u8)> = hits
+        let found: HashMap<u32, (WordState, u8)> = hits
             .map(|hit| (hit.at().location(), (hit.word().state(), hit.word().uses())))
             .collect();
-        let known: HashMap<u32, (State, u8)> = map
+        let known: HashMap<u32, (WordState, u8)> = map
             .known
             .iter()
             .map(|(location, known)| (*location, (known.state, known.uses)))

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use forebay_cache::index::{
-    Hit, Index, Key, KeyHash, NewRecord, NotInserted, Pinned, Reason, Records, State,
+    Hit, Index, InsertError, InsertRequest, Key, KeyHash, PinnedLocation, Records, RemovalReason,
+    WordState,
 };
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, LineWords};
@@ -42,7 +43,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn read(&self, at: Pinned<'_>) -> (u64, u64) {
+    fn read(&self, at: PinnedLocation<'_>) -> (u64, u64) {
         self.read_own(at.location())
     }
 
@@ -102,11 +103,11 @@ impl Records for Memory {
         location as usize / SEGMENT_RECORDS
     }
 
-    fn sequence(&self, at: Pinned<'_>) -> u64 {
+    fn sequence(&self, at: PinnedLocation<'_>) -> u64 {
         self.read(at).1
     }
 
-    fn taken_out(&self, hit: &Hit<'_>, _reason: Reason) {
+    fn on_removed(&self, hit: &Hit<'_>, _reason: RemovalReason) {
         self.set_gone(self.read(hit.at()).1);
     }
 }
@@ -181,7 +182,7 @@ impl<'a> Worker<'a> {
         self.shared.index.records()
     }
 
-    fn key(&self, key: u64) -> Key<impl Fn(Pinned<'_>) -> bool + use<'a>> {
+    fn key(&self, key: u64) -> Key<impl Fn(PinnedLocation<'_>) -> bool + use<'a>> {
         let memory = self.memory();
         Key::new(hash(key), move |at| {
             wobble();
@@ -216,7 +217,7 @@ impl<'a> Worker<'a> {
         assert_eq!(found, key, "another key's record");
         assert!(sequence >= lowest, "{sequence} was removed when {lowest} was acknowledged");
         if self.rng.below(4) == 0 {
-            self.index().touch(&hit);
+            self.index().count_use(&hit);
         }
     }
 
@@ -241,8 +242,8 @@ impl<'a> Worker<'a> {
         let before = self.own.get(&key).copied();
         let (sequence, is_in) = match self.insert(key) {
             Ok(inserted) => inserted,
-            Err(NotInserted::Outdated) => panic!("nobody else writes this key"),
-            Err(NotInserted::Full) => return,
+            Err(InsertError::Outdated) => panic!("nobody else writes this key"),
+            Err(InsertError::Full) => return,
         };
         if !is_in {
             return;
@@ -265,7 +266,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Publishes, and mostly makes live. The sequence, and is it in?
-    fn insert(&mut self, key: u64) -> Result<(u64, bool), NotInserted> {
+    fn insert(&mut self, key: u64) -> Result<(u64, bool), InsertError> {
         let new = self.new_record(key);
         let unchecked = self.index().insert(&self.row, &self.key(key), &new)?;
         wobble();
@@ -278,11 +279,11 @@ impl<'a> Worker<'a> {
         Ok((new.sequence, is_in))
     }
 
-    fn new_record(&mut self, key: u64) -> NewRecord {
+    fn new_record(&mut self, key: u64) -> InsertRequest {
         let location = self.next_location();
         let sequence = self.shared.next_sequence.fetch_add(1, Ordering::Relaxed);
         self.memory().write(location, key, sequence);
-        NewRecord { location, size_class: 13, sequence }
+        InsertRequest { location, size_class: 13, sequence }
     }
 
     fn replace(&mut self, key: u64) {
@@ -385,7 +386,7 @@ fn check(shared: &Shared, workers: &[Worker<'_>]) {
     let memory = shared.index.records();
     let mut found = HashMap::new();
     for hit in shared.index.hits(row, 0..BUCKETS) {
-        assert_eq!(hit.word().state(), State::Live);
+        assert_eq!(hit.word().state(), WordState::Live);
         let (key, sequence) = memory.read(hit.at());
         assert!(!memory.is_gone(sequence), "{sequence} was taken out");
         assert_eq!(found.insert(key, sequence), None, "two records of {key}");

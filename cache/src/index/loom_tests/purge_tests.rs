@@ -112,7 +112,7 @@ fn wrong_ways_to_check() {
     fails("index: a purge that passes over unchecked words", || {
         purge_against_fill(checked, |store, row| {
             while let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
-                store.index.take_out(&hit);
+                store.index.remove_hit(&hit);
             }
         });
     });

@@ -29,7 +29,7 @@ fn an_inserter_dies() {
         store.index.go_live(unchecked);
     }
     let found = store.index.find_location(&row, hash(), 0);
-    found.inspect(|hit| drop(store.index.settle(&row, &store.key(KEY), hit)));
+    found.inspect(|hit| drop(store.index.resolve_duplicates(&row, &store.key(KEY), hit)));
     assert!(other.join().unwrap());
     assert_eq!(store.live_locations(), [1], "exactly the higher stays");
 }
@@ -119,7 +119,7 @@ fn a_replacement_counts_among_inserters() {
         inserters_and_a_replacement(|store, row, location| {
             let key = store.key(KEY);
             store.index.records().write(location, Record { key: KEY, sequence: 3 });
-            let new = Word::new(hash().fingerprint(), State::Live, location, 0);
+            let new = IndexWord::new(hash().fingerprint(), WordState::Live, location, 0);
             store.index.lookup(row, &key).is_some_and(|hit| {
                 store.index.swap(hit.slot(), hit.word(), |_| new, Ordering::Release)
             })

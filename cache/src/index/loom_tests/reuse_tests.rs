@@ -40,7 +40,7 @@ fn remover() {
 fn counter() {
     against_reuse(|store, row| {
         if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
-            store.index.touch(&hit);
+            store.index.count_use(&hit);
         }
     });
 }
@@ -91,11 +91,11 @@ fn a_full_pair() {
 fn insert_stranger(store: &Store, row: &Row, location: u32) {
     store.index.records().write(location, Record { key: OTHER_KEY, sequence: 1 });
     let key = Key::new(KeyHash::new(u64::from(location) + 20), |_| true);
-    let new = NewRecord { location, size_class: 0, sequence: 1 };
+    let new = InsertRequest { location, size_class: 0, sequence: 1 };
     let unchecked = store.index.insert(row, &key, &new).unwrap();
     assert!(store.index.make_live(row, &key, unchecked));
     let hit = store.index.lookup(row, &key).unwrap();
-    store.index.touch(&hit);
+    store.index.count_use(&hit);
 }
 
 /// Takes out against a move to another place, or against counting uses.
@@ -120,7 +120,7 @@ fn moves(store: &Store, row: &Row) {
 
 fn counts(store: &Store, row: &Row) {
     if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
-        store.index.touch(&hit);
+        store.index.count_use(&hit);
     }
 }
 
@@ -176,13 +176,13 @@ fn wrong_ways_to_swap() {
             };
             let (slot, word) = (hit.slot(), hit.word());
             drop(hit);
-            store.index.swap_exactly(slot, word, Word::EMPTY, Ordering::Relaxed);
+            store.index.swap_exactly(slot, word, IndexWord::EMPTY, Ordering::Relaxed);
         });
     });
     fails("index: remove against move, without reading again", || {
         remover_against(moves, |store, row| {
             if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
-                store.index.take_out(&hit);
+                store.index.remove_hit(&hit);
             }
         });
     });

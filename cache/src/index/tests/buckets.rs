@@ -45,7 +45,7 @@ fn a_record_is_found_when_it_is_live_and_pinned_while_it_is_held() {
     assert!(store.lookup(7).is_none(), "not live yet");
     assert!(store.index.make_live(&store.row, &key(7), unchecked));
     let hit = store.lookup(7).unwrap();
-    assert_eq!((hit.at().location(), hit.word().state()), (location(7, 1), State::Live));
+    assert_eq!((hit.at().location(), hit.word().state()), (location(7, 1), WordState::Live));
     assert_eq!(hit.word().size_class(), 20);
     assert!(store.lookup(8).is_none() && store.lookup(7 + 1000).is_none());
     assert!(store.pins.is_pinned(0));
@@ -72,11 +72,11 @@ fn a_higher_record_takes_the_word_of_a_lower_one() {
     let store = store();
     assert!(store.insert(7, 3));
     let slot = store.lookup(7).unwrap().slot();
-    assert_eq!(store.publish(7, 2).err(), Some(NotInserted::Outdated));
+    assert_eq!(store.publish(7, 2).err(), Some(InsertError::Outdated));
     assert!(store.insert(7, 5));
     assert_eq!(store.lookup(7).map(|hit| hit.slot()), Some(slot));
     assert_eq!(store.locations(), [location(7, 5)]);
-    assert_eq!(store.taken_out(), [(location(7, 3), Reason::Replaced)]);
+    assert_eq!(store.take_removed(), [(location(7, 3), RemovalReason::Replaced)]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn who_was_used_least_gives_way_and_what_waits_to_become_live_comes_last() {
             store.use_often(key, less.map_or(2, |(_, times)| *times));
         }
         assert!(store.insert(50, 1), "{case}");
-        assert_eq!(store.taken_out(), [(location(victim, 1), Reason::Evicted)], "{case}");
+        assert_eq!(store.take_removed(), [(location(victim, 1), RemovalReason::Evicted)], "{case}");
         assert!(store.lookup(victim).is_none() && store.lookup(50).is_some(), "{case}");
         assert!(store.index.make_live(&store.row, &key(WORDS - 1), waits), "{case}");
     }
@@ -135,13 +135,13 @@ fn what_may_be_of_the_same_key_does_not_give_way() {
     let store = store();
     let other = |number: u32| Key::new(hash(7), move |at| at.location() == number);
     for number in 0..WORDS {
-        let new = NewRecord { location: number, size_class: 0, sequence: 1 };
+        let new = InsertRequest { location: number, size_class: 0, sequence: 1 };
         let unchecked = store.index.insert(&store.row, &other(number), &new).unwrap();
         assert!(store.index.make_live(&store.row, &other(number), unchecked));
     }
-    let new = NewRecord { location: 999, size_class: 0, sequence: 1 };
+    let new = InsertRequest { location: 999, size_class: 0, sequence: 1 };
     let full = store.index.insert(&store.row, &other(999), &new);
-    assert_eq!(full.err(), Some(NotInserted::Full));
+    assert_eq!(full.err(), Some(InsertError::Full));
     assert_eq!(store.index.lookup(&store.row, &other(9)).map(|hit| hit.at().location()), Some(9));
 }
 
@@ -155,7 +155,7 @@ fn uses_are_counted_until_they_are_many() {
     }
     let old = store.lookup(7).unwrap();
     store.set(old.slot(), old.word().with_uses(0));
-    store.index.touch(&old);
+    store.index.count_use(&old);
     assert_eq!(store.lookup(7).unwrap().word().uses(), 0, "who loses lets the other count");
 }
 
@@ -171,13 +171,13 @@ fn a_record_moves_and_is_replaced_in_its_slot() {
     assert_eq!(moved.slot(), old.slot());
     let word = moved.word();
     assert_eq!((word.location(), word.uses(), word.size_class()), (location(107, 1), 1, 20));
-    let new = NewRecord { location: location(7, 2), size_class: 21, sequence: 2 };
+    let new = InsertRequest { location: location(7, 2), size_class: 21, sequence: 2 };
     assert!(!store.index.replace(&store.row, &of_copy, &old, &new), "it has moved");
     assert!(store.index.replace(&store.row, &of_copy, &moved, &new));
     let word = store.lookup(7).unwrap().word();
     assert_eq!((word.location(), word.uses(), word.size_class()), (location(7, 2), 1, 21));
-    assert_eq!(store.taken_out(), [(location(107, 1), Reason::Replaced)]);
-    assert!(!store.index.take_out(&moved) && store.index.take_out(&store.lookup(7).unwrap()));
+    assert_eq!(store.take_removed(), [(location(107, 1), RemovalReason::Replaced)]);
+    assert!(!store.index.remove_hit(&moved) && store.index.remove_hit(&store.lookup(7).unwrap()));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn what_waits_to_become_live_neither_moves_nor_is_replaced() {
     let unchecked = store.publish(7, 1).unwrap();
     let hit = store.index.find_location(&store.row, hash(7), location(7, 1)).unwrap();
     assert!(!store.index.move_to(&hit, location(7, 2), 0));
-    let new = NewRecord { location: location(7, 2), size_class: 0, sequence: 2 };
+    let new = InsertRequest { location: location(7, 2), size_class: 0, sequence: 2 };
     assert!(!store.index.replace(&store.row, &key(7), &hit, &new));
     assert!(store.index.make_live(&store.row, &key(7), unchecked));
 }
@@ -194,20 +194,20 @@ fn what_waits_to_become_live_neither_moves_nor_is_replaced() {
 #[test]
 fn two_live_records_that_a_death_left_become_one() {
     let (low, high) = (location(7, 1), location(7, 2));
-    let live = |location| Word::new(hash(7).fingerprint(), State::Live, location, 0);
+    let live = |location| IndexWord::new(hash(7).fingerprint(), WordState::Live, location, 0);
     for (found, other, stays) in [(low, high, false), (high, low, true)] {
         let store = store();
         store.set(3, live(found));
         store.set(9, live(other));
         let hit = store.index.find_location(&store.row, hash(7), found).unwrap();
-        assert_eq!(store.index.settle(&store.row, &key(7), &hit), stays);
+        assert_eq!(store.index.resolve_duplicates(&store.row, &key(7), &hit), stays);
         assert_eq!(store.locations(), [high]);
     }
 }
 
 #[test]
 fn what_is_damaged_is_passed_over_and_goes_when_it_is_in_the_way() {
-    let damaged = Word::new(hash(7).fingerprint(), State::Live, NOWHERE, 0);
+    let damaged = IndexWord::new(hash(7).fingerprint(), WordState::Live, NOWHERE, 0);
     let store = store();
     store.set(0, damaged);
     assert!(store.lookup(7).is_none());
@@ -217,11 +217,11 @@ fn what_is_damaged_is_passed_over_and_goes_when_it_is_in_the_way() {
     (20..22).for_each(|key| assert!(store.insert(key, 1)));
     (20..22).for_each(|key| store.use_often(key, 1));
     (0..WORDS - 1).filter(|key| *key != 7).for_each(|key| {
-        store.lookup(key).inspect(|hit| store.index.touch(hit));
+        store.lookup(key).inspect(|hit| store.index.count_use(hit));
     });
-    store.taken_out();
+    store.take_removed();
     assert!(store.insert(30, 1));
-    assert_eq!(store.taken_out(), [], "nobody else had to go");
+    assert_eq!(store.take_removed(), [], "nobody else had to go");
     assert!(!store.locations().contains(&NOWHERE));
 
     store.set(0, damaged);
@@ -232,8 +232,8 @@ fn what_is_damaged_is_passed_over_and_goes_when_it_is_in_the_way() {
 #[test]
 fn what_lies_elsewhere_is_left_alone() {
     let store = store();
-    for state in [State::Disk, State::Reserved] {
-        let word = Word::new(hash(7).fingerprint(), state, location(7, 1), 0);
+    for state in [WordState::Disk, WordState::Reserved] {
+        let word = IndexWord::new(hash(7).fingerprint(), state, location(7, 1), 0);
         store.set(5, word);
         assert!(store.lookup(7).is_none());
         assert_eq!(store.index.remove(&store.row, &key(7)), 0);

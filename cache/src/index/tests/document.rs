@@ -10,16 +10,16 @@ fn the_document_describes_the_words() {
     let sentences = [
         format!("| `index` | {BUCKET_WORDS} for each bucket"),
         format!("A bucket is one line of {BUCKET_WORDS} words."),
-        bits("`location`", Word::EMPTY.with_location(u32::MAX)),
-        bits("`use`", Word::EMPTY.with_uses(USE_MAX)),
-        bits("`state`", Word::EMPTY.with_state(State::Reserved)),
-        bits("`size class`", Word::new(0, State::Unchecked, 0, SIZE_CLASS_MAX)),
-        bits("`fingerprint`", Word::from_bits(!0 << FINGERPRINT_SHIFT)),
+        bits("`location`", IndexWord::EMPTY.with_location(u32::MAX)),
+        bits("`use`", IndexWord::EMPTY.with_uses(USE_MAX)),
+        bits("`state`", IndexWord::EMPTY.with_state(WordState::Reserved)),
+        bits("`size class`", IndexWord::new(0, WordState::Unchecked, 0, SIZE_CLASS_MAX)),
+        bits("`fingerprint`", IndexWord::from_bits(!0 << FINGERPRINT_SHIFT)),
         format!("0 to {USE_MAX}; written only when it changes"),
-        format!("{} unchecked: readers miss;", State::Unchecked as u8),
-        format!(" {} live in memory;", State::Live as u8),
-        format!(" {} on disk;", State::Disk as u8),
-        format!(" {} reserved", State::Reserved as u8),
+        format!("{} unchecked: readers miss;", WordState::Unchecked as u8),
+        format!(" {} live in memory;", WordState::Live as u8),
+        format!(" {} on disk;", WordState::Disk as u8),
+        format!(" {} reserved", WordState::Reserved as u8),
     ];
     for sentence in sentences {
         assert!(text.contains(&sentence), "docs/format/store.md lacks {sentence:?}");
@@ -27,7 +27,7 @@ fn the_document_describes_the_words() {
 }
 
 /// The row of the bits that are set in a word.
-fn bits(name: &str, word: Word) -> String {
+fn bits(name: &str, word: IndexWord) -> String {
     let (first, last) = (word.bits().trailing_zeros(), 63 - word.bits().leading_zeros());
     assert_eq!(word.bits().count_ones(), last - first + 1, "{name} has gaps");
     format!("| {first}–{last} | {name} |")

@@ -26,7 +26,7 @@ fn location(key: u32, sequence: u32) -> u32 {
 
 #[derive(Default)]
 struct Locations {
-    taken_out: RefCell<Vec<(u32, Reason)>>,
+    removed: RefCell<Vec<(u32, RemovalReason)>>,
 }
 
 impl Records for Locations {
@@ -34,12 +34,12 @@ impl Records for Locations {
         (location / SEGMENT_LOCATIONS) as usize
     }
 
-    fn sequence(&self, at: Pinned<'_>) -> u64 {
+    fn sequence(&self, at: PinnedLocation<'_>) -> u64 {
         u64::from(at.location() % 10)
     }
 
-    fn taken_out(&self, hit: &Hit<'_>, reason: Reason) {
-        self.taken_out.borrow_mut().push((hit.at().location(), reason));
+    fn on_removed(&self, hit: &Hit<'_>, reason: RemovalReason) {
+        self.removed.borrow_mut().push((hit.at().location(), reason));
     }
 }
 
@@ -65,14 +65,14 @@ fn hash(key: u32) -> KeyHash {
     KeyHash::new(u64::from(key) + 1)
 }
 
-fn key(key: u32) -> Key<impl Fn(Pinned<'_>) -> bool> {
+fn key(key: u32) -> Key<impl Fn(PinnedLocation<'_>) -> bool> {
     Key::new(hash(key), move |at| at.location() / 10 == key)
 }
 
 impl Store {
-    fn publish(&self, of: u32, sequence: u32) -> Result<Unchecked, NotInserted> {
+    fn publish(&self, of: u32, sequence: u32) -> Result<UncheckedWord, InsertError> {
         let location = location(of, sequence);
-        let new = NewRecord { location, size_class: 20, sequence: u64::from(sequence) };
+        let new = InsertRequest { location, size_class: 20, sequence: u64::from(sequence) };
         self.index.insert(&self.row, &key(of), &new)
     }
 
@@ -86,7 +86,7 @@ impl Store {
     }
 
     fn use_often(&self, of: u32, times: usize) {
-        (0..times).for_each(|_| self.index.touch(&self.lookup(of).unwrap()));
+        (0..times).for_each(|_| self.index.count_use(&self.lookup(of).unwrap()));
     }
 
     /// The places of all words, sorted.
@@ -99,11 +99,11 @@ impl Store {
     }
 
     /// Writes a word as nobody should.
-    fn set(&self, slot: usize, word: Word) {
+    fn set(&self, slot: usize, word: IndexWord) {
         self.words.word(slot).store(word.bits(), forebay_sync::atomic::Relaxed);
     }
 
-    fn taken_out(&self) -> Vec<(u32, Reason)> {
-        std::mem::take(&mut self.index.records().taken_out.borrow_mut())
+    fn take_removed(&self) -> Vec<(u32, RemovalReason)> {
+        std::mem::take(&mut self.index.records().removed.borrow_mut())
     }
 }

@@ -5,43 +5,47 @@ use super::*;
 #[test]
 fn a_word_has_its_parts_where_the_document_says() {
     let cases = [
-        (Word::new(1, State::Unchecked, 0, 0), 1 << 42),
-        (Word::new(0x3f_ffff, State::Reserved, u32::MAX, 63).with_uses(3), u64::MAX),
-        (Word::new(5, State::Live, 9, 20), 5 << 42 | 20 << 36 | 1 << 34 | 9),
-        (Word::new(5, State::Live, 9, 200), 5 << 42 | 63 << 36 | 1 << 34 | 9),
-        (Word::new(5, State::Live, 9, 20).with_uses(2), 5 << 42 | 20 << 36 | 6 << 32 | 9),
-        (Word::new(5, State::Live, 9, 20).with_uses(9), 5 << 42 | 20 << 36 | 7 << 32 | 9),
-        (Word::new(5, State::Live, 9, 20).with_location(8), 5 << 42 | 20 << 36 | 1 << 34 | 8),
+        (IndexWord::new(1, WordState::Unchecked, 0, 0), 1 << 42),
+        (IndexWord::new(0x3f_ffff, WordState::Reserved, u32::MAX, 63).with_uses(3), u64::MAX),
+        (IndexWord::new(5, WordState::Live, 9, 20), 5 << 42 | 20 << 36 | 1 << 34 | 9),
+        (IndexWord::new(5, WordState::Live, 9, 200), 5 << 42 | 63 << 36 | 1 << 34 | 9),
+        (IndexWord::new(5, WordState::Live, 9, 20).with_uses(2), 5 << 42 | 20 << 36 | 6 << 32 | 9),
+        (IndexWord::new(5, WordState::Live, 9, 20).with_uses(9), 5 << 42 | 20 << 36 | 7 << 32 | 9),
         (
-            Word::new(5, State::Unchecked, 9, 20).with_state(State::Disk),
+            IndexWord::new(5, WordState::Live, 9, 20).with_location(8),
+            5 << 42 | 20 << 36 | 1 << 34 | 8,
+        ),
+        (
+            IndexWord::new(5, WordState::Unchecked, 9, 20).with_state(WordState::Disk),
             5 << 42 | 20 << 36 | 2 << 34 | 9,
         ),
     ];
     for (word, bits) in cases {
         assert_eq!(word.bits(), bits, "{word:?}");
-        let again = Word::new(word.fingerprint(), word.state(), word.location(), word.size_class());
+        let again =
+            IndexWord::new(word.fingerprint(), word.state(), word.location(), word.size_class());
         assert_eq!(again.with_uses(word.uses()), word);
         assert!(!word.is_empty());
     }
-    assert!(Word::EMPTY.is_empty() && !Word::EMPTY.is_in_memory());
+    assert!(IndexWord::EMPTY.is_empty() && !IndexWord::EMPTY.is_in_memory());
 }
 
 #[test]
 fn only_a_live_word_of_its_fingerprint_is_read() {
-    let word = |state| Word::new(5, state, 9, 20).with_uses(1);
+    let word = |state| IndexWord::new(5, state, 9, 20).with_uses(1);
     let cases = [
-        ("live", word(State::Live), true, true),
-        ("unchecked", word(State::Unchecked), false, true),
-        ("on disk", word(State::Disk), false, false),
-        ("reserved", word(State::Reserved), false, false),
-        ("empty", Word::EMPTY, false, false),
-        ("another one", Word::new(4, State::Live, 9, 20), false, false),
+        ("live", word(WordState::Live), true, true),
+        ("unchecked", word(WordState::Unchecked), false, true),
+        ("on disk", word(WordState::Disk), false, false),
+        ("reserved", word(WordState::Reserved), false, false),
+        ("empty", IndexWord::EMPTY, false, false),
+        ("another one", IndexWord::new(4, WordState::Live, 9, 20), false, false),
     ];
     for (case, word, is_live, is_in_memory) in cases {
         assert_eq!((word.is_live_of(5), word.is_of(5)), (is_live, is_in_memory), "{case}");
     }
-    assert!(word(State::Live).is_same_record(word(State::Live).with_uses(3)));
-    assert!(!word(State::Live).is_same_record(word(State::Unchecked)));
+    assert!(word(WordState::Live).is_same_record(word(WordState::Live).with_uses(3)));
+    assert!(!word(WordState::Live).is_same_record(word(WordState::Unchecked)));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! | `marks` | who purges; who makes a new record | all |
 
 use super::*;
-use crate::index::{Hit, State};
+use crate::index::{Hit, WordState};
 use crate::segment::MarksWord;
 
 /// The places of what is stored, and of what is made from it.
@@ -155,7 +155,7 @@ fn a_soft_purge_is_about_what_is_being_stored() {
             |soft, store, row| {
                 announce(soft);
                 store.index.remove_if(row, &store.key(KEY), |hit| {
-                    hit.word().state() == State::Live && soft.marks_of(hit).mark_soft().is_err()
+                    hit.word().state() == WordState::Live && soft.marks_of(hit).mark_soft().is_err()
                 });
                 soft.world.is_done.store(1, Ordering::Release);
             },

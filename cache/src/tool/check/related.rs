@@ -4,7 +4,7 @@
 //! what memory is used for.
 
 use super::checker::Checker;
-use crate::index::{State, Word};
+use crate::index::{IndexWord, WordState};
 use crate::segment::{Kind, Location, Scanned};
 use crate::store::long::{LongBody, fragment_key, split_fragment_key};
 use crate::store::variants::{BaseBody, split_variant_key};
@@ -22,7 +22,7 @@ pub(super) struct Fragments {
 
 impl<R: Looked> Checker<'_, R> {
     /// Looks for what belongs to a live record, whose key is in `key`.
-    pub(super) fn check_related(&mut self, slot: usize, word: &Word, scanned: &Scanned) {
+    pub(super) fn check_related(&mut self, slot: usize, word: &IndexWord, scanned: &Scanned) {
         match scanned.header.kind {
             Kind::LongHead => self.check_long_head(slot, *word),
             Kind::Fragment => self.note_fragment(scanned),
@@ -34,14 +34,14 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// Are all fragments there that a head names?
-    fn check_long_head(&mut self, slot: usize, word: Word) {
+    fn check_long_head(&mut self, slot: usize, word: IndexWord) {
         let found = self.stands(|checker| checker.look_at_long(slot, word));
         if let Some(what) = found {
             self.add_record(what, slot, word);
         }
     }
 
-    fn look_at_long(&self, slot: usize, word: Word) -> Option<What> {
+    fn look_at_long(&self, slot: usize, word: IndexWord) -> Option<What> {
         let copied = self.view.copy((slot, word)).ok()?;
         let Some(long) = LongBody::decode(copied.record().body()) else {
             return Some(What::LongHead);
@@ -91,7 +91,7 @@ impl<R: Looked> Checker<'_, R> {
     /// The long body whose head a slot names.
     fn long_body(&mut self, slot: usize) -> Option<LongBody> {
         let word = self.view.word(slot);
-        if !word.is_in_memory() || word.state() != State::Live {
+        if !word.is_in_memory() || word.state() != WordState::Live {
             return None;
         }
         let glimpsed = self.view.glimpse((slot, word), false, &mut self.other_key).ok()?;
@@ -102,7 +102,7 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// If the key is one of a variant: does its base name it?
-    fn check_variant(&mut self, slot: usize, word: Word) {
+    fn check_variant(&mut self, slot: usize, word: IndexWord) {
         let key = std::mem::take(&mut self.key);
         if let Some((primary, epoch, hash)) = split_variant_key(&key) {
             let orphan = self.stands(|checker| {
@@ -125,7 +125,7 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// Adds a finding about the record whose key is in `key`.
-    pub(super) fn add_record(&mut self, what: What, slot: usize, word: Word) {
+    pub(super) fn add_record(&mut self, what: What, slot: usize, word: IndexWord) {
         let segment = self.view.geometry.segment_of(Location(word.location()));
         let key = self.key.clone();
         self.add(what, |finding| {

@@ -1,7 +1,7 @@
 //! The words of the index, and the records that they name.
 
 use super::checker::Checker;
-use crate::index::{BUCKET_WORDS, State, Word, size_class};
+use crate::index::{BUCKET_WORDS, IndexWord, WordState, size_class};
 use crate::segment::{Described, Location, NotCopied, Phase, SEQUENCE_MAX, Scanned};
 use crate::store::layout::word;
 use crate::tool::finding::What;
@@ -10,7 +10,7 @@ use crate::tool::view::{ATTEMPTS_MAX, Looked};
 /// A word, what it names, and what is wrong with it.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    pub(super) word: Word,
+    pub(super) word: IndexWord,
     /// `None` if there is no record, or if its segment cannot be read.
     pub(super) scanned: Option<Scanned>,
     fault: Option<What>,
@@ -32,7 +32,7 @@ impl<R: Looked> Checker<'_, R> {
             return;
         };
         self.report.record_bytes += scanned.header.record_bytes();
-        if seen.word.state() != State::Live {
+        if seen.word.state() != WordState::Live {
             self.report.unchecked_count += 1;
             return;
         }
@@ -68,7 +68,7 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// `None` if the word changed meanwhile.
-    fn see_word(&mut self, slot: usize, word: Word) -> Option<Seen> {
+    fn see_word(&mut self, slot: usize, word: IndexWord) -> Option<Seen> {
         self.key.clear();
         let (scanned, fault) = self.look_at(slot, word)?;
         let is_there = self.view.word(slot).is_same_record(word);
@@ -76,7 +76,7 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// The record that a word names, and what is wrong with either. `None`: look at the word again.
-    fn look_at(&mut self, slot: usize, word: Word) -> Option<(Option<Scanned>, Option<What>)> {
+    fn look_at(&mut self, slot: usize, word: IndexWord) -> Option<(Option<Scanned>, Option<What>)> {
         if !word.is_in_memory() {
             return Some((None, Some(What::WordState)));
         }
@@ -115,7 +115,7 @@ impl<R: Looked> Checker<'_, R> {
     fn fault_of(
         &mut self,
         slot: usize,
-        word: Word,
+        word: IndexWord,
         scanned: &Scanned,
         segment: u32,
     ) -> Option<What> {
@@ -142,7 +142,7 @@ impl<R: Looked> Checker<'_, R> {
             return Some(fault);
         }
         match word.state() {
-            State::Live => self.duplicate(slot, word, scanned),
+            WordState::Live => self.duplicate(slot, word, scanned),
             _ => self.is_published(scanned.location, &scanned.header).then_some(What::Unchecked),
         }
     }
@@ -164,7 +164,7 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// Another live record of the same key, in a later slot, if both publishers have looked.
-    fn duplicate(&mut self, slot: usize, word: Word, scanned: &Scanned) -> Option<What> {
+    fn duplicate(&mut self, slot: usize, word: IndexWord, scanned: &Scanned) -> Option<What> {
         let hash = self.view.hash(&self.key);
         let mut other_key = std::mem::take(&mut self.other_key);
         let found = self.view.slots(hash).filter(|other| *other > slot).find_map(|other| {
