@@ -17,23 +17,23 @@ use std::fmt;
 use forebay_shm::crash_point;
 use forebay_sync::Words;
 
-use super::header::{Checksum, Header, HeaderError, Kind};
-use super::marks::{Frozen, Marks};
+use super::header::{HeaderError, HeaderKind, RecordChecksum, RecordHeader};
+use super::marks::{FrozenMarks, RecordMarks};
 use super::record::Record;
 use super::segments::Segments;
 use super::size::{Location, UNIT_BYTES};
-use super::state::State;
-use super::table::OtherState;
+use super::state::SegmentState;
+use super::table::StateChanged;
 
 /// What a new record is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewRecord<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: HeaderKind,
     pub(crate) sequence: u64,
     pub(crate) purge_noted: u32,
     /// Unix seconds.
     pub(crate) response_time: u32,
-    pub(crate) marks: Marks,
+    pub(crate) marks: RecordMarks,
     pub(crate) key: &'a [u8],
     pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
@@ -43,23 +43,23 @@ pub(crate) struct NewRecord<'a> {
 
 /// Why a record was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotAppended {
+pub(crate) enum AppendError {
     /// This segment has no room for it; another one has.
     Full,
     /// No segment can hold it, or it is none.
     Impossible(HeaderError),
 }
 
-impl fmt::Display for NotAppended {
+impl fmt::Display for AppendError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotAppended::Full => out.write_str("the segment is full"),
-            NotAppended::Impossible(why) => write!(out, "no such record: {why}"),
+            AppendError::Full => out.write_str("the segment is full"),
+            AppendError::Impossible(why) => write!(out, "no such record: {why}"),
         }
     }
 }
 
-impl std::error::Error for NotAppended {}
+impl std::error::Error for AppendError {}
 
 /// An open segment in the hands of its owner, or a suspect one in those of who checks it.
 ///
@@ -69,13 +69,13 @@ impl std::error::Error for NotAppended {}
 pub(crate) struct OpenSegment<W> {
     segments: Segments<W>,
     segment: u32,
-    state: State,
+    state: SegmentState,
     filled_bytes: u32,
     expires: u64,
 }
 
 impl<W: Words> OpenSegment<W> {
-    pub(super) fn new(segments: Segments<W>, segment: u32, state: State) -> OpenSegment<W> {
+    pub(super) fn new(segments: Segments<W>, segment: u32, state: SegmentState) -> OpenSegment<W> {
         OpenSegment { segments, segment, state, filled_bytes: 0, expires: 0 }
     }
 
@@ -91,7 +91,7 @@ impl<W: Words> OpenSegment<W> {
 
     /// Its state.
     #[cfg(test)]
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> SegmentState {
         self.state
     }
 
@@ -109,9 +109,9 @@ impl<W: Words> OpenSegment<W> {
     ///
     /// # Errors
     /// There is no room here, or there can be no such record; nothing is written.
-    pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Result<Location, NotAppended> {
-        let mut header = self.header_of(record).map_err(NotAppended::Impossible)?;
-        let mut checksum = Checksum::of(&header);
+    pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Result<Location, AppendError> {
+        let mut header = self.header_of(record).map_err(AppendError::Impossible)?;
+        let mut checksum = RecordChecksum::of(&header);
         let before = [record.key, record.tags, record.head];
         let parts = || before.iter().chain(record.body).copied();
         parts().for_each(|part| checksum.add(part));
@@ -127,10 +127,10 @@ impl<W: Words> OpenSegment<W> {
     pub(crate) fn append_copy(
         &mut self,
         record: &Record<'_>,
-        frozen: Frozen,
-    ) -> Result<Location, NotAppended> {
+        frozen: FrozenMarks,
+    ) -> Result<Location, AppendError> {
         let segment_bytes = self.segments.geometry().segment_bytes();
-        record.header.check(segment_bytes).map_err(NotAppended::Impossible)?;
+        record.header.check(segment_bytes).map_err(AppendError::Impossible)?;
         self.write(frozen.marks(), &record.header, [record.payload()].into_iter())
     }
 
@@ -142,11 +142,17 @@ impl<W: Words> OpenSegment<W> {
     ///
     /// # Safety
     /// The word of each record of this segment is live, or was taken out and is not put in again.
-    pub(crate) unsafe fn seal(mut self, order: u64) -> Result<(), OtherState> {
+    pub(crate) unsafe fn seal(mut self, order: u64) -> Result<(), StateChanged> {
         self.segments.table().end_records(self.segment, self.filled_bytes);
         if self.room_bytes() > 0 {
             let location = self.segments.geometry().location(self.segment, self.filled_bytes);
-            self.put(location, UNIT_BYTES, Marks::stale_from(0), &Header::filler(), [].into_iter());
+            self.put(
+                location,
+                UNIT_BYTES,
+                RecordMarks::stale_from(0),
+                &RecordHeader::filler(),
+                [].into_iter(),
+            );
             self.filled_bytes = self.segments.geometry().segment_bytes();
             self.segments.table().fill(self.segment, self.filled_bytes);
         }
@@ -166,14 +172,14 @@ impl<W: Words> OpenSegment<W> {
     }
 
     /// The header without its checksum.
-    fn header_of(&self, record: &NewRecord<'_>) -> Result<Header, HeaderError> {
+    fn header_of(&self, record: &NewRecord<'_>) -> Result<RecordHeader, HeaderError> {
         // It would end every walk before the records behind it.
-        if record.kind == Kind::Filler {
+        if record.kind == HeaderKind::Filler {
             return Err(HeaderError::Kind);
         }
         let short = |bytes: &[u8]| u16::try_from(bytes.len()).map_err(|_| HeaderError::TooLong);
         let body_bytes: usize = record.body.iter().map(|piece| piece.len()).sum();
-        let header = Header {
+        let header = RecordHeader {
             sequence: record.sequence,
             kind: record.kind,
             key_bytes: short(record.key)?,
@@ -191,13 +197,13 @@ impl<W: Words> OpenSegment<W> {
     /// A header that fits into a segment, if it fits into the rest of this one.
     fn write<'a>(
         &mut self,
-        marks: Marks,
-        header: &Header,
+        marks: RecordMarks,
+        header: &RecordHeader,
         parts: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<Location, NotAppended> {
+    ) -> Result<Location, AppendError> {
         let record_bytes = header.record_bytes();
         if record_bytes > u64::from(self.room_bytes()) {
-            return Err(NotAppended::Full);
+            return Err(AppendError::Full);
         }
         let record_bytes = record_bytes as u32;
         let location = self.segments.geometry().location(self.segment, self.filled_bytes);
@@ -214,8 +220,8 @@ impl<W: Words> OpenSegment<W> {
         &self,
         location: Location,
         byte_count: u32,
-        marks: Marks,
-        header: &Header,
+        marks: RecordMarks,
+        header: &RecordHeader,
         parts: impl Iterator<Item = &'a [u8]>,
     ) {
         // SAFETY: the segment is ours. Who borrowed bytes of it did so before it was freed, and we

@@ -12,10 +12,10 @@ use forebay_shm::{Area, ReadOnlyArea};
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::header::{HEADER_BYTES, HEADER_WORDS, Header, HeaderError};
-use super::marks::{Marks, MarksWord};
+use super::header::{HEADER_BYTES, HEADER_WORDS, HeaderError, RecordHeader};
+use super::marks::{MarksWord, RecordMarks};
 #[cfg(loom)]
-use super::shadow::Shadow;
+use super::shadow::ByteShadow;
 use super::size::{Geometry, Location, UNIT_WORDS};
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
@@ -71,14 +71,14 @@ impl std::error::Error for TooFewWords {}
 
 /// The memory of all segments, and how it is divided.
 #[derive(Clone, Debug)]
-pub(crate) struct Data<W> {
+pub(crate) struct SegmentData<W> {
     memory: W,
     geometry: Geometry,
     #[cfg(loom)]
-    shadow: std::sync::Arc<Shadow>,
+    shadow: std::sync::Arc<ByteShadow>,
 }
 
-impl<W: Words> LoadWords for Data<W> {
+impl<W: Words> LoadWords for SegmentData<W> {
     fn word_count(&self) -> usize {
         self.memory.word_count()
     }
@@ -89,14 +89,14 @@ impl<W: Words> LoadWords for Data<W> {
     }
 }
 
-impl<W: Words> Data<W> {
-    pub(super) fn new(memory: W, geometry: Geometry) -> Result<Data<W>, TooFewWords> {
+impl<W: Words> SegmentData<W> {
+    pub(super) fn new(memory: W, geometry: Geometry) -> Result<SegmentData<W>, TooFewWords> {
         if !holds_segments(memory.word_count(), geometry) {
             return Err(TooFewWords);
         }
-        Ok(Data {
+        Ok(SegmentData {
             #[cfg(loom)]
-            shadow: std::sync::Arc::new(Shadow::new(memory.word_count())),
+            shadow: std::sync::Arc::new(ByteShadow::new(memory.word_count())),
             memory,
             geometry,
         })
@@ -146,20 +146,20 @@ impl<W: Words> Data<W> {
         &self,
         location: Location,
         byte_count: u32,
-    ) -> Option<Writer<'_, W>> {
+    ) -> Option<RecordWriter<'_, W>> {
         if byte_count > self.geometry.room_bytes(location)? {
             return None;
         }
         let next = first_word(location);
         let end = next + byte_count as usize / WORD_BYTES;
-        Some(Writer { data: self, next, end, pending: [0; WORD_BYTES], pending_count: 0 })
+        Some(RecordWriter { data: self, next, end, pending: [0; WORD_BYTES], pending_count: 0 })
     }
 }
 
 /// Writes bytes as words, one piece after another.
 #[derive(Debug)]
-pub(super) struct Writer<'a, W> {
-    data: &'a Data<W>,
+pub(super) struct RecordWriter<'a, W> {
+    data: &'a SegmentData<W>,
     next: usize,
     end: usize,
     /// The beginning of the next word.
@@ -167,7 +167,7 @@ pub(super) struct Writer<'a, W> {
     pending_count: usize,
 }
 
-impl<W: Words> Writer<'_, W> {
+impl<W: Words> RecordWriter<'_, W> {
     /// Appends bytes; what goes beyond the end is left out.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let wanted = (WORD_BYTES - self.pending_count) % WORD_BYTES;
@@ -226,10 +226,10 @@ pub(super) fn load_header(
     words: &impl LoadWords,
     location: Location,
     room_bytes: u32,
-) -> Result<(Marks, Header), HeaderError> {
+) -> Result<(RecordMarks, RecordHeader), HeaderError> {
     let first = first_word(location);
     let header = std::array::from_fn(|index| words.load(first + 1 + index));
-    Ok((Marks::of(words.load(first)), Header::decode(header, room_bytes)?))
+    Ok((RecordMarks::of(words.load(first)), RecordHeader::decode(header, room_bytes)?))
 }
 
 /// Shows the bytes behind the header of the record at a place, piece by piece; they are there.

@@ -23,7 +23,7 @@ pub(crate) const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum HeaderKind {
     /// A whole response.
     Whole = 1,
     /// The head of a body that lies in fragments.
@@ -36,14 +36,14 @@ pub(crate) enum Kind {
     Filler = 5,
 }
 
-impl Kind {
-    fn of(number: u64) -> Option<Kind> {
+impl HeaderKind {
+    fn of(number: u64) -> Option<HeaderKind> {
         match number {
-            1 => Some(Kind::Whole),
-            2 => Some(Kind::LongHead),
-            3 => Some(Kind::Fragment),
-            4 => Some(Kind::Base),
-            5 => Some(Kind::Filler),
+            1 => Some(HeaderKind::Whole),
+            2 => Some(HeaderKind::LongHead),
+            3 => Some(HeaderKind::Fragment),
+            4 => Some(HeaderKind::Base),
+            5 => Some(HeaderKind::Filler),
             _ => None,
         }
     }
@@ -51,10 +51,10 @@ impl Kind {
 
 /// A record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct RecordHeader {
     /// Of two records of a key the higher one counts.
     pub(crate) sequence: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: HeaderKind,
     pub(crate) key_bytes: u16,
     pub(crate) tags_bytes: u16,
     pub(crate) head_bytes: u16,
@@ -105,12 +105,12 @@ impl fmt::Display for HeaderError {
 
 impl std::error::Error for HeaderError {}
 
-impl Header {
+impl RecordHeader {
     /// For the rest of a segment.
-    pub(super) fn filler() -> Header {
-        let mut header = Header {
+    pub(super) fn filler() -> RecordHeader {
+        let mut header = RecordHeader {
             sequence: 0,
-            kind: Kind::Filler,
+            kind: HeaderKind::Filler,
             key_bytes: 0,
             tags_bytes: 0,
             head_bytes: 0,
@@ -119,7 +119,7 @@ impl Header {
             response_time: 0,
             checksum: 0,
         };
-        header.checksum = Checksum::of(&header).value();
+        header.checksum = RecordChecksum::of(&header).value();
         header
     }
 
@@ -141,7 +141,7 @@ impl Header {
         if room_bytes < HEADER_BYTES {
             return Err(HeaderError::NoRoom);
         }
-        let is_filler = self.kind == Kind::Filler;
+        let is_filler = self.kind == HeaderKind::Filler;
         if self.sequence > SEQUENCE_MAX || (self.sequence == 0) != is_filler {
             return Err(HeaderError::Sequence);
         }
@@ -171,13 +171,13 @@ impl Header {
     pub(super) fn decode(
         words: [u64; HEADER_WORDS - 1],
         room_bytes: u32,
-    ) -> Result<Header, HeaderError> {
+    ) -> Result<RecordHeader, HeaderError> {
         let [first, lengths, noted, last] = words;
-        let kind = Kind::of(first >> 48 & 0xf).ok_or(HeaderError::Kind)?;
+        let kind = HeaderKind::of(first >> 48 & 0xf).ok_or(HeaderError::Kind)?;
         if first >> 52 != 0 || last >> 48 != 0 {
             return Err(HeaderError::Spare);
         }
-        let header = Header {
+        let header = RecordHeader {
             sequence: first & SEQUENCE_MAX,
             kind,
             key_bytes: lengths as u16,
@@ -195,11 +195,11 @@ impl Header {
 
 /// CRC-32C of a record: of its header without marks and checksum, then of what is added.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Checksum(u32);
+pub(super) struct RecordChecksum(u32);
 
-impl Checksum {
+impl RecordChecksum {
     /// Of the header alone.
-    pub(super) fn of(header: &Header) -> Checksum {
+    pub(super) fn of(header: &RecordHeader) -> RecordChecksum {
         let [first, lengths, noted, last] = header.encode().map(u64::to_le_bytes);
         // One call: short ones cost more than their bytes.
         let mut bytes = [0; 28];
@@ -207,7 +207,7 @@ impl Checksum {
         bytes[8..16].copy_from_slice(&lengths);
         bytes[16..20].copy_from_slice(&noted[..4]);
         bytes[20..].copy_from_slice(&last);
-        Checksum(crc32c::crc32c(&bytes))
+        RecordChecksum(crc32c::crc32c(&bytes))
     }
 
     /// Of what stands behind it, piece by piece.

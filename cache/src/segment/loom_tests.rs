@@ -65,18 +65,18 @@ fn store_with_record(segment_count: u64) -> Arc<Store> {
 
 fn claim(store: &Store, row: u32) -> Option<OpenSegment<Words>> {
     // SAFETY: each thread that claims has a row.
-    unsafe { store.segments.claim(row, Queue::Small, None) }
+    unsafe { store.segments.claim(row, SegmentQueue::Small, None) }
 }
 
 /// A record of one unit that tells its sequence in each part.
 fn append(open: &mut OpenSegment<Words>, sequence: u64) -> Location {
     let key = [sequence as u8; 8];
     let record = NewRecord {
-        kind: Kind::Whole,
+        kind: HeaderKind::Whole,
         sequence,
         purge_noted: 0,
         response_time: 0,
-        marks: Marks::stale_from(sequence),
+        marks: RecordMarks::stale_from(sequence),
         key: &key,
         tags: b"",
         head: b"",
@@ -240,7 +240,7 @@ fn walked() {
     for (found, sequence) in store.segments.scan(0).zip(1..) {
         let found = found.unwrap();
         assert_eq!(found.header.sequence, sequence);
-        assert!(store.segments.is_whole(&found), "a torn record");
+        assert!(store.segments.has_valid_checksum(&found), "a torn record");
     }
     owner.join().unwrap();
 }
@@ -325,7 +325,7 @@ fn copied_from_outside() {
         }
     });
     let is_there = || store.word.load(Relaxed) == named(OLD);
-    if let Ok(copied) = store.segments.outside().copy_unchecked(OLD, is_there) {
+    if let Ok(copied) = store.segments.unpinned().copy_unchecked(OLD, is_there) {
         assert_whole(&copied.record());
     }
     reclaimer.join().unwrap();
@@ -340,7 +340,7 @@ fn walked_from_outside() {
             reuse(&other);
         }
     });
-    if let Some(walked) = store.segments.outside().walk(0) {
+    if let Some(walked) = store.segments.unpinned().walk(0) {
         assert_eq!(walked.damage, None, "no damage");
         let expected = u64::from(walked.state.generation) + 1;
         for found in walked.records {

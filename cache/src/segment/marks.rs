@@ -20,25 +20,25 @@ const FROZEN: u64 = 1 << 41;
 /// | 41 | frozen: being copied |
 /// | 42–63 | zero |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marks(u64);
+pub(crate) struct RecordMarks(u64);
 
 /// Marks that nobody changes any more: to be carried over into a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the record takes no further marks"]
-pub(crate) struct Frozen(Marks);
+pub(crate) struct FrozenMarks(RecordMarks);
 
 /// Somebody copies the record: it cannot be marked, so it has to be taken out of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IsFrozen;
+pub(crate) struct AlreadyFrozen;
 
-impl Marks {
+impl RecordMarks {
     /// Of a new record. What lies beyond 40 bits is far enough away to be never.
-    pub(crate) fn stale_from(seconds: u64) -> Marks {
-        Marks(seconds.min(STALE_FROM))
+    pub(crate) fn stale_from(seconds: u64) -> RecordMarks {
+        RecordMarks(seconds.min(STALE_FROM))
     }
 
-    pub(super) fn of(word: u64) -> Marks {
-        Marks(word)
+    pub(super) fn of(word: u64) -> RecordMarks {
+        RecordMarks(word)
     }
 
     pub(super) fn word(self) -> u64 {
@@ -66,10 +66,10 @@ impl Marks {
     }
 }
 
-impl Frozen {
+impl FrozenMarks {
     /// The marks of the copy.
-    pub(crate) fn marks(self) -> Marks {
-        Marks(self.0.0 & !FROZEN)
+    pub(crate) fn marks(self) -> RecordMarks {
+        RecordMarks(self.0.0 & !FROZEN)
     }
 }
 
@@ -83,29 +83,29 @@ impl<'a> MarksWord<'a> {
     }
 
     /// The marks as they are now.
-    pub(crate) fn load(self) -> Marks {
-        Marks(self.0.load(Relaxed))
+    pub(crate) fn load(self) -> RecordMarks {
+        RecordMarks(self.0.load(Relaxed))
     }
 
     /// Before copying, or before something else is made from the record. Two who copy the same
     /// record may both do so: the index takes one copy.
-    pub(crate) fn freeze(self) -> Frozen {
-        Frozen(Marks(self.0.fetch_or(FROZEN, Relaxed)))
+    pub(crate) fn freeze(self) -> FrozenMarks {
+        FrozenMarks(RecordMarks(self.0.fetch_or(FROZEN, Relaxed)))
     }
 
     /// Marks the record as softly purged.
     ///
     /// # Errors
     /// It is being copied; nothing is changed.
-    pub(crate) fn mark_soft(self) -> Result<(), IsFrozen> {
+    pub(crate) fn mark_soft(self) -> Result<(), AlreadyFrozen> {
         let mut marks = self.load();
         loop {
             if marks.is_frozen() {
-                return Err(IsFrozen);
+                return Err(AlreadyFrozen);
             }
             match self.0.compare_exchange_weak(marks.0, marks.0 | SOFT, Relaxed, Relaxed) {
                 Ok(_) => return Ok(()),
-                Err(now) => marks = Marks(now),
+                Err(now) => marks = RecordMarks(now),
             }
         }
     }

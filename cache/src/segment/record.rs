@@ -1,16 +1,17 @@
 //! A record that lies in a segment, as it is read.
 
-use super::header::{Checksum, Header};
-use super::marks::Marks;
+use super::header::{RecordChecksum, RecordHeader};
+use super::marks::RecordMarks;
 use super::size::Location;
 
-/// A record whose lengths are right; whether its bytes are is asked by [`Record::is_whole`].
+/// A record whose lengths are right; whether its bytes are is asked by
+/// [`Record::has_valid_checksum`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) location: Location,
-    pub(crate) header: Header,
+    pub(crate) header: RecordHeader,
     /// As they were when the record was looked up.
-    pub(crate) marks: Marks,
+    pub(crate) marks: RecordMarks,
     payload: &'a [u8],
 }
 
@@ -19,8 +20,8 @@ impl<'a> Record<'a> {
     #[inline]
     pub(super) fn new(
         location: Location,
-        header: Header,
-        marks: Marks,
+        header: RecordHeader,
+        marks: RecordMarks,
         payload: &'a [u8],
     ) -> Record<'a> {
         debug_assert_eq!(payload.len() as u64, header.payload_bytes());
@@ -59,8 +60,8 @@ impl<'a> Record<'a> {
 
     /// Is the checksum right?
     #[must_use]
-    pub(crate) fn is_whole(&self) -> bool {
-        let mut checksum = Checksum::of(&self.header);
+    pub(crate) fn has_valid_checksum(&self) -> bool {
+        let mut checksum = RecordChecksum::of(&self.header);
         checksum.add(self.payload);
         checksum.value() == self.header.checksum
     }

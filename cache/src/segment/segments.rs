@@ -3,22 +3,22 @@
 use forebay_sync::Words;
 
 use super::append::OpenSegment;
-use super::data::{Data, TooFewWords, load_header};
-use super::header::{HeaderError, Kind};
+use super::data::{SegmentData, TooFewWords, load_header};
+use super::header::{HeaderError, HeaderKind};
 use super::marks::MarksWord;
 use super::record::Record;
-use super::scan::{Damage, Scan, Scanned};
+use super::scan::{RecordDamage, ScannedRecord, SegmentScan};
 use super::size::{Geometry, Location};
-use super::state::Queue;
-use super::table::{OtherState, Table};
+use super::state::SegmentQueue;
+use super::table::{SegmentTable, StateChanged};
 
 /// Table and bytes of all segments.
 ///
 /// It is a view: to have it in several threads, make it over `Arc`s or areas, and clone it.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments<W> {
-    table: Table<W>,
-    data: Data<W>,
+    table: SegmentTable<W>,
+    data: SegmentData<W>,
 }
 
 impl<W: Words> Segments<W> {
@@ -36,8 +36,8 @@ impl<W: Words> Segments<W> {
         geometry: Geometry,
         rows: u32,
     ) -> Result<Segments<W>, TooFewWords> {
-        let table = Table::new(table, geometry, rows)?;
-        Ok(Segments { table, data: Data::new(data, geometry)? })
+        let table = SegmentTable::new(table, geometry, rows)?;
+        Ok(Segments { table, data: SegmentData::new(data, geometry)? })
     }
 
     /// How memory is divided.
@@ -46,11 +46,11 @@ impl<W: Words> Segments<W> {
     }
 
     /// The states.
-    pub(crate) fn table(&self) -> &Table<W> {
+    pub(crate) fn table(&self) -> &SegmentTable<W> {
         &self.table
     }
 
-    pub(super) fn data(&self) -> &Data<W> {
+    pub(super) fn data(&self) -> &SegmentData<W> {
         &self.data
     }
 
@@ -61,7 +61,7 @@ impl<W: Words> Segments<W> {
     pub(crate) unsafe fn claim(
         &self,
         row: u32,
-        queue: Queue,
+        queue: SegmentQueue,
         last: Option<u32>,
     ) -> Option<OpenSegment<W>>
     where
@@ -72,7 +72,7 @@ impl<W: Words> Segments<W> {
     }
 
     /// The owner of an open segment has ended: the segment becomes suspect. Also that of one who
-    /// was checking a suspect segment. [`Table::which`] finds them.
+    /// was checking a suspect segment. [`SegmentTable::segments_where`] finds them.
     ///
     /// # Errors
     /// The segment has no owner of this row.
@@ -80,19 +80,23 @@ impl<W: Words> Segments<W> {
     /// # Safety
     /// The participant of this row has ended, this thread has seen that it has, and nobody has
     /// taken the row since.
-    pub(crate) unsafe fn suspect(&self, segment: u32, row: u32) -> Result<(), OtherState> {
+    pub(crate) unsafe fn suspect(&self, segment: u32, row: u32) -> Result<(), StateChanged> {
         self.table.suspect(segment, row)
     }
 
     /// Takes a suspect segment to check it: each record that a word names has to be
-    /// [whole](Segments::is_whole), or the word is taken out; then the segment is sealed.
+    /// [whole](Segments::has_valid_checksum), or the word is taken out; then the segment is sealed.
     ///
     /// # Errors
     /// It is not suspect, or somebody is checking it.
     ///
     /// # Safety
     /// As for [`Segments::claim`].
-    pub(crate) unsafe fn adopt(&self, segment: u32, row: u32) -> Result<OpenSegment<W>, OtherState>
+    pub(crate) unsafe fn adopt(
+        &self,
+        segment: u32,
+        row: u32,
+    ) -> Result<OpenSegment<W>, StateChanged>
     where
         W: Clone,
     {
@@ -119,10 +123,10 @@ impl<W: Words> Segments<W> {
     /// # Safety
     /// - The caller holds the eviction lock.
     /// - No word names a record of this segment, and none will: each was taken out, or seen gone,
-    ///   after [`Table::drain`].
+    ///   after [`SegmentTable::drain`].
     /// - After that and a [`Pins::barrier`](forebay_sync::pins::Pins::barrier) nobody was seen to
     ///   pin the segment, nor to lease a record of it.
-    pub(crate) unsafe fn free(&self, segment: u32) -> Result<(), OtherState> {
+    pub(crate) unsafe fn free(&self, segment: u32) -> Result<(), StateChanged> {
         self.table.free(segment)
     }
 
@@ -137,11 +141,11 @@ impl<W: Words> Segments<W> {
     /// - the segment is draining, and the caller holds the eviction lock;
     /// - the segment is the caller's [`OpenSegment`], which returned the place.
     #[inline]
-    pub(crate) unsafe fn record(&self, location: Location) -> Result<Record<'_>, Damage> {
-        let damage = |why| Damage { location, why };
+    pub(crate) unsafe fn record(&self, location: Location) -> Result<Record<'_>, RecordDamage> {
+        let damage = |why| RecordDamage { location, why };
         let room_bytes = self.geometry().room_bytes(location).ok_or(damage(HeaderError::NoRoom))?;
         let (marks, header) = load_header(&self.data, location, room_bytes).map_err(damage)?;
-        if header.kind == Kind::Filler {
+        if header.kind == HeaderKind::Filler {
             return Err(damage(HeaderError::Kind));
         }
         // SAFETY: as above (contract), so that nobody writes what lies before `filled_bytes`.
@@ -162,34 +166,40 @@ impl<W: Words> Segments<W> {
 
     /// The records of a segment that cannot be freed meanwhile: the caller's own, a draining one of
     /// the eviction lock's holder, or one that is pinned. For all others there is
-    /// [`Segments::outside`].
+    /// [`Segments::unpinned`].
     ///
     /// If it ends with damage there may be records behind it. Who wants to free the segment then
     /// looks through the whole index for words that name it.
-    pub(crate) fn scan(&self, segment: u32) -> Scan<'_, Data<W>> {
+    pub(crate) fn scan(&self, segment: u32) -> SegmentScan<'_, SegmentData<W>> {
         let filled_bytes = self.table.filled_bytes(segment);
-        Scan::new(&self.data, self.geometry(), segment, filled_bytes)
+        SegmentScan::new(&self.data, self.geometry(), segment, filled_bytes)
     }
 
     /// The same from the record on that begins at an offset which a walk has come to.
-    pub(crate) fn scan_from(&self, segment: u32, offset_bytes: u64) -> Scan<'_, Data<W>> {
+    pub(crate) fn scan_from(
+        &self,
+        segment: u32,
+        offset_bytes: u64,
+    ) -> SegmentScan<'_, SegmentData<W>> {
         self.scan(segment).from(offset_bytes)
     }
 
     /// Appends the key of a record that a [scan](Segments::scan) came by to `out`.
-    pub(crate) fn copy_key(&self, scanned: &Scanned, out: &mut Vec<u8>) {
+    pub(crate) fn copy_key(&self, scanned: &ScannedRecord, out: &mut Vec<u8>) {
         scanned.copy_key(&self.data, out);
     }
 
     /// Is the checksum of a record right that a [scan](Segments::scan) came by?
     #[must_use]
-    pub(crate) fn is_whole(&self, scanned: &Scanned) -> bool {
-        scanned.is_whole(&self.data)
+    pub(crate) fn has_valid_checksum(&self, scanned: &ScannedRecord) -> bool {
+        scanned.has_valid_checksum(&self.data)
     }
 
     /// All segments as somebody sees them who pins nothing.
     #[cfg(test)]
-    pub(crate) fn outside(&self) -> super::outside::Outside<'_, Table<W>, Data<W>> {
-        super::outside::Outside::over(&self.table, &self.data, self.geometry())
+    pub(crate) fn unpinned(
+        &self,
+    ) -> super::unpinned::UnpinnedReader<'_, SegmentTable<W>, SegmentData<W>> {
+        super::unpinned::UnpinnedReader::over(&self.table, &self.data, self.geometry())
     }
 }

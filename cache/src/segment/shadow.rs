@@ -4,19 +4,19 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 
-pub(super) struct Shadow {
+pub(super) struct ByteShadow {
     image: Box<[UnsafeCell<[u8; 8]>]>,
     watched: Box<[forebay_sync::atomic::UnsafeCell<()>]>,
 }
 
 // SAFETY: loom runs one thread at a time, and `watched` tells it of each access.
-unsafe impl Send for Shadow {}
+unsafe impl Send for ByteShadow {}
 // SAFETY: as above.
-unsafe impl Sync for Shadow {}
+unsafe impl Sync for ByteShadow {}
 
-impl Shadow {
-    pub(super) fn new(word_count: usize) -> Shadow {
-        Shadow {
+impl ByteShadow {
+    pub(super) fn new(word_count: usize) -> ByteShadow {
+        ByteShadow {
             image: (0..word_count).map(|_| UnsafeCell::new([0; 8])).collect(),
             watched: (0..word_count).map(|_| forebay_sync::atomic::UnsafeCell::new(())).collect(),
         }
@@ -39,7 +39,7 @@ impl Shadow {
     }
 }
 
-impl fmt::Debug for Shadow {
+impl fmt::Debug for ByteShadow {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} words", self.image.len())
     }

@@ -18,7 +18,7 @@ pub(crate) const ROWS_MAX: u32 = u16::MAX as u32;
 
 /// What is done with a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum SegmentPhase {
     /// Nobody's; no word names it.
     Free = 0,
     /// Its owner appends.
@@ -33,7 +33,7 @@ pub(crate) enum Phase {
 
 /// Which of the two queues a segment is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
+pub(crate) enum SegmentQueue {
     /// New records.
     Small = 0,
     /// Records that were used.
@@ -49,24 +49,24 @@ pub(crate) enum Queue {
 /// | 8–23 | the owner's row + 1: who appends to it (open), or checks it (suspect); else 0 |
 /// | 32–63 | generation: how many times it was freed, modulo 2^32 |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) phase: Phase,
-    pub(crate) queue: Queue,
+pub(crate) struct SegmentState {
+    pub(crate) phase: SegmentPhase,
+    pub(crate) queue: SegmentQueue,
     /// Whose it is while it is open or suspect.
     pub(crate) owner: Option<u32>,
     pub(crate) generation: u32,
 }
 
-impl State {
+impl SegmentState {
     /// The same in another phase, without an owner.
-    pub(super) fn with(self, phase: Phase) -> State {
-        let queue = if phase == Phase::Free { Queue::Small } else { self.queue };
-        State { phase, queue, owner: None, ..self }
+    pub(super) fn with(self, phase: SegmentPhase) -> SegmentState {
+        let queue = if phase == SegmentPhase::Free { SegmentQueue::Small } else { self.queue };
+        SegmentState { phase, queue, owner: None, ..self }
     }
 
     /// Is it to be checked before anything of it is served?
     pub(crate) fn is_suspect(self) -> bool {
-        self.phase == Phase::Suspect
+        self.phase == SegmentPhase::Suspect
     }
 
     pub(super) fn word(self) -> u64 {
@@ -76,26 +76,32 @@ impl State {
     }
 
     /// `None` for a word that no state has.
-    pub(super) fn of(word: u64) -> Option<State> {
+    pub(super) fn of(word: u64) -> Option<SegmentState> {
         let phase = match word & 7 {
-            0 => Phase::Free,
-            1 => Phase::Open,
-            2 => Phase::Sealed,
-            3 => Phase::Draining,
-            4 => Phase::Suspect,
+            0 => SegmentPhase::Free,
+            1 => SegmentPhase::Open,
+            2 => SegmentPhase::Sealed,
+            3 => SegmentPhase::Draining,
+            4 => SegmentPhase::Suspect,
             _ => return None,
         };
-        let queue = if word & 8 == 0 { Queue::Small } else { Queue::Main };
+        let queue = if word & 8 == 0 { SegmentQueue::Small } else { SegmentQueue::Main };
         let owner = (word >> 8 & 0xffff) as u32;
-        let state =
-            State { phase, queue, owner: owner.checked_sub(1), generation: (word >> 32) as u32 };
+        let state = SegmentState {
+            phase,
+            queue,
+            owner: owner.checked_sub(1),
+            generation: (word >> 32) as u32,
+        };
         let is_whole = state.word() == word;
         let is_owned = match phase {
-            Phase::Open => state.owner.is_some(),
-            Phase::Suspect => true,
-            Phase::Free | Phase::Sealed | Phase::Draining => state.owner.is_none(),
+            SegmentPhase::Open => state.owner.is_some(),
+            SegmentPhase::Suspect => true,
+            SegmentPhase::Free | SegmentPhase::Sealed | SegmentPhase::Draining => {
+                state.owner.is_none()
+            }
         };
-        let is_queued = phase != Phase::Free || queue == Queue::Small;
+        let is_queued = phase != SegmentPhase::Free || queue == SegmentQueue::Small;
         (is_whole && is_owned && is_queued).then_some(state)
     }
 }

@@ -31,23 +31,23 @@ use forebay_sync::atomic::{AtomicU64, Ordering, Relaxed, acquire, release, relea
 
 use super::data::{LoadWords, TooFewWords};
 use super::size::Geometry;
-use super::state::{Phase, Queue, ROWS_MAX, SEGMENT_WORDS, State, word};
+use super::state::{ROWS_MAX, SEGMENT_WORDS, SegmentPhase, SegmentQueue, SegmentState, word};
 
 /// The segment is not in the state that the step begins with; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OtherState;
+pub(crate) struct StateChanged;
 
 /// The states of all segments, in shared words.
 ///
 /// It is a view: to have it in several threads, make it over `Arc`s or areas, and clone it.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<W> {
+pub(crate) struct SegmentTable<W> {
     words: W,
     geometry: Geometry,
     row_count: u32,
 }
 
-impl<W: Words> LoadWords for Table<W> {
+impl<W: Words> LoadWords for SegmentTable<W> {
     fn word_count(&self) -> usize {
         self.words.word_count()
     }
@@ -57,19 +57,23 @@ impl<W: Words> LoadWords for Table<W> {
     }
 }
 
-impl<W: Words> Table<W> {
+impl<W: Words> SegmentTable<W> {
     /// How many words a table takes; all zero at first.
     pub(crate) fn words_needed(geometry: Geometry) -> usize {
         geometry.segment_count() as usize * SEGMENT_WORDS
     }
 
     /// The table that lies in `words`, from the first one on, for so many participants.
-    pub(super) fn new(words: W, geometry: Geometry, rows: u32) -> Result<Table<W>, TooFewWords> {
+    pub(super) fn new(
+        words: W,
+        geometry: Geometry,
+        rows: u32,
+    ) -> Result<SegmentTable<W>, TooFewWords> {
         assert!(rows > 0 && rows <= ROWS_MAX, "{rows} rows of participants");
-        if words.word_count() < Table::<W>::words_needed(geometry) {
+        if words.word_count() < SegmentTable::<W>::words_needed(geometry) {
             return Err(TooFewWords);
         }
-        Ok(Table { words, geometry, row_count: rows })
+        Ok(SegmentTable { words, geometry, row_count: rows })
     }
 
     /// How many segments there are.
@@ -79,12 +83,15 @@ impl<W: Words> Table<W> {
 
     /// The state of a segment now; `None` if there is no such segment, or if its word is damaged.
     #[inline]
-    pub(crate) fn state(&self, segment: u32) -> Option<State> {
-        State::of(self.word(segment, word::STATE)?.load(Relaxed))
+    pub(crate) fn state(&self, segment: u32) -> Option<SegmentState> {
+        SegmentState::of(self.word(segment, word::STATE)?.load(Relaxed))
     }
 
     /// The segments whose state fits: a glance, as states change meanwhile.
-    pub(crate) fn which(&self, fits: impl Fn(State) -> bool) -> impl Iterator<Item = u32> {
+    pub(crate) fn segments_where(
+        &self,
+        fits: impl Fn(SegmentState) -> bool,
+    ) -> impl Iterator<Item = u32> {
         (0..self.segment_count()).filter(move |segment| self.state(*segment).is_some_and(&fits))
     }
 
@@ -109,12 +116,12 @@ impl<W: Words> Table<W> {
     }
 
     /// Says how many bytes of its records are live.
-    pub(crate) fn count_live(&self, segment: u32, bytes: u64) {
+    pub(crate) fn set_live_bytes(&self, segment: u32, bytes: u64) {
         self.put(segment, word::LIVE_BYTES, bytes);
     }
 
     /// Counts bytes of a record that is about to be published.
-    pub(crate) fn add_live(&self, segment: u32, bytes: u64) {
+    pub(crate) fn add_live_bytes(&self, segment: u32, bytes: u64) {
         if let Some(live) = self.word(segment, word::LIVE_BYTES) {
             live.fetch_add(bytes, Relaxed);
         }
@@ -122,7 +129,7 @@ impl<W: Words> Table<W> {
 
     /// Counts bytes of a record whose word was taken out. Never below zero: after a death the count
     /// may be too low.
-    pub(crate) fn take_live(&self, segment: u32, bytes: u64) {
+    pub(crate) fn subtract_live_bytes(&self, segment: u32, bytes: u64) {
         let Some(live) = self.word(segment, word::LIVE_BYTES) else {
             return;
         };
@@ -148,7 +155,12 @@ impl<W: Words> Table<W> {
     ///
     /// It looks behind `last`, which it had before, since what was claimed in a row is freed in a
     /// row; at first at a place of its own, so that no two begin at the same.
-    pub(super) fn claim(&self, row: u32, queue: Queue, last: Option<u32>) -> Option<(u32, State)> {
+    pub(super) fn claim(
+        &self,
+        row: u32,
+        queue: SegmentQueue,
+        last: Option<u32>,
+    ) -> Option<(u32, SegmentState)> {
         assert!(row < self.row_count, "row {row} of {}", self.row_count);
         let count = self.segment_count();
         let home = u64::from(row) * u64::from(count) / u64::from(self.row_count);
@@ -161,14 +173,19 @@ impl<W: Words> Table<W> {
         Some(claimed)
     }
 
-    fn open(&self, segment: u32, row: u32, queue: Queue) -> Result<State, OtherState> {
-        let free = self.found(segment, |state| state.phase == Phase::Free)?;
-        let own = State { phase: Phase::Open, queue, owner: Some(row), ..free };
+    fn open(
+        &self,
+        segment: u32,
+        row: u32,
+        queue: SegmentQueue,
+    ) -> Result<SegmentState, StateChanged> {
+        let free = self.found(segment, |state| state.phase == SegmentPhase::Free)?;
+        let own = SegmentState { phase: SegmentPhase::Open, queue, owner: Some(row), ..free };
         // ORDER: pairs with the release in `free`: what was read there has been read before we
         // write over it.
         self.step(segment, free, own, acquire("segment.claim"))?;
-        // ORDER: pairs with the fence behind the copy in `Outside::copy`: who has copied a word
-        // that we are going to write sees the new generation.
+        // ORDER: pairs with the fence behind the copy in `UnpinnedReader::copy`: who has copied a
+        // word that we are going to write sees the new generation.
         release_fence("segment.overwrite");
         Ok(own)
     }
@@ -190,42 +207,42 @@ impl<W: Words> Table<W> {
     pub(super) fn seal(
         &self,
         segment: u32,
-        own: State,
+        own: SegmentState,
         order: u64,
         expires: u64,
-    ) -> Result<(), OtherState> {
+    ) -> Result<(), StateChanged> {
         self.put(segment, word::ORDER, order);
         self.put(segment, word::EXPIRES, expires);
         // ORDER: pairs with the acquire in `drain`: who reclaims it sees every word that names one
         // of its records, `order` and `expires`.
-        self.step(segment, own, own.with(Phase::Sealed), release("segment.seal"))?;
+        self.step(segment, own, own.with(SegmentPhase::Sealed), release("segment.seal"))?;
         crash_point!("segment.sealed");
         Ok(())
     }
 
     /// Only the owner, if it has written nothing.
-    pub(super) fn give_back(&self, segment: u32, own: State) -> Result<(), OtherState> {
+    pub(super) fn give_back(&self, segment: u32, own: SegmentState) -> Result<(), StateChanged> {
         // Relaxed: there is nothing of ours in it, and a read-modify-write carries on what `free`
         // has released.
-        self.step(segment, own, own.with(Phase::Free), Relaxed)
+        self.step(segment, own, own.with(SegmentPhase::Free), Relaxed)
     }
 
     /// Of a dead owner, or of one who died over the check.
-    pub(super) fn suspect(&self, segment: u32, row: u32) -> Result<(), OtherState> {
+    pub(super) fn suspect(&self, segment: u32, row: u32) -> Result<(), StateChanged> {
         let state = self.found(segment, |state| state.owner == Some(row))?;
         // ORDER: pairs with the acquire in `adopt`: the words that the dead one published, which we
         // saw when we saw its death.
-        self.step(segment, state, state.with(Phase::Suspect), release("segment.suspect"))?;
+        self.step(segment, state, state.with(SegmentPhase::Suspect), release("segment.suspect"))?;
         crash_point!("segment.suspect");
         Ok(())
     }
 
     /// Takes a suspect segment that nobody checks; the participant of this row is going to.
-    pub(super) fn adopt(&self, segment: u32, row: u32) -> Result<State, OtherState> {
+    pub(super) fn adopt(&self, segment: u32, row: u32) -> Result<SegmentState, StateChanged> {
         assert!(row < self.row_count, "row {row} of {}", self.row_count);
-        let is_nobodys = |state: State| state.is_suspect() && state.owner.is_none();
+        let is_nobodys = |state: SegmentState| state.is_suspect() && state.owner.is_none();
         let state = self.found(segment, is_nobodys)?;
-        let own = State { owner: Some(row), ..state };
+        let own = SegmentState { owner: Some(row), ..state };
         // ORDER: pairs with the release in `suspect`: we see what the dead one published.
         self.step(segment, state, own, acquire("segment.adopt"))?;
         crash_point!("segment.adopted");
@@ -236,9 +253,9 @@ impl<W: Words> Table<W> {
     ///
     /// # Errors
     /// It is not sealed.
-    pub(crate) fn drain(&self, segment: u32) -> Result<State, OtherState> {
-        let state = self.found(segment, |state| state.phase == Phase::Sealed)?;
-        let draining = state.with(Phase::Draining);
+    pub(crate) fn drain(&self, segment: u32) -> Result<SegmentState, StateChanged> {
+        let state = self.found(segment, |state| state.phase == SegmentPhase::Sealed)?;
+        let draining = state.with(SegmentPhase::Draining);
         // ORDER: pairs with the release in `seal`.
         self.step(segment, state, draining, acquire("segment.drain"))?;
         crash_point!("segment.draining");
@@ -246,35 +263,39 @@ impl<W: Words> Table<W> {
     }
 
     /// Frees a draining segment.
-    pub(super) fn free(&self, segment: u32) -> Result<(), OtherState> {
-        let state = self.found(segment, |state| state.phase == Phase::Draining)?;
+    pub(super) fn free(&self, segment: u32) -> Result<(), StateChanged> {
+        let state = self.found(segment, |state| state.phase == SegmentPhase::Draining)?;
         (word::ORDER..=word::RECORDS_BYTES).for_each(|number| self.put(segment, number, 0));
         crash_point!("segment.emptied");
         let generation = state.generation.wrapping_add(1);
-        let free = State { generation, ..state.with(Phase::Free) };
+        let free = SegmentState { generation, ..state.with(SegmentPhase::Free) };
         // ORDER: pairs with the acquire in `open`: what we have read of it, and the readers whose
-        // pins we saw lowered; and with the fence in `Outside::begin`: of this generation nothing
-        // is filled yet.
+        // pins we saw lowered; and with the fence in `UnpinnedReader::begin`: of this generation
+        // nothing is filled yet.
         self.step(segment, state, free, release("segment.free"))?;
         crash_point!("segment.freed");
         Ok(())
     }
 
     /// The state now, if a step can begin with it.
-    fn found(&self, segment: u32, fits: impl Fn(State) -> bool) -> Result<State, OtherState> {
-        self.state(segment).filter(|state| fits(*state)).ok_or(OtherState)
+    fn found(
+        &self,
+        segment: u32,
+        fits: impl Fn(SegmentState) -> bool,
+    ) -> Result<SegmentState, StateChanged> {
+        self.state(segment).filter(|state| fits(*state)).ok_or(StateChanged)
     }
 
     fn step(
         &self,
         segment: u32,
-        from: State,
-        to: State,
+        from: SegmentState,
+        to: SegmentState,
         order: Ordering,
-    ) -> Result<(), OtherState> {
-        let word = self.word(segment, word::STATE).ok_or(OtherState)?;
+    ) -> Result<(), StateChanged> {
+        let word = self.word(segment, word::STATE).ok_or(StateChanged)?;
         let swapped = word.compare_exchange(from.word(), to.word(), order, Relaxed);
-        swapped.map(|_| ()).map_err(|_| OtherState)
+        swapped.map(|_| ()).map_err(|_| StateChanged)
     }
 
     fn put(&self, segment: u32, number: usize, value: u64) {

@@ -24,7 +24,7 @@ use forebay_sync::atomic::Relaxed;
 use super::layout::row;
 use super::worker::{Own, StoreWorker};
 use crate::index::Hit;
-use crate::segment::{Location, Phase, Record};
+use crate::segment::{Location, Record, SegmentPhase};
 
 /// Says whose a lent piece is: the caller's number for a connection.
 pub type ConnectionTag = u64;
@@ -238,8 +238,9 @@ impl Own {
     /// Does a piece keep a segment that is drained from being freed?
     fn is_wanted(&self, slot: u32) -> bool {
         let table = self.shared.segments.table();
-        let is_drained =
-            |segment| table.state(segment).is_some_and(|state| state.phase == Phase::Draining);
+        let is_drained = |segment| {
+            table.state(segment).is_some_and(|state| state.phase == SegmentPhase::Draining)
+        };
         self.body_handles.with(
             slot,
             |slot| matches!(slot.piece, HandleState::Pinned { segment, .. } if is_drained(segment)),

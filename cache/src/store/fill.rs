@@ -20,7 +20,7 @@ use crate::flight::{
     BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, Lead, NoReaders, RenewedHead,
     VariantKey,
 };
-use crate::segment::{Kind, Queue};
+use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
 
 /// What a caller does who needs a fetch.
@@ -51,7 +51,7 @@ pub struct Fill {
     growth: BodyWriter,
     times: RecordTimes,
     tags: RecordTags,
-    queue: Queue,
+    queue: SegmentQueue,
     long: Option<LongFill>,
 }
 
@@ -81,7 +81,7 @@ impl Gate for Current<'_> {
     fn is_current(&self) -> bool {
         let found = match self.own.look(self.primary) {
             None => None,
-            Some(pinned) if pinned.record().header.kind != Kind::Base => {
+            Some(pinned) if pinned.record().header.kind != HeaderKind::Base => {
                 Some(pinned.record().header.sequence)
             }
             Some(base) => match self.variant {
@@ -297,7 +297,7 @@ impl Fill {
     fn put_fragment(&self, long: &mut LongFill, pieces: &[Bytes]) -> Result<(), NotStored> {
         let body: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
         let put = Put {
-            kind: Kind::Fragment,
+            kind: HeaderKind::Fragment,
             key: &fragment_key(long.id, long.count),
             // Its head has them; a purge that is about them takes that out.
             tags: &[],
@@ -329,7 +329,7 @@ impl Fill {
         self.own.put_response(&Response {
             primary: self.growth.key().primary,
             base: opening.base.as_ref(),
-            kind: if long.is_some() { Kind::LongHead } else { Kind::Whole },
+            kind: if long.is_some() { HeaderKind::LongHead } else { HeaderKind::Whole },
             tags: self.tags.as_bytes(),
             head: &opening.head,
             body: &body,

@@ -8,7 +8,7 @@ use super::stats::Events;
 use super::variants::BaseBody;
 use super::worker::Own;
 use crate::key_index::{KeyMap, split_key_entry, split_tag_entry};
-use crate::segment::Kind;
+use crate::segment::HeaderKind;
 
 /// Entries that one slice takes from a map, if that does not mean too many lookups.
 const SLICE_ENTRIES: usize = 32;
@@ -117,7 +117,7 @@ impl Own {
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
             if let Some(record) = self.records().record(hit.at()) {
                 is_there |= record.header.sequence == sequence;
-                if record.header.kind == Kind::Base {
+                if record.header.kind == HeaderKind::Base {
                     let base = BaseBody::decode(record.body());
                     variants.extend(
                         base.into_iter()

@@ -12,7 +12,7 @@ use super::config::{ConfigError, StoreConfig};
 use crate::index;
 use crate::key_index;
 use crate::purge;
-use crate::segment::{DATA_BYTES_MAX, Geometry, Table};
+use crate::segment::{DATA_BYTES_MAX, Geometry, SegmentTable};
 
 /// Kinds of areas.
 pub(crate) mod kind {
@@ -142,7 +142,7 @@ impl Plan {
         let key_index = key_index::config(records, rows);
         let mut areas = vec![
             area(kind::STORE, word::COUNT),
-            area(kind::SEGMENTS, Table::<Box<[_]>>::words_needed(geometry)),
+            area(kind::SEGMENTS, SegmentTable::<Box<[_]>>::words_needed(geometry)),
             area(kind::INDEX, index::words_needed(bucket_count)?),
             area(kind::PINS, pin_words(rows, geometry)?),
             area(kind::ROWS, rows as usize * ROW_WORDS),

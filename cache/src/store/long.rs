@@ -7,7 +7,7 @@ use super::record_access::Orphans;
 use super::record_keys::OwnedRecordKeys;
 use super::worker::{Own, StoreWorker};
 use crate::key_index::RecordKeys;
-use crate::segment::{Geometry, Kind};
+use crate::segment::{Geometry, HeaderKind};
 
 /// Begins the keys of fragments, and no other: a site's name is printable.
 pub(crate) const FRAGMENT_KEY_FIRST: u8 = 0xff;
@@ -155,7 +155,7 @@ impl StoreWorker {
     ) -> Option<BodyHandle> {
         let pinned = self.own.look(&fragment_key(long.id, number))?;
         let record = pinned.record();
-        let is_it = record.header.kind == Kind::Fragment
+        let is_it = record.header.kind == HeaderKind::Fragment
             && u64::from(record.header.body_bytes) == long.bytes_of(number);
         is_it.then(|| {
             self.own.index.count_use(&pinned.hit);

@@ -13,7 +13,7 @@ use super::variants;
 use super::worker::{Own, StoreWorker};
 use crate::flight::RenewedHead;
 use crate::index::{Hit, Key};
-use crate::segment::{Kind, Record};
+use crate::segment::{HeaderKind, Record};
 use crate::tags::tags_of;
 
 /// What stands under a primary key.
@@ -93,16 +93,16 @@ impl StoreWorker {
             return Lookup::Miss;
         };
         match pinned.record().header.kind {
-            Kind::Whole | Kind::LongHead => {
+            HeaderKind::Whole | HeaderKind::LongHead => {
                 self.own.index.count_use(&pinned.hit);
                 StoredRecord::of(&self.own, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
-            Kind::Base => {
+            HeaderKind::Base => {
                 self.own.index.count_use(&pinned.hit);
                 Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
             // Nobody asks for a fragment by a primary key.
-            Kind::Fragment | Kind::Filler => Lookup::Miss,
+            HeaderKind::Fragment | HeaderKind::Filler => Lookup::Miss,
         }
     }
 }
@@ -156,7 +156,7 @@ impl<'w> StoredRecord<'w> {
     #[inline]
     pub fn whole_body(&self) -> &[u8] {
         match self.pinned.record().header.kind {
-            Kind::Whole => self.pinned.record().body(),
+            HeaderKind::Whole => self.pinned.record().body(),
             _ => &[],
         }
     }
@@ -188,7 +188,7 @@ impl<'w> StoredRecord<'w> {
     ) -> Option<StoredRecord<'w>> {
         let body = pinned.record().body();
         let body = match pinned.record().header.kind {
-            Kind::LongHead => LongBody::decode(body).map(StoredBody::Long),
+            HeaderKind::LongHead => LongBody::decode(body).map(StoredBody::Long),
             _ => Some(StoredBody::Whole(body.len() as u64)),
         };
         let Some(body) = body else {

@@ -12,7 +12,7 @@ use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};
 use crate::index::{Hit, KeyHash, WordState};
 use crate::purge::{Predicate, soften};
-use crate::segment::{Kind, Record};
+use crate::segment::{HeaderKind, Record};
 
 /// How long a purge waits for another one. They take microseconds.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -184,7 +184,7 @@ impl Own {
                 return true;
             };
             let is_live = hit.word().state() == WordState::Live;
-            if record.header.kind == Kind::Base && is_live {
+            if record.header.kind == HeaderKind::Base && is_live {
                 variants.extend(variant_keys_of(key, &record));
                 return false;
             }
@@ -239,7 +239,7 @@ impl Own {
 
 /// The keys of the variants that a record of a primary key names, if it is a base.
 pub(super) fn variant_keys_of(primary: &[u8], record: &Record<'_>) -> Vec<Vec<u8>> {
-    let base = (record.header.kind == Kind::Base).then(|| BaseBody::decode(record.body()));
+    let base = (record.header.kind == HeaderKind::Base).then(|| BaseBody::decode(record.body()));
     let named = base.flatten().map(|base| base.named(primary));
     named.map_or(Vec::new(), |named| named.keys().collect())
 }

@@ -14,7 +14,9 @@ use super::shared::Shared;
 use super::worker::Own;
 use crate::index::{self, size_class};
 use crate::purge::Verdict;
-use crate::segment::{Kind, Location, Marks, NewRecord, NotAppended, OpenSegment, Queue};
+use crate::segment::{
+    AppendError, HeaderKind, Location, NewRecord, OpenSegment, RecordMarks, SegmentQueue,
+};
 
 /// How often a record is tried to be appended, with reclaiming in between.
 const ATTEMPTS_MAX: usize = 64;
@@ -46,7 +48,7 @@ pub(crate) enum NotStored {
 /// What is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Put<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: HeaderKind,
     pub(crate) key: &'a [u8],
     /// As [`RecordTags`](crate::RecordTags) has them.
     pub(crate) tags: &'a [u8],
@@ -94,7 +96,7 @@ impl Appended {
 
 impl Own {
     /// Stores a record. Its sequence.
-    pub(crate) fn put(&self, put: &Put<'_>, queue: Queue) -> Result<u64, NotStored> {
+    pub(crate) fn put(&self, put: &Put<'_>, queue: SegmentQueue) -> Result<u64, NotStored> {
         let inserted = self.insert_keys(put)?;
         let appended = self.append(put, inserted.sequence(), queue)?;
         if self.publish(put, &appended) {
@@ -109,14 +111,14 @@ impl Own {
         &self,
         put: &Put<'_>,
         sequence: u64,
-        queue: Queue,
+        queue: SegmentQueue,
     ) -> Result<Appended, NotStored> {
         let record = NewRecord {
             kind: put.kind,
             sequence,
             purge_noted: put.purge_noted as u32,
             response_time: put.times.response_time,
-            marks: Marks::stale_from(put.times.stale_from),
+            marks: RecordMarks::stale_from(put.times.stale_from),
             key: put.key,
             tags: put.tags,
             head: put.head,
@@ -131,9 +133,9 @@ impl Own {
     /// `kept` are free. What was appended counts as live.
     pub(crate) fn append_with(
         &self,
-        queue: Queue,
+        queue: SegmentQueue,
         kept: Kept,
-        append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Location, NotAppended>,
+        append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Location, AppendError>,
     ) -> Result<(Location, u64), NotStored> {
         for _ in 0..ATTEMPTS_MAX {
             if !self.has_open(queue, kept) {
@@ -147,12 +149,12 @@ impl Own {
             match append(open) {
                 Ok(location) => {
                     let record_bytes = u64::from(open.filled_bytes() - before);
-                    self.shared.segments.table().add_live(open.segment(), record_bytes);
+                    self.shared.segments.table().add_live_bytes(open.segment(), record_bytes);
                     crash_point!("store.appended");
                     return Ok((location, record_bytes));
                 }
-                Err(NotAppended::Impossible(_)) => return Err(NotStored::TooLarge),
-                Err(NotAppended::Full) => {
+                Err(AppendError::Impossible(_)) => return Err(NotStored::TooLarge),
+                Err(AppendError::Full) => {
                     drop(appending);
                     self.seal(queue);
                 }
@@ -184,7 +186,7 @@ impl Own {
     }
 
     /// Sees to it that a segment is open in a queue, if that is possible.
-    fn has_open(&self, queue: Queue, kept: Kept) -> bool {
+    fn has_open(&self, queue: SegmentQueue, kept: Kept) -> bool {
         if self.appending(queue).borrow().open.is_some() {
             return true;
         }
@@ -198,7 +200,7 @@ impl Own {
     }
 
     #[allow(unsafe_code)]
-    fn claim(&self, queue: Queue) -> bool {
+    fn claim(&self, queue: SegmentQueue) -> bool {
         let mut appending = self.appending(queue).borrow_mut();
         // SAFETY: the row is this participant's, and what is open is sealed before it leaves.
         let open = unsafe { self.shared.segments.claim(self.part.row(), queue, appending.last) };

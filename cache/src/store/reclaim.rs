@@ -33,7 +33,7 @@ use super::worker::Own;
 use crate::index::{Hit, KeyHash, WordState};
 use crate::policy::ghosts::{GhostTime, Trace};
 use crate::policy::{self, Census, Choice, Drain, Fate, Rules, Seen, USES_MAX};
-use crate::segment::{Phase, Queue, Scanned};
+use crate::segment::{ScannedRecord, SegmentPhase, SegmentQueue};
 
 /// Records that one slice looks at, and whose entries leave the order: some 60 µs.
 const SLICE_RECORDS: usize = 24;
@@ -154,7 +154,8 @@ impl Own {
 
     /// How many segments are free, up to `enough`.
     pub(super) fn free_count(&self, enough: u32) -> u32 {
-        let free = self.shared.segments.table().which(|state| state.phase == Phase::Free);
+        let free =
+            self.shared.segments.table().segments_where(|state| state.phase == SegmentPhase::Free);
         free.take(enough as usize).count() as u32
     }
 
@@ -187,8 +188,8 @@ impl Own {
         let steps = DrainState::decode(drain.plan(), segment, self.index.bucket_count());
         match table.state(segment).map(|state| state.phase) {
             // Fails only if somebody else changes it, who would need the lock that we have.
-            Some(Phase::Sealed) if steps.is_some() => drop(table.drain(segment)),
-            Some(Phase::Draining) => {}
+            Some(SegmentPhase::Sealed) if steps.is_some() => drop(table.drain(segment)),
+            Some(SegmentPhase::Draining) => {}
             // It was freed, or never was there: what was left of a drain that is over. Or nobody
             // knows what was to be done, and nothing was.
             _ => {
@@ -207,7 +208,7 @@ impl Own {
 
     /// No word names the segment any more.
     pub(super) fn end_draining(&self, segment: u32) -> Slice {
-        self.shared.segments.table().count_live(segment, 0);
+        self.shared.segments.table().set_live_bytes(segment, 0);
         self.shared.drain.end();
         crash_point!("reclaim.drained");
         Slice::More
@@ -283,7 +284,7 @@ impl Own {
 
     /// Calls `see` for the records from `DRAINED_BYTES` on, until it has enough or a damaged place
     /// is met.
-    fn walk(&self, segment: u32, mut see: impl FnMut(&Scanned, KeyHash) -> Walk) -> Walked {
+    fn walk(&self, segment: u32, mut see: impl FnMut(&ScannedRecord, KeyHash) -> Walk) -> Walked {
         let start = self.shared.drain.offset_bytes();
         let mut key = self.scratch.take();
         let mut scan = self.shared.segments.scan_from(segment, start);
@@ -312,7 +313,7 @@ impl Own {
     /// since there is no room for it, but soon will be.
     fn drain_record(
         &self,
-        scanned: &Scanned,
+        scanned: &ScannedRecord,
         hash: KeyHash,
         drain: &mut Drain,
         now: u64,
@@ -381,7 +382,7 @@ impl Own {
     }
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.
-    fn move_record(&self, hit: &Hit<'_>, queue: Queue, uses: u8) -> bool {
+    fn move_record(&self, hit: &Hit<'_>, queue: SegmentQueue, uses: u8) -> bool {
         let records = self.records();
         let (Some(marks), Some(record)) = (records.marks(hit.at()), records.record(hit.at()))
         else {
@@ -449,9 +450,9 @@ enum Walked {
     Back,
 }
 
-fn segment_queue(queue: policy::Queue) -> Queue {
+fn segment_queue(queue: policy::Queue) -> SegmentQueue {
     match queue {
-        policy::Queue::Small => Queue::Small,
-        policy::Queue::Main => Queue::Main,
+        policy::Queue::Small => SegmentQueue::Small,
+        policy::Queue::Main => SegmentQueue::Main,
     }
 }

@@ -13,7 +13,7 @@ use super::record_keys::OwnedRecordKeys;
 use super::shared::Shared;
 use super::variants::{BaseBody, NamedVariants};
 use crate::index::{Hit, PinnedLocation, Records, RemovalReason};
-use crate::segment::{Kind, Location, MarksWord, Record, Segments};
+use crate::segment::{HeaderKind, Location, MarksWord, Record, Segments};
 
 /// A number that is no segment's.
 const NO_SEGMENT: usize = usize::MAX;
@@ -41,15 +41,15 @@ impl Orphans {
     /// What a record names.
     fn of(record: &Record<'_>) -> Option<Orphans> {
         match record.header.kind {
-            Kind::LongHead => {
+            HeaderKind::LongHead => {
                 let long = LongBody::decode(record.body())?;
                 Some(Orphans::Fragments(long, 0))
             }
-            Kind::Base => {
+            HeaderKind::Base => {
                 let base = BaseBody::decode(record.body())?;
                 Some(Orphans::Variants(base.named(record.key())))
             }
-            Kind::Whole | Kind::Fragment | Kind::Filler => None,
+            HeaderKind::Whole | HeaderKind::Fragment | HeaderKind::Filler => None,
         }
     }
 

@@ -11,7 +11,7 @@ use super::stats::Events;
 use super::variants::split_variant_key;
 use super::worker::Own;
 use crate::key_index::{KEY_BYTES_MAX, RecordKeys};
-use crate::segment::{Kind, Record};
+use crate::segment::{HeaderKind, Record};
 
 /// How often a record is tried to be entered, with a slice of reclaiming in between. Room is made
 /// in advance: if it is not there now, the next record will find it.
@@ -83,14 +83,14 @@ impl OwnedRecordKeys {
 }
 
 /// The primary key of a record, and whether it stands under it; nothing for a fragment.
-pub(crate) fn primary_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
+pub(crate) fn primary_of(kind: HeaderKind, key: &[u8]) -> Option<(&[u8], bool)> {
     match kind {
-        Kind::Base => Some((key, true)),
-        Kind::Whole | Kind::LongHead => Some(match split_variant_key(key) {
+        HeaderKind::Base => Some((key, true)),
+        HeaderKind::Whole | HeaderKind::LongHead => Some(match split_variant_key(key) {
             Some((primary, _, _)) => (primary, false),
             None => (key, true),
         }),
-        Kind::Fragment | Kind::Filler => None,
+        HeaderKind::Fragment | HeaderKind::Filler => None,
     }
 }
 

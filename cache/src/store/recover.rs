@@ -13,7 +13,7 @@ use super::stats::Events;
 use super::store::Store;
 use super::worker::Own;
 use crate::index::{Hit, Records, RemovalReason, WordState};
-use crate::segment::{Phase, Scanned};
+use crate::segment::{ScannedRecord, SegmentPhase};
 
 /// Bytes that one slice of verifying looks at: some 30 µs.
 const VERIFY_BYTES: u32 = 128 * 1024;
@@ -31,7 +31,7 @@ impl Store {
     fn take_back(&self, dead: &Dead) {
         let shared = &self.shared;
         let row = dead.id().row;
-        for segment in shared.segments.table().which(|state| state.owner == Some(row)) {
+        for segment in shared.segments.table().segments_where(|state| state.owner == Some(row)) {
             // SAFETY: a `Dead` says so: it has ended, this sweep saw it, and nobody has the row
             // before the sweep is over.
             // Somebody else may have done it, for a sweeper that died.
@@ -55,7 +55,7 @@ impl Own {
     /// Checks the segments that dead participants had open; gives their number.
     pub(crate) fn mend(&self) -> u32 {
         let table = self.shared.segments.table();
-        let suspects = table.which(|state| state.is_suspect() && state.owner.is_none());
+        let suspects = table.segments_where(|state| state.is_suspect() && state.owner.is_none());
         let mut count = 0;
         for segment in suspects {
             // SAFETY: the row is this participant's, and the segment is sealed before it leaves.
@@ -91,7 +91,7 @@ impl Own {
         if is_damaged || table.live_bytes(segment) != live_bytes {
             live_bytes = self.check_by_index(segment);
         }
-        table.count_live(segment, live_bytes);
+        table.set_live_bytes(segment, live_bytes);
     }
 
     /// The next records of the segments that were sealed when the region was attached to: what is
@@ -114,7 +114,7 @@ impl Own {
     /// Checks some records of a segment from an offset on; where to go on in it.
     fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
         let table = self.shared.segments.table();
-        let is_sealed = || table.state(segment).is_some_and(|s| s.phase == Phase::Sealed);
+        let is_sealed = || table.state(segment).is_some_and(|s| s.phase == SegmentPhase::Sealed);
         // StoredRecord sealed under the pin, it is not freed before the pin is lowered: who frees
         // it has drained it before he looked at pins.
         let _pin = self.pins.pin(segment as usize, is_sealed).ok()?;
@@ -128,7 +128,7 @@ impl Own {
             self.shared.segments.copy_key(&scanned, &mut key);
             let hash = self.shared.hash(&key);
             if let Some(hit) = self.index.find_location(&self.pins, hash, scanned.location.0)
-                && !self.shared.segments.is_whole(&scanned)
+                && !self.shared.segments.has_valid_checksum(&scanned)
             {
                 self.drop_damaged(&hit);
             }
@@ -149,7 +149,7 @@ impl Own {
     }
 
     /// Is the record live and whole? Otherwise its word is out afterwards.
-    fn check_record(&self, scanned: &Scanned) -> bool {
+    fn check_record(&self, scanned: &ScannedRecord) -> bool {
         let mut key = Vec::new();
         self.shared.segments.copy_key(scanned, &mut key);
         let wanted = self.key(&key);
@@ -157,7 +157,7 @@ impl Own {
         let Some(hit) = self.index.find_location(&self.pins, hash, scanned.location.0) else {
             return false;
         };
-        if !self.shared.segments.is_whole(scanned) {
+        if !self.shared.segments.has_valid_checksum(scanned) {
             self.drop_damaged(&hit);
             return false;
         }
@@ -178,7 +178,8 @@ impl Own {
             if self.records().segment_of(hit.at().location()) != segment as usize {
                 return false;
             }
-            let record = self.records().record(hit.at()).filter(|record| record.is_whole());
+            let record =
+                self.records().record(hit.at()).filter(|record| record.has_valid_checksum());
             let stays = hit.word().state() == WordState::Live && record.is_some();
             live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
             !stays

@@ -11,7 +11,7 @@ use crate::flight::VariantKey;
 use crate::index::{Hit, KeyHash};
 use crate::policy::{self, enters};
 use crate::purge::{Predicate, Verdict};
-use crate::segment::{Kind, Queue};
+use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
 
 /// How often a variant is tried to be stored while others change its base.
@@ -25,13 +25,13 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Response<'a> {
     pub(crate) primary: &'a [u8],
     pub(crate) base: Option<&'a VariantKey>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: HeaderKind,
     pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [&'a [u8]],
     pub(crate) times: RecordTimes,
     pub(crate) purge_noted: u64,
-    pub(crate) queue: Queue,
+    pub(crate) queue: SegmentQueue,
 }
 
 /// What is made from a stored record, to take its place.
@@ -91,7 +91,7 @@ impl Own {
     /// Which queue a response belongs to: main, if it is known to be asked for again. Of a resource
     /// with variants each is known by itself: else whoever asks for it with ever new values would
     /// fill the main queue.
-    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> Queue {
+    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> SegmentQueue {
         let known = if self.is_stored(primary, base) {
             policy::Known::Replaces
         } else if self.take_ghost_of(primary, base) {
@@ -100,8 +100,8 @@ impl Own {
             policy::Known::Nothing
         };
         match enters(known) {
-            policy::Queue::Small => Queue::Small,
-            policy::Queue::Main => Queue::Main,
+            policy::Queue::Small => SegmentQueue::Small,
+            policy::Queue::Main => SegmentQueue::Main,
         }
     }
 
@@ -111,7 +111,7 @@ impl Own {
             return false;
         };
         match base {
-            Some(base) if pinned.record().header.kind == Kind::Base => {
+            Some(base) if pinned.record().header.kind == HeaderKind::Base => {
                 pinned.record().head() == base.names
                     && self.find_variant(primary, &pinned, &base.variant).is_some()
             }
@@ -140,12 +140,14 @@ impl Own {
     pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
         let record = self.records().record(hit.at())?;
         match record.header.kind {
-            Kind::Base => Some(hash),
-            Kind::Whole | Kind::LongHead => match variants::split_variant_key(record.key()) {
-                Some((primary, _, values)) => Some(self.variant_ghost(primary, values)),
-                None => Some(hash),
-            },
-            Kind::Fragment | Kind::Filler => None,
+            HeaderKind::Base => Some(hash),
+            HeaderKind::Whole | HeaderKind::LongHead => {
+                match variants::split_variant_key(record.key()) {
+                    Some((primary, _, values)) => Some(self.variant_ghost(primary, values)),
+                    None => Some(hash),
+                }
+            }
+            HeaderKind::Fragment | HeaderKind::Filler => None,
         }
     }
 
@@ -195,7 +197,8 @@ impl Own {
         self.look(primary).is_some_and(|pinned| {
             let record = pinned.record();
             let base = BaseBody::decode(record.body()).filter(|base| base.epoch == epoch);
-            record.header.kind == Kind::Base && base.is_some_and(|b| b.hashes().contains(&hash))
+            record.header.kind == HeaderKind::Base
+                && base.is_some_and(|b| b.hashes().contains(&hash))
         })
     }
 
@@ -203,7 +206,7 @@ impl Own {
     pub(super) fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
         let pinned = self.look(primary)?;
         let record = pinned.record();
-        let is_it = record.header.kind == Kind::Base && record.head() == names;
+        let is_it = record.header.kind == HeaderKind::Base && record.head() == names;
         is_it.then(|| BaseBody::decode(record.body()).map(|base| base.epoch)).flatten()
     }
 
@@ -217,7 +220,7 @@ impl Own {
         let epoch = self.shared.next_sequence();
         let body = variants::first_body(epoch, hash);
         let put = Put {
-            kind: Kind::Base,
+            kind: HeaderKind::Base,
             // Its variants have them.
             tags: &[],
             body: &[&body],
@@ -237,7 +240,7 @@ impl Own {
             };
             let record = pinned.record();
             let base = BaseBody::decode(record.body())
-                .filter(|base| record.header.kind == Kind::Base && base.epoch == epoch);
+                .filter(|base| record.header.kind == HeaderKind::Base && base.epoch == epoch);
             let Some(base) = base else {
                 return false;
             };
@@ -315,7 +318,7 @@ impl Own {
             return None;
         }
         let inserted = self.insert_keys(&put).ok()?;
-        let appended = self.append(&put, inserted.sequence(), Queue::Main).ok()?;
+        let appended = self.append(&put, inserted.sequence(), SegmentQueue::Main).ok()?;
         if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
             appended.give_up(&self.shared);
             return None;
@@ -339,7 +342,7 @@ impl Own {
         (primary, variant): (&[u8], Option<&[u8]>),
     ) -> Option<(PinnedRecord<'_>, usize)> {
         let pinned = self.look(primary)?;
-        if pinned.record().header.kind != Kind::Base {
+        if pinned.record().header.kind != HeaderKind::Base {
             return Some((pinned, 0));
         }
         let values = variant?;

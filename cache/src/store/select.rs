@@ -11,7 +11,7 @@ use super::worker::{Own, StoreWorker};
 use crate::index::{Hit, WordState};
 use crate::key_index::KeyWalk;
 use crate::purge::Predicate;
-use crate::segment::{Kind, Record};
+use crate::segment::{HeaderKind, Record};
 use crate::tags::{Candidates, TagExpr, tags_of};
 
 /// Resources between two reports of progress: some 200 µs.
@@ -250,7 +250,7 @@ impl Own {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
             let record = self.records().record(hit.at());
             record.is_some_and(|record| {
-                record.header.kind == Kind::Base && record.header.sequence == sequence
+                record.header.kind == HeaderKind::Base && record.header.sequence == sequence
             })
         });
     }
@@ -270,7 +270,7 @@ impl Own {
             let Some(record) = self.records().record(hit.at()) else {
                 return true;
             };
-            if record.header.kind == Kind::Base {
+            if record.header.kind == HeaderKind::Base {
                 base.sequence = record.header.sequence;
                 base.variants.extend(variant_keys_of(key, &record));
                 // One that says which variants are there stays for those that stay.
@@ -320,7 +320,7 @@ impl Own {
             return Shown { is_shown: false, looked_at };
         };
         let record = found.record();
-        if record.header.kind == Kind::Base {
+        if record.header.kind == HeaderKind::Base {
             // It has variants since.
             return Shown { is_shown: false, looked_at };
         }
@@ -345,7 +345,7 @@ impl Own {
         let Some(found) = self.look(primary) else {
             return;
         };
-        if found.record().header.kind != Kind::Base {
+        if found.record().header.kind != HeaderKind::Base {
             return see(&found.hit, found.record());
         }
         for key in variant_keys_of(primary, found.record()) {
@@ -365,7 +365,7 @@ fn values_bytes(head: &[u8]) -> usize {
 /// With its fragments.
 fn bytes_of(record: &Record<'_>) -> u64 {
     let long = match record.header.kind {
-        Kind::LongHead => LongBody::decode(record.body()).map_or(0, |long| long.bytes()),
+        HeaderKind::LongHead => LongBody::decode(record.body()).map_or(0, |long| long.bytes()),
         _ => 0,
     };
     record.header.record_bytes() + long

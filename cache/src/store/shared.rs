@@ -19,7 +19,7 @@ use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
 use crate::key_index::{KeyIndex, Leftovers, PendingInserts};
 use crate::purge::Purges;
-use crate::segment::{Progress, Segments};
+use crate::segment::{DrainProgress, Segments};
 
 /// What all workers of a process share: read with every hit, so on lines of its own.
 #[repr(align(128))]
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     /// What may be in the order and names nothing.
     pub(crate) leftovers: Leftovers<Area>,
     /// What the owner of the eviction lock is at.
-    pub(crate) drain: Progress<Area>,
+    pub(crate) drain: DrainProgress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
@@ -119,7 +119,7 @@ impl Shared {
                 .map_err(|_| OpenError::damaged("the area of purges is too small"))?;
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),
-            drain: Progress::new(
+            drain: DrainProgress::new(
                 store.clone(),
                 [word::DRAINING, word::DRAINED_BYTES, word::DRAIN_PLAN],
             ),

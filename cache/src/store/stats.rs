@@ -7,7 +7,7 @@ use super::config::tables_bytes;
 use super::shared::Shared;
 use super::store::Store;
 use crate::index::RemovalReason;
-use crate::segment::{Phase, State};
+use crate::segment::{SegmentPhase, SegmentState};
 
 /// Events of this process. None of them happens on a hit, and no hit reads their lines.
 #[derive(Debug, Default)]
@@ -147,20 +147,20 @@ pub(crate) struct Accounts {
 /// live than filled, the parts are more than the segment: that is for the sum to show.
 pub(crate) fn accounts(
     segment_bytes: u64,
-    segments: impl Iterator<Item = (Option<State>, u64, u64)>,
+    segments: impl Iterator<Item = (Option<SegmentState>, u64, u64)>,
 ) -> Accounts {
     let mut accounts = Accounts::default();
     for (state, filled, live) in segments {
         let filled = filled.min(segment_bytes);
         let live = live.min(segment_bytes);
         let phase = state.map(|state| state.phase);
-        if phase == Some(Phase::Free) {
+        if phase == Some(SegmentPhase::Free) {
             accounts.free_segment_count += 1;
             accounts.free_bytes += segment_bytes;
             continue;
         }
         accounts.free_bytes += segment_bytes - filled;
-        if phase == Some(Phase::Draining) && live == 0 {
+        if phase == Some(SegmentPhase::Draining) && live == 0 {
             accounts.pinned_bytes += filled;
         } else {
             accounts.live_bytes += live;
@@ -199,7 +199,7 @@ impl Shared {
     pub(crate) fn count_dead(&self, location: u32, record_bytes: u64) {
         let segment = self.plan.geometry.segment_of(crate::segment::Location(location));
         if let Some(segment) = segment {
-            self.segments.table().take_live(segment, record_bytes);
+            self.segments.table().subtract_live_bytes(segment, record_bytes);
         }
     }
 
@@ -288,27 +288,27 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{Kind, Queue};
+    use crate::segment::{HeaderKind, SegmentQueue};
     use crate::store::put::Put;
     use crate::{RecordTimes, StoreConfig};
 
-    fn state(phase: Phase) -> Option<State> {
-        Some(State { generation: 1, phase, queue: Queue::Small, owner: None })
+    fn state(phase: SegmentPhase) -> Option<SegmentState> {
+        Some(SegmentState { generation: 1, phase, queue: SegmentQueue::Small, owner: None })
     }
 
     #[test]
     fn the_parts_of_a_segment_come_to_its_size_and_show_when_its_words_do_not_fit() {
         // (phase, filled, live, free, live, dead, pinned)
         let cases = [
-            (Phase::Free, 0, 0, [100, 0, 0, 0]),
-            (Phase::Open, 40, 30, [60, 30, 10, 0]),
-            (Phase::Sealed, 100, 0, [0, 0, 100, 0]),
-            (Phase::Draining, 90, 20, [10, 20, 70, 0]),
-            (Phase::Draining, 90, 0, [10, 0, 0, 90]),
-            (Phase::Suspect, 50, 50, [50, 50, 0, 0]),
+            (SegmentPhase::Free, 0, 0, [100, 0, 0, 0]),
+            (SegmentPhase::Open, 40, 30, [60, 30, 10, 0]),
+            (SegmentPhase::Sealed, 100, 0, [0, 0, 100, 0]),
+            (SegmentPhase::Draining, 90, 20, [10, 20, 70, 0]),
+            (SegmentPhase::Draining, 90, 0, [10, 0, 0, 90]),
+            (SegmentPhase::Suspect, 50, 50, [50, 50, 0, 0]),
             // More is live than there is: too much by 10, and never an overflow.
-            (Phase::Sealed, 50, 60, [50, 60, 0, 0]),
-            (Phase::Sealed, u64::MAX, u64::MAX, [0, 100, 0, 0]),
+            (SegmentPhase::Sealed, 50, 60, [50, 60, 0, 0]),
+            (SegmentPhase::Sealed, u64::MAX, u64::MAX, [0, 100, 0, 0]),
         ];
         for (phase, filled, live, expected) in cases {
             let sums = accounts(100, std::iter::once((state(phase), filled, live)));
@@ -332,7 +332,7 @@ mod tests {
         let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
         let (key, body) = (b"key".as_slice(), [b"body".as_slice()]);
         let put = Put {
-            kind: Kind::Whole,
+            kind: HeaderKind::Whole,
             key,
             tags: b"",
             head: b"",
@@ -341,11 +341,11 @@ mod tests {
             purge_noted: 0,
             primary: key,
         };
-        worker.own.append(&put, 1, Queue::Small).unwrap();
+        worker.own.append(&put, 1, SegmentQueue::Small).unwrap();
         assert_eq!(over(), 0);
         let table = store.shared.segments.table();
-        let open = table.which(|state| state.phase == Phase::Open).next().unwrap();
-        table.add_live(open, 64);
+        let open = table.segments_where(|state| state.phase == SegmentPhase::Open).next().unwrap();
+        table.add_live_bytes(open, 64);
         assert_eq!(over(), 64);
     }
 }

@@ -5,7 +5,7 @@ use super::reclaim::Slice;
 use super::store::Store;
 use super::worker::StoreWorker;
 use crate::index::WordState;
-use crate::segment::{Kind, Phase, Queue};
+use crate::segment::{HeaderKind, SegmentPhase, SegmentQueue};
 
 /// How many segments there are in each phase.
 #[doc(hidden)]
@@ -47,11 +47,11 @@ impl Store {
         let table = self.shared.segments.table();
         for state in (0..table.segment_count()).filter_map(|segment| table.state(segment)) {
             let count = match state.phase {
-                Phase::Free => &mut phases.free,
-                Phase::Open => &mut phases.open,
-                Phase::Sealed => &mut phases.sealed,
-                Phase::Draining => &mut phases.draining,
-                Phase::Suspect => &mut phases.suspect,
+                SegmentPhase::Free => &mut phases.free,
+                SegmentPhase::Open => &mut phases.open,
+                SegmentPhase::Sealed => &mut phases.sealed,
+                SegmentPhase::Draining => &mut phases.draining,
+                SegmentPhase::Suspect => &mut phases.suspect,
             };
             *count += 1;
         }
@@ -69,7 +69,9 @@ impl StoreWorker {
     /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
     #[doc(hidden)]
     pub fn empty(&self) {
-        [Queue::Small, Queue::Main].into_iter().for_each(|queue| self.own.seal(queue));
+        [SegmentQueue::Small, SegmentQueue::Main]
+            .into_iter()
+            .for_each(|queue| self.own.seal(queue));
         let segment_count = self.own.shared.plan.geometry.segment_count();
         // At the end of time all records are stale.
         while self.own.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
@@ -86,9 +88,9 @@ impl StoreWorker {
                 Some(record) => IndexedRecord {
                     key: record.key().to_vec(),
                     record_bytes: record.header.record_bytes(),
-                    is_fragment: record.header.kind == Kind::Fragment,
+                    is_fragment: record.header.kind == HeaderKind::Fragment,
                     is_live,
-                    is_whole: record.is_whole(),
+                    is_whole: record.has_valid_checksum(),
                 },
                 None => IndexedRecord { is_live, ..IndexedRecord::default() },
             }

@@ -11,7 +11,7 @@ use super::layout::{ROW_WORDS, row, word};
 use super::stats::Events;
 use super::worker::Own;
 use crate::policy::{self, Choice, Pool, Rules, Sealed};
-use crate::segment::{Phase, Queue, State};
+use crate::segment::{SegmentPhase, SegmentQueue, SegmentState};
 
 impl Own {
     /// The segment to be reclaimed next, if there is one.
@@ -20,17 +20,19 @@ impl Own {
         let pinned = self.pinned_for_long();
         let choose = |pinned_too: bool| {
             let offered = |s: &u32| pinned_too || pinned.get(*s as usize) == Some(&false);
-            let small = |state: State| {
-                state.queue == Queue::Small && !matches!(state.phase, Phase::Free | Phase::Draining)
+            let small = |state: SegmentState| {
+                state.queue == SegmentQueue::Small
+                    && !matches!(state.phase, SegmentPhase::Free | SegmentPhase::Draining)
             };
             let pool = Pool {
                 // What is passed over is no part of it: else the small queue would be nothing but
                 // what slow clients are sent, and no new record would stay long enough to be used.
                 segments: (0..table.segment_count()).filter(offered).count() as u32,
-                small: table.which(small).filter(offered).count() as u32,
+                small: table.segments_where(small).filter(offered).count() as u32,
                 now,
             };
-            let sealed = table.which(|state| state.phase == Phase::Sealed).filter(offered);
+            let sealed =
+                table.segments_where(|state| state.phase == SegmentPhase::Sealed).filter(offered);
             policy::next(sealed.filter_map(|s| self.sealed(s)), pool, &Rules::STORE)
         };
         let may_wait = self.waiting_count() < (self.reserve() / 2).max(1);
@@ -42,7 +44,8 @@ impl Own {
 
     /// How many segments are drained, and only wait for their pins: what is not pinned was freed.
     pub(super) fn waiting_count(&self) -> u32 {
-        let drained = self.shared.segments.table().which(|s| s.phase == Phase::Draining);
+        let drained =
+            self.shared.segments.table().segments_where(|s| s.phase == SegmentPhase::Draining);
         drained.filter(|segment| self.draining() != Some(*segment)).count() as u32
     }
 
@@ -63,7 +66,8 @@ impl Own {
     /// Are more segments pinned that could be free than may be passed over?
     fn is_much(&self, pinned: &[bool]) -> bool {
         let table = self.shared.segments.table();
-        let which = table.which(|s| matches!(s.phase, Phase::Sealed | Phase::Draining));
+        let which = table
+            .segments_where(|s| matches!(s.phase, SegmentPhase::Sealed | SegmentPhase::Draining));
         let pinned = which.filter(|segment| pinned.get(*segment as usize) == Some(&true));
         pinned.count() as u32 >= table.segment_count() / 4
     }
@@ -86,7 +90,7 @@ impl Own {
     pub(super) fn free_drained(&self) {
         let table = self.shared.segments.table();
         let mut drained = table
-            .which(|state| state.phase == Phase::Draining)
+            .segments_where(|state| state.phase == SegmentPhase::Draining)
             .filter(|segment| self.draining() != Some(*segment))
             .peekable();
         if drained.peek().is_none() {
@@ -149,9 +153,9 @@ impl Own {
     }
 }
 
-fn policy_queue(queue: Queue) -> policy::Queue {
+fn policy_queue(queue: SegmentQueue) -> policy::Queue {
     match queue {
-        Queue::Small => policy::Queue::Small,
-        Queue::Main => policy::Queue::Main,
+        SegmentQueue::Small => policy::Queue::Small,
+        SegmentQueue::Main => policy::Queue::Main,
     }
 }

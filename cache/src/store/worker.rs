@@ -28,7 +28,7 @@ use super::record_access::RecordAccess;
 use super::shared::Shared;
 use crate::index::{Index, Key, KeyHash, PinnedLocation};
 use crate::key_index::KeyIndexHandle;
-use crate::segment::{OpenSegment, Queue};
+use crate::segment::{OpenSegment, SegmentQueue};
 
 /// One thread's part in a [`Store`](crate::Store).
 #[derive(Clone)]
@@ -170,15 +170,15 @@ impl Own {
         self.shared.rows.word(self.part.row() as usize * ROW_WORDS + number)
     }
 
-    pub(crate) fn appending(&self, queue: Queue) -> &RefCell<Appending> {
+    pub(crate) fn appending(&self, queue: SegmentQueue) -> &RefCell<Appending> {
         match queue {
-            Queue::Small => &self.small,
-            Queue::Main => &self.main,
+            SegmentQueue::Small => &self.small,
+            SegmentQueue::Main => &self.main,
         }
     }
 
     /// Seals what is open in a queue.
-    pub(crate) fn seal(&self, queue: Queue) {
+    pub(crate) fn seal(&self, queue: SegmentQueue) {
         let open = self.appending(queue).borrow_mut().open.take();
         let Some(open) = open else {
             return;
@@ -200,8 +200,8 @@ impl Drop for Own {
         self.abandon_sweep();
         if !std::thread::panicking() {
             while self.demote_orphans() {}
-            self.seal(Queue::Small);
-            self.seal(Queue::Main);
+            self.seal(SegmentQueue::Small);
+            self.seal(SegmentQueue::Main);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing here pins or writes. What is looked at may be taken out, moved and written over in the
 //! meantime, so everything is copied between two looks at a segment's generation, as
-//! `segment/outside.rs` says, and a fault is told only if it stands still.
+//! `segment/unpinned.rs` says, and a fault is told only if it stands still.
 //!
 //! | file | what |
 //! |---|---|

@@ -12,7 +12,7 @@ use super::records::{CopiedRecord, ListedRecord};
 use super::report::{Progress, Report};
 use super::view::{ATTEMPTS_MAX, View};
 use crate::index::{BUCKET_WORDS, IndexWord, KeyHash, WordState};
-use crate::segment::{NotCopied, Phase, Scanned};
+use crate::segment::{CopyError, ScannedRecord, SegmentPhase};
 use crate::store::layout::{STORE_VERSION, word};
 use crate::store::long::{LongBody, fragment_key};
 use crate::store::{Accounts, accounts};
@@ -90,13 +90,13 @@ pub struct SegmentCounts {
 }
 
 impl SegmentCounts {
-    fn add(&mut self, phase: Option<Phase>) {
+    fn add(&mut self, phase: Option<SegmentPhase>) {
         *match phase {
-            Some(Phase::Free) => &mut self.free,
-            Some(Phase::Open) => &mut self.open,
-            Some(Phase::Sealed) => &mut self.sealed,
-            Some(Phase::Draining) => &mut self.draining,
-            Some(Phase::Suspect) => &mut self.suspect,
+            Some(SegmentPhase::Free) => &mut self.free,
+            Some(SegmentPhase::Open) => &mut self.open,
+            Some(SegmentPhase::Sealed) => &mut self.sealed,
+            Some(SegmentPhase::Draining) => &mut self.draining,
+            Some(SegmentPhase::Suspect) => &mut self.suspect,
             None => &mut self.unknown,
         } += 1;
     }
@@ -145,16 +145,16 @@ impl StoreReader {
     }
 
     /// The live record that a slot names, its key in `key`.
-    fn live_record(&self, slot: usize, key: &mut Vec<u8>) -> Option<(IndexWord, Scanned)> {
+    fn live_record(&self, slot: usize, key: &mut Vec<u8>) -> Option<(IndexWord, ScannedRecord)> {
         for _ in 0..ATTEMPTS_MAX {
             let word = self.view.word(slot);
             if !word.is_in_memory() || word.state() != WordState::Live {
                 return None;
             }
-            match self.view.glimpse((slot, word), false, key) {
+            match self.view.copy_header((slot, word), false, key) {
                 Ok(scanned) => return Some((word, scanned)),
-                Err(NotCopied::Gone) => {}
-                Err(NotCopied::Damaged(_) | NotCopied::NotWhole) => return None,
+                Err(CopyError::Gone) => {}
+                Err(CopyError::Damaged(_) | CopyError::BadChecksum) => return None,
             }
         }
         None
@@ -163,12 +163,12 @@ impl StoreReader {
     /// How the region is shared out.
     pub fn stats(&self) -> RegionStats {
         let view = &self.view;
-        let outside = view.outside();
+        let outside = view.unpinned();
         let segment_bytes = u64::from(view.geometry.segment_bytes());
         let mut segments = SegmentCounts::default();
         // A segment that changes at this moment counts as what the next look says.
         let described = (0..view.geometry.segment_count()).filter_map(|segment| {
-            let found = (0..ATTEMPTS_MAX).find_map(|_| outside.describe(segment));
+            let found = (0..ATTEMPTS_MAX).find_map(|_| outside.snapshot(segment));
             segments.add(found.map(|found| found.state.phase));
             let found = found?;
             Some((Some(found.state), found.filled_bytes, found.live_bytes))

@@ -1,7 +1,7 @@
 //! Records as a tool gets them.
 
 use crate::index::IndexWord;
-use crate::segment::{Copied, Header, Kind, Marks, Scanned};
+use crate::segment::{HeaderKind, RecordCopy, RecordHeader, RecordMarks, ScannedRecord};
 use crate::store::long::{LongBody, split_fragment_key};
 use crate::store::variants::split_variant_key;
 
@@ -19,13 +19,13 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    fn of(kind: Kind) -> RecordKind {
+    fn of(kind: HeaderKind) -> RecordKind {
         match kind {
-            Kind::Whole => RecordKind::Whole,
-            Kind::LongHead => RecordKind::LongHead,
-            Kind::Base => RecordKind::Base,
+            HeaderKind::Whole => RecordKind::Whole,
+            HeaderKind::LongHead => RecordKind::LongHead,
+            HeaderKind::Base => RecordKind::Base,
             // A filler is never copied.
-            Kind::Fragment | Kind::Filler => RecordKind::Fragment,
+            HeaderKind::Fragment | HeaderKind::Filler => RecordKind::Fragment,
         }
     }
 }
@@ -101,11 +101,16 @@ impl<'a> ListedRecord<'a> {
         matches!(self.kind, RecordKind::Whole | RecordKind::LongHead)
     }
 
-    pub(super) fn of(word: IndexWord, scanned: &Scanned, key: &'a [u8]) -> ListedRecord<'a> {
+    pub(super) fn of(word: IndexWord, scanned: &ScannedRecord, key: &'a [u8]) -> ListedRecord<'a> {
         ListedRecord::with(word, &scanned.header, scanned.marks, key)
     }
 
-    fn with(word: IndexWord, header: &Header, marks: Marks, key: &'a [u8]) -> ListedRecord<'a> {
+    fn with(
+        word: IndexWord,
+        header: &RecordHeader,
+        marks: RecordMarks,
+        key: &'a [u8],
+    ) -> ListedRecord<'a> {
         ListedRecord {
             key,
             kind: RecordKind::of(header.kind),
@@ -126,11 +131,11 @@ impl<'a> ListedRecord<'a> {
 #[derive(Clone, Debug)]
 pub struct CopiedRecord {
     word: IndexWord,
-    copied: Copied,
+    copied: RecordCopy,
 }
 
 impl CopiedRecord {
-    pub(super) fn new(word: IndexWord, copied: Copied) -> CopiedRecord {
+    pub(super) fn new(word: IndexWord, copied: RecordCopy) -> CopiedRecord {
         CopiedRecord { word, copied }
     }
 
@@ -158,6 +163,8 @@ impl CopiedRecord {
     /// Of the head of a long body: where that is.
     pub fn long_body(&self) -> Option<LongBody> {
         let record = self.copied.record();
-        (record.header.kind == Kind::LongHead).then(|| LongBody::decode(record.body())).flatten()
+        (record.header.kind == HeaderKind::LongHead)
+            .then(|| LongBody::decode(record.body()))
+            .flatten()
     }
 }

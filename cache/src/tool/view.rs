@@ -7,7 +7,8 @@ use forebay_sync::pins::Pins;
 use super::reader::ReadError;
 use crate::index::{BUCKET_WORDS, IndexWord, KeyHash, words_needed};
 use crate::segment::{
-    Copied, Geometry, LoadWords, Location, NotCopied, Outside, SEGMENT_WORDS, Scanned,
+    CopyError, Geometry, LoadWords, Location, RecordCopy, SEGMENT_WORDS, ScannedRecord,
+    UnpinnedReader,
 };
 use crate::store::hash::Hasher;
 use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
@@ -105,7 +106,7 @@ impl<R: Looked> View<R> {
         let geometry =
             Geometry::of(store.load(word::SEGMENT_BYTES), store.load(word::SEGMENT_COUNT))
                 .map_err(|_| ReadError::Damaged("it says impossible sizes of segments"))?;
-        Outside::new(&segments, &data, geometry).map_err(|_| too_few())?;
+        UnpinnedReader::new(&segments, &data, geometry).map_err(|_| too_few())?;
         let index = area(kind::INDEX)?;
         let bucket_count = bucket_count(store.load(word::BUCKET_COUNT), index.word_count())?;
         let (pins, rows) = (area(kind::PINS)?, area(kind::ROWS)?);
@@ -131,9 +132,9 @@ impl<R: Looked> View<R> {
         })
     }
 
-    pub(super) fn outside(&self) -> Outside<'_, R::Words, R::Words> {
+    pub(super) fn unpinned(&self) -> UnpinnedReader<'_, R::Words, R::Words> {
         // `of` has seen that they are large enough.
-        Outside::over(&self.segments, &self.data, self.geometry)
+        UnpinnedReader::over(&self.segments, &self.data, self.geometry)
     }
 
     pub(super) fn slot_count(&self) -> usize {
@@ -171,20 +172,20 @@ impl<R: Looked> View<R> {
     }
 
     /// Header and key of the record that a slot's word names, if the word is this one still.
-    pub(super) fn glimpse(
+    pub(super) fn copy_header(
         &self,
         (slot, word): (usize, IndexWord),
         is_checked: bool,
         key: &mut Vec<u8>,
-    ) -> Result<Scanned, NotCopied> {
+    ) -> Result<ScannedRecord, CopyError> {
         let is_there = || self.word(slot).is_same_record(word);
-        self.outside().glimpse(Location(word.location()), is_checked, key, is_there)
+        self.unpinned().copy_header(Location(word.location()), is_checked, key, is_there)
     }
 
     /// The whole record, likewise.
-    pub(super) fn copy(&self, (slot, word): (usize, IndexWord)) -> Result<Copied, NotCopied> {
+    pub(super) fn copy(&self, (slot, word): (usize, IndexWord)) -> Result<RecordCopy, CopyError> {
         let is_there = || self.word(slot).is_same_record(word);
-        self.outside().copy(Location(word.location()), is_there)
+        self.unpinned().copy(Location(word.location()), is_there)
     }
 
     /// Tries `look` on each live word that may be the one of a key, until it finds something. What
@@ -192,7 +193,7 @@ impl<R: Looked> View<R> {
     fn find_by<T>(
         &self,
         key: &[u8],
-        mut look: impl FnMut((usize, IndexWord)) -> Result<Option<T>, NotCopied>,
+        mut look: impl FnMut((usize, IndexWord)) -> Result<Option<T>, CopyError>,
     ) -> Option<T> {
         let hash = self.hash(key);
         for slot in self.slots(hash) {
@@ -202,9 +203,9 @@ impl<R: Looked> View<R> {
                     break;
                 }
                 match look((slot, word)) {
-                    Ok(None) | Err(NotCopied::Damaged(_) | NotCopied::NotWhole) => break,
+                    Ok(None) | Err(CopyError::Damaged(_) | CopyError::BadChecksum) => break,
                     Ok(found) => return found,
-                    Err(NotCopied::Gone) => {}
+                    Err(CopyError::Gone) => {}
                 }
             }
         }
@@ -212,7 +213,7 @@ impl<R: Looked> View<R> {
     }
 
     /// The live record of a key, and its word.
-    pub(super) fn find(&self, key: &[u8]) -> Option<(IndexWord, Copied)> {
+    pub(super) fn find(&self, key: &[u8]) -> Option<(IndexWord, RecordCopy)> {
         self.find_by(key, |(slot, word)| {
             let copied = self.copy((slot, word))?;
             Ok((copied.record().key() == key).then_some((word, copied)))
@@ -223,7 +224,7 @@ impl<R: Looked> View<R> {
     pub(super) fn has(&self, key: &[u8]) -> bool {
         let mut found_key = Vec::new();
         let found = self.find_by(key, |named| {
-            self.glimpse(named, false, &mut found_key)?;
+            self.copy_header(named, false, &mut found_key)?;
             Ok((found_key == key).then_some(()))
         });
         found.is_some()

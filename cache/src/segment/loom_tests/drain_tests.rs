@@ -4,7 +4,7 @@ use super::*;
 
 /// Where the words of a drain are, and one that names a record of the segment.
 struct Drained {
-    progress: Progress<Words>,
+    progress: DrainProgress<Words>,
     word: AtomicU64,
 }
 
@@ -13,7 +13,7 @@ fn drain_of_another() -> Arc<Drained> {
     let words: Words = Arc::new(boxed_words(3));
     words[1].store(128, Relaxed);
     words[2].store(1, Relaxed);
-    Arc::new(Drained { progress: Progress::new(words, [0, 1, 2]), word: AtomicU64::new(1) })
+    Arc::new(Drained { progress: DrainProgress::new(words, [0, 1, 2]), word: AtomicU64::new(1) })
 }
 
 /// Runs `drain`, and beside it who goes on if it has died: since it may have died anywhere, what
@@ -92,7 +92,7 @@ fn dies_with_it_draining() {
         others.progress.begin(0, 2);
         other.segments.table().drain(0).unwrap();
     });
-    if store.segments.table().state(0).unwrap().phase == Phase::Draining {
+    if store.segments.table().state(0).unwrap().phase == SegmentPhase::Draining {
         assert_eq!(own.progress.segment(), Some(0), "it counts as drained");
     }
     draining.join().unwrap();

@@ -27,9 +27,9 @@ fn what_was_appended_is_read() {
         for (location, sequence) in [(first, 41), (second, 42)] {
             let record = made.record(location).unwrap();
             assert_eq!(Parts::of(&record), *parts, "{case}");
-            assert!(record.is_whole(), "{case}");
+            assert!(record.has_valid_checksum(), "{case}");
             let header = record.header;
-            assert_eq!((header.sequence, header.kind), (sequence, Kind::Whole), "{case}");
+            assert_eq!((header.sequence, header.kind), (sequence, HeaderKind::Whole), "{case}");
             assert_eq!((header.purge_noted, header.response_time), (7, 1_700_000_000), "{case}");
             assert_eq!(record.marks.stale_from_seconds(), 1_700_000_600, "{case}");
         }
@@ -63,14 +63,14 @@ fn a_body_comes_in_pieces() {
         let parts = Parts { key: b"key".to_vec(), ..Parts::default() };
         let location = open.append(&parts.new_record(1, &pieces)).unwrap();
         let record = made.record(location).unwrap();
-        assert!(record.is_whole() && record.body() == body, "cut at {cut:?}");
+        assert!(record.has_valid_checksum() && record.body() == body, "cut at {cut:?}");
     }
 }
 
 #[test]
 fn what_cannot_be_appended_changes_nothing() {
     let full = SEGMENT_BYTES as usize - HEADER_BYTES as usize;
-    let impossible = NotAppended::Impossible;
+    let impossible = AppendError::Impossible;
     let cases = [
         ("no key", 1, Parts::sized(0, 0, 0, 1), impossible(HeaderError::Length)),
         ("no sequence", 0, Parts::sized(1, 0, 0, 1), impossible(HeaderError::Sequence)),
@@ -84,7 +84,7 @@ fn what_cannot_be_appended_changes_nothing() {
         ("tags too long", 1, Parts::sized(1, 65536, 0, 1), impossible(HeaderError::TooLong)),
         ("a head too long", 1, Parts::sized(1, 0, 65536, 1), impossible(HeaderError::TooLong)),
         ("longer than a segment", 1, Parts::sized(1, 0, 0, full), impossible(HeaderError::TooLong)),
-        ("longer than the rest", 1, Parts::sized(1, 0, 0, full - 1), NotAppended::Full),
+        ("longer than the rest", 1, Parts::sized(1, 0, 0, full - 1), AppendError::Full),
     ];
     let made = made(1);
     let mut open = made.claim(0).unwrap();
@@ -96,10 +96,10 @@ fn what_cannot_be_appended_changes_nothing() {
         let now: Vec<u64> = made.data.iter().map(|word| word.load(Relaxed)).collect();
         assert!(now == before, "{case}: something was written");
     }
-    assert!(made.record(location).unwrap().is_whole());
+    assert!(made.record(location).unwrap().has_valid_checksum());
     let nothing = Parts::default();
-    let filler = NewRecord { kind: Kind::Filler, ..nothing.new_record(0, &[]) };
-    assert_eq!(open.append(&filler), Err(NotAppended::Impossible(HeaderError::Kind)));
+    let filler = NewRecord { kind: HeaderKind::Filler, ..nothing.new_record(0, &[]) };
+    assert_eq!(open.append(&filler), Err(AppendError::Impossible(HeaderError::Kind)));
 }
 
 #[test]
@@ -134,10 +134,10 @@ fn a_copy_has_all_that_the_record_had_and_the_frozen_marks() {
     let copied = made.record(copy).unwrap();
     assert_eq!(Parts::of(&copied), parts);
     assert_eq!(copied.header, record.header);
-    assert!(copied.is_whole());
+    assert!(copied.has_valid_checksum());
     assert!(copied.marks.is_soft() && !copied.marks.is_frozen());
     while to.append_copy(&record, frozen).is_ok() {}
-    assert_eq!(to.append_copy(&record, frozen), Err(NotAppended::Full));
+    assert_eq!(to.append_copy(&record, frozen), Err(AppendError::Full));
     assert_eq!(to.append_copy(&record, frozen).unwrap_err().to_string(), "the segment is full");
 }
 
@@ -147,7 +147,7 @@ fn a_segment_expires_with_its_last_record() {
     let mut open = made.claim(0).unwrap();
     let parts = Parts::sized(9, 0, 0, 0);
     for seconds in [5, 900, 30] {
-        let marks = Marks::stale_from(seconds);
+        let marks = RecordMarks::stale_from(seconds);
         open.append(&NewRecord { marks, ..parts.new_record(1, &[]) }).unwrap();
     }
     // Two who check it, the first of whom dies, know it as well.
@@ -176,5 +176,5 @@ fn what_lies_behind_damage_is_not_written_over() {
     let adopted = unsafe { made.segments.adopt(0, 1) }.unwrap();
     assert_eq!(adopted.room_bytes(), 0);
     seal(adopted, 1);
-    assert!(made.record(locations[2]).unwrap().is_whole());
+    assert!(made.record(locations[2]).unwrap().has_valid_checksum());
 }

@@ -13,11 +13,11 @@ fn page() -> String {
 fn the_page_has_the_numbers_of_the_code() {
     let page = page();
     let phases = [
-        ("free", Phase::Free),
-        ("open", Phase::Open),
-        ("sealed", Phase::Sealed),
-        ("draining", Phase::Draining),
-        ("suspect", Phase::Suspect),
+        ("free", SegmentPhase::Free),
+        ("open", SegmentPhase::Open),
+        ("sealed", SegmentPhase::Sealed),
+        ("draining", SegmentPhase::Draining),
+        ("suspect", SegmentPhase::Suspect),
     ];
     let mut sentences: Vec<String> =
         phases.iter().map(|(name, phase)| format!("| {name} | {} |", *phase as u8)).collect();
@@ -31,11 +31,11 @@ fn the_page_has_the_numbers_of_the_code() {
     ];
     sentences.extend(words.iter().map(|(name, number)| format!("| {number} | `{name}` |")));
     let kinds = [
-        ("whole response", Kind::Whole),
-        ("head of a long body", Kind::LongHead),
-        ("fragment", Kind::Fragment),
-        ("base of variants", Kind::Base),
-        ("filler", Kind::Filler),
+        ("whole response", HeaderKind::Whole),
+        ("head of a long body", HeaderKind::LongHead),
+        ("fragment", HeaderKind::Fragment),
+        ("base of variants", HeaderKind::Base),
+        ("filler", HeaderKind::Filler),
     ];
     sentences.extend(kinds.iter().map(|(name, kind)| format!("{} {name}", *kind as u8)));
     sentences.extend([
@@ -57,10 +57,15 @@ fn marks_and_states_have_the_bits_of_the_page() {
     for sentence in ["bits 0–39 stale-from", "40 `SOFT`", "41 `FROZEN`"] {
         assert!(page.contains(sentence), "docs/format/store.md lacks {sentence:?}");
     }
-    assert_eq!(Marks::stale_from(u64::MAX).word(), (1 << 40) - 1);
-    assert!(Marks::of(1 << 40).is_soft() && Marks::of(1 << 41).is_frozen());
+    assert_eq!(RecordMarks::stale_from(u64::MAX).word(), (1 << 40) - 1);
+    assert!(RecordMarks::of(1 << 40).is_soft() && RecordMarks::of(1 << 41).is_frozen());
     let bits = "0–2 state; 3 queue (0 small, 1 main); 8–23 owner row + 1; 32–63 generation";
     assert!(page.contains(bits), "docs/format/store.md lacks {bits:?}");
-    let state = State { phase: Phase::Open, queue: Queue::Main, owner: Some(2), generation: 5 };
+    let state = SegmentState {
+        phase: SegmentPhase::Open,
+        queue: SegmentQueue::Main,
+        owner: Some(2),
+        generation: 5,
+    };
     assert_eq!(state.word(), 1 | 1 << 3 | 3 << 8 | 5 << 32);
 }

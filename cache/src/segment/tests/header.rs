@@ -2,10 +2,10 @@
 
 use super::*;
 
-fn header() -> Header {
-    Header {
+fn header() -> RecordHeader {
+    RecordHeader {
         sequence: 0x1234_5678_9abc,
-        kind: Kind::Base,
+        kind: HeaderKind::Base,
         key_bytes: 0x1112,
         tags_bytes: 0x2122,
         head_bytes: 0x3132,
@@ -17,14 +17,14 @@ fn header() -> Header {
 }
 
 /// A header with one thing changed.
-fn with(change: impl FnOnce(&mut Header)) -> Header {
+fn with(change: impl FnOnce(&mut RecordHeader)) -> RecordHeader {
     let mut changed = header();
     change(&mut changed);
     changed
 }
 
-fn filler(change: impl FnOnce(&mut Header)) -> Header {
-    let mut changed = Header::filler();
+fn filler(change: impl FnOnce(&mut RecordHeader)) -> RecordHeader {
+    let mut changed = RecordHeader::filler();
     change(&mut changed);
     changed
 }
@@ -47,25 +47,25 @@ fn each_field_has_its_bytes() {
 
 #[test]
 fn what_is_encoded_is_decoded() {
-    let kinds = [Kind::Whole, Kind::LongHead, Kind::Fragment, Kind::Base];
-    let mut cases: Vec<Header> =
+    let kinds = [HeaderKind::Whole, HeaderKind::LongHead, HeaderKind::Fragment, HeaderKind::Base];
+    let mut cases: Vec<RecordHeader> =
         kinds.map(|kind| with(|header| header.kind = kind)).into_iter().collect();
     cases.extend([
         header(),
-        Header::filler(),
+        RecordHeader::filler(),
         with(|header| header.sequence = 1),
         with(|header| header.sequence = SEQUENCE_MAX),
         with(|header| (header.key_bytes, header.tags_bytes) = (u16::MAX, 0)),
         with(|header| (header.head_bytes, header.body_bytes) = (0, 0)),
     ]);
     for case in cases {
-        assert_eq!(Header::decode(case.encode(), ROOM), Ok(case), "{case:?}");
+        assert_eq!(RecordHeader::decode(case.encode(), ROOM), Ok(case), "{case:?}");
     }
 }
 
 #[test]
 fn a_header_that_cannot_be_is_refused() {
-    let words = |header: Header| header.encode();
+    let words = |header: RecordHeader| header.encode();
     let set = |number: usize, bits: u64| {
         let mut words = header().encode();
         words[number] |= bits;
@@ -85,7 +85,7 @@ fn a_header_that_cannot_be_is_refused() {
         ("a filler's key", words(filler(|it| it.key_bytes = 1)), ROOM, HeaderError::Length),
         ("a filler's body", words(filler(|it| it.body_bytes = 1)), ROOM, HeaderError::Length),
         ("no room at all", words(header()), 0, HeaderError::NoRoom),
-        ("no room for a filler", words(Header::filler()), 39, HeaderError::NoRoom),
+        ("no room for a filler", words(RecordHeader::filler()), 39, HeaderError::NoRoom),
         ("the body too long", words(header()), 0x0041_4243, HeaderError::TooLong),
         (
             "the longest of all",
@@ -95,7 +95,7 @@ fn a_header_that_cannot_be_is_refused() {
         ),
     ];
     for (case, words, room_bytes, expected) in cases {
-        assert_eq!(Header::decode(words, room_bytes), Err(expected), "{case}");
+        assert_eq!(RecordHeader::decode(words, room_bytes), Err(expected), "{case}");
     }
 }
 
@@ -114,17 +114,17 @@ fn a_record_fits_to_the_unit() {
 
 #[test]
 fn every_bit_but_the_checksums_own_changes_the_checksum() {
-    use crate::segment::header::Checksum;
-    let before = Checksum::of(&header()).value();
+    use crate::segment::header::RecordChecksum;
+    let before = RecordChecksum::of(&header()).value();
     for bit in (0..256).filter(|bit| !(160..192).contains(bit)) {
         let mut words = header().encode();
         words[bit / 64] ^= 1 << (bit % 64);
-        if let Ok(changed) = Header::decode(words, ROOM) {
-            assert_ne!(Checksum::of(&changed).value(), before, "bit {bit}");
+        if let Ok(changed) = RecordHeader::decode(words, ROOM) {
+            assert_ne!(RecordChecksum::of(&changed).value(), before, "bit {bit}");
         }
     }
     let same = with(|header| header.checksum = 0);
-    assert_eq!(Checksum::of(&same).value(), before);
+    assert_eq!(RecordChecksum::of(&same).value(), before);
 }
 
 #[test]
@@ -133,25 +133,26 @@ fn marks_keep_time_softness_and_freezing_apart() {
     let mut open = made.claim(0).unwrap();
     let location = Parts::sized(1, 0, 0, 0).append(&mut open, 1).unwrap();
     let word = made.marks(location);
-    let seen = |marks: Marks| (marks.stale_from_seconds(), marks.is_soft(), marks.is_frozen());
+    let seen =
+        |marks: RecordMarks| (marks.stale_from_seconds(), marks.is_soft(), marks.is_frozen());
     assert_eq!(seen(word.load()), (1_700_000_600, false, false), "as written");
     assert_eq!(word.mark_soft(), Ok(()));
     assert_eq!(word.mark_soft(), Ok(()), "marked twice");
     assert_eq!(seen(word.load()), (1_700_000_600, true, false), "soft");
     assert_eq!(seen(word.freeze().marks()), (1_700_000_600, true, false), "as the copy gets them");
     assert_eq!(seen(word.load()), (1_700_000_600, true, true), "frozen");
-    assert_eq!(word.mark_soft(), Err(IsFrozen));
+    assert_eq!(word.mark_soft(), Err(AlreadyFrozen));
     assert_eq!(seen(word.freeze().marks()), (1_700_000_600, true, false), "frozen twice");
     assert!(!word.load().is_damaged());
 }
 
 #[test]
 fn marks_have_no_bits_beyond_their_own() {
-    let far = Marks::stale_from(u64::MAX);
+    let far = RecordMarks::stale_from(u64::MAX);
     assert_eq!(far.stale_from_seconds(), (1 << 40) - 1);
     let cases = [(0, false), ((1 << 42) - 1, false), (1 << 42, true), (u64::MAX, true)];
     for (word, is_damaged) in cases {
-        assert_eq!(Marks::of(word).is_damaged(), is_damaged, "{word:x}");
+        assert_eq!(RecordMarks::of(word).is_damaged(), is_damaged, "{word:x}");
     }
     assert!(!far.is_soft() && !far.is_frozen() && !far.is_damaged());
 }

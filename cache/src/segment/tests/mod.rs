@@ -3,11 +3,11 @@
 mod append;
 mod format;
 mod header;
-mod outside;
 mod scan;
 mod size;
 mod stress;
 mod table;
+mod unpinned;
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use forebay_sync::boxed_words;
 
 use super::data::TooFewWords;
 use super::header::{HEADER_BYTES, HeaderError};
-use super::marks::IsFrozen;
+use super::marks::AlreadyFrozen;
 use super::size::SizeError;
-use super::table::OtherState;
+use super::table::StateChanged;
 use super::*;
 
 type Shared = Arc<Box<[AtomicU64]>>;
@@ -36,7 +36,7 @@ const ROWS: u32 = 4;
 
 fn made(segment_count: u32) -> Made {
     let geometry = Geometry::of(u64::from(SEGMENT_BYTES), u64::from(segment_count)).unwrap();
-    let table = Arc::new(boxed_words(Table::<Shared>::words_needed(geometry)));
+    let table = Arc::new(boxed_words(SegmentTable::<Shared>::words_needed(geometry)));
     let data = Arc::new(boxed_words((geometry.data_bytes() / 8) as usize));
     // SAFETY: the words are new, and tests that write into them read no bytes meanwhile.
     let segments = unsafe { Segments::new(table.clone(), data.clone(), geometry, ROWS) }.unwrap();
@@ -46,11 +46,11 @@ fn made(segment_count: u32) -> Made {
 impl Made {
     fn claim(&self, row: u32) -> Option<OpenSegment<Shared>> {
         // SAFETY: no row ends, and tests are one thread.
-        unsafe { self.segments.claim(row, Queue::Small, None) }
+        unsafe { self.segments.claim(row, SegmentQueue::Small, None) }
     }
 
     /// The record at a place of a segment that is not freed meanwhile.
-    fn record(&self, location: Location) -> Result<Record<'_>, Damage> {
+    fn record(&self, location: Location) -> Result<Record<'_>, RecordDamage> {
         // SAFETY: tests are one thread, which frees nothing that it reads.
         unsafe { self.segments.record(location) }
     }
@@ -61,7 +61,7 @@ impl Made {
         unsafe { self.segments.marks(location) }.unwrap()
     }
 
-    fn scan(&self, segment: u32) -> Vec<Result<Scanned, Damage>> {
+    fn scan(&self, segment: u32) -> Vec<Result<ScannedRecord, RecordDamage>> {
         self.segments.scan(segment).collect()
     }
 
@@ -110,11 +110,11 @@ impl Parts {
 
     fn new_record<'a>(&'a self, sequence: u64, body: &'a [&'a [u8]]) -> NewRecord<'a> {
         NewRecord {
-            kind: Kind::Whole,
+            kind: HeaderKind::Whole,
             sequence,
             purge_noted: 7,
             response_time: 1_700_000_000,
-            marks: Marks::stale_from(1_700_000_600),
+            marks: RecordMarks::stale_from(1_700_000_600),
             key: &self.key,
             tags: &self.tags,
             head: &self.head,
@@ -126,7 +126,7 @@ impl Parts {
         &self,
         open: &mut OpenSegment<Shared>,
         sequence: u64,
-    ) -> Result<Location, NotAppended> {
+    ) -> Result<Location, AppendError> {
         open.append(&self.new_record(sequence, &[&self.body]))
     }
 }

@@ -16,7 +16,7 @@ fn filled(rng: &mut Rng) -> (Made, Vec<(Location, Parts)>) {
         let parts = rng.parts();
         match parts.append(&mut open, records.len() as u64 + 1) {
             Ok(location) => records.push((location, parts)),
-            Err(NotAppended::Full) => break,
+            Err(AppendError::Full) => break,
             Err(other) => panic!("{other}"),
         }
     }
@@ -38,16 +38,20 @@ fn look_everywhere(made: &Made, rng: &mut Rng) {
         assert_eq!(key.len(), usize::from(found.header.key_bytes));
         let record = made.record(found.location).unwrap();
         assert_eq!(record.key(), key);
-        assert_eq!(record.is_whole(), made.segments.is_whole(&found), "{found:?}");
+        assert_eq!(
+            record.has_valid_checksum(),
+            made.segments.has_valid_checksum(&found),
+            "{found:?}"
+        );
     }
-    let outside = made.segments.outside();
+    let outside = made.segments.unpinned();
     for _ in 0..64 {
         let location = Location(rng.below(u64::from(3 * units)) as u32);
         let segment = made.segments.geometry().segment_of(location);
         if segment.is_some_and(|segment| outside.state(segment).is_none()) {
             continue;
         }
-        let found = made.record(location).ok().filter(Record::is_whole);
+        let found = made.record(location).ok().filter(Record::has_valid_checksum);
         let copied = outside.copy(location, || true).ok();
         let copied = copied.as_ref().map(|copied| Parts::of(&copied.record()));
         assert_eq!(found.as_ref().map(Parts::of), copied, "{location:?}");
@@ -65,7 +69,7 @@ fn a_walk_finds_the_records_in_their_order() {
         for (index, (found, (location, parts))) in found.iter().zip(&records).enumerate() {
             let found = found.unwrap();
             assert_eq!((found.location, found.header.sequence), (*location, index as u64 + 1));
-            assert!(made.segments.is_whole(&found));
+            assert!(made.segments.has_valid_checksum(&found));
             assert_eq!(Parts::of(&made.record(*location).unwrap()), *parts);
         }
         look_everywhere(&made, &mut rng);
@@ -87,10 +91,13 @@ fn a_flipped_bit_is_found_and_harms_no_record_before_it() {
         made.flip(u64::from(location.0) * 512 + bit);
         let found = made.scan(0);
         for before in &found[..hurt] {
-            assert!(made.segments.is_whole(&before.unwrap()), "{before:?}, bit {bit} of {hurt}");
+            assert!(
+                made.segments.has_valid_checksum(&before.unwrap()),
+                "{before:?}, bit {bit} of {hurt}"
+            );
         }
         let is_found = match found.get(hurt) {
-            Some(Ok(record)) => !made.segments.is_whole(record),
+            Some(Ok(record)) => !made.segments.has_valid_checksum(record),
             Some(Err(damage)) => damage.location == location,
             None => false,
         };
@@ -157,9 +164,9 @@ fn a_table_of_noise_panics_nobody() {
             let _ = segments.table().drain(segment);
             // SAFETY: as above.
             let _ = unsafe { segments.free(segment) };
-            segments.outside().walk(segment);
+            segments.unpinned().walk(segment);
         }
-        segments.table().which(|state| state.phase == Phase::Free).count();
+        segments.table().segments_where(|state| state.phase == SegmentPhase::Free).count();
         look_everywhere(&made, &mut rng);
     }
 }
@@ -170,9 +177,9 @@ fn a_filler_is_no_record() {
     seal(made.claim(0).unwrap(), 1);
     assert!(made.scan(0).is_empty());
     let why = HeaderError::Kind;
-    assert_eq!(made.record(Location(0)).err(), Some(Damage { location: Location(0), why }));
-    let copied = made.segments.outside().copy(Location(0), || true);
-    let damage = Damage { location: Location(0), why };
-    assert_eq!(copied.err(), Some(NotCopied::Damaged(damage)));
+    assert_eq!(made.record(Location(0)).err(), Some(RecordDamage { location: Location(0), why }));
+    let copied = made.segments.unpinned().copy(Location(0), || true);
+    let damage = RecordDamage { location: Location(0), why };
+    assert_eq!(copied.err(), Some(CopyError::Damaged(damage)));
     assert_eq!(damage.to_string(), "no record at unit 0: the kind of record does not exist");
 }

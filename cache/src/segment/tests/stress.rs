@@ -68,7 +68,7 @@ impl Drop for Alarm<'_> {
 /// A record says its key and its sequence, and all bytes of its body are the key's.
 fn assert_right(record: &Record<'_>, key: u64) {
     assert_eq!(record.key(), key.to_le_bytes(), "another key's record");
-    assert!(record.is_whole(), "a torn record");
+    assert!(record.has_valid_checksum(), "a torn record");
     assert!(record.body().iter().all(|byte| *byte == key as u8));
 }
 
@@ -82,7 +82,7 @@ impl Store {
     fn claim(&self, row: u32, last: Option<u32>) -> OpenSegment<Shared> {
         loop {
             // SAFETY: each thread has a row of its own.
-            if let Some(open) = unsafe { self.segments.claim(row, Queue::Small, last) } {
+            if let Some(open) = unsafe { self.segments.claim(row, SegmentQueue::Small, last) } {
                 return open;
             }
             assert!(!self.is_over.load(Relaxed), "another thread failed");
@@ -100,7 +100,7 @@ impl Store {
             let location = loop {
                 match parts.append(&mut open, sequence) {
                     Ok(location) => break location,
-                    Err(NotAppended::Full) => {
+                    Err(AppendError::Full) => {
                         let last = open.segment();
                         self.seal(open);
                         open = self.claim(row, Some(last));
@@ -154,12 +154,12 @@ impl Store {
         let Some(location) = seen.checked_sub(1).map(|location| Location(location as u32)) else {
             return;
         };
-        match self.segments.outside().copy(location, || word.load(Relaxed) == seen) {
+        match self.segments.unpinned().copy(location, || word.load(Relaxed) == seen) {
             Ok(copied) => {
                 assert_right(&copied.record(), key);
                 self.copies.fetch_add(1, Relaxed);
             }
-            Err(NotCopied::Gone) => {}
+            Err(CopyError::Gone) => {}
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -169,9 +169,10 @@ impl Store {
         let table = self.segments.table();
         while !self.is_over.load(Relaxed) {
             let sealed = table
-                .which(|state| state.phase == Phase::Sealed)
+                .segments_where(|state| state.phase == SegmentPhase::Sealed)
                 .min_by_key(|segment| table.order(*segment));
-            let free_count = table.which(|state| state.phase == Phase::Free).count();
+            let free_count =
+                table.segments_where(|state| state.phase == SegmentPhase::Free).count();
             let Some(segment) = sealed.filter(|_| free_count < 3) else {
                 thread::yield_now();
                 continue;
@@ -191,7 +192,7 @@ impl Store {
     /// Takes the words of a draining segment out; one in four records is moved.
     fn empty(&self, segment: u32, row: u32, rng: &mut Rng) {
         // SAFETY: the row is the reclaimer's.
-        let mut open = unsafe { self.segments.claim(row, Queue::Main, None) };
+        let mut open = unsafe { self.segments.claim(row, SegmentQueue::Main, None) };
         let mut key = Vec::new();
         for found in self.segments.scan(segment) {
             let found = found.unwrap();
@@ -251,7 +252,8 @@ fn many_threads_find_only_whole_records() {
         [&store.hits, &store.moves, &store.frees, &store.copies].map(|it| it.load(Relaxed));
     println!("hits, moves, frees, copies: {counts:?}");
     assert!(counts.iter().all(|count| *count > 0), "something never happened: {counts:?}");
-    let is_at_rest = |state: State| matches!(state.phase, Phase::Free | Phase::Sealed);
-    let at_rest = store.segments.table().which(is_at_rest).count();
+    let is_at_rest =
+        |state: SegmentState| matches!(state.phase, SegmentPhase::Free | SegmentPhase::Sealed);
+    let at_rest = store.segments.table().segments_where(is_at_rest).count();
     assert_eq!(at_rest, SEGMENTS as usize, "a segment was lost");
 }

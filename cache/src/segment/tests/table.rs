@@ -64,7 +64,7 @@ impl Life {
         }
     }
 
-    fn phase(&self) -> Phase {
+    fn phase(&self) -> SegmentPhase {
         self.made.segments.table().state(0).unwrap().phase
     }
 }
@@ -73,27 +73,31 @@ impl Life {
 fn each_step_begins_with_its_own_states() {
     use Step::*;
     let all = [Claim, Seal, GiveBack, Suspect, Adopt, Drain, Free];
-    type Case = (&'static str, &'static [Step], &'static [(Step, Phase)]);
+    type Case = (&'static str, &'static [Step], &'static [(Step, SegmentPhase)]);
     let cases: [Case; 8] = [
-        ("free", &[], &[(Claim, Phase::Open)]),
+        ("free", &[], &[(Claim, SegmentPhase::Open)]),
         (
             "open, empty",
             &[Claim],
-            &[(Seal, Phase::Sealed), (GiveBack, Phase::Free), (Suspect, Phase::Suspect)],
+            &[
+                (Seal, SegmentPhase::Sealed),
+                (GiveBack, SegmentPhase::Free),
+                (Suspect, SegmentPhase::Suspect),
+            ],
         ),
         (
             "open, with a record",
             &[Claim, Append],
-            &[(Seal, Phase::Sealed), (Suspect, Phase::Suspect)],
+            &[(Seal, SegmentPhase::Sealed), (Suspect, SegmentPhase::Suspect)],
         ),
-        ("sealed", &[Claim, Append, Seal], &[(Drain, Phase::Draining)]),
-        ("draining", &[Claim, Append, Seal, Drain], &[(Free, Phase::Free)]),
-        ("free again", &[Claim, Append, Seal, Drain, Free], &[(Claim, Phase::Open)]),
-        ("suspect", &[Claim, Append, Suspect], &[(Adopt, Phase::Suspect)]),
+        ("sealed", &[Claim, Append, Seal], &[(Drain, SegmentPhase::Draining)]),
+        ("draining", &[Claim, Append, Seal, Drain], &[(Free, SegmentPhase::Free)]),
+        ("free again", &[Claim, Append, Seal, Drain, Free], &[(Claim, SegmentPhase::Open)]),
+        ("suspect", &[Claim, Append, Suspect], &[(Adopt, SegmentPhase::Suspect)]),
         (
             "adopted",
             &[Claim, Append, Suspect, Adopt],
-            &[(Seal, Phase::Sealed), (Suspect, Phase::Suspect)],
+            &[(Seal, SegmentPhase::Sealed), (Suspect, SegmentPhase::Suspect)],
         ),
     ];
     for (case, before, possible) in cases {
@@ -119,14 +123,14 @@ fn who_lost_a_segment_can_do_nothing_with_it() {
     // SAFETY: as if the owner had ended; it only tries to seal.
     unsafe { made.segments.suspect(0, 1) }.unwrap();
     // SAFETY: no word names a record.
-    assert_eq!(unsafe { open.seal(1) }, Err(OtherState));
+    assert_eq!(unsafe { open.seal(1) }, Err(StateChanged));
     // SAFETY: another row.
-    assert_eq!(unsafe { made.segments.suspect(0, 2) }, Err(OtherState));
+    assert_eq!(unsafe { made.segments.suspect(0, 2) }, Err(StateChanged));
     // SAFETY: one thread.
     let adopted = unsafe { made.segments.adopt(0, 2) }.unwrap();
     assert_eq!(adopted.state().owner, Some(2));
     // SAFETY: one thread.
-    assert_eq!(unsafe { made.segments.adopt(0, 3) }.err(), Some(OtherState), "two who check");
+    assert_eq!(unsafe { made.segments.adopt(0, 3) }.err(), Some(StateChanged), "two who check");
     // SAFETY: the one who checks has ended, too.
     unsafe { made.segments.suspect(0, 2) }.unwrap();
     // SAFETY: one thread.
@@ -141,18 +145,26 @@ fn a_segment_remembers_what_it_was_told_until_it_is_freed() {
     for generation in 0..3 {
         assert_eq!(told(), (0, 0, 0, 0));
         // SAFETY: one thread.
-        let mut open = unsafe { made.segments.claim(1, Queue::Main, None) }.unwrap();
+        let mut open = unsafe { made.segments.claim(1, SegmentQueue::Main, None) }.unwrap();
         Parts::sized(9, 0, 0, 0).append(&mut open, 1).unwrap();
-        table.count_live(0, 64);
-        let state = State { phase: Phase::Open, queue: Queue::Main, owner: Some(1), generation };
+        table.set_live_bytes(0, 64);
+        let state = SegmentState {
+            phase: SegmentPhase::Open,
+            queue: SegmentQueue::Main,
+            owner: Some(1),
+            generation,
+        };
         assert_eq!(table.state(0), Some(state));
         seal(open, 5);
         assert_eq!(told(), (5, 1_700_000_600, 64, u64::from(SEGMENT_BYTES)));
         let drained = table.drain(0);
-        assert_eq!(drained, Ok(State { phase: Phase::Draining, owner: None, ..state }));
+        assert_eq!(
+            drained,
+            Ok(SegmentState { phase: SegmentPhase::Draining, owner: None, ..state })
+        );
         // SAFETY: one thread, no words, no pins.
         unsafe { made.segments.free(0) }.unwrap();
-        assert_eq!(table.which(|state| state.phase == Phase::Free).count(), 1);
+        assert_eq!(table.segments_where(|state| state.phase == SegmentPhase::Free).count(), 1);
     }
 }
 
@@ -181,7 +193,7 @@ fn each_row_begins_at_a_place_of_its_own() {
     for (row, last, expected) in cases {
         let made = made(8);
         // SAFETY: one thread.
-        let open = unsafe { made.segments.claim(row, Queue::Small, last) }.unwrap();
+        let open = unsafe { made.segments.claim(row, SegmentQueue::Small, last) }.unwrap();
         assert_eq!(open.segment(), expected, "row {row}, last {last:?}");
     }
     let made = made(8);
@@ -189,23 +201,29 @@ fn each_row_begins_at_a_place_of_its_own() {
     assert!(made.claim(0).is_none(), "all are taken");
     all.sort_unstable();
     assert_eq!(all, (0..8).collect::<Vec<u32>>());
-    let owned = made.segments.table().which(|state| state.owner == Some(1));
+    let owned = made.segments.table().segments_where(|state| state.owner == Some(1));
     assert_eq!(owned.collect::<Vec<u32>>(), [2, 3], "what the sweeper of row 1 finds");
 }
 
 #[test]
 fn a_state_is_one_word_and_back() {
-    let phases = [Phase::Free, Phase::Open, Phase::Sealed, Phase::Draining, Phase::Suspect];
+    let phases = [
+        SegmentPhase::Free,
+        SegmentPhase::Open,
+        SegmentPhase::Sealed,
+        SegmentPhase::Draining,
+        SegmentPhase::Suspect,
+    ];
     for phase in phases {
-        for queue in [Queue::Small, Queue::Main] {
+        for queue in [SegmentQueue::Small, SegmentQueue::Main] {
             for owner in [None, Some(0), Some(1), Some(65534)] {
                 for generation in [0, 1, u32::MAX] {
-                    let state = State { phase, queue, owner, generation };
-                    let is_owned = matches!(phase, Phase::Open) == owner.is_some();
-                    let is_legal = (is_owned || phase == Phase::Suspect)
-                        && (phase != Phase::Free || queue == Queue::Small);
+                    let state = SegmentState { phase, queue, owner, generation };
+                    let is_owned = matches!(phase, SegmentPhase::Open) == owner.is_some();
+                    let is_legal = (is_owned || phase == SegmentPhase::Suspect)
+                        && (phase != SegmentPhase::Free || queue == SegmentQueue::Small);
                     let expected = is_legal.then_some(state);
-                    assert_eq!(State::of(state.word()), expected, "{state:?}");
+                    assert_eq!(SegmentState::of(state.word()), expected, "{state:?}");
                 }
             }
         }
@@ -214,10 +232,15 @@ fn a_state_is_one_word_and_back() {
 
 #[test]
 fn words_that_no_state_has_are_nobodys() {
-    let open = State { phase: Phase::Open, queue: Queue::Small, owner: Some(0), generation: 3 };
+    let open = SegmentState {
+        phase: SegmentPhase::Open,
+        queue: SegmentQueue::Small,
+        owner: Some(0),
+        generation: 3,
+    };
     let cases = [5, 6, 7, 1 << 4, 1 << 7, 1 << 24, 1 << 31, 8, 1 << 8, open.word() | 1 << 30];
     for word in cases {
-        assert_eq!(State::of(word), None, "{word:x}");
+        assert_eq!(SegmentState::of(word), None, "{word:x}");
         let made = made(1);
         made.table.word(word::STATE).store(word, Relaxed);
         let mut life = Life { made, open: None };
@@ -235,8 +258,8 @@ fn there_is_nothing_beyond_the_last_segment() {
     for segment in [2, u32::MAX] {
         assert_eq!(table.state(segment), None);
         assert_eq!((table.order(segment), table.filled_bytes(segment)), (0, 0));
-        table.count_live(segment, 1);
-        assert_eq!(table.drain(segment), Err(OtherState));
+        table.set_live_bytes(segment, 1);
+        assert_eq!(table.drain(segment), Err(StateChanged));
         assert!(made.scan(segment).is_empty());
     }
     let geometry = made.segments.geometry();

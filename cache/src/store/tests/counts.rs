@@ -1,7 +1,7 @@
 //! Bugs that caches are known for, by name.
 
 use super::*;
-use crate::segment::Phase;
+use crate::segment::SegmentPhase;
 
 #[test]
 fn nothing_is_evicted_while_the_cache_is_not_full() {
@@ -49,7 +49,9 @@ fn a_count_that_is_too_low_never_goes_below_zero() {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[1; 3000]));
     }
     let table = store.shared.segments.table();
-    table.which(|state| state.phase == Phase::Open).for_each(|open| table.count_live(open, 100));
+    table
+        .segments_where(|state| state.phase == SegmentPhase::Open)
+        .for_each(|open| table.set_live_bytes(open, 100));
     for number in 0..10 {
         assert_eq!(worker.purge(format!("k{number}").as_bytes()).unwrap().records, 1);
         assert_eq!(store.stats().live_bytes, 0, "{number}");

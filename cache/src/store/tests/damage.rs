@@ -12,7 +12,7 @@ use super::super::layout::{kind, word};
 use super::super::put::Put;
 use super::*;
 use crate::What;
-use crate::segment::{Kind, Location, Queue, SEGMENT_WORDS, UNIT_BYTES};
+use crate::segment::{HeaderKind, Location, SEGMENT_WORDS, SegmentQueue, UNIT_BYTES};
 
 const KEY: &[u8] = b"site\0http\0h\0/key";
 
@@ -184,7 +184,7 @@ const WORDS: &[Case] = &[
 
 fn make_duplicate(made: &Made) {
     let (_, first) = made.word_of(KEY);
-    store_as(made, Kind::Whole, KEY, b"newer");
+    store_as(made, HeaderKind::Whole, KEY, b"newer");
     assert!(put(&made.worker, b"further", b"head", b"body"));
     assert_eq!(made.found(Weight::Fault), BTreeSet::new());
     // The first one comes back, into an empty word of the other one's bucket.
@@ -195,15 +195,15 @@ fn make_duplicate(made: &Made) {
 }
 
 fn make_long_head(made: &Made) {
-    store_as(made, Kind::LongHead, b"long", b"nowhere");
+    store_as(made, HeaderKind::LongHead, b"long", b"nowhere");
 }
 
 /// Stores a record, whatever is there.
-fn store_as(made: &Made, kind: Kind, key: &[u8], body: &[u8]) {
+fn store_as(made: &Made, kind: HeaderKind, key: &[u8], body: &[u8]) {
     let (head, times) = (b"head", fresh());
     let put =
         Put { kind, key, tags: &[], head, body: &[body], times, purge_noted: 0, primary: key };
-    made.worker.own.put(&put, Queue::Small).unwrap();
+    made.worker.own.put(&put, SegmentQueue::Small).unwrap();
 }
 
 const SEGMENTS: &[Case] = &[

@@ -6,7 +6,7 @@ use super::super::respond::Response;
 use super::super::variants::{self, BaseBody};
 use super::*;
 use crate::purge::Predicate;
-use crate::segment::{Kind, Queue};
+use crate::segment::{HeaderKind, SegmentQueue};
 
 const KEY: &[u8] = b"key";
 const HTML: &[u8] = b"html";
@@ -22,7 +22,16 @@ fn two() -> (Store, StoreWorker, StoreWorker) {
 /// A response that is on its way since before any purge.
 fn put_of<'a>(key: &'a [u8], body: &'a [&'a [u8]]) -> Put<'a> {
     let (times, primary) = (fresh(), KEY);
-    Put { kind: Kind::Whole, key, tags: &[], head: b"head", body, times, purge_noted: 0, primary }
+    Put {
+        kind: HeaderKind::Whole,
+        key,
+        tags: &[],
+        head: b"head",
+        body,
+        times,
+        purge_noted: 0,
+        primary,
+    }
 }
 
 fn is_soft(worker: &StoreWorker) -> Option<bool> {
@@ -41,7 +50,7 @@ fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
             assert!(put(&filler, KEY, b"old", b"old"));
         }
         let own = &filler.own;
-        let appended = own.append(&put_of(KEY, &[b"body"]), 1 << 40, Queue::Small).unwrap();
+        let appended = own.append(&put_of(KEY, &[b"body"]), 1 << 40, SegmentQueue::Small).unwrap();
         let key = own.key(KEY);
         let unchecked = own.index.insert(&own.pins, &key, &appended.for_index()).unwrap();
         assert!(!own.shared.purges.is_newer(0, |purge| purge.may_match(KEY)));
@@ -99,7 +108,7 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
         variants::write_key_of(&mut key, KEY, epoch, &hash);
         head.extend_from_slice(JSON);
         let put = Put { head: &head, ..put_of(&key, &[b"body"]) };
-        assert_eq!(own.put(&put, Queue::Small).is_ok(), is_stored, "{purges_at:?}");
+        assert_eq!(own.put(&put, SegmentQueue::Small).is_ok(), is_stored, "{purges_at:?}");
         let is_marked = Some(purges_at.is_some());
         assert_eq!(is_variant_soft(&purger, HTML), is_marked, "{purges_at:?}");
         assert_eq!(is_variant_soft(&purger, JSON), is_stored.then_some(false), "{purges_at:?}");
@@ -115,13 +124,13 @@ fn response_of<'a>(base: &'a VariantKey, head: &'a [u8]) -> Response<'a> {
     Response {
         primary: KEY,
         base: Some(base),
-        kind: Kind::Whole,
+        kind: HeaderKind::Whole,
         tags: &[],
         head,
         body: &[b"body"],
         times: fresh(),
         purge_noted: 0,
-        queue: Queue::Small,
+        queue: SegmentQueue::Small,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::put::Put;
 use super::*;
-use crate::segment::{Kind, Queue};
+use crate::segment::{HeaderKind, SegmentQueue};
 
 const KEY: &[u8] = b"key";
 
@@ -67,17 +67,17 @@ fn what_is_sent_counts_as_used_and_what_is_only_looked_at_does_not() {
 fn a_new_variant_of_a_known_resource_is_new() {
     let (_store, worker) = open(32 << 20);
     let queue = |base: Option<&VariantKey>| worker.own.queue_for(KEY, base);
-    assert_eq!(queue(Some(&base(b"one"))), Queue::Small);
+    assert_eq!(queue(Some(&base(b"one"))), SegmentQueue::Small);
     put_variant(&worker, b"one");
     for (name, base, expected) in [
-        ("the same", Some(base(b"one")), Queue::Main),
-        ("another", Some(base(b"two")), Queue::Small),
+        ("the same", Some(base(b"one")), SegmentQueue::Main),
+        ("another", Some(base(b"two")), SegmentQueue::Small),
         (
             "other names",
             Some(VariantKey { names: b"accept".to_vec(), ..base(b"one") }),
-            Queue::Small,
+            SegmentQueue::Small,
         ),
-        ("no variant any more", None, Queue::Main),
+        ("no variant any more", None, SegmentQueue::Main),
     ] {
         assert_eq!(queue(base.as_ref()), expected, "{name}");
     }
@@ -107,9 +107,9 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
     assert!(!is_there(b"one"));
     let queue = |value: &[u8]| worker.own.queue_for(KEY, Some(&base(value)));
     let before = store.stats().ghost_hits;
-    assert_eq!(queue(b"three"), Queue::Small, "it never was there");
-    assert_eq!(queue(b"one"), Queue::Main, "it was");
-    assert_eq!(queue(b"one"), Queue::Small, "its ghost is gone");
+    assert_eq!(queue(b"three"), SegmentQueue::Small, "it never was there");
+    assert_eq!(queue(b"one"), SegmentQueue::Main, "it was");
+    assert_eq!(queue(b"one"), SegmentQueue::Small, "its ghost is gone");
     assert_eq!(store.stats().ghost_hits, before + 1);
 }
 
@@ -135,7 +135,7 @@ fn fragments_leave_no_ghosts() {
 fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
     let (store, worker) = open(32 << 20);
     let put = Put {
-        kind: Kind::LongHead,
+        kind: HeaderKind::LongHead,
         key: KEY,
         tags: &[],
         head: b"head",
@@ -144,7 +144,7 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
         purge_noted: 0,
         primary: KEY,
     };
-    worker.own.put(&put, Queue::Small).unwrap();
+    worker.own.put(&put, SegmentQueue::Small).unwrap();
     assert!(matches!(worker.lookup(KEY), Lookup::Miss));
     assert!(worker.own.look(KEY).is_none(), "it is still there");
     assert_eq!(store.stats().dropped_damaged, 1);

@@ -7,7 +7,7 @@ use forebay_shm::Listed;
 
 use super::CheckDepth;
 use super::related::Fragments;
-use crate::segment::{Header, Location, Phase, UNIT_BYTES};
+use crate::segment::{Location, RecordHeader, SegmentPhase, UNIT_BYTES};
 use crate::tool::finding::{Finding, What};
 use crate::tool::report::Report;
 use crate::tool::view::{Looked, View};
@@ -75,22 +75,22 @@ impl<'a, R: Looked> Checker<'a, R> {
 
     /// Has the publisher of a record that a word names done all that it does with that word? Who
     /// looks at the word after this sees it.
-    pub(super) fn is_published(&self, location: Location, header: &Header) -> bool {
+    pub(super) fn is_published(&self, location: Location, header: &RecordHeader) -> bool {
         let Some(segment) = self.view.geometry.segment_of(location) else {
             return false;
         };
-        let Some(described) = self.view.outside().describe(segment) else {
+        let Some(described) = self.view.unpinned().snapshot(segment) else {
             return false;
         };
         match described.state.phase {
-            Phase::Sealed | Phase::Draining => true,
-            Phase::Open => described.filled_bytes > self.end_bytes(location, header),
-            Phase::Free | Phase::Suspect => false,
+            SegmentPhase::Sealed | SegmentPhase::Draining => true,
+            SegmentPhase::Open => described.filled_bytes > self.end_bytes(location, header),
+            SegmentPhase::Free | SegmentPhase::Suspect => false,
         }
     }
 
     /// Where in its segment a record ends.
-    pub(super) fn end_bytes(&self, location: Location, header: &Header) -> u64 {
+    pub(super) fn end_bytes(&self, location: Location, header: &RecordHeader) -> u64 {
         let segment_bytes = u64::from(self.view.geometry.segment_bytes());
         let start = u64::from(location.0) * u64::from(UNIT_BYTES) % segment_bytes;
         start + header.record_bytes()

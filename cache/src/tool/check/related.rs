@@ -5,7 +5,7 @@
 
 use super::checker::Checker;
 use crate::index::{IndexWord, WordState};
-use crate::segment::{Kind, Location, Scanned};
+use crate::segment::{HeaderKind, Location, ScannedRecord};
 use crate::store::long::{LongBody, fragment_key, split_fragment_key};
 use crate::store::variants::{BaseBody, split_variant_key};
 use crate::tool::finding::What;
@@ -22,13 +22,13 @@ pub(super) struct Fragments {
 
 impl<R: Looked> Checker<'_, R> {
     /// Looks for what belongs to a live record, whose key is in `key`.
-    pub(super) fn check_related(&mut self, slot: usize, word: &IndexWord, scanned: &Scanned) {
+    pub(super) fn check_related(&mut self, slot: usize, word: &IndexWord, scanned: &ScannedRecord) {
         match scanned.header.kind {
-            Kind::LongHead => self.check_long_head(slot, *word),
-            Kind::Fragment => self.note_fragment(scanned),
-            Kind::Whole | Kind::Base | Kind::Filler => {}
+            HeaderKind::LongHead => self.check_long_head(slot, *word),
+            HeaderKind::Fragment => self.note_fragment(scanned),
+            HeaderKind::Whole | HeaderKind::Base | HeaderKind::Filler => {}
         }
-        if matches!(scanned.header.kind, Kind::Whole | Kind::LongHead) {
+        if matches!(scanned.header.kind, HeaderKind::Whole | HeaderKind::LongHead) {
             self.check_variant(slot, *word);
         }
     }
@@ -57,7 +57,7 @@ impl<R: Looked> Checker<'_, R> {
         (missing > 0 && is_there).then_some(What::FragmentsMissing { missing, count })
     }
 
-    fn note_fragment(&mut self, scanned: &Scanned) {
+    fn note_fragment(&mut self, scanned: &ScannedRecord) {
         let Some((id, number)) = split_fragment_key(&self.key) else {
             return;
         };
@@ -94,8 +94,8 @@ impl<R: Looked> Checker<'_, R> {
         if !word.is_in_memory() || word.state() != WordState::Live {
             return None;
         }
-        let glimpsed = self.view.glimpse((slot, word), false, &mut self.other_key).ok()?;
-        if glimpsed.header.kind != Kind::LongHead {
+        let glimpsed = self.view.copy_header((slot, word), false, &mut self.other_key).ok()?;
+        if glimpsed.header.kind != HeaderKind::LongHead {
             return None;
         }
         LongBody::decode(self.view.copy((slot, word)).ok()?.record().body())
@@ -110,7 +110,7 @@ impl<R: Looked> Checker<'_, R> {
                 let is_named = base.as_ref().is_some_and(|(_, base)| {
                     let record = base.record();
                     let body = BaseBody::decode(record.body());
-                    record.header.kind == Kind::Base
+                    record.header.kind == HeaderKind::Base
                         && body.is_some_and(|b| b.epoch == epoch && b.hashes().contains(hash))
                 });
                 let is_there = checker.view.word(slot).is_same_record(word);

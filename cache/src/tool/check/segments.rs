@@ -3,7 +3,7 @@
 use forebay_shm::{Listed, ParticipantStatus};
 
 use super::checker::Checker;
-use crate::segment::{Damage, Described, Phase, State, UNIT_BYTES};
+use crate::segment::{RecordDamage, SegmentPhase, SegmentSnapshot, SegmentState, UNIT_BYTES};
 use crate::store::layout::word;
 use crate::tool::finding::{Finding, What};
 use crate::tool::view::Looked;
@@ -11,7 +11,12 @@ use crate::tool::view::Looked;
 impl<R: Looked> Checker<'_, R> {
     /// Checks one segment.
     pub(super) fn check_segment(&mut self, segment: u32) {
-        if self.view.outside().state(segment).is_some_and(|state| state.phase == Phase::Free) {
+        if self
+            .view
+            .unpinned()
+            .state(segment)
+            .is_some_and(|state| state.phase == SegmentPhase::Free)
+        {
             self.report.free_segment_count += 1;
         }
         if self.segment_fault(segment).is_some() {
@@ -32,23 +37,23 @@ impl<R: Looked> Checker<'_, R> {
 
     /// What is wrong with a segment's words, and the row that it is about.
     fn segment_fault(&self, segment: u32) -> Option<(What, Option<u32>)> {
-        if self.view.outside().state(segment).is_none() {
+        if self.view.unpinned().state(segment).is_none() {
             return Some((What::SegmentState { found: self.view.state_word(segment) }, None));
         }
-        let described = self.view.outside().describe(segment)?;
-        let Described { state, order, filled_bytes, live_bytes, expires } = described;
+        let described = self.view.unpinned().snapshot(segment)?;
+        let SegmentSnapshot { state, order, filled_bytes, live_bytes, expires } = described;
         let segment_bytes = u64::from(self.view.geometry.segment_bytes());
         if filled_bytes > segment_bytes || !filled_bytes.is_multiple_of(u64::from(UNIT_BYTES)) {
             return Some((What::Filled { filled_bytes }, None));
         }
         let is_empty = (order, filled_bytes, live_bytes, expires) == (0, 0, 0, 0);
         match state.phase {
-            Phase::Free => (!is_empty).then_some((What::FreeNotEmpty, None)),
-            Phase::Open => self.owner_fault(state),
-            Phase::Suspect if state.owner.is_none() => Some((What::Suspect, None)),
-            Phase::Suspect => self.owner_fault(state),
-            Phase::Draining => self.is_left(segment).then_some((What::Drained, None)),
-            Phase::Sealed => None,
+            SegmentPhase::Free => (!is_empty).then_some((What::FreeNotEmpty, None)),
+            SegmentPhase::Open => self.owner_fault(state),
+            SegmentPhase::Suspect if state.owner.is_none() => Some((What::Suspect, None)),
+            SegmentPhase::Suspect => self.owner_fault(state),
+            SegmentPhase::Draining => self.is_left(segment).then_some((What::Drained, None)),
+            SegmentPhase::Sealed => None,
         }
     }
 
@@ -60,7 +65,7 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// Does the owner of a segment take part? Of a dead one it is told once, with its row.
-    fn owner_fault(&self, state: State) -> Option<(What, Option<u32>)> {
+    fn owner_fault(&self, state: SegmentState) -> Option<(What, Option<u32>)> {
         let owner = state.owner?;
         let is_there = self.participants.iter().any(|listed| listed.id.row == owner);
         (!is_there).then_some((What::NoOwner, Some(owner)))
@@ -69,10 +74,10 @@ impl<R: Looked> Checker<'_, R> {
     /// Does a walk meet records only?
     fn check_walk(&mut self, segment: u32) {
         let damage = self.stands(|checker| {
-            let walked = checker.view.outside().walk(segment)?;
+            let walked = checker.view.unpinned().walk(segment)?;
             Some((walked.state.generation, walked.damage?))
         });
-        let Some((_, Damage { location, why })) = damage else {
+        let Some((_, RecordDamage { location, why })) = damage else {
             return;
         };
         self.add(What::Walk { why: why.text() }, |finding| {
@@ -90,24 +95,25 @@ impl<R: Looked> Checker<'_, R> {
 
     fn drift(&mut self, segment: u32) -> Option<What> {
         let view = self.view;
-        let described = view.outside().describe(segment)?;
+        let described = view.unpinned().snapshot(segment)?;
         // While it is drained its count stands still; a dead owner's is mended by the check.
         let under_way = view.shared(word::DRAINING) == u64::from(segment) + 1;
-        if under_way || matches!(described.state.phase, Phase::Free | Phase::Suspect) {
+        if under_way || matches!(described.state.phase, SegmentPhase::Free | SegmentPhase::Suspect)
+        {
             return None;
         }
-        let walked = view.outside().walk(segment)?;
+        let walked = view.unpinned().walk(segment)?;
         let (mut named, mut last_bytes) = (0, 0);
         for scanned in &walked.records {
-            let is_same = || view.outside().state(segment) == Some(described.state);
+            let is_same = || view.unpinned().state(segment) == Some(described.state);
             let found =
-                view.outside().glimpse(scanned.location, false, &mut self.other_key, is_same);
+                view.unpinned().copy_header(scanned.location, false, &mut self.other_key, is_same);
             let header = found.ok()?.header;
             let is_named = view.is_named(view.hash(&self.other_key), scanned.location);
             let bytes = header.record_bytes();
             named += if is_named { bytes } else { 0 };
             // Its owner may be about to publish it.
-            let is_open_end = described.state.phase == Phase::Open
+            let is_open_end = described.state.phase == SegmentPhase::Open
                 && self.end_bytes(scanned.location, &header) >= described.filled_bytes;
             last_bytes = if is_open_end && !is_named { bytes } else { 0 };
         }
@@ -118,11 +124,11 @@ impl<R: Looked> Checker<'_, R> {
 
     /// Has each participant one segment open in each queue, at most?
     pub(super) fn check_owners(&mut self) {
-        let outside = self.view.outside();
+        let outside = self.view.unpinned();
         let all = 0..self.view.geometry.segment_count();
-        let open: Vec<(u32, State)> = all
+        let open: Vec<(u32, SegmentState)> = all
             .filter_map(|segment| Some((segment, outside.state(segment)?)))
-            .filter(|(_, state)| state.phase == Phase::Open)
+            .filter(|(_, state)| state.phase == SegmentPhase::Open)
             .collect();
         for (at, &(segment, state)) in open.iter().enumerate() {
             let earlier = open[..at]
@@ -134,9 +140,9 @@ impl<R: Looked> Checker<'_, R> {
         }
     }
 
-    fn check_open_twice(&mut self, one: (u32, State), other: (u32, State)) {
+    fn check_open_twice(&mut self, one: (u32, SegmentState), other: (u32, SegmentState)) {
         let twice = self.stands(|checker| {
-            let outside = checker.view.outside();
+            let outside = checker.view.unpinned();
             let is_open = |(segment, state)| outside.state(segment) == Some(state);
             (is_open(one) && is_open(other)).then_some(())
         });

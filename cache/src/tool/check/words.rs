@@ -2,7 +2,9 @@
 
 use super::checker::Checker;
 use crate::index::{BUCKET_WORDS, IndexWord, WordState, size_class};
-use crate::segment::{Described, Location, NotCopied, Phase, SEQUENCE_MAX, Scanned};
+use crate::segment::{
+    CopyError, Location, SEQUENCE_MAX, ScannedRecord, SegmentPhase, SegmentSnapshot,
+};
 use crate::store::layout::word;
 use crate::tool::finding::What;
 use crate::tool::view::{ATTEMPTS_MAX, Looked};
@@ -12,7 +14,7 @@ use crate::tool::view::{ATTEMPTS_MAX, Looked};
 pub(super) struct Seen {
     pub(super) word: IndexWord,
     /// `None` if there is no record, or if its segment cannot be read.
-    pub(super) scanned: Option<Scanned>,
+    pub(super) scanned: Option<ScannedRecord>,
     fault: Option<What>,
 }
 
@@ -76,25 +78,29 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// The record that a word names, and what is wrong with either. `None`: look at the word again.
-    fn look_at(&mut self, slot: usize, word: IndexWord) -> Option<(Option<Scanned>, Option<What>)> {
+    fn look_at(
+        &mut self,
+        slot: usize,
+        word: IndexWord,
+    ) -> Option<(Option<ScannedRecord>, Option<What>)> {
         if !word.is_in_memory() {
             return Some((None, Some(What::WordState)));
         }
         let Some(segment) = self.view.geometry.segment_of(Location(word.location())) else {
             return Some((None, Some(What::NoSegment)));
         };
-        let Some(before) = self.view.outside().state(segment) else {
+        let Some(before) = self.view.unpinned().state(segment) else {
             // That is the segment's fault, and told there.
             return Some((None, None));
         };
         let mut key = std::mem::take(&mut self.key);
-        let glimpsed = self.view.glimpse((slot, word), self.is_deep, &mut key);
+        let glimpsed = self.view.copy_header((slot, word), self.is_deep, &mut key);
         self.key = key;
         // Free before the word was seen and after it: then it was free when it was seen, as who
         // opens a segment and gives it back has published nothing.
-        let is_free = before.phase == Phase::Free
-            && glimpsed != Err(NotCopied::Gone)
-            && self.view.outside().state(segment) == Some(before);
+        let is_free = before.phase == SegmentPhase::Free
+            && glimpsed != Err(CopyError::Gone)
+            && self.view.unpinned().state(segment) == Some(before);
         if is_free {
             return Some((None, Some(What::FreeSegment)));
         }
@@ -103,11 +109,11 @@ impl<R: Looked> Checker<'_, R> {
                 let fault = self.fault_of(slot, word, &scanned, segment);
                 Some((Some(scanned), fault))
             }
-            Err(NotCopied::Damaged(damage)) => {
+            Err(CopyError::Damaged(damage)) => {
                 Some((None, Some(What::NoRecord { why: damage.why.text() })))
             }
-            Err(NotCopied::NotWhole) => Some((None, Some(What::Checksum))),
-            Err(NotCopied::Gone) => None,
+            Err(CopyError::BadChecksum) => Some((None, Some(What::Checksum))),
+            Err(CopyError::Gone) => None,
         }
     }
 
@@ -116,7 +122,7 @@ impl<R: Looked> Checker<'_, R> {
         &mut self,
         slot: usize,
         word: IndexWord,
-        scanned: &Scanned,
+        scanned: &ScannedRecord,
         segment: u32,
     ) -> Option<What> {
         let hash = self.view.hash(&self.key);
@@ -136,7 +142,7 @@ impl<R: Looked> Checker<'_, R> {
         if sequence > self.view.shared(word::SEQUENCE).min(SEQUENCE_MAX) {
             return Some(What::Sequence { sequence });
         }
-        if let Some(described) = self.view.outside().describe(segment)
+        if let Some(described) = self.view.unpinned().snapshot(segment)
             && let Some(fault) = self.fault_of_location(scanned, segment, &described)
         {
             return Some(fault);
@@ -150,11 +156,11 @@ impl<R: Looked> Checker<'_, R> {
     /// May a word name a place in a segment that is as described?
     fn fault_of_location(
         &self,
-        scanned: &Scanned,
+        scanned: &ScannedRecord,
         segment: u32,
-        described: &Described,
+        described: &SegmentSnapshot,
     ) -> Option<What> {
-        if described.state.phase == Phase::Draining {
+        if described.state.phase == SegmentPhase::Draining {
             // It was drained if it is not the one under way. What is filled of it is cleared first.
             let under_way = self.view.shared(word::DRAINING);
             return (under_way != u64::from(segment) + 1).then_some(What::DrainedSegment);
@@ -164,7 +170,7 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// Another live record of the same key, in a later slot, if both publishers have looked.
-    fn duplicate(&mut self, slot: usize, word: IndexWord, scanned: &Scanned) -> Option<What> {
+    fn duplicate(&mut self, slot: usize, word: IndexWord, scanned: &ScannedRecord) -> Option<What> {
         let hash = self.view.hash(&self.key);
         let mut other_key = std::mem::take(&mut self.other_key);
         let found = self.view.slots(hash).filter(|other| *other > slot).find_map(|other| {
@@ -172,7 +178,8 @@ impl<R: Looked> Checker<'_, R> {
             if !other_word.is_live_of(word.fingerprint()) {
                 return None;
             }
-            let glimpsed = self.view.glimpse((other, other_word), false, &mut other_key).ok()?;
+            let glimpsed =
+                self.view.copy_header((other, other_word), false, &mut other_key).ok()?;
             let is_twice = other_key == self.key
                 && self.is_published(scanned.location, &scanned.header)
                 && self.is_published(glimpsed.location, &glimpsed.header)

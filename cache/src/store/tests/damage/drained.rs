@@ -1,13 +1,13 @@
 //! Segments that are drained though something of them is damaged.
 
 use super::*;
-use crate::segment::Phase;
+use crate::segment::SegmentPhase;
 
 /// Reclaims until the segment is free; what still names it then.
 fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
     made.worker.empty();
     let state = made.store.shared.segments.table().state(segment).unwrap();
-    assert_eq!(state.phase, Phase::Free, "it was not freed");
+    assert_eq!(state.phase, SegmentPhase::Free, "it was not freed");
     let report = check(&made.store);
     let faults = report.findings.iter().filter(|finding| finding.weight() == Weight::Fault);
     faults.map(|finding| finding.what.name()).collect()
@@ -46,7 +46,7 @@ const DRAINED: &[Damaged] = &[
 fn no_segment_is_freed_that_a_word_names() {
     for &(what, damage) in DRAINED {
         let made = made();
-        made.worker.own.seal(Queue::Small);
+        made.worker.own.seal(SegmentQueue::Small);
         let segment = made.segment_of(KEY);
         damage(&made, segment);
         assert_eq!(drained_to_the_end(&made, segment), [""; 0], "{what}");

@@ -14,17 +14,17 @@ use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, 
 
 /// How far a drain has come, in shared words.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress<W> {
+pub(crate) struct DrainProgress<W> {
     words: W,
     segment: usize,
     offset: usize,
     plan: usize,
 }
 
-impl<W: Words> Progress<W> {
+impl<W: Words> DrainProgress<W> {
     /// In these of the words; all zero at first.
-    pub(crate) fn new(words: W, [segment, offset, plan]: [usize; 3]) -> Progress<W> {
-        Progress { words, segment, offset, plan }
+    pub(crate) fn new(words: W, [segment, offset, plan]: [usize; 3]) -> DrainProgress<W> {
+        DrainProgress { words, segment, offset, plan }
     }
 
     fn word(&self, number: usize) -> &AtomicU64 {

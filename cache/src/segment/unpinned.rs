@@ -15,16 +15,16 @@
 use forebay_sync::atomic::acquire_fence;
 
 use super::data::{LoadWords, TooFewWords, each_piece, holds_segments, load_header};
-use super::header::{Header, HeaderError, Kind};
-use super::marks::Marks;
+use super::header::{HeaderError, HeaderKind, RecordHeader};
+use super::marks::RecordMarks;
 use super::record::Record;
-use super::scan::{Damage, Scan, Scanned};
+use super::scan::{RecordDamage, ScannedRecord, SegmentScan};
 use super::size::{Geometry, Location};
-use super::state::{SEGMENT_WORDS, State, word};
+use super::state::{SEGMENT_WORDS, SegmentState, word};
 
 /// All segments, to be looked at.
 #[derive(Debug)]
-pub(crate) struct Outside<'a, S, D> {
+pub(crate) struct UnpinnedReader<'a, S, D> {
     states: &'a S,
     data: &'a D,
     geometry: Geometry,
@@ -32,28 +32,28 @@ pub(crate) struct Outside<'a, S, D> {
 
 /// A record that was copied.
 #[derive(Clone, Debug)]
-pub(crate) struct Copied {
+pub(crate) struct RecordCopy {
     location: Location,
-    header: Header,
-    marks: Marks,
+    header: RecordHeader,
+    marks: RecordMarks,
     payload: Vec<u8>,
 }
 
 /// Why there is no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotCopied {
+pub(crate) enum CopyError {
     /// What was to be copied has gone meanwhile: look it up again.
     Gone,
     /// There is no record.
-    Damaged(Damage),
+    Damaged(RecordDamage),
     /// The checksum is wrong.
-    NotWhole,
+    BadChecksum,
 }
 
 /// What the table says of a segment, all of it at one generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Described {
-    pub(crate) state: State,
+pub(crate) struct SegmentSnapshot {
+    pub(crate) state: SegmentState,
     pub(crate) order: u64,
     pub(crate) filled_bytes: u64,
     pub(crate) live_bytes: u64,
@@ -62,22 +62,22 @@ pub(crate) struct Described {
 
 /// What lay in a segment.
 #[derive(Clone, Debug)]
-pub(crate) struct Walked {
+pub(crate) struct ScanResult {
     /// What the segment was when the walk began.
-    pub(crate) state: State,
-    pub(crate) records: Vec<Scanned>,
+    pub(crate) state: SegmentState,
+    pub(crate) records: Vec<ScannedRecord>,
     /// Where the walk had to end.
-    pub(crate) damage: Option<Damage>,
+    pub(crate) damage: Option<RecordDamage>,
 }
 
-impl Copied {
+impl RecordCopy {
     /// The record.
     pub(crate) fn record(&self) -> Record<'_> {
         Record::new(self.location, self.header, self.marks, &self.payload)
     }
 }
 
-impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
+impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
     /// Over the words of the areas.
     ///
     /// # Errors
@@ -86,31 +86,31 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         states: &'a S,
         data: &'a D,
         geometry: Geometry,
-    ) -> Result<Outside<'a, S, D>, TooFewWords> {
+    ) -> Result<UnpinnedReader<'a, S, D>, TooFewWords> {
         let state_words = geometry.segment_count() as usize * SEGMENT_WORDS;
         if states.word_count() < state_words || !holds_segments(data.word_count(), geometry) {
             return Err(TooFewWords);
         }
-        Ok(Outside::over(states, data, geometry))
+        Ok(UnpinnedReader::over(states, data, geometry))
     }
 
-    pub(crate) fn over(states: &'a S, data: &'a D, geometry: Geometry) -> Outside<'a, S, D> {
-        Outside { states, data, geometry }
+    pub(crate) fn over(states: &'a S, data: &'a D, geometry: Geometry) -> UnpinnedReader<'a, S, D> {
+        UnpinnedReader { states, data, geometry }
     }
 
     /// The state of a segment now; `None` if there is no such segment, or if its word is damaged.
-    pub(crate) fn state(&self, segment: u32) -> Option<State> {
-        State::of(self.word(segment, word::STATE)?)
+    pub(crate) fn state(&self, segment: u32) -> Option<SegmentState> {
+        SegmentState::of(self.word(segment, word::STATE)?)
     }
 
     /// The words of a segment; `None` if its state changed meanwhile, or is damaged.
-    pub(crate) fn describe(&self, segment: u32) -> Option<Described> {
+    pub(crate) fn snapshot(&self, segment: u32) -> Option<SegmentSnapshot> {
         let state = self.begin(segment)?;
         let filled_bytes = self.word(segment, word::FILLED_BYTES)?;
-        // ORDER: pairs with the release in `Table::fill`: what its owner did before it appended the
-        // last record is seen by who looks after this.
+        // ORDER: pairs with the release in `SegmentTable::fill`: what its owner did before it
+        // appended the last record is seen by who looks after this.
         acquire_fence("segment.filled");
-        let described = Described {
+        let described = SegmentSnapshot {
             state,
             order: self.word(segment, word::ORDER)?,
             filled_bytes,
@@ -120,28 +120,29 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         (self.is_same(segment, state) && self.state(segment) == Some(state)).then_some(described)
     }
 
-    /// Looks at the record at a place as [`copy`](Outside::copy) does, but takes only its header
-    /// and, into `key`, its key. The checksum is looked at if `is_checked`.
+    /// Looks at the record at a place as [`copy`](UnpinnedReader::copy) does, but takes only its
+    /// header and, into `key`, its key. The checksum is looked at if `is_checked`.
     ///
     /// # Errors
     /// It has gone, or it is damaged.
-    pub(crate) fn glimpse(
+    pub(crate) fn copy_header(
         &self,
         location: Location,
         is_checked: bool,
         key: &mut Vec<u8>,
         is_there: impl FnOnce() -> bool,
-    ) -> Result<Scanned, NotCopied> {
+    ) -> Result<ScannedRecord, CopyError> {
         let (marks, header, is_whole) = self.read(location, is_there, |header| {
-            let scanned = Scanned { location, header: *header, marks: Marks::stale_from(0) };
+            let scanned =
+                ScannedRecord { location, header: *header, marks: RecordMarks::stale_from(0) };
             key.clear();
             scanned.copy_key(self.data, key);
-            !is_checked || scanned.is_whole(self.data)
+            !is_checked || scanned.has_valid_checksum(self.data)
         })?;
         if !is_whole {
-            return Err(NotCopied::NotWhole);
+            return Err(CopyError::BadChecksum);
         }
-        Ok(Scanned { location, header, marks })
+        Ok(ScannedRecord { location, header, marks })
     }
 
     /// Copies the record at a place, if what the caller wants to read `is_there` still: the closure
@@ -153,10 +154,10 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         &self,
         location: Location,
         is_there: impl FnOnce() -> bool,
-    ) -> Result<Copied, NotCopied> {
+    ) -> Result<RecordCopy, CopyError> {
         let copied = self.copy_unchecked(location, is_there)?;
-        if !copied.record().is_whole() {
-            return Err(NotCopied::NotWhole);
+        if !copied.record().has_valid_checksum() {
+            return Err(CopyError::BadChecksum);
         }
         Ok(copied)
     }
@@ -166,14 +167,14 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         &self,
         location: Location,
         is_there: impl FnOnce() -> bool,
-    ) -> Result<Copied, NotCopied> {
+    ) -> Result<RecordCopy, CopyError> {
         let (marks, header, payload) = self.read(location, is_there, |header| {
             let byte_count = header.payload_bytes() as usize;
             let mut payload = Vec::with_capacity(byte_count);
             each_piece(self.data, location, byte_count, |piece| payload.extend_from_slice(piece));
             payload
         })?;
-        Ok(Copied { location, header, marks, payload })
+        Ok(RecordCopy { location, header, marks, payload })
     }
 
     /// What `take` takes of the bytes at a place, between two looks.
@@ -181,37 +182,37 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         &self,
         location: Location,
         is_there: impl FnOnce() -> bool,
-        take: impl FnOnce(&Header) -> T,
-    ) -> Result<(Marks, Header, T), NotCopied> {
-        let damage = |why| NotCopied::Damaged(Damage { location, why });
+        take: impl FnOnce(&RecordHeader) -> T,
+    ) -> Result<(RecordMarks, RecordHeader, T), CopyError> {
+        let damage = |why| CopyError::Damaged(RecordDamage { location, why });
         let room_bytes = self.geometry.room_bytes(location).ok_or(damage(HeaderError::NoRoom))?;
         let segment = self.geometry.segment_of(location).ok_or(damage(HeaderError::NoRoom))?;
-        let before = self.begin(segment).ok_or(NotCopied::Gone)?;
+        let before = self.begin(segment).ok_or(CopyError::Gone)?;
         if !is_there() {
-            return Err(NotCopied::Gone);
+            return Err(CopyError::Gone);
         }
         // ORDER: pairs with the release by which the word was published: the record is there.
         acquire_fence("segment.named");
         let loaded = load_header(self.data, location, room_bytes);
         let taken = loaded.map(|(marks, header)| (marks, header, take(&header)));
         if !self.is_same(segment, before) {
-            return Err(NotCopied::Gone);
+            return Err(CopyError::Gone);
         }
         let (marks, header, taken) = taken.map_err(damage)?;
-        if header.kind == Kind::Filler {
+        if header.kind == HeaderKind::Filler {
             return Err(damage(HeaderError::Kind));
         }
         Ok((marks, header, taken))
     }
 
     /// Walks over a segment. `None` if it was freed meanwhile, or if its state is damaged.
-    pub(crate) fn walk(&self, segment: u32) -> Option<Walked> {
+    pub(crate) fn walk(&self, segment: u32) -> Option<ScanResult> {
         let state = self.begin(segment)?;
         let filled_bytes = self.word(segment, word::FILLED_BYTES)?;
-        // ORDER: pairs with the release in `Table::fill`: the records are there.
+        // ORDER: pairs with the release in `SegmentTable::fill`: the records are there.
         acquire_fence("segment.filled");
-        let mut walked = Walked { state, records: Vec::new(), damage: None };
-        for found in Scan::new(self.data, self.geometry, segment, filled_bytes) {
+        let mut walked = ScanResult { state, records: Vec::new(), damage: None };
+        for found in SegmentScan::new(self.data, self.geometry, segment, filled_bytes) {
             match found {
                 Ok(record) => walked.records.push(record),
                 Err(damage) => walked.damage = Some(damage),
@@ -220,16 +221,16 @@ impl<'a, S: LoadWords, D: LoadWords> Outside<'a, S, D> {
         self.is_same(segment, state).then_some(walked)
     }
 
-    fn begin(&self, segment: u32) -> Option<State> {
+    fn begin(&self, segment: u32) -> Option<SegmentState> {
         let state = self.state(segment)?;
-        // ORDER: pairs with the release in `Table::free`: if this generation is the new one, the
-        // words that named the old records are out.
+        // ORDER: pairs with the release in `SegmentTable::free`: if this generation is the new one,
+        // the words that named the old records are out.
         acquire_fence("segment.generation");
         Some(state)
     }
 
     /// Was nothing written over since `begin`?
-    fn is_same(&self, segment: u32, before: State) -> bool {
+    fn is_same(&self, segment: u32, before: SegmentState) -> bool {
         // ORDER: pairs with the release fence of who claims: if we have loaded one of its words, we
         // see its generation.
         acquire_fence("segment.copied");

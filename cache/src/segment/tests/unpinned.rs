@@ -12,29 +12,29 @@ fn a_copy_is_taken_only_between_two_looks_at_one_generation() {
     let mut open = made.claim(0).unwrap();
     let parts = Parts::sized(20, 3, 90, 700);
     let location = parts.append(&mut open, 1).unwrap();
-    let outside = made.segments.outside();
+    let outside = made.segments.unpinned();
     let state = made.table.word(word::STATE);
     let raise = || {
         state.fetch_add(1 << 32, Relaxed);
     };
     let copied = outside.copy(location, || true).unwrap();
     assert_eq!(Parts::of(&copied.record()), parts);
-    assert_eq!(outside.copy(location, || false).err(), Some(NotCopied::Gone), "the word is gone");
+    assert_eq!(outside.copy(location, || false).err(), Some(CopyError::Gone), "the word is gone");
     let raised = outside.copy(location, || {
         raise();
         true
     });
-    assert_eq!(raised.err(), Some(NotCopied::Gone), "freed meanwhile");
+    assert_eq!(raised.err(), Some(CopyError::Gone), "freed meanwhile");
     assert!(outside.copy(location, || true).is_ok(), "the next generation is as good");
     made.flip(u64::from(location.0) * 512 + 40 * 8);
-    assert_eq!(outside.copy(location, || true).err(), Some(NotCopied::NotWhole));
+    assert_eq!(outside.copy(location, || true).err(), Some(CopyError::BadChecksum));
     state.store(u64::MAX, Relaxed);
-    assert_eq!(outside.copy(location, || true).err(), Some(NotCopied::Gone), "no such state");
+    assert_eq!(outside.copy(location, || true).err(), Some(CopyError::Gone), "no such state");
     assert!(outside.walk(0).is_none() && outside.walk(1).is_none());
     let beyond = outside.copy(Location(1 << 10), || true);
     let why = HeaderError::NoRoom;
-    let damage = Damage { location: Location(1 << 10), why };
-    assert_eq!(beyond.err(), Some(NotCopied::Damaged(damage)), "no such place");
+    let damage = RecordDamage { location: Location(1 << 10), why };
+    assert_eq!(beyond.err(), Some(CopyError::Damaged(damage)), "no such place");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_tool_that_may_only_read_finds_what_the_server_stored() {
     // SAFETY: the areas are new.
     let segments = unsafe { Segments::new(table, data, geometry, 2) }.unwrap();
     // SAFETY: one thread.
-    let mut open = unsafe { segments.claim(1, Queue::Small, None) }.unwrap();
+    let mut open = unsafe { segments.claim(1, SegmentQueue::Small, None) }.unwrap();
     let parts = Parts::sized(20, 3, 90, 7000);
     let location = open.append(&parts.new_record(1, &[&parts.body])).unwrap();
     // SAFETY: the segment is ours.
@@ -66,12 +66,12 @@ fn a_tool_that_may_only_read_finds_what_the_server_stored() {
 
     let reader = Region::attach_read_only(&path).unwrap();
     let [table, data] = [17, 24].map(|kind| reader.area(kind).unwrap());
-    let outside = Outside::new(&table, &data, geometry).unwrap();
+    let outside = UnpinnedReader::new(&table, &data, geometry).unwrap();
     assert_eq!(outside.state(4).unwrap().owner, Some(1));
     let walked = outside.walk(4).unwrap();
     assert_eq!(walked.records.iter().map(|found| found.location).collect::<Vec<_>>(), [location]);
     assert_eq!(walked.damage, None);
     let copied = outside.copy(location, || true).unwrap();
     assert_eq!(Parts::of(&copied.record()), parts);
-    assert_eq!(Outside::new(&data, &table, geometry).err(), Some(TooFewWords));
+    assert_eq!(UnpinnedReader::new(&data, &table, geometry).err(), Some(TooFewWords));
 }
