@@ -1,4 +1,4 @@
-//! Taking out and moving.
+//! Removing and moving records.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use super::table::{Index, PinFailure};
 use super::word::{IndexWord, WordState};
 
 impl<W: Words, R: Records> Index<W, R> {
-    /// Takes out all records of a key that were there when this began, also those that are not live
-    /// yet. How many were there?
+    /// Removes all records of a key that were there when the call began, also those that are not
+    /// live yet. Returns their number.
     ///
-    /// An insert under way may publish its record behind this one's back: a purge makes itself
-    /// known first, and calls this then.
+    /// A concurrent insert may publish its record after this has passed. So a purge announces
+    /// itself before it calls this.
     pub fn remove<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -25,8 +25,8 @@ impl<W: Words, R: Records> Index<W, R> {
         self.remove_if(row, key, |_| true)
     }
 
-    /// The same for those of them that are to go. Of a record that changes its place or its state
-    /// before its word is out, `goes` is asked again.
+    /// Removes those records of a key for which `goes` returns true. If a record moves or becomes
+    /// live before its word is removed, `goes` is called again.
     pub fn remove_if<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -40,7 +40,7 @@ impl<W: Words, R: Records> Index<W, R> {
         slots.filter(|slot| self.remove_at(row, *slot, is_wanted, &mut matches)).count()
     }
 
-    /// The same for all records of some buckets that match. What is damaged goes with them.
+    /// Removes all matching records of some buckets, and all damaged words.
     pub fn remove_where<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -51,26 +51,26 @@ impl<W: Words, R: Records> Index<W, R> {
         slots.filter(|slot| self.remove_at(row, *slot, |_| true, &mut matches)).count()
     }
 
-    /// Takes out the word of a record that was found, if it still names this record.
+    /// Removes the word of a record that was found, if it still names this record.
     pub fn remove_hit(&self, hit: &Hit<'_>) -> bool {
         self.swap(hit.slot, hit.word, |_| IndexWord::EMPTY, Relaxed)
     }
 
-    /// Takes out the word that names exactly this place, in whatever state, and returns it: for the
-    /// reclaimer of the place's segment, which knows each record's hash. It needs no pin, since
-    /// nobody else can use the segment again. No word names the place afterwards.
+    /// Removes the word that names exactly this location, in any state, and returns it. For the
+    /// reclaimer of the segment, which knows the hash of each record. It needs no pin, since no
+    /// other thread can reuse the segment. No word names the location afterwards.
     pub fn remove_location(&self, hash: KeyHash, location: u32) -> Option<IndexWord> {
         let fingerprint = hash.fingerprint();
         self.slots(hash).find_map(|slot| {
             let word = self.load_hint(slot);
             let is_it = word.is_of(fingerprint) && word.location() == location;
-            // A word of a sealed segment changes its use count only, or goes.
+            // A word of a sealed segment only changes its use count, or is removed.
             (is_it && self.swap(slot, word, |_| IndexWord::EMPTY, Relaxed)).then_some(word)
         })
     }
 
-    /// Takes out all words of some buckets that name such a place, whatever else they say, and
-    /// tells each place: for the reclaimer of the segment that the places are in, as above.
+    /// Removes all words of some buckets that name a location of the segment, whatever else they
+    /// say, and calls `gone` with each location. For the reclaimer of the segment, as above.
     pub fn remove_locations(
         &self,
         buckets: Range<usize>,
@@ -90,20 +90,20 @@ impl<W: Words, R: Records> Index<W, R> {
         }
     }
 
-    /// Lets the word of a live record name a copy of it, with another use count: false if it was
-    /// taken out or replaced meanwhile, and then the copy is nobody's. The copy's segment stays
-    /// open until this has returned.
+    /// Makes the word of a live record name a copy of it, with another use count. Returns false if
+    /// the word was removed or replaced before; then no word names the copy. The segment of the
+    /// copy stays open until this has returned.
     ///
-    /// Sequence and size stay, so nobody has to look again.
+    /// Sequence and size stay the same, so no second look is needed.
     pub fn move_to(&self, hit: &Hit<'_>, location: u32, uses: u8) -> bool {
-        // ORDER: pairs with the acquire in `look`: the copy is whole.
+        // ORDER: pairs with the acquire in `pin_word`: the copy is whole.
         let order = release("index.move");
         let moved = hit.word.with_location(location).with_uses(uses);
         hit.word.state() == WordState::Live && self.swap(hit.slot, hit.word, |_| moved, order)
     }
 
-    /// Takes out what a slot names if it is wanted by its word and matches by its record. Who finds
-    /// it changed looks again: a record that was moved or became live meanwhile goes too.
+    /// Removes the word in a slot if the word is wanted and its record matches. If the word has
+    /// changed it is loaded again, so a record that has moved or become live goes too.
     fn remove_at<P: Words>(
         &self,
         row: &PinRow<P>,

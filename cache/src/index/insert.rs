@@ -1,4 +1,4 @@
-//! Inserting: published unchecked, made live, looked at again.
+//! Inserting: publish unchecked, make live, look for other records of the key.
 
 use std::cmp::Reverse;
 
@@ -11,22 +11,22 @@ use super::records::{Hit, PinnedLocation, Records, RemovalReason};
 use super::table::{BUCKET_WORDS, Index, PinFailure};
 use super::word::{IndexWord, WordState};
 
-/// How often an insert begins again. Each time another thread was quicker in the same sixteen
-/// words; so often in a row that is damage, and not to insert is no harm.
+/// The attempts of an insert. Each failure means that another thread was faster in the same sixteen
+/// words. So many in a row are damage, and not inserting does no harm.
 const ATTEMPTS_MAX: usize = 64;
 
-/// A record that is to be found from now on.
+/// A record to be named by the index.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertRequest {
-    /// Where it lies, in units of 64 bytes.
+    /// Its location, in units of 64 bytes.
     pub location: u32,
-    /// How large it is: see [`size_class`](super::size_class).
+    /// Its size class: see [`size_class`](super::size_class).
     pub size_class: u8,
-    /// Of two records of a key the higher one counts.
+    /// Of two records of a key the one with the higher sequence counts.
     pub sequence: u64,
 }
 
-/// A record whose word is published, but not live: its publisher makes it live or withdraws it, and
+/// A record whose word is published, but not live. Its publisher makes it live or withdraws it, and
 /// keeps its segment open until then.
 #[derive(Debug)]
 #[must_use = "a word that stays unchecked takes room and is never found"]
@@ -37,13 +37,13 @@ pub struct UncheckedWord {
 /// Why a record was not published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertError {
-    /// A record of the key with a higher sequence is live.
+    /// A live record of the key has a higher sequence.
     Outdated,
-    /// There is no room, and nothing that could give way.
+    /// Both buckets are full, and no word may be evicted.
     Full,
 }
 
-/// What a publisher knows of the word that it published.
+/// A word that this thread has published.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PublishedWord {
     slot: usize,
@@ -52,8 +52,8 @@ pub(super) struct PublishedWord {
 }
 
 impl PublishedWord {
-    /// Of two records of a key the one with the higher rank stays. The place tells apart what
-    /// should not be: two of the same sequence.
+    /// Of two records of a key the one with the higher rank stays. The location breaks a tie
+    /// between equal sequences, which should not exist.
     fn rank(self) -> (u64, u32) {
         (self.sequence, self.word.location())
     }
@@ -66,14 +66,14 @@ impl InsertRequest {
 }
 
 impl<W: Words, R: Records> Index<W, R> {
-    /// Publishes a record so that readers do not find it yet: in place of one of the key with a
-    /// lower sequence, else in an empty word, else in place of one that was used little.
+    /// Publishes a record so that lookups do not find it yet. It takes the slot of a record of the
+    /// key with a lower sequence, else an empty slot, else the slot of a record with few uses.
     ///
-    /// The caller then looks for purges that are newer than what the record knows of, and calls
-    /// [`make_live`](Index::make_live) or [`withdraw`](Index::withdraw).
+    /// The caller then checks for purges that are newer than the number noted for the record, and
+    /// calls [`make_live`](Index::make_live) or [`withdraw`](Index::withdraw).
     ///
     /// # Errors
-    /// [`InsertError`]; then the index is as it was, and the record can be forgotten.
+    /// [`InsertError`]; then the index is unchanged, and no word names the record.
     pub fn insert<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -85,9 +85,8 @@ impl<W: Words, R: Records> Index<W, R> {
         for _ in 0..ATTEMPTS_MAX {
             if let Some(slot) = self.publish(row, key, own)? {
                 own.slot = slot;
-                // ORDER: pairs with the fence of a purge. The word is published, now its publisher
-                // reads which purges there are; a purge makes itself known, then reads the words.
-                // One of us sees the other.
+                // ORDER: pairs with the fence of a purge. We publish the word, then read the
+                // purges; a purge announces itself, then reads the words. One of us sees the other.
                 fence("index.unchecked");
                 return Ok(UncheckedWord { own });
             }
@@ -95,8 +94,9 @@ impl<W: Words, R: Records> Index<W, R> {
         Err(InsertError::Full)
     }
 
-    /// Lets readers find a record, unless it was removed or replaced meanwhile; of two live records
-    /// of its key the one with the lower sequence is then taken out. Is it in the index now?
+    /// Lets lookups find a record, unless its word was removed or replaced before. Of two live
+    /// records of its key the one with the lower sequence is then removed. Returns whether the
+    /// record is in the index now.
     pub fn make_live<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -106,18 +106,18 @@ impl<W: Words, R: Records> Index<W, R> {
         self.go_live(unchecked).is_some_and(|own| self.look_again(row, key, own))
     }
 
-    /// Takes an unchecked record out. Was it still there?
+    /// Removes an unchecked record. Returns whether it was still there.
     pub fn withdraw(&self, unchecked: UncheckedWord) -> bool {
         let PublishedWord { slot, word, .. } = unchecked.own;
         self.swap_exactly(slot, word, IndexWord::EMPTY, Relaxed)
     }
 
-    /// Puts a record in the place of one that was found, for what is made from it (a new head for
-    /// the same body): if the old one was taken out meanwhile the new one does not appear. Is it in
-    /// the index now?
+    /// Replaces a record that was found by one that is derived from it (a new head for the same
+    /// body). If the old record was removed before, the new one does not appear. Returns whether
+    /// the new record is in the index now.
     ///
-    /// The new one has a higher sequence and the same key, and counts as used as often. Its segment
-    /// stays open until this has returned.
+    /// The new record has a higher sequence and the same key; it takes over the use count. Its
+    /// segment stays open until this has returned.
     pub fn replace<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -126,7 +126,7 @@ impl<W: Words, R: Records> Index<W, R> {
         new: &InsertRequest,
     ) -> bool {
         let live = new.word(key.hash, WordState::Live);
-        // ORDER: pairs with the acquire in `look`: the new record is whole.
+        // ORDER: pairs with the acquire in `pin_word`: the new record is whole.
         let order = release("index.replace");
         if hit.word.state() != WordState::Live
             || !self.swap(hit.slot, hit.word, |old| live.with_uses(old.uses()), order)
@@ -142,8 +142,8 @@ impl<W: Words, R: Records> Index<W, R> {
         )
     }
 
-    /// Of two live records of a key takes the lower one out: for a record whose publisher died
-    /// before it could look again. Is the one that was found still in the index?
+    /// Removes the lower of two live records of a key, for a record whose publisher died before its
+    /// second look. Returns whether the given record is still in the index.
     pub fn resolve_duplicates<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -158,7 +158,7 @@ impl<W: Words, R: Records> Index<W, R> {
     pub(super) fn go_live(&self, unchecked: UncheckedWord) -> Option<PublishedWord> {
         let PublishedWord { slot, word, sequence } = unchecked.own;
         let live = word.with_state(WordState::Live);
-        // A swap continues what the publishing one released.
+        // A read-modify-write continues the release of the publishing one.
         self.swap_exactly(slot, word, live, Relaxed).then_some(PublishedWord {
             slot,
             word: live,
@@ -166,7 +166,7 @@ impl<W: Words, R: Records> Index<W, R> {
         })
     }
 
-    /// One attempt to find a slot for the own word. `None`: somebody else was quicker.
+    /// Makes one attempt to publish a word. `None`: another thread was faster.
     fn publish<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -179,7 +179,7 @@ impl<W: Words, R: Records> Index<W, R> {
             }
         }
         if let Some(slot) = self.empty_slot(key.hash) {
-            // ORDER: pairs with the acquire in `look`: the record is whole.
+            // ORDER: pairs with the acquire in `pin_word`: the record is whole.
             let order = release("index.publish");
             return Ok(self.swap_exactly(slot, IndexWord::EMPTY, own.word, order).then_some(slot));
         }
@@ -200,11 +200,11 @@ impl<W: Words, R: Records> Index<W, R> {
                 break;
             }
             if self.rank(&hit) >= own.rank() {
-                // What is not live yet may be withdrawn.
+                // A word that is not live yet may still be withdrawn.
                 let is_live = hit.word.state() == WordState::Live;
                 return if is_live { Err(InsertError::Outdated) } else { Ok(false) };
             }
-            // ORDER: pairs with the acquire in `look`: the record is whole.
+            // ORDER: pairs with the acquire in `pin_word`: the record is whole.
             if self.swap(own.slot, hit.word, |_| own.word, release("index.publish")) {
                 self.records().on_removed(&hit, RemovalReason::Replaced);
                 return Ok(true);
@@ -213,7 +213,7 @@ impl<W: Words, R: Records> Index<W, R> {
         Ok(false)
     }
 
-    /// The first empty word of the emptier bucket.
+    /// The first empty slot of the emptier bucket.
     fn empty_slot(&self, hash: KeyHash) -> Option<usize> {
         let buckets = hash.buckets(self.bucket_count());
         let empty = buckets.map(|bucket| {
@@ -222,13 +222,13 @@ impl<W: Words, R: Records> Index<W, R> {
             let count = words.iter().filter(|word| word.is_empty()).count();
             Some((Reverse(count), bucket * BUCKET_WORDS + first))
         });
-        // Of two that are equally empty, the first.
+        // Of two equally empty buckets, the first.
         empty.into_iter().flatten().min_by_key(|&(count, _)| count).map(|(_, slot)| slot)
     }
 
-    /// The word that was used least, of other fingerprints: what may be of the own key and has a
-    /// higher sequence does not give way. Those that wait to become live come last. Of equals the
-    /// new record's place chooses, so that no slot loses more than others.
+    /// The victim: the word with the fewest uses. Words with the own fingerprint are left out, as
+    /// their records may be of the own key and have a higher sequence. Unchecked words come last.
+    /// Ties are broken by the location of the new record, so that no slot is preferred.
     fn victim(&self, hash: KeyHash, own: IndexWord) -> Option<(usize, IndexWord)> {
         let slots = self.slots(hash).map(|slot| (slot, self.load_hint(slot)));
         let rotation = own.location() as usize % (2 * BUCKET_WORDS);
@@ -238,10 +238,10 @@ impl<W: Words, R: Records> Index<W, R> {
         others.min_by_key(|(_, word)| (word.state() == WordState::Unchecked, word.uses()))
     }
 
-    /// Swaps the own word for a victim's.
+    /// Swaps the own word for the victim's.
     fn evict<P: Words>(&self, row: &PinRow<P>, victim: (usize, IndexWord), own: IndexWord) -> bool {
         let (slot, word) = victim;
-        // ORDER: pairs with the acquire in `look`: the record is whole.
+        // ORDER: pairs with the acquire in `pin_word`: the record is whole.
         let order = release("index.publish");
         match self.pin_word(row, slot, |now| now.is_same_record(word)) {
             Ok(hit) if self.swap(slot, hit.word, |_| own, order) => {
@@ -254,8 +254,8 @@ impl<W: Words, R: Records> Index<W, R> {
         }
     }
 
-    /// The second look, for a live word of one's own: takes out what is lower, or gives way to what
-    /// is higher and live. Did the own word stay?
+    /// The second look, for a live word of this thread: removes lower records of the key, or
+    /// removes the own word if a higher one is live. Returns whether the own word stays.
     fn look_again<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -263,7 +263,7 @@ impl<W: Words, R: Records> Index<W, R> {
         own: PublishedWord,
     ) -> bool {
         // ORDER: pairs with itself in another publisher of the key. Each has its own word live,
-        // then looks at the others. One of us sees the other.
+        // then reads the others. One of us sees the other.
         fence("index.look_again");
         let is_higher_live = self
             .slots(key.hash)
@@ -275,7 +275,8 @@ impl<W: Words, R: Records> Index<W, R> {
         !is_higher_live
     }
 
-    /// Takes a word of the key out of a slot if it is lower than `rank`. Is a higher one live?
+    /// Removes a record of the key from a slot if it is lower than `rank`. Returns whether a higher
+    /// one is live there.
     fn take_out_lower<P: Words>(
         &self,
         row: &PinRow<P>,

@@ -1,25 +1,25 @@
-//! What a key's hash says: two buckets and a fingerprint.
+//! The hash of a key: two buckets and a fingerprint.
 
 use super::records::PinnedLocation;
 
-/// Spreads the bits of the hash over the second bucket; 2^64 divided by the golden ratio.
+/// Spreads the bits of the hash for the second bucket: 2^64 divided by the golden ratio.
 const SECOND_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const FINGERPRINT_MASK: u64 = (1 << 22) - 1;
 
-/// A key's hash with the region's seed, 64 well mixed bits.
+/// The hash of a key with the region's seed: 64 well mixed bits.
 ///
-/// All who share an index make it alike, whatever program they are.
+/// All programs that share an index must compute it in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash(u64);
 
 impl KeyHash {
-    /// Of a hash that strangers cannot foresee: keys are theirs.
+    /// Wraps a hash that attackers cannot predict: they choose the keys.
     pub const fn new(hash: u64) -> KeyHash {
         KeyHash(hash)
     }
 
-    /// The hash itself.
+    /// The hash as a number.
     pub const fn value(self) -> u64 {
         self.0
     }
@@ -42,15 +42,16 @@ impl KeyHash {
     }
 }
 
-/// A number below `count`, by the high bits of `hash`.
+/// Maps the high bits of `hash` to a number below `count`.
 #[inline]
 fn scale(hash: u64, count: usize) -> usize {
     ((u128::from(hash) * count as u128) >> 64) as usize
 }
 
-/// A key as the index knows it: its hash, and whether a record is one of it.
+/// A key as the index knows it: its hash, and a comparison with a record.
 ///
-/// `is_at` compares the whole key. It is asked under a pin only, and may be asked several times.
+/// `is_at` compares the whole key. The index calls it only under a pin, and may call it several
+/// times.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<F> {
     pub(super) hash: KeyHash,
@@ -58,7 +59,7 @@ pub struct Key<F> {
 }
 
 impl<F: Fn(PinnedLocation<'_>) -> bool> Key<F> {
-    /// The key with this hash; `is_at` says whether the record at a place is one of it.
+    /// The key with this hash; `is_at` says whether the record at a location is of this key.
     pub fn new(hash: KeyHash, is_at: F) -> Key<F> {
         Key { hash, is_at }
     }

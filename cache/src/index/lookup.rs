@@ -1,4 +1,4 @@
-//! Finding: for readers by key, for reclaimers by place, for walks by bucket.
+//! Finding records: by key for readers, by location for reclaimers, by bucket for walks.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use super::records::{Hit, PinnedLocation, Records};
 use super::table::{BUCKET_WORDS, Index};
 use super::word::{IndexWord, USE_MAX};
 
-/// Which words of a bucket may name a live record of a key with this fingerprint, a bit each.
-/// Without a branch for each word: where a key lies cannot be foreseen.
+/// The words of a bucket that may name a live record with this fingerprint, one bit each. There is
+/// no branch per word, since the branches would be unpredictable.
 #[inline]
 fn live_of(words: &[AtomicU64; BUCKET_WORDS], first_word: Option<u64>, fingerprint: u32) -> u32 {
     let word = |offset: usize| match first_word {
@@ -26,9 +26,9 @@ fn live_of(words: &[AtomicU64; BUCKET_WORDS], first_word: Option<u64>, fingerpri
 impl<W: Words, R: Records> Index<W, R> {
     /// The live record of a key, pinned until the hit is dropped.
     ///
-    /// It finds no other key's record, and none that was removed before this began. It may miss
-    /// one that is being replaced meanwhile; and while two inserts of the key are under way it may
-    /// find the record of either.
+    /// It never finds a record of another key, nor one that was removed before the call began. It
+    /// may miss a record that is being replaced. While two inserts of the key are in progress it
+    /// may find the record of either.
     #[inline]
     pub fn lookup<'row, P: Words>(
         &self,
@@ -38,7 +38,7 @@ impl<W: Words, R: Records> Index<W, R> {
         let fingerprint = key.hash.fingerprint();
         let buckets = key.hash.buckets(self.bucket_count());
         let words = buckets.map(|bucket| self.words_of(bucket));
-        // Before the first bucket is searched, so that both lines are on their way.
+        // Loaded before the first bucket is searched, so that both lines are on their way.
         let hint = words[1].map_or(0, |words| words[0].load(Relaxed));
         for (number, words) in words.into_iter().enumerate() {
             let first_word = if number == 1 { Some(hint) } else { None };
@@ -56,25 +56,26 @@ impl<W: Words, R: Records> Index<W, R> {
         None
     }
 
-    /// Counts a use. What is used much is not written any more.
+    /// Counts a use. The word of a record with the highest count is not written.
     #[inline]
     pub fn count_use(&self, hit: &Hit<'_>) {
         let uses = hit.word.uses();
         if uses < USE_MAX {
-            // A store would bring back a word that was taken out. Who loses lets the other count.
+            // A plain store could bring a removed word back. If the swap fails, another use was
+            // counted.
             self.swap_exactly(hit.slot, hit.word, hit.word.with_uses(uses + 1), Relaxed);
         }
     }
 
-    /// Forgets all uses: the record leaves when its segment is drained the next time.
+    /// Resets the use count, so that the record is evicted when its segment is drained next.
     pub fn reset_uses(&self, hit: &Hit<'_>) {
-        // Who loses has met a reader, or somebody who takes it out.
+        // If the swap fails, a reader has used the record or another thread has removed it.
         self.swap(hit.slot, hit.word, |word| word.with_uses(0), Relaxed);
     }
 
-    /// The record at exactly this place, in whatever state: for who walks over a segment, knows
-    /// each record's hash, and wants to know if a word still names it. Who reclaims the segment
-    /// makes sure by [`remove_location`](Index::remove_location).
+    /// The record at exactly this location, in any state. For scans of a segment, which know the
+    /// hash of each record and ask if a word still names it. The reclaimer of the segment makes
+    /// sure by [`remove_location`](Index::remove_location).
     pub fn find_location<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,
@@ -89,8 +90,8 @@ impl<W: Words, R: Records> Index<W, R> {
     /// All records that the words of some buckets name, each pinned while its hit lives: for
     /// checks, recovery and snapshots.
     ///
-    /// A word that stands there all the time is found; of what comes, goes or moves meanwhile some
-    /// is and some is not.
+    /// A word that stays in place is found. Words that are inserted, removed or moved during the
+    /// iteration may be found or missed.
     pub fn hits<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,

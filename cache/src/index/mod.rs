@@ -1,36 +1,38 @@
-//! The index of the store: which record is the one of a key.
+//! The index of the store: it finds the record of a key.
 //!
-//! Buckets of words, as docs/format/store.md describes them. A key has two buckets and a
-//! fingerprint; a record of it is found by a word with that fingerprint in one of them. What a word
-//! names may be reclaimed at any time, so everybody pins before reading, and looks again:
+//! It consists of buckets of words, which docs/format/store.md describes. A key has two buckets and
+//! a fingerprint; a word with that fingerprint in one of the buckets names its record. The record
+//! of a word may be reclaimed at any time, so every thread pins the record's segment before it
+//! reads, and loads the word again:
 //!
-//! | reader | who swaps a word | reclaimer |
+//! | reader | thread that swaps a word | reclaimer |
 //! |---|---|---|
-//! | loads a word (a hint) | the same | takes out every word of the segment |
+//! | loads a word (a hint) | the same | removes every word of the segment |
 //! | pins its segment, barrier | the same | barrier |
-//! | loads again (acquire): the same? | the same | looks at the pins: none? |
-//! | compares the key, reads | compares the key, swaps | uses the segment again |
+//! | loads again (acquire): unchanged? | the same | reads the pins: none? |
+//! | compares the key, reads | compares the key, swaps | reuses the segment |
 //! | lowers the pin | the same | |
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | an empty word | who inserts | all |
-//! | another word | who inserts, moves, replaces, removes, evicts; readers count uses in it | all |
+//! | an empty word | inserters | all |
+//! | another word | inserters, movers, removers, evicters; readers, to count uses | all |
 //!
-//! Every write is a compare-and-swap, under a pin on what the word names or by who has that
-//! segment open.
+//! Every write is a compare-and-swap. The writer has the segment of the named record pinned, or
+//! owns it open.
 //!
 //! Invariants:
-//! - A word never goes to another slot; a record is named by at most one word.
-//! - Every word that is swapped for another is still what its owner compared: the pin keeps its
-//!   segment from coming back with another record under the same word.
-//! - Of two live records of a key one is taken out before the later insert returns, if neither
+//! - A word never moves to another slot; a record is named by at most one word.
+//! - A word that is swapped still names the record that its thread compared: the pin prevents reuse
+//!   of the segment, and so another record under an equal word.
+//! - Of two live records of a key one is removed before the later insert returns, if neither
 //!   inserter dies. Never both.
-//! - What words, rows of pins and segments promise each other is the contract of [`Index::new`].
-//! - Who takes a word out or swaps it, and fails, reads it again. So no remover passes over a
-//!   record that moves, becomes live, or is counted as used.
+//! - The contract of [`Index::new`] says what words, rows of pins and segments guarantee each
+//!   other.
+//! - A thread whose removal or swap fails loads the word again. So no remover misses a record that
+//!   moves, becomes live, or is counted as used.
 
-#![allow(unsafe_code)] // What words and pins promise each other: the constructor's contract.
+#![allow(unsafe_code)] // The contract is that of the constructor.
 
 mod change;
 mod insert;

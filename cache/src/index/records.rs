@@ -1,4 +1,4 @@
-//! What the index has to know of records.
+//! What the index needs from records.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use forebay_sync::pins::Pin;
 
 use super::word::IndexWord;
 
-/// A place whose segment is pinned, and which a word named under that pin: a whole record lies
+/// A location whose segment is pinned, and which a word named under that pin: a complete record is
 /// there and stays. Only the index makes one, and none outlives its pin.
 #[derive(Clone, Copy, Debug)]
 pub struct PinnedLocation<'pin> {
@@ -15,42 +15,43 @@ pub struct PinnedLocation<'pin> {
 }
 
 impl PinnedLocation<'_> {
-    /// The place, in units of 64 bytes.
+    /// The location, in units of 64 bytes.
     pub fn location(self) -> u32 {
         self.location
     }
 }
 
-/// Why the index took a word out by itself.
+/// Why the index removed a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovalReason {
-    /// A record of the same key with a higher sequence is there.
+    /// A record of the same key with a higher sequence replaced it.
     Replaced,
     /// Both buckets of another key were full.
     Evicted,
-    /// Somebody asked for it.
+    /// A caller removed it.
     Removed,
 }
 
 /// The records that words name.
 pub trait Records {
-    /// The column of pins that protects a place; for a place that is in no segment, any number
-    /// that is no column.
+    /// The column of pins that protects a location; any number that is no column if the location is
+    /// in no segment.
     fn segment_of(&self, location: u32) -> usize;
 
-    /// The sequence of the record there.
+    /// The sequence of the record at a location.
     fn sequence(&self, at: PinnedLocation<'_>) -> u64;
 
-    /// The word of a record was taken out, and its pin is still up.
+    /// Called when the word of a record was removed, while its pin is still up.
     fn on_removed(&self, _hit: &Hit<'_>, _reason: RemovalReason) {}
 
-    /// The record at a place that was given to [`make_live`](super::Index::make_live) or
-    /// [`replace`](super::Index::replace) is not in the index, as its caller took its word out
-    /// again, or never put it in. (If somebody else took it out, that one was told.)
+    /// Called when the record that was given to [`make_live`](super::Index::make_live) or
+    /// [`replace`](super::Index::replace) does not get into the index: the index removed its word
+    /// again, or never published it. If another thread removed the word, `on_removed` was called
+    /// there.
     fn on_rejected(&self, _location: u32) {}
 }
 
-/// A record that was found: its word, and the pin that keeps it.
+/// A record that was found: its word and the pin that protects it.
 #[derive(Debug)]
 pub struct Hit<'row> {
     pub(super) slot: usize,
@@ -59,23 +60,23 @@ pub struct Hit<'row> {
 }
 
 impl<'row> Hit<'row> {
-    /// The word that names it, as it was under the pin.
+    /// The word that names it, as loaded under the pin.
     pub fn word(&self) -> IndexWord {
         self.word
     }
 
-    /// Where the word stands.
+    /// The slot of the word.
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// Where the record lies.
+    /// The location of the record.
     #[inline]
     pub fn at(&self) -> PinnedLocation<'_> {
         PinnedLocation { location: self.word.location(), pin: PhantomData }
     }
 
-    /// The pin alone, for who knows the place and looks at the word no more.
+    /// The pin alone, for a caller that has the location and no longer needs the word.
     pub fn into_pin(self) -> Pin<'row> {
         self.pin
     }

@@ -1,5 +1,5 @@
-//! The buckets, and the two steps that everything else is made of: to look at a word under a pin,
-//! and to swap it.
+//! The buckets, and the two primitives of every operation: to load a word under a pin, and to swap
+//! it.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use super::key::KeyHash;
 use super::records::{Hit, Records};
 use super::word::IndexWord;
 
-/// Words of a bucket: one line of the processor. A model needs few.
+/// The words of a bucket: one cache line. A model needs few.
 pub const BUCKET_WORDS: usize = if cfg!(loom) { 2 } else { 8 };
 
 const LINE_BYTES: usize = 64;
 
-/// Why an index cannot lie in the words that it was given.
+/// Why an index cannot be placed in the given words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexError {
-    /// A key needs two different buckets.
+    /// There are fewer than the two buckets that a key needs.
     TooFewBuckets,
     /// There are fewer words than the buckets need.
     TooFewWords,
-    /// They do not begin on a line: a bucket would lie on two.
+    /// The words do not start at a cache line, so a bucket would lie on two.
     NotOnALine,
 }
 
@@ -42,13 +42,13 @@ impl std::error::Error for IndexError {}
 
 /// Why a word was not pinned.
 pub(super) enum PinFailure {
-    /// It is not (or no longer) a word that was wanted.
+    /// It is not, or no longer, a wanted word.
     Other,
-    /// It names a place in no segment: nobody can read there.
+    /// It names a location in no segment, which cannot be read.
     Damaged(IndexWord),
 }
 
-/// The index of a store. It is a view: to have it in several threads, make it over `Arc`s.
+/// The index of a store. This is a view: to share it among threads, make it over `Arc`s.
 #[derive(Clone, Debug)]
 pub struct Index<W, R> {
     words: W,
@@ -56,27 +56,27 @@ pub struct Index<W, R> {
     records: R,
 }
 
-/// How many words that many buckets take, all zero at first; `None` if no memory has so many.
+/// The words that `bucket_count` buckets take, all zero at first; `None` on overflow.
 #[must_use]
 pub const fn words_needed(bucket_count: usize) -> Option<usize> {
     bucket_count.checked_mul(BUCKET_WORDS)
 }
 
 impl<W: Words, R: Records> Index<W, R> {
-    /// The index that lies in `words`, from the first one on.
+    /// The index in `words`, from the first one on.
     ///
     /// # Errors
-    /// It cannot lie there.
+    /// The index cannot be placed there: see [`IndexError`].
     ///
     /// # Safety
-    /// - All who use these words have the same bucket count, hash keys alike, and write the words
+    /// - All users of these words have the same bucket count, hash keys alike, and write the words
     ///   by the methods of this type only.
-    /// - All rows of pins that are given to its methods are of one table. Who uses a segment again
-    ///   has taken out every word that names it, executed the barrier of that table and found the
-    ///   column of the segment empty, in this order.
-    /// - Each place that is given to its methods is that of a whole record of the key, in a segment
-    ///   that is not reclaimed before the call that publishes its word has returned and, if that
-    ///   was [`insert`](Index::insert), before the word is live or withdrawn.
+    /// - All rows of pins that are given to its methods are of one table. A thread that reuses a
+    ///   segment has removed every word that names it, executed the barrier of that table and found
+    ///   the column of the segment empty, in this order.
+    /// - Each location that is given to its methods is that of a complete record of the key, in a
+    ///   segment that is not reclaimed before the call that publishes its word has returned and, if
+    ///   that was [`insert`](Index::insert), before the word is live or withdrawn.
     pub unsafe fn new(
         words: W,
         bucket_count: usize,
@@ -95,7 +95,7 @@ impl<W: Words, R: Records> Index<W, R> {
         Ok(Index { words, bucket_count, records })
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     pub fn bucket_count(&self) -> usize {
         self.bucket_count
     }
@@ -105,7 +105,7 @@ impl<W: Words, R: Records> Index<W, R> {
         &self.records
     }
 
-    /// The words of a bucket, one after another: what each of them says may be wrong at once.
+    /// The words of a bucket, loaded one after another. Each may be outdated at once.
     ///
     /// # Panics
     /// If there is no such bucket.
@@ -114,35 +114,35 @@ impl<W: Words, R: Records> Index<W, R> {
         std::array::from_fn(|offset| self.load_hint(bucket * BUCKET_WORDS + offset))
     }
 
-    /// The words of a bucket, where they are.
+    /// The words of a bucket, in place.
     #[inline]
     pub(super) fn words_of(&self, bucket: usize) -> Option<&[AtomicU64; BUCKET_WORDS]> {
         self.words.all().get(bucket * BUCKET_WORDS..)?.first_chunk()
     }
 
-    /// The slots of some buckets, so far as there are such.
+    /// The slots of some buckets, as far as these exist.
     pub(super) fn slots_of(&self, buckets: Range<usize>) -> Range<usize> {
         let end = buckets.end.min(self.bucket_count);
         buckets.start.min(end) * BUCKET_WORDS..end * BUCKET_WORDS
     }
 
-    /// The slots in which the word of a key may stand.
+    /// The slots that may hold the word of a key.
     #[inline]
     pub(super) fn slots(&self, hash: KeyHash) -> impl Iterator<Item = usize> + Clone + use<W, R> {
         let buckets = hash.buckets(self.bucket_count);
         buckets.into_iter().flat_map(|bucket| bucket * BUCKET_WORDS..(bucket + 1) * BUCKET_WORDS)
     }
 
-    /// A word as it may have been lately: a hint.
+    /// Loads a word without an ordering: a hint.
     #[inline]
     pub(super) fn load_hint(&self, slot: usize) -> IndexWord {
         IndexWord::from_bits(self.words.word(slot).load(Relaxed))
     }
 
-    /// Pins what the word in a slot names, if the word is one that is wanted.
+    /// Pins the record that the word in a slot names, if that word is wanted.
     ///
-    /// Who finds the word changed under the pin goes on with what is there now. Each turn more
-    /// means that another thread has changed it.
+    /// If the word has changed under the pin, the loop continues with the new word. Each further
+    /// iteration means that another thread has changed it.
     #[inline]
     pub(super) fn pin_word<'row, P: Words>(
         &self,
@@ -155,8 +155,8 @@ impl<W: Words, R: Records> Index<W, R> {
         while wanted(seen) && seen.is_in_memory() {
             let hint = seen;
             let pinned = row.pin(self.records.segment_of(hint.location()), || {
-                // ORDER: pairs with the release of who published the word, in `publish` and
-                // `replace`: the record is whole. Nothing else of it is read before this.
+                // ORDER: pairs with the releases that publish a word, in `publish` and `replace`:
+                // the record is complete. Nothing else of it is read before this.
                 seen = IndexWord::from_bits(word.load(acquire("index.look")));
                 seen.is_same_record(hint)
             });
@@ -173,7 +173,7 @@ impl<W: Words, R: Records> Index<W, R> {
     /// Swaps a word, as long as it names the same record. The caller has the segment of `expected`
     /// pinned, or open.
     ///
-    /// Only its use count may change meanwhile, which ends at [`USE_MAX`](super::USE_MAX).
+    /// Only the use count may change during the loop, and it ends at [`USE_MAX`](super::USE_MAX).
     pub(super) fn swap(
         &self,
         slot: usize,
@@ -192,7 +192,7 @@ impl<W: Words, R: Records> Index<W, R> {
         false
     }
 
-    /// Swaps a word, if it is exactly the expected one.
+    /// Swaps a word if it is exactly the expected one.
     pub(super) fn swap_exactly(
         &self,
         slot: usize,

@@ -1,12 +1,12 @@
-//! One word of the index: which record is the one of a key, in 64 bits.
+//! A word of the index: it names the record of a key, in 64 bits.
 //!
 //! | bits | name | changed by |
 //! |---|---|---|
-//! | 0–31 | place | who moves or replaces the record |
+//! | 0–31 | location | mover or replacer of the record |
 //! | 32–33 | use | readers |
-//! | 34–35 | state | who published the word, once |
-//! | 36–41 | size class | nobody |
-//! | 42–63 | fingerprint | nobody |
+//! | 34–35 | state | publisher of the word, once |
+//! | 36–41 | size class | – |
+//! | 42–63 | fingerprint | – |
 //!
 //! A word of zeros is empty; no other word has the fingerprint zero.
 
@@ -21,32 +21,32 @@ const USE_MASK: u64 = 0b11 << USE_SHIFT;
 const STATE_MASK: u64 = 0b11 << STATE_SHIFT;
 const FINGERPRINT_MASK: u64 = !0 << FINGERPRINT_SHIFT;
 
-/// A record's use count goes up to here.
+/// The highest use count of a record.
 pub const USE_MAX: u8 = 3;
 
 /// The highest size class.
 pub const SIZE_CLASS_MAX: u8 = 63;
 
-/// What a word says about its record.
+/// The state of the record that a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WordState {
-    /// Published, but not yet checked against newer purges: readers miss it.
+    /// Published, but not yet checked against newer purges: lookups miss it.
     Unchecked = 0,
-    /// Lies in memory and may be read.
+    /// In memory; may be read.
     Live = 1,
-    /// Lies on a disk. No part of this layout version writes it, and none reads it.
+    /// On a disk. This layout version neither writes nor reads it.
     Disk = 2,
-    /// Nobody writes it.
+    /// Never written.
     Reserved = 3,
 }
 
-/// A word as it was when it was loaded.
+/// The value of a word when it was loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct IndexWord(u64);
 
 impl IndexWord {
-    /// Names no record.
+    /// A word that names no record.
     pub const EMPTY: IndexWord = IndexWord(0);
 
     pub(crate) const fn from_bits(bits: u64) -> IndexWord {
@@ -57,7 +57,8 @@ impl IndexWord {
         self.0
     }
 
-    /// `fingerprint` is not zero and has 22 bits; a size class beyond the highest is the highest.
+    /// Makes a word. `fingerprint` has 22 bits and is not zero; `size_class` is limited to the
+    /// highest.
     pub(super) fn new(
         fingerprint: u32,
         state: WordState,
@@ -69,32 +70,32 @@ impl IndexWord {
         IndexWord(u64::from(fingerprint) << FINGERPRINT_SHIFT | class | state | u64::from(location))
     }
 
-    /// The same with another state.
+    /// The same word with another state.
     pub(super) const fn with_state(self, state: WordState) -> IndexWord {
         IndexWord(self.0 & !STATE_MASK | (state as u64) << STATE_SHIFT)
     }
 
-    /// The same with another use count; what is beyond the highest is the highest.
+    /// The same word with another use count, limited to [`USE_MAX`].
     pub(super) fn with_uses(self, uses: u8) -> IndexWord {
         IndexWord(self.0 & !USE_MASK | u64::from(uses.min(USE_MAX)) << USE_SHIFT)
     }
 
-    /// The same with another place.
+    /// The same word with another location.
     pub(super) const fn with_location(self, location: u32) -> IndexWord {
         IndexWord(self.0 & !(u32::MAX as u64) | location as u64)
     }
 
-    /// Where the record lies, in units of 64 bytes from the beginning of the data.
+    /// The location of the record, in units of 64 bytes from the start of the data.
     pub const fn location(self) -> u32 {
         self.0 as u32
     }
 
-    /// How often it was used lately, up to [`USE_MAX`].
+    /// The number of recent uses of the record, up to [`USE_MAX`].
     pub const fn uses(self) -> u8 {
         ((self.0 & USE_MASK) >> USE_SHIFT) as u8
     }
 
-    /// What may be done with it.
+    /// The state of the record.
     pub const fn state(self) -> WordState {
         match (self.0 & STATE_MASK) >> STATE_SHIFT {
             0 => WordState::Unchecked,
@@ -104,27 +105,27 @@ impl IndexWord {
         }
     }
 
-    /// How large the record is: see [`size_class`].
+    /// The size class of the record: see [`size_class`].
     pub const fn size_class(self) -> u8 {
         (self.0 >> CLASS_SHIFT) as u8 & SIZE_CLASS_MAX
     }
 
-    /// 22 bits of its key's hash.
+    /// 22 bits of the hash of its key.
     pub const fn fingerprint(self) -> u32 {
         (self.0 >> FINGERPRINT_SHIFT) as u32
     }
 
-    /// Does it name no record?
+    /// Whether it names no record.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Does it name a record in memory, whatever its key?
+    /// Whether it names a record in memory, of any key.
     pub const fn is_in_memory(self) -> bool {
         !self.is_empty() && self.0 & STATE_MASK <= (WordState::Live as u64) << STATE_SHIFT
     }
 
-    /// May a reader who looks for this fingerprint find its record here?
+    /// Whether a lookup of this fingerprint may find its record here.
     #[inline]
     pub(crate) const fn is_live_of(self, fingerprint: u32) -> bool {
         let wanted =
@@ -132,13 +133,13 @@ impl IndexWord {
         (self.0 ^ wanted) & (FINGERPRINT_MASK | STATE_MASK) == 0
     }
 
-    /// Does it name a record in memory whose key has this fingerprint?
+    /// Whether it names a record in memory whose key has this fingerprint.
     #[inline]
     pub(super) const fn is_of(self, fingerprint: u32) -> bool {
         self.fingerprint() == fingerprint && self.is_in_memory()
     }
 
-    /// Is it the same word, but for its use count?
+    /// Whether both words are equal, apart from the use count.
     #[inline]
     pub(crate) const fn is_same_record(self, other: IndexWord) -> bool {
         (self.0 ^ other.0) & !USE_MASK == 0
@@ -160,8 +161,8 @@ impl fmt::Debug for IndexWord {
     }
 }
 
-/// The size class of a record: twice the logarithm of its bytes, and one more in the upper half.
-/// A class is thus at most half as large again as its smallest record.
+/// The size class of a record: twice the binary logarithm of its bytes, plus one in the upper half.
+/// So the records of a class are at most half as large again as its smallest one.
 pub const fn size_class(record_bytes: u32) -> u8 {
     let Some(log2) = record_bytes.checked_ilog2() else {
         return 0;

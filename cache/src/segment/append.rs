@@ -1,16 +1,15 @@
-//! The segment that its owner appends to.
+//! Appending to a segment, by its owner.
 //!
-//! | step | who dies behind it leaves |
+//! | step | a death after it leaves |
 //! |---|---|
-//! | bytes of the record | nothing: nobody looks behind `filled_bytes` |
+//! | bytes of the record | nothing: readers stop at `filled_bytes` |
 //! | `filled_bytes` (release) | a record that no word names |
 //! | the word that names it (release), by the caller | a record |
 //! | the next record, …, then the segment is sealed | |
 //!
 //! Invariants:
-//! - Records lie behind one another from the segment's beginning on; a filler takes the rest.
-//! - What is before `filled_bytes` is never written again as long as the generation is the same,
-//!   but for marks.
+//! - Records are contiguous from the start of the segment; a filler takes the rest.
+//! - Bytes before `filled_bytes`, except marks, are never rewritten within a generation.
 
 use std::fmt;
 
@@ -25,7 +24,7 @@ use super::size::{Location, UNIT_BYTES};
 use super::state::SegmentState;
 use super::table::StateChanged;
 
-/// What a new record is made of.
+/// The parts of a new record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewRecord<'a> {
     pub(crate) kind: HeaderKind,
@@ -37,16 +36,16 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
-    /// In pieces, as it came.
+    /// The body, in pieces as it arrived.
     pub(crate) body: &'a [&'a [u8]],
 }
 
 /// Why a record was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AppendError {
-    /// This segment has no room for it; another one has.
+    /// This segment has no room for it; another one may.
     Full,
-    /// No segment can hold it, or it is none.
+    /// No segment can hold it, or its header is invalid.
     Impossible(HeaderError),
 }
 
@@ -61,9 +60,9 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
-/// An open segment in the hands of its owner, or a suspect one in those of who checks it.
+/// An open segment in the hands of its owner, or a suspect one in the hands of its checker.
 ///
-/// If it is dropped it stays as it is, until its owner's end is found.
+/// Dropping it does not change the segment, which stays open until the end of its owner is found.
 #[derive(Debug)]
 #[must_use = "it stays open"]
 pub(crate) struct OpenSegment<W> {
@@ -79,36 +78,36 @@ impl<W: Words> OpenSegment<W> {
         OpenSegment { segments, segment, state, filled_bytes: 0, expires: 0 }
     }
 
-    /// Goes on behind what is there already.
+    /// Continues behind records that are already there.
     pub(super) fn go_on(self, filled_bytes: u32, expires: u64) -> OpenSegment<W> {
         OpenSegment { filled_bytes, expires, ..self }
     }
 
-    /// Its number: the column of its pins.
+    /// The number of the segment: the column of its pins.
     pub(crate) fn segment(&self) -> u32 {
         self.segment
     }
 
-    /// Its state.
+    /// The state of the segment.
     #[cfg(test)]
     pub(crate) fn state(&self) -> SegmentState {
         self.state
     }
 
-    /// How much of it is written.
+    /// The bytes that are written so far.
     pub(crate) fn filled_bytes(&self) -> u32 {
         self.filled_bytes
     }
 
-    /// How long a record can still be, its header included.
+    /// The longest record that still fits, its header included.
     pub(crate) fn room_bytes(&self) -> u32 {
         self.segments.geometry().segment_bytes() - self.filled_bytes
     }
 
-    /// Appends a record. It is there when somebody publishes its place (release).
+    /// Appends a record. It becomes visible when the caller publishes its location (release).
     ///
     /// # Errors
-    /// There is no room here, or there can be no such record; nothing is written.
+    /// The segment has no room, or the record is invalid. Nothing is written.
     pub(crate) fn append(&mut self, record: &NewRecord<'_>) -> Result<Location, AppendError> {
         let mut header = self.header_of(record).map_err(AppendError::Impossible)?;
         let mut checksum = RecordChecksum::of(&header);
@@ -119,11 +118,10 @@ impl<W: Words> OpenSegment<W> {
         self.write(record.marks, &header, parts())
     }
 
-    /// Appends a copy of a record, with its sequence and checksum, and with the marks that were
-    /// frozen there.
+    /// Appends a copy of a record, with its sequence and checksum, and with its frozen marks.
     ///
     /// # Errors
-    /// There is no room here; nothing is written.
+    /// The segment has no room. Nothing is written.
     pub(crate) fn append_copy(
         &mut self,
         record: &Record<'_>,
@@ -134,14 +132,14 @@ impl<W: Words> OpenSegment<W> {
         self.write(frozen.marks(), &record.header, [record.payload()].into_iter())
     }
 
-    /// Says that the segment is complete. The rest of it becomes a filler. `order` is a number that
-    /// only grows: what was sealed first is evicted first.
+    /// Seals the segment and makes the rest of it a filler. `order` only grows: segments are
+    /// evicted in the order in which they were sealed.
     ///
     /// # Errors
-    /// It is no longer the caller's.
+    /// The segment is no longer the caller's.
     ///
     /// # Safety
-    /// The word of each record of this segment is live, or was taken out and is not put in again.
+    /// The word of each record of this segment is live, or was removed and is not inserted again.
     pub(crate) unsafe fn seal(mut self, order: u64) -> Result<(), StateChanged> {
         self.segments.table().end_records(self.segment, self.filled_bytes);
         if self.room_bytes() > 0 {
@@ -159,10 +157,10 @@ impl<W: Words> OpenSegment<W> {
         self.segments.table().seal(self.segment, self.state, order, self.expires)
     }
 
-    /// Gives the segment back if nothing was put in.
+    /// Gives the segment back if it is empty.
     ///
     /// # Errors
-    /// There is something in it: it has to be sealed. So is what is no longer the caller's.
+    /// The segment has records, or is no longer the caller's; it has to be sealed.
     pub(crate) fn give_back(self) -> Result<(), OpenSegment<W>> {
         let is_empty = self.filled_bytes == 0;
         if is_empty && self.segments.table().give_back(self.segment, self.state).is_ok() {
@@ -171,9 +169,9 @@ impl<W: Words> OpenSegment<W> {
         Err(self)
     }
 
-    /// The header without its checksum.
+    /// The header, without its checksum.
     fn header_of(&self, record: &NewRecord<'_>) -> Result<RecordHeader, HeaderError> {
-        // It would end every walk before the records behind it.
+        // A filler would end every scan before the records behind it.
         if record.kind == HeaderKind::Filler {
             return Err(HeaderError::Kind);
         }
@@ -194,7 +192,7 @@ impl<W: Words> OpenSegment<W> {
         Ok(header)
     }
 
-    /// A header that fits into a segment, if it fits into the rest of this one.
+    /// Writes a record whose header fits into a segment, if it fits into the rest of this one.
     fn write<'a>(
         &mut self,
         marks: RecordMarks,
@@ -224,8 +222,9 @@ impl<W: Words> OpenSegment<W> {
         header: &RecordHeader,
         parts: impl Iterator<Item = &'a [u8]>,
     ) {
-        // SAFETY: the segment is ours. Who borrowed bytes of it did so before it was freed, and we
-        // claimed it after that; who borrows what we have appended stays before these bytes.
+        // SAFETY: the segment is ours. Borrowers of its old bytes were done before it was freed,
+        // and we claimed it after that. Borrowers of records that we have appended stay before
+        // these bytes.
         let writer = unsafe { self.segments.data().writer(location, byte_count) };
         let mut writer = writer.expect("it was seen to fit");
         writer.bytes(&marks.word().to_le_bytes());

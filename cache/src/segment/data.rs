@@ -1,9 +1,8 @@
 //! The bytes of all segments.
 //!
-//! They are words, and are written and walked as words: so a walk over a segment that somebody
-//! appends to finds old words or new ones, and is no race. Only a reader that sends a record
-//! borrows its bytes, under a contract. Storing words costs a copy of 64 KiB 1.7 µs more than
-//! copying bytes would.
+//! They are written and scanned as words, so a scan of a segment during an append finds old words
+//! or new ones, which is no data race. Only a reader that sends a record borrows its bytes, under a
+//! contract. Storing words costs 1.7 µs more for 64 KiB than copying bytes would.
 
 use std::fmt;
 
@@ -18,17 +17,17 @@ use super::marks::{MarksWord, RecordMarks};
 use super::shadow::ByteShadow;
 use super::size::{Geometry, Location, UNIT_WORDS};
 
-// Bytes are borrowed from words that were stored as numbers, so both must have the same order.
+// Bytes are borrowed from words that were stored as numbers, so both must have the same byte order.
 const _: () = assert!(cfg!(target_endian = "little"));
 
 const WORD_BYTES: usize = 8;
 
-/// Words that may be looked at, each as it is at that moment.
+/// Words that can be loaded one by one.
 pub(crate) trait LoadWords {
-    /// How many there are.
+    /// The number of words.
     fn word_count(&self) -> usize;
 
-    /// One of them, relaxed.
+    /// Loads one word, relaxed.
     ///
     /// # Panics
     /// If there is no such word.
@@ -106,18 +105,18 @@ impl<W: Words> SegmentData<W> {
         self.geometry
     }
 
-    /// The word of marks at a place; `None` if there is no such place.
+    /// The word of marks at a location; `None` if the location is in no segment.
     #[inline]
     pub(super) fn marks(&self, location: Location) -> Option<MarksWord<'_>> {
         self.geometry.segment_of(location)?;
         Some(MarksWord::new(self.memory.word(first_word(location))))
     }
 
-    /// The bytes behind the header of the record at a place; `None` if they go beyond its segment.
+    /// The bytes behind the header of the record at a location; `None` if they exceed its segment.
     ///
     /// # Safety
-    /// As long as the bytes are borrowed nobody writes them: the record is published, and its
-    /// segment is pinned or is the caller's.
+    /// No thread writes the bytes while they are borrowed: the record is published, and its segment
+    /// is pinned or is the caller's.
     #[inline]
     pub(super) unsafe fn payload(&self, location: Location, byte_count: usize) -> Option<&[u8]> {
         let room_bytes = self.geometry.room_bytes(location)?.saturating_sub(HEADER_BYTES);
@@ -132,16 +131,17 @@ impl<W: Words> SegmentData<W> {
         let start = self.shadow.read(first, words.len());
         // SAFETY:
         // - The bytes lie in `words`, which are initialised and live as long as `self`.
-        // - Nobody writes them meanwhile (contract). No marks are among them: those of this record
-        //   lie before its header, and those of the next one in the next unit.
+        // - No thread writes them while they are borrowed (contract). No marks are among them:
+        //   those of this record precede its header, and those of the next one are in the next
+        //   unit.
         Some(unsafe { std::slice::from_raw_parts(start, byte_count) })
     }
 
-    /// For writing whole units, `byte_count` bytes, at a place; `None` if they go beyond its
+    /// A writer of `byte_count` bytes, whole units, at a location; `None` if they exceed its
     /// segment.
     ///
     /// # Safety
-    /// As long as the writer is used, and by an order after that, nobody borrows these bytes.
+    /// No thread borrows these bytes as long as the writer is used, nor later without an ordering.
     pub(super) unsafe fn writer(
         &self,
         location: Location,
@@ -162,13 +162,13 @@ pub(super) struct RecordWriter<'a, W> {
     data: &'a SegmentData<W>,
     next: usize,
     end: usize,
-    /// The beginning of the next word.
+    /// The first bytes of the next word.
     pending: [u8; WORD_BYTES],
     pending_count: usize,
 }
 
 impl<W: Words> RecordWriter<'_, W> {
-    /// Appends bytes; what goes beyond the end is left out.
+    /// Appends bytes, and drops those beyond the end.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let wanted = (WORD_BYTES - self.pending_count) % WORD_BYTES;
         let (first, rest) = bytes.split_at(wanted.min(bytes.len()));
@@ -188,7 +188,7 @@ impl<W: Words> RecordWriter<'_, W> {
         }
     }
 
-    /// At most as many bytes as the pending word lacks.
+    /// Appends at most as many bytes as the pending word lacks.
     fn pend(&mut self, bytes: &[u8]) {
         self.pending[self.pending_count..][..bytes.len()].copy_from_slice(bytes);
         self.pending_count += bytes.len();
@@ -209,18 +209,18 @@ impl<W: Words> RecordWriter<'_, W> {
     }
 }
 
-/// The word at which the unit begins that a place names.
+/// The first word of the unit at a location.
 #[inline]
 pub(super) fn first_word(location: Location) -> usize {
     location.0 as usize * UNIT_WORDS
 }
 
-/// Are there as many words as the segments have?
+/// Whether there are enough words for all segments.
 pub(super) fn holds_segments(word_count: usize, geometry: Geometry) -> bool {
     geometry.data_bytes() / WORD_BYTES as u64 <= word_count as u64
 }
 
-/// Marks and header at a place whose unit is there.
+/// Loads marks and header at a location, whose unit must exist.
 #[inline]
 pub(super) fn load_header(
     words: &impl LoadWords,
@@ -232,7 +232,7 @@ pub(super) fn load_header(
     Ok((RecordMarks::of(words.load(first)), RecordHeader::decode(header, room_bytes)?))
 }
 
-/// Shows the bytes behind the header of the record at a place, piece by piece; they are there.
+/// Shows the bytes behind the header of the record at a location, piece by piece; they must exist.
 pub(super) fn each_piece(
     words: &impl LoadWords,
     location: Location,

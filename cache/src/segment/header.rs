@@ -1,38 +1,38 @@
-//! The header of a record: what is in it, its words, and what makes one wrong.
+//! The header of a record: its fields, its words, and what makes one invalid.
 //!
-//! The first word of a record is its [marks](super::marks); the four behind it are this header and
+//! The first word of a record is its [marks](super::marks); the four after it are this header and
 //! never change. Key, tags, head and body follow, in this order, without gaps; then zeros up to the
 //! next unit.
 //!
 //! Invariants:
-//! - A header that was decoded, or that was checked for writing, has lengths that fit into the room
-//!   it was checked against.
+//! - The lengths of a header that was decoded, or checked for writing, fit into the room that it
+//!   was checked against.
 
 use std::fmt;
 
 use super::size::UNIT_BYTES;
 
-/// Marks and header.
+/// The bytes of marks and header.
 pub(crate) const HEADER_BYTES: u32 = 40;
 
-/// Words of both.
+/// The words of marks and header.
 pub(super) const HEADER_WORDS: usize = 5;
 
-/// Sequences have 48 bits.
+/// The highest sequence: 48 bits.
 pub(crate) const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderKind {
     /// A whole response.
     Whole = 1,
-    /// The head of a body that lies in fragments.
+    /// The head of a body that is stored in fragments.
     LongHead = 2,
-    /// A piece of a long body.
+    /// One fragment of a long body.
     Fragment = 3,
-    /// Which fields choose among variants.
+    /// The field names that choose among variants.
     Base = 4,
-    /// Nothing: the segment has no record from here on.
+    /// No record: the rest of the segment is empty.
     Filler = 5,
 }
 
@@ -52,14 +52,14 @@ impl HeaderKind {
 /// A record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
-    /// Of two records of a key the higher one counts.
+    /// Of two records of a key the one with the higher sequence counts.
     pub(crate) sequence: u64,
     pub(crate) kind: HeaderKind,
     pub(crate) key_bytes: u16,
     pub(crate) tags_bytes: u16,
     pub(crate) head_bytes: u16,
     pub(crate) body_bytes: u32,
-    /// Low half of `purge_seq` as noted before the origin was asked.
+    /// The low half of `purge_seq`, as noted before the origin was asked.
     pub(crate) purge_noted: u32,
     /// Unix seconds.
     pub(crate) response_time: u32,
@@ -69,22 +69,22 @@ pub(crate) struct RecordHeader {
 /// What is wrong with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// There is no room for one.
+    /// The segment ends before the header does.
     NoRoom,
-    /// A kind that does not exist.
+    /// The kind does not exist.
     Kind,
-    /// Bits that are zero so far are not.
+    /// Reserved bits are set.
     Spare,
-    /// No sequence, or one of more than 48 bits; or one in a filler.
+    /// The sequence is missing or has more than 48 bits, or a filler has one.
     Sequence,
-    /// No key; or something in a filler.
+    /// The key is empty, or a filler is not.
     Length,
-    /// Key, tags, head and body go beyond the segment's end.
+    /// Key, tags, head and body exceed the segment.
     TooLong,
 }
 
 impl HeaderError {
-    /// What is wrong, in words.
+    /// A description for messages.
     pub(crate) fn text(self) -> &'static str {
         match self {
             HeaderError::NoRoom => "there is no room for a header",
@@ -106,7 +106,7 @@ impl fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 impl RecordHeader {
-    /// For the rest of a segment.
+    /// The header of a filler.
     pub(super) fn filler() -> RecordHeader {
         let mut header = RecordHeader {
             sequence: 0,
@@ -123,20 +123,20 @@ impl RecordHeader {
         header
     }
 
-    /// Bytes of key, tags, head and body.
+    /// The bytes of key, tags, head and body.
     #[inline]
     pub(crate) fn payload_bytes(&self) -> u64 {
         let short = [self.key_bytes, self.tags_bytes, self.head_bytes].map(u64::from);
         short.iter().sum::<u64>() + u64::from(self.body_bytes)
     }
 
-    /// Bytes of the whole record, to the next unit.
+    /// The bytes of the whole record, rounded up to whole units.
     #[inline]
     pub(crate) fn record_bytes(&self) -> u64 {
         (u64::from(HEADER_BYTES) + self.payload_bytes()).next_multiple_of(u64::from(UNIT_BYTES))
     }
 
-    /// Can this stand where there are `room_bytes` left in the segment?
+    /// Checks that the header is valid with `room_bytes` left in the segment.
     pub(super) fn check(&self, room_bytes: u32) -> Result<(), HeaderError> {
         if room_bytes < HEADER_BYTES {
             return Err(HeaderError::NoRoom);
@@ -155,7 +155,7 @@ impl RecordHeader {
         Ok(())
     }
 
-    /// The words behind the marks.
+    /// Encodes the words after the marks.
     pub(super) fn encode(&self) -> [u64; HEADER_WORDS - 1] {
         let lengths = u64::from(self.key_bytes) | u64::from(self.head_bytes) << 16;
         [
@@ -166,7 +166,7 @@ impl RecordHeader {
         ]
     }
 
-    /// From the words behind the marks, which anybody may have written.
+    /// Decodes the words after the marks, which any process may have written.
     #[inline]
     pub(super) fn decode(
         words: [u64; HEADER_WORDS - 1],
@@ -193,15 +193,15 @@ impl RecordHeader {
     }
 }
 
-/// CRC-32C of a record: of its header without marks and checksum, then of what is added.
+/// The CRC-32C of a record: of its header without marks and checksum, then of the added bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordChecksum(u32);
 
 impl RecordChecksum {
-    /// Of the header alone.
+    /// The checksum of the header alone.
     pub(super) fn of(header: &RecordHeader) -> RecordChecksum {
         let [first, lengths, noted, last] = header.encode().map(u64::to_le_bytes);
-        // One call: short ones cost more than their bytes.
+        // One call: several short ones cost more than their bytes.
         let mut bytes = [0; 28];
         bytes[..8].copy_from_slice(&first);
         bytes[8..16].copy_from_slice(&lengths);
@@ -210,7 +210,7 @@ impl RecordChecksum {
         RecordChecksum(crc32c::crc32c(&bytes))
     }
 
-    /// Of what stands behind it, piece by piece.
+    /// Adds the bytes after the header, piece by piece.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.0 = crc32c::crc32c_append(self.0, bytes);
     }

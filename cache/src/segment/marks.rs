@@ -1,9 +1,9 @@
 //! The first word of a record: the only one that changes while the record is there.
 //!
-//! A mark and a copy of the record may meet. So who copies freezes first, and who finds the marks
-//! frozen takes the record out of the index instead of marking it: the copy then has no word to
-//! take. Both are read-modify-writes of one word, so one of the two comes first and the other one
-//! sees it; that alone needs no ordering. What is carried over is published with the copy.
+//! A mark and a copy of the record may race. So a copier freezes the marks first, and a purger that
+//! finds them frozen removes the record from the index instead of marking it: then the copy has no
+//! word to replace. Both are read-modify-writes of one word, so one of them comes first and the
+//! other sees it; that alone needs no ordering. The copied marks are published with the copy.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
@@ -15,24 +15,24 @@ const FROZEN: u64 = 1 << 41;
 ///
 /// | bits | |
 /// |---|---|
-/// | 0–39 | stale from this Unix second on |
+/// | 0–39 | the Unix second from which it is stale |
 /// | 40 | softly purged: to be validated before use |
 /// | 41 | frozen: being copied |
 /// | 42–63 | zero |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordMarks(u64);
 
-/// Marks that nobody changes any more: to be carried over into a copy.
+/// Marks that cannot change any more, to be carried over into a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the record takes no further marks"]
 pub(crate) struct FrozenMarks(RecordMarks);
 
-/// Somebody copies the record: it cannot be marked, so it has to be taken out of the index.
+/// The record is being copied: it cannot be marked, so it has to be removed from the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AlreadyFrozen;
 
 impl RecordMarks {
-    /// Of a new record. What lies beyond 40 bits is far enough away to be never.
+    /// The marks of a new record. A time beyond 40 bits is so far away that it means never.
     pub(crate) fn stale_from(seconds: u64) -> RecordMarks {
         RecordMarks(seconds.min(STALE_FROM))
     }
@@ -45,22 +45,22 @@ impl RecordMarks {
         self.0
     }
 
-    /// The Unix second from which on the record is stale.
+    /// The Unix second from which the record is stale.
     pub(crate) fn stale_from_seconds(self) -> u64 {
         self.0 & STALE_FROM
     }
 
-    /// Was the record purged softly?
+    /// Whether the record was softly purged.
     pub(crate) fn is_soft(self) -> bool {
         self.0 & SOFT != 0
     }
 
-    /// Is it being copied, or was it, by somebody who gave up?
+    /// Whether the record is being copied, or a copy of it was given up.
     pub(crate) fn is_frozen(self) -> bool {
         self.0 & FROZEN != 0
     }
 
-    /// Are there bits that mean nothing?
+    /// Whether unused bits are set.
     pub(crate) fn is_damaged(self) -> bool {
         self.0 & !(STALE_FROM | SOFT | FROZEN) != 0
     }
@@ -73,7 +73,7 @@ impl FrozenMarks {
     }
 }
 
-/// The word itself. Who changes it has a pin on its segment, or the segment.
+/// The word in shared memory. A thread that changes it has its segment pinned, or owns it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarksWord<'a>(&'a AtomicU64);
 
@@ -87,8 +87,8 @@ impl<'a> MarksWord<'a> {
         RecordMarks(self.0.load(Relaxed))
     }
 
-    /// Before copying, or before something else is made from the record. Two who copy the same
-    /// record may both do so: the index takes one copy.
+    /// Freezes the marks before the record is copied or replaced by one that is derived from it.
+    /// Two threads that copy the same record may both do so: the index takes one copy.
     pub(crate) fn freeze(self) -> FrozenMarks {
         FrozenMarks(RecordMarks(self.0.fetch_or(FROZEN, Relaxed)))
     }
@@ -96,7 +96,7 @@ impl<'a> MarksWord<'a> {
     /// Marks the record as softly purged.
     ///
     /// # Errors
-    /// It is being copied; nothing is changed.
+    /// The record is being copied. Nothing is changed.
     pub(crate) fn mark_soft(self) -> Result<(), AlreadyFrozen> {
         let mut marks = self.load();
         loop {

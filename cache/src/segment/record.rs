@@ -1,16 +1,15 @@
-//! A record that lies in a segment, as it is read.
+//! A record in a segment, as it is read.
 
 use super::header::{RecordChecksum, RecordHeader};
 use super::marks::RecordMarks;
 use super::size::Location;
 
-/// A record whose lengths are right; whether its bytes are is asked by
-/// [`Record::has_valid_checksum`].
+/// A record whose lengths are valid. [`Record::has_valid_checksum`] checks its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) location: Location,
     pub(crate) header: RecordHeader,
-    /// As they were when the record was looked up.
+    /// The marks at the time of the lookup.
     pub(crate) marks: RecordMarks,
     payload: &'a [u8],
 }
@@ -28,37 +27,37 @@ impl<'a> Record<'a> {
         Record { location, header, marks, payload }
     }
 
-    /// What it is stored under.
+    /// The key that it is stored under.
     #[inline]
     pub(crate) fn key(&self) -> &'a [u8] {
         &self.payload[..usize::from(self.header.key_bytes)]
     }
 
-    /// The names by which it can be purged.
+    /// The tags by which it can be purged.
     pub(crate) fn tags(&self) -> &'a [u8] {
         let start = usize::from(self.header.key_bytes);
         &self.payload[start..][..usize::from(self.header.tags_bytes)]
     }
 
-    /// The response's head.
+    /// The head of the response.
     #[inline]
     pub(crate) fn head(&self) -> &'a [u8] {
         let start = usize::from(self.header.key_bytes) + usize::from(self.header.tags_bytes);
         &self.payload[start..][..usize::from(self.header.head_bytes)]
     }
 
-    /// The body, or what stands in its place.
+    /// The body, or what is stored in its place.
     #[inline]
     pub(crate) fn body(&self) -> &'a [u8] {
         &self.payload[self.payload.len() - self.header.body_bytes as usize..]
     }
 
-    /// All of them, as they lie there.
+    /// Key, tags, head and body, as they are stored.
     pub(super) fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Is the checksum right?
+    /// Whether the checksum is right.
     #[must_use]
     pub(crate) fn has_valid_checksum(&self) -> bool {
         let mut checksum = RecordChecksum::of(&self.header);

@@ -1,8 +1,8 @@
-//! A walk over the records of a segment, in the order in which they were written.
+//! A scan of the records of a segment, in the order in which they were written.
 //!
-//! It reads words one by one, so it may meet anything: records, what a dead owner left half
-//! written, damage. At the first header that cannot be it ends and says so; where the next record
-//! begins is then unknown.
+//! It loads words one by one, so it may meet anything: records, a record that a dead owner left
+//! half written, damage. It ends at the first invalid header and reports it; the start of the next
+//! record is then unknown.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::header::{HeaderError, HeaderKind, RecordChecksum, RecordHeader};
 use super::marks::RecordMarks;
 use super::size::{Geometry, Location, UNIT_BYTES};
 
-/// A record that a walk came by.
+/// A record that a scan has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScannedRecord {
     pub(crate) location: Location,
@@ -19,7 +19,7 @@ pub(crate) struct ScannedRecord {
     pub(crate) marks: RecordMarks,
 }
 
-/// Something that is no record.
+/// A location without a valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordDamage {
     pub(crate) location: Location,
@@ -34,7 +34,7 @@ impl fmt::Display for RecordDamage {
 
 impl std::error::Error for RecordDamage {}
 
-/// The records of one segment; fillers are left out.
+/// The records of one segment, without the filler.
 #[derive(Debug)]
 pub(crate) struct SegmentScan<'a, L> {
     words: &'a L,
@@ -45,8 +45,8 @@ pub(crate) struct SegmentScan<'a, L> {
 }
 
 impl<'a, L: LoadWords> SegmentScan<'a, L> {
-    /// Over the first `filled_bytes` of a segment, which anybody may have written: it walks over
-    /// whole units that are in the segment. `words` has all of the geometry's.
+    /// Scans the first `filled_bytes` of a segment. Any process may have written that number, so
+    /// the scan is limited to whole units of the segment. `words` has all words of the geometry.
     pub(super) fn new(
         words: &'a L,
         geometry: Geometry,
@@ -59,13 +59,13 @@ impl<'a, L: LoadWords> SegmentScan<'a, L> {
         SegmentScan { words, geometry, segment, offset_bytes: 0, end_bytes }
     }
 
-    /// Goes on at an offset; beyond the end there is nothing.
+    /// Continues from an offset; there is nothing beyond the end.
     pub(super) fn from(self, offset_bytes: u64) -> SegmentScan<'a, L> {
         let units = offset_bytes.min(u64::from(self.end_bytes)) as u32 / UNIT_BYTES;
         SegmentScan { offset_bytes: units * UNIT_BYTES, ..self }
     }
 
-    /// Where the walk is: after it has ended without damage, how far there are records.
+    /// The current offset. After a scan without damage, this is the end of the last record.
     pub(crate) fn offset_bytes(&self) -> u32 {
         self.offset_bytes
     }
@@ -90,7 +90,7 @@ impl<L: LoadWords> Iterator for SegmentScan<'_, L> {
                 None
             }
             Ok((marks, header)) => {
-                // It fits into the room, as a header that was decoded does.
+                // It fits, as a decoded header always does.
                 self.offset_bytes += header.record_bytes() as u32;
                 Some(Ok(ScannedRecord { location, header, marks }))
             }
@@ -103,13 +103,13 @@ impl<L: LoadWords> Iterator for SegmentScan<'_, L> {
 }
 
 impl ScannedRecord {
-    /// Appends the key to `out`. `words` are those of the walk.
+    /// Appends the key to `out`. `words` are those of the scan.
     pub(super) fn copy_key(&self, words: &impl LoadWords, out: &mut Vec<u8>) {
         let byte_count = usize::from(self.header.key_bytes);
         each_piece(words, self.location, byte_count, |piece| out.extend_from_slice(piece));
     }
 
-    /// Is the checksum right?
+    /// Whether the checksum is right.
     pub(super) fn has_valid_checksum(&self, words: &impl LoadWords) -> bool {
         let mut checksum = RecordChecksum::of(&self.header);
         let byte_count = self.header.payload_bytes() as usize;

@@ -12,9 +12,9 @@ use super::size::{Geometry, Location};
 use super::state::SegmentQueue;
 use super::table::{SegmentTable, StateChanged};
 
-/// Table and bytes of all segments.
+/// The table and the bytes of all segments.
 ///
-/// It is a view: to have it in several threads, make it over `Arc`s or areas, and clone it.
+/// This is a view: to share it among threads, make it over `Arc`s or areas, and clone it.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments<W> {
     table: SegmentTable<W>,
@@ -22,10 +22,10 @@ pub(crate) struct Segments<W> {
 }
 
 impl<W: Words> Segments<W> {
-    /// The segments that lie in these words, for `rows` participants.
+    /// Makes a view of the segments in these words, for `rows` participants.
     ///
     /// # Errors
-    /// The words are too few.
+    /// There are too few words.
     ///
     /// # Safety
     /// The words are zero at first, nothing else writes them, and all `Segments` over them have the
@@ -45,7 +45,7 @@ impl<W: Words> Segments<W> {
         self.data.geometry()
     }
 
-    /// The states.
+    /// The table of states.
     pub(crate) fn table(&self) -> &SegmentTable<W> {
         &self.table
     }
@@ -54,7 +54,8 @@ impl<W: Words> Segments<W> {
         &self.data
     }
 
-    /// Takes a free segment; `None` if there is none. `last` is the one that the caller had before.
+    /// Claims a free segment; `None` if there is none. `last` is the one that the caller had
+    /// before.
     ///
     /// # Safety
     /// `row` is the caller's row among the participants, for as long as it has the segment.
@@ -71,24 +72,25 @@ impl<W: Words> Segments<W> {
         Some(OpenSegment::new(self.clone(), segment, state))
     }
 
-    /// The owner of an open segment has ended: the segment becomes suspect. Also that of one who
-    /// was checking a suspect segment. [`SegmentTable::segments_where`] finds them.
+    /// Marks a segment suspect because its owner has ended. The owner may have appended to it, or
+    /// have been checking it. [`SegmentTable::segments_where`] finds such segments.
     ///
     /// # Errors
-    /// The segment has no owner of this row.
+    /// The segment is not owned by this row.
     ///
     /// # Safety
-    /// The participant of this row has ended, this thread has seen that it has, and nobody has
+    /// The participant of this row has ended, this thread has seen that, and no participant has
     /// taken the row since.
     pub(crate) unsafe fn suspect(&self, segment: u32, row: u32) -> Result<(), StateChanged> {
         self.table.suspect(segment, row)
     }
 
-    /// Takes a suspect segment to check it: each record that a word names has to be
-    /// [whole](Segments::has_valid_checksum), or the word is taken out; then the segment is sealed.
+    /// Takes a suspect segment to check it. The caller checks that each record that a word names
+    /// has a [valid checksum](Segments::has_valid_checksum), or removes the word; then it seals the
+    /// segment.
     ///
     /// # Errors
-    /// It is not suspect, or somebody is checking it.
+    /// The segment is not suspect, or another participant is checking it.
     ///
     /// # Safety
     /// As for [`Segments::claim`].
@@ -107,7 +109,7 @@ impl<W: Words> Segments<W> {
         for found in &mut scan {
             match found {
                 Ok(record) => expires = expires.max(record.marks.stale_from_seconds()),
-                // Words may name what lies behind it: nothing there is written over.
+                // Words may name records behind the damage, so nothing there is overwritten.
                 Err(_) => filled_bytes = Some(self.geometry().segment_bytes()),
             }
         }
@@ -115,31 +117,32 @@ impl<W: Words> Segments<W> {
         Ok(OpenSegment::new(self.clone(), segment, state).go_on(filled_bytes, expires))
     }
 
-    /// Gives a draining segment back.
+    /// Frees a draining segment.
     ///
     /// # Errors
-    /// It is not draining.
+    /// The segment is not draining.
     ///
     /// # Safety
     /// - The caller holds the eviction lock.
-    /// - No word names a record of this segment, and none will: each was taken out, or seen gone,
+    /// - No word names a record of this segment, and none will: each was removed, or seen gone,
     ///   after [`SegmentTable::drain`].
-    /// - After that and a [`Pins::barrier`](forebay_sync::pins::Pins::barrier) nobody was seen to
-    ///   pin the segment, nor to lease a record of it.
+    /// - After that and a [`Pins::barrier`](forebay_sync::pins::Pins::barrier) the segment was seen
+    ///   without pins, and none of its records with a lease.
     pub(crate) unsafe fn free(&self, segment: u32) -> Result<(), StateChanged> {
         self.table.free(segment)
     }
 
-    /// The record at a place.
+    /// The record at a location.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no record.
     ///
     /// # Safety
     /// As long as the result is used, one of these holds:
-    /// - the segment is pinned, and a word that names the place was loaded (acquire) under the pin;
+    /// - the segment is pinned, and a word that names the location was loaded (acquire) under the
+    ///   pin;
     /// - the segment is draining, and the caller holds the eviction lock;
-    /// - the segment is the caller's [`OpenSegment`], which returned the place.
+    /// - the segment is the caller's [`OpenSegment`], which returned the location.
     #[inline]
     pub(crate) unsafe fn record(&self, location: Location) -> Result<Record<'_>, RecordDamage> {
         let damage = |why| RecordDamage { location, why };
@@ -148,34 +151,35 @@ impl<W: Words> Segments<W> {
         if header.kind == HeaderKind::Filler {
             return Err(damage(HeaderError::Kind));
         }
-        // SAFETY: as above (contract), so that nobody writes what lies before `filled_bytes`.
+        // SAFETY: as above (contract), so no thread writes the bytes before `filled_bytes`.
         let payload = unsafe { self.data.payload(location, header.payload_bytes() as usize) };
         let payload = payload.ok_or(damage(HeaderError::TooLong))?;
         Ok(Record::new(location, header, marks, payload))
     }
 
-    /// The marks of the record at a place, to change them; `None` if there is no such place.
+    /// The marks of the record at a location, to change them; `None` if the location is in no
+    /// segment.
     ///
     /// # Safety
-    /// As for [`Segments::record`], which has found a record there: elsewhere these could be bytes
-    /// that somebody borrows.
+    /// As for [`Segments::record`], which has found a record there. Elsewhere these bytes could be
+    /// borrowed.
     #[inline]
     pub(crate) unsafe fn marks(&self, location: Location) -> Option<MarksWord<'_>> {
         self.data.marks(location)
     }
 
-    /// The records of a segment that cannot be freed meanwhile: the caller's own, a draining one of
-    /// the eviction lock's holder, or one that is pinned. For all others there is
+    /// The records of a segment that cannot be freed during the scan: the caller's own, one that is
+    /// pinned, or a draining one if the caller holds the eviction lock. For all others there is
     /// [`Segments::unpinned`].
     ///
-    /// If it ends with damage there may be records behind it. Who wants to free the segment then
-    /// looks through the whole index for words that name it.
+    /// If the scan ends with damage there may be records behind it. To free the segment, its
+    /// reclaimer then searches the whole index for words that name it.
     pub(crate) fn scan(&self, segment: u32) -> SegmentScan<'_, SegmentData<W>> {
         let filled_bytes = self.table.filled_bytes(segment);
         SegmentScan::new(&self.data, self.geometry(), segment, filled_bytes)
     }
 
-    /// The same from the record on that begins at an offset which a walk has come to.
+    /// Scans on from an offset at which an earlier scan found the start of a record.
     pub(crate) fn scan_from(
         &self,
         segment: u32,
@@ -184,18 +188,18 @@ impl<W: Words> Segments<W> {
         self.scan(segment).from(offset_bytes)
     }
 
-    /// Appends the key of a record that a [scan](Segments::scan) came by to `out`.
+    /// Appends the key of a [scanned](Segments::scan) record to `out`.
     pub(crate) fn copy_key(&self, scanned: &ScannedRecord, out: &mut Vec<u8>) {
         scanned.copy_key(&self.data, out);
     }
 
-    /// Is the checksum of a record right that a [scan](Segments::scan) came by?
+    /// Whether the checksum of a [scanned](Segments::scan) record is right.
     #[must_use]
     pub(crate) fn has_valid_checksum(&self, scanned: &ScannedRecord) -> bool {
         scanned.has_valid_checksum(&self.data)
     }
 
-    /// All segments as somebody sees them who pins nothing.
+    /// A view of the segments for a reader without pins.
     #[cfg(test)]
     pub(crate) fn unpinned(
         &self,

@@ -1,5 +1,5 @@
-//! The bytes of segments in a model: loom's words cannot be borrowed as bytes, so each word has an
-//! image that can, and a cell through which loom sees who borrows and who writes it.
+//! The bytes of segments in a model. loom's words cannot be borrowed as bytes, so each word has an
+//! image that can, and a cell that shows loom every borrow and write.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -22,18 +22,18 @@ impl ByteShadow {
         }
     }
 
-    /// Somebody reads `count` words from `first` on; returns where they begin.
+    /// Records a read of `count` words from `first` on; returns the address of the first.
     pub(super) fn read(&self, first: usize, count: usize) -> *const u8 {
         let words = first..first + count;
         self.watched[words.clone()].iter().for_each(|cell| cell.with(|_| ()));
         self.image[words].as_ptr().cast()
     }
 
-    /// Somebody writes words from `first` on.
+    /// Records a write of words from `first` on.
     pub(super) fn write(&self, first: usize, words: &[[u8; 8]]) {
         for (index, word) in words.iter().enumerate() {
             self.watched[first + index].with_mut(|_| ());
-            // SAFETY: nobody else reads or writes now: loom has just seen to it.
+            // SAFETY: no other thread reads or writes now: loom has just checked that.
             unsafe { *self.image[first + index].get() = *word };
         }
     }

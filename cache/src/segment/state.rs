@@ -1,9 +1,9 @@
-//! What a segment is at one moment: one word, and its bits.
+//! The state of a segment at one moment: one word and its bits.
 
-/// Words of a segment in the table.
+/// The words of a segment in the table.
 pub(crate) const SEGMENT_WORDS: usize = 8;
 
-/// The words of a segment, by their numbers.
+/// The numbers of the words of a segment.
 pub(super) mod word {
     pub(crate) const STATE: usize = 0;
     pub(crate) const ORDER: usize = 1;
@@ -13,30 +13,30 @@ pub(super) mod word {
     pub(crate) const RECORDS_BYTES: usize = 5;
 }
 
-/// Rows have 16 bits, and one number means nobody.
+/// A row has 16 bits, and one value means no owner.
 pub(crate) const ROWS_MAX: u32 = u16::MAX as u32;
 
-/// What is done with a segment.
+/// The phase of a segment's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentPhase {
-    /// Nobody's; no word names it.
+    /// Has no owner; no word names it.
     Free = 0,
     /// Its owner appends.
     Open = 1,
-    /// Complete.
+    /// Complete; it takes no more records.
     Sealed = 2,
-    /// Its words are being taken out; it may be pinned.
+    /// Its words are being removed; it may be pinned.
     Draining = 3,
-    /// Was open when its owner died; to be checked, by its owner if it has one again.
+    /// Was open when its owner died. It must be checked; the checker is its owner.
     Suspect = 4,
 }
 
-/// Which of the two queues a segment is in.
+/// The queue of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentQueue {
     /// New records.
     Small = 0,
-    /// Records that were used.
+    /// Records that were used, or that replace another.
     Main = 1,
 }
 
@@ -46,25 +46,25 @@ pub(crate) enum SegmentQueue {
 /// |---|---|
 /// | 0–2 | phase |
 /// | 3 | queue; 0 while free |
-/// | 8–23 | the owner's row + 1: who appends to it (open), or checks it (suspect); else 0 |
-/// | 32–63 | generation: how many times it was freed, modulo 2^32 |
+/// | 8–23 | row + 1 of the owner that appends to it (open) or checks it (suspect); else 0 |
+/// | 32–63 | generation: the number of times it was freed, modulo 2^32 |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentState {
     pub(crate) phase: SegmentPhase,
     pub(crate) queue: SegmentQueue,
-    /// Whose it is while it is open or suspect.
+    /// The row that owns it while it is open or suspect.
     pub(crate) owner: Option<u32>,
     pub(crate) generation: u32,
 }
 
 impl SegmentState {
-    /// The same in another phase, without an owner.
+    /// The same state in another phase, without an owner.
     pub(super) fn with(self, phase: SegmentPhase) -> SegmentState {
         let queue = if phase == SegmentPhase::Free { SegmentQueue::Small } else { self.queue };
         SegmentState { phase, queue, owner: None, ..self }
     }
 
-    /// Is it to be checked before anything of it is served?
+    /// Whether it must be checked before any of its records is served.
     pub(crate) fn is_suspect(self) -> bool {
         self.phase == SegmentPhase::Suspect
     }
@@ -75,7 +75,7 @@ impl SegmentState {
         low | u64::from(self.generation) << 32
     }
 
-    /// `None` for a word that no state has.
+    /// Decodes a word; `None` if no state has it.
     pub(super) fn of(word: u64) -> Option<SegmentState> {
         let phase = match word & 7 {
             0 => SegmentPhase::Free,

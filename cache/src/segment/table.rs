@@ -1,29 +1,29 @@
-//! The table of segments: which are free, whose is which, what may be reclaimed.
+//! The table of segments: the state and the owner of each, and what may be reclaimed.
 //!
 //! | word | written by | read by |
 //! |---|---|---|
 //! | `state` | see below; compare-and-swap only | all |
-//! | `order`, `expires`, `records_bytes` | owner, before sealing; who frees | reclaimer |
-//! | `filled_bytes` | owner; who frees | who walks over the records |
-//! | `live_bytes` | who publishes or takes out a word, reclaimer, who checks; a hint | reclaimer |
+//! | `order`, `expires`, `records_bytes` | owner, before sealing; `free` | reclaimer |
+//! | `filled_bytes` | owner; `free` | scans |
+//! | `live_bytes` | publishers, removers, reclaimer, checker; a hint | reclaimer |
 //!
 //! | step | by | hands over |
 //! |---|---|---|
-//! | `claim`: free → open | whoever needs a segment | |
-//! | `give_back`: open → free | owner, if nothing was put in | |
+//! | `claim`: free → open | a participant that needs a segment | |
+//! | `give_back`: open → free | owner of an empty segment | |
 //! | `seal`: open or adopted → sealed | owner | its words, `order`, `expires`, `records_bytes` |
-//! | `suspect`: open or adopted → suspect | who found the owner dead | the dead one's words |
-//! | `adopt`: suspect → adopted (suspect, with an owner) | who is going to check it | |
+//! | `suspect`: open or adopted → suspect | finder of the owner's death | the dead owner's words |
+//! | `adopt`: suspect → adopted (suspect, with an owner) | next owner, to check it | |
 //! | `drain`: sealed → draining | reclaimer | |
-//! | `free`: draining → free, generation + 1 | reclaimer | what readers have read |
+//! | `free`: draining → free, generation + 1 | reclaimer | that readers are done |
 //!
-//! Every step is one compare-and-swap of a word that only one segment has; so there is no line that
-//! all participants write, and the chain of read-modify-writes that begins with `free` reaches each
-//! later owner, also over one who gave the segment back.
+//! Every step is one compare-and-swap of a word of one segment. So there is no line that all
+//! participants write, and the chain of read-modify-writes that begins with `free` reaches each
+//! later owner, even if another participant claimed the segment and gave it back.
 //!
 //! Invariants:
 //! - A word that names a record names a segment that is not free.
-//! - A generation is raised before the first byte is written over.
+//! - The generation is raised before the first byte is overwritten.
 
 use forebay_shm::crash_point;
 use forebay_sync::Words;
@@ -33,13 +33,13 @@ use super::data::{LoadWords, TooFewWords};
 use super::size::Geometry;
 use super::state::{ROWS_MAX, SEGMENT_WORDS, SegmentPhase, SegmentQueue, SegmentState, word};
 
-/// The segment is not in the state that the step begins with; nothing was changed.
+/// The segment is not in the state from which the step starts. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StateChanged;
 
 /// The states of all segments, in shared words.
 ///
-/// It is a view: to have it in several threads, make it over `Arc`s or areas, and clone it.
+/// This is a view: to share it among threads, make it over `Arc`s or areas, and clone it.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentTable<W> {
     words: W,
@@ -58,12 +58,12 @@ impl<W: Words> LoadWords for SegmentTable<W> {
 }
 
 impl<W: Words> SegmentTable<W> {
-    /// How many words a table takes; all zero at first.
+    /// The number of words that a table takes; all are zero at first.
     pub(crate) fn words_needed(geometry: Geometry) -> usize {
         geometry.segment_count() as usize * SEGMENT_WORDS
     }
 
-    /// The table that lies in `words`, from the first one on, for so many participants.
+    /// The table in `words`, from the first one on, for `rows` participants.
     pub(super) fn new(
         words: W,
         geometry: Geometry,
@@ -76,18 +76,18 @@ impl<W: Words> SegmentTable<W> {
         Ok(SegmentTable { words, geometry, row_count: rows })
     }
 
-    /// How many segments there are.
+    /// The number of segments.
     pub(crate) fn segment_count(&self) -> u32 {
         self.geometry.segment_count()
     }
 
-    /// The state of a segment now; `None` if there is no such segment, or if its word is damaged.
+    /// The current state of a segment; `None` if there is no such segment or its word is damaged.
     #[inline]
     pub(crate) fn state(&self, segment: u32) -> Option<SegmentState> {
         SegmentState::of(self.word(segment, word::STATE)?.load(Relaxed))
     }
 
-    /// The segments whose state fits: a glance, as states change meanwhile.
+    /// The segments whose state fits. A hint: states change while this runs.
     pub(crate) fn segments_where(
         &self,
         fits: impl Fn(SegmentState) -> bool,
@@ -95,40 +95,40 @@ impl<W: Words> SegmentTable<W> {
         (0..self.segment_count()).filter(move |segment| self.state(*segment).is_some_and(&fits))
     }
 
-    /// When it was sealed.
+    /// The number with which the segment was sealed; it orders segments by age.
     pub(crate) fn order(&self, segment: u32) -> u64 {
         self.glance(segment, word::ORDER)
     }
 
-    /// From when on all its records are stale, in Unix seconds.
+    /// The Unix second from which all its records are stale.
     pub(crate) fn expires(&self, segment: u32) -> u64 {
         self.glance(segment, word::EXPIRES)
     }
 
-    /// Bytes of all its records, without the filler behind them.
+    /// The bytes of all its records, without the filler.
     pub(crate) fn records_bytes(&self, segment: u32) -> u64 {
         self.glance(segment, word::RECORDS_BYTES)
     }
 
-    /// Bytes of records that were live when last counted.
+    /// The bytes of its live records, as last counted.
     pub(crate) fn live_bytes(&self, segment: u32) -> u64 {
         self.glance(segment, word::LIVE_BYTES)
     }
 
-    /// Says how many bytes of its records are live.
+    /// Sets the bytes of its live records.
     pub(crate) fn set_live_bytes(&self, segment: u32, bytes: u64) {
         self.put(segment, word::LIVE_BYTES, bytes);
     }
 
-    /// Counts bytes of a record that is about to be published.
+    /// Adds the bytes of a record that is about to be published.
     pub(crate) fn add_live_bytes(&self, segment: u32, bytes: u64) {
         if let Some(live) = self.word(segment, word::LIVE_BYTES) {
             live.fetch_add(bytes, Relaxed);
         }
     }
 
-    /// Counts bytes of a record whose word was taken out. Never below zero: after a death the count
-    /// may be too low.
+    /// Subtracts the bytes of a record whose word was removed. Never goes below zero: after a death
+    /// the count may be too low.
     pub(crate) fn subtract_live_bytes(&self, segment: u32, bytes: u64) {
         let Some(live) = self.word(segment, word::LIVE_BYTES) else {
             return;
@@ -141,7 +141,7 @@ impl<W: Words> SegmentTable<W> {
         }
     }
 
-    /// How far it has been written, as its owner says: all before it is there.
+    /// The offset up to which its owner has written everything.
     #[inline]
     pub(crate) fn filled_bytes(&self, segment: u32) -> u64 {
         let Some(filled) = self.word(segment, word::FILLED_BYTES) else {
@@ -151,10 +151,11 @@ impl<W: Words> SegmentTable<W> {
         filled.load(acquire("segment.walk"))
     }
 
-    /// Takes a free segment for the participant of a row; `None` if there is none.
+    /// Claims a free segment for the participant of a row; `None` if there is none.
     ///
-    /// It looks behind `last`, which it had before, since what was claimed in a row is freed in a
-    /// row; at first at a place of its own, so that no two begin at the same.
+    /// The search starts behind `last`, the caller's previous segment, since segments that were
+    /// claimed in sequence are freed in sequence. The first search starts at an offset that depends
+    /// on the row, so that no two participants start at the same segment.
     pub(super) fn claim(
         &self,
         row: u32,
@@ -181,16 +182,16 @@ impl<W: Words> SegmentTable<W> {
     ) -> Result<SegmentState, StateChanged> {
         let free = self.found(segment, |state| state.phase == SegmentPhase::Free)?;
         let own = SegmentState { phase: SegmentPhase::Open, queue, owner: Some(row), ..free };
-        // ORDER: pairs with the release in `free`: what was read there has been read before we
-        // write over it.
+        // ORDER: pairs with the release in `free`: readers of the old bytes were done before we
+        // overwrite them.
         self.step(segment, free, own, acquire("segment.claim"))?;
-        // ORDER: pairs with the fence behind the copy in `UnpinnedReader::copy`: who has copied a
-        // word that we are going to write sees the new generation.
+        // ORDER: pairs with the fence behind the copy in `UnpinnedReader::copy`: a reader that has
+        // copied a word that we are going to write sees the new generation.
         release_fence("segment.overwrite");
         Ok(own)
     }
 
-    /// Says that all before `filled_bytes` is written.
+    /// Publishes that everything before `filled_bytes` is written.
     pub(super) fn fill(&self, segment: u32, filled_bytes: u32) {
         if let Some(filled) = self.word(segment, word::FILLED_BYTES) {
             // ORDER: pairs with the acquire in `filled_bytes`: the records are there.
@@ -198,12 +199,13 @@ impl<W: Words> SegmentTable<W> {
         }
     }
 
-    /// Says how far the records go, before the segment is sealed.
+    /// Records the end of the last record, before the segment is sealed.
     pub(super) fn end_records(&self, segment: u32, records_bytes: u32) {
         self.put(segment, word::RECORDS_BYTES, u64::from(records_bytes));
     }
 
-    /// Only the owner. `expires`: the latest time from which a record of it is stale.
+    /// Seals the segment; only for its owner. `expires` is the latest time at which a record of it
+    /// becomes stale.
     pub(super) fn seal(
         &self,
         segment: u32,
@@ -213,37 +215,37 @@ impl<W: Words> SegmentTable<W> {
     ) -> Result<(), StateChanged> {
         self.put(segment, word::ORDER, order);
         self.put(segment, word::EXPIRES, expires);
-        // ORDER: pairs with the acquire in `drain`: who reclaims it sees every word that names one
-        // of its records, `order` and `expires`.
+        // ORDER: pairs with the acquire in `drain`: the reclaimer sees every word that names one of
+        // its records, `order` and `expires`.
         self.step(segment, own, own.with(SegmentPhase::Sealed), release("segment.seal"))?;
         crash_point!("segment.sealed");
         Ok(())
     }
 
-    /// Only the owner, if it has written nothing.
+    /// Frees the segment again; only for an owner that has written nothing.
     pub(super) fn give_back(&self, segment: u32, own: SegmentState) -> Result<(), StateChanged> {
-        // Relaxed: there is nothing of ours in it, and a read-modify-write carries on what `free`
-        // has released.
+        // Relaxed: nothing of ours is in it, and a read-modify-write continues the release of
+        // `free`.
         self.step(segment, own, own.with(SegmentPhase::Free), Relaxed)
     }
 
-    /// Of a dead owner, or of one who died over the check.
+    /// Marks a segment of a dead owner, or of a dead checker, suspect.
     pub(super) fn suspect(&self, segment: u32, row: u32) -> Result<(), StateChanged> {
         let state = self.found(segment, |state| state.owner == Some(row))?;
-        // ORDER: pairs with the acquire in `adopt`: the words that the dead one published, which we
-        // saw when we saw its death.
+        // ORDER: pairs with the acquire in `adopt`: the words that the dead owner published, which
+        // we saw when we saw its death.
         self.step(segment, state, state.with(SegmentPhase::Suspect), release("segment.suspect"))?;
         crash_point!("segment.suspect");
         Ok(())
     }
 
-    /// Takes a suspect segment that nobody checks; the participant of this row is going to.
+    /// Takes a suspect segment without an owner, to be checked by the participant of this row.
     pub(super) fn adopt(&self, segment: u32, row: u32) -> Result<SegmentState, StateChanged> {
         assert!(row < self.row_count, "row {row} of {}", self.row_count);
         let is_nobodys = |state: SegmentState| state.is_suspect() && state.owner.is_none();
         let state = self.found(segment, is_nobodys)?;
         let own = SegmentState { owner: Some(row), ..state };
-        // ORDER: pairs with the release in `suspect`: we see what the dead one published.
+        // ORDER: pairs with the release in `suspect`: we see what the dead owner published.
         self.step(segment, state, own, acquire("segment.adopt"))?;
         crash_point!("segment.adopted");
         Ok(own)
@@ -252,7 +254,7 @@ impl<W: Words> SegmentTable<W> {
     /// Begins to reclaim a sealed segment. The caller holds the eviction lock.
     ///
     /// # Errors
-    /// It is not sealed.
+    /// The segment is not sealed.
     pub(crate) fn drain(&self, segment: u32) -> Result<SegmentState, StateChanged> {
         let state = self.found(segment, |state| state.phase == SegmentPhase::Sealed)?;
         let draining = state.with(SegmentPhase::Draining);
@@ -269,15 +271,15 @@ impl<W: Words> SegmentTable<W> {
         crash_point!("segment.emptied");
         let generation = state.generation.wrapping_add(1);
         let free = SegmentState { generation, ..state.with(SegmentPhase::Free) };
-        // ORDER: pairs with the acquire in `open`: what we have read of it, and the readers whose
-        // pins we saw lowered; and with the fence in `UnpinnedReader::begin`: of this generation
-        // nothing is filled yet.
+        // ORDER: pairs with the acquire in `open`: what we have read of the segment, and the
+        // readers whose pins we saw lowered. Pairs with the fence in `UnpinnedReader::begin`:
+        // nothing of this generation is filled yet.
         self.step(segment, state, free, release("segment.free"))?;
         crash_point!("segment.freed");
         Ok(())
     }
 
-    /// The state now, if a step can begin with it.
+    /// The current state, if the step can start from it.
     fn found(
         &self,
         segment: u32,

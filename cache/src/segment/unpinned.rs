@@ -1,16 +1,16 @@
-//! Looking at segments without a pin: tools, which may not write, and checks of all segments.
+//! Reads segments without a pin: for tools, which may not write, and for checks of all segments.
 //!
-//! What lies there may be reused at any moment. So bytes are copied, as words, between two looks at
-//! the segment's generation:
+//! The bytes may be reused at any moment. So they are copied as words, between two loads of the
+//! segment's generation:
 //!
-//! | who looks | reclaimer, and who claims |
+//! | reader | reclaimer and next owner |
 //! |---|---|
-//! | loads the generation, fence (acquire) | takes the words out |
+//! | loads the generation, fence (acquire) | removes the words |
 //! | loads the word that names the record, fence (acquire) | raises the generation (release) |
 //! | copies | claims, fence (release) |
-//! | fence (acquire), loads the generation again: the same? | writes other bytes |
+//! | fence (acquire), loads the generation again: unchanged? | writes other bytes |
 //!
-//! A generation comes back after 2^32 times; the checksum and the key are looked at, too.
+//! A generation repeats after 2^32 times; checksum and key are checked, too.
 
 use forebay_sync::atomic::acquire_fence;
 
@@ -22,7 +22,7 @@ use super::scan::{RecordDamage, ScannedRecord, SegmentScan};
 use super::size::{Geometry, Location};
 use super::state::{SEGMENT_WORDS, SegmentState, word};
 
-/// All segments, to be looked at.
+/// A view of all segments for a reader that cannot pin.
 #[derive(Debug)]
 pub(crate) struct UnpinnedReader<'a, S, D> {
     states: &'a S,
@@ -30,7 +30,7 @@ pub(crate) struct UnpinnedReader<'a, S, D> {
     geometry: Geometry,
 }
 
-/// A record that was copied.
+/// A copy of a record.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordCopy {
     location: Location,
@@ -39,18 +39,18 @@ pub(crate) struct RecordCopy {
     payload: Vec<u8>,
 }
 
-/// Why there is no copy.
+/// Why a record was not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyError {
-    /// What was to be copied has gone meanwhile: look it up again.
+    /// The record was removed or replaced during the copy; look it up again.
     Gone,
-    /// There is no record.
+    /// There is no record at the location.
     Damaged(RecordDamage),
     /// The checksum is wrong.
     BadChecksum,
 }
 
-/// What the table says of a segment, all of it at one generation.
+/// The words of a segment in the table, all of one generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentSnapshot {
     pub(crate) state: SegmentState,
@@ -60,28 +60,28 @@ pub(crate) struct SegmentSnapshot {
     pub(crate) expires: u64,
 }
 
-/// What lay in a segment.
+/// The records of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanResult {
-    /// What the segment was when the walk began.
+    /// The state of the segment when the scan began.
     pub(crate) state: SegmentState,
     pub(crate) records: Vec<ScannedRecord>,
-    /// Where the walk had to end.
+    /// Where the scan had to end.
     pub(crate) damage: Option<RecordDamage>,
 }
 
 impl RecordCopy {
-    /// The record.
+    /// The copied record.
     pub(crate) fn record(&self) -> Record<'_> {
         Record::new(self.location, self.header, self.marks, &self.payload)
     }
 }
 
 impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
-    /// Over the words of the areas.
+    /// A view of the segments in these areas.
     ///
     /// # Errors
-    /// They are too few.
+    /// The areas have too few words.
     pub(crate) fn new(
         states: &'a S,
         data: &'a D,
@@ -98,17 +98,17 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         UnpinnedReader { states, data, geometry }
     }
 
-    /// The state of a segment now; `None` if there is no such segment, or if its word is damaged.
+    /// The current state of a segment; `None` if there is no such segment or its word is damaged.
     pub(crate) fn state(&self, segment: u32) -> Option<SegmentState> {
         SegmentState::of(self.word(segment, word::STATE)?)
     }
 
-    /// The words of a segment; `None` if its state changed meanwhile, or is damaged.
+    /// The words of a segment; `None` if its state is damaged or changed during the reads.
     pub(crate) fn snapshot(&self, segment: u32) -> Option<SegmentSnapshot> {
         let state = self.begin(segment)?;
         let filled_bytes = self.word(segment, word::FILLED_BYTES)?;
-        // ORDER: pairs with the release in `SegmentTable::fill`: what its owner did before it
-        // appended the last record is seen by who looks after this.
+        // ORDER: pairs with the release in `SegmentTable::fill`: what the owner did before it
+        // appended the last record is visible to reads after this.
         acquire_fence("segment.filled");
         let described = SegmentSnapshot {
             state,
@@ -120,11 +120,11 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         (self.is_same(segment, state) && self.state(segment) == Some(state)).then_some(described)
     }
 
-    /// Looks at the record at a place as [`copy`](UnpinnedReader::copy) does, but takes only its
-    /// header and, into `key`, its key. The checksum is looked at if `is_checked`.
+    /// Copies the header of the record at a location, and its key into `key`, as
+    /// [`copy`](UnpinnedReader::copy) does. Checks the checksum if `is_checked`.
     ///
     /// # Errors
-    /// It has gone, or it is damaged.
+    /// The record is gone or damaged.
     pub(crate) fn copy_header(
         &self,
         location: Location,
@@ -145,11 +145,11 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok(ScannedRecord { location, header, marks })
     }
 
-    /// Copies the record at a place, if what the caller wants to read `is_there` still: the closure
-    /// loads the word that names the place once more, relaxed, and says if it is the same.
+    /// Copies the record at a location, if `is_there` still holds: the closure loads the word that
+    /// names the location once more, relaxed, and compares it.
     ///
     /// # Errors
-    /// It has gone, or it is damaged.
+    /// The record is gone or damaged.
     pub(crate) fn copy(
         &self,
         location: Location,
@@ -162,7 +162,7 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok(copied)
     }
 
-    /// The same without a look at the checksum, which would hide from a model what it looks for.
+    /// Copies without checking the checksum, which would hide from a model what it looks for.
     pub(super) fn copy_unchecked(
         &self,
         location: Location,
@@ -177,7 +177,7 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok(RecordCopy { location, header, marks, payload })
     }
 
-    /// What `take` takes of the bytes at a place, between two looks.
+    /// Calls `take` on the header at a location, between two loads of the generation.
     fn read<T>(
         &self,
         location: Location,
@@ -191,7 +191,7 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         if !is_there() {
             return Err(CopyError::Gone);
         }
-        // ORDER: pairs with the release by which the word was published: the record is there.
+        // ORDER: pairs with the release that published the word: the record is complete.
         acquire_fence("segment.named");
         let loaded = load_header(self.data, location, room_bytes);
         let taken = loaded.map(|(marks, header)| (marks, header, take(&header)));
@@ -205,11 +205,11 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok((marks, header, taken))
     }
 
-    /// Walks over a segment. `None` if it was freed meanwhile, or if its state is damaged.
+    /// Scans a segment. `None` if it was freed during the scan, or if its state is damaged.
     pub(crate) fn walk(&self, segment: u32) -> Option<ScanResult> {
         let state = self.begin(segment)?;
         let filled_bytes = self.word(segment, word::FILLED_BYTES)?;
-        // ORDER: pairs with the release in `SegmentTable::fill`: the records are there.
+        // ORDER: pairs with the release in `SegmentTable::fill`: the records are complete.
         acquire_fence("segment.filled");
         let mut walked = ScanResult { state, records: Vec::new(), damage: None };
         for found in SegmentScan::new(self.data, self.geometry, segment, filled_bytes) {
@@ -224,15 +224,15 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
     fn begin(&self, segment: u32) -> Option<SegmentState> {
         let state = self.state(segment)?;
         // ORDER: pairs with the release in `SegmentTable::free`: if this generation is the new one,
-        // the words that named the old records are out.
+        // the words that named the old records are gone.
         acquire_fence("segment.generation");
         Some(state)
     }
 
-    /// Was nothing written over since `begin`?
+    /// Whether nothing was overwritten since `begin`.
     fn is_same(&self, segment: u32, before: SegmentState) -> bool {
-        // ORDER: pairs with the release fence of who claims: if we have loaded one of its words, we
-        // see its generation.
+        // ORDER: pairs with the release fence in `SegmentTable::open`: if we have loaded a word of
+        // the next owner, we see its generation.
         acquire_fence("segment.copied");
         self.state(segment).is_some_and(|now| now.generation == before.generation)
     }
