@@ -33,7 +33,7 @@ const OURS: [u8; PREDICATE_BYTES_MAX] = bytes(KEY);
 const OTHER: [u8; PREDICATE_BYTES_MAX] = bytes(KEY + 1);
 
 struct World {
-    purges: Purges<Words>,
+    purges: PurgeRing<Words>,
     /// What the origin has.
     origin: AtomicU64,
     is_done: AtomicU64,
@@ -46,7 +46,7 @@ struct World {
 fn world(slots: usize) -> Arc<World> {
     let ring = Arc::new(boxed_words(words_needed(slots).unwrap()));
     Arc::new(World {
-        purges: Purges::new(Arc::new(boxed_words(1)), 0, ring, slots).unwrap(),
+        purges: PurgeRing::new(Arc::new(boxed_words(1)), 0, ring, slots).unwrap(),
         origin: AtomicU64::new(u64::from(STALE)),
         is_done: AtomicU64::new(0),
         word: AtomicU64::new(EMPTY),
@@ -193,8 +193,8 @@ fn store_word(world: &World, word: &AtomicU64, noted: u64, location: u32) -> Opt
     fence("index.unchecked");
     let verdict = world.purges.check(noted, |predicate| predicate.may_match(&OURS));
     let (new, checked) = match verdict {
-        Verdict::Clear { checked } => (live(location), Some(checked)),
-        Verdict::Purged => (EMPTY, None),
+        PurgeVerdict::Clear { checked } => (live(location), Some(checked)),
+        PurgeVerdict::Purged => (EMPTY, None),
     };
     word.compare_exchange(unchecked, new, Relaxed, Relaxed).ok()?;
     checked

@@ -6,13 +6,13 @@
 //!
 //! | who | does |
 //! |---|---|
-//! | purge, under the purge lock | [`Purges::announce`]: slot, `purge_seq`, fence |
+//! | purge, under the purge lock | [`PurgeRing::announce`]: slot, `purge_seq`, fence |
 //! | purge; of many keys without the lock | walks: takes out what matches, unchecked words too |
 //! | | acknowledges |
-//! | fill | [`Purges::noted`], then asks the origin |
+//! | fill | [`PurgeRing::noted`], then asks the origin |
 //! | | publishes unchecked, fence |
-//! | | [`Purges::check`]: makes it live, or withdraws it |
-//! | follower | finds a flight: [`Purges::is_newer`] than what its leader noted? |
+//! | | [`PurgeRing::check`]: makes it live, or withdraws it |
+//! | follower | finds a flight: [`PurgeRing::is_newer`] than what its leader noted? |
 //!
 //! So either the walk finds the word, or the fill finds the purge.
 //!
@@ -26,8 +26,8 @@
 //! noted as the ring holds, it counts as purged. That is raised before the slot is touched.
 //!
 //! A purger may die anywhere. Nothing that it did was acknowledged. If it had the purge lock, the
-//! next owner repeats the walk of the [last](Purges::last) purge before its own, if that was of one
-//! key, and finds:
+//! next owner repeats the walk of the [last](PurgeRing::last) purge before its own, if that was of
+//! one key, and finds:
 //!
 //! | died | `purge_seq` | slot of n + 1 | what the next owner does |
 //! |---|---|---|---|
@@ -57,5 +57,5 @@ mod loom_tests;
 mod tests;
 
 pub(crate) use predicate::Predicate;
-pub(crate) use ring::{PURGE_SEQ_WORD, Purges, Verdict, slots_for, words_needed};
+pub(crate) use ring::{PURGE_SEQ_WORD, PurgeRing, PurgeVerdict, slots_for, words_needed};
 pub(crate) use soft::soften;

@@ -10,7 +10,7 @@ const WORD_BYTES: usize = 8;
 pub(crate) const PREDICATE_BYTES_MAX: usize = (SLOT_WORDS - 2) * WORD_BYTES;
 
 /// Room for the bytes of any predicate.
-pub(super) type Buffer = [u8; PREDICATE_BYTES_MAX];
+pub(super) type PredicateBuffer = [u8; PREDICATE_BYTES_MAX];
 
 /// What is purged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl<'a> Predicate<'a> {
     /// From words. Whatever they say, what comes of it matches no less than what was meant.
     pub(super) fn decode(
         mut words: impl Iterator<Item = u64>,
-        buffer: &'a mut Buffer,
+        buffer: &'a mut PredicateBuffer,
     ) -> Predicate<'a> {
         let first = words.next().unwrap_or_default();
         let byte_count = (first >> LENGTH_SHIFT) as usize;

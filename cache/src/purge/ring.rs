@@ -8,7 +8,7 @@ use forebay_sync::atomic::{
     AtomicU64, Relaxed, acquire, acquire_fence, fence, release, release_fence,
 };
 
-use super::predicate::{Buffer, OwnedPredicate, PREDICATE_BYTES_MAX, Predicate};
+use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, Predicate, PredicateBuffer};
 
 /// Words of a slot. A model needs few.
 pub(crate) const SLOT_WORDS: usize = if cfg!(loom) { 4 } else { 128 };
@@ -37,7 +37,7 @@ pub(crate) fn slots_for(region_bytes: u64) -> usize {
 /// May what was fetched be found?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "what was purged must not be found"]
-pub(crate) enum Verdict {
+pub(crate) enum PurgeVerdict {
     /// No newer purge is about it.
     Clear {
         /// The newest purge that was looked at: as good as what was noted, for another check of
@@ -50,7 +50,7 @@ pub(crate) enum Verdict {
 
 /// Why there is no ring in the words that were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRing {
+pub(crate) enum RingError {
     /// The number of slots is no power of two, or below two: the last purge must stay readable
     /// while the next one is written.
     Slots,
@@ -58,21 +58,21 @@ pub(crate) enum NoRing {
     TooFewWords,
 }
 
-impl fmt::Display for NoRing {
+impl fmt::Display for RingError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            NoRing::Slots => "a ring has a power of two of slots, at least two",
-            NoRing::TooFewWords => "the words are too few for the ring",
+            RingError::Slots => "a ring has a power of two of slots, at least two",
+            RingError::TooFewWords => "the words are too few for the ring",
         })
     }
 }
 
-impl std::error::Error for NoRing {}
+impl std::error::Error for RingError {}
 
 /// The purges of a store. It is a view: to have it in several threads, make it over `Arc`s or
 /// areas, and clone it.
 #[derive(Clone, Debug)]
-pub(crate) struct Purges<W> {
+pub(crate) struct PurgeRing<W> {
     store: W,
     sequence_word: usize,
     ring: W,
@@ -84,7 +84,7 @@ pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
     slot_count.checked_mul(SLOT_WORDS)
 }
 
-impl<W: Words> Purges<W> {
+impl<W: Words> PurgeRing<W> {
     /// The purges whose number is a word of `store`, and whose ring lies in `ring`, from the first
     /// word on. All who use these words have the same number of slots.
     ///
@@ -95,15 +95,15 @@ impl<W: Words> Purges<W> {
         sequence_word: usize,
         ring: W,
         slot_count: usize,
-    ) -> Result<Purges<W>, NoRing> {
+    ) -> Result<PurgeRing<W>, RingError> {
         if !slot_count.is_power_of_two() || slot_count < 2 {
-            return Err(NoRing::Slots);
+            return Err(RingError::Slots);
         }
-        let needed = words_needed(slot_count).ok_or(NoRing::TooFewWords)?;
+        let needed = words_needed(slot_count).ok_or(RingError::TooFewWords)?;
         if ring.word_count() < needed || store.word_count() <= sequence_word {
-            return Err(NoRing::TooFewWords);
+            return Err(RingError::TooFewWords);
         }
-        Ok(Purges { store, sequence_word, ring, slot_count: slot_count as u64 })
+        Ok(PurgeRing { store, sequence_word, ring, slot_count: slot_count as u64 })
     }
 
     /// How many purges there were: what a fill notes before it asks the origin. What the origin
@@ -118,7 +118,7 @@ impl<W: Words> Purges<W> {
     /// unchecked words included, and only after that acknowledges.
     ///
     /// What does not fit is shortened: the walk is about `predicate.fitted()`, as
-    /// [`last`](Purges::last) says, or about less, which must be no less than `predicate`.
+    /// [`last`](PurgeRing::last) says, or about less, which must be no less than `predicate`.
     pub(crate) fn announce(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.write(predicate);
         crash_point!("purge.written");
@@ -152,30 +152,30 @@ impl<W: Words> Purges<W> {
         &self,
         noted: u64,
         mut matches: impl FnMut(&Predicate<'_>) -> bool,
-    ) -> Verdict {
+    ) -> PurgeVerdict {
         // ORDER: pairs with the release in `raise`: the predicates are there up to this one. The
         // two fences alone would do for one check, but not for `checked`, on which another stands.
         let newest = self.sequence().load(acquire("purge.check"));
         if self.is_too_old(noted, newest) {
-            return Verdict::Purged;
+            return PurgeVerdict::Purged;
         }
         let mut buffer = [0; PREDICATE_BYTES_MAX];
         if (noted..newest).any(|before| matches(&self.read(before + 1, &mut buffer))) {
-            return Verdict::Purged;
+            return PurgeVerdict::Purged;
         }
         // ORDER: pairs with the release fence in `write`: if we have read a word of a purge one
         // ring later, we see now that it was about to come.
         acquire_fence("purge.read");
         if self.is_too_old(noted, self.sequence().load(Relaxed)) {
-            return Verdict::Purged;
+            return PurgeVerdict::Purged;
         }
-        Verdict::Clear { checked: newest }
+        PurgeVerdict::Clear { checked: newest }
     }
 
     /// Is a purge about it that is newer than what was noted? A follower asks before it joins a
     /// flight: with what the leader noted.
     pub(crate) fn is_newer(&self, noted: u64, matches: impl FnMut(&Predicate<'_>) -> bool) -> bool {
-        self.check(noted, matches) == Verdict::Purged
+        self.check(noted, matches) == PurgeVerdict::Purged
     }
 
     /// What was noted, from its low half, which a record's header keeps; for a record of memory
@@ -212,7 +212,7 @@ impl<W: Words> Purges<W> {
     }
 
     /// The predicate of a purge; another slot than its own, or a damaged one, says all.
-    fn read<'a>(&self, number: u64, buffer: &'a mut Buffer) -> Predicate<'a> {
+    fn read<'a>(&self, number: u64, buffer: &'a mut PredicateBuffer) -> Predicate<'a> {
         if self.word(number, 0).load(Relaxed) != number {
             return Predicate::All;
         }

@@ -14,11 +14,11 @@ use forebay_sync::Words;
 use forebay_sync::atomic::acquire_fence;
 
 use super::predicate::Predicate;
-use super::ring::{Purges, Verdict};
+use super::ring::{PurgeRing, PurgeVerdict};
 use crate::index::{IndexWord, WordState};
 use crate::segment::MarksWord;
 
-impl<W: Words> Purges<W> {
+impl<W: Words> PurgeRing<W> {
     /// For who makes a new record from the one with these marks, before it swaps the word: is a
     /// purge about it that is newer than what was noted? The old one takes no marks from now on.
     pub(crate) fn freeze_and_check(
@@ -26,7 +26,7 @@ impl<W: Words> Purges<W> {
         marks: MarksWord<'_>,
         noted: u64,
         matches: impl FnMut(&Predicate<'_>) -> bool,
-    ) -> Verdict {
+    ) -> PurgeVerdict {
         let _ = marks.freeze();
         // ORDER: pairs with the fence "purge.walk" in `announce`. Who purges softly makes itself
         // known, then marks; we freeze, then look. If we froze behind the mark we see the purge.

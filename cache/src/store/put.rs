@@ -13,7 +13,7 @@ use forebay_shm::crash_point;
 use super::shared::Shared;
 use super::worker::Own;
 use crate::index::{self, size_class};
-use crate::purge::Verdict;
+use crate::purge::PurgeVerdict;
 use crate::segment::{
     AppendError, HeaderKind, Location, NewRecord, OpenSegment, RecordMarks, SegmentQueue,
 };
@@ -174,7 +174,7 @@ impl Own {
         crash_point!("store.unchecked");
         let purged =
             self.shared.purges.check(put.purge_noted, |purge| purge.matches(put.primary, put.tags));
-        if purged == Verdict::Purged {
+        if purged == PurgeVerdict::Purged {
             if self.index.withdraw(unchecked) {
                 appended.give_up(&self.shared);
             }

@@ -10,7 +10,7 @@ use super::worker::{Own, StoreWorker};
 use crate::flight::VariantKey;
 use crate::index::{Hit, KeyHash};
 use crate::policy::{self, enters};
-use crate::purge::{Predicate, Verdict};
+use crate::purge::{Predicate, PurgeVerdict};
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
 
@@ -319,7 +319,7 @@ impl Own {
         }
         let inserted = self.insert_keys(&put).ok()?;
         let appended = self.append(&put, inserted.sequence(), SegmentQueue::Main).ok()?;
-        if purges.freeze_and_check(marks, new.purge_noted, matches) == Verdict::Purged {
+        if purges.freeze_and_check(marks, new.purge_noted, matches) == PurgeVerdict::Purged {
             appended.give_up(&self.shared);
             return None;
         }

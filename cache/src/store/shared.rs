@@ -18,7 +18,7 @@ use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
 use crate::index::KeyHash;
 use crate::key_index::{KeyIndex, Leftovers, PendingInserts};
-use crate::purge::Purges;
+use crate::purge::PurgeRing;
 use crate::segment::{DrainProgress, Segments};
 
 /// What all workers of a process share: read with every hit, so on lines of its own.
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) index_words: Area,
     pub(crate) segments: Segments<Area>,
     pub(crate) pins: Pins<Area>,
-    pub(crate) purges: Purges<Area>,
+    pub(crate) purges: PurgeRing<Area>,
     /// Keys and tags in order.
     pub(crate) key_index: KeyIndex,
     pub(crate) pending_inserts: PendingInserts<Area>,
@@ -115,7 +115,7 @@ impl Shared {
         let key_index = KeyIndex::within(&region, &plan.key_index, barrier)
             .map_err(|_| OpenError::damaged("the areas of the order are damaged"))?;
         let purges =
-            Purges::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
+            PurgeRing::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
                 .map_err(|_| OpenError::damaged("the area of purges is too small"))?;
         Ok(Shared {
             flights: Arc::new(Flights::new(flight_config(&config))),

@@ -69,7 +69,7 @@ fn the_next_owner_repeats_the_walk_of_what_was_announced_last() {
         assert_eq!(made.purge(b"next"), number + 1, "died {died}");
         let last = made.purges.last();
         assert_eq!(last, Some((number + 1, Predicate::Key(b"next").into())), "died {died}");
-        assert_eq!(made.check(*number, b"next"), Verdict::Purged, "died {died}");
+        assert_eq!(made.check(*number, b"next"), PurgeVerdict::Purged, "died {died}");
         assert_eq!(made.check(*number, b"other"), clear(number + 1), "died {died}");
     }
 }
@@ -82,7 +82,7 @@ fn whoever_checks_after_a_death_finds_all_that_was_announced() {
         let is_known = *number == 5;
         for noted in 0..=*number {
             let is_too_old = number - noted >= SLOTS as u64;
-            let purged = |is_newer| if is_newer { Verdict::Purged } else { clear(*number) };
+            let purged = |is_newer| if is_newer { PurgeVerdict::Purged } else { clear(*number) };
             let case = format!("died {died}, noted {noted}");
             assert_eq!(made.check(noted, b"other"), purged(is_too_old), "{case}");
             let is_dead_newer = is_known && noted < 5;

@@ -13,7 +13,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::{Words, boxed_words};
 
 use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, kind};
-use super::ring::{NoRing, REGION_SHARE, SLOT_WORDS, SLOTS_MAX, SLOTS_MIN, widened};
+use super::ring::{REGION_SHARE, RingError, SLOT_WORDS, SLOTS_MAX, SLOTS_MIN, widened};
 use super::*;
 use crate::rng;
 
@@ -23,7 +23,7 @@ const SLOTS: usize = 4;
 
 /// Purges, and the words that they lie in.
 struct Made {
-    purges: Purges<Shared>,
+    purges: PurgeRing<Shared>,
     store: Shared,
     ring: Shared,
 }
@@ -31,7 +31,7 @@ struct Made {
 fn made(slots: usize) -> Made {
     let store = Arc::new(boxed_words(PURGE_SEQ_WORD + 1));
     let ring = Arc::new(boxed_words(words_needed(slots).unwrap()));
-    let purges = Purges::new(store.clone(), PURGE_SEQ_WORD, ring.clone(), slots).unwrap();
+    let purges = PurgeRing::new(store.clone(), PURGE_SEQ_WORD, ring.clone(), slots).unwrap();
     Made { purges, store, ring }
 }
 
@@ -49,30 +49,30 @@ impl Made {
         self.purges.announce(Predicate::Key(key))
     }
 
-    fn check(&self, noted: u64, key: &[u8]) -> Verdict {
+    fn check(&self, noted: u64, key: &[u8]) -> PurgeVerdict {
         self.purges.check(noted, |predicate| predicate.may_match(key))
     }
 }
 
-fn clear(checked: u64) -> Verdict {
-    Verdict::Clear { checked }
+fn clear(checked: u64) -> PurgeVerdict {
+    PurgeVerdict::Clear { checked }
 }
 
 #[test]
 fn a_ring_lies_where_it_has_room() {
     let ring = |store: usize, word, ring: usize, slots| {
         let words = |count| Arc::new(boxed_words(count));
-        Purges::new(words(store), word, words(ring), slots).map(|_| ())
+        PurgeRing::new(words(store), word, words(ring), slots).map(|_| ())
     };
     let cases = [
         ("two slots", 1, 0, 2 * SLOT_WORDS, 2, Ok(())),
         ("more words than needed", 64, 16, 9 * SLOT_WORDS, 8, Ok(())),
-        ("none", 1, 0, SLOT_WORDS, 0, Err(NoRing::Slots)),
-        ("one: the last purge would be written over", 1, 0, SLOT_WORDS, 1, Err(NoRing::Slots)),
-        ("no power of two", 1, 0, 3 * SLOT_WORDS, 3, Err(NoRing::Slots)),
-        ("a word less", 1, 0, 2 * SLOT_WORDS - 1, 2, Err(NoRing::TooFewWords)),
-        ("no word for the number", 16, 16, 2 * SLOT_WORDS, 2, Err(NoRing::TooFewWords)),
-        ("more than all memory", 1, 0, 0, 1 << 63, Err(NoRing::TooFewWords)),
+        ("none", 1, 0, SLOT_WORDS, 0, Err(RingError::Slots)),
+        ("one: the last purge would be written over", 1, 0, SLOT_WORDS, 1, Err(RingError::Slots)),
+        ("no power of two", 1, 0, 3 * SLOT_WORDS, 3, Err(RingError::Slots)),
+        ("a word less", 1, 0, 2 * SLOT_WORDS - 1, 2, Err(RingError::TooFewWords)),
+        ("no word for the number", 16, 16, 2 * SLOT_WORDS, 2, Err(RingError::TooFewWords)),
+        ("more than all memory", 1, 0, 0, 1 << 63, Err(RingError::TooFewWords)),
     ];
     for (what, store, word, words, slots, expected) in cases {
         assert_eq!(ring(store, word, words, slots), expected, "{what}");
@@ -93,7 +93,7 @@ fn a_larger_region_has_a_larger_ring() {
     ];
     for (bytes, slots) in cases {
         assert_eq!(slots_for(*bytes), *slots, "{bytes} bytes");
-        assert!(Purges::new(boxed_words(1), 0, boxed_words(slots * SLOT_WORDS), *slots).is_ok());
+        assert!(PurgeRing::new(boxed_words(1), 0, boxed_words(slots * SLOT_WORDS), *slots).is_ok());
     }
 }
 
@@ -104,21 +104,21 @@ fn a_fill_finds_the_purges_that_are_newer_than_what_it_noted() {
     assert_eq!(made.check(0, b"a"), clear(0), "no purge at all");
     assert_eq!(made.purge(b"a"), 1);
     assert_eq!(made.purge(b"b"), 2);
-    let cases: &[(u64, &[u8], Verdict)] = &[
-        (0, b"a", Verdict::Purged),
-        (0, b"b", Verdict::Purged),
+    let cases: &[(u64, &[u8], PurgeVerdict)] = &[
+        (0, b"a", PurgeVerdict::Purged),
+        (0, b"b", PurgeVerdict::Purged),
         (0, b"c", clear(2)),
         (1, b"a", clear(2)),
-        (1, b"b", Verdict::Purged),
+        (1, b"b", PurgeVerdict::Purged),
         (2, b"b", clear(2)),
         // Nobody can have noted these.
-        (3, b"c", Verdict::Purged),
-        (u64::MAX, b"c", Verdict::Purged),
+        (3, b"c", PurgeVerdict::Purged),
+        (u64::MAX, b"c", PurgeVerdict::Purged),
     ];
     for (noted, key, verdict) in cases {
         assert_eq!(made.check(*noted, key), *verdict, "{key:?}, noted {noted}");
         let is_newer = made.purges.is_newer(*noted, |predicate| predicate.may_match(key));
-        assert_eq!(is_newer, *verdict == Verdict::Purged, "{key:?}, noted {noted}");
+        assert_eq!(is_newer, *verdict == PurgeVerdict::Purged, "{key:?}, noted {noted}");
     }
 }
 
@@ -129,7 +129,7 @@ fn as_many_newer_purges_as_the_ring_holds_are_a_match() {
         assert_eq!(made.purge(b"other"), newest);
         for noted in 0..=newest {
             let is_clear = newest - noted < SLOTS as u64;
-            let expected = if is_clear { clear(newest) } else { Verdict::Purged };
+            let expected = if is_clear { clear(newest) } else { PurgeVerdict::Purged };
             assert_eq!(made.check(noted, b"a"), expected, "noted {noted}, newest {newest}");
         }
     }
@@ -137,7 +137,7 @@ fn as_many_newer_purges_as_the_ring_holds_are_a_match() {
 
 #[test]
 fn purges_that_come_while_the_ring_is_read_are_counted_again() {
-    for (come, expected) in [(0, clear(1)), (2, clear(1)), (3, Verdict::Purged)] {
+    for (come, expected) in [(0, clear(1)), (2, clear(1)), (3, PurgeVerdict::Purged)] {
         let made = made(SLOTS);
         made.purge(b"other");
         let verdict = made.purges.check(0, |predicate| {
@@ -190,12 +190,12 @@ fn damage_is_a_purge_of_everything() {
         made.purge(b"a");
         assert_eq!(made.check(0, b"b"), clear(1));
         made.word(1, *offset).store(*value, Relaxed);
-        assert_eq!(made.check(0, b"b"), Verdict::Purged, "{what}");
+        assert_eq!(made.check(0, b"b"), PurgeVerdict::Purged, "{what}");
         assert_eq!(made.purges.last(), Some((1, OwnedPredicate::All)), "{what}");
     }
     let made = made(SLOTS);
     made.set_sequence(u64::MAX);
     assert_eq!(made.check(u64::MAX, b"a"), clear(u64::MAX));
     assert_eq!(made.purge(b"a"), 0, "a number that is damaged is not worth a panic");
-    assert_eq!(made.check(u64::MAX, b"b"), Verdict::Purged);
+    assert_eq!(made.check(u64::MAX, b"b"), PurgeVerdict::Purged);
 }

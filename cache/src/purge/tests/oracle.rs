@@ -51,7 +51,7 @@ fn every_fill_is_told_what_a_list_of_all_purges_says() {
                 let is_purged = is_purged(&all, noted, &key);
                 counts[usize::from(is_purged)] += 1;
                 let now = all.len() as u64;
-                let expected = if is_purged { Verdict::Purged } else { clear(now) };
+                let expected = if is_purged { PurgeVerdict::Purged } else { clear(now) };
                 assert_eq!(
                     made.check(noted, &key),
                     expected,

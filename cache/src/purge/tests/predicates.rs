@@ -1,7 +1,7 @@
 //! What matches, and what stays of it in words.
 
 use super::*;
-use crate::purge::predicate::Buffer;
+use crate::purge::predicate::PredicateBuffer;
 use crate::tags::{RecordTags, TagExpr};
 
 #[test]
@@ -70,7 +70,7 @@ fn damaged_tags_are_a_purge_of_everything() {
     let expr: TagExpr = "red and not blue".parse().unwrap();
     let words: Vec<u64> = Predicate::Tags(b"site/", expr.encoded()).encode().collect();
     let decoded = |words: &[u64]| {
-        let mut buffer: Buffer = [0; PREDICATE_BYTES_MAX];
+        let mut buffer: PredicateBuffer = [0; PREDICATE_BYTES_MAX];
         let decoded = Predicate::decode(words.iter().copied(), &mut buffer);
         (decoded == Predicate::All, decoded.may_match(b"site/a"))
     };
@@ -121,7 +121,7 @@ fn what_fits_stays_whole_and_what_is_longer_becomes_a_prefix() {
 
 #[test]
 fn words_that_end_early_are_no_panic() {
-    let mut buffer: Buffer = [0; PREDICATE_BYTES_MAX];
+    let mut buffer: PredicateBuffer = [0; PREDICATE_BYTES_MAX];
     assert_eq!(Predicate::decode(std::iter::empty(), &mut buffer), Predicate::All);
     let words = Predicate::Key(b"0123456789").encode();
     let decoded = Predicate::decode(words.take(2), &mut buffer);

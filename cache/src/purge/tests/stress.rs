@@ -19,7 +19,7 @@ const EMPTY: u64 = 0;
 const STEPS_MAX: u64 = 10_000_000_000;
 
 struct World {
-    purges: Purges<Shared>,
+    purges: PurgeRing<Shared>,
     lock: Mutex<()>,
     /// For each key what the origin has: a version that only grows.
     origin: [AtomicU64; KEYS],
