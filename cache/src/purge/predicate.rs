@@ -1,7 +1,7 @@
 //! What a purge is about, and the words that say it.
 
 use super::ring::SLOT_WORDS;
-use crate::tags::Encoded;
+use crate::tags::EncodedTagExpr;
 
 const WORD_BYTES: usize = 8;
 
@@ -20,7 +20,7 @@ pub(crate) enum Predicate<'a> {
     /// All whose primary key begins so.
     Prefix(&'a [u8]),
     /// Of these, the records whose tags match.
-    Tags(&'a [u8], Encoded<'a>),
+    Tags(&'a [u8], EncodedTagExpr<'a>),
     /// Everything; also what this version does not understand.
     All,
 }
@@ -120,12 +120,12 @@ impl<'a> Predicate<'a> {
         let (length, rest) = bytes.split_first_chunk()?;
         let length = usize::from(u16::from_le_bytes(*length));
         let (within, expr) = rest.split_at_checked(length)?;
-        Some(Predicate::Tags(within, Encoded::of(expr)?))
+        Some(Predicate::Tags(within, EncodedTagExpr::of(expr)?))
     }
 }
 
 /// Has a slot room for them?
-fn fits(within: &[u8], expr: Encoded<'_>) -> bool {
+fn fits(within: &[u8], expr: EncodedTagExpr<'_>) -> bool {
     size_of::<u16>() + within.len() + expr.as_bytes().len() <= PREDICATE_BYTES_MAX
 }
 
@@ -148,7 +148,7 @@ impl OwnedPredicate {
         match self {
             OwnedPredicate::Key(key) => Predicate::Key(key),
             OwnedPredicate::Prefix(prefix) => Predicate::Prefix(prefix),
-            OwnedPredicate::Tags(within, expr) => match Encoded::of(expr) {
+            OwnedPredicate::Tags(within, expr) => match EncodedTagExpr::of(expr) {
                 Some(expr) => Predicate::Tags(within, expr),
                 None => Predicate::Prefix(within),
             },

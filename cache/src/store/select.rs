@@ -12,7 +12,7 @@ use crate::index::{Hit, WordState};
 use crate::key_index::KeyWalk;
 use crate::purge::Predicate;
 use crate::segment::{HeaderKind, Record};
-use crate::tags::{Candidates, TagExpr, tags_of};
+use crate::tags::{TagCandidates, TagExpr, tags_of};
 
 /// Resources between two reports of progress: some 200 µs.
 const REPORT_EVERY: u64 = 64;
@@ -92,8 +92,8 @@ impl Selection {
 
     fn walk(&self, after: Option<&[u8]>) -> KeyWalk {
         match self.tags.as_ref().map(|expr| expr.encoded().candidates()) {
-            Some(Candidates::Tagged(tags)) => KeyWalk::over_tags(tags, &self.within, after),
-            Some(Candidates::All) | None => KeyWalk::over_keys(&self.within, after),
+            Some(TagCandidates::Tagged(tags)) => KeyWalk::over_tags(tags, &self.within, after),
+            Some(TagCandidates::All) | None => KeyWalk::over_keys(&self.within, after),
         }
     }
 }

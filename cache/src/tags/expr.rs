@@ -22,11 +22,11 @@ pub struct TagExpr {
 
 /// The bytes of an expression, which are sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Encoded<'a>(&'a [u8]);
+pub(crate) struct EncodedTagExpr<'a>(&'a [u8]);
 
 /// Where to look for what an expression matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Candidates<'a> {
+pub(crate) enum TagCandidates<'a> {
     /// It has one of these tags at least.
     Tagged(Vec<&'a [u8]>),
     /// It may have none.
@@ -35,7 +35,7 @@ pub(crate) enum Candidates<'a> {
 
 /// A piece of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum ExprPart<'a> {
     Tag(&'a [u8]),
     Not,
     And,
@@ -54,9 +54,9 @@ impl TagExpr {
             if count == TERMS_MAX {
                 return Err(TagsError::TooMany { max: TERMS_MAX });
             }
-            push(&mut bytes, Piece::Tag(tag));
+            push(&mut bytes, ExprPart::Tag(tag));
             if count > 0 {
-                push(&mut bytes, Piece::Or);
+                push(&mut bytes, ExprPart::Or);
             }
         }
         if bytes.is_empty() { Err(TagsError::Malformed) } else { Ok(TagExpr { bytes }) }
@@ -64,42 +64,42 @@ impl TagExpr {
 
     /// Of pieces that are known to be sound.
     pub(super) fn of_bytes(bytes: Vec<u8>) -> TagExpr {
-        debug_assert!(Encoded::of(&bytes).is_some());
+        debug_assert!(EncodedTagExpr::of(&bytes).is_some());
         TagExpr { bytes }
     }
 
-    pub(crate) fn encoded(&self) -> Encoded<'_> {
-        Encoded(&self.bytes)
+    pub(crate) fn encoded(&self) -> EncodedTagExpr<'_> {
+        EncodedTagExpr(&self.bytes)
     }
 }
 
 /// Appends a piece.
-pub(super) fn push(bytes: &mut Vec<u8>, piece: Piece<'_>) {
+pub(super) fn push(bytes: &mut Vec<u8>, piece: ExprPart<'_>) {
     match piece {
-        Piece::Tag(tag) => {
+        ExprPart::Tag(tag) => {
             bytes.push(tag.len() as u8);
             bytes.extend_from_slice(tag);
         }
-        Piece::Not => bytes.push(NOT),
-        Piece::And => bytes.push(AND),
-        Piece::Or => bytes.push(OR),
+        ExprPart::Not => bytes.push(NOT),
+        ExprPart::And => bytes.push(AND),
+        ExprPart::Or => bytes.push(OR),
     }
 }
 
-impl<'a> Encoded<'a> {
+impl<'a> EncodedTagExpr<'a> {
     /// Bytes that anybody may have written; `None` if they are no expression.
-    pub(crate) fn of(bytes: &'a [u8]) -> Option<Encoded<'a>> {
-        let encoded = Encoded(bytes);
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<EncodedTagExpr<'a>> {
+        let encoded = EncodedTagExpr(bytes);
         let (mut depth, mut whole_bytes, mut terms) = (0usize, 0, 0);
         for piece in encoded.pieces() {
             whole_bytes += 1;
             match piece {
-                Piece::Tag(tag) => {
+                ExprPart::Tag(tag) => {
                     check(tag).ok()?;
                     (depth, whole_bytes, terms) = (depth + 1, whole_bytes + tag.len(), terms + 1);
                 }
-                Piece::Not => depth = (depth > 0).then_some(depth)?,
-                Piece::And | Piece::Or => depth = (depth > 1).then(|| depth - 1)?,
+                ExprPart::Not => depth = (depth > 0).then_some(depth)?,
+                ExprPart::And | ExprPart::Or => depth = (depth > 1).then(|| depth - 1)?,
             }
         }
         (depth == 1 && whole_bytes == bytes.len() && terms <= TERMS_MAX).then_some(encoded)
@@ -115,46 +115,46 @@ impl<'a> Encoded<'a> {
         let mut open = 0u64;
         for piece in self.pieces() {
             match piece {
-                Piece::Tag(tag) => open = open << 1 | u64::from(has_tag(tags, tag)),
-                Piece::Not => open ^= 1,
-                Piece::And => open = open >> 1 & (open | !1),
-                Piece::Or => open = open >> 1 | open & 1,
+                ExprPart::Tag(tag) => open = open << 1 | u64::from(has_tag(tags, tag)),
+                ExprPart::Not => open ^= 1,
+                ExprPart::And => open = open >> 1 & (open | !1),
+                ExprPart::Or => open = open >> 1 | open & 1,
             }
         }
         open & 1 == 1
     }
 
     /// Where to look for what matches.
-    pub(crate) fn candidates(self) -> Candidates<'a> {
-        let mut open: Vec<Candidates<'a>> = Vec::new();
+    pub(crate) fn candidates(self) -> TagCandidates<'a> {
+        let mut open: Vec<TagCandidates<'a>> = Vec::new();
         for piece in self.pieces() {
             let candidates = match piece {
-                Piece::Tag(tag) => Candidates::Tagged(vec![tag]),
-                Piece::Not => {
+                ExprPart::Tag(tag) => TagCandidates::Tagged(vec![tag]),
+                ExprPart::Not => {
                     open.pop();
-                    Candidates::All
+                    TagCandidates::All
                 }
-                Piece::And => joined(&mut open, Candidates::fewer),
-                Piece::Or => joined(&mut open, Candidates::either),
+                ExprPart::And => joined(&mut open, TagCandidates::fewer),
+                ExprPart::Or => joined(&mut open, TagCandidates::either),
             };
             open.push(candidates);
         }
-        open.pop().unwrap_or(Candidates::All)
+        open.pop().unwrap_or(TagCandidates::All)
     }
 
-    pub(super) fn pieces(self) -> impl Iterator<Item = Piece<'a>> {
+    pub(super) fn pieces(self) -> impl Iterator<Item = ExprPart<'a>> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             let (first, behind) = rest.split_first()?;
             rest = behind;
             Some(match *first {
-                NOT => Piece::Not,
-                AND => Piece::And,
-                OR => Piece::Or,
+                NOT => ExprPart::Not,
+                AND => ExprPart::And,
+                OR => ExprPart::Or,
                 length => {
                     let (tag, behind) = rest.split_at_checked(usize::from(length))?;
                     rest = behind;
-                    Piece::Tag(tag)
+                    ExprPart::Tag(tag)
                 }
             })
         })
@@ -163,39 +163,39 @@ impl<'a> Encoded<'a> {
 
 /// The last two, as one.
 fn joined<'a>(
-    open: &mut Vec<Candidates<'a>>,
-    join: impl FnOnce(Candidates<'a>, Candidates<'a>) -> Candidates<'a>,
-) -> Candidates<'a> {
+    open: &mut Vec<TagCandidates<'a>>,
+    join: impl FnOnce(TagCandidates<'a>, TagCandidates<'a>) -> TagCandidates<'a>,
+) -> TagCandidates<'a> {
     match (open.pop(), open.pop()) {
         (Some(second), Some(first)) => join(first, second),
-        _ => Candidates::All,
+        _ => TagCandidates::All,
     }
 }
 
-impl<'a> Candidates<'a> {
-    fn fewer(self, other: Candidates<'a>) -> Candidates<'a> {
+impl<'a> TagCandidates<'a> {
+    fn fewer(self, other: TagCandidates<'a>) -> TagCandidates<'a> {
         match (self, other) {
-            (Candidates::Tagged(first), Candidates::Tagged(second))
+            (TagCandidates::Tagged(first), TagCandidates::Tagged(second))
                 if second.len() < first.len() =>
             {
-                Candidates::Tagged(second)
+                TagCandidates::Tagged(second)
             }
-            (Candidates::Tagged(tags), _) | (_, Candidates::Tagged(tags)) => {
-                Candidates::Tagged(tags)
+            (TagCandidates::Tagged(tags), _) | (_, TagCandidates::Tagged(tags)) => {
+                TagCandidates::Tagged(tags)
             }
-            _ => Candidates::All,
+            _ => TagCandidates::All,
         }
     }
 
-    fn either(self, other: Candidates<'a>) -> Candidates<'a> {
+    fn either(self, other: TagCandidates<'a>) -> TagCandidates<'a> {
         match (self, other) {
-            (Candidates::Tagged(mut first), Candidates::Tagged(second)) => {
+            (TagCandidates::Tagged(mut first), TagCandidates::Tagged(second)) => {
                 first.extend(second);
                 first.sort_unstable();
                 first.dedup();
-                Candidates::Tagged(first)
+                TagCandidates::Tagged(first)
             }
-            _ => Candidates::All,
+            _ => TagCandidates::All,
         }
     }
 }
@@ -205,10 +205,10 @@ impl fmt::Display for TagExpr {
         let mut open: Vec<String> = Vec::new();
         for piece in self.encoded().pieces() {
             let text = match piece {
-                Piece::Tag(tag) => quoted(tag),
-                Piece::Not => format!("not {}", open.pop().unwrap_or_default()),
-                Piece::And | Piece::Or => {
-                    let word = if piece == Piece::And { "and" } else { "or" };
+                ExprPart::Tag(tag) => quoted(tag),
+                ExprPart::Not => format!("not {}", open.pop().unwrap_or_default()),
+                ExprPart::And | ExprPart::Or => {
+                    let word = if piece == ExprPart::And { "and" } else { "or" };
                     let (second, first) = (open.pop(), open.pop());
                     let (first, second) = (first.unwrap_or_default(), second.unwrap_or_default());
                     format!("({first} {word} {second})")

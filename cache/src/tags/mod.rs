@@ -11,7 +11,7 @@ mod record;
 mod tests;
 
 pub use expr::TagExpr;
-pub(crate) use expr::{Candidates, Encoded};
+pub(crate) use expr::{EncodedTagExpr, TagCandidates};
 pub use parse::TagExprError;
 pub(crate) use record::tags_of;
 pub use record::{RecordTags, TagsError};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::expr::{Piece, TagExpr, push};
+use super::expr::{ExprPart, TagExpr, push};
 use super::record::check;
 use super::{TERMS_MAX, TagsError};
 
@@ -18,7 +18,7 @@ pub struct TagExprError {
 
 /// What stands somewhere in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
+enum ExprToken {
     Tag(Vec<u8>),
     Not,
     And,
@@ -29,7 +29,7 @@ enum Token {
 
 /// What waits for what is behind it, by how much it binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Waiting {
+enum PendingToken {
     Open,
     Or,
     And,
@@ -37,9 +37,9 @@ enum Waiting {
 }
 
 #[derive(Default)]
-struct Reading {
+struct ExprParser {
     bytes: Vec<u8>,
-    waiting: Vec<(Waiting, usize)>,
+    waiting: Vec<(PendingToken, usize)>,
     terms: usize,
     /// Does a tag stand before this place, or an expression in parentheses?
     is_behind_operand: bool,
@@ -49,7 +49,7 @@ impl FromStr for TagExpr {
     type Err = TagExprError;
 
     fn from_str(text: &str) -> Result<TagExpr, TagExprError> {
-        let mut reading = Reading::default();
+        let mut reading = ExprParser::default();
         let mut at = 0;
         while let Some((start, token, end)) = next_token(text, at)? {
             reading.take(token, start)?;
@@ -59,19 +59,19 @@ impl FromStr for TagExpr {
     }
 }
 
-impl Reading {
-    fn take(&mut self, token: Token, at: usize) -> Result<(), TagExprError> {
+impl ExprParser {
+    fn take(&mut self, token: ExprToken, at: usize) -> Result<(), TagExprError> {
         match token {
-            Token::Tag(tag) => self.tag(&tag, at),
-            Token::Not | Token::Open if self.is_behind_operand => Err(missing_operator(at)),
-            Token::Not => self.wait(Waiting::Not, at),
-            Token::Open => self.wait(Waiting::Open, at),
-            Token::And | Token::Or | Token::Close if !self.is_behind_operand => {
+            ExprToken::Tag(tag) => self.tag(&tag, at),
+            ExprToken::Not | ExprToken::Open if self.is_behind_operand => Err(missing_operator(at)),
+            ExprToken::Not => self.wait(PendingToken::Not, at),
+            ExprToken::Open => self.wait(PendingToken::Open, at),
+            ExprToken::And | ExprToken::Or | ExprToken::Close if !self.is_behind_operand => {
                 Err(TagExprError { at, what: "a tag is missing before this" })
             }
-            Token::And => self.join(Waiting::And, at),
-            Token::Or => self.join(Waiting::Or, at),
-            Token::Close => self.close(at),
+            ExprToken::And => self.join(PendingToken::And, at),
+            ExprToken::Or => self.join(PendingToken::Or, at),
+            ExprToken::Close => self.close(at),
         }
     }
 
@@ -90,12 +90,12 @@ impl Reading {
         if self.terms > TERMS_MAX {
             return Err(TagExprError { at, what: "an expression names 64 tags at most" });
         }
-        push(&mut self.bytes, Piece::Tag(tag));
+        push(&mut self.bytes, ExprPart::Tag(tag));
         self.is_behind_operand = true;
         Ok(())
     }
 
-    fn wait(&mut self, what: Waiting, at: usize) -> Result<(), TagExprError> {
+    fn wait(&mut self, what: PendingToken, at: usize) -> Result<(), TagExprError> {
         // Far more than means something.
         if self.waiting.len() >= 4 * TERMS_MAX {
             return Err(TagExprError { at, what: "this is nested too deeply" });
@@ -105,28 +105,28 @@ impl Reading {
         Ok(())
     }
 
-    fn join(&mut self, what: Waiting, at: usize) -> Result<(), TagExprError> {
+    fn join(&mut self, what: PendingToken, at: usize) -> Result<(), TagExprError> {
         self.give_out(what);
         self.wait(what, at)
     }
 
     fn close(&mut self, at: usize) -> Result<(), TagExprError> {
-        self.give_out(Waiting::Or);
+        self.give_out(PendingToken::Or);
         match self.waiting.pop() {
-            Some((Waiting::Open, _)) => Ok(()),
+            Some((PendingToken::Open, _)) => Ok(()),
             _ => Err(TagExprError { at, what: "no parenthesis was opened for this one" }),
         }
     }
 
     /// What binds as much as this, or more, has all that it waited for.
-    fn give_out(&mut self, binding: Waiting) {
+    fn give_out(&mut self, binding: PendingToken) {
         while let Some((waiting, _)) = self.waiting.pop_if(|(waiting, _)| *waiting >= binding) {
             push(
                 &mut self.bytes,
                 match waiting {
-                    Waiting::Not => Piece::Not,
-                    Waiting::And => Piece::And,
-                    Waiting::Or | Waiting::Open => Piece::Or,
+                    PendingToken::Not => ExprPart::Not,
+                    PendingToken::And => ExprPart::And,
+                    PendingToken::Or | PendingToken::Open => ExprPart::Or,
                 },
             );
         }
@@ -136,7 +136,7 @@ impl Reading {
         if !self.is_behind_operand {
             return Err(TagExprError { at, what: "a tag is missing at the end" });
         }
-        self.give_out(Waiting::Or);
+        self.give_out(PendingToken::Or);
         match self.waiting.pop() {
             Some((_, at)) => Err(TagExprError { at, what: "this parenthesis is not closed" }),
             None => Ok(TagExpr::of_bytes(self.bytes)),
@@ -149,33 +149,33 @@ fn missing_operator(at: usize) -> TagExprError {
 }
 
 /// The token at or behind a place: where it begins, and what is behind it.
-fn next_token(text: &str, from: usize) -> Result<Option<(usize, Token, usize)>, TagExprError> {
+fn next_token(text: &str, from: usize) -> Result<Option<(usize, ExprToken, usize)>, TagExprError> {
     let bytes = text.as_bytes();
     let blank = bytes.iter().skip(from).take_while(|byte| byte.is_ascii_whitespace()).count();
     let at = from + blank;
     let token = match bytes.get(at) {
         None => return Ok(None),
-        Some(b'(') => (at, Token::Open, at + 1),
-        Some(b')') => (at, Token::Close, at + 1),
+        Some(b'(') => (at, ExprToken::Open, at + 1),
+        Some(b')') => (at, ExprToken::Close, at + 1),
         Some(b'"') => {
             let (tag, end) = quoted(bytes, at)?;
-            (at, Token::Tag(tag), end)
+            (at, ExprToken::Tag(tag), end)
         }
         Some(_) => word(bytes, at),
     };
     Ok(Some(token))
 }
 
-fn word(bytes: &[u8], at: usize) -> (usize, Token, usize) {
+fn word(bytes: &[u8], at: usize) -> (usize, ExprToken, usize) {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b'"');
     let rest = bytes.get(at..).unwrap_or_default();
     let length = rest.iter().position(ends).unwrap_or(rest.len());
     let word = rest.get(..length).unwrap_or_default();
     let token = match word.to_ascii_lowercase().as_slice() {
-        b"and" => Token::And,
-        b"or" => Token::Or,
-        b"not" => Token::Not,
-        _ => Token::Tag(word.to_vec()),
+        b"and" => ExprToken::And,
+        b"or" => ExprToken::Or,
+        b"not" => ExprToken::Not,
+        _ => ExprToken::Tag(word.to_vec()),
     };
     (at, token, at + length)
 }

@@ -118,8 +118,8 @@ fn where_to_look_is_as_narrow_as_can_be() {
     ] {
         let parsed: TagExpr = expr.parse().expect(expr);
         let expected = match expected {
-            Some(words) => Candidates::Tagged(words.split(' ').map(str::as_bytes).collect()),
-            None => Candidates::All,
+            Some(words) => TagCandidates::Tagged(words.split(' ').map(str::as_bytes).collect()),
+            None => TagCandidates::All,
         };
         assert_eq!(parsed.encoded().candidates(), expected, "{expr}");
     }
@@ -129,16 +129,16 @@ fn where_to_look_is_as_narrow_as_can_be() {
 fn bytes_that_are_no_expression_are_refused() {
     let good: TagExpr = "a and not b".parse().expect("an expression");
     let bytes = good.encoded().as_bytes();
-    assert_eq!(Encoded::of(bytes), Some(good.encoded()));
+    assert_eq!(EncodedTagExpr::of(bytes), Some(good.encoded()));
     for cut in 0..bytes.len() {
         let expected = (cut == 2).then_some(());
-        assert_eq!(Encoded::of(&bytes[..cut]).map(|_| ()), expected, "{cut} bytes");
+        assert_eq!(EncodedTagExpr::of(&bytes[..cut]).map(|_| ()), expected, "{cut} bytes");
     }
     for other in [&[255][..], &[253], &[1, b'a', 1, b'b'], &[0], &[5, b'a'], &[1, 0]] {
-        assert_eq!(Encoded::of(other), None, "{other:?}");
+        assert_eq!(EncodedTagExpr::of(other), None, "{other:?}");
     }
     let many: Vec<u8> = [1, b'a', 1, b'a', 254].repeat(40);
-    assert_eq!(Encoded::of(&many), None);
+    assert_eq!(EncodedTagExpr::of(&many), None);
 }
 
 #[test]
