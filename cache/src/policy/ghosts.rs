@@ -43,13 +43,13 @@ impl GhostTime {
 
 /// Where the ghost of a key is, in a table of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct GhostSlot {
     /// Which word.
     pub word: usize,
     tag: u16,
 }
 
-impl Trace {
+impl GhostSlot {
     /// That of the key with this hash, in a table of `words`, a power of two up to 2^48.
     pub fn of(hash: u64, words: usize) -> Self {
         let word = hash as usize & (words - 1);

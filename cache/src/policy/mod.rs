@@ -6,15 +6,15 @@
 //! came out and why the rules are as they are.
 //!
 //! A segment belongs to one of two queues, each in the order in which its segments were sealed.
-//! What is new goes to the small queue, what is known to be wanted ([`enters`]) to main. [`next`]
-//! says which segment is drained, [`Drain`] what becomes of each of its records: it moves to main's
-//! open segment, or it leaves, with a ghost or without ([`ghosts`]).
+//! What is new goes to the small queue, what is known to be wanted ([`queue_for`]) to main.
+//! [`choose_victim`] says which segment is drained, [`DrainPlan`] what becomes of each of its
+//! records: it moves to main's open segment, or it leaves, with a ghost or without ([`ghosts`]).
 //!
 //! Invariants:
-//! - Draining gains: of a segment of main never more is kept than [`Rules::keep_percent`], and what
-//!   moves before its turn is less than a hundred less [`Rules::dead_percent`] of what was filled.
-//!   So whoever needs a free segment gets one after a bounded number of drains, as long as the
-//!   ends of segments where no record fitted any more are smaller than what is gained.
+//! - Draining gains: of a segment of main never more is kept than [`EvictionRules::keep_percent`],
+//!   and what moves before its turn is less than a hundred less [`EvictionRules::dead_percent`] of
+//!   what was filled. So whoever needs a free segment gets one after a bounded number of drains, as
+//!   long as the ends of segments where no record fitted any more are smaller than what is gained.
 //! - What is copied of a segment is not more than it held, so one free segment in reserve is enough
 //!   for each who drains.
 //! - Of what is kept of a segment of main, nothing was used less than anything that leaves, by the
@@ -22,18 +22,18 @@
 //! - Whatever the caller counts, each queue is drained in the order in which its segments were
 //!   sealed, but for those that are stale or much of which is dead.
 
+mod admission;
 mod drain;
-mod enter;
 pub mod ghosts;
-mod next;
 #[cfg(not(loom))]
 #[cfg(test)]
 mod tests;
+mod victim;
 mod word;
 
-pub use drain::{Census, Drain, Fate, Seen};
-pub use enter::{Known, enters};
-pub use next::{Cause, Choice, Pool, Sealed, next};
+pub use admission::{KeyHistory, queue_for};
+pub use drain::{DrainPlan, DrainRecord, RecordFate, UseCensus};
+pub use victim::{DrainCause, SealedSegment, SegmentPool, Victim, choose_victim};
 
 /// Uses are counted up to this: two bits of an index word.
 pub const USES_MAX: u8 = 3;
@@ -47,9 +47,9 @@ pub enum Queue {
     Main,
 }
 
-/// What may be varied. The store has [`Rules::STORE`]; a simulator looks at others.
+/// What may be varied. The store has [`EvictionRules::STORE`]; a simulator looks at others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rules {
+pub struct EvictionRules {
     /// The small queue's share of all segments.
     pub small_percent: u32,
     /// So many uses move a record from small to main.
@@ -61,15 +61,15 @@ pub struct Rules {
     pub dead_percent: u32,
 }
 
-impl Rules {
+impl EvictionRules {
     /// Chosen by the figures of docs/why/eviction.md.
     pub const STORE: Self =
         Self { small_percent: 10, promote_uses: 1, keep_percent: 80, dead_percent: 20 };
 }
 
 // Nothing gets from small to main unused, and what can be counted is enough.
-const _: () = assert!(Rules::STORE.promote_uses >= 1);
-const _: () = assert!(Rules::STORE.promote_uses <= USES_MAX);
+const _: () = assert!(EvictionRules::STORE.promote_uses >= 1);
+const _: () = assert!(EvictionRules::STORE.promote_uses <= USES_MAX);
 // Each drain gains something.
-const _: () = assert!(Rules::STORE.keep_percent < 100);
-const _: () = assert!(Rules::STORE.dead_percent > 0);
+const _: () = assert!(EvictionRules::STORE.keep_percent < 100);
+const _: () = assert!(EvictionRules::STORE.dead_percent > 0);

@@ -9,8 +9,8 @@
 //! | 8–34 | 0 | bytes that are still kept of these |
 //! | 35–61 | 0 | bytes that are still kept of what was used once less |
 
-use super::drain::Keeps;
-use super::{Cause, Choice, Drain, Queue, USES_MAX};
+use super::drain::KeepBudget;
+use super::{DrainCause, DrainPlan, Queue, USES_MAX, Victim};
 
 const USES_SHIFT: u32 = 3;
 const BYTES_SHIFT: u32 = 8;
@@ -19,28 +19,28 @@ const END_SHIFT: u32 = 62;
 /// Far more than a segment holds.
 const BYTES_MAX: u64 = (1 << (END_SHIFT - SPARE_SHIFT)) - 1;
 
-impl Choice {
+impl Victim {
     /// Without the place.
     pub fn encode(self) -> u64 {
         self.queue.bit() | (self.cause as u64) << 1
     }
 
     /// `None` for what no choice has.
-    pub fn decode(word: u64, place: u32) -> Option<Choice> {
+    pub fn decode(word: u64, segment: u32) -> Option<Victim> {
         let cause = match word >> 1 {
-            0 => Cause::Stale,
-            1 => Cause::Dead,
-            2 => Cause::Oldest,
+            0 => DrainCause::Stale,
+            1 => DrainCause::Dead,
+            2 => DrainCause::Oldest,
             _ => return None,
         };
-        Some(Choice { place, queue: Queue::of(word), cause })
+        Some(Victim { segment, queue: Queue::of(word), cause })
     }
 }
 
-impl Drain {
+impl DrainPlan {
     /// How far it has come.
     pub fn encode(self) -> u64 {
-        let Keeps { uses_min, bytes, spare_bytes } = self.keeps;
+        let KeepBudget { uses_min, bytes, spare_bytes } = self.keeps;
         spare_bytes.min(BYTES_MAX) << SPARE_SHIFT
             | bytes.min(BYTES_MAX) << BYTES_SHIFT
             | u64::from(uses_min) << USES_SHIFT
@@ -49,13 +49,13 @@ impl Drain {
     }
 
     /// `None` for what no drain has.
-    pub fn decode(word: u64) -> Option<Drain> {
+    pub fn decode(word: u64) -> Option<DrainPlan> {
         let uses_min = (word >> USES_SHIFT & 0b1_1111) as u8;
         let is_sound = word & 0b100 == 0 && uses_min <= USES_MAX + 1 && word >> END_SHIFT == 0;
         let bytes = word >> BYTES_SHIFT & BYTES_MAX;
-        let keeps = Keeps { uses_min, bytes, spare_bytes: word >> SPARE_SHIFT };
+        let keeps = KeepBudget { uses_min, bytes, spare_bytes: word >> SPARE_SHIFT };
         let is_compacted = word & 0b10 != 0;
-        is_sound.then_some(Drain { from: Queue::of(word), is_compacted, keeps })
+        is_sound.then_some(DrainPlan { from: Queue::of(word), is_compacted, keeps })
     }
 
     /// The queue that the segment is in.
@@ -84,9 +84,9 @@ mod tests {
     #[test]
     fn what_was_encoded_is_decoded() {
         for queue in [Queue::Small, Queue::Main] {
-            for cause in [Cause::Stale, Cause::Dead, Cause::Oldest] {
-                let choice = Choice { place: 7, queue, cause };
-                assert_eq!(Choice::decode(choice.encode(), 7), Some(choice));
+            for cause in [DrainCause::Stale, DrainCause::Dead, DrainCause::Oldest] {
+                let choice = Victim { segment: 7, queue, cause };
+                assert_eq!(Victim::decode(choice.encode(), 7), Some(choice));
             }
             let cases = [
                 (false, 0, 0, 0),
@@ -95,9 +95,9 @@ mod tests {
                 (false, USES_MAX + 1, 0, BYTES_MAX),
             ];
             for (is_compacted, uses_min, bytes, spare_bytes) in cases {
-                let keeps = Keeps { uses_min, bytes, spare_bytes };
-                let drain = Drain { from: queue, is_compacted, keeps };
-                assert_eq!(Drain::decode(drain.encode()), Some(drain));
+                let keeps = KeepBudget { uses_min, bytes, spare_bytes };
+                let drain = DrainPlan { from: queue, is_compacted, keeps };
+                assert_eq!(DrainPlan::decode(drain.encode()), Some(drain));
             }
         }
     }
@@ -105,10 +105,10 @@ mod tests {
     #[test]
     fn what_nobody_encodes_is_refused() {
         for word in [0b110, 0b1000, 1 << 63] {
-            assert_eq!(Choice::decode(word, 0), None, "{word:#b}");
+            assert_eq!(Victim::decode(word, 0), None, "{word:#b}");
         }
         for word in [0b100, 31 << USES_SHIFT, 1 << END_SHIFT, 1 << 63] {
-            assert_eq!(Drain::decode(word), None, "{word:#b}");
+            assert_eq!(DrainPlan::decode(word), None, "{word:#b}");
         }
     }
 }

@@ -1,15 +1,15 @@
 //! What is to be done with the segment that is being drained, as one word: whoever drains may die,
 //! and another one goes on.
 
-use crate::policy::{Choice, Drain};
+use crate::policy::{DrainPlan, Victim};
 
 /// What is to be done with the segment that is being drained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum DrainState {
     /// Its records are counted by use.
-    Count(Choice),
+    Count(Victim),
     /// They move, or leave.
-    Move(Drain),
+    Move(DrainPlan),
     /// Whatever still names it is taken out of the index, from this bucket on.
     TakeOut { bucket: usize },
 }
@@ -35,8 +35,8 @@ impl DrainState {
     /// `None` for what no steps have.
     pub(super) fn decode(word: u64, segment: u32, bucket_count: usize) -> Option<DrainState> {
         match word & (MOVES | TAKES_OUT) {
-            0 => Choice::decode(word, segment).map(DrainState::Count),
-            MOVES => Drain::decode(word & !MOVES).map(DrainState::Move),
+            0 => Victim::decode(word, segment).map(DrainState::Count),
+            MOVES => DrainPlan::decode(word & !MOVES).map(DrainState::Move),
             TAKES_OUT => {
                 let bucket = usize::try_from(word & !TAKES_OUT).ok()?;
                 (bucket < bucket_count).then_some(DrainState::TakeOut { bucket })
@@ -49,12 +49,12 @@ impl DrainState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Cause, Census, Queue, Rules};
+    use crate::policy::{DrainCause, EvictionRules, Queue, UseCensus};
 
     #[test]
     fn what_was_encoded_is_decoded() {
-        let choice = Choice { place: 3, queue: Queue::Main, cause: Cause::Oldest };
-        let drain = Drain::new(choice, &Census::default(), 1 << 20, &Rules::STORE);
+        let choice = Victim { segment: 3, queue: Queue::Main, cause: DrainCause::Oldest };
+        let drain = DrainPlan::new(choice, &UseCensus::default(), 1 << 20, &EvictionRules::STORE);
         let all =
             [DrainState::Count(choice), DrainState::Move(drain), DrainState::TakeOut { bucket: 6 }];
         for steps in all {

@@ -31,8 +31,10 @@ use super::put::Kept;
 use super::stats::Events;
 use super::worker::Own;
 use crate::index::{Hit, KeyHash, WordState};
-use crate::policy::ghosts::{GhostTime, Trace};
-use crate::policy::{self, Census, Choice, Drain, Fate, Rules, Seen, USES_MAX};
+use crate::policy::ghosts::{GhostSlot, GhostTime};
+use crate::policy::{
+    self, DrainPlan, DrainRecord, EvictionRules, RecordFate, USES_MAX, UseCensus, Victim,
+};
 use crate::segment::{ScannedRecord, SegmentPhase, SegmentQueue};
 
 /// Records that one slice looks at, and whose entries leave the order: some 60 µs.
@@ -176,9 +178,9 @@ impl Own {
         for uses in 0..=USES_MAX {
             self.word(word::CENSUS + usize::from(uses)).store(0, Relaxed);
         }
-        self.shared.drain.begin(choice.place, DrainState::Count(choice).encode());
+        self.shared.drain.begin(choice.segment, DrainState::Count(choice).encode());
         crash_point!("reclaim.chosen");
-        self.go_on(choice.place, now)
+        self.go_on(choice.segment, now)
     }
 
     /// The next records of a segment that is being drained.
@@ -215,7 +217,7 @@ impl Own {
     }
 
     /// Counts how much of a segment was used how often. Of the small queue nobody needs to know.
-    fn count_uses(&self, segment: u32, choice: Choice, now: u64) -> Slice {
+    fn count_uses(&self, segment: u32, choice: Victim, now: u64) -> Slice {
         let mut is_counted = choice.queue == policy::Queue::Small;
         if !is_counted {
             let mut left = SLICE_RECORDS;
@@ -234,15 +236,16 @@ impl Own {
         }
         if is_counted {
             let segment_bytes = u64::from(self.shared.plan.geometry.segment_bytes());
-            let drain = Drain::new(choice, &self.census(), segment_bytes, &Rules::STORE);
+            let drain =
+                DrainPlan::new(choice, &self.census(), segment_bytes, &EvictionRules::STORE);
             self.shared.drain.restart(DrainState::Move(drain).encode());
             crash_point!("reclaim.counted");
         }
         Slice::More
     }
 
-    fn census(&self) -> Census {
-        let mut census = Census::default();
+    fn census(&self) -> UseCensus {
+        let mut census = UseCensus::default();
         for uses in 0..=USES_MAX {
             census.count(uses, self.word(word::CENSUS + usize::from(uses)).load(Relaxed));
         }
@@ -250,7 +253,7 @@ impl Own {
     }
 
     /// Moves or takes out the next records.
-    fn move_records(&self, segment: u32, mut drain: Drain, now: u64) -> Slice {
+    fn move_records(&self, segment: u32, mut drain: DrainPlan, now: u64) -> Slice {
         let (mut records, mut bytes) = (SLICE_RECORDS, 0);
         let walked = self.walk(segment, |scanned, hash| {
             let Some(copied) = self.drain_record(scanned, hash, &mut drain, now) else {
@@ -315,7 +318,7 @@ impl Own {
         &self,
         scanned: &ScannedRecord,
         hash: KeyHash,
-        drain: &mut Drain,
+        drain: &mut DrainPlan,
         now: u64,
     ) -> Option<u64> {
         let location = scanned.location.0;
@@ -324,7 +327,7 @@ impl Own {
         };
         let before = *drain;
         let bytes = scanned.header.record_bytes();
-        let seen = Seen {
+        let seen = DrainRecord {
             uses: hit.word().uses(),
             bytes,
             is_stale: scanned.marks.stale_from_seconds() <= now,
@@ -332,24 +335,24 @@ impl Own {
         let fate = match hit.word().state() {
             WordState::Live => drain.fate(seen),
             // Nobody makes it live any more: its segment was sealed.
-            WordState::Unchecked | WordState::Disk | WordState::Reserved => Fate::Leave,
+            WordState::Unchecked | WordState::Disk | WordState::Reserved => RecordFate::Leave,
         };
         crash_point!("reclaim.record");
         match fate {
-            Fate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
+            RecordFate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
                 Events::one(&self.shared.events.promoted);
                 self.shared.count_dead(location, bytes);
                 return Some(bytes);
             }
             // What only waits for its pins will be free, and what is used need not leave.
-            Fate::Move(..) if self.free_count(1) == 0 && self.may_wait_for_pins(now) => {
+            RecordFate::Move(..) if self.free_count(1) == 0 && self.may_wait_for_pins(now) => {
                 *drain = before;
                 return None;
             }
-            Fate::Ghost => {
+            RecordFate::Ghost => {
                 self.ghost_of(&hit, hash).into_iter().for_each(|hash| self.note_ghost(hash));
             }
-            Fate::Move(..) | Fate::Leave => {}
+            RecordFate::Move(..) | RecordFate::Leave => {}
         }
         if self.index.remove_location(hash, location).is_some() {
             Events::one(&self.shared.events.evicted);
@@ -404,14 +407,14 @@ impl Own {
 
     fn note_ghost(&self, hash: KeyHash) {
         let words = self.shared.plan.ghost_words;
-        let trace = Trace::of(hash.value(), words);
+        let trace = GhostSlot::of(hash.value(), words);
         let word = self.shared.ghosts.word(trace.word);
         word.store(trace.noted(word.load(Relaxed), self.ghost_time()), Relaxed);
     }
 
     /// Did the key leave the small queue not long ago? Its ghost is gone then.
     pub(crate) fn take_ghost(&self, hash: KeyHash) -> bool {
-        let trace = Trace::of(hash.value(), self.shared.plan.ghost_words);
+        let trace = GhostSlot::of(hash.value(), self.shared.plan.ghost_words);
         let word = self.shared.ghosts.word(trace.word);
         let Some(taken) = trace.taken(word.load(Relaxed), self.ghost_time()) else {
             return false;
@@ -423,7 +426,7 @@ impl Own {
 
     fn ghost_time(&self) -> GhostTime {
         let main = u64::from(self.shared.plan.geometry.segment_count())
-            * u64::from(100 - Rules::STORE.small_percent)
+            * u64::from(100 - EvictionRules::STORE.small_percent)
             / 100;
         GhostTime::new(self.word(word::SMALL_DRAINED).load(Relaxed), main)
     }

@@ -9,7 +9,7 @@ use super::variants::{self, BaseBody};
 use super::worker::{Own, StoreWorker};
 use crate::flight::VariantKey;
 use crate::index::{Hit, KeyHash};
-use crate::policy::{self, enters};
+use crate::policy::{self, queue_for};
 use crate::purge::{Predicate, PurgeVerdict};
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
@@ -93,13 +93,13 @@ impl Own {
     /// fill the main queue.
     pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> SegmentQueue {
         let known = if self.is_stored(primary, base) {
-            policy::Known::Replaces
+            policy::KeyHistory::Replacement
         } else if self.take_ghost_of(primary, base) {
-            policy::Known::Ghost
+            policy::KeyHistory::Ghost
         } else {
-            policy::Known::Nothing
+            policy::KeyHistory::Unknown
         };
-        match enters(known) {
+        match queue_for(known) {
             policy::Queue::Small => SegmentQueue::Small,
             policy::Queue::Main => SegmentQueue::Main,
         }

@@ -10,12 +10,12 @@ use super::drain_state::DrainState;
 use super::layout::{ROW_WORDS, row, word};
 use super::stats::Events;
 use super::worker::Own;
-use crate::policy::{self, Choice, Pool, Rules, Sealed};
+use crate::policy::{self, EvictionRules, SealedSegment, SegmentPool, Victim};
 use crate::segment::{SegmentPhase, SegmentQueue, SegmentState};
 
 impl Own {
     /// The segment to be reclaimed next, if there is one.
-    pub(super) fn choose(&self, now: u64) -> Option<Choice> {
+    pub(super) fn choose(&self, now: u64) -> Option<Victim> {
         let table = self.shared.segments.table();
         let pinned = self.pinned_for_long();
         let choose = |pinned_too: bool| {
@@ -24,7 +24,7 @@ impl Own {
                 state.queue == SegmentQueue::Small
                     && !matches!(state.phase, SegmentPhase::Free | SegmentPhase::Draining)
             };
-            let pool = Pool {
+            let pool = SegmentPool {
                 // What is passed over is no part of it: else the small queue would be nothing but
                 // what slow clients are sent, and no new record would stay long enough to be used.
                 segments: (0..table.segment_count()).filter(offered).count() as u32,
@@ -33,7 +33,11 @@ impl Own {
             };
             let sealed =
                 table.segments_where(|state| state.phase == SegmentPhase::Sealed).filter(offered);
-            policy::next(sealed.filter_map(|s| self.sealed(s)), pool, &Rules::STORE)
+            policy::choose_victim(
+                sealed.filter_map(|s| self.sealed(s)),
+                pool,
+                &EvictionRules::STORE,
+            )
         };
         let may_wait = self.waiting_count() < (self.reserve() / 2).max(1);
         if may_wait && self.is_much(&pinned) {
@@ -72,11 +76,11 @@ impl Own {
         pinned.count() as u32 >= table.segment_count() / 4
     }
 
-    fn sealed(&self, segment: u32) -> Option<Sealed> {
+    fn sealed(&self, segment: u32) -> Option<SealedSegment> {
         let table = self.shared.segments.table();
         let queue = table.state(segment)?.queue;
-        Some(Sealed {
-            place: segment,
+        Some(SealedSegment {
+            segment,
             queue: policy_queue(queue),
             order: table.order(segment),
             // The filler is nothing that a compacted segment would be without.

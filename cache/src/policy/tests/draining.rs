@@ -5,27 +5,27 @@ use super::*;
 const SEGMENT_BYTES: u64 = 1000;
 
 /// It stays in main, with so many uses left.
-const fn stays(uses: u8) -> Fate {
-    Fate::Move(Queue::Main, uses)
+const fn stays(uses: u8) -> RecordFate {
+    RecordFate::Move(Queue::Main, uses)
 }
 
 /// Drains what was used so often and is so long, in this order.
-fn drained(choice: Choice, rules: &Rules, records: &[(u8, u64)]) -> Vec<Fate> {
-    let mut census = Census::default();
+fn drained(choice: Victim, rules: &EvictionRules, records: &[(u8, u64)]) -> Vec<RecordFate> {
+    let mut census = UseCensus::default();
     records.iter().for_each(|(uses, bytes)| census.count(*uses, *bytes));
-    let mut drain = Drain::new(choice, &census, SEGMENT_BYTES, rules);
+    let mut drain = DrainPlan::new(choice, &census, SEGMENT_BYTES, rules);
     records.iter().map(|(uses, bytes)| drain.fate(seen(*uses, *bytes))).collect()
 }
 
 #[test]
 fn from_small_what_was_used_moves_to_main_and_the_rest_leaves_a_ghost() {
-    let small = choice(Queue::Small, Cause::Oldest);
+    let small = choice(Queue::Small, DrainCause::Oldest);
     for promote_uses in 1..=USES_MAX {
-        let rules = Rules { promote_uses, ..RULES };
+        let rules = EvictionRules { promote_uses, ..RULES };
         for uses in 0..=USES_MAX {
             let expected = match uses >= promote_uses {
-                true => Fate::Move(Queue::Main, 0),
-                false => Fate::Ghost,
+                true => RecordFate::Move(Queue::Main, 0),
+                false => RecordFate::Ghost,
             };
             let fates = drained(small, &rules, &[(uses, 100)]);
             assert_eq!(fates, [expected], "used {uses} times, {promote_uses} are needed");
@@ -36,15 +36,15 @@ fn from_small_what_was_used_moves_to_main_and_the_rest_leaves_a_ghost() {
 #[test]
 fn a_small_segment_that_is_all_wanted_moves_whole() {
     let records = [(1, 400), (3, 400), (2, 200)];
-    let fates = drained(choice(Queue::Small, Cause::Oldest), &RULES, &records);
-    assert_eq!(fates, [Fate::Move(Queue::Main, 0); 3]);
+    let fates = drained(choice(Queue::Small, DrainCause::Oldest), &RULES, &records);
+    assert_eq!(fates, [RecordFate::Move(Queue::Main, 0); 3]);
 }
 
 #[test]
 fn of_main_the_most_used_stay_as_far_as_may_be_kept() {
     /// Why, what was used so often and is so long, what becomes of it.
-    type Case<'a> = (&'a str, &'a [(u8, u64)], &'a [Fate]);
-    const GOES: Fate = Fate::Leave;
+    type Case<'a> = (&'a str, &'a [(u8, u64)], &'a [RecordFate]);
+    const GOES: RecordFate = RecordFate::Leave;
     let cases: &[Case<'_>] = &[
         ("nothing was used", &[(0, 500), (0, 500)], &[GOES, GOES]),
         ("all that was used fits", &[(1, 300), (0, 200), (3, 500)], &[stays(0), GOES, stays(2)]),
@@ -72,7 +72,7 @@ fn of_main_the_most_used_stay_as_far_as_may_be_kept() {
             &[stays(2), GOES, GOES],
         ),
     ];
-    for cause in [Cause::Oldest, Cause::Stale] {
+    for cause in [DrainCause::Oldest, DrainCause::Stale] {
         for (name, records, expected) in cases {
             let fates = drained(choice(Queue::Main, cause), &RULES, records);
             assert_eq!(fates, *expected, "{name}, {cause:?}");
@@ -83,9 +83,9 @@ fn of_main_the_most_used_stay_as_far_as_may_be_kept() {
 #[test]
 fn how_much_of_main_is_kept_is_a_rule() {
     for (keep_percent, kept) in [(0, 0), (9, 0), (10, 1), (55, 5), (80, 8), (100, 10)] {
-        let rules = Rules { keep_percent, ..RULES };
-        let fates = drained(choice(Queue::Main, Cause::Oldest), &rules, &[(2, 100); 10]);
-        let found = fates.iter().filter(|fate| **fate == Fate::Move(Queue::Main, 1)).count();
+        let rules = EvictionRules { keep_percent, ..RULES };
+        let fates = drained(choice(Queue::Main, DrainCause::Oldest), &rules, &[(2, 100); 10]);
+        let found = fates.iter().filter(|fate| **fate == RecordFate::Move(Queue::Main, 1)).count();
         assert_eq!(found, kept, "{keep_percent} percent");
     }
 }
@@ -94,20 +94,20 @@ fn how_much_of_main_is_kept_is_a_rule() {
 fn what_is_drained_because_much_is_dead_stays_in_its_queue_with_its_uses() {
     for queue in [Queue::Small, Queue::Main] {
         let records = [(0, 300), (1, 300), (3, 399)];
-        let fates = drained(choice(queue, Cause::Dead), &RULES, &records);
-        let expected = [0, 1, 3].map(|uses| Fate::Move(queue, uses));
+        let fates = drained(choice(queue, DrainCause::Dead), &RULES, &records);
+        let expected = [0, 1, 3].map(|uses| RecordFate::Move(queue, uses));
         assert_eq!(fates, expected, "{queue:?}");
     }
 }
 
 #[test]
 fn what_is_stale_leaves_however_often_it_was_used() {
-    let ghosts = [(Queue::Small, Fate::Ghost), (Queue::Main, Fate::Leave)];
+    let ghosts = [(Queue::Small, RecordFate::Ghost), (Queue::Main, RecordFate::Leave)];
     for (queue, expected) in ghosts {
-        for cause in [Cause::Oldest, Cause::Stale, Cause::Dead] {
+        for cause in [DrainCause::Oldest, DrainCause::Stale, DrainCause::Dead] {
             let mut drain =
-                Drain::new(choice(queue, cause), &Census::default(), SEGMENT_BYTES, &RULES);
-            let stale = Seen { is_stale: true, ..seen(USES_MAX, 100) };
+                DrainPlan::new(choice(queue, cause), &UseCensus::default(), SEGMENT_BYTES, &RULES);
+            let stale = DrainRecord { is_stale: true, ..seen(USES_MAX, 100) };
             assert_eq!(drain.fate(stale), expected, "{queue:?}, {cause:?}");
         }
     }
@@ -117,10 +117,10 @@ fn what_is_stale_leaves_however_often_it_was_used() {
 fn a_census_is_needed_where_something_is_weighed_and_nowhere_else() {
     let records = [(0, 100), (1, 200), (2, 200), (3, 500)];
     for queue in [Queue::Small, Queue::Main] {
-        for cause in [Cause::Oldest, Cause::Stale, Cause::Dead] {
+        for cause in [DrainCause::Oldest, DrainCause::Stale, DrainCause::Dead] {
             let choice = choice(queue, cause);
-            let mut blind = Drain::new(choice, &Census::default(), SEGMENT_BYTES, &RULES);
-            let blind: Vec<Fate> =
+            let mut blind = DrainPlan::new(choice, &UseCensus::default(), SEGMENT_BYTES, &RULES);
+            let blind: Vec<RecordFate> =
                 records.iter().map(|(uses, bytes)| blind.fate(seen(*uses, *bytes))).collect();
             let is_same = blind == drained(choice, &RULES, &records);
             assert_eq!(is_same, !choice.needs_census(), "{choice:?}");
@@ -131,13 +131,13 @@ fn a_census_is_needed_where_something_is_weighed_and_nowhere_else() {
 #[test]
 fn hits_between_census_and_drain_do_not_make_more_stay() {
     for counted in 0..USES_MAX {
-        let mut census = Census::default();
+        let mut census = UseCensus::default();
         (0..10).for_each(|_| census.count(counted, 100));
-        let main = choice(Queue::Main, Cause::Oldest);
+        let main = choice(Queue::Main, DrainCause::Oldest);
         for uses in counted..=USES_MAX {
-            let mut drain = Drain::new(main, &census, SEGMENT_BYTES, &RULES);
+            let mut drain = DrainPlan::new(main, &census, SEGMENT_BYTES, &RULES);
             let fates = (0..10).map(|_| drain.fate(seen(uses, 100)));
-            let kept = fates.filter(|fate| matches!(fate, Fate::Move(..))).count();
+            let kept = fates.filter(|fate| matches!(fate, RecordFate::Move(..))).count();
             assert!(kept <= 8, "counted with {counted} uses, seen with {uses}: {kept} of 10 stay");
         }
     }
@@ -145,9 +145,10 @@ fn hits_between_census_and_drain_do_not_make_more_stay() {
 
 #[test]
 fn what_is_used_after_the_census_stays_if_there_is_room() {
-    let mut census = Census::default();
+    let mut census = UseCensus::default();
     [(0, 300), (1, 500), (0, 200)].iter().for_each(|(uses, bytes)| census.count(*uses, *bytes));
-    let mut drain = Drain::new(choice(Queue::Main, Cause::Oldest), &census, SEGMENT_BYTES, &RULES);
+    let mut drain =
+        DrainPlan::new(choice(Queue::Main, DrainCause::Oldest), &census, SEGMENT_BYTES, &RULES);
     let fates = [(2, 300), (1, 500), (1, 200)].map(|(uses, bytes)| drain.fate(seen(uses, bytes)));
-    assert_eq!(fates, [stays(1), stays(0), Fate::Leave]);
+    assert_eq!(fates, [stays(1), stays(0), RecordFate::Leave]);
 }

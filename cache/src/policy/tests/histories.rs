@@ -34,9 +34,9 @@ impl Segment {
         self.records.iter().filter(|record| record.is_live).map(|record| record.bytes).sum()
     }
 
-    fn sealed(&self, place: u32) -> Sealed {
-        Sealed {
-            place,
+    fn sealed(&self, segment: u32) -> SealedSegment {
+        SealedSegment {
+            segment,
             queue: self.queue,
             order: self.order,
             filled_bytes: self.filled_bytes(),
@@ -119,15 +119,15 @@ impl Store {
         self.sealed[place.expect("an open segment leaves a place")] = Some(segment);
     }
 
-    fn pool(&self) -> Pool {
+    fn pool(&self) -> SegmentPool {
         let all = self.sealed.iter().chain(&self.open).flatten();
         let small = all.filter(|segment| segment.queue == Queue::Small).count() as u32;
-        Pool { segments: SEGMENTS, small, now: self.now }
+        SegmentPool { segments: SEGMENTS, small, now: self.now }
     }
 
-    fn offered(&self) -> Vec<Sealed> {
+    fn offered(&self) -> Vec<SealedSegment> {
         let segments = self.sealed.iter().zip(0..);
-        segments.filter_map(|(segment, place)| Some(segment.as_ref()?.sealed(place))).collect()
+        segments.filter_map(|(segment, number)| Some(segment.as_ref()?.sealed(number))).collect()
     }
 
     /// Drains until two are free: one to be opened, one in reserve.
@@ -135,7 +135,8 @@ impl Store {
         let mut in_a_row = 0;
         while self.free() < 2 {
             let (offered, pool) = (self.offered(), self.pool());
-            let choice = next(offered.iter().copied(), pool, &RULES).expect("not all are open");
+            let choice =
+                choose_victim(offered.iter().copied(), pool, &RULES).expect("not all are open");
             check_choice(choice, &offered, pool);
             self.drain(choice);
             in_a_row += 1;
@@ -143,33 +144,36 @@ impl Store {
         }
     }
 
-    fn drain(&mut self, choice: Choice) {
-        let segment = self.sealed[choice.place as usize].take().expect("it was offered");
+    fn drain(&mut self, choice: Victim) {
+        let segment = self.sealed[choice.segment as usize].take().expect("it was offered");
         let (filled_bytes, mut records) = (segment.filled_bytes(), segment.records);
         records.retain(|record| record.is_live);
-        let mut census = Census::default();
+        let mut census = UseCensus::default();
         let fresh = |record: &&Record| record.stale_from > self.now;
         records.iter().filter(fresh).for_each(|record| census.count(record.uses, record.bytes));
-        let mut drain = Drain::new(choice, &census, SEGMENT_BYTES, &RULES);
-        let fates: Vec<(Record, Fate)> = records
+        let mut drain = DrainPlan::new(choice, &census, SEGMENT_BYTES, &RULES);
+        let fates: Vec<(Record, RecordFate)> = records
             .iter()
             .map(|record| {
                 let is_stale = record.stale_from <= self.now;
-                (*record, drain.fate(Seen { uses: record.uses, bytes: record.bytes, is_stale }))
+                (
+                    *record,
+                    drain.fate(DrainRecord { uses: record.uses, bytes: record.bytes, is_stale }),
+                )
             })
             .collect();
         check_fates(choice, filled_bytes, &fates, self.now);
         // The segment itself is free only when nothing is in it any more.
-        let place = self.sealed.get_mut(choice.place as usize).expect("a place");
+        let place = self.sealed.get_mut(choice.segment as usize).expect("a place");
         *place = Some(Segment { queue: choice.queue, order: NEVER, records: Vec::new() });
         for (record, fate) in fates {
-            if let Fate::Move(queue, uses) = fate {
+            if let RecordFate::Move(queue, uses) = fate {
                 self.append(queue, Record { uses, ..record });
             }
         }
-        self.sealed[choice.place as usize] = None;
+        self.sealed[choice.segment as usize] = None;
         self.drained[choice.cause as usize] += 1;
-        if choice.cause == Cause::Dead {
+        if choice.cause == DrainCause::Dead {
             let kept: u64 = records.iter().map(|record| record.bytes).sum();
             self.gained_by_dead_bytes += filled_bytes - kept;
         }
@@ -201,40 +205,41 @@ impl Store {
             stale_from: if is_short { self.now + 1 + rng.below(3000) as u64 } else { NEVER },
             is_live: true,
         };
-        let known = if rng.below(100) < habit.wanted { Known::Ghost } else { Known::Nothing };
+        let known =
+            if rng.below(100) < habit.wanted { KeyHistory::Ghost } else { KeyHistory::Unknown };
         self.make_room();
-        self.append(enters(known), record);
+        self.append(queue_for(known), record);
     }
 }
 
 /// The choice is what the rules say in words.
-fn check_choice(choice: Choice, offered: &[Sealed], pool: Pool) {
-    let chosen = offered.iter().find(|sealed| sealed.place == choice.place).expect("offered");
+fn check_choice(choice: Victim, offered: &[SealedSegment], pool: SegmentPool) {
+    let chosen = offered.iter().find(|sealed| sealed.segment == choice.segment).expect("offered");
     assert_eq!(choice.queue, chosen.queue);
-    let is_stale = |sealed: &&Sealed| sealed.stale_from <= pool.now;
-    let is_dead = |sealed: &&Sealed| {
+    let is_stale = |sealed: &&SealedSegment| sealed.stale_from <= pool.now;
+    let is_dead = |sealed: &&SealedSegment| {
         (sealed.filled_bytes - sealed.live_bytes) as f64 / sealed.filled_bytes.max(1) as f64 > 0.2
     };
     let oldest = |queue| offered.iter().filter(move |s| s.queue == queue).map(|s| s.order).min();
     if let Some(order) = offered.iter().filter(is_stale).map(|sealed| sealed.order).min() {
-        assert_eq!((choice.cause, chosen.order), (Cause::Stale, order), "{pool:?}");
+        assert_eq!((choice.cause, chosen.order), (DrainCause::Stale, order), "{pool:?}");
     } else if let Some(live) = offered.iter().filter(is_dead).map(|sealed| sealed.live_bytes).min()
     {
-        assert_eq!((choice.cause, chosen.live_bytes), (Cause::Dead, live), "{pool:?}");
+        assert_eq!((choice.cause, chosen.live_bytes), (DrainCause::Dead, live), "{pool:?}");
     } else {
-        assert_eq!(choice.cause, Cause::Oldest, "{pool:?}");
+        assert_eq!(choice.cause, DrainCause::Oldest, "{pool:?}");
         assert_eq!(Some(chosen.order), oldest(choice.queue), "not first in, first out: {pool:?}");
         let due = if pool.small > SEGMENTS / 10 { Queue::Small } else { Queue::Main };
         assert!(choice.queue == due || oldest(due).is_none(), "{due:?} is due: {pool:?}");
     }
 }
 
-fn check_fates(choice: Choice, filled_bytes: u64, fates: &[(Record, Fate)], now: u64) {
-    let stays = |fate: &Fate| matches!(fate, Fate::Move(..));
+fn check_fates(choice: Victim, filled_bytes: u64, fates: &[(Record, RecordFate)], now: u64) {
+    let stays = |fate: &RecordFate| matches!(fate, RecordFate::Move(..));
     let kept = || fates.iter().filter(|(_, fate)| stays(fate)).map(|(record, _)| record);
     let kept_bytes: u64 = kept().map(|record| record.bytes).sum();
     assert!(kept().all(|record| record.stale_from > now), "something stale stays: {choice:?}");
-    if choice.cause == Cause::Dead {
+    if choice.cause == DrainCause::Dead {
         assert!(kept_bytes * 100 < filled_bytes * 80, "nothing is gained: {choice:?}");
         return;
     }

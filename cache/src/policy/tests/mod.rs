@@ -7,24 +7,24 @@ mod turns;
 
 use super::*;
 
-const RULES: Rules = Rules::STORE;
+const RULES: EvictionRules = EvictionRules::STORE;
 
-fn choice(queue: Queue, cause: Cause) -> Choice {
-    Choice { place: 0, queue, cause }
+fn choice(queue: Queue, cause: DrainCause) -> Victim {
+    Victim { segment: 0, queue, cause }
 }
 
-fn seen(uses: u8, bytes: u64) -> Seen {
-    Seen { uses, bytes, is_stale: false }
+fn seen(uses: u8, bytes: u64) -> DrainRecord {
+    DrainRecord { uses, bytes, is_stale: false }
 }
 
 #[test]
 fn what_is_known_to_be_wanted_enters_main() {
     let cases = [
-        (Known::Nothing, Queue::Small),
-        (Known::Ghost, Queue::Main),
-        (Known::Replaces, Queue::Main),
+        (KeyHistory::Unknown, Queue::Small),
+        (KeyHistory::Ghost, Queue::Main),
+        (KeyHistory::Replacement, Queue::Main),
     ];
     for (known, queue) in cases {
-        assert_eq!(enters(known), queue, "{known:?}");
+        assert_eq!(queue_for(known), queue, "{known:?}");
     }
 }

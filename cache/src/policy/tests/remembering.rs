@@ -1,14 +1,14 @@
 //! Ghosts.
 
-use super::ghosts::{GHOSTS_PER_WORD, GhostTime, Trace};
+use super::ghosts::{GHOSTS_PER_WORD, GhostSlot, GhostTime};
 use crate::rng::Rng;
 
 /// Whatever is noted counts as long as this.
 const ALWAYS: u64 = 1000;
 
 /// A trace with this tag, in the only word of a table.
-fn tagged(tag: u64) -> Trace {
-    Trace::of(tag << 48, 1)
+fn tagged(tag: u64) -> GhostSlot {
+    GhostSlot::of(tag << 48, 1)
 }
 
 fn at(evicted: u64) -> GhostTime {
@@ -49,7 +49,11 @@ fn a_ghost_is_found_until_it_is_taken_or_two_others_came() {
 fn an_empty_word_has_no_ghost_whatever_the_hash_and_the_time() {
     for hash in [0, 1, 1 << 48, u64::MAX] {
         for evicted in [0, 1, 65_535, 65_536] {
-            assert_eq!(Trace::of(hash, 64).taken(0, at(evicted)), None, "{hash:#x} at {evicted}");
+            assert_eq!(
+                GhostSlot::of(hash, 64).taken(0, at(evicted)),
+                None,
+                "{hash:#x} at {evicted}"
+            );
         }
     }
 }
@@ -119,14 +123,14 @@ fn the_word_and_the_tag_are_of_different_bits_of_the_hash() {
     let hash = 0xabcd_0000_0000_0013;
     let cases = [(1, 0), (2, 1), (16, 3), (64, 0x13), (1 << 48, 0x13)];
     for (words, word) in cases {
-        assert_eq!(Trace::of(hash, words).word, word, "{words} words");
+        assert_eq!(GhostSlot::of(hash, words).word, word, "{words} words");
     }
     let others = [0xabce_0000_0000_0013, 0xabcd_0000_0000_0012];
     for other in others {
-        assert_ne!(Trace::of(hash, 64), Trace::of(other, 64), "{other:#x}");
+        assert_ne!(GhostSlot::of(hash, 64), GhostSlot::of(other, 64), "{other:#x}");
     }
     // The tag 0 means: nothing. Who would have it is called 1.
-    assert_eq!(Trace::of(0x13, 64), Trace::of(1 << 48 | 0x13, 64));
+    assert_eq!(GhostSlot::of(0x13, 64), GhostSlot::of(1 << 48 | 0x13, 64));
 }
 
 #[test]
@@ -137,11 +141,11 @@ fn strangers_are_taken_for_ghosts_once_in_32768_lookups_at_most() {
     let mut hash = || rng.next();
     let mut table = [0; WORDS];
     for _ in 0..8 * WORDS {
-        let trace = Trace::of(hash(), WORDS);
+        let trace = GhostSlot::of(hash(), WORDS);
         table[trace.word] = trace.noted(table[trace.word], at(0));
     }
     let is_found = |hash| {
-        let trace = Trace::of(hash, WORDS);
+        let trace = GhostSlot::of(hash, WORDS);
         trace.taken(table[trace.word], at(0)).is_some()
     };
     let found = (0..LOOKUPS).filter(|_| is_found(hash())).count();

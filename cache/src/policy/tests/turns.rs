@@ -1,6 +1,6 @@
 //! Which segment is drained next.
 
-use super::Cause::{Dead, Oldest, Stale};
+use super::DrainCause::{Dead, Oldest, Stale};
 use super::Queue::{Main, Small};
 use super::*;
 
@@ -10,22 +10,22 @@ const NEVER: u64 = u64::MAX;
 type Row = (Queue, u64, u64, u64, u64);
 
 /// All segments, those of small, the time.
-const EVEN: Pool = Pool { segments: 100, small: 10, now: 50 };
-const SMALL_DUE: Pool = Pool { small: 11, ..EVEN };
+const EVEN: SegmentPool = SegmentPool { segments: 100, small: 10, now: 50 };
+const SMALL_DUE: SegmentPool = SegmentPool { small: 11, ..EVEN };
 
-fn next_of(rows: &[Row], pool: Pool, rules: &Rules) -> Option<(u32, Cause)> {
-    let sealed = rows.iter().zip(0..).map(|(&row, place)| {
+fn next_of(rows: &[Row], pool: SegmentPool, rules: &EvictionRules) -> Option<(u32, DrainCause)> {
+    let sealed = rows.iter().zip(0..).map(|(&row, segment)| {
         let (queue, order, filled_bytes, live_bytes, stale_from) = row;
-        Sealed { place, queue, order, filled_bytes, live_bytes, stale_from }
+        SealedSegment { segment, queue, order, filled_bytes, live_bytes, stale_from }
     });
-    let choice = next(sealed, pool, rules)?;
-    let (queue, ..) = rows[choice.place as usize];
+    let choice = choose_victim(sealed, pool, rules)?;
+    let (queue, ..) = rows[choice.segment as usize];
     assert_eq!(choice.queue, queue, "the choice names another queue than the segment: {rows:?}");
-    Some((choice.place, choice.cause))
+    Some((choice.segment, choice.cause))
 }
 
 /// Why, the segments, how they are shared out, which is drained.
-type Case<'a> = (&'a str, &'a [Row], Pool, Option<(u32, Cause)>);
+type Case<'a> = (&'a str, &'a [Row], SegmentPool, Option<(u32, DrainCause)>);
 
 const fn full(queue: Queue, order: u64) -> Row {
     (queue, order, 100, 100, NEVER)
@@ -122,7 +122,7 @@ fn a_segment_of_which_more_than_a_fifth_is_dead_goes_before_its_turn() {
 
 #[test]
 fn with_a_hundred_percent_no_segment_is_dead() {
-    let rules = Rules { dead_percent: 100, ..RULES };
+    let rules = EvictionRules { dead_percent: 100, ..RULES };
     let rows = [(Main, 2, 100, 0, NEVER), (Main, 1, 100, 100, NEVER)];
     assert_eq!(next_of(&rows, EVEN, &rules), Some((1, Oldest)));
 }
@@ -140,7 +140,7 @@ fn small_is_due_above_its_share_of_all_segments_however_few_they_are() {
         (u32::MAX, u32::MAX, true),
     ];
     for (segments, small, is_due) in cases {
-        let found = next_of(&rows, Pool { segments, small, now: 0 }, &RULES);
+        let found = next_of(&rows, SegmentPool { segments, small, now: 0 }, &RULES);
         let expected = if is_due { 0 } else { 1 };
         assert_eq!(found, Some((expected, Oldest)), "{small} of {segments}");
     }

@@ -1,11 +1,11 @@
 //! What is varied.
 
-use forebay_cache::policy::Rules;
+use forebay_cache::policy::EvictionRules;
 
 /// A form of the store.
 #[derive(Clone, Copy)]
 pub(crate) struct Config {
-    pub(crate) rules: Rules,
+    pub(crate) rules: EvictionRules,
     /// Of the whole budget.
     pub(crate) segments: u32,
     /// Who each have an open segment in either queue.
@@ -33,7 +33,7 @@ impl Config {
     /// As the store is built, with one worker: 64 to 127 segments, less only if memory is below
     /// 4 MiB.
     pub(crate) const STORE: Self = Self {
-        rules: Rules::STORE,
+        rules: EvictionRules::STORE,
         segments: 64,
         workers: 1,
         reserve_each: 2,

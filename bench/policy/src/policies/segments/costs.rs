@@ -1,6 +1,6 @@
 //! What segments cost beside hits.
 
-use forebay_cache::policy::Cause;
+use forebay_cache::policy::DrainCause;
 use serde::Serialize;
 
 /// Sums over a run.
@@ -47,11 +47,11 @@ impl Costs {
         self.stale_percent_sum / f64::from(self.counted.max(1))
     }
 
-    pub(super) fn note_drain(&mut self, cause: Cause) {
+    pub(super) fn note_drain(&mut self, cause: DrainCause) {
         match cause {
-            Cause::Stale => self.drained_stale += 1,
-            Cause::Dead => self.drained_dead += 1,
-            Cause::Oldest => self.drained_oldest += 1,
+            DrainCause::Stale => self.drained_stale += 1,
+            DrainCause::Dead => self.drained_dead += 1,
+            DrainCause::Oldest => self.drained_oldest += 1,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The table of ghosts.
 
-use forebay_cache::policy::ghosts::{GHOSTS_PER_WORD, GhostTime, Trace};
+use forebay_cache::policy::ghosts::{GHOSTS_PER_WORD, GhostSlot, GhostTime};
 
 use super::Config;
 use crate::simulate::mix;
@@ -38,7 +38,7 @@ impl Ghosts {
         GhostTime::new(self.evicted, self.lasts)
     }
 
-    fn trace(&self, record: u32) -> Trace {
-        Trace::of(mix(u64::from(record)), self.words.len())
+    fn trace(&self, record: u32) -> GhostSlot {
+        GhostSlot::of(mix(u64::from(record)), self.words.len())
     }
 }

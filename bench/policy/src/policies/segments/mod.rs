@@ -7,7 +7,7 @@ mod ghosts;
 mod pool;
 mod records;
 
-use forebay_cache::policy::{Known, enters};
+use forebay_cache::policy::{KeyHistory, queue_for};
 
 pub(crate) use config::{Config, Division};
 pub(crate) use costs::Costs;
@@ -42,11 +42,11 @@ impl Segments {
     /// Stores what was fetched.
     fn insert(&mut self, record: u32, request: &Request) {
         let known = match self.pool.found(record) {
-            Some(_) if self.config.inherits => Known::Replaces,
-            _ if self.ghosts.take(record) => Known::Ghost,
-            _ => Known::Nothing,
+            Some(_) if self.config.inherits => KeyHistory::Replacement,
+            _ if self.ghosts.take(record) => KeyHistory::Ghost,
+            _ => KeyHistory::Unknown,
         };
-        let queue = enters(known);
+        let queue = queue_for(known);
         let worker = request.now % self.config.workers;
         self.pool.remove(record);
         self.pool.insert(record, queue, worker, request, &mut self.ghosts);

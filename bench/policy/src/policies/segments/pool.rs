@@ -1,7 +1,8 @@
 //! The segments: appended to, sealed, drained.
 
 use forebay_cache::policy::{
-    self as decide, Census, Choice, Drain, Fate, Queue, Sealed, Seen, USES_MAX,
+    self as decide, DrainPlan, DrainRecord, Queue, RecordFate, SealedSegment, USES_MAX, UseCensus,
+    Victim,
 };
 
 use super::{Config, Costs, Ghosts, Records, Request};
@@ -170,12 +171,12 @@ impl Pool {
         let mut drained = 0;
         while self.free.len() <= self.config.reserve() as usize {
             let sealed = self.sealed();
-            let pool = decide::Pool {
+            let pool = decide::SegmentPool {
                 segments: self.config.segments,
                 small: self.small,
                 now: u64::from(now),
             };
-            let Some(choice) = decide::next(sealed, pool, &self.config.rules) else {
+            let Some(choice) = decide::choose_victim(sealed, pool, &self.config.rules) else {
                 break;
             };
             self.drain(choice, worker, now, ghosts);
@@ -185,11 +186,11 @@ impl Pool {
         self.costs.drained_in_a_row_max = self.costs.drained_in_a_row_max.max(drained);
     }
 
-    fn sealed(&self) -> impl Iterator<Item = Sealed> {
+    fn sealed(&self) -> impl Iterator<Item = SealedSegment> {
         let segments = self.segments.iter().zip(0..);
         segments.filter(|(segment, _)| segment.state == State::Sealed).map(|(segment, place)| {
-            Sealed {
-                place,
+            SealedSegment {
+                segment: place,
                 queue: segment.queue,
                 order: segment.order,
                 filled_bytes: segment.filled_bytes,
@@ -199,37 +200,37 @@ impl Pool {
         })
     }
 
-    fn drain(&mut self, choice: Choice, worker: u32, now: u32, ghosts: &mut Ghosts) {
-        let records = std::mem::take(&mut self.segments[choice.place as usize].records);
+    fn drain(&mut self, choice: Victim, worker: u32, now: u32, ghosts: &mut Ghosts) {
+        let records = std::mem::take(&mut self.segments[choice.segment as usize].records);
         let is_live = |pool: &Self, record: u32, index: usize| {
-            let place = Place { segment: choice.place, index: index as u32 };
+            let place = Place { segment: choice.segment, index: index as u32 };
             pool.places[record as usize] == place
         };
-        let mut census = Census::default();
+        let mut census = UseCensus::default();
         let counted: &[u32] = if choice.needs_census() { &records } else { &[] };
         for (index, record) in counted.iter().enumerate() {
             if is_live(self, *record, index) && self.stale_from[*record as usize] > now {
                 census.count(self.uses[*record as usize], self.records.bytes(*record));
             }
         }
-        let mut drain = Drain::new(choice, &census, self.segment_bytes, &self.config.rules);
+        let mut drain = DrainPlan::new(choice, &census, self.segment_bytes, &self.config.rules);
         for (index, record) in records.iter().enumerate() {
             if is_live(self, *record, index) {
                 let seen = self.seen(*record, now);
                 self.remove(*record);
                 match drain.fate(seen) {
-                    Fate::Move(queue, uses) => self.copy(*record, queue, worker, uses),
-                    Fate::Ghost => ghosts.note(*record),
-                    Fate::Leave => {}
+                    RecordFate::Move(queue, uses) => self.copy(*record, queue, worker, uses),
+                    RecordFate::Ghost => ghosts.note(*record),
+                    RecordFate::Leave => {}
                 }
             }
         }
         ghosts.evicted += u64::from(choice.queue == Queue::Small);
-        self.set_free(choice.place, records);
+        self.set_free(choice.segment, records);
     }
 
-    fn seen(&self, record: u32, now: u32) -> Seen {
-        Seen {
+    fn seen(&self, record: u32, now: u32) -> DrainRecord {
+        DrainRecord {
             uses: self.uses[record as usize],
             bytes: self.records.bytes(record),
             is_stale: self.stale_from[record as usize] <= now,

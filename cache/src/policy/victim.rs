@@ -1,12 +1,12 @@
 //! Which segment is drained next.
 
-use super::{Queue, Rules};
+use super::{EvictionRules, Queue};
 
 /// A sealed segment that may be drained: nobody pins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedSegment {
     /// Its number.
-    pub place: u32,
+    pub segment: u32,
     /// Its queue.
     pub queue: Queue,
     /// When it was sealed: a number that only grows.
@@ -21,7 +21,7 @@ pub struct Sealed {
 
 /// How the segments are shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct SegmentPool {
     /// All segments.
     pub segments: u32,
     /// Those of the small queue, with the open ones.
@@ -32,7 +32,7 @@ pub struct Pool {
 
 /// Why a segment is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum DrainCause {
     /// All its records are stale.
     Stale,
     /// Much of it is dead: what lives moves within its queue, whether it was used or not.
@@ -43,37 +43,37 @@ pub enum Cause {
 
 /// The segment to be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct Victim {
     /// Its number.
-    pub place: u32,
+    pub segment: u32,
     /// Its queue.
     pub queue: Queue,
     /// Why this one.
-    pub cause: Cause,
+    pub cause: DrainCause,
 }
 
-impl Choice {
-    /// Whether [`Drain::new`](super::Drain::new) has to know how often its records were used;
-    /// elsewhere an empty census will do.
+impl Victim {
+    /// Whether [`DrainPlan::new`](super::DrainPlan::new) has to know how often its records were
+    /// used; elsewhere an empty census will do.
     pub fn needs_census(&self) -> bool {
-        self.queue == Queue::Main && self.cause != Cause::Dead
+        self.queue == Queue::Main && self.cause != DrainCause::Dead
     }
 }
 
 /// The one of all offered that is first by some measure, so far.
 #[derive(Clone, Copy, Default)]
-struct First(Option<(u64, Sealed)>);
+struct BestVictim(Option<(u64, SealedSegment)>);
 
-impl First {
+impl BestVictim {
     /// The lowest measure is first; of equals the one that was offered first.
-    fn offer(&mut self, measure: u64, sealed: &Sealed) {
+    fn offer(&mut self, measure: u64, sealed: &SealedSegment) {
         if self.0.is_none_or(|(lowest, _)| measure < lowest) {
             self.0 = Some((measure, *sealed));
         }
     }
 
-    fn choice(self, cause: Cause) -> Option<Choice> {
-        self.0.map(|(_, Sealed { place, queue, .. })| Choice { place, queue, cause })
+    fn choice(self, cause: DrainCause) -> Option<Victim> {
+        self.0.map(|(_, SealedSegment { segment, queue, .. })| Victim { segment, queue, cause })
     }
 }
 
@@ -83,8 +83,12 @@ impl First {
 /// too much is dead, the one with the fewest live bytes: it gives back the most. Then the oldest of
 /// small goes as long as that queue has more than its share, else the oldest of main; if the queue
 /// whose turn it is has none to offer, the oldest of the other one.
-pub fn next(offered: impl Iterator<Item = Sealed>, pool: Pool, rules: &Rules) -> Option<Choice> {
-    let [mut stale, mut deadest, mut small, mut main] = [First::default(); 4];
+pub fn choose_victim(
+    offered: impl Iterator<Item = SealedSegment>,
+    pool: SegmentPool,
+    rules: &EvictionRules,
+) -> Option<Victim> {
+    let [mut stale, mut deadest, mut small, mut main] = [BestVictim::default(); 4];
     for sealed in offered {
         let dead = sealed.filled_bytes.saturating_sub(sealed.live_bytes);
         if sealed.stale_from <= pool.now {
@@ -102,8 +106,8 @@ pub fn next(offered: impl Iterator<Item = Sealed>, pool: Pool, rules: &Rules) ->
         u64::from(pool.small) * 100 > u64::from(pool.segments) * u64::from(rules.small_percent);
     let (first, second) = if is_small_due { (small, main) } else { (main, small) };
     stale
-        .choice(Cause::Stale)
-        .or_else(|| deadest.choice(Cause::Dead))
-        .or_else(|| first.choice(Cause::Oldest))
-        .or_else(|| second.choice(Cause::Oldest))
+        .choice(DrainCause::Stale)
+        .or_else(|| deadest.choice(DrainCause::Dead))
+        .or_else(|| first.choice(DrainCause::Oldest))
+        .or_else(|| second.choice(DrainCause::Oldest))
 }
