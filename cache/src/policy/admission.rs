@@ -1,20 +1,20 @@
-//! Which queue a record goes to.
+//! The queue that a new record enters.
 
 use super::Queue;
 
-/// What is known of a key when a record of it is stored.
+/// What the store knows of a key when it stores a record of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHistory {
-    /// Nothing.
+    /// Nothing is known.
     Unknown,
-    /// It left the small queue not long ago.
+    /// The key left the small queue recently.
     Ghost,
-    /// It takes the place of a record.
+    /// The record replaces another one.
     Replacement,
 }
 
-/// Which queue a new record goes to: main if its key is known to be asked for more than once.
-/// What replaces a record was asked for just now, so to be replaced counts as a use.
+/// The queue of a new record: main if its key is known to be requested more than once. A replaced
+/// record was requested just now, so replacement counts as a use.
 pub fn queue_for(known: KeyHistory) -> Queue {
     match known {
         KeyHistory::Unknown => Queue::Small,

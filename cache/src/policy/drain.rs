@@ -1,15 +1,15 @@
-//! What becomes of a record when its segment is drained.
+//! The fate of the records of a segment that is drained.
 
 use super::{DrainCause, EvictionRules, Queue, USES_MAX, Victim};
 
-/// How many bytes of a segment's live, fresh records were used how often.
+/// The bytes of a segment's live, fresh records for each use count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UseCensus {
     bytes: [u64; USES_MAX as usize + 1],
 }
 
 impl UseCensus {
-    /// Counts a record.
+    /// Adds a record.
     pub fn count(&mut self, uses: u8, bytes: u64) {
         self.bytes[usize::from(uses.min(USES_MAX))] += bytes;
     }
@@ -22,26 +22,26 @@ impl UseCensus {
 /// A live record of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRecord {
-    /// How often it was used since it was put there, up to [`USES_MAX`].
+    /// Its uses since it was put there, up to [`USES_MAX`].
     pub uses: u8,
-    /// Its length.
+    /// The length of the record.
     pub bytes: u64,
-    /// Nobody asked for it since it became stale: who asks replaces it.
+    /// Whether it became stale without a request since: a request would have replaced it.
     pub is_stale: bool,
 }
 
-/// What becomes of a record.
+/// What happens to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFate {
-    /// It is copied to the open segment of a queue, and its use count is now this.
+    /// It is copied to the open segment of this queue, with this use count.
     Move(Queue, u8),
-    /// It leaves; its key is remembered.
+    /// It leaves, and its key is remembered.
     Ghost,
     /// It leaves.
     Leave,
 }
 
-/// The draining of one segment: asked for each live record, once.
+/// The plan for one segment; it is asked for each live record once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainPlan {
     pub(super) from: Queue,
@@ -49,21 +49,22 @@ pub struct DrainPlan {
     pub(super) keeps: KeepBudget,
 }
 
-/// What is kept, but for what is stale. Two allowances rather than a mere threshold, since records
-/// may be used between census and drain, and then more could be kept than is gained.
+/// The budget of bytes that stay; stale records never do. There are two allowances instead of one
+/// threshold because records may be used between census and drain, and then more could stay than is
+/// gained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeepBudget {
-    /// Records that were used at least so often.
+    /// The use count from which records stay.
     pub(super) uses_min: u8,
-    /// So many bytes of them.
+    /// The bytes that these may take.
     pub(super) bytes: u64,
-    /// So many bytes of those that were used once less, but at all.
+    /// The bytes for records with one use less, but at least one.
     pub(super) spare_bytes: u64,
 }
 
 impl DrainPlan {
-    /// Begins to drain a segment of `segment_bytes`, which holds what `census` says. The census may
-    /// be empty unless the choice [needs](Victim::needs_census) one.
+    /// Plans the drain of a segment of `segment_bytes` with this census, which may be empty unless
+    /// the victim [needs](Victim::needs_census) one.
     pub fn new(
         choice: Victim,
         census: &UseCensus,
@@ -81,7 +82,7 @@ impl DrainPlan {
         Self { from: choice.queue, is_compacted: choice.cause == DrainCause::Dead, keeps }
     }
 
-    /// What becomes of this record.
+    /// Decides about the next record.
     pub fn fate(&mut self, seen: DrainRecord) -> RecordFate {
         if seen.is_stale {
             return self.leaves();
@@ -107,7 +108,7 @@ impl DrainPlan {
 }
 
 impl KeepBudget {
-    /// The most used, as far as `bytes_max` goes.
+    /// Keeps the records with the most uses, up to `bytes_max`.
     fn of(census: &UseCensus, bytes_max: u64) -> Self {
         let mut bytes = 0;
         for uses in (1..=USES_MAX).rev() {
@@ -117,7 +118,7 @@ impl KeepBudget {
             }
             bytes += census.used(uses);
         }
-        // What was not used at all when it was counted, but since, may have the rest.
+        // Records that were used only after the census may have the rest.
         Self { uses_min: 1, bytes: bytes_max, spare_bytes: 0 }
     }
 

@@ -1,11 +1,11 @@
-//! Traces of records that left the small queue unused: tags of their keys' hashes with the time at
-//! which they left, two to a word, so that looking, noting and forgetting are each one load and one
+//! Ghosts of records that left the small queue unused: a tag of the hash of the key and the time of
+//! the eviction, two ghosts per word. So lookup, insertion and removal are each one load and one
 //! store.
 //!
-//! Time is how much was evicted from the small queue: a ghost counts as long as not more than main
-//! holds went the same way after it. Without the time the table's size would decide, which is made
-//! for small records: with large ones it would remember far too much, and main would fill with
-//! what nobody wants.
+//! Time is counted in segments that were evicted from the small queue. A ghost lasts until as many
+//! segments as main holds were evicted after it. Without this limit the size of the table would
+//! decide, which suits small records: with large ones it would remember far too many keys, and main
+//! would fill with records that are not requested.
 //!
 //! ```text
 //!  63      48 47      32 31      16 15       0
@@ -13,19 +13,19 @@
 //!        older                 newer
 //! ```
 //!
-//! Writers that meet may lose a ghost, which costs a hit and nothing else. A tag may also be that
-//! of another key: for one lookup in 32,768.
+//! Racing writers may lose a ghost, which costs one hit. A tag may also be that of another key, in
+//! one lookup of 32,768.
 
-/// Ghosts in a word.
+/// The ghosts in a word.
 pub const GHOSTS_PER_WORD: usize = 2;
 
 const GHOST_BITS: u32 = 32;
 const LEFT_BITS: u32 = 16;
-/// Ghosts count for about so many steps of time at most. After 64 times as many time comes round
-/// again, and what nobody wrote over is taken for young once more.
+/// A ghost lasts at most about this many steps of time. The time wraps around after 64 times as
+/// many; a ghost that is still there then counts as young again.
 const STEPS: u64 = 1 << 10;
 
-/// What time it is for ghosts.
+/// The current time for ghosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GhostTime {
     step: u16,
@@ -33,32 +33,32 @@ pub struct GhostTime {
 }
 
 impl GhostTime {
-    /// `evicted` is the number of segments that were ever drained out of the small queue; a ghost
-    /// counts until `lasts` more of them were.
+    /// `evicted` is the number of segments that were ever drained from the small queue; a ghost
+    /// lasts until `lasts` more were drained.
     pub fn new(evicted: u64, lasts: u64) -> Self {
         let unit = lasts.div_ceil(STEPS).max(1);
         Self { step: (evicted / unit) as u16, steps_max: (lasts / unit) as u16 }
     }
 }
 
-/// Where the ghost of a key is, in a table of words.
+/// The slot of a key's ghost in a table of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GhostSlot {
-    /// Which word.
+    /// The index of the word.
     pub word: usize,
     tag: u16,
 }
 
 impl GhostSlot {
-    /// That of the key with this hash, in a table of `words`, a power of two up to 2^48.
+    /// The slot of the key with this hash, in a table of `words`, a power of two up to 2^48.
     pub fn of(hash: u64, words: usize) -> Self {
         let word = hash as usize & (words - 1);
-        // Not the bits that choose the word, else all tags of a word were alike.
+        // Other bits than those that choose the word; else all tags of a word would be equal.
         let tag = (hash >> 48).max(1) as u16;
         Self { word, tag }
     }
 
-    /// The word with this ghost as its newer one.
+    /// The word with this ghost added as the newer one.
     #[must_use]
     pub fn noted(self, word: u64, time: GhostTime) -> u64 {
         let ghost = u64::from(time.step) << LEFT_BITS | u64::from(self.tag);
@@ -67,7 +67,7 @@ impl GhostSlot {
         second << GHOST_BITS | ghost
     }
 
-    /// The word without this ghost; none if it is not there or too old.
+    /// The word without this ghost; `None` if it is absent or too old.
     pub fn taken(self, word: u64, time: GhostTime) -> Option<u64> {
         let [newer, older] = halves(word);
         let counts = |ghost| self.is(ghost) && is_young(ghost, time);

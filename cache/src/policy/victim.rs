@@ -1,32 +1,32 @@
-//! Which segment is drained next.
+//! The choice of the segment that is drained next.
 
 use super::{EvictionRules, Queue};
 
-/// A sealed segment that may be drained: nobody pins it.
+/// A sealed segment without pins, which may be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedSegment {
-    /// Its number.
+    /// The number of the segment.
     pub segment: u32,
-    /// Its queue.
+    /// The queue of the segment.
     pub queue: Queue,
-    /// When it was sealed: a number that only grows.
+    /// The number with which it was sealed, which only grows.
     pub order: u64,
-    /// Bytes that were written into it.
+    /// The bytes that were written into it.
     pub filled_bytes: u64,
-    /// Bytes of its records that somebody may still be served; rather too many than too few.
+    /// The bytes of records that can still be served; rather too many than too few.
     pub live_bytes: u64,
-    /// When all its records are stale, in the unit of `now`.
+    /// The time from which all its records are stale, in the unit of `now`.
     pub stale_from: u64,
 }
 
-/// How the segments are shared out.
+/// The current division of the segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentPool {
-    /// All segments.
+    /// The number of all segments.
     pub segments: u32,
-    /// Those of the small queue, with the open ones.
+    /// The number of segments in the small queue, the open ones included.
     pub small: u32,
-    /// The time.
+    /// The current time.
     pub now: u64,
 }
 
@@ -35,37 +35,37 @@ pub struct SegmentPool {
 pub enum DrainCause {
     /// All its records are stale.
     Stale,
-    /// Much of it is dead: what lives moves within its queue, whether it was used or not.
+    /// Much of it is dead: its live records move within their queue, whether they were used or not.
     Dead,
-    /// It is the oldest of its queue.
+    /// It is the oldest segment of its queue.
     Oldest,
 }
 
 /// The segment to be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// Its number.
+    /// The number of the segment.
     pub segment: u32,
-    /// Its queue.
+    /// The queue of the segment.
     pub queue: Queue,
-    /// Why this one.
+    /// Why it is drained.
     pub cause: DrainCause,
 }
 
 impl Victim {
-    /// Whether [`DrainPlan::new`](super::DrainPlan::new) has to know how often its records were
-    /// used; elsewhere an empty census will do.
+    /// Whether [`DrainPlan::new`](super::DrainPlan::new) needs the use counts of its records.
+    /// Otherwise an empty census is enough.
     pub fn needs_census(&self) -> bool {
         self.queue == Queue::Main && self.cause != DrainCause::Dead
     }
 }
 
-/// The one of all offered that is first by some measure, so far.
+/// The offered segment with the lowest measure so far.
 #[derive(Clone, Copy, Default)]
 struct BestVictim(Option<(u64, SealedSegment)>);
 
 impl BestVictim {
-    /// The lowest measure is first; of equals the one that was offered first.
+    /// Keeps the lower measure; of equals the segment that was offered first.
     fn offer(&mut self, measure: u64, sealed: &SealedSegment) {
         if self.0.is_none_or(|(lowest, _)| measure < lowest) {
             self.0 = Some((measure, *sealed));
@@ -77,12 +77,12 @@ impl BestVictim {
     }
 }
 
-/// The segment to be drained; none if none is offered.
+/// The segment to drain; none if none is offered.
 ///
-/// Segments whose records are all stale go first, the oldest of them first. Then, of those of which
-/// too much is dead, the one with the fewest live bytes: it gives back the most. Then the oldest of
-/// small goes as long as that queue has more than its share, else the oldest of main; if the queue
-/// whose turn it is has none to offer, the oldest of the other one.
+/// Segments whose records are all stale go first, the oldest of them first. Next is, among the
+/// segments that are too dead, the one with the fewest live bytes, because it gains the most. Then
+/// the oldest of small goes as long as that queue has more than its share, else the oldest of main.
+/// If that queue offers none, the oldest of the other one goes.
 pub fn choose_victim(
     offered: impl Iterator<Item = SealedSegment>,
     pool: SegmentPool,

@@ -1,13 +1,13 @@
-//! A choice, or how far a drain has come, as one word: whoever drains may die, and another one goes
-//! on.
+//! A victim, or the progress of its drain, as one word: the reclaimer may die, and another one
+//! continues.
 //!
-//! | bits | choice | drain |
+//! | bits | victim | drain |
 //! |---|---|---|
 //! | 0 | queue: 1 main | the same |
-//! | 1–2 | cause: 0 stale, 1 dead, 2 oldest | 1: is compacted |
-//! | 3–7 | 0 | uses from which on records are kept |
-//! | 8–34 | 0 | bytes that are still kept of these |
-//! | 35–61 | 0 | bytes that are still kept of what was used once less |
+//! | 1–2 | cause: 0 stale, 1 dead, 2 oldest | 1: compacts |
+//! | 3–7 | 0 | use count from which records stay |
+//! | 8–34 | 0 | bytes that these may still take |
+//! | 35–61 | 0 | bytes for records with one use less |
 
 use super::drain::KeepBudget;
 use super::{DrainCause, DrainPlan, Queue, USES_MAX, Victim};
@@ -20,12 +20,12 @@ const END_SHIFT: u32 = 62;
 const BYTES_MAX: u64 = (1 << (END_SHIFT - SPARE_SHIFT)) - 1;
 
 impl Victim {
-    /// Without the place.
+    /// Encodes all but the segment.
     pub fn encode(self) -> u64 {
         self.queue.bit() | (self.cause as u64) << 1
     }
 
-    /// `None` for what no choice has.
+    /// Decodes a word; `None` if no victim has it.
     pub fn decode(word: u64, segment: u32) -> Option<Victim> {
         let cause = match word >> 1 {
             0 => DrainCause::Stale,
@@ -38,7 +38,7 @@ impl Victim {
 }
 
 impl DrainPlan {
-    /// How far it has come.
+    /// Encodes the progress of the drain.
     pub fn encode(self) -> u64 {
         let KeepBudget { uses_min, bytes, spare_bytes } = self.keeps;
         spare_bytes.min(BYTES_MAX) << SPARE_SHIFT
@@ -48,7 +48,7 @@ impl DrainPlan {
             | self.from.bit()
     }
 
-    /// `None` for what no drain has.
+    /// Decodes a word; `None` if no drain has it.
     pub fn decode(word: u64) -> Option<DrainPlan> {
         let uses_min = (word >> USES_SHIFT & 0b1_1111) as u8;
         let is_sound = word & 0b100 == 0 && uses_min <= USES_MAX + 1 && word >> END_SHIFT == 0;
@@ -58,7 +58,7 @@ impl DrainPlan {
         is_sound.then_some(DrainPlan { from: Queue::of(word), is_compacted, keeps })
     }
 
-    /// The queue that the segment is in.
+    /// The queue of the segment.
     pub fn queue(&self) -> Queue {
         self.from
     }

@@ -1,50 +1,52 @@
-//! The purge ring: what was purged lately, so that nobody stores what a purge did not find.
+//! The purge ring: recent purges, so that no fill stores what a purge has missed.
 //!
-//! A purge walks over what is stored. What was fetched before it and is stored behind its back, by
-//! another process perhaps, it cannot find; so whoever stores looks here. `docs/format/store.md`,
-//! "Purges", describes the bytes.
+//! A purge walks over the stored records. It cannot find a response that was fetched before it and
+//! is stored behind its walk, perhaps by another process. So every fill checks the ring.
+//! `docs/format/store.md`, "Purges", describes the bytes.
 //!
-//! | who | does |
+//! | actor | does |
 //! |---|---|
-//! | purge, under the purge lock | [`PurgeRing::announce`]: slot, `purge_seq`, fence |
-//! | purge; of many keys without the lock | walks: takes out what matches, unchecked words too |
+//! | purger, under the purge lock | [`PurgeRing::announce`]: slot, `purge_seq`, fence |
+//! | purger; for many keys without the lock | walks and removes matches, unchecked words too |
 //! | | acknowledges |
 //! | fill | [`PurgeRing::noted`], then asks the origin |
 //! | | publishes unchecked, fence |
 //! | | [`PurgeRing::check`]: makes it live, or withdraws it |
-//! | follower | finds a flight: [`PurgeRing::is_newer`] than what its leader noted? |
+//! | follower | [`PurgeRing::is_newer`] than what the leader of the fetch noted? |
 //!
 //! So either the walk finds the word, or the fill finds the purge.
 //!
 //! | word | written by | read by |
 //! |---|---|---|
-//! | `purge_seq` | who holds the purge lock | all |
-//! | a slot | who holds the purge lock, before `purge_seq` | who checks, who repeats |
+//! | `purge_seq` | holder of the purge lock | all |
+//! | a slot | holder of the purge lock, before `purge_seq` | fills, repeaters of a purge |
 //!
-//! A slot is written over by the purge that comes one ring later. Who reads it meanwhile reads
-//! anything; so who has read looks at `purge_seq` again: if as many purges are newer than what it
-//! noted as the ring holds, it counts as purged. That is raised before the slot is touched.
+//! The purge that comes one ring later overwrites a slot. A concurrent reader may read anything
+//! from it. So a reader loads `purge_seq` again afterwards: if as many purges are newer than the
+//! noted one as the ring holds, the record counts as purged. `purge_seq` is raised before the slot
+//! is overwritten for the next time.
 //!
-//! A purger may die anywhere. Nothing that it did was acknowledged. If it had the purge lock, the
-//! next owner repeats the walk of the [last](PurgeRing::last) purge before its own, if that was of
-//! one key, and finds:
+//! A purger may die at any instruction; nothing that it did was acknowledged then. If it held the
+//! purge lock, the next owner repeats the walk of the [last](PurgeRing::last) purge before its own,
+//! if that was of one key, and finds:
 //!
-//! | died | `purge_seq` | slot of n + 1 | what the next owner does |
+//! | death | `purge_seq` | slot of n + 1 | the next owner |
 //! |---|---|---|---|
-//! | while it wrote the slot | n | torn | repeats the walk of n; writes the slot anew |
-//! | at `purge.written` | n | whole | the same: this purge never was |
-//! | at `purge.announced` | n + 1 | whole | walks for n + 1 in its place |
-//! | in the walk, or after it | n + 1 | whole | walks for n + 1 again |
+//! | while writing the slot | n | torn | repeats the walk of n; rewrites the slot |
+//! | at `purge.written` | n | complete | the same: this purge never happened |
+//! | at `purge.announced` | n + 1 | complete | walks for n + 1 in its place |
+//! | in the walk, or after it | n + 1 | complete | walks for n + 1 again |
 //!
-//! What a purge of many keys had not reached stays stored until somebody purges again.
+//! The records that a purge of many keys had not reached stay until the next purge of them.
 //!
-//! A torn slot is read by nobody: it was that of a purge one ring back, and for whom that one would
-//! be newer, as many are newer as the ring holds.
+//! No fill uses a torn slot. It held a purge of one ring before, and a fill for which that purge is
+//! newer already sees as many newer purges as the ring holds.
 //!
 //! Invariants:
-//! - More may go than was purged, never less: what is damaged is a purge of everything.
-//! - A number is never given twice to purges that somebody may have seen.
-//! - Nothing here waits, and nothing that is read from shared words can cause a panic.
+//! - A purge may remove more than was asked for, never less: damage counts as a purge of
+//!   everything.
+//! - No number is given to two purges if the first may have been seen.
+//! - Nothing here waits, and no shared word can cause a panic.
 
 mod predicate;
 mod ring;

@@ -1,45 +1,45 @@
-//! What a purge is about, and the words that say it.
+//! The predicates of purges, and their encoding in words.
 
 use super::ring::SLOT_WORDS;
 use crate::tags::EncodedTagExpr;
 
 const WORD_BYTES: usize = 8;
 
-/// The longest predicate that a slot holds whole: one word is the purge's number, one is kind and
-/// length.
+/// The longest predicate that fits into a slot: one word holds the number of the purge, one its
+/// kind and length.
 pub(crate) const PREDICATE_BYTES_MAX: usize = (SLOT_WORDS - 2) * WORD_BYTES;
 
-/// Room for the bytes of any predicate.
+/// A buffer for the bytes of any predicate.
 pub(super) type PredicateBuffer = [u8; PREDICATE_BYTES_MAX];
 
-/// What is purged.
+/// The records that a purge removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Predicate<'a> {
-    /// The resource with this primary key, all of its variants.
+    /// The resource with this primary key, with all its variants.
     Key(&'a [u8]),
-    /// All whose primary key begins so.
+    /// All resources whose primary key starts with this.
     Prefix(&'a [u8]),
-    /// Of these, the records whose tags match.
+    /// The records below a prefix whose tags match.
     Tags(&'a [u8], EncodedTagExpr<'a>),
-    /// Everything; also what this version does not understand.
+    /// Everything. Also stands for predicates that this version does not know.
     All,
 }
 
-/// The numbers of the kinds.
+/// The kinds as numbers.
 pub(super) mod kind {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const PREFIX: u64 = 2;
     pub(crate) const ALL: u64 = 3;
-    /// Two bytes: how long the prefix is; the prefix; the expression.
+    /// Two bytes of prefix length, the prefix, the expression.
     pub(crate) const TAGS: u64 = 4;
 }
 
-/// Kind in the low half of a word, length in the high one.
+/// The kind is in the low half of a word, the length in the high half.
 const LENGTH_SHIFT: u32 = 32;
 
 impl<'a> Predicate<'a> {
-    /// Does it match a record that stands under this primary key, or is one of its variants, and
-    /// has these tags?
+    /// Whether it matches a record with these tags that has this primary key, or is one of its
+    /// variants.
     pub(crate) fn matches(&self, primary: &[u8], tags: &[u8]) -> bool {
         match self {
             Predicate::Tags(_, expr) => self.may_match(primary) && expr.matches(tags),
@@ -47,7 +47,7 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    /// The same, if the tags are not known.
+    /// Whether it may match a record of this primary key, whatever its tags.
     pub(crate) fn may_match(&self, primary: &[u8]) -> bool {
         match self {
             Predicate::Key(key) => *key == primary,
@@ -56,7 +56,7 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    /// The predicate that a slot holds in its place: matches all that it matches.
+    /// The predicate that a slot can hold in its place. It matches at least as much.
     pub(crate) fn fitted(self) -> Predicate<'a> {
         let bytes = match self {
             Predicate::Key(bytes) | Predicate::Prefix(bytes) => bytes,
@@ -71,7 +71,7 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    /// As words: kind and length, then the bytes; for one that fits.
+    /// Encodes it as words: kind and length, then the bytes. It must fit.
     pub(super) fn encode(self) -> impl Iterator<Item = u64> {
         let (kind, bytes) = match self {
             Predicate::Key(key) => (kind::KEY, key.to_vec()),
@@ -92,7 +92,7 @@ impl<'a> Predicate<'a> {
         words.into_iter()
     }
 
-    /// From words. Whatever they say, what comes of it matches no less than what was meant.
+    /// Decodes words. Whatever they contain, the result matches at least what was meant.
     pub(super) fn decode(
         mut words: impl Iterator<Item = u64>,
         buffer: &'a mut PredicateBuffer,
@@ -124,26 +124,26 @@ impl<'a> Predicate<'a> {
     }
 }
 
-/// Has a slot room for them?
+/// Whether a slot has room for both.
 fn fits(within: &[u8], expr: EncodedTagExpr<'_>) -> bool {
     size_of::<u16>() + within.len() + expr.as_bytes().len() <= PREDICATE_BYTES_MAX
 }
 
-/// A predicate with bytes of its own, for who walks in slices.
+/// A predicate with bytes of its own, for a walk in slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedPredicate {
-    /// As [`Predicate::Key`].
+    /// See [`Predicate::Key`].
     Key(Box<[u8]>),
-    /// As [`Predicate::Prefix`].
+    /// See [`Predicate::Prefix`].
     Prefix(Box<[u8]>),
-    /// As [`Predicate::Tags`].
+    /// See [`Predicate::Tags`].
     Tags(Box<[u8]>, Box<[u8]>),
-    /// As [`Predicate::All`].
+    /// See [`Predicate::All`].
     All,
 }
 
 impl OwnedPredicate {
-    /// The same, borrowed.
+    /// Borrows the predicate.
     pub(crate) fn borrowed(&self) -> Predicate<'_> {
         match self {
             OwnedPredicate::Key(key) => Predicate::Key(key),

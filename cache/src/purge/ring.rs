@@ -10,23 +10,23 @@ use forebay_sync::atomic::{
 
 use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, Predicate, PredicateBuffer};
 
-/// Words of a slot. A model needs few.
+/// The words of a slot. A model needs few.
 pub(crate) const SLOT_WORDS: usize = if cfg!(loom) { 4 } else { 128 };
 
-/// Which word of the area `store` is `purge_seq`: on a line of its own, since every fill reads it,
-/// and what others write all the time lies elsewhere.
+/// The word of the area `store` that holds `purge_seq`. It is on a line of its own, because every
+/// fill reads it and other words are written all the time.
 pub(crate) const PURGE_SEQ_WORD: usize = 16;
 
-/// So few that they take 64 KiB.
+/// The fewest slots; they take 64 KiB.
 pub(super) const SLOTS_MIN: usize = 64;
 
-/// So many that a check of all of them, each a key as long as can be, takes about 70 µs.
+/// The most slots: to check all of them, each with a key of maximum length, takes about 70 µs.
 pub(super) const SLOTS_MAX: usize = 1024;
 
-/// Which part of a region its ring may be: one of so many.
+/// The divisor of the region's size that bounds the ring.
 pub(super) const REGION_SHARE: u64 = 256;
 
-/// How many slots the ring of a region of so many bytes has.
+/// The number of slots for a region of `region_bytes`.
 pub(crate) fn slots_for(region_bytes: u64) -> usize {
     let slot_bytes = (SLOT_WORDS * size_of::<u64>()) as u64;
     let share = region_bytes / REGION_SHARE / slot_bytes;
@@ -34,27 +34,27 @@ pub(crate) fn slots_for(region_bytes: u64) -> usize {
     1 << slots.ilog2()
 }
 
-/// May what was fetched be found?
+/// Whether a fetched response may be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "what was purged must not be found"]
 pub(crate) enum PurgeVerdict {
-    /// No newer purge is about it.
+    /// No newer purge matches it.
     Clear {
-        /// The newest purge that was looked at: as good as what was noted, for another check of
-        /// what the same predicates match. So who stores many fragments reads each purge once.
+        /// The newest purge that was checked. It can replace the noted number in another check with
+        /// the same matches, so a fill of many fragments reads each purge once.
         checked: u64,
     },
-    /// A newer purge is about it, or may be.
+    /// A newer purge matches it, or may match it.
     Purged,
 }
 
-/// Why there is no ring in the words that were given.
+/// Why there is no ring in the given words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RingError {
-    /// The number of slots is no power of two, or below two: the last purge must stay readable
+    /// The number of slots is not a power of two, or below two: the last purge must stay readable
     /// while the next one is written.
     Slots,
-    /// The words are too few.
+    /// There are too few words.
     TooFewWords,
 }
 
@@ -69,8 +69,8 @@ impl fmt::Display for RingError {
 
 impl std::error::Error for RingError {}
 
-/// The purges of a store. It is a view: to have it in several threads, make it over `Arc`s or
-/// areas, and clone it.
+/// The purges of a store. This is a view: to share it among threads, make it over `Arc`s or areas,
+/// and clone it.
 #[derive(Clone, Debug)]
 pub(crate) struct PurgeRing<W> {
     store: W,
@@ -79,17 +79,17 @@ pub(crate) struct PurgeRing<W> {
     slot_count: u64,
 }
 
-/// How many words so many slots take, all zero at first; `None` if no memory has so many.
+/// The words that `slot_count` slots take, all zero at first; `None` on overflow.
 pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
     slot_count.checked_mul(SLOT_WORDS)
 }
 
 impl<W: Words> PurgeRing<W> {
-    /// The purges whose number is a word of `store`, and whose ring lies in `ring`, from the first
-    /// word on. All who use these words have the same number of slots.
+    /// The purges whose number is a word of `store`, and whose ring is in `ring`, from the first
+    /// word on. All users of these words have the same number of slots.
     ///
     /// # Errors
-    /// They cannot lie there.
+    /// The ring cannot be placed there: see [`RingError`].
     pub(crate) fn new(
         store: W,
         sequence_word: usize,
@@ -106,55 +106,56 @@ impl<W: Words> PurgeRing<W> {
         Ok(PurgeRing { store, sequence_word, ring, slot_count: slot_count as u64 })
     }
 
-    /// How many purges there were: what a fill notes before it asks the origin. What the origin
-    /// answers then is newer than what these purges are about.
+    /// The number of purges so far. A fill notes it before it asks the origin, so the origin's
+    /// answer is newer than what these purges removed.
     pub(crate) fn noted(&self) -> u64 {
         // ORDER: pairs with the release in `raise`: the origin is asked after the purge was
         // announced, not before.
         self.sequence().load(acquire("purge.note"))
     }
 
-    /// Makes a purge known and returns its number. The caller holds the purge lock; it then walks,
-    /// unchecked words included, and only after that acknowledges.
+    /// Announces a purge and returns its number. The caller holds the purge lock; it then walks,
+    /// unchecked words included, and acknowledges only after that.
     ///
-    /// What does not fit is shortened: the walk is about `predicate.fitted()`, as
-    /// [`last`](PurgeRing::last) says, or about less, which must be no less than `predicate`.
+    /// A predicate that does not fit is widened: [`last`](PurgeRing::last) returns
+    /// `predicate.fitted()`. The caller may walk for that or for less, but for no less than
+    /// `predicate`.
     pub(crate) fn announce(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.write(predicate);
         crash_point!("purge.written");
         self.raise(number);
         crash_point!("purge.announced");
-        // ORDER: pairs with "index.unchecked". We are known, now the caller reads the words of the
-        // index; a fill publishes its word, then reads which purges there are. One of us sees the
-        // other.
+        // ORDER: pairs with "index.unchecked". We announce, then the caller reads the words of the
+        // index; a fill publishes its word, then reads the purges. One of us sees the other.
         fence("purge.walk");
         number
     }
 
-    /// The last purge, for the next owner of the purge lock after a death: it walks for this one,
-    /// if it is of one key, before it announces its own. `None`: there was none.
+    /// The last purge, for the next owner of the purge lock after a death: it repeats the walk, if
+    /// the purge is of one key, before it announces its own. `None`: there was no purge.
     pub(crate) fn last(&self) -> Option<(u64, OwnedPredicate)> {
-        // The purge lock brings us what the dead one wrote.
+        // The purge lock orders us after the writes of its dead owner.
         let number = self.sequence().load(Relaxed);
         if number == 0 {
             return None;
         }
-        // ORDER: pairs with "index.unchecked", as in `announce`: the dead one may not have come so
-        // far.
+        // ORDER: pairs with "index.unchecked", as in `announce`: the dead owner may not have
+        // reached its fence.
         fence("purge.repeat");
         let mut buffer = [0; PREDICATE_BYTES_MAX];
         Some((number, self.read(number, &mut buffer).into()))
     }
 
-    /// For a fill whose word is published, but unchecked: is a purge about it that is newer than
-    /// what it noted before it asked the origin?
+    /// Checks the purges since `noted`, for a fill whose word is published but unchecked. `noted`
+    /// is the number that the fill took before it asked the origin.
     pub(crate) fn check(
         &self,
         noted: u64,
         mut matches: impl FnMut(&Predicate<'_>) -> bool,
     ) -> PurgeVerdict {
-        // ORDER: pairs with the release in `raise`: the predicates are there up to this one. The
-        // two fences alone would do for one check, but not for `checked`, on which another stands.
+        // ORDER: pairs with the release in `raise`: the predicates up to this one are there. The
+        // two fences alone would do for one check, but not for `checked`, on which another check
+        // relies.
         let newest = self.sequence().load(acquire("purge.check"));
         if self.is_too_old(noted, newest) {
             return PurgeVerdict::Purged;
@@ -164,7 +165,7 @@ impl<W: Words> PurgeRing<W> {
             return PurgeVerdict::Purged;
         }
         // ORDER: pairs with the release fence in `write`: if we have read a word of a purge one
-        // ring later, we see now that it was about to come.
+        // ring later, we now see the number that precedes it.
         acquire_fence("purge.read");
         if self.is_too_old(noted, self.sequence().load(Relaxed)) {
             return PurgeVerdict::Purged;
@@ -172,24 +173,24 @@ impl<W: Words> PurgeRing<W> {
         PurgeVerdict::Clear { checked: newest }
     }
 
-    /// Is a purge about it that is newer than what was noted? A follower asks before it joins a
-    /// flight: with what the leader noted.
+    /// Whether a matching purge is newer than `noted`. A follower calls this with the number that
+    /// the leader noted, before it joins the fetch.
     pub(crate) fn is_newer(&self, noted: u64, matches: impl FnMut(&Predicate<'_>) -> bool) -> bool {
         self.check(noted, matches) == PurgeVerdict::Purged
     }
 
-    /// What was noted, from its low half, which a record's header keeps; for a record of memory
-    /// that was found by its word. See [`widened`].
+    /// The noted number of a record, from the low half in its header; for a record in memory that
+    /// was found by its word. See [`widened`].
     pub(crate) fn widen(&self, noted_low: u32) -> u64 {
-        // Relaxed: who published the record had seen what it noted.
+        // Relaxed: the publisher of the record had seen the number that it noted.
         widened(noted_low, self.sequence().load(Relaxed))
     }
 
-    /// The first part of a purge; until the second one it never was.
+    /// The first half of a purge. Until the second half the purge does not exist.
     pub(super) fn write(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.sequence().load(Relaxed).wrapping_add(1);
-        // ORDER: pairs with the acquire fence in `check`: who reads a word that we are going to
-        // write sees `purge_seq` at least where we see it.
+        // ORDER: pairs with the acquire fence in `check`: a thread that reads a word that we are
+        // going to write sees `purge_seq` at least as new as we see it.
         release_fence("purge.overwrite");
         let words = std::iter::once(number).chain(predicate.fitted().encode());
         for (offset, value) in words.enumerate() {
@@ -198,20 +199,21 @@ impl<W: Words> PurgeRing<W> {
         number
     }
 
-    /// The second part: whoever checks from now on finds it.
+    /// The second half: every later check finds the purge.
     pub(super) fn raise(&self, number: u64) {
         // ORDER: pairs with the acquires in `check` (the predicate is there) and `noted` (the
-        // origin has what is new).
+        // origin has the new content).
         self.sequence().store(number, release("purge.announce"));
     }
 
-    /// Has a slot newer than `noted` been written over, or is about to be? Also if the number is
-    /// one that nobody can have noted.
+    /// Whether a slot newer than `noted` may have been overwritten. Also if no fill can have noted
+    /// this number.
     fn is_too_old(&self, noted: u64, newest: u64) -> bool {
         newest.checked_sub(noted).is_none_or(|newer_count| newer_count >= self.slot_count)
     }
 
-    /// The predicate of a purge; another slot than its own, or a damaged one, says all.
+    /// The predicate of a purge. A slot of another purge, or a damaged one, counts as
+    /// [`Predicate::All`].
     fn read<'a>(&self, number: u64, buffer: &'a mut PredicateBuffer) -> Predicate<'a> {
         if self.word(number, 0).load(Relaxed) != number {
             return Predicate::All;
@@ -232,11 +234,11 @@ impl<W: Words> PurgeRing<W> {
 
 /// The highest number up to `present` that has this low half.
 ///
-/// What was noted 2^32 purges ago or more comes out too high, by a multiple of 2^32, and purges
-/// between would be passed over. In memory nobody relies on it: a word that is live was checked.
-/// Who keeps records for longer, on disk, keeps the whole number beside them as it was when they
-/// were written, and gives that for `present`. A low half that `present` has not reached is damage:
-/// it comes out as zero, so that every purge is newer.
+/// A number that was noted 2^32 or more purges ago comes out too high, by a multiple of 2^32, so
+/// the purges in between would be missed. In memory this does no harm: a live word was checked. A
+/// store that keeps records longer, on disk, must keep the whole number as of the write beside
+/// them, and pass that as `present`. A low half above all numbers up to `present` is damage: the
+/// result is zero, so that every purge is newer.
 pub(crate) fn widened(noted_low: u32, present: u64) -> u64 {
     const LOW: u64 = u32::MAX as u64;
     let same_high = present & !LOW | u64::from(noted_low);

@@ -1,39 +1,39 @@
-//! Expressions over tags, as bytes: each tag with its length before it, each operator behind what
-//! it is about.
+//! Expressions over tags, as bytes in postfix order: each tag with its length before it, each
+//! operator after its operands.
 
 use std::fmt;
 
 use super::record::{check, has_tag};
 use super::{TERMS_MAX, TagsError};
 
-/// Above any length of a tag.
+/// Above the length of any tag.
 const NOT: u8 = 253;
 const AND: u8 = 254;
 const OR: u8 = 255;
 
-/// Which responses are meant, by their tags: `a and not (b or c)`.
+/// An expression that selects responses by their tags: `a and not (b or c)`.
 ///
-/// In text, tags are words, or stand in double quotes, within which a backslash precedes a quote
-/// or a backslash. `not` binds most, then `and`, then `or`.
+/// In text, a tag is a word, or a string in double quotes, in which a backslash escapes a quote or
+/// a backslash. `not` binds strongest, then `and`, then `or`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagExpr {
     bytes: Vec<u8>,
 }
 
-/// The bytes of an expression, which are sound.
+/// The bytes of a valid expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EncodedTagExpr<'a>(&'a [u8]);
 
-/// Where to look for what an expression matches.
+/// Where to look for records that an expression can match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TagCandidates<'a> {
-    /// It has one of these tags at least.
+    /// They have at least one of these tags.
     Tagged(Vec<&'a [u8]>),
-    /// It may have none.
+    /// They may have none of the tags.
     All,
 }
 
-/// A piece of an expression.
+/// A part of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExprPart<'a> {
     Tag(&'a [u8]),
@@ -43,10 +43,10 @@ pub(super) enum ExprPart<'a> {
 }
 
 impl TagExpr {
-    /// Whatever has one of these tags at least.
+    /// Matches responses with at least one of these tags.
     ///
     /// # Errors
-    /// There are none, or too many, or one cannot be a tag.
+    /// There are no tags, or too many, or one is invalid.
     pub fn any_of<'a>(tags: impl IntoIterator<Item = &'a [u8]>) -> Result<TagExpr, TagsError> {
         let mut bytes = Vec::new();
         for (count, tag) in tags.into_iter().enumerate() {
@@ -62,7 +62,7 @@ impl TagExpr {
         if bytes.is_empty() { Err(TagsError::Malformed) } else { Ok(TagExpr { bytes }) }
     }
 
-    /// Of pieces that are known to be sound.
+    /// Makes an expression from valid bytes.
     pub(super) fn of_bytes(bytes: Vec<u8>) -> TagExpr {
         debug_assert!(EncodedTagExpr::of(&bytes).is_some());
         TagExpr { bytes }
@@ -73,7 +73,7 @@ impl TagExpr {
     }
 }
 
-/// Appends a piece.
+/// Appends a part.
 pub(super) fn push(bytes: &mut Vec<u8>, piece: ExprPart<'_>) {
     match piece {
         ExprPart::Tag(tag) => {
@@ -87,7 +87,7 @@ pub(super) fn push(bytes: &mut Vec<u8>, piece: ExprPart<'_>) {
 }
 
 impl<'a> EncodedTagExpr<'a> {
-    /// Bytes that anybody may have written; `None` if they are no expression.
+    /// Checks bytes from any source; `None` if they are no valid expression.
     pub(crate) fn of(bytes: &'a [u8]) -> Option<EncodedTagExpr<'a>> {
         let encoded = EncodedTagExpr(bytes);
         let (mut depth, mut whole_bytes, mut terms) = (0usize, 0, 0);
@@ -109,9 +109,9 @@ impl<'a> EncodedTagExpr<'a> {
         self.0
     }
 
-    /// Does a record with these tags match?
+    /// Whether a record with these tags matches.
     pub(crate) fn matches(self, tags: &[u8]) -> bool {
-        // What is open, the last one lowest: no more than there are terms.
+        // The operand stack as bits, the top lowest: no deeper than there are terms.
         let mut open = 0u64;
         for piece in self.pieces() {
             match piece {
@@ -124,7 +124,7 @@ impl<'a> EncodedTagExpr<'a> {
         open & 1 == 1
     }
 
-    /// Where to look for what matches.
+    /// Where to look for matching records.
     pub(crate) fn candidates(self) -> TagCandidates<'a> {
         let mut open: Vec<TagCandidates<'a>> = Vec::new();
         for piece in self.pieces() {
@@ -161,7 +161,7 @@ impl<'a> EncodedTagExpr<'a> {
     }
 }
 
-/// The last two, as one.
+/// Combines the two topmost operands.
 fn joined<'a>(
     open: &mut Vec<TagCandidates<'a>>,
     join: impl FnOnce(TagCandidates<'a>, TagCandidates<'a>) -> TagCandidates<'a>,

@@ -1,4 +1,4 @@
-//! Reading an expression over tags. Without recursion: what is typed may be nested anyhow.
+//! Parses an expression over tags. It does not recurse, since users may nest to any depth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use super::expr::{ExprPart, TagExpr, push};
 use super::record::check;
 use super::{TERMS_MAX, TagsError};
 
-/// Where an expression is wrong, and how.
+/// A syntax error in an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagExprError {
-    /// The byte at which it was noticed.
+    /// The byte offset of the error.
     pub at: usize,
-    /// What is wrong.
+    /// What is wrong there.
     pub what: &'static str,
 }
 
-/// What stands somewhere in the text.
+/// A token of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ExprToken {
     Tag(Vec<u8>),
@@ -27,7 +27,7 @@ enum ExprToken {
     Close,
 }
 
-/// What waits for what is behind it, by how much it binds.
+/// An operator or parenthesis that waits for its right operand, in the order of binding strength.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PendingToken {
     Open,
@@ -41,7 +41,7 @@ struct ExprParser {
     bytes: Vec<u8>,
     waiting: Vec<(PendingToken, usize)>,
     terms: usize,
-    /// Does a tag stand before this place, or an expression in parentheses?
+    /// Whether the previous token ends an operand: a tag or a closing parenthesis.
     is_behind_operand: bool,
 }
 
@@ -96,7 +96,7 @@ impl ExprParser {
     }
 
     fn wait(&mut self, what: PendingToken, at: usize) -> Result<(), TagExprError> {
-        // Far more than means something.
+        // Far more than any useful expression needs.
         if self.waiting.len() >= 4 * TERMS_MAX {
             return Err(TagExprError { at, what: "this is nested too deeply" });
         }
@@ -118,7 +118,7 @@ impl ExprParser {
         }
     }
 
-    /// What binds as much as this, or more, has all that it waited for.
+    /// Emits the pending operators that bind at least as strongly.
     fn give_out(&mut self, binding: PendingToken) {
         while let Some((waiting, _)) = self.waiting.pop_if(|(waiting, _)| *waiting >= binding) {
             push(
@@ -148,7 +148,7 @@ fn missing_operator(at: usize) -> TagExprError {
     TagExprError { at, what: "`and` or `or` is missing before this" }
 }
 
-/// The token at or behind a place: where it begins, and what is behind it.
+/// The first token at or after an offset, with its start and its end.
 fn next_token(text: &str, from: usize) -> Result<Option<(usize, ExprToken, usize)>, TagExprError> {
     let bytes = text.as_bytes();
     let blank = bytes.iter().skip(from).take_while(|byte| byte.is_ascii_whitespace()).count();

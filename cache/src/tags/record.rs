@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{TAG_BYTES_MAX, TAGS_MAX};
 
-/// The tags of a response: sorted, each once.
+/// The tags of a response: sorted, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordTags {
     bytes: Vec<u8>,
@@ -15,28 +15,28 @@ pub struct RecordTags {
 pub enum TagsError {
     /// There are too many.
     TooMany {
-        /// How many a response can have.
+        /// The most that a response can have.
         max: usize,
     },
     /// One is too long.
     TooLong {
-        /// How many bytes it can have.
+        /// The longest that it can be, in bytes.
         max: usize,
     },
-    /// One is empty, or has a NUL.
+    /// One is empty, or contains a NUL.
     Malformed,
 }
 
 impl RecordTags {
-    /// These tags, in any order, some perhaps more than once.
+    /// Makes tags from names in any order; duplicates are dropped.
     ///
     /// # Errors
-    /// [`TagsError`].
+    /// See [`TagsError`].
     pub fn new<'a>(tags: impl IntoIterator<Item = &'a [u8]>) -> Result<RecordTags, TagsError> {
         let mut sorted = Vec::new();
         for tag in tags {
             check(tag)?;
-            // Who sends the same one over and over does not make this long.
+            // Repeating one tag does not make this slow.
             if let Err(at) = sorted.binary_search(&tag) {
                 if sorted.len() == TAGS_MAX {
                     return Err(TagsError::TooMany { max: TAGS_MAX });
@@ -52,12 +52,12 @@ impl RecordTags {
         Ok(RecordTags { bytes })
     }
 
-    /// As a record holds them.
+    /// Copies the tags of a record.
     pub(crate) fn of_record(bytes: &[u8]) -> RecordTags {
         RecordTags { bytes: bytes.to_vec() }
     }
 
-    /// These, and those that a record holds.
+    /// These tags together with those of a record.
     pub(crate) fn and(&self, bytes: &[u8]) -> Result<RecordTags, TagsError> {
         RecordTags::new(self.iter().chain(tags_of(bytes)))
     }
@@ -68,24 +68,24 @@ impl RecordTags {
         RecordTags::default()
     }
 
-    /// Are there none?
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Each of them.
+    /// The tags, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         tags_of(&self.bytes)
     }
 
-    /// As a record holds them.
+    /// The encoded tags, as a record holds them.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Can this be a tag?
+/// Checks that this can be a tag.
 pub(super) fn check(tag: &[u8]) -> Result<(), TagsError> {
     if tag.is_empty() || tag.contains(&0) {
         return Err(TagsError::Malformed);
@@ -96,7 +96,7 @@ pub(super) fn check(tag: &[u8]) -> Result<(), TagsError> {
     Ok(())
 }
 
-/// The tags that a record's bytes hold, up to the first damage.
+/// The tags in the bytes of a record, up to the first damage.
 pub(crate) fn tags_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -107,7 +107,7 @@ pub(crate) fn tags_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Is this one of a record's tags?
+/// Whether a record has this tag.
 pub(super) fn has_tag(bytes: &[u8], tag: &[u8]) -> bool {
     tags_of(bytes).any(|ours| ours == tag)
 }
